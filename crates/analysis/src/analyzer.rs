@@ -1,0 +1,256 @@
+//! The chain: character filters, a tokenizer, token filters, and the ways to run a text through it.
+//!
+//! [`Analyzer::for_each`] is the hot path. Where all filters look at one token at a time, a single token is
+//! reused for the whole text; where one needs its neighbours (synonyms, shingles), the tokens are collected.
+
+use crate::char_filters::{CharFilter, Filtered};
+use crate::filters::Filter;
+use crate::token::Token;
+use crate::tokenizers::{Piece, Tokenizer};
+use std::fmt;
+use std::sync::Arc;
+
+/// The gap of positions between the values of one field, if nothing else is set.
+pub(crate) const DEFAULT_GAP: u32 = 100;
+
+/// A named part of a chain.
+pub(crate) struct Named<T: ?Sized> {
+    pub(crate) name: Arc<str>,
+    pub(crate) part: Arc<T>,
+}
+
+impl<T: ?Sized> Clone for Named<T> {
+    fn clone(&self) -> Self {
+        Named {
+            name: Arc::clone(&self.name),
+            part: Arc::clone(&self.part),
+        }
+    }
+}
+
+/// What a chain is made of.
+#[derive(Clone)]
+pub(crate) struct Chain {
+    pub(crate) char_filters: Vec<Named<dyn CharFilter>>,
+    pub(crate) tokenizer: Named<dyn Tokenizer>,
+    pub(crate) filters: Vec<Named<Filter>>,
+    pub(crate) gap: u32,
+}
+
+/// A chain that turns a text into tokens. Cheap to clone.
+#[derive(Clone)]
+pub struct Analyzer(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    chain: Chain,
+    one_by_one: bool,
+}
+
+impl fmt::Debug for Analyzer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let filters: Vec<&str> = self
+            .0
+            .chain
+            .filters
+            .iter()
+            .map(|filter| &*filter.name)
+            .collect();
+        f.debug_struct("Analyzer")
+            .field("name", &self.0.name)
+            .field("tokenizer", &&*self.0.chain.tokenizer.name)
+            .field("filters", &filters)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What each stage of a chain made of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The text after each character filter.
+    pub char_filters: Vec<CharFilterStage>,
+    /// The tokens of the tokenizer.
+    pub tokenizer: TokenStage,
+    /// The tokens after each filter.
+    pub filters: Vec<TokenStage>,
+}
+
+/// The text after one character filter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CharFilterStage {
+    /// The filter.
+    pub name: String,
+    /// What it made of the text.
+    pub filtered_text: String,
+}
+
+/// The tokens after one stage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenStage {
+    /// The tokenizer or filter.
+    pub name: String,
+    /// What it made.
+    pub tokens: Vec<Token>,
+}
+
+impl Analyzer {
+    pub(crate) fn new(name: impl Into<String>, chain: Chain) -> Analyzer {
+        let one_by_one = chain
+            .filters
+            .iter()
+            .all(|filter| matches!(&*filter.part, Filter::Each(_)));
+        Analyzer(Arc::new(Inner {
+            name: name.into(),
+            chain,
+            one_by_one,
+        }))
+    }
+
+    /// Its name in the registry.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The positions left between two values of a field.
+    pub fn position_increment_gap(&self) -> u32 {
+        self.0.chain.gap
+    }
+
+    /// The tokens of a text.
+    pub fn analyze(&self, text: &str) -> Vec<Token> {
+        let mut tokens = Vec::new();
+        self.for_each(text, &mut |token| tokens.push(token.clone()));
+        tokens
+    }
+
+    /// Hands each token of a text to `f`, one after another.
+    pub fn for_each(&self, text: &str, f: &mut dyn FnMut(&Token)) {
+        let original = text;
+        let filtered = self.filtered(text);
+        let text = filtered
+            .as_ref()
+            .map_or(text, |filtered| filtered.text.as_str());
+        if self.0.one_by_one {
+            let filters = &self.0.chain.filters;
+            let mut token = Token::empty();
+            self.tokenize(text, filtered.as_ref(), &mut |piece| {
+                fill(&mut token, piece);
+                let kept = filters.iter().all(|filter| match &*filter.part {
+                    Filter::Each(each) => each.each(&mut token),
+                    Filter::All(_) => true,
+                });
+                if kept {
+                    f(&token);
+                }
+            });
+            return;
+        }
+        let mut tokens = Vec::new();
+        self.tokenize(text, filtered.as_ref(), &mut |piece| {
+            let mut token = Token::empty();
+            fill(&mut token, piece);
+            tokens.push(token);
+        });
+        for filter in &self.0.chain.filters {
+            tokens = filter.part.run(tokens);
+        }
+        for mut token in tokens {
+            // Parts of terms that character filters changed may be anywhere: never inside a character.
+            token.start = original.floor_char_boundary(token.start);
+            token.end = original.floor_char_boundary(token.end).max(token.start);
+            f(&token);
+        }
+    }
+
+    /// The whole text as one term: character filters, and of the filters those that change characters only.
+    pub fn normalize(&self, text: &str) -> String {
+        let mut token = Token::empty();
+        token.term = match self.filtered(text) {
+            Some(filtered) => filtered.text,
+            None => text.to_owned(),
+        };
+        token.end = text.len();
+        self.0.chain.tokenizer.part.normalize(&mut token.term);
+        for filter in &self.0.chain.filters {
+            match &*filter.part {
+                Filter::Each(each) if each.normalizes() => {
+                    each.each(&mut token);
+                }
+                Filter::Each(_) => {}
+                Filter::All(all) => all.normalize(&mut token),
+            }
+        }
+        token.term
+    }
+
+    /// What every stage makes of a text.
+    pub fn explain(&self, text: &str) -> Explanation {
+        let mut char_filters = Vec::new();
+        let mut filtered: Option<Filtered> = None;
+        for filter in &self.0.chain.char_filters {
+            let next = Filtered::after(filtered, text, &*filter.part);
+            char_filters.push(CharFilterStage {
+                name: filter.name.to_string(),
+                filtered_text: next.text.clone(),
+            });
+            filtered = Some(next);
+        }
+        let text = filtered
+            .as_ref()
+            .map_or(text, |filtered| filtered.text.as_str());
+        let mut tokens = Vec::new();
+        self.tokenize(text, filtered.as_ref(), &mut |piece| {
+            let mut token = Token::empty();
+            fill(&mut token, piece);
+            tokens.push(token);
+        });
+        let tokenizer = TokenStage {
+            name: self.0.chain.tokenizer.name.to_string(),
+            tokens: tokens.clone(),
+        };
+        let mut filters = Vec::new();
+        for filter in &self.0.chain.filters {
+            tokens = filter.part.run(tokens);
+            filters.push(TokenStage {
+                name: filter.name.to_string(),
+                tokens: tokens.clone(),
+            });
+        }
+        Explanation {
+            char_filters,
+            tokenizer,
+            filters,
+        }
+    }
+
+    fn filtered(&self, text: &str) -> Option<Filtered> {
+        let mut filtered = None;
+        for filter in &self.0.chain.char_filters {
+            filtered = Some(Filtered::after(filtered, text, &*filter.part));
+        }
+        filtered
+    }
+
+    fn tokenize(&self, text: &str, filtered: Option<&Filtered>, f: &mut dyn FnMut(&Piece<'_>)) {
+        let tokenizer = &self.0.chain.tokenizer.part;
+        match filtered {
+            None => tokenizer.tokenize(text, &mut |piece| f(&piece)),
+            Some(filtered) => tokenizer.tokenize(text, &mut |mut piece| {
+                piece.start = filtered.original(piece.start);
+                piece.end = filtered.original(piece.end);
+                f(&piece);
+            }),
+        }
+    }
+}
+
+fn fill(token: &mut Token, piece: &Piece<'_>) {
+    token.term.clear();
+    token.term.push_str(piece.term);
+    token.start = piece.start;
+    token.end = piece.end;
+    token.position = piece.position;
+    token.position_length = 1;
+    token.kind = piece.kind;
+    token.keyword = false;
+}

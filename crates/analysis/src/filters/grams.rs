@@ -1,0 +1,48 @@
+//! The `ngram` and `edge_ngram` filters: substrings of terms, all at the position of their term.
+
+use super::All;
+use crate::token::Token;
+
+/// Substrings of a range of lengths.
+pub(crate) struct Grams {
+    pub(crate) min: usize,
+    pub(crate) max: usize,
+    /// Only those that begin a term.
+    pub(crate) edges: bool,
+    /// Those that end a term instead.
+    pub(crate) back: bool,
+    pub(crate) preserve_original: bool,
+}
+
+impl All for Grams {
+    fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
+        let mut out = Vec::new();
+        for token in tokens {
+            let ends: Vec<usize> = token
+                .term
+                .char_indices()
+                .map(|(at, _)| at)
+                .chain([token.term.len()])
+                .collect();
+            let length = ends.len() - 1;
+            let starts = if self.edges { length.min(1) } else { length };
+            for first in 0..starts {
+                for n in self.min..=self.max.min(length) {
+                    let gram = if self.back {
+                        &token.term[ends[length - n]..]
+                    } else {
+                        let Some(&end) = ends.get(first + n) else {
+                            break;
+                        };
+                        &token.term[ends[first]..end]
+                    };
+                    out.push(token.with_term(gram));
+                }
+            }
+            if self.preserve_original && !(self.min..=self.max).contains(&length) {
+                out.push(token);
+            }
+        }
+        out
+    }
+}

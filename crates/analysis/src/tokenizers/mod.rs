@@ -1,0 +1,71 @@
+//! Tokenizers: they cut a text into pieces.
+
+mod break_classes;
+mod by_class;
+mod classic;
+mod keyword;
+mod ngram;
+mod path_hierarchy;
+mod pattern;
+mod standard;
+mod uax_url_email;
+
+pub(crate) use by_class::{ByClass, CharClass};
+pub(crate) use classic::Classic;
+pub(crate) use keyword::Keyword;
+pub(crate) use ngram::NGram;
+pub(crate) use path_hierarchy::PathHierarchy;
+pub(crate) use pattern::{Matches, Pattern};
+pub(crate) use standard::{Standard, is_han, is_hangul, is_hiragana, is_katakana};
+pub(crate) use uax_url_email::UaxUrlEmail;
+
+use crate::token::TokenKind;
+
+/// A piece of a text, not yet a token: its term is borrowed.
+pub(crate) struct Piece<'a> {
+    pub(crate) term: &'a str,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) position: u32,
+    pub(crate) kind: TokenKind,
+}
+
+impl<'a> Piece<'a> {
+    /// The piece of `text` from `start` to `end`.
+    pub(crate) fn of(
+        text: &'a str,
+        start: usize,
+        end: usize,
+        position: u32,
+        kind: TokenKind,
+    ) -> Piece<'a> {
+        Piece {
+            term: &text[start..end],
+            start,
+            end,
+            position,
+            kind,
+        }
+    }
+}
+
+/// Cuts a text into pieces.
+pub(crate) trait Tokenizer: Send + Sync {
+    /// Hands each piece of the text to `f`, in order.
+    fn tokenize(&self, text: &str, f: &mut dyn FnMut(Piece<'_>));
+    /// What it does to single characters, for terms that are not cut: only `lowercase` does something.
+    fn normalize(&self, _term: &mut String) {}
+}
+
+/// The byte offset after at most `units` UTF-16 units from `start`, but at least one character.
+/// Lucene counts term lengths in these units.
+pub(crate) fn after_units(text: &str, start: usize, units: usize) -> usize {
+    let mut left = units;
+    for (at, c) in text[start..].char_indices() {
+        if c.len_utf16() > left && at > 0 {
+            return start + at;
+        }
+        left = left.saturating_sub(c.len_utf16());
+    }
+    text.len()
+}

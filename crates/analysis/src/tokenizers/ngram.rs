@@ -1,0 +1,70 @@
+//! The `ngram` and `edge_ngram` tokenizers: substrings of a given range of lengths.
+
+use super::{CharClass, Piece, Tokenizer};
+use crate::token::TokenKind;
+
+/// Substrings of the runs of the given sorts of characters; of the whole text if none is given.
+pub(crate) struct NGram {
+    pub(crate) min: usize,
+    pub(crate) max: usize,
+    pub(crate) classes: Vec<CharClass>,
+    /// Only those that begin a run.
+    pub(crate) edges: bool,
+}
+
+impl NGram {
+    fn run(
+        &self,
+        text: &str,
+        from: usize,
+        to: usize,
+        position: &mut u32,
+        f: &mut dyn FnMut(Piece<'_>),
+    ) {
+        let ends: Vec<usize> = text[from..to]
+            .char_indices()
+            .map(|(at, _)| from + at)
+            .chain([to])
+            .collect();
+        let starts = if self.edges { 1 } else { ends.len() - 1 };
+        for first in 0..starts {
+            for length in self.min..=self.max {
+                let Some(&end) = ends.get(first + length) else {
+                    break;
+                };
+                f(Piece::of(
+                    text,
+                    ends[first],
+                    end,
+                    *position,
+                    TokenKind::Word,
+                ));
+                *position += 1;
+            }
+        }
+    }
+}
+
+impl Tokenizer for NGram {
+    fn tokenize(&self, text: &str, f: &mut dyn FnMut(Piece<'_>)) {
+        let mut position = 0;
+        if self.classes.is_empty() {
+            if !text.is_empty() {
+                self.run(text, 0, text.len(), &mut position, f);
+            }
+            return;
+        }
+        let mut start = None;
+        for (at, c) in text.char_indices().chain([(text.len(), '\0')]) {
+            let inside = at < text.len() && self.classes.iter().any(|class| class.has(c));
+            match start {
+                None if inside => start = Some(at),
+                Some(from) if !inside => {
+                    start = None;
+                    self.run(text, from, at, &mut position, f);
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Buckets: aggregations that part documents into groups.
+
+use super::value_source::option;
+use super::{
+    AggKind, BucketOrder, CompositeSource, DateHistogramAgg, DateInterval, HistogramAgg, IncludeExclude, RangeBucket, TermsAgg,
+    ValueSource,
+};
+use crate::json::{Fields, Json, Node};
+use crate::query::Query;
+use crate::search::parsing;
+use crate::search::shape;
+use model::{Dialect, Error, ErrorKind, Result};
+use serde_json::{Map, Value};
+
+/// Reads a bucket aggregation called `name`; `None` if `kind` is none.
+pub(crate) fn parse(name: &str, kind: &str, body: &Node, dialect: Dialect) -> Result<Option<AggKind>> {
+    let missing_path = || body.error(format!("Missing [path] field for nested aggregation [{name}]"));
+    let missing_type = || body.error(format!("Missing [child_type] field for {kind} aggregation [{name}]"));
+    if kind == "filter" {
+        return Ok(Some(AggKind::Filter(Box::new(Query::parse(body.clone(), &mut parsing(dialect))?))));
+    }
+    let mut fields = body.clone().fields(kind)?;
+    let out = match kind {
+        "terms" => AggKind::Terms(parse_terms(&mut fields, kind, name, dialect)?),
+        "significant_terms" => {
+            for option in
+                ["background_filter", "jlh", "mutual_information", "chi_square", "gnd", "percentage", "script_heuristic"]
+            {
+                if fields.has(option) {
+                    return Err(Error::illegal(format!("[{option}] of [significant_terms] is not supported")));
+                }
+            }
+            AggKind::SignificantTerms(Box::new(parse_terms(&mut fields, kind, name, dialect)?))
+        }
+        "range" => {
+            let (source, ranges, keyed) = parse_ranges(&mut fields, kind, name, dialect)?;
+            AggKind::Range { source, ranges, keyed }
+        }
+        "date_range" => {
+            let time_zone = fields.take_string("time_zone")?;
+            let (source, ranges, keyed) = parse_ranges(&mut fields, kind, name, dialect)?;
+            AggKind::DateRange { source, ranges, keyed, time_zone }
+        }
+        "ip_range" => {
+            let (source, ranges, keyed) = parse_ranges(&mut fields, kind, name, dialect)?;
+            AggKind::IpRange { source, ranges, keyed }
+        }
+        "histogram" => AggKind::Histogram(parse_histogram(&mut fields, name, dialect)?),
+        "date_histogram" => AggKind::DateHistogram(parse_date_histogram(&mut fields, dialect)?),
+        "filters" => parse_filters(&mut fields, dialect)?,
+        "global" => AggKind::Global,
+        "missing" => {
+            let source = ValueSource::take(&mut fields, dialect)?;
+            let field = source
+                .field
+                .ok_or_else(|| Error::illegal("Required one of fields [field, script], but none were specified. "))?;
+            AggKind::Missing { field, missing: source.missing }
+        }
+        "nested" => AggKind::Nested { path: fields.take_string("path")?.ok_or_else(missing_path)? },
+        "reverse_nested" => AggKind::ReverseNested { path: fields.take_string("path")? },
+        "children" => AggKind::Children { child_type: fields.take_string("type")?.ok_or_else(missing_type)? },
+        "parent" => AggKind::Parent { child_type: fields.take_string("type")?.ok_or_else(missing_type)? },
+        "sampler" => AggKind::Sampler { shard_size: fields.take_usize("shard_size")?.unwrap_or(100) },
+        "composite" => parse_composite(&mut fields, dialect)?,
+        _ => return Ok(None),
+    };
+    fields.lenient(dialect.typed).finish()?;
+    Ok(Some(out))
+}
+
+fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) -> Result<TermsAgg> {
+    let source = ValueSource::take(fields, dialect)?;
+    let unlimited = |option: &str, node: &Node| match node.i64(option)? {
+        0 if dialect.typed => Ok(usize::MAX),
+        number => usize::try_from(number)
+            .ok()
+            .filter(|n| *n > 0)
+            .ok_or_else(|| Error::illegal(format!("[{option}] must be greater than 0. Found [{number}] in [{name}]"))),
+    };
+    let size = option(fields, kind, "size", |n| unlimited("size", n))?.unwrap_or(10);
+    let shard_size = option(fields, kind, "shard_size", |n| match n.i64("shard_size")? {
+        -1 => Ok(None),
+        _ => unlimited("shard_size", n).map(Some),
+    })?;
+    fields.take("shard_min_doc_count");
+    let least = if kind == "terms" { 1 } else { 3 };
+    let min_doc_count = take_min_doc_count(fields, kind, name)?.unwrap_or(least);
+    let order = take_order(fields, kind)?.unwrap_or_else(|| vec![BucketOrder { path: "_count".into(), ascending: false }]);
+    let include = fields.take("include").map(parse_include).transpose()?;
+    let exclude = fields.take("exclude").map(parse_include).transpose()?;
+    let collect_mode = option(fields, kind, "collect_mode", |n| {
+        let text = n.string("collect_mode")?;
+        match text.as_str() {
+            "breadth_first" | "depth_first" => Ok(text),
+            _ => Err(n.error(format!("no [collect_mode] found for value [{text}]"))),
+        }
+    })?;
+    Ok(TermsAgg {
+        source,
+        size,
+        shard_size: shard_size.flatten(),
+        min_doc_count,
+        order,
+        include,
+        exclude,
+        show_term_doc_count_error: fields.take_bool("show_term_doc_count_error")?.unwrap_or(false),
+        collect_mode,
+        execution_hint: fields.take_string("execution_hint")?,
+        value_type: match fields.take_any(&["value_type", "valueType"]) {
+            Some(node) => Some(node.string("value_type")?),
+            None => None,
+        },
+    })
+}
+
+fn take_min_doc_count(fields: &mut Fields, kind: &str, name: &str) -> Result<Option<u64>> {
+    option(fields, kind, "min_doc_count", |n| {
+        let number = n.i64("min_doc_count")?;
+        u64::try_from(number).map_err(|_| {
+            Error::illegal(format!("[min_doc_count] must be greater than or equal to 0. Found [{number}] in [{name}]"))
+        })
+    })
+}
+
+/// `{"_count": "desc"}`, or a list of such.
+fn take_order(fields: &mut Fields, kind: &str) -> Result<Option<Vec<BucketOrder>>> {
+    option(fields, kind, "order", |node| {
+        let mut out = Vec::new();
+        for item in node.clone().items() {
+            for (path, direction) in shape::object(item, "order")? {
+                let text = direction.string("order")?;
+                let ascending = match text.to_ascii_lowercase().as_str() {
+                    "asc" => true,
+                    "desc" => false,
+                    _ => return Err(direction.error(format!("Unknown order direction [{text}]"))),
+                };
+                // Before 6 a key was called a term or a time.
+                let path = if matches!(path.as_str(), "_term" | "_time") { "_key".to_owned() } else { path };
+                out.push(BucketOrder { path, ascending });
+            }
+        }
+        if out.is_empty() {
+            return Err(node.error("Must specify at least one field for [order]"));
+        }
+        Ok(out)
+    })
+}
+
+fn parse_include(node: Node) -> Result<IncludeExclude> {
+    match node.value {
+        Json::Array(items) => Ok(IncludeExclude::Values(items.into_iter().map(Node::into_value).collect())),
+        Json::Object(_) => {
+            let mut fields = node.fields("include")?;
+            if let Some(pattern) = fields.take_string("pattern")? {
+                fields.take("flags");
+                fields.finish()?;
+                return Ok(IncludeExclude::Regex(pattern));
+            }
+            let partition = fields.take_i64("partition")?;
+            let parts = fields.take_i64("num_partitions")?;
+            fields.finish()?;
+            match (partition.and_then(|n| u64::try_from(n).ok()), parts.and_then(|n| u64::try_from(n).ok())) {
+                (None, _) => Err(Error::illegal("Missing [partition] parameter for partition-based include")),
+                (_, None) => Err(Error::illegal("Missing [num_partitions] parameter for partition-based include")),
+                (Some(partition), Some(num_partitions)) if partition < num_partitions => {
+                    Ok(IncludeExclude::Partition { partition, num_partitions })
+                }
+                (Some(partition), Some(_)) => {
+                    Err(Error::illegal(format!("Partition must be less than num_partitions, got [{partition}]")))
+                }
+            }
+        }
+        _ => Ok(IncludeExclude::Regex(node.string("include")?)),
+    }
+}
+
+type Ranges = (ValueSource, Vec<RangeBucket>, bool);
+
+fn parse_ranges(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) -> Result<Ranges> {
+    let source = ValueSource::take(fields, dialect)?;
+    let keyed = fields.take_bool("keyed")?.unwrap_or(false);
+    let mut ranges = Vec::new();
+    for item in fields.take("ranges").map(Node::items).unwrap_or_default() {
+        let mut inner = item.fields(kind)?;
+        let mask = if kind == "ip_range" { inner.take_string("mask")? } else { None };
+        let bound = |inner: &mut Fields, bound: &str| -> Result<Option<Value>> {
+            let Some(node) = inner.take(bound).filter(|node| !node.is_null()) else { return Ok(None) };
+            Ok(Some(if kind == "range" { number_value(node.f64(bound)?) } else { node.into_value() }))
+        };
+        ranges.push(RangeBucket {
+            key: inner.take_string("key")?,
+            from: bound(&mut inner, "from")?,
+            to: bound(&mut inner, "to")?,
+            mask,
+        });
+        inner.finish()?;
+    }
+    if ranges.is_empty() {
+        return Err(shape::all_shards_failed(Error::illegal(format!("No [ranges] specified for the [{name}] aggregation"))));
+    }
+    Ok((source, ranges, keyed))
+}
+
+fn number_value(number: f64) -> Value {
+    serde_json::Number::from_f64(number).map_or(Value::Null, Value::Number)
+}
+
+fn parse_histogram(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<HistogramAgg> {
+    let source = ValueSource::take(fields, dialect)?;
+    let interval = option(fields, "histogram", "interval", |n| match n.f64("interval")? {
+        interval if interval > 0.0 => Ok(interval),
+        interval => Err(Error::illegal(format!("[interval] must be >0 for histogram aggregation [{name}], got [{interval}]"))),
+    })?;
+    let bounds = |node: &Node| -> Result<(Option<f64>, Option<f64>)> {
+        let mut inner = node.clone().fields("bounds")?;
+        let bounds = (inner.take_f64("min")?, inner.take_f64("max")?);
+        inner.finish()?;
+        Ok(bounds)
+    };
+    Ok(HistogramAgg {
+        source,
+        interval: interval.ok_or_else(|| shape::all_shards_failed(Error::illegal("interval must be positive, got: 0.0")))?,
+        offset: option(fields, "histogram", "offset", |n| n.f64("offset"))?.unwrap_or(0.0),
+        min_doc_count: take_min_doc_count(fields, "histogram", name)?.unwrap_or(0),
+        extended_bounds: option(fields, "histogram", "extended_bounds", bounds)?,
+        hard_bounds: option(fields, "histogram", "hard_bounds", bounds)?,
+        order: take_order(fields, "histogram")?.unwrap_or_else(by_key),
+        keyed: fields.take_bool("keyed")?.unwrap_or(false),
+    })
+}
+
+fn by_key() -> Vec<BucketOrder> {
+    vec![BucketOrder { path: "_key".into(), ascending: true }]
+}
+
+fn parse_date_histogram(fields: &mut Fields, dialect: Dialect) -> Result<DateHistogramAgg> {
+    const KIND: &str = "date_histogram";
+    let source = ValueSource::take(fields, dialect)?;
+    let interval = take_date_interval(fields, dialect)?;
+    let bounds = |node: &Node| -> Result<(Option<Value>, Option<Value>)> {
+        let mut inner = node.clone().fields("bounds")?;
+        let bound = |inner: &mut Fields, name: &str| inner.take_value(name).filter(|value| !value.is_null());
+        let bounds = (bound(&mut inner, "min"), bound(&mut inner, "max"));
+        inner.finish()?;
+        Ok(bounds)
+    };
+    let time_zone = match fields.take_any(if dialect.typed { &["time_zone", "pre_zone", "timeZone"] } else { &["time_zone"] }) {
+        Some(node) => Some(node.string("time_zone")?),
+        None => None,
+    };
+    Ok(DateHistogramAgg {
+        source,
+        interval,
+        time_zone,
+        offset: fields.take_string("offset")?,
+        min_doc_count: take_min_doc_count(fields, KIND, KIND)?.unwrap_or(0),
+        extended_bounds: option(fields, KIND, "extended_bounds", bounds)?,
+        hard_bounds: option(fields, KIND, "hard_bounds", bounds)?,
+        order: take_order(fields, KIND)?.unwrap_or_else(by_key),
+        keyed: fields.take_bool("keyed")?.unwrap_or(false),
+    })
+}
+
+/// Units of the calendar, in words and as `1x`.
+const CALENDAR: &[&str] =
+    &["second", "1s", "minute", "1m", "hour", "1h", "day", "1d", "week", "1w", "month", "1M", "quarter", "1q", "year", "1y"];
+
+fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<DateInterval> {
+    const KIND: &str = "date_histogram";
+    let old = option(fields, KIND, "interval", |n| {
+        let text = n.string("interval")?;
+        if CALENDAR.contains(&text.as_str()) {
+            Ok(DateInterval::Calendar(text))
+        } else {
+            fixed(&text, dialect).map(DateInterval::Fixed)
+        }
+    })?;
+    let calendar = option(fields, KIND, "calendar_interval", |n| {
+        let text = n.string("calendar_interval")?;
+        if CALENDAR.contains(&text.as_str()) {
+            Ok(DateInterval::Calendar(text))
+        } else {
+            Err(Error::illegal(format!("The supplied interval [{text}] could not be parsed as a calendar interval.")))
+        }
+    })?;
+    let taken = old.is_some() || calendar.is_some();
+    let fixed = option(fields, KIND, "fixed_interval", |n| {
+        if taken {
+            return Err(Error::illegal(
+                "Cannot use [fixed_interval] with [interval] or [calendar_interval] configuration options.",
+            ));
+        }
+        fixed(&n.string("fixed_interval")?, dialect).map(DateInterval::Fixed)
+    })?;
+    if old.is_some() && calendar.is_some() {
+        return Err(Error::illegal("Cannot use [interval] with [fixed_interval] or [calendar_interval] configuration options."));
+    }
+    old.or(calendar).or(fixed).ok_or_else(|| {
+        let kind = if dialect.typed { ErrorKind::SearchParse } else { ErrorKind::IllegalArgument };
+        Error::new(kind, "Invalid interval specified, must be non-null and non-empty")
+    })
+}
+
+/// A length of time with a unit; 2015 also had weeks, fractions and bare milliseconds.
+fn fixed(text: &str, dialect: Dialect) -> Result<String> {
+    let bad = || {
+        Error::illegal(format!(
+            "failed to parse setting [date_histogram.fixedInterval] with value [{text}] as a time value: unit is missing or unrecognized"
+        ))
+    };
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let amount: f64 = number.parse().map_err(|_| bad())?;
+    let millis = match unit.trim() {
+        "ms" => 1.0,
+        "" if dialect.typed => 1.0,
+        "s" => 1_000.0,
+        "m" => 60_000.0,
+        "h" => 3_600_000.0,
+        "d" => 86_400_000.0,
+        "w" if dialect.typed => 604_800_000.0,
+        _ => return Err(bad()),
+    };
+    if amount <= 0.0 {
+        return Err(shape::all_shards_failed(Error::illegal("Zero or negative time interval not supported")));
+    }
+    let whole = number.bytes().all(|b| b.is_ascii_digit());
+    match unit.trim() {
+        "" | "w" => Ok(format!("{:.0}ms", amount * millis)),
+        _ if whole => Ok(text.to_owned()),
+        _ if dialect.typed => Ok(format!("{:.0}ms", amount * millis)),
+        _ => Err(bad()),
+    }
+}
+
+fn parse_filters(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
+    let mut cx = parsing(dialect);
+    let (mut filters, mut keyed) = (Vec::new(), true);
+    match fields.take("filters") {
+        Some(node) if node.is_object() => {
+            for (name, query) in shape::object(node, "filters")? {
+                filters.push((name, Query::parse(query, &mut cx)?));
+            }
+        }
+        Some(node) => {
+            keyed = false;
+            for (position, query) in node.items().into_iter().enumerate() {
+                filters.push((position.to_string(), Query::parse(query, &mut cx)?));
+            }
+        }
+        None => {}
+    }
+    if filters.is_empty() {
+        return Err(Error::illegal("[filters] cannot be empty."));
+    }
+    let other = fields.take_bool("other_bucket")?;
+    let key = fields.take_string("other_bucket_key")?;
+    keyed = fields.take_bool("keyed")?.unwrap_or(true) && keyed;
+    let other_bucket_key = match (other, key) {
+        (Some(false), _) | (None, None) => None,
+        (_, Some(key)) => Some(key),
+        (Some(true), None) => Some("_other_".to_owned()),
+    };
+    Ok(AggKind::Filters { filters, keyed, other_bucket_key })
+}
+
+fn parse_composite(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
+    let size = option(fields, "composite", "size", |n| match n.i64("size")? {
+        number if number > 0 => n.usize("size"),
+        number => Err(Error::illegal(format!("[size] must be greater than 0. Found [{number}]"))),
+    })?;
+    let sources = option(fields, "composite", "sources", |node| {
+        let mut out: Vec<CompositeSource> = Vec::new();
+        for item in node.clone().items() {
+            for (name, definition) in shape::object(item, "sources")? {
+                if out.iter().any(|other| other.name == name) {
+                    return Err(Error::illegal(format!("Composite source names must be unique, found duplicates: [{name}]")));
+                }
+                out.push(parse_composite_source(name, definition, dialect)?);
+            }
+        }
+        if out.is_empty() { Err(Error::illegal("Composite [sources] cannot be null or empty")) } else { Ok(out) }
+    })?;
+    let after: Option<Map<String, Value>> = fields.take_map("after")?;
+    Ok(AggKind::Composite { size: size.unwrap_or(10), sources: sources.ok_or_else(|| shape::required("sources"))?, after })
+}
+
+fn parse_composite_source(name: String, definition: Node, dialect: Dialect) -> Result<CompositeSource> {
+    let empty = definition.error(format!("Missing definition for composite source [{name}]"));
+    let (kind, body) = shape::object(definition, "sources")?.into_iter().next().ok_or(empty)?;
+    let unknown = body.error(format!("invalid source type: {kind}"));
+    let mut fields = body.fields(&kind)?;
+    let ascending = option(&mut fields, &kind, "order", |n| match n.string("order")?.to_ascii_lowercase().as_str() {
+        "asc" => Ok(true),
+        "desc" => Ok(false),
+        other => Err(Error::illegal(format!("Unknown sort order [{other}]"))),
+    })?;
+    let missing_bucket = fields.take_bool("missing_bucket")?.unwrap_or(false);
+    let missing_order = fields.take_string("missing_order")?.filter(|order| order != "default");
+    let parsed = match kind.as_str() {
+        "terms" => AggKind::Terms(parse_terms(&mut fields, &kind, &name, dialect)?),
+        "histogram" => AggKind::Histogram(parse_histogram(&mut fields, &name, dialect)?),
+        "date_histogram" => AggKind::DateHistogram(parse_date_histogram(&mut fields, dialect)?),
+        _ => return Err(unknown),
+    };
+    fields.finish()?;
+    Ok(CompositeSource { name, kind: parsed, ascending: ascending.unwrap_or(true), missing_bucket, missing_order })
+}

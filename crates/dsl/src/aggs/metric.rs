@@ -1,0 +1,181 @@
+//! Metrics: one number, or a few, of all documents of a bucket.
+
+use super::value_source::option;
+use super::{AggKind, Metric, TopHitsAgg, ValueSource};
+use crate::json::{Fields, Node};
+use crate::search::{FieldAndFormat, Highlight, Sort, SourceSpec, parse_script_fields, shape};
+use model::{Dialect, Error, Result};
+
+/// The metrics that are told by nothing but their source.
+pub(crate) const PLAIN: &[(&str, Metric)] = &[
+    ("avg", Metric::Avg),
+    ("sum", Metric::Sum),
+    ("min", Metric::Min),
+    ("max", Metric::Max),
+    ("stats", Metric::Stats),
+    ("value_count", Metric::ValueCount),
+    ("median_absolute_deviation", Metric::MedianAbsoluteDeviation),
+];
+
+/// Reads a metric; `None` if `kind` is none.
+pub(crate) fn parse(kind: &str, body: Node, dialect: Dialect) -> Result<Option<AggKind>> {
+    let mut fields = body.fields(kind)?;
+    let out = match kind {
+        "extended_stats" => {
+            let source = required_source(&mut fields, dialect)?;
+            let sigma = option(&mut fields, kind, "sigma", |n| not_negative(n.f64("sigma")?, "sigma"))?.unwrap_or(2.0);
+            AggKind::ExtendedStats { source, sigma }
+        }
+        "cardinality" => {
+            let source = required_source(&mut fields, dialect)?;
+            fields.take("rehash");
+            fields.take("execution_hint");
+            let threshold = option(&mut fields, kind, "precision_threshold", |n| {
+                let number = n.i64("precision_threshold")?;
+                u64::try_from(number).map_err(|_| {
+                    Error::illegal(format!("[precisionThreshold] must be greater than or equal to 0. Found [{number}]"))
+                })
+            })?;
+            AggKind::Cardinality { source, precision_threshold: threshold }
+        }
+        "percentiles" => {
+            let source = required_source(&mut fields, dialect)?;
+            let percents = option(&mut fields, kind, "percents", |n| numbers(n, "percents"))?;
+            take_digest(&mut fields);
+            let percents = percents.unwrap_or_else(|| vec![1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0]);
+            if let Some(bad) = percents.iter().find(|p| !(0.0..=100.0).contains(*p)) {
+                return Err(Error::illegal(format!("percent must be in [0,100], got [{bad}]")));
+            }
+            AggKind::Percentiles { source, percents, keyed: fields.take_bool("keyed")?.unwrap_or(true) }
+        }
+        "percentile_ranks" => {
+            let source = required_source(&mut fields, dialect)?;
+            let values =
+                option(&mut fields, kind, "values", |n| numbers(n, "values"))?.ok_or_else(|| shape::required("values"))?;
+            take_digest(&mut fields);
+            AggKind::PercentileRanks { source, values, keyed: fields.take_bool("keyed")?.unwrap_or(true) }
+        }
+        "weighted_avg" => {
+            let value = part(&mut fields, "value", dialect)?;
+            let weight = part(&mut fields, "weight", dialect)?;
+            let format = fields.take_string("format")?;
+            fields.take("value_type");
+            AggKind::WeightedAvg { value: ValueSource { format, ..value }, weight }
+        }
+        "top_hits" => return parse_top_hits(fields, dialect).map(|hits| Some(AggKind::TopHits(Box::new(hits)))),
+        "top_metrics" => parse_top_metrics(&mut fields, dialect)?,
+        _ => {
+            let Some((_, metric)) = PLAIN.iter().find(|(name, _)| *name == kind) else { return Ok(None) };
+            let source = required_source(&mut fields, dialect)?;
+            fields.take("compression");
+            AggKind::Metric(*metric, source)
+        }
+    };
+    fields.lenient(dialect.typed).finish()?;
+    Ok(Some(out))
+}
+
+/// A field or a script must be named; the typed dialect finds out later.
+fn required_source(fields: &mut Fields, dialect: Dialect) -> Result<ValueSource> {
+    let source = ValueSource::take(fields, dialect)?;
+    fields.take("value_type");
+    fields.take("valueType");
+    if source.field.is_none() && source.script.is_none() && !dialect.typed {
+        return Err(Error::illegal("Required one of fields [field, script], but none were specified. "));
+    }
+    Ok(source)
+}
+
+fn part(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<ValueSource> {
+    let node = fields.take(name).ok_or_else(|| {
+        shape::all_shards_failed(Error::illegal(format!("Could not find field name [{name}] in multiValuesSource")))
+    })?;
+    let mut inner = node.fields(name)?;
+    let source = required_source(&mut inner, dialect)?;
+    inner.finish()?;
+    Ok(source)
+}
+
+/// How percentiles are estimated is the engine's own affair.
+fn take_digest(fields: &mut Fields) {
+    for name in ["tdigest", "hdr", "compression", "method", "number_of_significant_value_digits"] {
+        fields.take(name);
+    }
+}
+
+fn numbers(node: &Node, name: &str) -> Result<Vec<f64>> {
+    if !node.is_array() {
+        return Err(Error::illegal(format!("[{name}] doesn't support values of type: {}", node.kind_name())));
+    }
+    let list: Vec<f64> = node.clone().items().into_iter().map(|item| item.f64(name)).collect::<Result<_>>()?;
+    if list.is_empty() { Err(Error::illegal(format!("[{name}] must not be an empty array"))) } else { Ok(list) }
+}
+
+fn not_negative(number: f64, name: &str) -> Result<f64> {
+    if number >= 0.0 {
+        Ok(number)
+    } else {
+        Err(Error::illegal(format!("[{name}] must be greater than or equal to 0. Found [{number}]")))
+    }
+}
+
+fn parse_top_metrics(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
+    let list = fields.take("metrics").ok_or_else(|| shape::required("metrics"))?;
+    let mut metrics = Vec::new();
+    for item in list.items() {
+        let mut inner = item.fields("metrics")?;
+        metrics.push(inner.take_string("field")?.ok_or_else(|| shape::required("field"))?);
+        inner.finish()?;
+    }
+    let sort = fields.take("sort").ok_or_else(|| shape::required("sort"))?;
+    let size = fields.take_usize("size")?.unwrap_or(1);
+    if size == 0 {
+        return Err(Error::illegal("[size] must be more than 0 but was [0]"));
+    }
+    Ok(AggKind::TopMetrics { metrics, sort: Sort::parse(sort, dialect)?, size })
+}
+
+fn parse_top_hits(fields: Fields, dialect: Dialect) -> Result<TopHitsAgg> {
+    let mut out = TopHitsAgg {
+        from: 0,
+        size: 3,
+        sort: Vec::new(),
+        source: SourceSpec::Default,
+        highlight: None,
+        explain: false,
+        version: false,
+        seq_no_primary_term: false,
+        track_scores: false,
+        docvalue_fields: Vec::new(),
+        fields: Vec::new(),
+        stored_fields: None,
+        script_fields: Vec::new(),
+    };
+    for (key, value) in fields.remaining() {
+        match key.as_str() {
+            "from" => out.from = page(&value, &key)?,
+            "size" => out.size = page(&value, &key)?,
+            "sort" => out.sort = Sort::parse(value, dialect)?,
+            "_source" => out.source = SourceSpec::parse(value)?,
+            "highlight" => out.highlight = Some(Highlight::parse(value, dialect)?),
+            "explain" => out.explain = value.boolean(&key)?,
+            "version" => out.version = value.boolean(&key)?,
+            "seq_no_primary_term" => out.seq_no_primary_term = value.boolean(&key)?,
+            "track_scores" => out.track_scores = value.boolean(&key)?,
+            "docvalue_fields" | "fielddata_fields" => out.docvalue_fields = FieldAndFormat::parse_list(value, &key, dialect)?,
+            "fields" if dialect.typed => out.stored_fields = Some(shape::strings(value, &key)?),
+            "fields" => out.fields = FieldAndFormat::parse_list(value, &key, dialect)?,
+            "stored_fields" => out.stored_fields = Some(shape::strings(value, &key)?),
+            "script_fields" => out.script_fields = parse_script_fields(value, dialect)?,
+            _ => {
+                return Err(value.error(format!("Unknown key for a {} in [top_hits]: [{key}].", value.kind_name())));
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn page(value: &Node, name: &str) -> Result<usize> {
+    let number = value.i64(name)?;
+    usize::try_from(number).map_err(|_| Error::illegal(format!("[{name}] must be greater than or equal to 0. Found [{number}]")))
+}

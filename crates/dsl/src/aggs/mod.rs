@@ -1,0 +1,179 @@
+//! Aggregations as values. Answers are JSON made by the engine's collectors, in the shapes of Elasticsearch.
+
+mod bucket;
+mod metric;
+mod pipeline;
+mod render;
+mod tree;
+mod value_source;
+
+pub use render::render;
+pub use tree::parse;
+
+use crate::query::{Query, script_source::ScriptSource};
+use crate::search::{FieldAndFormat, Highlight, Sort, SourceSpec};
+use serde_json::{Map, Value};
+
+/// A named aggregation with those below it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agg {
+    pub name: String,
+    pub kind: AggKind,
+    pub subs: Vec<Agg>,
+    /// Returned as it came.
+    pub meta: Option<Map<String, Value>>,
+}
+
+/// Where the numbers or terms come from.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct ValueSource {
+    pub field: Option<String>,
+    pub script: Option<ScriptSource>,
+    pub missing: Option<Value>,
+    pub format: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AggKind {
+    Terms(TermsAgg),
+    Range { source: ValueSource, ranges: Vec<RangeBucket>, keyed: bool },
+    DateRange { source: ValueSource, ranges: Vec<RangeBucket>, keyed: bool, time_zone: Option<String> },
+    IpRange { source: ValueSource, ranges: Vec<RangeBucket>, keyed: bool },
+    Histogram(HistogramAgg),
+    DateHistogram(DateHistogramAgg),
+    Filter(Box<Query>),
+    Filters { filters: Vec<(String, Query)>, keyed: bool, other_bucket_key: Option<String> },
+    Global,
+    Missing { field: String, missing: Option<Value> },
+    Nested { path: String },
+    ReverseNested { path: Option<String> },
+    Children { child_type: String },
+    Parent { child_type: String },
+    Composite { size: usize, sources: Vec<CompositeSource>, after: Option<Map<String, Value>> },
+    Sampler { shard_size: usize },
+    SignificantTerms(Box<TermsAgg>),
+    Metric(Metric, ValueSource),
+    ExtendedStats { source: ValueSource, sigma: f64 },
+    Cardinality { source: ValueSource, precision_threshold: Option<u64> },
+    Percentiles { source: ValueSource, percents: Vec<f64>, keyed: bool },
+    PercentileRanks { source: ValueSource, values: Vec<f64>, keyed: bool },
+    WeightedAvg { value: ValueSource, weight: ValueSource },
+    TopHits(Box<TopHitsAgg>),
+    TopMetrics { metrics: Vec<String>, sort: Vec<Sort>, size: usize },
+    /// Pipelines are worked out after the tree is built.
+    Pipeline { kind: String, buckets_path: Value, body: Map<String, Value> },
+    /// An aggregation that no engine here knows; refused by name.
+    Opaque { kind: String, body: Value },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    Avg,
+    Sum,
+    Min,
+    Max,
+    Stats,
+    ValueCount,
+    MedianAbsoluteDeviation,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TermsAgg {
+    pub source: ValueSource,
+    pub size: usize,
+    pub shard_size: Option<usize>,
+    pub min_doc_count: u64,
+    pub order: Vec<BucketOrder>,
+    pub include: Option<IncludeExclude>,
+    pub exclude: Option<IncludeExclude>,
+    pub show_term_doc_count_error: bool,
+    pub collect_mode: Option<String>,
+    pub execution_hint: Option<String>,
+    pub value_type: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum IncludeExclude {
+    Regex(String),
+    Values(Vec<Value>),
+    Partition { partition: u64, num_partitions: u64 },
+}
+
+/// `{"_count": "desc"}`, `{"_key": "asc"}`, `{"max_score": "desc"}`, `{"stats.avg": "asc"}`, `{"a>b": ..}`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BucketOrder {
+    pub path: String,
+    pub ascending: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangeBucket {
+    pub key: Option<String>,
+    pub from: Option<Value>,
+    pub to: Option<Value>,
+    /// `ip_range` only.
+    pub mask: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistogramAgg {
+    pub source: ValueSource,
+    pub interval: f64,
+    pub offset: f64,
+    pub min_doc_count: u64,
+    pub extended_bounds: Option<(Option<f64>, Option<f64>)>,
+    pub hard_bounds: Option<(Option<f64>, Option<f64>)>,
+    pub order: Vec<BucketOrder>,
+    pub keyed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum DateInterval {
+    /// "month", "1M", "quarter", ...
+    Calendar(String),
+    /// "30s", "12h", "7d".
+    Fixed(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct DateHistogramAgg {
+    pub source: ValueSource,
+    pub interval: DateInterval,
+    pub time_zone: Option<String>,
+    /// "+6h", "-1d".
+    pub offset: Option<String>,
+    pub min_doc_count: u64,
+    /// Dates, or date math, as text or numbers.
+    pub extended_bounds: Option<(Option<Value>, Option<Value>)>,
+    pub hard_bounds: Option<(Option<Value>, Option<Value>)>,
+    pub order: Vec<BucketOrder>,
+    pub keyed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompositeSource {
+    pub name: String,
+    /// `Terms`, `Histogram` or `DateHistogram`.
+    pub kind: AggKind,
+    pub ascending: bool,
+    pub missing_bucket: bool,
+    /// `first`, `last` or absent.
+    pub missing_order: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TopHitsAgg {
+    pub from: usize,
+    pub size: usize,
+    pub sort: Vec<Sort>,
+    pub source: SourceSpec,
+    pub highlight: Option<Highlight>,
+    pub explain: bool,
+    pub version: bool,
+    pub seq_no_primary_term: bool,
+    pub track_scores: bool,
+    pub docvalue_fields: Vec<FieldAndFormat>,
+    pub fields: Vec<FieldAndFormat>,
+    pub stored_fields: Option<Vec<String>>,
+    pub script_fields: Vec<(String, ScriptSource)>,
+}

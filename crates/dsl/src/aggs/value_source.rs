@@ -1,0 +1,60 @@
+//! Where an aggregation's values come from: a field or a script, and what stands in where there is none.
+
+use super::ValueSource;
+use crate::json::{Fields, Node};
+use crate::query::script_source::ScriptSource;
+use crate::search::ScriptSiblings;
+use model::{Dialect, Result};
+use serde_json::{Map, Value};
+
+impl ValueSource {
+    /// Takes `field`, `script`, `missing` and `format` out of an aggregation's body.
+    ///
+    /// # Errors
+    /// One of them is of the wrong kind.
+    pub(crate) fn take(fields: &mut Fields, dialect: Dialect) -> Result<ValueSource> {
+        let mut script = fields.take("script").map(|node| ScriptSource::parse(node, dialect)).transpose()?;
+        if let (true, Some(script)) = (dialect.typed, &mut script) {
+            let mut siblings = ScriptSiblings::default();
+            for key in ["params", "lang"] {
+                if let Some(value) = fields.take(key) {
+                    siblings.take(key, &value, dialect)?;
+                }
+            }
+            siblings.apply(script);
+        }
+        Ok(ValueSource {
+            field: fields.take_string("field")?,
+            script,
+            missing: fields.take_value("missing").filter(|value| !value.is_null()),
+            format: fields.take_string("format")?,
+        })
+    }
+    /// Adds what it says to an aggregation's body.
+    pub(crate) fn render_into(&self, out: &mut Map<String, Value>) {
+        if let Some(field) = &self.field {
+            out.insert("field".into(), field.as_str().into());
+        }
+        if let Some(script) = &self.script {
+            out.insert("script".into(), script.render());
+        }
+        if let Some(missing) = &self.missing {
+            out.insert("missing".into(), missing.clone());
+        }
+        if let Some(format) = &self.format {
+            out.insert("format".into(), format.as_str().into());
+        }
+    }
+}
+
+/// Takes an option and reads it with `read`; a failure names the aggregation and the option.
+pub(crate) fn option<T>(
+    fields: &mut Fields,
+    owner: &str,
+    name: &str,
+    read: impl FnOnce(&Node) -> Result<T>,
+) -> Result<Option<T>> {
+    let Some(node) = fields.take(name).filter(|node| !node.is_null()) else { return Ok(None) };
+    let at = (node.line, node.col);
+    read(&node).map(Some).map_err(|cause| crate::search::shape::failed_field(owner, name, at, cause))
+}

@@ -1,0 +1,91 @@
+//! The body of `_aliases`.
+
+use crate::json::Node;
+use crate::search::shape;
+use model::{Error, Result};
+use serde_json::Value;
+
+/// `_aliases`: actions in their order.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct AliasActions(pub Vec<AliasAction>);
+
+/// What an action does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum AliasVerb {
+    #[default]
+    Add,
+    Remove,
+    RemoveIndex,
+}
+
+/// One action.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct AliasAction {
+    pub verb: AliasVerb,
+    pub indices: Vec<String>,
+    pub aliases: Vec<String>,
+    pub filter: Option<Value>,
+    pub index_routing: Option<String>,
+    pub search_routing: Option<String>,
+    pub is_write_index: Option<bool>,
+    pub is_hidden: Option<bool>,
+    pub must_exist: Option<bool>,
+}
+
+impl AliasActions {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// An action or an option that does not exist; no index, no alias.
+    pub fn parse(node: Node) -> Result<AliasActions> {
+        let mut fields = node.fields("aliases")?;
+        let list = fields
+            .take("actions")
+            .ok_or_else(|| shape::validation_failed(&["Must specify at least one alias action".to_owned()]))?;
+        fields.finish()?;
+        let at = (list.line, list.col);
+        let mut actions = Vec::new();
+        for item in list.items() {
+            for (name, body) in shape::object(item, "alias_action")? {
+                let verb = match name.as_str() {
+                    "add" => AliasVerb::Add,
+                    "remove" => AliasVerb::Remove,
+                    "remove_index" => AliasVerb::RemoveIndex,
+                    _ => {
+                        let cause = shape::unknown_field("alias_action", &name, &body, &["add", "remove", "remove_index"]);
+                        return Err(shape::failed_field("aliases", "actions", at, cause));
+                    }
+                };
+                actions.push(AliasAction::parse(verb, body, &name)?);
+            }
+        }
+        Ok(AliasActions(actions))
+    }
+}
+
+impl AliasAction {
+    fn parse(verb: AliasVerb, body: Node, owner: &str) -> Result<AliasAction> {
+        let mut fields = body.fields(owner)?;
+        let both = |one: Option<Vec<String>>, many: Option<Vec<String>>| one.or(many).unwrap_or_default();
+        let routing = fields.take_string("routing")?;
+        let out = AliasAction {
+            verb,
+            indices: both(fields.take_strings("index")?, fields.take_strings("indices")?),
+            aliases: both(fields.take_strings("alias")?, fields.take_strings("aliases")?),
+            filter: fields.take_value("filter").filter(|filter| !filter.is_null()),
+            index_routing: fields.take_string("index_routing")?.or_else(|| routing.clone()),
+            search_routing: fields.take_string("search_routing")?.or(routing),
+            is_write_index: fields.take_bool("is_write_index")?,
+            is_hidden: fields.take_bool("is_hidden")?,
+            must_exist: fields.take_bool("must_exist")?,
+        };
+        fields.finish()?;
+        if out.indices.is_empty() {
+            return Err(Error::illegal("One of [index] or [indices] is required"));
+        }
+        if out.aliases.is_empty() && verb != AliasVerb::RemoveIndex {
+            return Err(Error::illegal("One of [alias] or [aliases] is required"));
+        }
+        Ok(out)
+    }
+}

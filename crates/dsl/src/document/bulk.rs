@@ -1,0 +1,246 @@
+//! Bulk bodies: lines of actions and, below most of them, lines of sources.
+//!
+//! Sources stay bytes. Not here: updates' bodies, which `update` reads.
+
+use super::reading;
+use crate::json::{self, Json};
+use crate::search::{SourceSpec, shape};
+use model::{Dialect, Error, ErrorKind, Result};
+
+/// What a line asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkAction {
+    /// `index`
+    Index,
+    /// `create`
+    Create,
+    /// `update`
+    Update,
+    /// `delete`
+    Delete,
+}
+
+/// What the URL says for lines that do not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BulkDefaults {
+    /// `/{index}/_bulk`
+    pub index: Option<String>,
+    /// `/{index}/{type}/_bulk`
+    pub doc_type: Option<String>,
+    /// `?routing=`
+    pub routing: Option<String>,
+    /// `?pipeline=`
+    pub pipeline: Option<String>,
+    /// `?require_alias=`
+    pub require_alias: bool,
+    /// How lines are read.
+    pub dialect: Dialect,
+}
+
+/// One action with its source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BulkItem<'a> {
+    pub action: BulkAction,
+    pub index: String,
+    pub doc_type: Option<String>,
+    /// `None`: to be made.
+    pub id: Option<String>,
+    pub routing: Option<String>,
+    pub parent: Option<String>,
+    pub version: Option<i64>,
+    pub version_type: Option<String>,
+    pub if_seq_no: Option<u64>,
+    pub if_primary_term: Option<u64>,
+    pub pipeline: Option<String>,
+    pub retry_on_conflict: u32,
+    pub require_alias: bool,
+    /// `_source` of an update's answer.
+    pub source_spec: Option<SourceSpec>,
+    /// The line below; empty for deletes.
+    pub source: &'a [u8],
+    /// Number of the action's line, from 1.
+    pub line: usize,
+}
+
+/// Reads a whole bulk body.
+///
+/// # Errors
+/// The first line that is malformed, or everything that is missing, as one refusal.
+pub fn parse_bulk<'a>(bytes: &'a [u8], defaults: &BulkDefaults) -> Result<Vec<BulkItem<'a>>> {
+    let typed = defaults.dialect.typed;
+    let derive = || Error::new(ErrorKind::Parse, if typed { "Failed to derive xcontent" } else { "request body is required" });
+    if bytes.is_empty() {
+        return Err(derive());
+    }
+    let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    let tail = lines.pop().unwrap_or_default();
+    if !tail.is_empty() && !typed {
+        return Err(Error::illegal("The bulk request must be terminated by a newline [\\n]"));
+    }
+    let mut items = Vec::new();
+    let mut problems = Vec::new();
+    let mut numbered = lines.into_iter().zip(1..);
+    while let Some((line, number)) = numbered.next() {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let Some(mut item) = parse_action(line, number, defaults)? else {
+            numbered.next();
+            continue;
+        };
+        if item.action != BulkAction::Delete {
+            let Some((source, _)) = numbered.next() else { break };
+            item.source = source.strip_suffix(b"\r").unwrap_or(source);
+        }
+        if item.index.is_empty() {
+            problems.push("index is missing".to_owned());
+        }
+        if typed && item.doc_type.is_none() {
+            problems.push("type is missing".to_owned());
+        }
+        if item.id.is_none() && matches!(item.action, BulkAction::Update | BulkAction::Delete) {
+            problems.push("id is missing".to_owned());
+        }
+        if item.if_seq_no.is_some() != item.if_primary_term.is_some() {
+            problems.push("ifSeqNo and ifPrimaryTerm must be given together".to_owned());
+        }
+        items.push(item);
+    }
+    if items.is_empty() {
+        problems.push("no requests added".to_owned());
+    }
+    if problems.is_empty() { Ok(items) } else { Err(shape::validation_failed(&problems)) }
+}
+
+/// One action line; `None` for an action 2015 passed over.
+fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Result<Option<BulkItem<'a>>> {
+    let dialect = defaults.dialect;
+    let node = json::read(line, reading(dialect))?;
+    let malformed = |expected: &str, found: &str| {
+        Error::illegal(format!("Malformed action/metadata line [{number}], expected {expected} but found [{found}]"))
+    };
+    let found = node.kind_name();
+    let Json::Object(members) = node.value else {
+        return Err(if dialect.typed {
+            Error::new(ErrorKind::Parse, "Failed to derive xcontent")
+        } else {
+            malformed("START_OBJECT", found)
+        });
+    };
+    let mut members = members.into_iter();
+    let (name, body) = members.next().ok_or_else(|| malformed("FIELD_NAME", "END_OBJECT"))?;
+    if members.next().is_some() {
+        return Err(malformed("END_OBJECT", "FIELD_NAME"));
+    }
+    let action = match name.as_str() {
+        "index" => BulkAction::Index,
+        "create" => BulkAction::Create,
+        "update" => BulkAction::Update,
+        "delete" => BulkAction::Delete,
+        _ if dialect.typed => return Ok(None),
+        _ => {
+            return Err(Error::illegal(format!(
+                "Malformed action/metadata line [{number}], expected field [create], [delete], [index] or [update] but found [{name}]"
+            )));
+        }
+    };
+    if !body.is_object() {
+        return Err(malformed("START_OBJECT", body.kind_name()));
+    }
+    let mut item = BulkItem {
+        action,
+        index: defaults.index.clone().unwrap_or_default(),
+        doc_type: defaults.doc_type.clone(),
+        id: None,
+        routing: defaults.routing.clone(),
+        parent: None,
+        version: None,
+        version_type: None,
+        if_seq_no: None,
+        if_primary_term: None,
+        pipeline: defaults.pipeline.clone(),
+        retry_on_conflict: 0,
+        require_alias: defaults.require_alias,
+        source_spec: None,
+        source: &[],
+        line: number,
+    };
+    for (key, value) in body.fields("bulk")?.remaining() {
+        let text = || if value.is_null() { Ok(None) } else { value.string(&key).map(Some) };
+        let count = || u64::try_from(value.i64(&key)?).map_err(|_| Error::illegal(format!("[{key}] cannot be negative")));
+        match key.as_str() {
+            "_index" => item.index = text()?.unwrap_or_default(),
+            "_type" => item.doc_type = text()?,
+            "_id" => item.id = text()?,
+            "routing" | "_routing" => item.routing = text()?,
+            "parent" | "_parent" => item.parent = text()?,
+            "version" | "_version" => item.version = Some(value.i64(&key)?),
+            "version_type" | "_version_type" | "versionType" | "_versionType" => item.version_type = text()?,
+            "if_seq_no" => item.if_seq_no = Some(count()?),
+            "if_primary_term" => item.if_primary_term = Some(count()?),
+            "op_type" | "opType" => match value.string(&key)?.as_str() {
+                "index" if action == BulkAction::Index => {}
+                "create" if matches!(action, BulkAction::Index | BulkAction::Create) => item.action = BulkAction::Create,
+                other => return Err(Error::illegal(format!("opType must be 'create' or 'index', found: [{other}]"))),
+            },
+            "pipeline" => item.pipeline = text()?,
+            "retry_on_conflict" | "_retry_on_conflict" | "retryOnConflict" => item.retry_on_conflict = value.u32(&key)?,
+            "require_alias" => item.require_alias = value.boolean(&key)?,
+            "_source" => item.source_spec = Some(SourceSpec::parse(value)?),
+            "dynamic_templates" => return Err(Error::illegal("[dynamic_templates] in a bulk line is not supported")),
+            // What 2015 wrote beside documents and we do not keep.
+            "timestamp" | "_timestamp" | "ttl" | "_ttl" | "fields" | "refresh" | "_refresh" if dialect.typed => {}
+            _ => return Err(Error::illegal(format!("Action/metadata line [{number}] contains an unknown parameter [{key}]"))),
+        }
+    }
+    Ok(Some(item))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Persona;
+
+    /// The items' actions, ids and sources, or how the refusal begins.
+    fn check(persona: Persona, body: &str, expected: &str) {
+        let defaults = BulkDefaults {
+            index: Some("i".into()),
+            doc_type: (persona == Persona::Es2).then(|| "t".into()),
+            dialect: Dialect::of(persona),
+            ..BulkDefaults::default()
+        };
+        match parse_bulk(body.as_bytes(), &defaults) {
+            Ok(items) => {
+                let shown: Vec<String> = items
+                    .iter()
+                    .map(|i| format!("{:?} {} {}", i.action, i.id.as_deref().unwrap_or("-"), String::from_utf8_lossy(i.source)))
+                    .collect();
+                assert_eq!(shown.join("|"), expected, "{body}");
+            }
+            Err(error) => assert_eq!(error.reason(), expected, "{body}"),
+        }
+    }
+
+    #[test]
+    fn lines() {
+        let (new, old) = (Persona::Es8, Persona::Es2);
+        check(new, "{\"index\":{\"_id\":1}}\n{\"a\":1}\n{\"delete\":{\"_id\":\"2\"}}\n", "Index 1 {\"a\":1}|Delete 2 ");
+        check(new, "{\"index\":{}}\n{\"a\":1}\n", "Index - {\"a\":1}");
+        check(new, "{\"index\":{\"op_type\":\"create\"}}\r\n{}\r\n", "Create - {}");
+        check(new, "\"x\"\n", "Malformed action/metadata line [1], expected START_OBJECT but found [VALUE_STRING]");
+        check(new, "{\"index\":{\"oops\":1}}\n{}\n", "Action/metadata line [1] contains an unknown parameter [oops]");
+        check(new, "{\"index\":{}}\n", "Validation Failed: 1: no requests added;");
+        check(new, "{\"update\":{}}\n{\"doc\":{}}\n", "Validation Failed: 1: id is missing;");
+        check(new, "{\"index\":{}}\n{}", "The bulk request must be terminated by a newline [\\n]");
+        check(new, "", "request body is required");
+        check(old, "", "Failed to derive xcontent");
+        check(old, "{\"index\":{\"_id\":\"1\"}}\n{\"last\":1}", "Validation Failed: 1: no requests added;");
+        check(old, "{\"nonsense\":{\"_id\":\"1\"}}\n{\"a\":1}\n", "Validation Failed: 1: no requests added;");
+        check(
+            old,
+            "{\"index\":{\"_id\":\"x\",\"_bogus\":1}}\n{}\n",
+            "Action/metadata line [1] contains an unknown parameter [_bogus]",
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! Bodies of `_update_by_query`, `_delete_by_query` and `_reindex`.
+
+use crate::json::Node;
+use crate::query::{Query, script_source::ScriptSource};
+use crate::search::{SearchRequest, Sort, SourceSpec, parsing, shape};
+use model::{Dialect, Error, Result};
+use serde_json::Value;
+
+/// `_update_by_query`, `_delete_by_query`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct ByQueryBody {
+    pub query: Option<Query>,
+    pub script: Option<ScriptSource>,
+    /// `max_docs`, or `size` as it was called.
+    pub max_docs: Option<usize>,
+    /// `conflicts: proceed`
+    pub proceed: bool,
+    pub slice: Option<(u32, u32)>,
+    pub sort: Vec<Sort>,
+}
+
+impl ByQueryBody {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// A key that does not exist, or a value of the wrong kind.
+    pub fn parse(node: Node, dialect: Dialect) -> Result<ByQueryBody> {
+        let mut fields = node.fields("search")?;
+        let mut search = SearchRequest::new(dialect);
+        let out = ByQueryBody {
+            query: fields.take("query").map(|q| Query::parse(q, &mut parsing(dialect))).transpose()?,
+            script: fields.take("script").map(|s| ScriptSource::parse(s, dialect)).transpose()?,
+            max_docs: match fields.take_any(&["max_docs", "size"]) {
+                Some(node) => Some(node.usize("max_docs")?),
+                None => None,
+            },
+            proceed: proceeds(fields.take_string("conflicts")?.as_deref())?,
+            slice: match fields.take("slice") {
+                Some(node) => {
+                    crate::search::take_key(&mut search, "slice", node)?;
+                    search.slice
+                }
+                None => None,
+            },
+            sort: fields.take("sort").map(|s| Sort::parse(s, dialect)).transpose()?.unwrap_or_default(),
+        };
+        fields.finish()?;
+        Ok(out)
+    }
+}
+
+/// `_reindex`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReindexBody {
+    pub source_indices: Vec<String>,
+    pub source_types: Vec<String>,
+    /// Query, sort, `_source`, batch size, slice of the source.
+    pub search: SearchRequest,
+    /// `remote`, unread.
+    pub remote: Option<Value>,
+    pub dest: ReindexDest,
+    pub script: Option<ScriptSource>,
+    pub max_docs: Option<usize>,
+    pub proceed: bool,
+}
+
+/// Where a reindex writes.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct ReindexDest {
+    pub index: String,
+    pub doc_type: Option<String>,
+    pub routing: Option<String>,
+    pub pipeline: Option<String>,
+    pub version_type: Option<String>,
+    /// `op_type: create`
+    pub create: bool,
+}
+
+impl ReindexBody {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// No source or destination, a key that does not exist.
+    pub fn parse(node: Node, dialect: Dialect) -> Result<ReindexBody> {
+        let mut fields = node.fields("reindex")?;
+        let mut search = SearchRequest { size: 1000, ..SearchRequest::new(dialect) };
+        let (mut source_indices, mut source_types, mut remote) = (Vec::new(), Vec::new(), None);
+        if let Some(source) = fields.take("source") {
+            for (key, value) in shape::object(source, "source")? {
+                match key.as_str() {
+                    "index" => source_indices = shape::strings(value, "index")?,
+                    "type" => source_types = shape::strings(value, "type")?,
+                    "remote" => remote = Some(value.into_value()),
+                    _ => crate::search::take_key(&mut search, &key, value)?,
+                }
+            }
+        }
+        let mut dest = ReindexDest::default();
+        if let Some(node) = fields.take("dest") {
+            let mut inner = node.fields("dest")?;
+            dest = ReindexDest {
+                index: inner.take_string("index")?.unwrap_or_default(),
+                doc_type: inner.take_string("type")?,
+                routing: inner.take_string("routing")?,
+                pipeline: inner.take_string("pipeline")?,
+                version_type: inner.take_string("version_type")?,
+                create: inner.take_string("op_type")?.as_deref() == Some("create"),
+            };
+            inner.finish()?;
+        }
+        let mut problems = Vec::new();
+        if source_indices.is_empty() {
+            problems.push("use _all if you really want to copy from all existing indexes".to_owned());
+        }
+        if dest.index.is_empty() {
+            problems.push("index is missing".to_owned());
+        }
+        if !problems.is_empty() {
+            return Err(shape::validation_failed(&problems));
+        }
+        let script = fields.take("script").map(|s| ScriptSource::parse(s, dialect)).transpose()?;
+        let max_docs = match fields.take_any(&["max_docs", "size"]) {
+            Some(node) => Some(node.usize("max_docs")?),
+            None => None,
+        };
+        let proceed = proceeds(fields.take_string("conflicts")?.as_deref())?;
+        fields.finish()?;
+        if search.source == SourceSpec::None {
+            return Err(Error::illegal("_source:false is not supported in this context"));
+        }
+        Ok(ReindexBody { source_indices, source_types, search, remote, dest, script, max_docs, proceed })
+    }
+}
+
+fn proceeds(conflicts: Option<&str>) -> Result<bool> {
+    match conflicts {
+        None | Some("abort") => Ok(false),
+        Some("proceed") => Ok(true),
+        Some(other) => Err(Error::illegal(format!("conflicts may only be \"proceed\" or \"abort\" but was [{other}]"))),
+    }
+}

@@ -1,0 +1,53 @@
+//! Bodies that continue or close a search: `_search/scroll` and points in time.
+
+use crate::json::{self, Node, Reading};
+use crate::search::shape;
+use model::Result;
+use model::units::parse_duration;
+use std::time::Duration;
+
+/// `_search/scroll`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ScrollBody {
+    pub ids: Vec<String>,
+    pub keep_alive: Option<Duration>,
+}
+
+impl ScrollBody {
+    /// Reads an object, or, as 2015 sent it, the id as text.
+    ///
+    /// # Errors
+    /// A key that does not exist.
+    pub fn parse(bytes: &[u8]) -> Result<ScrollBody> {
+        let text = bytes.trim_ascii();
+        if !text.starts_with(b"{") {
+            let text = String::from_utf8_lossy(text);
+            let ids = text.split(',').map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned).collect();
+            return Ok(ScrollBody { ids, keep_alive: None });
+        }
+        let mut fields = json::read(text, Reading::default())?.fields("scroll")?;
+        let ids = fields.take_any(&["scroll_id", "scrollId"]).map(|node| shape::strings(node, "scroll_id")).transpose()?;
+        let keep_alive = fields.take_string("scroll")?.map(|text| parse_duration(&text, "scroll")).transpose()?;
+        fields.finish()?;
+        Ok(ScrollBody { ids: ids.unwrap_or_default(), keep_alive })
+    }
+}
+
+/// Closing points in time: `id` of Elasticsearch, `pit_id` of OpenSearch.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct PitBody {
+    pub ids: Vec<String>,
+}
+
+impl PitBody {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// No id, or a key that does not exist.
+    pub fn parse(node: Node) -> Result<PitBody> {
+        let mut fields = node.fields("close_point_in_time")?;
+        let ids = fields.take_any(&["id", "pit_id"]).map(|node| shape::strings(node, "id")).transpose()?;
+        fields.finish()?;
+        ids.filter(|ids| !ids.is_empty()).map(|ids| PitBody { ids }).ok_or_else(|| shape::required("id"))
+    }
+}

@@ -1,0 +1,27 @@
+//! Bodies that write or read documents: bulk, update, by query, reindex, and the small ones beside them.
+//!
+//! Not here: carrying any of it out.
+
+mod alias_actions;
+mod analyze;
+mod bulk;
+mod by_query;
+mod cursor;
+mod multi;
+mod update;
+
+pub use alias_actions::{AliasAction, AliasActions, AliasVerb};
+pub use analyze::AnalyzeBody;
+pub use bulk::{BulkAction, BulkDefaults, BulkItem, parse_bulk};
+pub use by_query::{ByQueryBody, ReindexBody, ReindexDest};
+pub use cursor::{PitBody, ScrollBody};
+pub use multi::{MgetBody, MgetItem, MsearchItem, parse_msearch};
+pub use update::UpdateBody;
+
+use crate::json::Reading;
+use model::Dialect;
+
+/// How bodies of a dialect are read.
+pub(crate) fn reading(dialect: Dialect) -> Reading {
+    Reading { lenient: dialect.typed, ..Reading::default() }
+}

@@ -1,0 +1,145 @@
+//! Bodies of `_mget` and `_msearch`: many reads in one request.
+
+use super::reading;
+use crate::json::{self, Node};
+use crate::search::{SearchRequest, SourceSpec, shape};
+use model::{Dialect, Error, ErrorKind, Result};
+
+/// `_mget`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct MgetBody {
+    pub docs: Vec<MgetItem>,
+}
+
+/// One document to get; what is absent comes from the URL.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct MgetItem {
+    pub index: Option<String>,
+    pub doc_type: Option<String>,
+    pub id: String,
+    pub routing: Option<String>,
+    pub source: SourceSpec,
+    pub stored_fields: Option<Vec<String>>,
+    pub version: Option<i64>,
+    pub version_type: Option<String>,
+}
+
+impl MgetBody {
+    /// Reads `docs` or `ids`.
+    ///
+    /// # Errors
+    /// Neither, an item without id, or a key that does not exist.
+    pub fn parse(node: Node) -> Result<MgetBody> {
+        let mut fields = node.fields("mget")?;
+        let mut docs = Vec::new();
+        for id in fields.take_strings("ids")?.unwrap_or_default() {
+            docs.push(MgetItem { id, ..MgetItem::default() });
+        }
+        for item in fields.take("docs").map(Node::items).unwrap_or_default() {
+            docs.push(if item.is_object() {
+                MgetItem::parse(item)?
+            } else {
+                MgetItem { id: item.string("_id")?, ..MgetItem::default() }
+            });
+        }
+        fields.finish()?;
+        if docs.is_empty() {
+            return Err(shape::validation_failed(&["no documents to get".to_owned()]));
+        }
+        let missing: Vec<String> = docs
+            .iter()
+            .enumerate()
+            .filter(|(_, doc)| doc.id.is_empty())
+            .map(|(n, _)| format!("id is missing for doc {n}"))
+            .collect();
+        if missing.is_empty() { Ok(MgetBody { docs }) } else { Err(shape::validation_failed(&missing)) }
+    }
+}
+
+impl MgetItem {
+    fn parse(node: Node) -> Result<MgetItem> {
+        let mut out = MgetItem::default();
+        for (key, value) in shape::object(node, "mget")? {
+            match key.as_str() {
+                "_index" => out.index = Some(value.string(&key)?),
+                "_type" => out.doc_type = Some(value.string(&key)?),
+                "_id" => out.id = value.string(&key)?,
+                "routing" | "_routing" | "parent" | "_parent" => out.routing = Some(value.string(&key)?),
+                "_source" => out.source = SourceSpec::parse(value)?,
+                "stored_fields" | "fields" => out.stored_fields = Some(shape::strings(value, &key)?),
+                "version" | "_version" => out.version = Some(value.i64(&key)?),
+                "version_type" | "_version_type" => out.version_type = Some(value.string(&key)?),
+                _ => return Err(value.error(format!("Unexpected field [{key}]"))),
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// One search of `_msearch`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct MsearchItem {
+    pub indices: Vec<String>,
+    pub types: Vec<String>,
+    pub search_type: Option<String>,
+    pub ignore_unavailable: Option<bool>,
+    pub allow_no_indices: Option<bool>,
+    pub expand_wildcards: Vec<String>,
+    pub request: SearchRequest,
+}
+
+/// Reads headers and bodies; a body that is refused refuses its search only.
+///
+/// # Errors
+/// No lines, or a malformed header.
+pub fn parse_msearch(bytes: &[u8], dialect: Dialect) -> Result<Vec<Result<MsearchItem>>> {
+    if bytes.is_empty() {
+        return Err(Error::new(ErrorKind::Parse, "request body or source parameter is required"));
+    }
+    let mut out = Vec::new();
+    let mut lines = bytes.split(|byte| *byte == b'\n').peekable();
+    while let Some(header) = lines.next() {
+        if header.trim_ascii().is_empty() && lines.peek().is_none_or(|next| next.trim_ascii().is_empty()) {
+            continue;
+        }
+        let mut item = parse_header(header, dialect)?;
+        let body = lines.next().unwrap_or_default();
+        let request = json::read(body, reading(dialect)).and_then(|node| SearchRequest::parse(node, dialect));
+        out.push(request.map(|request| {
+            item.request = request;
+            item
+        }));
+    }
+    if out.is_empty() { Err(shape::validation_failed(&["no requests added".to_owned()])) } else { Ok(out) }
+}
+
+fn parse_header(line: &[u8], dialect: Dialect) -> Result<MsearchItem> {
+    let mut item = MsearchItem::default();
+    if line.trim_ascii().is_empty() {
+        return Ok(item);
+    }
+    for (key, value) in shape::object(json::read(line, reading(dialect))?, "msearch")? {
+        match key.as_str() {
+            "index" | "indices" => item.indices = split(shape::strings(value, &key)?),
+            "type" | "types" => item.types = split(shape::strings(value, &key)?),
+            "search_type" | "searchType" => item.search_type = Some(value.string(&key)?),
+            "ignore_unavailable" | "ignoreUnavailable" => item.ignore_unavailable = Some(value.boolean(&key)?),
+            "allow_no_indices" | "allowNoIndices" => item.allow_no_indices = Some(value.boolean(&key)?),
+            "expand_wildcards" | "expandWildcards" => item.expand_wildcards = split(shape::strings(value, &key)?),
+            // Where and how a search runs is for one server without meaning.
+            "preference"
+            | "routing"
+            | "request_cache"
+            | "requestCache"
+            | "ccs_minimize_roundtrips"
+            | "max_concurrent_shard_requests"
+            | "ignore_throttled" => {}
+            _ => return Err(Error::illegal(format!("key [{key}] is not supported in the metadata section"))),
+        }
+    }
+    Ok(item)
+}
+
+fn split(list: Vec<String>) -> Vec<String> {
+    list.iter().flat_map(|text| text.split(',')).filter(|text| !text.is_empty()).map(str::to_owned).collect()
+}

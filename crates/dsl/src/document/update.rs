@@ -1,0 +1,126 @@
+//! The body of an update: a partial document or a script, and what to do where there is no document yet.
+
+use super::reading;
+use crate::json;
+use crate::query::script_source::ScriptSource;
+use crate::search::{ScriptSiblings, SourceSpec, shape};
+use model::{Dialect, Error, ErrorKind, Result};
+use serde_json::Value;
+
+/// `_update`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpdateBody {
+    pub doc: Option<Value>,
+    pub doc_as_upsert: bool,
+    pub script: Option<ScriptSource>,
+    pub upsert: Option<Value>,
+    pub scripted_upsert: bool,
+    pub detect_noop: bool,
+    /// What of the new source the answer carries.
+    pub source: SourceSpec,
+    pub if_seq_no: Option<i64>,
+    pub if_primary_term: Option<i64>,
+}
+
+const KEYS: &[&str] =
+    &["doc", "doc_as_upsert", "script", "upsert", "scripted_upsert", "detect_noop", "_source", "if_seq_no", "if_primary_term"];
+
+impl UpdateBody {
+    /// Reads the body of an update.
+    ///
+    /// # Errors
+    /// Neither or both of `doc` and `script`; a field that does not exist.
+    pub fn parse(bytes: &[u8], dialect: Dialect) -> Result<UpdateBody> {
+        let mut out = UpdateBody {
+            doc: None,
+            doc_as_upsert: false,
+            script: None,
+            upsert: None,
+            scripted_upsert: false,
+            detect_noop: true,
+            source: SourceSpec::Default,
+            if_seq_no: None,
+            if_primary_term: None,
+        };
+        if bytes.trim_ascii().is_empty() {
+            return out.validated();
+        }
+        let node = json::read(bytes, reading(dialect))?;
+        if dialect.typed && !node.is_object() {
+            return Err(Error::new(ErrorKind::Parse, "Failed to derive xcontent"));
+        }
+        let mut siblings = ScriptSiblings::default();
+        for (key, value) in shape::object(node, "UpdateRequest")? {
+            let document = |value: json::Node| match value.is_object() {
+                true => Ok(Some(value.into_value())),
+                false => {
+                    Err(shape::failed_field("UpdateRequest", &key, (value.line, value.col), Error::illegal("expected an object")))
+                }
+            };
+            match key.as_str() {
+                "doc" => out.doc = document(value)?,
+                "upsert" => out.upsert = document(value)?,
+                "script" if dialect.typed && !value.is_object() && value.as_str().is_none() => {}
+                "script" => out.script = Some(ScriptSource::parse(value, dialect)?),
+                "doc_as_upsert" => out.doc_as_upsert = value.boolean(&key)?,
+                "scripted_upsert" => out.scripted_upsert = value.boolean(&key)?,
+                "detect_noop" => out.detect_noop = value.boolean(&key)?,
+                "_source" => out.source = SourceSpec::parse(value)?,
+                "if_seq_no" => out.if_seq_no = Some(value.i64(&key)?),
+                "if_primary_term" => out.if_primary_term = Some(value.i64(&key)?),
+                _ if siblings.take(&key, &value, dialect)? => {}
+                _ if dialect.typed => {}
+                _ => return Err(shape::unknown_field("UpdateRequest", &key, &value, KEYS)),
+            }
+        }
+        // Beside a script that is an object, 2015 passed over `params`.
+        if let Some(script) = &mut out.script {
+            siblings.apply(script);
+        }
+        out.validated()
+    }
+    fn validated(self) -> Result<UpdateBody> {
+        let mut problems = Vec::new();
+        match (&self.doc, &self.script) {
+            (None, None) => problems.push("script or doc is missing".to_owned()),
+            (Some(_), Some(_)) => problems.push("can't provide both script and doc".to_owned()),
+            _ => {}
+        }
+        if self.doc_as_upsert && self.doc.is_none() {
+            problems.push("doc must be specified if doc_as_upsert is enabled".to_owned());
+        }
+        if problems.is_empty() { Ok(self) } else { Err(shape::validation_failed(&problems)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Persona;
+
+    fn check(persona: Persona, body: &str, expected: &str) {
+        match UpdateBody::parse(body.as_bytes(), Dialect::of(persona)) {
+            Ok(_) => assert_eq!("ok", expected, "{body}"),
+            Err(error) => assert_eq!(error.reason(), expected, "{body}"),
+        }
+    }
+
+    #[test]
+    fn bodies() {
+        let (new, old) = (Persona::Es8, Persona::Es2);
+        let neither = "Validation Failed: 1: script or doc is missing;";
+        check(new, r#"{"doc":{"a":1}}"#, "ok");
+        check(new, r#"{"oops":1}"#, "[1:2] [UpdateRequest] unknown field [oops]");
+        check(new, "{}", neither);
+        check(new, r#"{"doc":{},"script":{"source":"1"}}"#, "Validation Failed: 1: can't provide both script and doc;");
+        check(old, r#"{"script":"x","params":{"a":1}}"#, "ok");
+        check(old, r#"{"bogus":true}"#, neither);
+        check(old, r#"{"script":5}"#, neither);
+        check(old, "", neither);
+        check(
+            old,
+            r#"{"doc_as_upsert":true}"#,
+            "Validation Failed: 1: script or doc is missing;2: doc must be specified if doc_as_upsert is enabled;",
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! `bool`: what must, should and must not be.
+
+use super::{BoolQuery, Clause, Parsing, Query, parse::failed_in, words};
+use crate::json::Node;
+use model::Result;
+use serde_json::{Map, Value};
+
+pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let mut fields = cx.options(node, "bool")?;
+    let mut q = BoolQuery::default();
+    for (name, old, list) in [
+        ("must", "must", &mut q.must),
+        ("should", "should", &mut q.should),
+        ("filter", "filter", &mut q.filter),
+        ("must_not", "mustNot", &mut q.must_not),
+    ] {
+        let Some(node) = fields.take_any(&[name, old]) else {
+            continue;
+        };
+        if node.is_null() {
+            continue;
+        }
+        for item in node.items() {
+            let at = (item.line, item.col);
+            let typed = cx.dialect.typed;
+            match Query::parse_optional(item, cx) {
+                Ok(Some(query)) => list.push(query),
+                // 2015 left an empty clause out.
+                Ok(None) if typed => {}
+                Ok(None) => {
+                    return Err(failed_in(
+                        "bool",
+                        name,
+                        model::Error::illegal("query malformed, empty clause found"),
+                        at,
+                    ));
+                }
+                Err(error) if typed => return Err(error),
+                Err(error) => return Err(failed_in("bool", name, error, at)),
+            }
+        }
+    }
+    if let Some(node) = fields.take_any(&["minimum_should_match", "minimum_number_should_match"]) {
+        q.minimum_should_match = words::minimum(&node)?;
+    }
+    fields.take("disable_coord");
+    fields.take("adjust_pure_negative");
+    let query = cx.common(&mut fields, "bool", Clause::Bool(q))?;
+    fields.finish_as_object()?;
+    Ok(query)
+}
+
+pub(super) fn render(q: &BoolQuery) -> Map<String, Value> {
+    let mut body = Map::new();
+    for (name, list) in [
+        ("must", &q.must),
+        ("should", &q.should),
+        ("filter", &q.filter),
+        ("must_not", &q.must_not),
+    ] {
+        if !list.is_empty() {
+            body.insert(name.into(), list.iter().map(Query::render).collect());
+        }
+    }
+    if let Some(minimum) = &q.minimum_should_match {
+        body.insert("minimum_should_match".into(), minimum.clone().into());
+    }
+    body
+}

@@ -1,0 +1,32 @@
+//! `dis_max`: the best of several queries.
+
+use super::{Clause, Parsing, Query};
+use crate::json::Node;
+use model::Result;
+
+pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let missing = node.error("[dis_max] requires 'queries' field with at least one clause");
+    let mut fields = cx.options(node, "dis_max")?;
+    let list = fields.take("queries");
+    let mut queries = Vec::new();
+    if let Some(node) = list {
+        let nothing = node.error("[_na] query malformed, must start with start_object");
+        for item in node.items() {
+            queries.push(cx.inner(item)?);
+        }
+        if queries.is_empty() && !cx.dialect.typed {
+            return Err(nothing);
+        }
+    }
+    let tie_breaker = fields.take_f32("tie_breaker")?.unwrap_or(0.0);
+    let empty = queries.is_empty();
+    let query = cx.done(
+        fields,
+        "dis_max",
+        Clause::DisMax {
+            queries,
+            tie_breaker,
+        },
+    )?;
+    if empty { Err(missing) } else { Ok(query) }
+}

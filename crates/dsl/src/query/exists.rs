@@ -1,0 +1,37 @@
+//! `exists`: the field has a value.
+
+use super::{Clause, Parsing, Query};
+use crate::json::Node;
+use model::Result;
+
+pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let sentence = if cx.dialect.typed {
+        "exists must be provided with a [field]"
+    } else {
+        "[exists] must be provided with a [field]"
+    };
+    let missing = node.error(sentence);
+    let mut fields = cx.options(node, "exists")?;
+    let field = match fields.take("field") {
+        // 2015 takes a list of one.
+        Some(node) if cx.dialect.typed => node
+            .items()
+            .first()
+            .map(|n| n.string("field"))
+            .transpose()?,
+        Some(node) => Some(node.string("field")?),
+        None => None,
+    };
+    let query = cx.done(
+        fields,
+        "exists",
+        Clause::Exists {
+            field: field.clone().unwrap_or_default(),
+        },
+    )?;
+    if field.is_some() {
+        Ok(query)
+    } else {
+        Err(missing)
+    }
+}

@@ -1,0 +1,67 @@
+//! `fuzzy`: words a few edits away.
+
+use super::{Clause, Fuzziness, FuzzyQuery, Parsing, Query, parse::take_fuzziness};
+use crate::json::Node;
+use model::{Error, Result};
+use serde_json::{Map, Value};
+
+pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let (field, body, beside) = cx.one_field(node, "fuzzy")?;
+    if body.is_array() {
+        return Err(body.error("[fuzzy] query does not support array of values"));
+    }
+    let mut q = FuzzyQuery {
+        field,
+        value: Value::Null,
+        fuzziness: Fuzziness::AUTO,
+        prefix_length: 0,
+        max_expansions: 50,
+        transpositions: true,
+        rewrite: None,
+    };
+    let fields = if body.is_object() {
+        let mut fields = cx.options(body, "fuzzy")?;
+        q.value = fields
+            .take_any(&["value", "term"])
+            .map_or(Value::Null, Node::into_value);
+        q.fuzziness = take_fuzziness(&mut fields)?.unwrap_or(Fuzziness::AUTO);
+        if cx.dialect.typed
+            && let Some(node) = fields.take_any(&["min_similarity", "min_sim"])
+        {
+            q.fuzziness = Fuzziness::parse(&node)?;
+        }
+        q.prefix_length = fields.take_u32("prefix_length")?.unwrap_or(0);
+        q.max_expansions = fields.take_u32("max_expansions")?.unwrap_or(50);
+        q.transpositions = fields.take_bool("transpositions")?.unwrap_or(true);
+        q.rewrite = fields.take_string("rewrite")?;
+        fields.joined(beside)
+    } else {
+        q.value = body.into_value();
+        beside
+    };
+    if q.value.is_null() {
+        return Err(Error::illegal("query value cannot be null"));
+    }
+    cx.done(fields, "fuzzy", Clause::Fuzzy(q))
+}
+
+pub(super) fn render(q: &FuzzyQuery) -> Map<String, Value> {
+    let mut body = Map::new();
+    body.insert("value".into(), q.value.clone());
+    if q.fuzziness != Fuzziness::AUTO {
+        body.insert("fuzziness".into(), q.fuzziness.render());
+    }
+    if q.prefix_length != 0 {
+        body.insert("prefix_length".into(), q.prefix_length.into());
+    }
+    if q.max_expansions != 50 {
+        body.insert("max_expansions".into(), q.max_expansions.into());
+    }
+    if !q.transpositions {
+        body.insert("transpositions".into(), false.into());
+    }
+    if let Some(rewrite) = &q.rewrite {
+        body.insert("rewrite".into(), rewrite.clone().into());
+    }
+    body
+}

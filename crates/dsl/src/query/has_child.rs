@@ -1,0 +1,96 @@
+//! `has_child` and `parent_id`.
+
+use super::{Clause, HasChildQuery, Parsing, Query, ScoreMode};
+use crate::json::Node;
+use model::{Error, Result};
+
+pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let mut fields = cx.options(node, "has_child")?;
+    let typed = cx.dialect.typed;
+    let child_type = fields.take_any(if typed {
+        &["type", "child_type"]
+    } else {
+        &["type"]
+    });
+    let child_type = child_type.map(|n| n.string("type")).transpose()?;
+    let query = fields
+        .take_any(if typed {
+            &["query", "filter"]
+        } else {
+            &["query"]
+        })
+        .map(|n| cx.inner(n))
+        .transpose()?;
+    let mode = fields.take_any(if typed {
+        &["score_mode", "score_type"]
+    } else {
+        &["score_mode"]
+    });
+    let score_mode = match mode {
+        Some(node) => ScoreMode::of_children(&node.string("score_mode")?)?,
+        None => ScoreMode::None,
+    };
+    let count = |node: Option<Node>, name: &str| -> Result<Option<u32>> {
+        let Some(node) = node else { return Ok(None) };
+        let wrong = |_| Error::illegal(format!("[has_child] requires non-negative '{name}' field"));
+        u32::try_from(node.i64(name)?).map(Some).map_err(wrong)
+    };
+    let min_children = count(fields.take("min_children"), "min_children")?;
+    let max_children = count(fields.take("max_children"), "max_children")?;
+    // 2015 wrote 0 for no limit.
+    let max_children = max_children.filter(|n| !(typed && *n == 0));
+    let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);
+    let inner_hits = fields
+        .take("inner_hits")
+        .map(|n| (cx.inner_hits)(n, cx))
+        .transpose()?
+        .map(Box::new);
+    let common = cx.common(&mut fields, "has_child", Clause::MatchAll)?;
+    if typed {
+        fields.take("short_circuit_cutoff");
+    }
+    fields.finish()?;
+    let child_type =
+        child_type.ok_or_else(|| Error::illegal("[has_child] requires 'type' field"))?;
+    let query =
+        Box::new(query.ok_or_else(|| Error::illegal("[has_child] requires 'query' field"))?);
+    let min_children = min_children.unwrap_or(1);
+    if max_children.is_some_and(|max| max < min_children) {
+        return Err(Error::illegal(
+            "[has_child] 'max_children' is less than 'min_children'",
+        ));
+    }
+    let clause = HasChildQuery {
+        child_type,
+        query,
+        score_mode,
+        min_children,
+        max_children,
+        ignore_unmapped,
+        inner_hits,
+    };
+    Ok(Query {
+        clause: Clause::HasChild(clause),
+        ..common
+    })
+}
+
+pub(super) fn parse_parent_id(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let mut fields = cx.options(node, "parent_id")?;
+    let child_type = fields
+        .take_string("type")?
+        .ok_or_else(|| Error::illegal("[parent_id] requires 'type' field"))?;
+    let id = fields
+        .take_string("id")?
+        .ok_or_else(|| Error::illegal("[parent_id] requires 'id' field"))?;
+    let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);
+    cx.done(
+        fields,
+        "parent_id",
+        Clause::ParentId {
+            child_type,
+            id,
+            ignore_unmapped,
+        },
+    )
+}

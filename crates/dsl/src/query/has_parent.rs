@@ -1,0 +1,58 @@
+//! `has_parent`.
+
+use super::{Clause, HasParentQuery, Parsing, Query};
+use crate::json::Node;
+use model::{Error, Result};
+
+pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let mut fields = cx.options(node, "has_parent")?;
+    let typed = cx.dialect.typed;
+    let parent_type = fields.take_any(if typed {
+        &["parent_type", "type"]
+    } else {
+        &["parent_type"]
+    });
+    let parent_type = parent_type.map(|n| n.string("parent_type")).transpose()?;
+    let query = fields
+        .take_any(if typed {
+            &["query", "filter"]
+        } else {
+            &["query"]
+        })
+        .map(|n| cx.inner(n))
+        .transpose()?;
+    let mut score = fields.take_bool("score")?.unwrap_or(false);
+    if typed && let Some(node) = fields.take_any(&["score_mode", "score_type"]) {
+        score = match node.string("score_mode")?.as_str() {
+            "score" => true,
+            "none" => false,
+            word => {
+                return Err(node.error(format!(
+                    "[has_parent] query does not support [{word}] as an option for score_mode"
+                )));
+            }
+        };
+    }
+    let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);
+    let inner_hits = fields
+        .take("inner_hits")
+        .map(|n| (cx.inner_hits)(n, cx))
+        .transpose()?
+        .map(Box::new);
+    let common = cx.common(&mut fields, "has_parent", Clause::MatchAll)?;
+    fields.finish()?;
+    let parent_type =
+        parent_type.ok_or_else(|| Error::illegal("[has_parent] requires 'parent_type' field"))?;
+    let query =
+        Box::new(query.ok_or_else(|| Error::illegal("[has_parent] requires 'query' field"))?);
+    Ok(Query {
+        clause: Clause::HasParent(HasParentQuery {
+            parent_type,
+            query,
+            score,
+            ignore_unmapped,
+            inner_hits,
+        }),
+        ..common
+    })
+}

@@ -1,0 +1,162 @@
+//! `match` and `match_bool_prefix`: analyzed text.
+
+use super::{
+    Clause, Fuzziness, MatchPhraseQuery, MatchQuery, Parsing, Query, ZeroTerms, match_phrase,
+    parse::take_fuzziness, words,
+};
+use crate::json::{Fields, Node};
+use model::{Error, Result};
+use serde_json::{Map, Value};
+
+pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
+    let (field, body, beside) = cx.one_field(node, name).map_err(|e| required(e, name))?;
+    if body.is_null() {
+        return Err(Error::illegal(format!("[{name}] requires query value")));
+    }
+    if body.is_array() {
+        return Err(body.error(format!("unknown token [START_ARRAY] after [{field}]")));
+    }
+    let mut q = MatchQuery::new(field, Value::Null);
+    if !body.is_object() {
+        q.query = body.into_value();
+        return cx.done(beside, name, of_name(name, q));
+    }
+    let nothing = body.error("No text specified for text query");
+    let mut fields = cx.options(body, name)?.joined(beside);
+    q.query = fields.take_value("query").unwrap_or(Value::Null);
+    // Before 6.0 `type` made a phrase of it.
+    let kind = if cx.dialect.typed {
+        fields.take_string("type")?
+    } else {
+        None
+    };
+    let slop = if cx.dialect.typed {
+        fields.take_u32("slop")?
+    } else {
+        None
+    };
+    if !q.query.is_object() && !q.query.is_array() && !q.query.is_null() {
+        options(&mut q, &mut fields, cx)?;
+        let clause = match kind.as_deref() {
+            Some("phrase" | "phrase_prefix" | "phrasePrefix") => {
+                let phrase = MatchPhraseQuery {
+                    field: q.field,
+                    query: q.query,
+                    slop: slop.unwrap_or(0),
+                    analyzer: q.analyzer,
+                    zero_terms_query: q.zero_terms_query,
+                    max_expansions: q.max_expansions,
+                };
+                if kind.as_deref() == Some("phrase") {
+                    Clause::MatchPhrase(match_phrase::plain(phrase))
+                } else {
+                    Clause::MatchPhrasePrefix(phrase)
+                }
+            }
+            _ => of_name(name, q),
+        };
+        return cx.done(fields, name, clause);
+    }
+    options(&mut q, &mut fields, cx)?;
+    cx.done(fields, name, of_name(name, q))?;
+    Err(nothing)
+}
+
+fn required(error: Error, name: &str) -> Error {
+    if error.reason() == "field name is null or empty" {
+        Error::illegal(format!("[{name}] requires fieldName"))
+    } else {
+        error
+    }
+}
+
+fn of_name(name: &str, q: MatchQuery) -> Clause {
+    if name == "match" {
+        Clause::Match(q)
+    } else {
+        Clause::MatchBoolPrefix(q)
+    }
+}
+
+/// The options that `multi_match` shares.
+pub(super) fn options(q: &mut MatchQuery, fields: &mut Fields, cx: &Parsing) -> Result<()> {
+    if let Some(node) = fields.take("operator") {
+        q.operator = words::operator(&node, "operator")?;
+    }
+    if let Some(node) = fields.take_any(&["minimum_should_match", "min_should_match"]) {
+        q.minimum_should_match = words::minimum(&node)?;
+    }
+    q.fuzziness = take_fuzziness(fields)?;
+    q.prefix_length = fields.take_u32("prefix_length")?.unwrap_or(0);
+    q.max_expansions = match fields.take_u32("max_expansions")? {
+        Some(0) => {
+            return Err(Error::illegal(
+                "[match] requires maxExpansions to be positive.",
+            ));
+        }
+        n => n.unwrap_or(50),
+    };
+    q.fuzzy_transpositions = fields.take_bool("fuzzy_transpositions")?.unwrap_or(true);
+    fields.take("fuzzy_rewrite");
+    q.analyzer = fields.take_string("analyzer")?;
+    q.lenient = fields.take_bool("lenient")?.unwrap_or(false);
+    if let Some(word) = fields.take_string("zero_terms_query")? {
+        q.zero_terms_query = ZeroTerms::from_word(&word).ok_or_else(|| {
+            Error::illegal(format!("Unsupported zero_terms_query value [{word}]"))
+        })?;
+    }
+    q.auto_generate_synonyms_phrase_query = fields
+        .take_bool("auto_generate_synonyms_phrase_query")?
+        .unwrap_or(true);
+    q.cutoff_frequency = fields.take_f32("cutoff_frequency")?;
+    if cx.dialect.typed {
+        fields.take("rewrite");
+    }
+    Ok(())
+}
+
+pub(super) fn render(q: &MatchQuery) -> Map<String, Value> {
+    let mut body = Map::new();
+    body.insert("query".into(), q.query.clone());
+    render_options(q, &mut body);
+    body
+}
+
+pub(super) fn render_options(q: &MatchQuery, body: &mut Map<String, Value>) {
+    let plain = MatchQuery::new("", Value::Null);
+    if q.operator != plain.operator {
+        body.insert("operator".into(), q.operator.word().into());
+    }
+    for (name, value) in [
+        ("minimum_should_match", &q.minimum_should_match),
+        ("analyzer", &q.analyzer),
+    ] {
+        if let Some(value) = value {
+            body.insert(name.into(), value.clone().into());
+        }
+    }
+    if let Some(fuzziness) = q.fuzziness {
+        body.insert("fuzziness".into(), Fuzziness::render(fuzziness));
+    }
+    if q.prefix_length != 0 {
+        body.insert("prefix_length".into(), q.prefix_length.into());
+    }
+    if q.max_expansions != plain.max_expansions {
+        body.insert("max_expansions".into(), q.max_expansions.into());
+    }
+    if !q.fuzzy_transpositions {
+        body.insert("fuzzy_transpositions".into(), false.into());
+    }
+    if q.lenient {
+        body.insert("lenient".into(), true.into());
+    }
+    if q.zero_terms_query != ZeroTerms::None {
+        body.insert("zero_terms_query".into(), q.zero_terms_query.word().into());
+    }
+    if !q.auto_generate_synonyms_phrase_query {
+        body.insert("auto_generate_synonyms_phrase_query".into(), false.into());
+    }
+    if let Some(cutoff) = q.cutoff_frequency {
+        body.insert("cutoff_frequency".into(), super::render::number(cutoff));
+    }
+}

@@ -1,0 +1,605 @@
+//! Query clauses as values.
+
+use script_source::ScriptSource;
+use serde_json::{Map, Value};
+
+pub use crate::search::InnerHits;
+
+mod bool_query;
+mod boosting;
+mod constant_score;
+mod dis_max;
+mod exists;
+mod function_score;
+mod fuzzy;
+mod has_child;
+mod has_parent;
+mod ids;
+mod join;
+mod match_all;
+mod match_phrase;
+mod match_query;
+mod multi_match;
+mod nested;
+mod parse;
+mod pattern;
+mod query_string;
+mod range;
+mod render;
+mod script;
+pub mod script_source;
+mod simple_query_string;
+mod term;
+mod terms;
+#[cfg(test)]
+mod tests;
+mod typed;
+mod words;
+mod wrapper;
+
+pub use parse::{Parsing, ReadInnerHits, parse_query_bytes};
+
+/// One clause with what every clause may carry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    /// What it asks.
+    pub clause: Clause,
+    /// Multiplies the score; 1.0 unless told.
+    pub boost: f32,
+    /// `_name`: reported in `matched_queries`.
+    pub name: Option<String>,
+}
+
+impl From<Clause> for Query {
+    fn from(clause: Clause) -> Query {
+        Query {
+            clause,
+            boost: 1.0,
+            name: None,
+        }
+    }
+}
+
+/// Every clause we know. Parsed and rendered in one file a clause beside this one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Clause {
+    MatchAll,
+    MatchNone,
+    Term(TermQuery),
+    Terms(TermsQuery),
+    /// Terms read from another document (or a query's hits); rewritten to `Terms` by `relations`.
+    TermsLookup(TermsLookup),
+    Range(RangeQuery),
+    Exists {
+        field: String,
+    },
+    Prefix(PatternQuery),
+    Wildcard(PatternQuery),
+    Regexp(PatternQuery),
+    Fuzzy(FuzzyQuery),
+    Ids {
+        values: Vec<String>,
+        types: Vec<String>,
+    },
+    /// The typed dialect's `type` filter.
+    Type {
+        value: String,
+    },
+    Match(MatchQuery),
+    MatchPhrase(MatchPhraseQuery),
+    MatchPhrasePrefix(MatchPhraseQuery),
+    MatchBoolPrefix(MatchQuery),
+    MultiMatch(MultiMatchQuery),
+    Bool(BoolQuery),
+    Boosting {
+        positive: Box<Query>,
+        negative: Box<Query>,
+        negative_boost: f32,
+    },
+    /// Filter whose score is the boost.
+    ConstantScore {
+        filter: Box<Query>,
+    },
+    DisMax {
+        queries: Vec<Query>,
+        tie_breaker: f32,
+    },
+    FunctionScore(FunctionScoreQuery),
+    ScriptScore {
+        query: Box<Query>,
+        script: ScriptSource,
+        min_score: Option<f32>,
+    },
+    /// Script as a filter.
+    Script {
+        script: ScriptSource,
+    },
+    QueryString(QueryStringQuery),
+    SimpleQueryString(QueryStringQuery),
+    Nested(NestedQuery),
+    HasChild(HasChildQuery),
+    HasParent(HasParentQuery),
+    ParentId {
+        child_type: String,
+        id: String,
+        ignore_unmapped: bool,
+    },
+    /// The 2015 `filtered`: query scores, filter restricts.
+    Join(JoinQuery),
+    /// Made by `relations` only: the keys of a join, a lookup.
+    KeySet(KeySet),
+    /// A clause that we do not read; an engine that does not know it refuses it by name.
+    Opaque {
+        name: String,
+        body: Value,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TermQuery {
+    pub field: String,
+    pub value: Value,
+    pub case_insensitive: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TermsQuery {
+    pub field: String,
+    pub values: Vec<Value>,
+    /// 2015: `minimum_should_match`/`execution` on `terms`.
+    pub minimum_should_match: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TermsLookup {
+    pub field: String,
+    pub index: Option<String>,
+    pub doc_type: Option<String>,
+    /// The document to read from; absent with `query`.
+    pub id: Option<String>,
+    pub path: String,
+    pub routing: Option<String>,
+    /// All values of `path` in the hits of this query instead of one document.
+    pub query: Option<Box<Query>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct RangeQuery {
+    pub field: String,
+    pub gt: Option<Value>,
+    pub gte: Option<Value>,
+    pub lt: Option<Value>,
+    pub lte: Option<Value>,
+    pub format: Option<String>,
+    pub time_zone: Option<String>,
+    pub relation: Option<String>,
+}
+
+/// `prefix`, `wildcard`, `regexp`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PatternQuery {
+    pub field: String,
+    pub value: String,
+    pub case_insensitive: bool,
+    pub rewrite: Option<String>,
+    /// `regexp` only.
+    pub flags: Option<String>,
+    /// `regexp` only.
+    pub max_determinized_states: u32,
+}
+
+/// `fuzziness`: a number of edits or AUTO with its two lengths.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fuzziness {
+    Edits(u8),
+    Auto { low: u32, high: u32 },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct FuzzyQuery {
+    pub field: String,
+    pub value: Value,
+    pub fuzziness: Fuzziness,
+    pub prefix_length: u32,
+    pub max_expansions: u32,
+    pub transpositions: bool,
+    pub rewrite: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Operator {
+    #[default]
+    Or,
+    And,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ZeroTerms {
+    #[default]
+    None,
+    All,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatchQuery {
+    pub field: String,
+    pub query: Value,
+    pub operator: Operator,
+    pub minimum_should_match: Option<String>,
+    pub fuzziness: Option<Fuzziness>,
+    pub prefix_length: u32,
+    pub max_expansions: u32,
+    pub fuzzy_transpositions: bool,
+    pub analyzer: Option<String>,
+    pub lenient: bool,
+    pub zero_terms_query: ZeroTerms,
+    pub auto_generate_synonyms_phrase_query: bool,
+    pub cutoff_frequency: Option<f32>,
+}
+
+impl MatchQuery {
+    /// The defaults of Elasticsearch.
+    pub fn new(field: impl Into<String>, query: Value) -> MatchQuery {
+        MatchQuery {
+            field: field.into(),
+            query,
+            operator: Operator::Or,
+            minimum_should_match: None,
+            fuzziness: None,
+            prefix_length: 0,
+            max_expansions: 50,
+            fuzzy_transpositions: true,
+            analyzer: None,
+            lenient: false,
+            zero_terms_query: ZeroTerms::None,
+            auto_generate_synonyms_phrase_query: true,
+            cutoff_frequency: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatchPhraseQuery {
+    pub field: String,
+    pub query: Value,
+    pub slop: u32,
+    pub analyzer: Option<String>,
+    pub zero_terms_query: ZeroTerms,
+    /// `match_phrase_prefix` only.
+    pub max_expansions: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum MultiMatchType {
+    #[default]
+    BestFields,
+    MostFields,
+    CrossFields,
+    Phrase,
+    PhrasePrefix,
+    BoolPrefix,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiMatchQuery {
+    /// Field patterns with boosts. Empty: `index.query.default_field`.
+    pub fields: Vec<(String, f32)>,
+    pub kind: MultiMatchType,
+    pub tie_breaker: Option<f32>,
+    pub slop: u32,
+    /// Everything that a `match` of one field has; its `field` is empty.
+    pub options: MatchQuery,
+}
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct BoolQuery {
+    pub must: Vec<Query>,
+    pub should: Vec<Query>,
+    pub filter: Vec<Query>,
+    pub must_not: Vec<Query>,
+    pub minimum_should_match: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionScoreQuery {
+    pub query: Box<Query>,
+    pub functions: Vec<ScoreFunction>,
+    pub score_mode: ScoreMode,
+    pub boost_mode: BoostMode,
+    pub max_boost: Option<f32>,
+    pub min_score: Option<f32>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScoreFunction {
+    pub filter: Option<Query>,
+    pub weight: Option<f32>,
+    pub function: Function,
+    pub name: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Function {
+    /// `weight` alone.
+    Weight,
+    Script(ScriptSource),
+    FieldValueFactor {
+        field: String,
+        factor: f32,
+        modifier: Modifier,
+        missing: Option<f64>,
+    },
+    RandomScore {
+        seed: Option<Value>,
+        field: Option<String>,
+    },
+    Decay {
+        kind: DecayKind,
+        field: String,
+        origin: Option<Value>,
+        scale: Value,
+        offset: Option<Value>,
+        decay: f64,
+        multi_value_mode: MultiValueMode,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Modifier {
+    #[default]
+    None,
+    Log,
+    Log1p,
+    Log2p,
+    Ln,
+    Ln1p,
+    Ln2p,
+    Square,
+    Sqrt,
+    Reciprocal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecayKind {
+    Linear,
+    Exp,
+    Gauss,
+}
+
+/// How several values of a field, several functions, several children become one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ScoreMode {
+    #[default]
+    Multiply,
+    Sum,
+    Avg,
+    First,
+    Max,
+    Min,
+    /// Children only: their scores do not count.
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum BoostMode {
+    #[default]
+    Multiply,
+    Replace,
+    Sum,
+    Avg,
+    Max,
+    Min,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum MultiValueMode {
+    #[default]
+    Min,
+    Max,
+    Avg,
+    Sum,
+    Median,
+}
+
+/// `query_string` and `simple_query_string`: text and options; the grammar is in `query_string/`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryStringQuery {
+    pub query: String,
+    /// Empty: `default_field`, or `index.query.default_field` (all fields).
+    pub fields: Vec<(String, f32)>,
+    pub default_operator: Operator,
+    pub analyzer: Option<String>,
+    pub quote_analyzer: Option<String>,
+    pub quote_field_suffix: Option<String>,
+    pub allow_leading_wildcard: bool,
+    pub analyze_wildcard: bool,
+    pub auto_generate_synonyms_phrase_query: bool,
+    pub enable_position_increments: bool,
+    pub fuzziness: Fuzziness,
+    pub fuzzy_max_expansions: u32,
+    pub fuzzy_prefix_length: u32,
+    pub fuzzy_transpositions: bool,
+    pub lenient: Option<bool>,
+    pub minimum_should_match: Option<String>,
+    pub phrase_slop: u32,
+    pub tie_breaker: Option<f32>,
+    pub kind: MultiMatchType,
+    pub time_zone: Option<String>,
+    pub max_determinized_states: u32,
+    pub rewrite: Option<String>,
+    /// `simple_query_string` only: enabled operators, `None` for all.
+    pub flags: Option<Vec<String>>,
+}
+
+impl QueryStringQuery {
+    /// The defaults of Elasticsearch.
+    pub fn new(query: impl Into<String>) -> QueryStringQuery {
+        QueryStringQuery {
+            query: query.into(),
+            fields: Vec::new(),
+            default_operator: Operator::Or,
+            analyzer: None,
+            quote_analyzer: None,
+            quote_field_suffix: None,
+            allow_leading_wildcard: true,
+            analyze_wildcard: false,
+            auto_generate_synonyms_phrase_query: true,
+            enable_position_increments: true,
+            fuzziness: Fuzziness::Auto { low: 3, high: 6 },
+            fuzzy_max_expansions: 50,
+            fuzzy_prefix_length: 0,
+            fuzzy_transpositions: true,
+            lenient: None,
+            minimum_should_match: None,
+            phrase_slop: 0,
+            tie_breaker: None,
+            kind: MultiMatchType::BestFields,
+            time_zone: None,
+            max_determinized_states: 10_000,
+            rewrite: None,
+            flags: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct NestedQuery {
+    pub path: String,
+    pub query: Box<Query>,
+    pub score_mode: ScoreMode,
+    pub ignore_unmapped: bool,
+    pub inner_hits: Option<Box<InnerHits>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct HasChildQuery {
+    pub child_type: String,
+    pub query: Box<Query>,
+    pub score_mode: ScoreMode,
+    pub min_children: u32,
+    pub max_children: Option<u32>,
+    pub ignore_unmapped: bool,
+    pub inner_hits: Option<Box<InnerHits>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct HasParentQuery {
+    pub parent_type: String,
+    pub query: Box<Query>,
+    pub score: bool,
+    pub ignore_unmapped: bool,
+    pub inner_hits: Option<Box<InnerHits>>,
+}
+
+/// The clause `join` (rest.md 4.3).
+#[derive(Clone, Debug, PartialEq)]
+pub struct JoinQuery {
+    pub index: Vec<String>,
+    /// Our field and theirs.
+    pub on: (String, String),
+    pub query: Box<Query>,
+    pub kind: JoinKind,
+    pub score_mode: ScoreMode,
+    pub inner_hits: Option<Box<InnerHits>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum JoinKind {
+    #[default]
+    Semi,
+    Anti,
+    Left,
+}
+
+/// Documents whose `field` has one of `keys`; scores are constant, or one a key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeySet {
+    pub field: String,
+    pub keys: std::sync::Arc<Vec<Value>>,
+    pub scores: Option<std::sync::Arc<Vec<f32>>>,
+}
+
+impl Query {
+    /// A match_all of score 1.
+    pub fn all() -> Query {
+        Clause::MatchAll.into()
+    }
+    /// The same tree with `f` applied to every clause, children first.
+    ///
+    /// # Errors
+    /// What `f` answers.
+    pub fn rewrite(
+        mut self,
+        f: &mut dyn FnMut(Query) -> model::Result<Query>,
+    ) -> model::Result<Query> {
+        self.children_mut(&mut |child| {
+            let taken = std::mem::replace(child, Query::all());
+            *child = taken.rewrite(f)?;
+            Ok(())
+        })?;
+        f(self)
+    }
+    /// Calls `f` with every direct child.
+    ///
+    /// # Errors
+    /// What `f` answers.
+    pub fn children_mut(
+        &mut self,
+        f: &mut dyn FnMut(&mut Query) -> model::Result<()>,
+    ) -> model::Result<()> {
+        match &mut self.clause {
+            Clause::Bool(b) => {
+                for list in [&mut b.must, &mut b.should, &mut b.filter, &mut b.must_not] {
+                    for q in list {
+                        f(q)?;
+                    }
+                }
+            }
+            Clause::Boosting {
+                positive, negative, ..
+            } => {
+                f(positive)?;
+                f(negative)?;
+            }
+            Clause::ConstantScore { filter } => f(filter)?,
+            Clause::DisMax { queries, .. } => {
+                for q in queries {
+                    f(q)?;
+                }
+            }
+            Clause::FunctionScore(fs) => {
+                f(&mut fs.query)?;
+                for function in &mut fs.functions {
+                    if let Some(q) = &mut function.filter {
+                        f(q)?;
+                    }
+                }
+            }
+            Clause::ScriptScore { query, .. } => f(query)?,
+            Clause::Nested(n) => f(&mut n.query)?,
+            Clause::HasChild(h) => f(&mut h.query)?,
+            Clause::HasParent(h) => f(&mut h.query)?,
+            Clause::Join(j) => f(&mut j.query)?,
+            Clause::TermsLookup(t) => {
+                if let Some(q) = &mut t.query {
+                    f(q)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+    /// Calls `f` with this clause and every one below it.
+    pub fn visit(&self, f: &mut dyn FnMut(&Query)) {
+        f(self);
+        let mut copy = self.clone();
+        // Children are visited through the one list of them above; queries are small.
+        let _ = copy.children_mut(&mut |child| {
+            child.visit(f);
+            Ok(())
+        });
+    }
+}
+
+/// A named value bag, as scripts and metadata carry it.
+pub type Params = Map<String, Value>;

@@ -1,0 +1,43 @@
+//! `nested`: queries over the objects inside a document.
+
+use super::{Clause, NestedQuery, Parsing, Query, ScoreMode};
+use crate::json::Node;
+use model::{Error, Result};
+
+pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let mut fields = cx.options(node, "nested")?;
+    let path = fields.take_string("path")?;
+    let names: &[&str] = if cx.dialect.typed {
+        &["query", "filter"]
+    } else {
+        &["query"]
+    };
+    let query = fields.take_any(names).map(|n| cx.inner(n)).transpose()?;
+    let score_mode = match fields.take_string("score_mode")? {
+        Some(word) => ScoreMode::of_children(&word)?,
+        None => ScoreMode::Avg,
+    };
+    let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);
+    let inner_hits = fields
+        .take("inner_hits")
+        .map(|n| (cx.inner_hits)(n, cx))
+        .transpose()?
+        .map(Box::new);
+    if cx.dialect.typed {
+        fields.take("join");
+    }
+    let common = cx.common(&mut fields, "nested", Clause::MatchAll)?;
+    fields.finish()?;
+    let path = path.ok_or_else(|| Error::illegal("[nested] requires 'path' field"))?;
+    let query = Box::new(query.ok_or_else(|| Error::illegal("[nested] requires 'query' field"))?);
+    Ok(Query {
+        clause: Clause::Nested(NestedQuery {
+            path,
+            query,
+            score_mode,
+            ignore_unmapped,
+            inner_hits,
+        }),
+        ..common
+    })
+}

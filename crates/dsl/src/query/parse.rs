@@ -1,0 +1,400 @@
+//! From JSON to a clause: the name, then the file of that clause.
+
+use super::{Clause, Fuzziness, InnerHits, Query, script, typed, wrapper};
+use super::{
+    bool_query, boosting, constant_score, dis_max, exists, function_score, fuzzy, has_child,
+    has_parent, ids, join,
+};
+use super::{
+    match_all, match_phrase, match_query, multi_match, nested, pattern, query_string, range,
+    simple_query_string, term, terms,
+};
+use crate::json::{self, Fields, Json, Node, Reading};
+use model::nearest::nearest;
+use model::{Dialect, Error, ErrorKind, Result, settings};
+
+/// How `inner_hits` are read: the search request's parser, which knows everything that may be in them.
+pub type ReadInnerHits = fn(Node, &mut Parsing) -> Result<InnerHits>;
+
+/// What parsing carries along.
+#[derive(Clone, Copy, Debug)]
+pub struct Parsing {
+    /// Whom we speak to.
+    pub dialect: Dialect,
+    /// How many queries may still be inside each other.
+    pub depth_left: u32,
+    /// The reader of `inner_hits`.
+    pub inner_hits: ReadInnerHits,
+}
+
+/// Queries of 2015 were written by programs that nest more than the default of today allows.
+const DEPTH_AT_LEAST: u32 = 100;
+
+impl Parsing {
+    /// The limits of the settings' defaults.
+    pub fn new(dialect: Dialect) -> Parsing {
+        let depth: u32 = settings::QUERY_MAX_DEPTH
+            .default
+            .parse()
+            .unwrap_or(DEPTH_AT_LEAST);
+        Parsing {
+            dialect,
+            depth_left: depth.max(DEPTH_AT_LEAST),
+            inner_hits: |node, cx| InnerHits::parse(node, cx.dialect),
+        }
+    }
+
+    /// The options of a clause.
+    pub(super) fn options(&self, node: Node, owner: &str) -> Result<Fields> {
+        if !node.is_object() {
+            return Err(node.error(format!(
+                "[{owner}] query malformed, no start_object after query name"
+            )));
+        }
+        Ok(node.fields(owner)?.of_query().lenient(self.dialect.typed))
+    }
+
+    /// The clause with its `boost` and `_name`, nothing else being left.
+    pub(super) fn done(
+        &self,
+        mut fields: Fields,
+        owner: &str,
+        clause: impl Into<Clause>,
+    ) -> Result<Query> {
+        let query = self.common(&mut fields, owner, clause.into())?;
+        fields.finish()?;
+        Ok(query)
+    }
+
+    /// Takes `boost` and `_name`.
+    pub(super) fn common(&self, fields: &mut Fields, owner: &str, clause: Clause) -> Result<Query> {
+        let boost = fields.take_f32("boost")?.unwrap_or(1.0);
+        if boost < 0.0 && !self.dialect.typed {
+            return Err(Error::illegal(format!(
+                "negative [boost] are not allowed in [{owner}], use a value between 0 and 1 to deboost"
+            )));
+        }
+        let name = fields.take_string("_name")?;
+        if self.dialect.typed {
+            for ignored in ["_cache", "_cache_key"] {
+                fields.take(ignored);
+            }
+        }
+        Ok(Query {
+            clause,
+            boost,
+            name,
+        })
+    }
+
+    /// Takes `_name`, and in the typed dialect `boost`, from beside the field.
+    pub(super) fn common_name(&self, fields: &mut Fields, owner: &str) -> Result<Query> {
+        if self.dialect.typed {
+            return self.common(fields, owner, Clause::MatchAll);
+        }
+        Ok(Query {
+            clause: Clause::MatchAll,
+            boost: 1.0,
+            name: fields.take_string("_name")?,
+        })
+    }
+
+    /// The one field of a clause that is `{field: …}`, and beside it what the typed dialect puts there.
+    pub(super) fn one_field(&self, node: Node, owner: &str) -> Result<(String, Node, Fields)> {
+        let mut fields = self.options(node, owner)?;
+        let mut beside = Node::from_value(serde_json::json!({}))
+            .fields(owner)?
+            .of_query();
+        if self.dialect.typed {
+            beside = beside.lenient(true);
+            for name in ["_name", "boost", "_cache", "_cache_key"] {
+                if let Some(node) = fields.take(name) {
+                    beside.put(name, node);
+                }
+            }
+        } else if fields.len() > 1
+            && let Some(node) = fields.take("_name")
+        {
+            beside.put("_name", node);
+        }
+        let Some((field, body)) = fields.next_field() else {
+            return Err(Error::illegal("field name is null or empty"));
+        };
+        if let Some((other, node)) = fields.next_field() {
+            return Err(node.error(format!(
+                "[{owner}] query doesn't support multiple fields, found [{field}] and [{other}]"
+            )));
+        }
+        Ok((field, body, beside))
+    }
+
+    /// A query inside a query.
+    pub(super) fn inner(&mut self, node: Node) -> Result<Query> {
+        Query::parse(node, self)
+    }
+}
+
+impl Query {
+    /// Reads a query.
+    ///
+    /// # Errors
+    /// It is none, or nested too deeply.
+    pub fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+        let nothing = node.error("");
+        match Query::parse_optional(node, cx)? {
+            Some(query) => Ok(query),
+            None if cx.dialect.typed => Ok(Clause::MatchNone.into()),
+            None => {
+                let sentence = "query malformed, empty clause found";
+                let mut error = Error::illegal(sentence);
+                for (name, value) in nothing.details() {
+                    error = error.with(name, value.clone());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads a query; `{}` is none.
+    ///
+    /// # Errors
+    /// It is no query, or nested too deeply.
+    pub fn parse_optional(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
+        if cx.depth_left == 0 {
+            return Err(Error::illegal(format!(
+                "The nested depth of the query exceeds the maximum nested depth for queries set in [{}]",
+                settings::QUERY_MAX_DEPTH.name
+            )));
+        }
+        cx.depth_left -= 1;
+        let result = read(node, cx);
+        cx.depth_left += 1;
+        result.map_err(|error| {
+            if cx.dialect.typed {
+                as_of_2015(error)
+            } else {
+                error
+            }
+        })
+    }
+}
+
+/// The name that a parsing error had in 2015.
+fn as_of_2015(error: Error) -> Error {
+    if error.kind() != ErrorKind::Parsing {
+        return error;
+    }
+    let mut old = Error::new(ErrorKind::QueryParsing, error.reason());
+    for (name, value) in error.details() {
+        old = old.with(name, value.clone());
+    }
+    old
+}
+
+fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
+    let start = node.error("[_na] query malformed, must start with start_object");
+    let Json::Object(members) = node.value else {
+        return Err(start);
+    };
+    let mut members = members.into_iter();
+    let Some((name, mut body)) = members.next() else {
+        return Ok(None);
+    };
+    if let Some((_, other)) = members.next() {
+        return Err(other.error(format!(
+            "[{name}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]"
+        )));
+    }
+    if let Some(query) = typed::parse(&name, &mut body, cx)? {
+        return Ok(Some(query));
+    }
+    if !body.is_object() {
+        if !known(&name) {
+            return Err(unknown(&name, &body, cx.dialect));
+        }
+        return Err(body.error(format!(
+            "[{name}] query malformed, no start_object after query name"
+        )));
+    }
+    // One call for all: a frame with room for every clause's result would be large, and this recurses.
+    let parse: Parse = match name.as_str() {
+        "match_all" => |_, body, cx| match_all::parse(body, Clause::MatchAll, "match_all", cx),
+        "match_none" => |_, body, cx| match_all::parse(body, Clause::MatchNone, "match_none", cx),
+        "term" => |_, body, cx| term::parse(body, cx),
+        "terms" | "in" => |_, body, cx| terms::parse(body, cx),
+        "range" => |_, body, cx| range::parse(body, cx),
+        "exists" => |_, body, cx| exists::parse(body, cx),
+        "prefix" | "wildcard" | "regexp" => pattern::parse,
+        "fuzzy" => |_, body, cx| fuzzy::parse(body, cx),
+        "ids" => |_, body, cx| ids::parse(body, cx),
+        "type" => |_, body, cx| ids::parse_type(body, cx),
+        "match" | "match_bool_prefix" => match_query::parse,
+        "match_phrase" | "match_phrase_prefix" => match_phrase::parse,
+        "multi_match" => |_, body, cx| multi_match::parse(body, cx),
+        "bool" => |_, body, cx| bool_query::parse(body, cx),
+        "boosting" => |_, body, cx| boosting::parse(body, cx),
+        "constant_score" => |_, body, cx| constant_score::parse(body, cx),
+        "dis_max" => |_, body, cx| dis_max::parse(body, cx),
+        "function_score" => |_, body, cx| function_score::parse(body, cx),
+        "script_score" => |_, body, cx| script::parse_score(body, cx),
+        "script" => |_, body, cx| script::parse(body, cx),
+        "query_string" => |_, body, cx| query_string::parse(body, cx),
+        "simple_query_string" => |_, body, cx| simple_query_string::parse(body, cx),
+        "nested" => |_, body, cx| nested::parse(body, cx),
+        "has_child" => |_, body, cx| has_child::parse(body, cx),
+        "has_parent" => |_, body, cx| has_parent::parse(body, cx),
+        "parent_id" => |_, body, cx| has_child::parse_parent_id(body, cx),
+        "join" => |_, body, cx| join::parse(body, cx),
+        "wrapper" => |_, body, cx| wrapper::parse(body, cx),
+        _ if known(&name) => |name, body, _| {
+            Ok(Clause::Opaque {
+                name: name.to_owned(),
+                body: body.into_value(),
+            }
+            .into())
+        },
+        _ => return Err(unknown(&name, &body, cx.dialect)),
+    };
+    parse(&name, body, cx).map(Some)
+}
+
+/// How a clause is read: its name, its value.
+type Parse = fn(&str, Node, &mut Parsing) -> Result<Query>;
+
+/// Clauses that are read.
+const READ: &[&str] = &[
+    "match_all",
+    "match_none",
+    "term",
+    "terms",
+    "range",
+    "exists",
+    "prefix",
+    "wildcard",
+    "regexp",
+    "fuzzy",
+    "ids",
+    "type",
+    "match",
+    "match_bool_prefix",
+    "match_phrase",
+    "match_phrase_prefix",
+    "multi_match",
+    "bool",
+    "boosting",
+    "constant_score",
+    "dis_max",
+    "function_score",
+    "script_score",
+    "script",
+    "query_string",
+    "simple_query_string",
+    "nested",
+    "has_child",
+    "has_parent",
+    "parent_id",
+    "join",
+    "wrapper",
+];
+
+/// Clauses that exist and are carried along unread.
+const CARRIED: &[&str] = &[
+    "common",
+    "combined_fields",
+    "distance_feature",
+    "field_masking_span",
+    "geo_bounding_box",
+    "geo_bbox",
+    "geo_distance",
+    "geo_distance_range",
+    "geo_grid",
+    "geo_polygon",
+    "geo_shape",
+    "geohash_cell",
+    "hybrid",
+    "indices",
+    "intervals",
+    "knn",
+    "more_like_this",
+    "mlt",
+    "neural",
+    "percolate",
+    "pinned",
+    "rank_feature",
+    "rule",
+    "semantic",
+    "shape",
+    "span_containing",
+    "span_first",
+    "span_gap",
+    "span_multi",
+    "span_near",
+    "span_not",
+    "span_or",
+    "span_term",
+    "span_within",
+    "sparse_vector",
+    "template",
+    "terms_set",
+    "text_expansion",
+    "weighted_tokens",
+    "xy_shape",
+    "bitmap",
+];
+
+fn known(name: &str) -> bool {
+    name == "in" || READ.contains(&name) || CARRIED.contains(&name)
+}
+
+fn unknown(name: &str, at: &Node, dialect: Dialect) -> Error {
+    if dialect.typed {
+        return at.error(format!("No query registered for [{name}]"));
+    }
+    let names = READ.iter().chain(CARRIED).copied();
+    let meant = nearest(name, names)
+        .map(|n| format!(" did you mean [{n}]?"))
+        .unwrap_or_default();
+    at.error(format!("unknown query [{name}]{meant}"))
+}
+
+/// Reads the bytes of one query.
+///
+/// # Errors
+/// They are no JSON or no query.
+pub fn parse_query_bytes(bytes: &[u8], dialect: Dialect) -> Result<Query> {
+    let how = Reading {
+        lenient: dialect.typed,
+        duplicates: dialect.typed,
+        ..Reading::default()
+    };
+    Query::parse(json::read(bytes, how)?, &mut Parsing::new(dialect))
+}
+
+/// What a failed member of an object parser is wrapped in.
+pub(super) fn failed_in(owner: &str, field: &str, inner: Error, at: (u32, u32)) -> Error {
+    let number = |name: &str| {
+        inner
+            .details()
+            .get(name)
+            .and_then(serde_json::Value::as_u64)
+    };
+    let (line, col) = match (number("line"), number("col")) {
+        (Some(line), Some(col)) => (line, col),
+        _ => (u64::from(at.0), u64::from(at.1)),
+    };
+    let sentence = format!("[{line}:{col}] [{owner}] failed to parse field [{field}]");
+    let root = inner.root().clone();
+    Error::new(ErrorKind::XContentParse, sentence)
+        .with("line", line)
+        .with("col", col)
+        .caused_by(inner)
+        .rooted_in(root)
+}
+
+/// Takes `fuzziness`.
+pub(super) fn take_fuzziness(fields: &mut Fields) -> Result<Option<Fuzziness>> {
+    match fields.take("fuzziness") {
+        Some(node) if !node.is_null() => Fuzziness::parse(&node).map(Some),
+        _ => Ok(None),
+    }
+}

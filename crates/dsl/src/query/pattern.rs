@@ -1,0 +1,73 @@
+//! `prefix`, `wildcard`, `regexp`: words of a shape.
+
+use super::{Clause, Parsing, PatternQuery, Query};
+use crate::json::Node;
+use model::{Error, Result};
+use serde_json::{Map, Value};
+
+/// `max_determinized_states` unless told.
+pub(super) const STATES: u32 = 10_000;
+
+pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
+    let (field, body, beside) = cx.one_field(node, name)?;
+    let mut q = PatternQuery {
+        field,
+        value: String::new(),
+        case_insensitive: false,
+        rewrite: None,
+        flags: None,
+        max_determinized_states: STATES,
+    };
+    let (value, fields) = if body.is_object() {
+        let mut fields = cx.options(body, name)?;
+        let value = match name {
+            "wildcard" => fields.take_any(&["value", "wildcard"]),
+            "prefix" if cx.dialect.typed => fields.take_any(&["value", "prefix"]),
+            _ => fields.take("value"),
+        };
+        q.case_insensitive = fields.take_bool("case_insensitive")?.unwrap_or(false);
+        q.rewrite = fields.take_string("rewrite")?;
+        if name == "regexp" {
+            q.flags = fields.take_string("flags")?;
+            if let Some(flags) = fields.take_string("flags_value")? {
+                q.flags.get_or_insert(flags);
+            }
+            q.max_determinized_states = fields
+                .take_u32("max_determinized_states")?
+                .unwrap_or(STATES);
+        }
+        (value, fields.joined(beside))
+    } else {
+        (Some(body), beside)
+    };
+    q.value = match value {
+        Some(node) if !node.is_null() => node.string(name)?,
+        _ => return Err(Error::illegal("value cannot be null")),
+    };
+    let clause = match name {
+        "prefix" => Clause::Prefix(q),
+        "wildcard" => Clause::Wildcard(q),
+        _ => Clause::Regexp(q),
+    };
+    cx.done(fields, name, clause)
+}
+
+pub(super) fn render(q: &PatternQuery) -> Map<String, Value> {
+    let mut body = Map::new();
+    body.insert("value".into(), q.value.clone().into());
+    if q.case_insensitive {
+        body.insert("case_insensitive".into(), true.into());
+    }
+    for (name, value) in [("rewrite", &q.rewrite), ("flags", &q.flags)] {
+        if let Some(value) = value {
+            body.insert(name.into(), value.clone().into());
+        }
+    }
+    if q.max_determinized_states != STATES {
+        body.insert(
+            "max_determinized_states".into(),
+            q.max_determinized_states.into(),
+        );
+    }
+    body
+}

@@ -1,0 +1,153 @@
+//! `query_string`: the text and its options; the grammar is in [`crate::query_string`].
+
+use super::render::number;
+use super::{
+    Clause, Fuzziness, MultiMatchType, Operator, Parsing, Query, QueryStringQuery, multi_match,
+    parse::take_fuzziness, words,
+};
+use crate::json::{Fields, Node};
+use model::Result;
+use serde_json::{Map, Value};
+
+pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let missing = node.error("[query_string] must be provided with a [query]");
+    let mut fields = cx.options(node, "query_string")?;
+    let text = fields.take_string("query")?;
+    let absent = text.is_none();
+    let mut q = QueryStringQuery::new(text.unwrap_or_default());
+    if let Some(field) = fields.take_string("default_field")? {
+        q.fields = vec![(field, 1.0)];
+    }
+    common(&mut q, &mut fields)?;
+    q.quote_analyzer = fields.take_string("quote_analyzer")?;
+    q.allow_leading_wildcard = fields.take_bool("allow_leading_wildcard")?.unwrap_or(true);
+    q.enable_position_increments = fields
+        .take_bool("enable_position_increments")?
+        .unwrap_or(true);
+    q.fuzziness = take_fuzziness(&mut fields)?.unwrap_or(Fuzziness::AUTO);
+    q.phrase_slop = fields.take_u32("phrase_slop")?.unwrap_or(0);
+    q.tie_breaker = fields.take_f32("tie_breaker")?;
+    if let Some(word) = fields.take_string("type")? {
+        q.kind = multi_match::kind_of(&word, "query_string")?;
+    }
+    q.time_zone = fields.take_string("time_zone")?;
+    q.max_determinized_states = fields
+        .take_u32("max_determinized_states")?
+        .unwrap_or(super::pattern::STATES);
+    q.rewrite = fields.take_string("rewrite")?;
+    for without_effect in [
+        "escape",
+        "lowercase_expanded_terms",
+        "locale",
+        "auto_generate_phrase_queries",
+        "split_on_whitespace",
+        "use_dis_max",
+        "fuzzy_rewrite",
+        "all_fields",
+    ] {
+        fields.take(without_effect);
+    }
+    let query = cx.done(fields, "query_string", Clause::QueryString(q))?;
+    if absent { Err(missing) } else { Ok(query) }
+}
+
+/// What both query strings know.
+pub(super) fn common(q: &mut QueryStringQuery, fields: &mut Fields) -> Result<()> {
+    if let Some(node) = fields.take("fields") {
+        q.fields = words::fields_with_boosts(node)?;
+    }
+    if let Some(node) = fields.take("default_operator") {
+        q.default_operator = words::operator(&node, "default_operator")?;
+    }
+    q.analyzer = fields.take_string("analyzer")?;
+    q.quote_field_suffix = fields.take_string("quote_field_suffix")?;
+    q.analyze_wildcard = fields.take_bool("analyze_wildcard")?.unwrap_or(false);
+    q.auto_generate_synonyms_phrase_query = fields
+        .take_bool("auto_generate_synonyms_phrase_query")?
+        .unwrap_or(true);
+    q.lenient = fields.take_bool("lenient")?;
+    if let Some(node) = fields.take("minimum_should_match") {
+        q.minimum_should_match = words::minimum(&node)?;
+    }
+    q.fuzzy_max_expansions = fields.take_u32("fuzzy_max_expansions")?.unwrap_or(50);
+    q.fuzzy_prefix_length = fields.take_u32("fuzzy_prefix_length")?.unwrap_or(0);
+    q.fuzzy_transpositions = fields.take_bool("fuzzy_transpositions")?.unwrap_or(true);
+    Ok(())
+}
+
+pub(super) fn render(q: &QueryStringQuery) -> Map<String, Value> {
+    let plain = QueryStringQuery::new("");
+    let mut body = Map::new();
+    body.insert("query".into(), q.query.clone().into());
+    if !q.fields.is_empty() {
+        body.insert("fields".into(), words::render_fields(&q.fields));
+    }
+    if q.default_operator != Operator::Or {
+        body.insert("default_operator".into(), q.default_operator.word().into());
+    }
+    for (name, value) in [
+        ("analyzer", &q.analyzer),
+        ("quote_analyzer", &q.quote_analyzer),
+        ("quote_field_suffix", &q.quote_field_suffix),
+        ("minimum_should_match", &q.minimum_should_match),
+        ("time_zone", &q.time_zone),
+        ("rewrite", &q.rewrite),
+    ] {
+        if let Some(value) = value {
+            body.insert(name.into(), value.clone().into());
+        }
+    }
+    for (name, value, usual) in [
+        ("allow_leading_wildcard", q.allow_leading_wildcard, true),
+        ("analyze_wildcard", q.analyze_wildcard, false),
+        (
+            "auto_generate_synonyms_phrase_query",
+            q.auto_generate_synonyms_phrase_query,
+            true,
+        ),
+        (
+            "enable_position_increments",
+            q.enable_position_increments,
+            true,
+        ),
+        ("fuzzy_transpositions", q.fuzzy_transpositions, true),
+    ] {
+        if value != usual {
+            body.insert(name.into(), value.into());
+        }
+    }
+    for (name, value, usual) in [
+        (
+            "fuzzy_max_expansions",
+            q.fuzzy_max_expansions,
+            plain.fuzzy_max_expansions,
+        ),
+        ("fuzzy_prefix_length", q.fuzzy_prefix_length, 0),
+        ("phrase_slop", q.phrase_slop, 0),
+        (
+            "max_determinized_states",
+            q.max_determinized_states,
+            plain.max_determinized_states,
+        ),
+    ] {
+        if value != usual {
+            body.insert(name.into(), value.into());
+        }
+    }
+    if q.fuzziness != Fuzziness::AUTO {
+        body.insert("fuzziness".into(), q.fuzziness.render());
+    }
+    if let Some(lenient) = q.lenient {
+        body.insert("lenient".into(), lenient.into());
+    }
+    if let Some(tie_breaker) = q.tie_breaker {
+        body.insert("tie_breaker".into(), number(tie_breaker));
+    }
+    if q.kind != MultiMatchType::BestFields {
+        body.insert("type".into(), q.kind.word().into());
+    }
+    if let Some(flags) = &q.flags {
+        body.insert("flags".into(), flags.join("|").into());
+    }
+    body
+}

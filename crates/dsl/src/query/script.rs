@@ -1,0 +1,31 @@
+//! `script` and `script_score`.
+
+use super::{Clause, Parsing, Query, script_source::ScriptSource};
+use crate::json::Node;
+use model::{Error, Result};
+
+pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let missing = node.error("script must be provided with a [script]");
+    let mut fields = cx.options(node, "script")?;
+    let script = ScriptSource::take(&mut fields, cx.dialect)?.ok_or(missing)?;
+    cx.done(fields, "script", Clause::Script { script })
+}
+
+pub(super) fn parse_score(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let mut fields = cx.options(node, "script_score")?;
+    let query = fields.take("query").map(|n| cx.inner(n)).transpose()?;
+    let script = ScriptSource::take(&mut fields, cx.dialect)?;
+    let min_score = fields.take_f32("min_score")?;
+    let common = cx.common(&mut fields, "script_score", Clause::MatchAll)?;
+    fields.finish_as_object()?;
+    let query = Box::new(query.ok_or_else(|| Error::illegal("Required [query]"))?);
+    let script = script.ok_or_else(|| Error::illegal("Required [script]"))?;
+    Ok(Query {
+        clause: Clause::ScriptScore {
+            query,
+            script,
+            min_score,
+        },
+        ..common
+    })
+}

@@ -1,0 +1,144 @@
+//! A script as a request names it: inline or stored, with its parameters.
+
+use crate::json::{Fields, Node};
+use model::{Dialect, Error, ErrorKind, Result};
+use serde_json::{Map, Value};
+
+/// Where the text comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ScriptText {
+    /// `source` (`inline` in 2015).
+    Inline(String),
+    /// `id`: stored by `_scripts`.
+    Stored(String),
+}
+
+/// A script with its language and parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptSource {
+    /// Inline or stored.
+    pub text: ScriptText,
+    /// `lang`; absent means painless, or groovy in the typed dialect.
+    pub lang: Option<String>,
+    /// `params`.
+    pub params: Map<String, Value>,
+    /// Read in the typed dialect: groovy is the default language.
+    pub typed: bool,
+}
+
+impl ScriptSource {
+    /// Reads the value of `script`: its text, or an object with `source` (`inline`), or `id` (`stored`).
+    ///
+    /// # Errors
+    /// It is neither, or names no script.
+    pub fn parse(node: Node, dialect: Dialect) -> Result<ScriptSource> {
+        let typed = dialect.typed;
+        if !node.is_object() {
+            let text = ScriptText::Inline(node.string("script")?);
+            return Ok(ScriptSource {
+                text,
+                lang: None,
+                params: Map::new(),
+                typed,
+            });
+        }
+        let mut fields = node.fields("script")?;
+        let inline = match fields.take_any(&["source", "inline", "script"]) {
+            // A source that is JSON is its text.
+            Some(node) if node.is_object() || node.is_array() => {
+                Some(node.into_value().to_string())
+            }
+            Some(node) => Some(node.string("source")?),
+            None => None,
+        };
+        let stored = match fields.take_any(&["id", "stored", "file"]) {
+            Some(node) => Some(node.string("id")?),
+            None => None,
+        };
+        let lang = fields.take_string("lang")?;
+        let params = fields.take_map("params")?.unwrap_or_default();
+        fields.take("options");
+        fields.lenient(typed).finish()?;
+        let text = match (inline, stored) {
+            (Some(_), Some(_)) => {
+                return Err(Error::illegal(
+                    "must use only one of [source, id] for a script",
+                ));
+            }
+            (Some(source), None) => ScriptText::Inline(source),
+            (None, Some(id)) => ScriptText::Stored(id),
+            (None, None) if typed => {
+                let sentence = "must specify one of [inline], [id] or [file] for a script";
+                return Err(Error::new(ErrorKind::ScriptParse, sentence).status_of(500));
+            }
+            (None, None) => {
+                return Err(Error::illegal(
+                    "must specify either [source] for an inline script or [id] for a stored script",
+                ));
+            }
+        };
+        Ok(ScriptSource {
+            text,
+            lang,
+            params,
+            typed,
+        })
+    }
+
+    /// Takes `script` from a body; in the typed dialect also `script_id`, `script_file` and the siblings `lang` and `params`,
+    /// which count only where `script` is text.
+    ///
+    /// # Errors
+    /// As [`ScriptSource::parse`].
+    pub fn take(fields: &mut Fields, dialect: Dialect) -> Result<Option<ScriptSource>> {
+        let script = fields.take("script");
+        if !dialect.typed {
+            return script
+                .map(|node| ScriptSource::parse(node, dialect))
+                .transpose();
+        }
+        let lang = fields.take_string("lang")?;
+        let params = fields.take_map("params")?;
+        let stored = match fields.take_any(&["script_id", "id", "script_file", "file"]) {
+            Some(node) => Some(node.string("script_id")?),
+            None => None,
+        };
+        match (script, stored) {
+            (Some(node), _) if node.is_object() => ScriptSource::parse(node, dialect).map(Some),
+            (Some(node), _) => {
+                let script = ScriptSource::parse(node, dialect)?;
+                Ok(Some(ScriptSource {
+                    lang,
+                    params: params.unwrap_or_default(),
+                    ..script
+                }))
+            }
+            (None, Some(id)) => Ok(Some(ScriptSource {
+                text: ScriptText::Stored(id),
+                lang,
+                params: params.unwrap_or_default(),
+                typed: true,
+            })),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// As a request says it.
+    pub fn render(&self) -> Value {
+        let mut body = Map::new();
+        match &self.text {
+            ScriptText::Inline(text) if self.typed => {
+                body.insert("inline".into(), text.clone().into())
+            }
+            ScriptText::Inline(text) => body.insert("source".into(), text.clone().into()),
+            ScriptText::Stored(id) => body.insert("id".into(), id.clone().into()),
+        };
+        if let Some(lang) = &self.lang {
+            body.insert("lang".into(), lang.clone().into());
+        }
+        if !self.params.is_empty() {
+            body.insert("params".into(), self.params.clone().into());
+        }
+        body.into()
+    }
+}

@@ -1,0 +1,183 @@
+//! `terms`: any of several values, in the request or in another document.
+
+use super::{Clause, Parsing, Query, TermQuery, TermsLookup, TermsQuery, words};
+use crate::json::{Json, Node};
+use model::{Error, Result};
+use serde_json::{Map, Value};
+
+pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let nameless = node.error("[terms] query requires a field name, followed by array of terms or a document lookup specification");
+    let mut fields = cx.options(node, "terms")?;
+    let typed = cx.dialect.typed;
+    let mut query = cx.common(&mut fields, "terms", Clause::MatchNone)?;
+    let minimum = match fields.take_any(&["minimum_should_match", "minimum_match", "min_match"]) {
+        Some(node) if typed || node.is_null() || words::is_plain(&node) => words::minimum(&node)?,
+        _ => None,
+    };
+    // 2015: `and`, `bool`, `plain`, `fielddata`; only `and` changes the meaning.
+    let all = match fields.take("execution") {
+        Some(node) => matches!(node.string("execution")?.as_str(), "and" | "and_nocache"),
+        None => false,
+    };
+    fields.take("value_type");
+    fields.take("disable_coord");
+    let Some((field, body)) = fields.next_field() else {
+        return Err(nameless);
+    };
+    if let Some((other, node)) = fields.next_field() {
+        return Err(match &node.value {
+            Json::Array(_) | Json::Object(_) => node.error(format!(
+                "[terms] query does not support multiple fields, found [{field}] and [{other}]"
+            )),
+            _ => node.error(format!("[terms] query does not support [{other}]")),
+        });
+    }
+    query.clause = match &body.value {
+        Json::Array(_) => {
+            let mut values = Vec::new();
+            for item in body.items() {
+                if item.is_null() && !typed {
+                    return Err(Error::illegal("No value specified for terms query"));
+                }
+                if item.is_object() || item.is_array() {
+                    return Err(item.error(format!(
+                        "[terms] query does not support a value of {} in [{field}]",
+                        item.kind_name()
+                    )));
+                }
+                values.push(item.into_value());
+            }
+            if all {
+                let term = |value| {
+                    Query::from(Clause::Term(TermQuery {
+                        field: field.clone(),
+                        value,
+                        case_insensitive: false,
+                    }))
+                };
+                let filter = values.into_iter().map(term).collect();
+                Clause::Bool(super::BoolQuery {
+                    filter,
+                    ..Default::default()
+                })
+            } else {
+                Clause::Terms(TermsQuery {
+                    field,
+                    values,
+                    minimum_should_match: minimum,
+                })
+            }
+        }
+        Json::Object(_) => Clause::TermsLookup(lookup(field, body, cx)?),
+        _ if typed && words::is_plain(&body) => Clause::Terms(TermsQuery {
+            field,
+            values: vec![body.into_value()],
+            minimum_should_match: None,
+        }),
+        _ => return Err(body.error(format!("[terms] query does not support [{field}]"))),
+    };
+    Ok(query)
+}
+
+fn lookup(field: String, body: Node, cx: &mut Parsing) -> Result<TermsLookup> {
+    let here = body.error("");
+    let at = |sentence: &str| {
+        let mut error = Error::new(model::ErrorKind::Parsing, sentence);
+        for (name, value) in here.details() {
+            error = error.with(name, value.clone());
+        }
+        error
+    };
+    let mut fields = body.fields("terms_lookup")?;
+    let index = fields.take_string("index")?;
+    let doc_type = fields.take_string("type")?;
+    let id = fields.take_string("id")?;
+    let path = fields.take_string("path")?;
+    let routing = fields.take_string("routing")?;
+    let query = fields
+        .take("query")
+        .map(|node| cx.inner(node).map(Box::new))
+        .transpose()?;
+    fields.take("store");
+    if cx.dialect.typed {
+        if let Some((name, node)) = fields.next_field() {
+            return Err(node.error(format!(
+                "[terms] query does not support [{name}] within lookup element"
+            )));
+        }
+        if doc_type.is_none() && query.is_none() {
+            return Err(at(
+                "[terms] query lookup element requires specifying the type",
+            ));
+        }
+        if id.is_none() && query.is_none() {
+            return Err(at(
+                "[terms] query lookup element requires specifying the id",
+            ));
+        }
+    } else {
+        fields.finish().map_err(super::match_all::as_parsing)?;
+        if index.is_none() {
+            return Err(Error::illegal(
+                "[terms] query lookup element requires specifying the index.",
+            ));
+        }
+        if id.is_none() && query.is_none() {
+            return Err(Error::illegal(
+                "[terms] query lookup element requires specifying the id.",
+            ));
+        }
+    }
+    let path = match path {
+        Some(path) => path,
+        None if cx.dialect.typed => {
+            return Err(at(
+                "[terms] query lookup element requires specifying the path",
+            ));
+        }
+        None => {
+            return Err(Error::illegal(
+                "[terms] query lookup element requires specifying the path.",
+            ));
+        }
+    };
+    Ok(TermsLookup {
+        field,
+        index,
+        doc_type,
+        id,
+        path,
+        routing,
+        query,
+    })
+}
+
+pub(super) fn render(q: &TermsQuery) -> Map<String, Value> {
+    let mut body = Map::new();
+    body.insert(q.field.clone(), Value::Array(q.values.clone()));
+    if let Some(minimum) = &q.minimum_should_match {
+        body.insert("minimum_should_match".into(), minimum.clone().into());
+    }
+    body
+}
+
+pub(super) fn render_lookup(q: &TermsLookup) -> Map<String, Value> {
+    let mut at = Map::new();
+    for (name, value) in [
+        ("index", &q.index),
+        ("type", &q.doc_type),
+        ("id", &q.id),
+        ("routing", &q.routing),
+    ] {
+        if let Some(value) = value {
+            at.insert(name.into(), value.clone().into());
+        }
+    }
+    at.insert("path".into(), q.path.clone().into());
+    if let Some(query) = &q.query {
+        at.insert("query".into(), query.render());
+    }
+    let mut body = Map::new();
+    body.insert(q.field.clone(), Value::Object(at));
+    body
+}

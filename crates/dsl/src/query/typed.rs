@@ -1,0 +1,240 @@
+//! What 2015 had and was dropped later: `filtered`, the filters `and`, `or`, `not`, `missing`, `limit`, `query`, `fquery`, `template`.
+
+use super::{BoolQuery, Clause, Parsing, Query};
+use crate::json::{self, Fields, Json, Node, Reading};
+use model::Result;
+
+/// The clause, its value taken, if the dialect is typed and this is one of its own.
+pub(super) fn parse(name: &str, body: &mut Node, cx: &mut Parsing) -> Result<Option<Query>> {
+    if !cx.dialect.typed {
+        return Ok(None);
+    }
+    let parse: fn(&str, Node, &mut Parsing) -> Result<Query> = match name {
+        "filtered" => |_, body, cx| filtered(body, cx),
+        "and" | "or" => list,
+        "not" => |_, body, cx| not(body, cx),
+        "missing" => |_, body, cx| missing(body, cx),
+        "limit" => |_, body, cx| with_name(body, cx, Clause::MatchAll),
+        "query" => |_, body, cx| cx.inner(body),
+        "fquery" => |_, body, cx| fquery(body, cx),
+        "template" => |_, body, cx| template(body, cx),
+        _ => return Ok(None),
+    };
+    parse(
+        name,
+        std::mem::replace(body, Node::from_value(serde_json::Value::Null)),
+        cx,
+    )
+    .map(Some)
+}
+
+fn with_name(body: Node, cx: &mut Parsing, clause: Clause) -> Result<Query> {
+    let mut fields = body.fields("limit")?;
+    cx.common(&mut fields, "limit", clause)
+}
+
+/// The filters of one node: a list may stand where one is meant.
+fn filters(node: Node, cx: &mut Parsing) -> Result<Vec<Query>> {
+    let mut found = Vec::new();
+    for item in node.items() {
+        if !item.is_null() {
+            found.extend(Query::parse_optional(item, cx)?);
+        }
+    }
+    Ok(found)
+}
+
+fn filtered(body: Node, cx: &mut Parsing) -> Result<Query> {
+    let mut fields = cx.options(body, "filtered")?;
+    let query = fields
+        .take("query")
+        .map(|n| Query::parse_optional(n, cx))
+        .transpose()?
+        .flatten();
+    let filter = match fields.take("filter") {
+        Some(node) => filters(node, cx)?,
+        None => Vec::new(),
+    };
+    fields.take("strategy");
+    let common = cx.common(&mut fields, "filtered", Clause::MatchAll)?;
+    let clause = match (query, filter) {
+        (None, filter) if filter.is_empty() => Clause::MatchAll,
+        // A filter alone scores 1.0.
+        (None, filter) => Clause::ConstantScore {
+            filter: Box::new(all_of(filter)),
+        },
+        (Some(query), filter) => Clause::Bool(BoolQuery {
+            must: vec![query],
+            filter,
+            ..BoolQuery::default()
+        }),
+    };
+    Ok(Query { clause, ..common })
+}
+
+fn all_of(mut filters: Vec<Query>) -> Query {
+    if filters.len() == 1
+        && let Some(only) = filters.pop()
+    {
+        return only;
+    }
+    Clause::Bool(BoolQuery {
+        filter: filters,
+        ..BoolQuery::default()
+    })
+    .into()
+}
+
+/// `and` and `or`: a list, or an object with `filters`.
+fn list(name: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
+    let wrong = body.error(format!(
+        "[{name}] query requires 'filters' to be set on it'"
+    ));
+    let (filters, common) = if body.is_object() {
+        let mut fields = cx.options(body, name)?;
+        let node = fields.take_any(&["filters"]);
+        let common = cx.common(&mut fields, name, Clause::MatchAll)?;
+        let node = match node {
+            Some(node) => node,
+            // Any other name with a list was taken for them.
+            None => first_list(fields).ok_or(wrong)?,
+        };
+        (filters(node, cx)?, common)
+    } else {
+        (filters(body, cx)?, Query::all())
+    };
+    let clause = match (name, filters) {
+        (_, filters) if filters.is_empty() => Clause::MatchNone,
+        ("and", filters) => Clause::Bool(BoolQuery {
+            filter: filters,
+            ..BoolQuery::default()
+        }),
+        (_, filters) => {
+            let either = BoolQuery {
+                should: filters,
+                minimum_should_match: Some("1".to_owned()),
+                ..BoolQuery::default()
+            };
+            Clause::Bool(either)
+        }
+    };
+    Ok(Query { clause, ..common })
+}
+
+fn first_list(mut fields: Fields) -> Option<Node> {
+    while let Some((_, node)) = fields.next_field() {
+        if node.is_array() {
+            return Some(node);
+        }
+    }
+    None
+}
+
+/// `not`: a filter, or an object with `filter` or `query`.
+fn not(body: Node, cx: &mut Parsing) -> Result<Query> {
+    let wrong = body.error("filter is required when using `not` query");
+    let inside = |node: &Node| match &node.value {
+        Json::Object(members) => members
+            .iter()
+            .any(|(name, _)| name == "filter" || name == "query"),
+        _ => false,
+    };
+    let (must_not, common) = if inside(&body) {
+        let mut fields = cx.options(body, "not")?;
+        let node = fields.take_any(&["filter", "query"]);
+        let common = cx.common(&mut fields, "not", Clause::MatchAll)?;
+        (
+            node.map(|n| filters(n, cx))
+                .transpose()?
+                .unwrap_or_default(),
+            common,
+        )
+    } else {
+        (filters(body, cx)?, Query::all())
+    };
+    if must_not.is_empty() {
+        return Err(wrong);
+    }
+    Ok(Query {
+        clause: Clause::Bool(BoolQuery {
+            must_not: vec![all_of(must_not)],
+            ..BoolQuery::default()
+        }),
+        ..common
+    })
+}
+
+/// `missing`: a value that is null is indexed nowhere, so both of its options mean the same to us.
+fn missing(body: Node, cx: &mut Parsing) -> Result<Query> {
+    let no_field = body.error("missing must be provided with a [field]");
+    let neither =
+        body.error("missing must have either existence, or null_value, or both set to true");
+    let mut fields = cx.options(body, "missing")?;
+    let field = fields
+        .take("field")
+        .map(|n| n.string("field"))
+        .transpose()?
+        .ok_or(no_field)?;
+    let existence = fields.take_bool("existence")?.unwrap_or(true);
+    let null_value = fields.take_bool("null_value")?.unwrap_or(false);
+    if !existence && !null_value {
+        return Err(neither);
+    }
+    let exists = Query::from(Clause::Exists { field });
+    cx.done(
+        fields,
+        "missing",
+        Clause::Bool(BoolQuery {
+            must_not: vec![exists],
+            ..BoolQuery::default()
+        }),
+    )
+}
+
+/// `fquery`: a query as a filter, with a name.
+fn fquery(body: Node, cx: &mut Parsing) -> Result<Query> {
+    let wrong = body.error("fquery must be provided with a [query]");
+    let mut fields = cx.options(body, "fquery")?;
+    let query = fields
+        .take("query")
+        .map(|n| cx.inner(n))
+        .transpose()?
+        .ok_or(wrong)?;
+    let common = cx.common(&mut fields, "fquery", Clause::MatchAll)?;
+    Ok(Query {
+        name: common.name.or(query.name.clone()),
+        ..query
+    })
+}
+
+/// `template`: a query whose text has `{{name}}` for its parameters.
+fn template(body: Node, cx: &mut Parsing) -> Result<Query> {
+    let wrong = body.error("[template] query requires a [query]");
+    let mut fields = cx.options(body, "template")?;
+    let mut text = match fields.take_any(&["query", "inline", "template"]) {
+        Some(Node {
+            value: Json::String(text),
+            ..
+        }) => text,
+        Some(node) => node.to_value().to_string(),
+        None => return Err(wrong),
+    };
+    for (name, value) in fields.take_map("params")?.unwrap_or_default() {
+        let plain = match &value {
+            serde_json::Value::String(s) => {
+                let quoted = serde_json::Value::String(s.clone()).to_string();
+                quoted[1..quoted.len() - 1].to_owned()
+            }
+            other => other.to_string(),
+        };
+        text = text.replace(&format!("{{{{{name}}}}}"), &plain);
+    }
+    let node = json::read(
+        text.as_bytes(),
+        Reading {
+            lenient: true,
+            ..Reading::default()
+        },
+    )?;
+    cx.inner(node)
+}

@@ -1,0 +1,30 @@
+//! A search request and its answer, as values.
+//!
+//! Parsing reads a request's body; parameters of the URL are merged by `rest`.
+//! Not here: queries and aggregations, which have modules of their own, and running anything.
+
+mod collapse;
+mod fields;
+mod highlight;
+mod inner_hits;
+mod request;
+mod rescore;
+mod response;
+pub(crate) mod shape;
+mod sort;
+mod source;
+
+pub use collapse::Collapse;
+pub use fields::FieldAndFormat;
+pub(crate) use fields::{ScriptSiblings, parse_script_fields};
+pub use highlight::{Highlight, HighlightOptions};
+pub use inner_hits::{InnerHits, parsing};
+pub(crate) use request::take_key;
+pub use request::{Pit, SearchRequest, TrackTotal};
+pub use rescore::Rescore;
+pub use response::{Hit, Hits, SearchResponse, Total};
+pub use sort::{FieldSort, NestedSort, ScriptSortKind, Sort, SortBy};
+pub use source::SourceSpec;
+
+/// The stamp a hit shows, if asked for.
+pub type ShownStamp = model::Stamp;

@@ -1,0 +1,451 @@
+//! The body of a search.
+//!
+//! Not here: what depends on other keys, on the URL or on the index (`from` with a scroll, windows, types).
+
+use super::{Collapse, FieldAndFormat, Highlight, Rescore, Sort, SourceSpec, parse_script_fields, shape};
+use crate::aggs::{self, Agg};
+use crate::json::{Json, Node};
+use crate::query::{Query, script_source::ScriptSource};
+use crate::search::parsing;
+use model::units::{parse_duration, parse_duration_or_never};
+use model::{Dialect, Error, ErrorKind, Result};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// Everything a search may ask of an engine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchRequest {
+    pub query: Option<Query>,
+    pub post_filter: Option<Query>,
+    pub from: usize,
+    pub size: usize,
+    pub sort: Vec<Sort>,
+    pub search_after: Option<Vec<Value>>,
+    pub source: SourceSpec,
+    pub fields: Vec<FieldAndFormat>,
+    pub docvalue_fields: Vec<FieldAndFormat>,
+    /// `stored_fields`, or `fields` in the typed dialect (there they also read the source). `["_none_"]` turns metadata off.
+    pub stored_fields: Option<Vec<String>>,
+    pub script_fields: Vec<(String, ScriptSource)>,
+    pub highlight: Option<Highlight>,
+    pub aggs: Vec<Agg>,
+    pub collapse: Option<Collapse>,
+    pub rescore: Vec<Rescore>,
+    pub min_score: Option<f32>,
+    pub track_total_hits: TrackTotal,
+    pub track_scores: bool,
+    pub explain: bool,
+    pub version: bool,
+    pub seq_no_primary_term: bool,
+    pub timeout: Option<Duration>,
+    pub terminate_after: usize,
+    pub profile: bool,
+    pub indices_boost: Vec<(String, f32)>,
+    pub stats: Vec<String>,
+    pub suggest: Option<Value>,
+    /// Reads this view instead of the newest searchable state (scroll, point in time, join).
+    pub view: Option<String>,
+    /// `pit`: the point in time to read.
+    pub pit: Option<Pit>,
+    /// A slice of a scroll: id, max.
+    pub slice: Option<(u32, u32)>,
+    /// Types of the typed dialect; empty for all.
+    pub types: Vec<String>,
+    pub dialect: Dialect,
+}
+
+impl Default for SearchRequest {
+    fn default() -> Self {
+        SearchRequest {
+            query: None,
+            post_filter: None,
+            from: 0,
+            size: 10,
+            sort: Vec::new(),
+            search_after: None,
+            source: SourceSpec::default(),
+            fields: Vec::new(),
+            docvalue_fields: Vec::new(),
+            stored_fields: None,
+            script_fields: Vec::new(),
+            highlight: None,
+            aggs: Vec::new(),
+            collapse: None,
+            rescore: Vec::new(),
+            min_score: None,
+            track_total_hits: TrackTotal::UpTo(10_000),
+            track_scores: false,
+            explain: false,
+            version: false,
+            seq_no_primary_term: false,
+            timeout: None,
+            terminate_after: 0,
+            profile: false,
+            indices_boost: Vec::new(),
+            stats: Vec::new(),
+            suggest: None,
+            view: None,
+            pit: None,
+            slice: None,
+            types: Vec::new(),
+            dialect: Dialect::default(),
+        }
+    }
+}
+
+/// `track_total_hits`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrackTotal {
+    Exact,
+    UpTo(usize),
+    No,
+}
+
+/// `pit`: a point in time to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pit {
+    /// As it was given out.
+    pub id: String,
+    /// Prolongs it.
+    pub keep_alive: Option<Duration>,
+}
+
+/// Every key of a search that we read, for "did you mean".
+const KEYS: &[&str] = &[
+    "query",
+    "post_filter",
+    "from",
+    "size",
+    "sort",
+    "search_after",
+    "_source",
+    "fields",
+    "docvalue_fields",
+    "stored_fields",
+    "script_fields",
+    "highlight",
+    "aggs",
+    "aggregations",
+    "collapse",
+    "rescore",
+    "min_score",
+    "track_total_hits",
+    "track_scores",
+    "explain",
+    "version",
+    "seq_no_primary_term",
+    "timeout",
+    "terminate_after",
+    "profile",
+    "indices_boost",
+    "stats",
+    "suggest",
+    "slice",
+    "pit",
+];
+
+/// Keys of the servers we stand in for whose work we do not do.
+const NOT_SUPPORTED: &[&str] = &[
+    "runtime_mappings",
+    "ext",
+    "knn",
+    "search_pipeline",
+    "verbose_pipeline",
+    "rank",
+    "retriever",
+    "sub_searches",
+    "derived",
+    "partial_fields",
+    "facets",
+    "min_compatible_shard_node",
+    "point_in_time",
+];
+
+impl SearchRequest {
+    /// What a search without a body asks in a dialect.
+    pub fn new(dialect: Dialect) -> SearchRequest {
+        let track_total_hits = if dialect.typed { TrackTotal::Exact } else { TrackTotal::UpTo(10_000) };
+        SearchRequest { dialect, track_total_hits, ..SearchRequest::default() }
+    }
+    /// Reads the body of a search.
+    ///
+    /// # Errors
+    /// What Elasticsearch refuses, in its words; and what we do not do, by name.
+    pub fn parse(node: Node, dialect: Dialect) -> Result<SearchRequest> {
+        let found = node.kind_name();
+        if !node.is_object() {
+            return Err(if dialect.typed {
+                shape::all_shards_failed(Error::new(ErrorKind::Parse, "Failed to derive xcontent"))
+            } else {
+                node.error(format!("Expected [START_OBJECT] but found [{found}]"))
+            });
+        }
+        let mut out = SearchRequest::new(dialect);
+        for (key, value) in shape::object(node, "search")? {
+            take_key(&mut out, &key, value).map_err(|cause| {
+                let wrapped = !dialect.typed || cause.kind() == ErrorKind::SearchPhaseExecution;
+                if wrapped { cause } else { shape::all_shards_failed(cause) }
+            })?;
+        }
+        Ok(out)
+    }
+    /// As the body of a search: what differs from its defaults.
+    pub fn render(&self) -> Value {
+        let mut out = Map::new();
+        let mut put = |name: &str, value: Value| {
+            out.insert(name.to_owned(), value);
+        };
+        let usual = SearchRequest::new(self.dialect);
+        if let Some(query) = &self.query {
+            put("query", query.render());
+        }
+        if let Some(filter) = &self.post_filter {
+            put("post_filter", filter.render());
+        }
+        for (name, number, default) in
+            [("from", self.from, 0), ("size", self.size, 10), ("terminate_after", self.terminate_after, 0)]
+        {
+            if number != default {
+                put(name, number.into());
+            }
+        }
+        let flags = [
+            ("track_scores", self.track_scores),
+            ("explain", self.explain),
+            ("version", self.version),
+            ("seq_no_primary_term", self.seq_no_primary_term),
+            ("profile", self.profile),
+        ];
+        for (name, _) in flags.into_iter().filter(|(_, on)| *on) {
+            put(name, true.into());
+        }
+        if !self.sort.is_empty() {
+            put("sort", self.sort.iter().map(Sort::render).collect());
+        }
+        if let Some(after) = &self.search_after {
+            put("search_after", json!(after));
+        }
+        if let Some(source) = self.source.render() {
+            put("_source", source);
+        }
+        for (name, list) in [("fields", &self.fields), ("docvalue_fields", &self.docvalue_fields)] {
+            if !list.is_empty() {
+                put(name, list.iter().map(FieldAndFormat::render).collect());
+            }
+        }
+        if let Some(stored) = &self.stored_fields {
+            put(if self.dialect.typed { "fields" } else { "stored_fields" }, json!(stored));
+        }
+        if !self.script_fields.is_empty() {
+            let scripts: Map<String, Value> =
+                self.script_fields.iter().map(|(name, script)| (name.clone(), json!({ "script": script.render() }))).collect();
+            put("script_fields", Value::Object(scripts));
+        }
+        if let Some(highlight) = &self.highlight {
+            put("highlight", highlight.render());
+        }
+        if !self.aggs.is_empty() {
+            put("aggs", aggs::render(&self.aggs));
+        }
+        if let Some(collapse) = &self.collapse {
+            put("collapse", collapse.render());
+        }
+        if !self.rescore.is_empty() {
+            put("rescore", self.rescore.iter().map(Rescore::render).collect());
+        }
+        if let Some(score) = self.min_score {
+            put("min_score", json!(score));
+        }
+        if self.track_total_hits != usual.track_total_hits {
+            put("track_total_hits", self.track_total_hits.render());
+        }
+        if let Some(timeout) = self.timeout {
+            put("timeout", format!("{}ms", timeout.as_millis()).into());
+        }
+        if !self.indices_boost.is_empty() {
+            put("indices_boost", self.indices_boost.iter().map(|(index, boost)| json!({ index.as_str(): boost })).collect());
+        }
+        if !self.stats.is_empty() {
+            put("stats", json!(self.stats));
+        }
+        if let Some(suggest) = &self.suggest {
+            put("suggest", suggest.clone());
+        }
+        if let Some((id, max)) = self.slice {
+            put("slice", json!({ "id": id, "max": max }));
+        }
+        if let Some(pit) = &self.pit {
+            put("pit", pit.render());
+        }
+        Value::Object(out)
+    }
+}
+
+/// Reads one key of a search into `out`.
+pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Result<()> {
+    let dialect = out.dialect;
+    let flag = |value: &Node| if dialect.typed { value.boolean_typed(key) } else { value.boolean(key) };
+    match key {
+        "query" => out.query = Some(Query::parse(value, &mut parsing(dialect))?),
+        "post_filter" => out.post_filter = Some(Query::parse(value, &mut parsing(dialect))?),
+        "filter" | "postFilter" if dialect.typed => out.post_filter = Some(Query::parse(value, &mut parsing(dialect))?),
+        "from" => out.from = not_negative(&value, key, dialect)?,
+        "size" => out.size = not_negative(&value, key, dialect)?,
+        "sort" => out.sort = Sort::parse(value, dialect)?,
+        "search_after" => out.search_after = Some(parse_search_after(value)?),
+        "_source" => out.source = SourceSpec::parse(value)?,
+        "fields" if dialect.typed => out.stored_fields = Some(shape::strings(value, key)?),
+        "fields" => out.fields = FieldAndFormat::parse_list(value, key, dialect)?,
+        "docvalue_fields" | "fielddata_fields" => out.docvalue_fields = FieldAndFormat::parse_list(value, key, dialect)?,
+        "stored_fields" => out.stored_fields = Some(shape::strings(value, key)?),
+        "script_fields" => out.script_fields = parse_script_fields(value, dialect)?,
+        "highlight" => out.highlight = Some(Highlight::parse(value, dialect)?),
+        "aggs" | "aggregations" => out.aggs = aggs::parse(value, dialect)?,
+        "collapse" => out.collapse = Some(Collapse::parse(value, dialect)?),
+        "rescore" => out.rescore = Rescore::parse(value, dialect)?,
+        "min_score" => out.min_score = Some(value.f32(key)?),
+        "track_total_hits" => out.track_total_hits = TrackTotal::parse(&value)?,
+        "track_scores" => out.track_scores = flag(&value)?,
+        "explain" => out.explain = flag(&value)?,
+        "version" => out.version = flag(&value)?,
+        "seq_no_primary_term" => out.seq_no_primary_term = flag(&value)?,
+        "profile" => out.profile = flag(&value)?,
+        "timeout" => out.timeout = parse_timeout(&value, dialect)?,
+        "terminate_after" => out.terminate_after = usize::try_from(value.i64(key)?).unwrap_or(0),
+        "indices_boost" | "indicesBoost" => out.indices_boost = parse_indices_boost(value)?,
+        "stats" => out.stats = shape::strings(value, key)?,
+        "suggest" => out.suggest = Some(value.into_value()),
+        "slice" => out.slice = Some(parse_slice(value)?),
+        "pit" => out.pit = Some(Pit::parse(value)?),
+        "ext" | "runtime_mappings" if matches!(&value.value, Json::Object(members) if members.is_empty()) => {}
+        _ if NOT_SUPPORTED.contains(&key) && !dialect.typed => {
+            return Err(value.error(format!("[{key}] in a search is not supported")));
+        }
+        _ if dialect.typed => return Err(Error::new(ErrorKind::SearchParse, format!("No parser for element [{key}]"))),
+        _ => return Err(shape::unknown_key(key, &value, KEYS)),
+    }
+    Ok(())
+}
+
+fn not_negative(value: &Node, key: &str, dialect: Dialect) -> Result<usize> {
+    let number = value.i64(key)?;
+    usize::try_from(number).map_err(|_| {
+        if dialect.typed {
+            Error::new(ErrorKind::SearchParse, format!("{key} is set to [{number}] but is expected to be 0 or higher"))
+        } else {
+            Error::illegal(format!("[{key}] parameter cannot be negative, found [{number}]"))
+        }
+    })
+}
+
+fn parse_search_after(node: Node) -> Result<Vec<Value>> {
+    match node.value {
+        Json::Array(items) if items.is_empty() => Err(Error::illegal("Values must contains at least one value.")),
+        Json::Array(items) => items
+            .into_iter()
+            .map(|item| match item.value {
+                Json::Array(_) | Json::Object(_) => {
+                    Err(item.error(format!("Expected [VALUE_STRING] or [VALUE_NUMBER] or [VALUE_BOOLEAN] or [VALUE_NULL] but found [{}] inside search_after.", item.kind_name())))
+                }
+                _ => Ok(item.into_value()),
+            })
+            .collect(),
+        _ => Err(shape::unknown_key("search_after", &node, &[])),
+    }
+}
+
+fn parse_timeout(value: &Node, dialect: Dialect) -> Result<Option<Duration>> {
+    let text = value.string("timeout")?;
+    match text.parse::<u64>() {
+        Ok(millis) if dialect.typed => Ok(Some(Duration::from_millis(millis))),
+        _ => parse_duration_or_never(&text, "timeout"),
+    }
+}
+
+/// A list of objects, or 2015's one object.
+fn parse_indices_boost(node: Node) -> Result<Vec<(String, f32)>> {
+    let mut out = Vec::new();
+    for part in node.items() {
+        for (index, boost) in shape::object(part, "indices_boost")? {
+            let boost = boost.f32(&index)?;
+            out.push((index, boost));
+        }
+    }
+    Ok(out)
+}
+
+fn parse_slice(node: Node) -> Result<(u32, u32)> {
+    let mut fields = node.fields("slice")?;
+    let id = fields.take_i64("id")?.unwrap_or(-1);
+    let max = fields.take_i64("max")?.unwrap_or(-1);
+    // Slices are equal parts whatever they are cut by.
+    fields.take_string("field")?;
+    fields.finish()?;
+    let refuse = |reason: &str| Err(Error::illegal(reason));
+    match (u32::try_from(id), u32::try_from(max)) {
+        (Err(_), _) => refuse("id must be greater than or equal to 0"),
+        (_, Err(_) | Ok(0 | 1)) => refuse("max must be greater than 1"),
+        (Ok(id), Ok(max)) if id >= max => refuse("max must be greater than id"),
+        (Ok(id), Ok(max)) => Ok((id, max)),
+    }
+}
+
+impl Pit {
+    /// Reads `pit`.
+    ///
+    /// # Errors
+    /// No `id`, or an option that does not exist.
+    pub fn parse(node: Node) -> Result<Pit> {
+        let mut fields = node.fields("pit")?;
+        let id = fields.take_string("id")?.ok_or_else(|| Error::illegal("point int time id is not provided"))?;
+        let keep_alive = fields.take_string("keep_alive")?.map(|text| parse_duration(&text, "keep_alive")).transpose()?;
+        fields.finish()?;
+        Ok(Pit { id, keep_alive })
+    }
+    /// As in a request.
+    pub fn render(&self) -> Value {
+        let mut out = Map::new();
+        out.insert("id".into(), self.id.as_str().into());
+        if let Some(keep) = self.keep_alive {
+            out.insert("keep_alive".into(), format!("{}ms", keep.as_millis()).into());
+        }
+        Value::Object(out)
+    }
+}
+
+impl TrackTotal {
+    /// Reads a boolean or a number; -1 is exact.
+    ///
+    /// # Errors
+    /// Another negative number, or no number.
+    pub fn parse(node: &Node) -> Result<TrackTotal> {
+        match &node.value {
+            Json::Array(_) | Json::Object(_) | Json::Null => Err(shape::unknown_key("track_total_hits", node, &[])),
+            _ => TrackTotal::parse_text(&node.string("track_total_hits")?),
+        }
+    }
+    /// As [`TrackTotal::parse`], from a parameter of the URL.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn parse_text(text: &str) -> Result<TrackTotal> {
+        match text {
+            "true" | "-1" => return Ok(TrackTotal::Exact),
+            "false" => return Ok(TrackTotal::No),
+            _ => {}
+        }
+        let number: i64 =
+            text.parse().map_err(|_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))?;
+        usize::try_from(number)
+            .map(TrackTotal::UpTo)
+            .map_err(|_| shape::all_shards_failed(Error::illegal(format!("totalHitsThreshold must be >= 0, got {number}"))))
+    }
+    /// As in a request.
+    pub fn render(self) -> Value {
+        match self {
+            TrackTotal::Exact => true.into(),
+            TrackTotal::No => false.into(),
+            TrackTotal::UpTo(most) => most.into(),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The shapes that search bodies share, and the refusals that name them in Elasticsearch's words.
+//!
+//! Not here: reading JSON, which is `json`'s.
+
+use crate::json::Node;
+use model::nearest::nearest;
+use model::{Error, ErrorKind, Result};
+
+/// The members of an object.
+pub(crate) fn object(node: Node, owner: &str) -> Result<Vec<(String, Node)>> {
+    Ok(node.fields(owner)?.remaining())
+}
+
+/// A string or a list of strings.
+pub(crate) fn strings(node: Node, name: &str) -> Result<Vec<String>> {
+    node.items().into_iter().map(|item| item.string(name)).collect()
+}
+
+/// `Unknown key for a VALUE_NUMBER in [sise].`, with the nearest known name.
+pub(crate) fn unknown_key(key: &str, node: &Node, known: &[&str]) -> Error {
+    let hint = did_you_mean(key, known);
+    node.error(format!("Unknown key for a {} in [{key}].{hint}", node.kind_name()))
+}
+
+/// `[1:2] [owner] unknown field [x]`, with the nearest known name.
+pub(crate) fn unknown_field(owner: &str, key: &str, node: &Node, known: &[&str]) -> Error {
+    let hint = did_you_mean(key, known);
+    let (line, col) = node.key;
+    Error::new(ErrorKind::XContentParse, format!("[{line}:{col}] [{owner}] unknown field [{key}]{hint}"))
+}
+
+/// `[1:2] [owner] failed to parse field [x]`, and why.
+pub(crate) fn failed_field(owner: &str, key: &str, at: (u32, u32), cause: Error) -> Error {
+    let reason = format!("[{}:{}] [{owner}] failed to parse field [{key}]", at.0, at.1);
+    let root = cause.clone();
+    let outer = Error::new(ErrorKind::XContentParse, reason).caused_by(cause);
+    if root.kind() == ErrorKind::XContentParse { outer.rooted_in(root.root().clone()) } else { outer }
+}
+
+/// `Required [x]`.
+pub(crate) fn required(name: &str) -> Error {
+    Error::illegal(format!("Required [{name}]"))
+}
+
+/// `Validation Failed: 1: a;2: b;`
+pub(crate) fn validation_failed(problems: &[String]) -> Error {
+    let list: String = problems.iter().enumerate().map(|(n, text)| format!("{}: {text};", n + 1)).collect();
+    Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: {list}"))
+}
+
+/// A search refused by the shards that were to run it.
+pub(crate) fn all_shards_failed(cause: Error) -> Error {
+    let status = cause.status();
+    Error::new(ErrorKind::SearchPhaseExecution, "all shards failed").status_of(status).rooted_in(cause)
+}
+
+fn did_you_mean(word: &str, known: &[&str]) -> String {
+    nearest(word, known.iter().copied()).map_or_else(String::new, |near| format!(" did you mean [{near}]?"))
+}

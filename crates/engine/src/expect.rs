@@ -1,0 +1,123 @@
+//! Expectations of a write against what is there: the only comparison of stamps.
+
+use model::{DocAddress, PrimaryTerm, SeqNo, Stamp, Version};
+
+/// What a write expects of the document it replaces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Expect {
+    /// Nothing: last writer wins.
+    #[default]
+    Anything,
+    /// No live document (`op_type=create`).
+    Absent,
+    /// A live document.
+    Present,
+    /// `if_seq_no` and `if_primary_term`.
+    Unchanged { seq_no: SeqNo, primary_term: PrimaryTerm },
+    /// `version` of the typed dialect: the current version is this one.
+    Version(Version),
+    /// `version_type=external` (or `external_gte`): the client's version is newer. The write takes it over.
+    NewerThan { version: Version, or_equal: bool },
+}
+
+/// What is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// Never seen, or forgotten.
+    Nothing,
+    /// Deleted, its stamp not yet forgotten.
+    Deleted(Stamp),
+    /// A live document.
+    Here(Stamp),
+}
+
+impl Found {
+    /// The stamp, of a live or a deleted document.
+    pub fn stamp(self) -> Option<Stamp> {
+        match self {
+            Found::Nothing => None,
+            Found::Deleted(stamp) | Found::Here(stamp) => Some(stamp),
+        }
+    }
+    /// There is a live document.
+    pub fn is_here(self) -> bool {
+        matches!(self, Found::Here(_))
+    }
+    /// The version that a write with this expectation gets.
+    pub fn next_version(self, expect: Expect) -> Version {
+        match expect {
+            Expect::NewerThan { version, .. } => version,
+            _ => self.stamp().map_or(1, |s| s.version + 1),
+        }
+    }
+}
+
+/// An expectation that did not hold. `rest` words it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Conflict {
+    /// Which document.
+    pub at: DocAddress,
+    /// What was expected.
+    pub expect: Expect,
+    /// What was there.
+    pub found: Found,
+}
+
+impl Expect {
+    /// Does it hold?
+    ///
+    /// # Errors
+    /// The conflict, if it does not.
+    pub fn check(self, at: &DocAddress, found: Found) -> Result<(), Conflict> {
+        let holds = match (self, found) {
+            (Expect::Anything, _) => true,
+            (Expect::Absent, found) => !found.is_here(),
+            (Expect::Present, found) => found.is_here(),
+            (Expect::Unchanged { seq_no, primary_term }, Found::Here(s)) => s.seq_no == seq_no && s.primary_term == primary_term,
+            (Expect::Unchanged { .. }, _) => false,
+            (Expect::Version(version), Found::Here(s)) => s.version == version,
+            (Expect::Version(_), _) => false,
+            (Expect::NewerThan { version, or_equal }, found) => {
+                found.stamp().is_none_or(|s| version > s.version || (or_equal && version == s.version))
+            }
+        };
+        if holds { Ok(()) } else { Err(Conflict { at: at.clone(), expect: self, found }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{DocId, IndexName};
+
+    fn stamp(seq_no: u64, version: u64) -> Stamp {
+        Stamp { seq_no, primary_term: 1, version }
+    }
+
+    fn check(expect: Expect, found: Found, holds: bool) {
+        let at = DocAddress { index: IndexName::new("i"), id: DocId::plain("1") };
+        assert_eq!(expect.check(&at, found).is_ok(), holds, "{expect:?} against {found:?}");
+    }
+
+    #[test]
+    fn each_expectation_against_each_finding() {
+        let (here, deleted) = (Found::Here(stamp(4, 2)), Found::Deleted(stamp(4, 2)));
+        for (expect, on_nothing, on_deleted, on_here) in [
+            (Expect::Anything, true, true, true),
+            (Expect::Absent, true, true, false),
+            (Expect::Present, false, false, true),
+            (Expect::Unchanged { seq_no: 4, primary_term: 1 }, false, false, true),
+            (Expect::Unchanged { seq_no: 4, primary_term: 2 }, false, false, false),
+            (Expect::Unchanged { seq_no: 3, primary_term: 1 }, false, false, false),
+            (Expect::Version(2), false, false, true),
+            (Expect::Version(1), false, false, false),
+            (Expect::NewerThan { version: 3, or_equal: false }, true, true, true),
+            (Expect::NewerThan { version: 2, or_equal: false }, true, false, false),
+            (Expect::NewerThan { version: 2, or_equal: true }, true, true, true),
+        ] {
+            check(expect, Found::Nothing, on_nothing);
+            check(expect, deleted, on_deleted);
+            check(expect, here, on_here);
+        }
+    }
+}

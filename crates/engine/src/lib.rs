@@ -1,0 +1,462 @@
+//! The contract of an engine: it stores documents, searches them, and promises things about one document at a time.
+//!
+//! Everything that spans documents is `relations`, made of these calls alone. Not here: HTTP, tantivy, a runtime.
+
+use async_trait::async_trait;
+use dsl::query::Query;
+use dsl::search::{SearchRequest, SearchResponse};
+use futures::stream::BoxStream;
+use mapping::Mapping;
+use model::{CommitSeq, DocAddress, DocId, Error, IndexName, Result, Stamp, Target};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub mod clock;
+mod expect;
+pub mod tasks;
+mod update;
+
+pub use clock::Clock;
+pub use expect::{Conflict, Expect, Found};
+pub use update::{Applied, Update, merge};
+
+/// An engine. Options and batches, no convenience: that is in [`EngineExt`].
+#[async_trait]
+pub trait Engine: fmt::Debug + Send + Sync + 'static {
+    /// The newest durable documents, in the order asked for. A missing index is an error.
+    async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>>;
+    /// Writes, each on its own; answers in order, once durable.
+    async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>>;
+    /// Would the mapping take it, and what would grow?
+    async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>>;
+    /// Makes everything acknowledged (or durable up to `at_least`) searchable.
+    async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32>;
+    /// One moment of all the indices named.
+    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View>;
+    /// Prolongs a view.
+    async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()>;
+    /// Gives a view back; false if there was none.
+    async fn close_view(&self, view: &str) -> Result<bool>;
+    /// Every open view.
+    async fn views(&self) -> Result<Vec<View>>;
+    /// Searches; the request may name a view.
+    async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse>;
+    /// Every matching document, in index order, from one view.
+    async fn scan(&self, target: &Target, query: Query, see: See, barrier: Barrier) -> Result<BoxStream<'static, Result<Document>>>;
+    /// Changes the catalog.
+    async fn alter(&self, alteration: Alteration) -> Result<Altered>;
+    /// Tells about the catalog.
+    async fn inspect(&self, inspection: Inspection) -> Result<Inspected>;
+    /// Embedded: a critical section over several documents.
+    fn atomic(&self) -> Option<&dyn AtomicWrites> {
+        None
+    }
+}
+
+/// A critical section with logic in it: one record, one fsync, one flip.
+#[async_trait]
+pub trait AtomicWrites: Send + Sync {
+    /// Runs `plan` (again, if what it read has moved) and writes what it says, all or nothing.
+    async fn decide(&self, plan: &mut Planner<'_>, refresh: Refresh) -> Result<Decided>;
+}
+
+/// Reads, then says what to write.
+pub type Planner<'a> = dyn FnMut(&mut dyn Newest) -> Result<Plan> + Send + 'a;
+
+/// What a planner may read: the newest state, inside the critical section.
+pub trait Newest {
+    /// The newest document.
+    fn read(&mut self, at: &DocAddress, see: See) -> Result<Option<Document>>;
+}
+
+/// What a planner wants written.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// All of these or none.
+    pub writes: Vec<Write>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Decided {
+    /// Everything up to here is durable.
+    pub commit_seq: CommitSeq,
+    /// One for each write, in order. With a conflict or refusal among them nothing was written.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// The client's JSON bytes, parsed by whoever asks.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Source(pub Arc<[u8]>);
+
+impl Source {
+    /// From a JSON value.
+    pub fn from_value(value: &Value) -> Source {
+        Source(value.to_string().into_bytes().into())
+    }
+    /// Parsed.
+    ///
+    /// # Errors
+    /// Bytes that are no JSON: they were checked when written, so this is corruption.
+    pub fn parse(&self) -> Result<Value> {
+        serde_json::from_slice(&self.0).map_err(|e| Error::new(model::ErrorKind::Corruption, format!("stored source is not JSON: {e}")))
+    }
+}
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+/// One document to read.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// Where. The index may be an alias of one index.
+    pub at: DocAddress,
+    /// Checked where the mapping requires routing.
+    pub routing: Option<String>,
+    /// Hidden ones too?
+    pub see: See,
+    /// `realtime=false`: only what searches see.
+    pub searchable_only: bool,
+}
+
+impl Read {
+    /// The whole document, newest.
+    pub fn whole(at: DocAddress) -> Read {
+        Read { at, routing: None, see: See::Plain, searchable_only: false }
+    }
+}
+
+/// A stored document.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// With the concrete index.
+    pub at: DocAddress,
+    /// Its stamp.
+    pub stamp: Stamp,
+    /// As the client wrote it.
+    pub source: Source,
+    /// `_routing`.
+    pub routing: Option<String>,
+    /// `_parent` of the typed dialect.
+    pub parent: Option<String>,
+    /// Marks of changes.
+    pub hidden: Option<Hidden>,
+}
+
+/// One write.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// Where. The index may be an alias with one write index.
+    pub at: DocAddress,
+    /// What it expects to find.
+    pub expect: Expect,
+    /// What to do.
+    pub op: WriteOp,
+    /// `_routing`.
+    pub routing: Option<String>,
+    /// `_parent` of the typed dialect.
+    pub parent: Option<String>,
+    /// What becomes of marks.
+    pub hide: Hide,
+    /// The name must be an alias.
+    pub require_alias: bool,
+}
+
+impl Write {
+    /// A plain write without expectation.
+    pub fn new(at: DocAddress, op: WriteOp) -> Write {
+        Write { at, expect: Expect::Anything, op, routing: None, parent: None, hide: Hide::Keep, require_alias: false }
+    }
+}
+
+/// What a write does.
+#[derive(Clone, Debug)]
+pub enum WriteOp {
+    /// The whole source. `None` as id: see `DocId`; ids are made by the caller.
+    Put(Source),
+    /// Worked out from what is there.
+    Update(Box<Update>),
+    /// The document goes.
+    Delete,
+}
+
+/// What a write did.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Done and durable.
+    Written(Written),
+    /// The expectation did not hold; nothing changed.
+    Conflict(Conflict),
+    /// Not possible; nothing changed.
+    Refused(Error),
+    /// Held by a change; the mark's body.
+    Held(Value),
+    /// Durability could not be learned.
+    Unknown,
+}
+
+/// A write that was done.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// What happened.
+    pub effect: Effect,
+    /// The address with the concrete index.
+    pub at: DocAddress,
+    /// The stamp after it. For `Noop` the present one.
+    pub stamp: Stamp,
+    /// Of updates: the source as it is now.
+    pub source: Option<Source>,
+    /// The write forced a refresh.
+    pub forced_refresh: bool,
+}
+
+/// What a write came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// There was none.
+    Created,
+    /// There was one.
+    Updated,
+    /// There was one, and it is gone.
+    Deleted,
+    /// A delete of nothing; it counts as an operation.
+    NotFound,
+    /// An update that changed nothing.
+    Noop,
+}
+
+/// When searches see a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Refresh {
+    /// In time.
+    #[default]
+    No,
+    /// Before the answer, at once.
+    Now,
+    /// Before the answer, with the next refresh.
+    WaitFor,
+}
+
+/// A moment of some indices, kept for scrolls, points in time, joins.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Opaque, unguessable.
+    pub id: String,
+    /// Everything durable up to here is in it.
+    pub as_of: Option<CommitSeq>,
+    /// The indices in it.
+    pub indices: Vec<IndexName>,
+    /// Milliseconds since 1970 when it was opened.
+    pub created_ms: i64,
+    /// How long it lives after its last use.
+    pub keep_alive: Duration,
+}
+
+/// A scan's proof that it saw everything (relations.md 2.5).
+#[derive(Clone, Debug)]
+pub enum Barrier {
+    /// None wanted.
+    None,
+    /// One document a shard that must come back in the scan.
+    Proof { id: String },
+}
+
+/// What changes leave on documents; kept beside the source, shown or hidden by it, never read by the engine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hidden {
+    /// The mark's content.
+    pub body: Value,
+    /// Plain readers see the document.
+    pub visible: bool,
+    /// Plain writers are answered `Held`.
+    pub held: bool,
+}
+
+/// Plain readers, or those who see marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum See {
+    /// Hidden documents are not there.
+    #[default]
+    Plain,
+    /// Everything.
+    Everything,
+}
+
+/// What a write does to the marks of its document.
+#[derive(Clone, Debug, Default)]
+pub enum Hide {
+    /// Plain writes.
+    #[default]
+    Keep,
+    /// Sets a mark.
+    Set(Hidden),
+    /// Takes it away.
+    Drop,
+}
+
+/// A change of the catalog, as data: logged as it is.
+#[derive(Clone, Debug)]
+pub enum Alteration {
+    /// A new index. `typed` mappings have a type level.
+    CreateIndex { name: String, settings: Map<String, Value>, mappings: Option<Value>, aliases: Map<String, Value>, typed: bool, if_absent: bool },
+    DeleteIndices(Target),
+    OpenIndices(Target),
+    CloseIndices(Target),
+    PutMapping { target: Target, doc_type: Option<String>, body: Value },
+    /// Flat names with or without `index.`; null resets.
+    PutSettings { target: Target, settings: Map<String, Value>, preserve_existing: bool },
+    UpdateAliases(Vec<AliasAction>),
+    PutTemplate { name: String, kind: TemplateKind, body: Value, create: bool },
+    DeleteTemplate { name: String, kind: TemplateKind },
+    PutScript { id: String, body: Value },
+    DeleteScript { id: String },
+    ClusterSettings { persistent: Map<String, Value>, transient: Map<String, Value> },
+    /// Checkpoint.
+    Flush(Target),
+    ForceMerge { target: Target, max_num_segments: usize, only_expunge_deletes: bool },
+}
+
+/// `_template`, `_index_template`, `_component_template`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TemplateKind {
+    Legacy,
+    Index,
+    Component,
+}
+
+/// One entry of `_aliases`, for one index expression and one alias.
+#[derive(Clone, Debug)]
+pub enum AliasAction {
+    /// `body`: filter, routing, index_routing, search_routing, is_write_index, is_hidden.
+    Add { target: Target, alias: String, body: Map<String, Value> },
+    /// Alias may be a pattern.
+    Remove { target: Target, alias: String, must_exist: bool },
+    RemoveIndex { target: Target },
+}
+
+/// What an alteration came to.
+#[derive(Clone, Debug, Default)]
+pub struct Altered {
+    /// Concrete indices it touched.
+    pub indices: Vec<IndexName>,
+    /// False if there was nothing to do (an index created `if_absent` that was there).
+    pub changed: bool,
+}
+
+/// A question about the catalog.
+#[derive(Clone, Debug)]
+pub enum Inspection {
+    /// → `Inspected::Indices`
+    Indices(Target),
+    /// Every concrete index behind one name, or the index of a write alias. → `Inspected::Indices`
+    Stats(Target),
+    /// → `Inspected::Templates`
+    Templates(TemplateKind),
+    /// → `Inspected::Script`
+    Script(String),
+    /// → `Inspected::ClusterSettings`
+    ClusterSettings,
+    /// Would this query work, and as what? → `Inspected::Validated`
+    Validate { target: Target, query: Box<Query> },
+    /// → `Inspected::Node`
+    Node,
+}
+
+/// An answer about the catalog.
+#[derive(Clone, Debug)]
+pub enum Inspected {
+    Indices(Vec<IndexInfo>),
+    Stats(Vec<(IndexInfo, IndexStats)>),
+    Templates(Vec<(String, Value)>),
+    /// The stored script's body: lang, source.
+    Script(Option<Value>),
+    ClusterSettings { persistent: Map<String, Value>, transient: Map<String, Value> },
+    Validated(Vec<(IndexName, Result<String>)>),
+    Node(NodeStats),
+}
+
+/// One index of the catalog.
+#[derive(Clone, Debug)]
+pub struct IndexInfo {
+    pub name: IndexName,
+    pub uuid: String,
+    pub created_ms: i64,
+    pub open: bool,
+    /// Identity is (type, id); mappings have a type level.
+    pub typed: bool,
+    /// Flat, names with `index.`, values as given; without uuid, creation date and version.
+    pub settings: Map<String, Value>,
+    /// Type name → mapping body for typed indices; else the one mapping body.
+    pub mappings: Value,
+    pub mapping: Mapping,
+    pub registry: mapping::Registry,
+    /// Alias → filter, index_routing, search_routing, is_write_index, is_hidden.
+    pub aliases: Map<String, Value>,
+}
+
+
+/// Counts and sizes of one index.
+#[derive(Clone, Debug, Default)]
+pub struct IndexStats {
+    /// Searchable root documents.
+    pub docs: u64,
+    /// Root documents by type, in typed indices.
+    pub docs_by_type: Vec<(String, u64)>,
+    /// Lucene's count: with nested documents.
+    pub lucene_docs: u64,
+    pub deleted: u64,
+    pub size_bytes: u64,
+    pub segments: u64,
+    pub max_seq_no: Option<u64>,
+    pub index_total: u64,
+    pub delete_total: u64,
+    pub get_total: u64,
+    pub search_total: u64,
+    pub refresh_total: u64,
+    pub flush_total: u64,
+    pub merge_total: u64,
+    pub translog_ops: u64,
+    pub translog_bytes: u64,
+}
+
+/// What the process holds.
+#[derive(Clone, Debug, Default)]
+pub struct NodeStats {
+    pub data_path: String,
+    pub pending_bytes: u64,
+    pub log_bytes: u64,
+    pub open_views: u64,
+    pub segments: u64,
+    /// Why writes are refused, if they are.
+    pub read_only: Option<String>,
+}
+
+/// The single-document forms.
+#[async_trait]
+pub trait EngineExt: Engine {
+    /// One document.
+    async fn read_one(&self, at: DocAddress) -> Result<Option<Document>> {
+        Ok(self.read(vec![Read::whole(at)]).await?.pop().flatten())
+    }
+    /// One write.
+    async fn write_one(&self, write: Write, refresh: Refresh) -> Result<Outcome> {
+        Ok(self.write(vec![write], refresh).await?.pop().unwrap_or(Outcome::Unknown))
+    }
+    /// The indices behind a target.
+    async fn indices(&self, target: &Target) -> Result<Vec<IndexInfo>> {
+        match self.inspect(Inspection::Indices(target.clone())).await? {
+            Inspected::Indices(infos) => Ok(infos),
+            other => unreachable!("an engine answered {other:?} to a question about indices"),
+        }
+    }
+}
+impl<E: Engine + ?Sized> EngineExt for E {}
+
+/// Where a document is, from its parts.
+pub fn address(index: &str, id: DocId) -> DocAddress {
+    DocAddress { index: IndexName::new(index), id }
+}

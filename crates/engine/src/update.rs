@@ -1,0 +1,151 @@
+//! An update as a value, and what it makes of a document: pure, run inside the engine's critical section.
+
+use model::{DocAddress, Error, ErrorKind, Result, Stamp};
+use script::{Budget, Params, Program, UpdateContext};
+use serde_json::{Map, Value};
+
+/// `_update`: a partial document or a script, with what to do where there is no document.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// Partial document, merged into the source.
+    pub doc: Option<Value>,
+    /// Script over `ctx`.
+    pub script: Option<(Program, Params)>,
+    /// Source where there is no document.
+    pub upsert: Option<Value>,
+    /// `doc` is the upsert.
+    pub doc_as_upsert: bool,
+    /// The script runs over the upsert too.
+    pub scripted_upsert: bool,
+    /// A merge that changes nothing writes nothing.
+    pub detect_noop: bool,
+    /// Unknown `ctx.op` values are none (2015), not errors.
+    pub lenient_op: bool,
+    /// Steps and memory of the script.
+    pub budget: Budget,
+    /// `ctx._now`, `new Date()`.
+    pub now_ms: i64,
+}
+
+/// What an update comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Applied {
+    /// The new source.
+    Put(Value),
+    /// The document goes.
+    Delete,
+    /// Nothing is written.
+    Noop,
+}
+
+impl Update {
+    /// Applies to the found source, or to nothing.
+    ///
+    /// # Errors
+    /// `document_missing_exception`; the script's.
+    pub fn apply(&self, at: &DocAddress, found: Option<(&Value, Stamp)>, routing: Option<&str>) -> Result<Applied> {
+        match found {
+            Some((source, stamp)) => self.change(at, source, stamp, routing),
+            None => self.insert(at, routing),
+        }
+    }
+
+    fn change(&self, at: &DocAddress, source: &Value, stamp: Stamp, routing: Option<&str>) -> Result<Applied> {
+        if let Some(script) = &self.script {
+            return self.run(script, at, source.clone(), "index", Some(stamp), routing);
+        }
+        let mut merged = source.clone();
+        let changed = self.doc.as_ref().is_some_and(|doc| merge(&mut merged, doc, 0));
+        Ok(if changed || !self.detect_noop { Applied::Put(merged) } else { Applied::Noop })
+    }
+
+    fn insert(&self, at: &DocAddress, routing: Option<&str>) -> Result<Applied> {
+        match (&self.upsert, &self.script) {
+            (Some(upsert), Some(script)) if self.scripted_upsert => self.run(script, at, upsert.clone(), "create", None, routing),
+            (Some(upsert), _) => Ok(Applied::Put(upsert.clone())),
+            (None, Some(script)) if self.scripted_upsert => self.run(script, at, Value::Object(Map::new()), "create", None, routing),
+            (None, _) if self.doc_as_upsert => Ok(Applied::Put(self.doc.clone().unwrap_or(Value::Object(Map::new())))),
+            (None, _) => {
+                let reason = match &at.id.doc_type {
+                    Some(doc_type) => format!("[{doc_type}][{}]: document missing", at.id.id),
+                    None => format!("[{}]: document missing", at.id.id),
+                };
+                Err(Error::new(ErrorKind::DocumentMissing, reason).with("index", at.index.as_str()).with("shard", "0"))
+            }
+        }
+    }
+
+    fn run(&self, script: &(Program, Params), at: &DocAddress, source: Value, op: &str, stamp: Option<Stamp>, routing: Option<&str>) -> Result<Applied> {
+        let mut meta = Map::new();
+        meta.insert("_index".into(), at.index.as_str().into());
+        let id = if stamp.is_some() { Value::from(&*at.id.id) } else { Value::Null };
+        meta.insert("_id".into(), if self.lenient_op { id } else { Value::from(&*at.id.id) });
+        meta.insert("_type".into(), at.id.doc_type.as_deref().unwrap_or("_doc").into());
+        if let Some(stamp) = stamp {
+            meta.insert("_version".into(), stamp.version.into());
+            meta.insert("_seq_no".into(), stamp.seq_no.into());
+            meta.insert("_primary_term".into(), stamp.primary_term.into());
+        }
+        meta.insert("_routing".into(), routing.map_or(Value::Null, Value::from));
+        meta.insert("_now".into(), self.now_ms.into());
+        let context = UpdateContext { source, op: op.to_owned(), meta };
+        let result = script::run_update(&script.0, &script.1, context, self.budget, self.now_ms)?;
+        match result.op.as_str() {
+            "index" => Ok(Applied::Put(result.source)),
+            "create" if stamp.is_none() => Ok(Applied::Put(result.source)),
+            "delete" if stamp.is_some() => Ok(Applied::Delete),
+            "none" | "noop" | "delete" => Ok(Applied::Noop),
+            _ if self.lenient_op => Ok(Applied::Noop),
+            other => Err(Error::illegal(format!(
+                "Operation type [{other}] not allowed, only [noop, index, delete] are allowed"
+            ))),
+        }
+    }
+}
+
+/// Merges `doc` into `target` as `_update` does: objects by key, everything else replaced. True if anything changed.
+/// Depth is bounded by the reader of the body.
+pub fn merge(target: &mut Value, doc: &Value, depth: usize) -> bool {
+    debug_assert!(depth < 1000, "the reader bounds the depth of bodies");
+    match (target, doc) {
+        (Value::Object(target), Value::Object(doc)) => {
+            let mut changed = false;
+            for (key, value) in doc {
+                match target.get_mut(key) {
+                    Some(old) if old.is_object() && value.is_object() => changed |= merge(old, value, depth + 1),
+                    Some(old) if old == value => {}
+                    _ => {
+                        target.insert(key.clone(), value.clone());
+                        changed = true;
+                    }
+                }
+            }
+            changed
+        }
+        (target, doc) => {
+            let changed = target != doc;
+            *target = doc.clone();
+            changed
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(target: Value, doc: Value, expected: Value, changed: bool) {
+        let mut merged = target.clone();
+        assert_eq!(merge(&mut merged, &doc, 0), changed, "{target} + {doc}");
+        assert_eq!(merged, expected);
+    }
+
+    #[test]
+    fn merges() {
+        check(json!({"a": 1}), json!({"a": 1}), json!({"a": 1}), false);
+        check(json!({"a": {"b": 1}}), json!({"a": {"c": 2}}), json!({"a": {"b": 1, "c": 2}}), true);
+        check(json!({"a": [1, 2]}), json!({"a": [3]}), json!({"a": [3]}), true);
+        check(json!({"a": {"b": 1}}), json!({"a": null}), json!({"a": null}), true);
+    }
+}

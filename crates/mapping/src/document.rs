@@ -1,0 +1,509 @@
+//! A document read through a mapping: typed fields, nested documents, or a refusal. Pure.
+
+use crate::field::{Kind, malformed};
+use crate::mapping::{Dynamic, Inner, Leaf, Mapping};
+use crate::parameters::java;
+use crate::types::{self, keyword};
+use crate::value::{FieldValue, Fields, NestedDoc, Parsed};
+use model::{Error, ErrorKind, Result};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// What reading needs to know beside the document.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadOptions<'a> {
+    /// The document's id, for messages.
+    pub id: &'a str,
+    /// The document's type, for messages; empty is `_doc`.
+    pub type_name: &'a str,
+    /// The routing that the write named: children in a join field must have one.
+    pub routing: Option<&'a str>,
+}
+
+/// Fields that belong to the document's envelope.
+const METADATA: &[&str] = &[
+    "_id",
+    "_index",
+    "_type",
+    "_routing",
+    "_source",
+    "_seq_no",
+    "_version",
+    "_field_names",
+    "_ignored",
+    "_primary_term",
+    "_nested_path",
+    "_doc_count",
+    "_tier",
+    "_parent",
+    "_uid",
+    "_all",
+    "_ttl",
+    "_timestamp",
+];
+
+impl Mapping {
+    /// Reads a document. Where it has fields that a dynamic mapping does not know, [`Parsed::growth`] is
+    /// what to merge, and the fields are those of the merged mapping.
+    pub fn read(&self, source: &Value, options: &ReadOptions<'_>) -> Result<Parsed> {
+        let Value::Object(object) = source else {
+            return Err(malformed("failed to parse").caused_by(Error::new(
+                ErrorKind::Parse,
+                "request body is required to be an object",
+            )));
+        };
+        if self.0.root.enabled == Some(false) {
+            return Ok(Parsed {
+                root: Fields::default(),
+                nested: Vec::new(),
+                growth: None,
+                ignored: Vec::new(),
+            });
+        }
+        let first = Reader::run(&self.0, object, options)?;
+        if !first.grows {
+            return first.finish(None);
+        }
+        let growth = crate::dynamic::grow(self, object, &first.copies_missing)?;
+        let merged = self.merge(&growth)?;
+        Reader::run(&merged.0, object, options)?.finish((!growth.is_empty()).then_some(growth))
+    }
+}
+
+/// A nested object being read, before its children have been put in front of it.
+struct Scope {
+    path: String,
+    parent: Option<usize>,
+    fields: Fields,
+    offset: u32,
+    in_parent: bool,
+    in_root: bool,
+}
+
+struct Reader<'a> {
+    mapping: &'a Inner,
+    options: &'a ReadOptions<'a>,
+    root: Fields,
+    scopes: Vec<Scope>,
+    offsets: HashMap<(Option<usize>, String), u32>,
+    ignored: Vec<String>,
+    grows: bool,
+    copies: Vec<(Option<usize>, String, Value)>,
+    copies_missing: Vec<(String, Value)>,
+}
+
+impl<'a> Reader<'a> {
+    fn run(
+        mapping: &'a Inner,
+        object: &Map<String, Value>,
+        options: &'a ReadOptions<'a>,
+    ) -> Result<Reader<'a>> {
+        let mut reader = Reader {
+            mapping,
+            options,
+            root: Fields::default(),
+            scopes: Vec::new(),
+            offsets: HashMap::new(),
+            ignored: Vec::new(),
+            grows: false,
+            copies: Vec::new(),
+            copies_missing: Vec::new(),
+        };
+        let dynamic = mapping.root.dynamic.unwrap_or_default();
+        reader.object(object, &mut String::new(), None, dynamic)?;
+        reader.copy()?;
+        Ok(reader)
+    }
+
+    fn object(
+        &mut self,
+        object: &Map<String, Value>,
+        path: &mut String,
+        scope: Option<usize>,
+        dynamic: Dynamic,
+    ) -> Result<()> {
+        for (key, value) in object {
+            self.entry(key, value, path, scope, dynamic)?;
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        key: &str,
+        value: &Value,
+        path: &mut String,
+        scope: Option<usize>,
+        dynamic: Dynamic,
+    ) -> Result<()> {
+        if path.is_empty() && METADATA.contains(&key) {
+            let cause = malformed(format!(
+                "Field [{key}] is a metadata field and cannot be added inside a document. Use the index API request parameters."
+            ));
+            return Err(self.failed(key, key, value, cause));
+        }
+        if let Some((head, tail)) = key.split_once('.') {
+            if self.mapping.typed {
+                return Err(malformed(format!("Field name [{key}] cannot contain '.'")));
+            }
+            if key.split('.').any(|part| part.trim().is_empty()) {
+                return Err(self.unreadable(Error::illegal(format!(
+                    "object field starting or ending with a [.] makes object resolution ambiguous: [{key}]"
+                ))));
+            }
+            if key.matches('.').count() > self.mapping.limits.depth {
+                return Err(Error::illegal(format!(
+                    "Limit of mapping depth [{}] has been exceeded due to object field [{}]",
+                    self.mapping.limits.depth,
+                    key.chars().take(200).collect::<String>()
+                )));
+            }
+            let mut inner = Map::new();
+            inner.insert(tail.to_owned(), value.clone());
+            return self.entry(head, &Value::Object(inner), path, scope, dynamic);
+        }
+        if key.trim().is_empty() {
+            return Err(self.unreadable(Error::illegal("field name cannot be an empty string")));
+        }
+        let mapping = self.mapping;
+        let length = path.len();
+        if length > 0 {
+            path.push('.');
+        }
+        path.push_str(key);
+        let result = if let Some(leaf) = mapping.leaf(path) {
+            self.leaf(leaf, value, scope)
+        } else if mapping.objects.contains_key(path.as_str()) {
+            self.objects(key, value, path, scope)
+        } else {
+            self.unknown(key, value, &path[..length], dynamic)
+        };
+        path.truncate(length);
+        result
+    }
+
+    fn unknown(&mut self, key: &str, value: &Value, around: &str, dynamic: Dynamic) -> Result<()> {
+        match dynamic {
+            _ if says_nothing(value) => {}
+            Dynamic::False => {}
+            Dynamic::True => self.grows = true,
+            Dynamic::Strict => {
+                let type_name = if self.options.type_name.is_empty() {
+                    "_doc"
+                } else {
+                    self.options.type_name
+                };
+                let within = if around.is_empty() { type_name } else { around };
+                return Err(Error::new(
+                    ErrorKind::StrictDynamicMapping,
+                    format!(
+                        "mapping set to strict, dynamic introduction of [{key}] within [{within}] is not allowed"
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// An object, an array of objects, or nothing.
+    fn objects(
+        &mut self,
+        key: &str,
+        value: &Value,
+        path: &mut String,
+        scope: Option<usize>,
+    ) -> Result<()> {
+        let Some(info) = self.mapping.objects.get(path.as_str()) else {
+            return Ok(());
+        };
+        if !info.enabled {
+            return Ok(());
+        }
+        match value {
+            Value::Null => Ok(()),
+            Value::Array(items) => items
+                .iter()
+                .try_for_each(|item| self.objects(key, item, path, scope)),
+            Value::Object(object) if info.nested => {
+                let scope = self.open(path, scope, info.include_in_parent, info.include_in_root)?;
+                self.object(object, path, Some(scope), info.dynamic)
+            }
+            Value::Object(object) => self.object(object, path, scope, info.dynamic),
+            _ => Err(malformed(format!(
+                "object mapping for [{path}] tried to parse field [{key}] as object, but found a concrete value"
+            ))),
+        }
+    }
+
+    fn open(
+        &mut self,
+        path: &str,
+        parent: Option<usize>,
+        in_parent: bool,
+        in_root: bool,
+    ) -> Result<usize> {
+        let limit = self.mapping.limits.nested_objects;
+        if self.scopes.len() >= limit {
+            return Err(malformed(format!(
+                "The number of nested documents has exceeded the allowed limit of [{limit}]. This limit can be set by \
+                 changing the [index.mapping.nested_objects.limit] index level setting."
+            )));
+        }
+        let count = self.offsets.entry((parent, path.to_owned())).or_insert(0);
+        let offset = *count;
+        *count += 1;
+        self.scopes.push(Scope {
+            path: path.to_owned(),
+            parent,
+            fields: Fields::default(),
+            offset,
+            in_parent,
+            in_root,
+        });
+        Ok(self.scopes.len() - 1)
+    }
+
+    fn leaf(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>) -> Result<()> {
+        match leaf.field.kind {
+            Kind::Alias => {
+                return Err(self.unreadable(Error::illegal(format!(
+                    "Cannot write to a field alias [{}].",
+                    leaf.path
+                ))));
+            }
+            Kind::GeoPoint
+                if value
+                    .as_array()
+                    .is_some_and(|items| items.first().is_some_and(Value::is_number)) =>
+            {
+                return self.value(leaf, value, scope, true);
+            }
+            _ => {}
+        }
+        match value {
+            Value::Array(items) => items
+                .iter()
+                .try_for_each(|item| self.leaf(leaf, item, scope)),
+            _ => self.value(leaf, value, scope, true),
+        }
+    }
+
+    fn value(
+        &mut self,
+        leaf: &Leaf,
+        value: &Value,
+        scope: Option<usize>,
+        copy: bool,
+    ) -> Result<()> {
+        self.single(leaf, value, scope)?;
+        for at in &leaf.multi {
+            let multi = &self.mapping.leaves[*at];
+            self.single(multi, value, scope)?;
+        }
+        if copy && !value.is_null() {
+            for target in &leaf.field.copy_to {
+                self.copies.push((scope, target.clone(), value.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn single(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>) -> Result<()> {
+        let field = &leaf.field;
+        let value = match (value, &field.null_value) {
+            (Value::Null, None) => return Ok(()),
+            (Value::Null, Some(null_value)) => null_value,
+            (value, _) => value,
+        };
+        let read = if self.mapping.typed && field.kind == Kind::Boolean {
+            Ok(types::boolean::lenient(value))
+        } else {
+            types::read(field, value)
+        };
+        let read = match read {
+            Ok(read) => read,
+            Err(_) if field.ignore_malformed => {
+                self.ignore(&leaf.path);
+                return Ok(());
+            }
+            Err(cause) => return Err(self.failed(&leaf.path, field.wire(), value, cause)),
+        };
+        match &read {
+            FieldValue::Keyword(term) => {
+                if field
+                    .ignore_above
+                    .is_some_and(|limit| term.encode_utf16().count() > limit)
+                {
+                    self.ignore(&leaf.path);
+                    return Ok(());
+                }
+                if term.len() > keyword::TERM_BYTES_MAX && (field.index || field.doc_values) {
+                    return Err(keyword::immense(&leaf.path, term));
+                }
+            }
+            FieldValue::Join { name, parent } => self.check_join(leaf, name, parent.as_deref())?,
+            _ => {}
+        }
+        self.put(leaf, read, scope);
+        Ok(())
+    }
+
+    fn check_join(&self, leaf: &Leaf, name: &str, parent: Option<&str>) -> Result<()> {
+        let path = &leaf.path;
+        let refuse = |reason: String| Err(self.unreadable(Error::illegal(reason)));
+        if leaf.field.parent_of(name).is_some() {
+            match (parent, self.options.routing) {
+                (None, _) => refuse(format!("[parent] is missing for join field [{path}]")),
+                (_, None) => refuse(format!("[routing] is missing for join field [{path}]")),
+                _ => Ok(()),
+            }
+        } else if leaf.field.children_of(name).is_none() {
+            refuse(format!("unknown join name [{name}] for field [{path}]"))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn put(&mut self, leaf: &Leaf, value: FieldValue, scope: Option<usize>) {
+        let mut at = scope;
+        let mut root = false;
+        while let Some(scope) = at {
+            let Scope {
+                in_parent,
+                in_root,
+                parent,
+                ..
+            } = self.scopes[scope];
+            self.scopes[scope]
+                .fields
+                .0
+                .push((leaf.path.clone(), value.clone()));
+            root |= in_root;
+            if !in_parent {
+                if root {
+                    self.root.0.push((leaf.path.clone(), value));
+                }
+                return;
+            }
+            at = parent;
+        }
+        self.root.0.push((leaf.path.clone(), value));
+    }
+
+    /// Values for the targets of `copy_to`: in the nested document that the target is in.
+    fn copy(&mut self) -> Result<()> {
+        let mapping = self.mapping;
+        for (scope, target, value) in std::mem::take(&mut self.copies) {
+            let Some(leaf) = mapping.leaf(&target) else {
+                match mapping.root.dynamic.unwrap_or_default() {
+                    Dynamic::True => {
+                        self.grows = true;
+                        self.copies_missing.push((target, value));
+                    }
+                    dynamic => self.unknown(&target, &value, "", dynamic)?,
+                }
+                continue;
+            };
+            let mut at = scope;
+            while let Some(scope) = at {
+                let Scope { path, parent, .. } = &self.scopes[scope];
+                if target
+                    .strip_prefix(path.as_str())
+                    .is_some_and(|rest| rest.starts_with('.'))
+                {
+                    break;
+                }
+                at = *parent;
+            }
+            self.value(leaf, &value, at, false)?;
+        }
+        Ok(())
+    }
+
+    fn ignore(&mut self, path: &str) {
+        if !self.ignored.iter().any(|known| known == path) {
+            self.ignored.push(path.to_owned());
+        }
+    }
+
+    fn unreadable(&self, cause: Error) -> Error {
+        malformed("failed to parse").caused_by(cause)
+    }
+
+    fn failed(&self, path: &str, type_name: &str, value: &Value, cause: Error) -> Error {
+        let reason = if self.mapping.typed {
+            format!("failed to parse [{path}]")
+        } else if type_name == "geo_point" {
+            format!("failed to parse field [{path}] of type [geo_point]")
+        } else {
+            format!(
+                "failed to parse field [{path}] of type [{type_name}] in document with id '{}'. Preview of field's value: '{}'",
+                self.options.id,
+                java(value)
+            )
+        };
+        malformed(reason).caused_by(cause)
+    }
+
+    /// Puts children before the objects they are in.
+    fn finish(self, growth: Option<Mapping>) -> Result<Parsed> {
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.scopes.len()];
+        let mut tops = Vec::new();
+        for (at, scope) in self.scopes.iter().enumerate() {
+            match scope.parent {
+                Some(parent) => children[parent].push(at),
+                None => tops.push(at),
+            }
+        }
+        // Depth first with a stack of its own: (scope, whether its children have been visited).
+        let mut stack: Vec<(usize, bool)> = tops.into_iter().rev().map(|at| (at, false)).collect();
+        let mut order = Vec::with_capacity(self.scopes.len());
+        while let Some((at, visited)) = stack.pop() {
+            if visited {
+                order.push(at);
+            } else {
+                stack.push((at, true));
+                stack.extend(children[at].iter().rev().map(|child| (*child, false)));
+            }
+        }
+        let mut position = vec![0; order.len()];
+        order
+            .iter()
+            .enumerate()
+            .for_each(|(new, old)| position[*old] = new);
+        let mut nested: Vec<(usize, NestedDoc)> = self
+            .scopes
+            .into_iter()
+            .enumerate()
+            .map(|(old, scope)| {
+                let parent = scope.parent.map(|parent| position[parent]);
+                (
+                    position[old],
+                    NestedDoc {
+                        path: scope.path,
+                        parent,
+                        fields: scope.fields,
+                        offset: scope.offset,
+                    },
+                )
+            })
+            .collect();
+        nested.sort_by_key(|(at, _)| *at);
+        let nested = nested.into_iter().map(|(_, doc)| doc).collect();
+        Ok(Parsed {
+            root: self.root,
+            nested,
+            growth,
+            ignored: self.ignored,
+        })
+    }
+}
+
+/// Null, an empty array, and arrays of such: nothing to make a field of.
+pub(crate) fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().all(says_nothing),
+        _ => false,
+    }
+}

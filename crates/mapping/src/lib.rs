@@ -1,0 +1,27 @@
+//! From a JSON document to typed fields.
+//!
+//! A [`Mapping`] is an immutable value: read from a mapping body, merged with an update, rendered again.
+//! [`Mapping::read`] is pure: a document and a mapping give typed fields, or a refusal in Elasticsearch's
+//! words, and, where the mapping is dynamic, the part by which it grows.
+//!
+//! Not here: how fields are stored or searched (`embedded`), how texts become terms (`analysis`), which
+//! index a mapping belongs to (`embedded/catalog`).
+
+mod document;
+mod dynamic;
+mod field;
+mod limits;
+mod mapping;
+mod merge;
+mod parameters;
+mod typed;
+mod types;
+mod value;
+
+pub use analysis::Registry;
+pub use document::ReadOptions;
+pub use field::{FieldType, Kind};
+pub use limits::MappingLimits;
+pub use mapping::{Dynamic, Mapping, ObjectInfo, failed_at_creation};
+pub use typed::TypedMappings;
+pub use value::{FieldValue, Fields, NestedDoc, Parsed};

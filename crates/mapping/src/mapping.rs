@@ -1,0 +1,778 @@
+//! The mapping as a value: parsed from a body, looked up by path, rendered again.
+//!
+//! Fields keep the order in which they came, so that positions given by it stay; rendering sorts by name,
+//! as Elasticsearch does. Not here: reading documents (`document`), merging (`merge`).
+
+use crate::field::{FieldType, Kind, malformed};
+use crate::limits::MappingLimits;
+use crate::parameters::{self, Context, Params, java, text_of};
+use analysis::Registry;
+use model::path::{SourceFilter, matches};
+use model::{Error, Result};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// What happens to fields that the mapping does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Dynamic {
+    /// They are added.
+    #[default]
+    True,
+    /// They are kept in the source only.
+    False,
+    /// They are refused.
+    Strict,
+}
+
+impl Dynamic {
+    fn parse(value: &Value) -> Result<Dynamic> {
+        match text_of(value).as_str() {
+            "true" | "yes" | "1" | "on" => Ok(Dynamic::True),
+            "false" | "no" | "0" | "off" => Ok(Dynamic::False),
+            "strict" => Ok(Dynamic::Strict),
+            "runtime" => Err(malformed("dynamic [runtime] is not supported yet")),
+            other => Err(malformed(format!(
+                "Could not convert [dynamic] to boolean: [{other}]"
+            ))),
+        }
+    }
+    fn render(self) -> &'static str {
+        match self {
+            Dynamic::True => "true",
+            Dynamic::False => "false",
+            Dynamic::Strict => "strict",
+        }
+    }
+}
+
+/// An object of the mapping, with what it has from the objects around it.
+#[derive(Clone, Debug)]
+pub struct ObjectInfo {
+    /// Each of its objects is a document of its own.
+    pub nested: bool,
+    /// Its own setting or that of the nearest object around it.
+    pub dynamic: Dynamic,
+    /// False: its contents are kept in the source only.
+    pub enabled: bool,
+    /// Of nested objects: fields are the enclosing document's too.
+    pub include_in_parent: bool,
+    /// Of nested objects: fields are the root document's too.
+    pub include_in_root: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ObjectNode {
+    pub(crate) nested: bool,
+    pub(crate) dynamic: Option<Dynamic>,
+    pub(crate) enabled: Option<bool>,
+    pub(crate) include_in_parent: bool,
+    pub(crate) include_in_root: bool,
+    pub(crate) extras: Params,
+    pub(crate) properties: Vec<(String, Node)>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    Object(ObjectNode),
+    Field(Arc<FieldType>),
+}
+
+/// What stands at the root beside `properties` and `dynamic`, as given; read where it matters.
+pub(crate) type Root = Map<String, Value>;
+
+const ROOT_KEYS: &[&str] = &[
+    "_source",
+    "_routing",
+    "_meta",
+    "_field_names",
+    "_size",
+    "_data_stream_timestamp",
+    "date_detection",
+    "numeric_detection",
+    "dynamic_date_formats",
+    "dynamic_templates",
+];
+const ROOT_KEYS_TYPED: &[&str] = &[
+    "_all",
+    "_parent",
+    "_ttl",
+    "_timestamp",
+    "_index",
+    "_type",
+    "_id",
+    "_version",
+    "_analyzer",
+    "_boost",
+    "analyzer",
+    "search_analyzer",
+    "index_analyzer",
+    "transform",
+    "include_in_all",
+    "numeric_detection",
+    "date_formats",
+];
+/// Objects deeper than this are refused while parsing, whatever the limits say.
+const DEPTH_MAX: usize = 64;
+
+/// The mapping of one index, or of one type of a typed index. Immutable and cheap to clone.
+#[derive(Clone)]
+pub struct Mapping(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) root: ObjectNode,
+    pub(crate) top: Root,
+    pub(crate) registry: Registry,
+    pub(crate) limits: MappingLimits,
+    pub(crate) typed: bool,
+    pub(crate) leaves: Vec<Leaf>,
+    by_path: HashMap<Arc<str>, usize>,
+    pub(crate) objects: HashMap<String, ObjectInfo>,
+    nested: Vec<String>,
+    source: SourceFilter,
+}
+
+/// A field at its full path, with the positions of its multi-fields.
+pub(crate) struct Leaf {
+    pub(crate) path: Arc<str>,
+    pub(crate) field: Arc<FieldType>,
+    pub(crate) multi: Vec<usize>,
+}
+
+impl fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mapping({})", self.render())
+    }
+}
+impl PartialEq for Mapping {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.render() == other.render()
+    }
+}
+
+/// The error of a mapping that was given when its index was created: the same, with the type in front.
+pub fn failed_at_creation(error: Error, type_name: &str) -> Error {
+    malformed(format!(
+        "Failed to parse mapping [{type_name}]: {}",
+        error.reason()
+    ))
+    .caused_by(error.clone())
+    .rooted_in(error)
+}
+
+impl Mapping {
+    /// Reads a mapping body: `{"properties": …, "dynamic": …, …}`.
+    pub fn parse(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
+        Mapping::parse_in(body, registry, limits, false)
+    }
+
+    /// A mapping without fields.
+    pub fn empty(registry: &Registry, limits: &MappingLimits) -> Mapping {
+        let built = build(
+            ObjectNode::default(),
+            Root::new(),
+            registry.clone(),
+            limits.clone(),
+            false,
+        );
+        // Nothing in it can be refused.
+        Mapping(Arc::new(built.unwrap_or_else(|e| {
+            unreachable!("an empty mapping is sound: {e}")
+        })))
+    }
+
+    pub(crate) fn parse_in(
+        body: &Value,
+        registry: &Registry,
+        limits: &MappingLimits,
+        typed: bool,
+    ) -> Result<Mapping> {
+        let empty = Map::new();
+        let body = match body {
+            Value::Object(body) => body,
+            Value::Null => &empty,
+            other => {
+                return Err(malformed(format!(
+                    "Expected map for mapping but got [{}]",
+                    java(other)
+                )));
+            }
+        };
+        let context = Context {
+            registry,
+            limits,
+            typed,
+        };
+        let mut root = ObjectNode::default();
+        let mut top = Root::new();
+        for (key, value) in body {
+            match key.as_str() {
+                "properties" => root.properties = parse_properties(&context, "", value, 1)?,
+                "dynamic" => root.dynamic = Some(Dynamic::parse(value)?),
+                "enabled" => root.enabled = Some(text_of(value) != "false"),
+                "runtime" if value.as_object().is_some_and(Map::is_empty) => {}
+                "runtime" => return Err(malformed("runtime fields are not supported yet")),
+                // Elasticsearch accepts a type beside the properties of the root if it says the obvious.
+                "type" if value == "object" => {}
+                key if ROOT_KEYS.contains(&key) || typed && ROOT_KEYS_TYPED.contains(&key) => {
+                    top.insert(key.to_owned(), value.clone());
+                }
+                key => {
+                    return Err(malformed(format!(
+                        "Root mapping definition has unsupported parameters:  [{key} : {}]",
+                        java(value)
+                    )));
+                }
+            }
+        }
+        if typed && top.contains_key("_parent") {
+            top.insert("_routing".into(), json!({"required": true}));
+        }
+        crate::dynamic::check(&top)?;
+        let inner = build(root, top, registry.clone(), limits.clone(), typed)?;
+        inner.check_references()?;
+        Ok(Mapping(Arc::new(inner)))
+    }
+
+    /// As `GET _mapping` gives it.
+    pub fn render(&self) -> Value {
+        let mut out = Map::new();
+        if let Some(dynamic) = self.0.root.dynamic {
+            out.insert("dynamic".into(), dynamic.render().into());
+        }
+        if self.0.root.enabled == Some(false) {
+            out.insert("enabled".into(), false.into());
+        }
+        for (key, value) in &self.0.top {
+            out.insert(key.clone(), value.clone());
+        }
+        if !self.0.root.properties.is_empty() {
+            out.insert(
+                "properties".into(),
+                render_properties(&self.0.root.properties, self.0.typed),
+            );
+        }
+        Value::Object(out)
+    }
+
+    /// The field at a full path, multi-fields (`name.raw`) included. Aliases are given as they are.
+    pub fn field(&self, path: &str) -> Option<&FieldType> {
+        self.0.leaf(path).map(|leaf| &*leaf.field)
+    }
+
+    /// The field that a path leads to, through an alias if it is one, and its own path.
+    pub fn resolve<'a>(&'a self, path: &'a str) -> Option<(&'a str, &'a FieldType)> {
+        let leaf = self.0.leaf(path)?;
+        match &leaf.field.alias_path {
+            None => Some((&leaf.path, &leaf.field)),
+            Some(target) => self.0.leaf(target).map(|leaf| (&*leaf.path, &*leaf.field)),
+        }
+    }
+
+    /// Every field, multi-fields and aliases included, in a stable order: new ones come last in their object.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &FieldType)> {
+        self.0.leaves.iter().map(|leaf| (&*leaf.path, &*leaf.field))
+    }
+
+    /// The paths that a pattern names, multi-fields and aliases included; a path without wildcard as it is,
+    /// if there is such a field.
+    pub fn expand(&self, pattern: &str) -> Vec<String> {
+        if !pattern.contains('*') {
+            return self
+                .field(pattern)
+                .map(|_| pattern.to_owned())
+                .into_iter()
+                .collect();
+        }
+        self.fields()
+            .filter(|(path, _)| matches(pattern, path))
+            .map(|(path, _)| path.to_owned())
+            .collect()
+    }
+
+    /// The multi-fields of a field, by full path.
+    pub fn multi_fields<'a>(
+        &'a self,
+        path: &str,
+    ) -> impl Iterator<Item = (&'a str, &'a FieldType)> {
+        let multi = self
+            .0
+            .leaf(path)
+            .map_or(&[][..], |leaf| leaf.multi.as_slice());
+        multi
+            .iter()
+            .map(|at| (&*self.0.leaves[*at].path, &*self.0.leaves[*at].field))
+    }
+
+    /// The innermost nested object that encloses a field or object (a nested object does not enclose itself).
+    pub fn nested_path_of(&self, path: &str) -> Option<&str> {
+        let inside = |nested: &&String| {
+            path.strip_prefix(nested.as_str())
+                .is_some_and(|rest| rest.starts_with('.'))
+        };
+        self.0
+            .nested
+            .iter()
+            .filter(inside)
+            .max_by_key(|nested| nested.len())
+            .map(String::as_str)
+    }
+
+    /// Whether there is a nested object at that path.
+    pub fn is_nested(&self, path: &str) -> bool {
+        self.object(path).is_some_and(|object| object.nested)
+    }
+
+    /// Whether there is an object, nested or not, at that path.
+    pub fn is_object(&self, path: &str) -> bool {
+        self.0.objects.contains_key(path)
+    }
+
+    /// The object at that path.
+    pub fn object(&self, path: &str) -> Option<&ObjectInfo> {
+        self.0.objects.get(path)
+    }
+
+    /// Every object with its path, in no particular order.
+    pub fn objects(&self) -> impl Iterator<Item = (&str, &ObjectInfo)> {
+        self.0
+            .objects
+            .iter()
+            .map(|(path, object)| (path.as_str(), object))
+    }
+
+    /// The paths of all nested objects, outer ones first.
+    pub fn nested_paths(&self) -> impl Iterator<Item = &str> {
+        self.0.nested.iter().map(String::as_str)
+    }
+
+    /// The path and type of the join field, if there is one.
+    pub fn join_field(&self) -> Option<(&str, &FieldType)> {
+        self.fields().find(|(_, field)| field.kind == Kind::Join)
+    }
+
+    /// Whether documents keep their source.
+    pub fn source_enabled(&self) -> bool {
+        self.0.flag("_source", "enabled", true)
+    }
+
+    /// What of the source is kept.
+    pub fn source_filter(&self) -> &SourceFilter {
+        &self.0.source
+    }
+
+    /// Whether writes must name a routing.
+    pub fn routing_required(&self) -> bool {
+        self.0.flag("_routing", "required", false)
+    }
+
+    /// What happens to unknown fields at the root.
+    pub fn dynamic(&self) -> Dynamic {
+        self.0.root.dynamic.unwrap_or_default()
+    }
+
+    /// The `_meta` object.
+    pub fn meta(&self) -> Option<&Value> {
+        self.0.top.get("_meta")
+    }
+
+    /// Of a type of the typed dialect: the type of its parents.
+    pub fn parent_type(&self) -> Option<&str> {
+        self.0.top.get("_parent")?.get("type")?.as_str()
+    }
+
+    /// Whether it is of the typed dialect.
+    pub fn is_typed(&self) -> bool {
+        self.0.typed
+    }
+
+    /// Whether nothing has been said in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.root.properties.is_empty() && self.0.top.is_empty() && self.0.root.dynamic.is_none()
+    }
+
+    /// The analyzers it was parsed with.
+    pub fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+}
+
+impl Inner {
+    pub(crate) fn leaf(&self, path: &str) -> Option<&Leaf> {
+        self.by_path.get(path).map(|at| &self.leaves[*at])
+    }
+
+    fn flag(&self, section: &str, key: &str, default: bool) -> bool {
+        self.top
+            .get(section)
+            .and_then(|s| s.get(key))
+            .map_or(default, |value| text_of(value) == "true")
+    }
+
+    /// Aliases must lead to fields.
+    pub(crate) fn check_references(&self) -> Result<()> {
+        for leaf in &self.leaves {
+            let Some(target) = &leaf.field.alias_path else {
+                continue;
+            };
+            let path = &leaf.path;
+            let refuse = |why: &str| {
+                Err(malformed(format!(
+                    "Invalid [path] value [{target}] for field alias [{path}]: {why}"
+                )))
+            };
+            if **target == **path {
+                return refuse("an alias cannot refer to itself.");
+            }
+            match self.leaf(target) {
+                None => return refuse("an alias must refer to an existing field in the mappings."),
+                Some(target) if target.field.kind == Kind::Alias => {
+                    return refuse("an alias cannot refer to another alias.");
+                }
+                Some(_) => {}
+            }
+        }
+        if self
+            .leaves
+            .iter()
+            .filter(|leaf| leaf.field.kind == Kind::Join)
+            .count()
+            > 1
+        {
+            return Err(Error::illegal(
+                "Only one [parent-join] field can be defined per index",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn strings(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::Array(items)) => items.iter().map(text_of).collect(),
+        Some(Value::Null) | None => Vec::new(),
+        Some(one) => vec![text_of(one)],
+    }
+}
+
+fn parse_properties(
+    context: &Context<'_>,
+    prefix: &str,
+    value: &Value,
+    depth: usize,
+) -> Result<Vec<(String, Node)>> {
+    let Value::Object(object) = value else {
+        if value.as_array().is_some_and(Vec::is_empty) {
+            return Ok(Vec::new());
+        }
+        return Err(malformed("Expected map for property [properties]"));
+    };
+    if depth > DEPTH_MAX {
+        return Err(too_deep(context.limits, prefix));
+    }
+    let mut properties = Vec::with_capacity(object.len());
+    for (name, body) in object {
+        let Value::Object(body) = body else {
+            return Err(malformed(format!(
+                "Expected map for property [fields] on field [{name}] but got a {}",
+                java(body)
+            )));
+        };
+        check_name(context, name)?;
+        let (mut segments, mut last) = (Vec::new(), name.as_str());
+        if name.contains('.') {
+            segments = name.split('.').collect();
+            last = segments.pop().unwrap_or_default();
+            if depth + segments.len() > DEPTH_MAX {
+                return Err(too_deep(context.limits, name));
+            }
+        }
+        let node = parse_node(context, last, body, depth + segments.len())?;
+        insert(&mut properties, &segments, last, node, context.typed)?;
+    }
+    Ok(properties)
+}
+
+fn too_deep(limits: &MappingLimits, path: &str) -> Error {
+    Error::illegal(format!(
+        "Limit of mapping depth [{}] has been exceeded due to object field [{path}]",
+        limits.depth
+    ))
+}
+
+fn check_name(context: &Context<'_>, name: &str) -> Result<()> {
+    if name.trim().is_empty() {
+        return Err(Error::illegal("field name cannot be an empty string"));
+    }
+    if name.contains('.') && context.typed {
+        return Err(malformed(format!("Field name [{name}] cannot contain '.'")));
+    }
+    if name.split('.').any(|part| part.trim().is_empty()) {
+        return Err(malformed(format!(
+            "Invalid field name [{name}], field names cannot start or end with '.' or be empty"
+        )));
+    }
+    if name.chars().count() > context.limits.field_name_length {
+        return Err(Error::illegal(format!(
+            "Field name [{name}] is longer than the limit of [{}] characters",
+            context.limits.field_name_length
+        )));
+    }
+    Ok(())
+}
+
+/// Puts a node under objects that are made if they are not there.
+fn insert(
+    properties: &mut Vec<(String, Node)>,
+    way: &[&str],
+    name: &str,
+    node: Node,
+    typed: bool,
+) -> Result<()> {
+    match way.split_first() {
+        None => match properties.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => {
+                *known = crate::merge::node(name, known, &node, typed)?;
+                Ok(())
+            }
+            None => {
+                properties.push((name.to_owned(), node));
+                Ok(())
+            }
+        },
+        Some((first, rest)) => {
+            let at = match properties.iter().position(|(known, _)| known == first) {
+                Some(at) => at,
+                None => {
+                    properties.push(((*first).to_owned(), Node::Object(ObjectNode::default())));
+                    properties.len() - 1
+                }
+            };
+            match &mut properties[at].1 {
+                Node::Object(object) => insert(&mut object.properties, rest, name, node, typed),
+                Node::Field(_) => Err(Error::illegal(format!(
+                    "can't merge a non object mapping [{first}] with an object mapping"
+                ))),
+            }
+        }
+    }
+}
+
+fn parse_node(
+    context: &Context<'_>,
+    name: &str,
+    body: &Map<String, Value>,
+    depth: usize,
+) -> Result<Node> {
+    let type_name = body.get("type").map(text_of);
+    match type_name.as_deref() {
+        None if !["properties", "dynamic", "enabled", "include_in_all"]
+            .iter()
+            .any(|key| body.contains_key(*key))
+            && !body.is_empty() =>
+        {
+            // Elasticsearch takes a body without type for an object only if it looks like one.
+            Err(malformed(format!("No type specified for field [{name}]")))
+        }
+        None | Some("object" | "nested") => {
+            let mut object = ObjectNode {
+                nested: type_name.as_deref() == Some("nested"),
+                ..ObjectNode::default()
+            };
+            for (key, value) in body {
+                match key.as_str() {
+                    "type" => {}
+                    "properties" => {
+                        object.properties = parse_properties(context, name, value, depth + 1)?
+                    }
+                    "dynamic" => object.dynamic = Some(Dynamic::parse(value)?),
+                    "enabled" => object.enabled = Some(text_of(value) != "false"),
+                    "include_in_parent" if object.nested => {
+                        object.include_in_parent = text_of(value) == "true"
+                    }
+                    "include_in_root" if object.nested => {
+                        object.include_in_root = text_of(value) == "true"
+                    }
+                    "include_in_all" | "path" if context.typed => {
+                        object.extras.insert(key.clone(), value.clone());
+                    }
+                    key => {
+                        return Err(malformed(format!(
+                            "Mapping definition for [{name}] has unsupported parameters:  [{key} : {}]",
+                            java(value)
+                        )));
+                    }
+                }
+            }
+            Ok(Node::Object(object))
+        }
+        Some(_) => Ok(Node::Field(Arc::new(parameters::parse(
+            context, name, body, false,
+        )?))),
+    }
+}
+
+fn render_properties(properties: &[(String, Node)], typed: bool) -> Value {
+    let mut sorted: Vec<_> = properties.iter().collect();
+    sorted.sort_by(|a, b| a.0.cmp(&b.0));
+    Value::Object(
+        sorted
+            .into_iter()
+            .map(|(name, node)| (name.clone(), render_node(node, typed)))
+            .collect(),
+    )
+}
+
+fn render_node(node: &Node, typed: bool) -> Value {
+    let object = match node {
+        Node::Field(field) => {
+            let mut rendered = field.render();
+            // Elasticsearch 2 writes the default format out.
+            if typed
+                && field.kind == Kind::Date
+                && let Some(out) = rendered.as_object_mut()
+            {
+                out.entry("format")
+                    .or_insert_with(|| model::date::FORMAT_DEFAULT.into());
+            }
+            return rendered;
+        }
+        Node::Object(object) => object,
+    };
+    let mut out = Map::new();
+    if object.nested {
+        out.insert("type".into(), "nested".into());
+    } else if object.properties.is_empty() {
+        out.insert("type".into(), "object".into());
+    }
+    if let Some(dynamic) = object.dynamic {
+        out.insert("dynamic".into(), dynamic.render().into());
+    }
+    if object.enabled == Some(false) {
+        out.insert("enabled".into(), false.into());
+    }
+    for (key, set) in [
+        ("include_in_parent", object.include_in_parent),
+        ("include_in_root", object.include_in_root),
+    ] {
+        if set {
+            out.insert(key.into(), true.into());
+        }
+    }
+    for (key, value) in &object.extras {
+        out.insert(key.clone(), value.clone());
+    }
+    if !object.properties.is_empty() {
+        out.insert(
+            "properties".into(),
+            render_properties(&object.properties, typed),
+        );
+    }
+    Value::Object(out)
+}
+
+/// Makes the tables for looking up, and checks the limits.
+pub(crate) fn build(
+    root: ObjectNode,
+    top: Root,
+    registry: Registry,
+    limits: MappingLimits,
+    typed: bool,
+) -> Result<Inner> {
+    let source = top.get("_source");
+    let list = |short: &str, long: &str| {
+        strings(source.and_then(|s| s.get(long).or_else(|| s.get(short))))
+    };
+    let filter = SourceFilter {
+        includes: list("include", "includes"),
+        excludes: list("exclude", "excludes"),
+    };
+    let mut inner = Inner {
+        root: ObjectNode::default(),
+        top,
+        registry,
+        limits,
+        typed,
+        leaves: Vec::new(),
+        by_path: HashMap::new(),
+        objects: HashMap::new(),
+        nested: Vec::new(),
+        source: filter,
+    };
+    inner.collect(&root, "", root.dynamic.unwrap_or_default(), 1)?;
+    inner.root = root;
+    let total = inner.leaves.len() + inner.objects.len();
+    if total > inner.limits.total_fields {
+        return Err(Error::illegal(format!(
+            "Limit of total fields [{}] has been exceeded",
+            inner.limits.total_fields
+        )));
+    }
+    if inner.nested.len() > inner.limits.nested_fields {
+        return Err(Error::illegal(format!(
+            "Limit of nested fields [{}] has been exceeded",
+            inner.limits.nested_fields
+        )));
+    }
+    Ok(inner)
+}
+
+impl Inner {
+    fn collect(
+        &mut self,
+        object: &ObjectNode,
+        prefix: &str,
+        dynamic: Dynamic,
+        depth: usize,
+    ) -> Result<()> {
+        for (name, node) in &object.properties {
+            let path = if prefix.is_empty() {
+                name.clone()
+            } else {
+                format!("{prefix}.{name}")
+            };
+            match node {
+                Node::Field(field) => {
+                    let at = self.add(&path, field.clone());
+                    for (name, field) in &field.fields {
+                        let child = self.add(&format!("{path}.{name}"), field.clone());
+                        self.leaves[at].multi.push(child);
+                    }
+                }
+                Node::Object(inner) => {
+                    if depth >= self.limits.depth {
+                        return Err(too_deep(&self.limits, &path));
+                    }
+                    let dynamic = inner.dynamic.unwrap_or(dynamic);
+                    if inner.nested {
+                        self.nested.push(path.clone());
+                    }
+                    self.objects.insert(
+                        path.clone(),
+                        ObjectInfo {
+                            nested: inner.nested,
+                            dynamic,
+                            enabled: inner.enabled.unwrap_or(true),
+                            include_in_parent: inner.include_in_parent,
+                            include_in_root: inner.include_in_root,
+                        },
+                    );
+                    self.collect(inner, &path, dynamic, depth + 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: &str, field: Arc<FieldType>) -> usize {
+        let path: Arc<str> = path.into();
+        self.by_path.insert(path.clone(), self.leaves.len());
+        self.leaves.push(Leaf {
+            path,
+            field,
+            multi: Vec::new(),
+        });
+        self.leaves.len() - 1
+    }
+}

@@ -1,0 +1,143 @@
+//! Two mappings into one: what may be added, what may change, and the refusals of the rest.
+
+use crate::mapping::{Mapping, Node, ObjectNode, Root, build};
+use crate::parameters;
+use model::{Error, Result};
+use serde_json::Value;
+use std::sync::Arc;
+
+impl Mapping {
+    /// This mapping with an update laid over it. Fields keep their order; new ones come last.
+    pub fn merge(&self, update: &Mapping) -> Result<Mapping> {
+        let (old, new) = (&*self.0, &*update.0);
+        let root = object("", &old.root, &new.root, old.typed)?;
+        let inner = build(
+            root,
+            top(&old.top, &new.top)?,
+            old.registry.clone(),
+            old.limits.clone(),
+            old.typed,
+        )?;
+        inner.check_references()?;
+        Ok(Mapping(Arc::new(inner)))
+    }
+}
+
+fn top(old: &Root, new: &Root) -> Result<Root> {
+    let mut merged = old.clone();
+    for (key, value) in new {
+        match (key.as_str(), old.get(key)) {
+            ("_source", before) => fixed(
+                key,
+                before,
+                value,
+                &[("enabled", "true"), ("includes", "[]"), ("excludes", "[]")],
+            )?,
+            ("_routing", before) => fixed(key, before, value, &[("required", "false")])?,
+            ("_parent", Some(before)) if before != value => {
+                return Err(Error::illegal(
+                    "The _parent field's type option can't be changed",
+                ));
+            }
+            ("dynamic_templates", Some(Value::Array(before))) => {
+                let mut templates = before.clone();
+                let name =
+                    |template: &Value| template.as_object().and_then(|t| t.keys().next().cloned());
+                for template in value.as_array().into_iter().flatten() {
+                    match templates
+                        .iter_mut()
+                        .find(|known| name(known) == name(template))
+                    {
+                        Some(known) => *known = template.clone(),
+                        None => templates.push(template.clone()),
+                    }
+                }
+                merged.insert(key.clone(), Value::Array(templates));
+                continue;
+            }
+            _ => {}
+        }
+        merged.insert(key.clone(), value.clone());
+    }
+    Ok(merged)
+}
+
+fn fixed(section: &str, old: Option<&Value>, new: &Value, keys: &[(&str, &str)]) -> Result<()> {
+    for (key, default) in keys {
+        let shown = |section: Option<&Value>| {
+            section
+                .and_then(|s| s.get(key))
+                .map_or_else(|| (*default).to_owned(), parameters::java)
+        };
+        let (before, after) = (shown(old), shown(Some(new)));
+        if before != after {
+            return Err(Error::illegal(format!(
+                "Mapper for [{section}] conflicts with existing mapper:\n\tCannot update parameter [{key}] from [{before}] to [{after}]"
+            )));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn node(path: &str, old: &Node, new: &Node, typed: bool) -> Result<Node> {
+    match (old, new) {
+        (Node::Object(old), Node::Object(new)) => object(path, old, new, typed).map(Node::Object),
+        (Node::Field(old), Node::Field(new)) => {
+            parameters::merge(path, old, new, typed).map(|merged| Node::Field(Arc::new(merged)))
+        }
+        (Node::Field(_), Node::Object(_)) => Err(Error::illegal(format!(
+            "can't merge a non object mapping [{path}] with an object mapping"
+        ))),
+        (Node::Object(_), Node::Field(_)) => Err(Error::illegal(format!(
+            "can't merge a non object mapping [{path}] with an object mapping"
+        ))),
+    }
+}
+
+fn object(path: &str, old: &ObjectNode, new: &ObjectNode, typed: bool) -> Result<ObjectNode> {
+    match (old.nested, new.nested) {
+        (true, false) => {
+            return Err(Error::illegal(format!(
+                "object mapping [{path}] can't be changed from nested to non-nested"
+            )));
+        }
+        (false, true) => {
+            return Err(Error::illegal(format!(
+                "object mapping [{path}] can't be changed from non-nested to nested"
+            )));
+        }
+        _ => {}
+    }
+    if new
+        .enabled
+        .is_some_and(|enabled| enabled != old.enabled.unwrap_or(true))
+    {
+        return Err(Error::illegal(format!(
+            "the [enabled] parameter can't be updated for the object mapping [{}]",
+            if path.is_empty() { "_doc" } else { path }
+        )));
+    }
+    let mut merged = old.clone();
+    merged.dynamic = new.dynamic.or(old.dynamic);
+    merged.extras.extend(
+        new.extras
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone())),
+    );
+    for (name, update) in &new.properties {
+        let below = if path.is_empty() {
+            name.clone()
+        } else {
+            format!("{path}.{name}")
+        };
+        match merged
+            .properties
+            .iter_mut()
+            .find(|(known, _)| known == name)
+        {
+            Some((_, known)) => *known = node(&below, known, update, typed)?,
+            None => merged.properties.push((name.clone(), update.clone())),
+        }
+    }
+    Ok(merged)
+}

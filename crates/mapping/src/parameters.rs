@@ -1,0 +1,602 @@
+//! The parameters of fields: which there are, their defaults, and whether an update may change them.
+//!
+//! One table a family (`types`); parsing, rendering and merging all go by it.
+
+use crate::field::{FieldType, Kind, malformed};
+use crate::limits::MappingLimits;
+use crate::types;
+use analysis::{Analyzer, Registry};
+use model::date::DateFormat;
+use model::{Error, Result};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+pub(crate) type Params = Map<String, Value>;
+
+/// How a parameter's value is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Bool,
+    Int,
+    Text,
+    Any,
+}
+
+/// One parameter: name, shape, default as JSON text (empty: none), whether it may change.
+pub(crate) struct Param(
+    pub(crate) &'static str,
+    pub(crate) Shape,
+    pub(crate) &'static str,
+    pub(crate) bool,
+);
+
+use Shape::{Any, Bool, Int, Text};
+
+/// Parameters of every field that holds values.
+const COMMON: &[Param] = &[
+    Param("boost", Any, "1.0", true),
+    Param("copy_to", Any, "[]", true),
+    Param("meta", Any, "{}", true),
+];
+
+/// Further parameters of 2015, accepted and rendered; most have no effect here.
+const TYPED: &[Param] = &[
+    Param("include_in_all", Bool, "", true),
+    Param("index_name", Text, "", true),
+    Param("omit_norms", Bool, "", true),
+    Param("norms", Any, "", true),
+    Param("path", Text, "", true),
+    Param("precision_step", Int, "", true),
+    Param("fielddata", Any, "", true),
+    Param("doc_values", Bool, "", true),
+    Param("ignore_above", Int, "", true),
+    Param("null_value", Any, "", true),
+    Param("numeric_resolution", Text, "", true),
+    Param("lat_lon", Bool, "", true),
+    Param("geohash", Bool, "", true),
+    Param("geohash_prefix", Bool, "", true),
+    Param("geohash_precision", Any, "", true),
+    Param("validate", Bool, "", true),
+    Param("normalize", Bool, "", true),
+    Param("index_options", Text, "", true),
+    Param("index_analyzer", Text, "", true),
+    Param("ignore_malformed", Bool, "", true),
+];
+
+fn params_of(kind: Kind, typed: bool) -> impl Iterator<Item = &'static Param> {
+    let own = types::params(kind);
+    let common: &[Param] = if kind == Kind::Alias { &[] } else { COMMON };
+    let more: &[Param] = if typed { TYPED } else { &[] };
+    own.iter().chain(common).chain(more)
+}
+
+/// Where a field is declared, for parsing and for messages.
+pub(crate) struct Context<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) limits: &'a MappingLimits,
+    pub(crate) typed: bool,
+}
+
+/// Reads the mapping of one field. `multi` is true below `fields`.
+pub(crate) fn parse(
+    context: &Context<'_>,
+    name: &str,
+    body: &Map<String, Value>,
+    multi: bool,
+) -> Result<FieldType> {
+    let Some(type_value) = body.get("type") else {
+        return Err(malformed(format!("No type specified for field [{name}]")));
+    };
+    let type_name = text_of(type_value);
+    let (kind, string) = match (type_name.as_str(), context.typed) {
+        ("string", true) => (string_kind(body), true),
+        _ => match Kind::from_name(&type_name) {
+            Some(Kind::Object | Kind::Nested) if multi => {
+                return Err(malformed(format!(
+                    "Type [{type_name}] cannot be used in multi field"
+                )));
+            }
+            Some(Kind::Alias | Kind::Join) if multi => {
+                return Err(malformed(format!(
+                    "Type [{type_name}] cannot be used in multi field"
+                )));
+            }
+            Some(kind) => (kind, false),
+            None if UNSUPPORTED.contains(&type_name.as_str()) => {
+                return Err(malformed(format!(
+                    "field type [{type_name}] of field [{name}] is not supported yet"
+                )));
+            }
+            None => {
+                return Err(malformed(format!(
+                    "No handler for type [{type_name}] declared on field [{name}]"
+                )));
+            }
+        },
+    };
+    let mut params = Params::new();
+    let mut fields = Vec::new();
+    for (key, value) in body {
+        match key.as_str() {
+            "type" => continue,
+            "fields" => {
+                fields = parse_fields(context, value, multi)?;
+                continue;
+            }
+            _ => {}
+        }
+        let Some(param) = params_of(kind, context.typed).find(|param| param.0 == key) else {
+            return Err(malformed(if context.typed {
+                format!(
+                    "Mapping definition for [{name}] has unsupported parameters:  [{key} : {}]",
+                    java(value)
+                )
+            } else {
+                format!("unknown parameter [{key}] on mapper [{name}] of type [{type_name}]")
+            }));
+        };
+        if value.is_null() && key != "null_value" {
+            return Err(malformed(format!(
+                "[{key}] on mapper [{name}] of type [{type_name}] must not have a [null] value"
+            )));
+        }
+        let value = read_value(param, value, context.typed)?;
+        if default_of(param) != Some(&value) && !value.is_null() {
+            params.insert(key.clone(), value);
+        }
+    }
+    build(context, name, kind, string, params, fields)
+}
+
+/// Types that Elasticsearch has and we have not.
+const UNSUPPORTED: &[&str] = &[
+    "completion",
+    "ip_range",
+    "integer_range",
+    "long_range",
+    "float_range",
+    "double_range",
+    "date_range",
+    "geo_shape",
+    "shape",
+    "point",
+    "flattened",
+    "flat_object",
+    "percolator",
+    "rank_feature",
+    "rank_features",
+    "dense_vector",
+    "sparse_vector",
+    "knn_vector",
+    "search_as_you_type",
+    "histogram",
+    "aggregate_metric_double",
+    "version",
+    "murmur3",
+    "semantic_text",
+];
+
+fn string_kind(body: &Map<String, Value>) -> Kind {
+    match body.get("index").map(text_of).as_deref() {
+        Some("not_analyzed" | "no" | "false") => Kind::Keyword,
+        _ => Kind::Text,
+    }
+}
+
+fn parse_fields(
+    context: &Context<'_>,
+    value: &Value,
+    multi: bool,
+) -> Result<Vec<(String, Arc<FieldType>)>> {
+    let Value::Object(object) = value else {
+        if value.as_array().is_some_and(Vec::is_empty) {
+            return Ok(Vec::new());
+        }
+        return Err(malformed(format!(
+            "expected map for property [fields] on field [{}] or [fields] but got a {}",
+            java(value),
+            java_class(value)
+        )));
+    };
+    if multi {
+        return Err(malformed(
+            "Multi-fields cannot have multi-fields of their own",
+        ));
+    }
+    let mut fields = Vec::with_capacity(object.len());
+    for (name, body) in object {
+        let Value::Object(body) = body else {
+            return Err(malformed(format!(
+                "illegal field [{name}], only fields can be specified inside fields"
+            )));
+        };
+        fields.push((name.clone(), Arc::new(parse(context, name, body, true)?)));
+    }
+    Ok(fields)
+}
+
+fn read_value(param: &Param, value: &Value, typed: bool) -> Result<Value> {
+    match param.1 {
+        Bool => match (value, value.as_str()) {
+            (Value::Bool(b), _) => Ok(Value::Bool(*b)),
+            (_, Some("true")) => Ok(Value::Bool(true)),
+            (_, Some("false")) => Ok(Value::Bool(false)),
+            _ if typed => Ok(Value::Bool(!matches!(
+                text_of(value).as_str(),
+                "0" | "off" | "no" | ""
+            ))),
+            _ => Err(Error::illegal(format!(
+                "Failed to parse value [{}] as only [true] or [false] are allowed.",
+                text_of(value)
+            ))),
+        },
+        Int => match text_of(value).parse::<i64>() {
+            Ok(number) => Ok(number.into()),
+            Err(_) => Err(Error::illegal(format!(
+                "Failed to parse value [{}] for [{}] as an integer",
+                text_of(value),
+                param.0
+            ))),
+        },
+        Text => Ok(Value::String(text_of(value))),
+        Any => Ok(value.clone()),
+    }
+}
+
+fn default_of(param: &Param) -> Option<&'static Value> {
+    use std::collections::HashMap;
+    use std::sync::OnceLock;
+    static DEFAULTS: OnceLock<HashMap<&'static str, Value>> = OnceLock::new();
+    let texts = [
+        "true",
+        "false",
+        "1.0",
+        "[]",
+        "{}",
+        "\"positions\"",
+        "\"docs\"",
+        "\"no\"",
+        "100",
+    ];
+    DEFAULTS
+        .get_or_init(|| {
+            texts
+                .iter()
+                .filter_map(|t| Some((*t, serde_json::from_str(t).ok()?)))
+                .collect()
+        })
+        .get(param.2)
+}
+
+fn build(
+    context: &Context<'_>,
+    name: &str,
+    kind: Kind,
+    string: bool,
+    params: Params,
+    fields: Vec<(String, Arc<FieldType>)>,
+) -> Result<FieldType> {
+    let flag =
+        |key: &str, default: bool| params.get(key).and_then(Value::as_bool).unwrap_or(default);
+    let text = |key: &str| params.get(key).map(text_of);
+    let analyzer = |key: &str| named(context, name, params.get(key));
+    let default_analyzer = || {
+        context
+            .registry
+            .analyzer("default")
+            .or_else(|| context.registry.analyzer("standard"))
+    };
+    let (mut own, mut search, mut quote) = (None, None, None);
+    if kind.is_text() || kind == Kind::TokenCount {
+        let given = match analyzer("analyzer")? {
+            None => analyzer("index_analyzer")?,
+            given => given,
+        };
+        search = match (analyzer("search_analyzer")?, &given) {
+            (Some(search), _) => Some(search),
+            (None, Some(given)) => Some(given.clone()),
+            (None, None) => context
+                .registry
+                .analyzer("default_search")
+                .or_else(default_analyzer),
+        };
+        own = given.or_else(default_analyzer);
+        quote = analyzer("search_quote_analyzer")?.or_else(|| search.clone());
+    }
+    let normalizer = match text("normalizer") {
+        None => None,
+        Some(wanted) => Some(context.registry.normalizer(&wanted).ok_or_else(|| {
+            malformed(format!(
+                "normalizer [{wanted}] not found for field [{name}]"
+            ))
+        })?),
+    };
+    let format = match (kind.is_date(), text("format")) {
+        (false, _) => None,
+        (true, None) => Some(DateFormat::default()),
+        (true, Some(pattern)) => Some(DateFormat::parse_pattern(&pattern).map_err(|e| {
+            Error::illegal(format!(
+                "Error parsing [format] on field [{name}]: {}",
+                e.reason()
+            ))
+            .caused_by(e)
+        })?),
+    };
+    let scaling_factor = match (kind, params.get("scaling_factor")) {
+        (Kind::ScaledFloat, None) => {
+            return Err(malformed(format!(
+                "Field [{name}] misses required parameter [scaling_factor]"
+            )));
+        }
+        (Kind::ScaledFloat, Some(value)) => text_of(value)
+            .parse()
+            .ok()
+            .filter(|factor: &f64| *factor > 0.0 && factor.is_finite())
+            .ok_or_else(|| Error::illegal("[scaling_factor] must be a positive number"))?,
+        _ => 1.0,
+    };
+    let index = match params.get("index") {
+        Some(Value::Bool(index)) => *index,
+        Some(other) => text_of(other) != "no" && text_of(other) != "false",
+        None => true,
+    };
+    if kind == Kind::Alias && !params.contains_key("path") {
+        return Err(malformed(format!(
+            "The [path] property must be specified for field [{name}]."
+        )));
+    }
+    let norms = match (string, params.get("norms")) {
+        (true, Some(Value::Object(norms))) => {
+            norms.get("enabled").map(text_of).as_deref() != Some("false")
+        }
+        (true, None) => !flag("omit_norms", kind == Kind::Keyword),
+        _ => flag("norms", kind == Kind::Text),
+    };
+    let copy_to = match params.get("copy_to") {
+        None => Vec::new(),
+        Some(Value::Array(paths)) => paths.iter().map(text_of).collect(),
+        Some(path) => vec![text_of(path)],
+    };
+    if let Some(target) = copy_to.iter().find(|path| path.is_empty()) {
+        return Err(malformed(format!(
+            "[copy_to] of field [{name}] names no field: [{target}]"
+        )));
+    }
+    let gap = params.get("position_increment_gap").and_then(Value::as_i64);
+    let gap = gap.map_or(Ok(100), u32::try_from);
+    let field = FieldType {
+        kind,
+        string,
+        index,
+        doc_values: flag(
+            "doc_values",
+            !kind.is_text() && kind != Kind::Binary && index_gives_columns(string, index),
+        ),
+        store: flag("store", false),
+        norms,
+        analyzer: own,
+        search_analyzer: search,
+        search_quote_analyzer: quote,
+        normalizer,
+        boost: params
+            .get("boost")
+            .and_then(|b| text_of(b).parse().ok())
+            .unwrap_or(1.0),
+        format,
+        scaling_factor,
+        null_value: params.get("null_value").cloned(),
+        ignore_above: params
+            .get("ignore_above")
+            .and_then(Value::as_u64)
+            .map(|n| n as usize),
+        coerce: flag("coerce", context.limits.coerce),
+        ignore_malformed: flag("ignore_malformed", context.limits.ignore_malformed),
+        copy_to,
+        similarity: text("similarity"),
+        relations: if kind == Kind::Join {
+            types::join::relations(name, params.get("relations"))?
+        } else {
+            Vec::new()
+        },
+        index_options: text("index_options"),
+        fielddata: flag("fielddata", string),
+        meta: params
+            .get("meta")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default(),
+        term_vector: text("term_vector"),
+        position_increment_gap: gap
+            .map_err(|_| Error::illegal("[positions_increment_gap] must be a positive number"))?,
+        eager_global_ordinals: flag("eager_global_ordinals", kind == Kind::Join),
+        alias_path: if kind == Kind::Alias {
+            text("path")
+        } else {
+            None
+        },
+        constant: if kind == Kind::ConstantKeyword {
+            text("value")
+        } else {
+            None
+        },
+        split_queries_on_whitespace: flag("split_queries_on_whitespace", false),
+        params,
+        fields,
+    };
+    if let Some(null_value) = &field.null_value {
+        // A null value must be readable as a value.
+        types::read(&field, null_value).map_err(|e| {
+            malformed(format!(
+                "Failed to parse mapping: null_value [{}] of field [{name}]: {}",
+                java(null_value),
+                e.reason()
+            ))
+            .caused_by(e)
+        })?;
+    }
+    Ok(field)
+}
+
+/// A string of 2015 that is not indexed has no column either.
+fn index_gives_columns(string: bool, index: bool) -> bool {
+    !string || index
+}
+
+fn named(context: &Context<'_>, field: &str, value: Option<&Value>) -> Result<Option<Analyzer>> {
+    let Some(value) = value else { return Ok(None) };
+    let name = text_of(value);
+    match context.registry.analyzer(&name) {
+        Some(analyzer) => Ok(Some(analyzer)),
+        None if context.typed => Err(malformed(format!(
+            "analyzer [{name}] not found for field [{field}]"
+        ))),
+        None => Err(malformed(format!(
+            "analyzer [{name}] has not been configured in mappings"
+        ))),
+    }
+}
+
+/// The mapping of one field, as `_mapping` has it.
+pub(crate) fn render(field: &FieldType) -> Value {
+    let mut out = Map::new();
+    out.insert("type".into(), field.wire().into());
+    for (key, value) in &field.params {
+        match key.as_str() {
+            "copy_to" if value.is_string() => {
+                out.insert(key.clone(), Value::Array(vec![value.clone()]))
+            }
+            _ => out.insert(key.clone(), value.clone()),
+        };
+    }
+    if field.kind == Kind::Join {
+        out.insert(
+            "eager_global_ordinals".into(),
+            field.eager_global_ordinals.into(),
+        );
+    }
+    if !field.fields.is_empty() {
+        let mut names: Vec<_> = field.fields.iter().collect();
+        names.sort_by(|a, b| a.0.cmp(&b.0));
+        let fields = names
+            .into_iter()
+            .map(|(name, field)| (name.clone(), render(field)))
+            .collect();
+        out.insert("fields".into(), Value::Object(fields));
+    }
+    Value::Object(out)
+}
+
+/// An update of a field: the new parameters, with the multi-fields of both.
+pub(crate) fn merge(
+    path: &str,
+    old: &FieldType,
+    new: &FieldType,
+    typed: bool,
+) -> Result<FieldType> {
+    if old.wire() != new.wire() {
+        return Err(Error::illegal(format!(
+            "mapper [{path}] cannot be changed from type [{}] to [{}]",
+            old.wire(),
+            new.wire()
+        )));
+    }
+    let mut conflicts = Vec::new();
+    for param in params_of(old.kind, typed).filter(|param| !param.3) {
+        let (before, after) = (old.params.get(param.0), new.params.get(param.0));
+        if before != after {
+            let shown = |value: Option<&Value>| match (value, default_of(param)) {
+                (Some(value), _) | (None, Some(value)) => text_of(value),
+                (None, None) if param.0 == "analyzer" => "default".to_owned(),
+                (None, None) => "null".to_owned(),
+            };
+            conflicts.push(if typed {
+                format!("[mapper [{path}] has different [{}] values]", param.0)
+            } else {
+                format!(
+                    "Cannot update parameter [{}] from [{}] to [{}]",
+                    param.0,
+                    shown(before),
+                    shown(after)
+                )
+            });
+        }
+    }
+    if !conflicts.is_empty() {
+        return Err(Error::illegal(if typed {
+            format!(
+                "Mapper for [{path}] conflicts with existing mapping in other types:\n{}",
+                conflicts.join(", ")
+            )
+        } else {
+            format!(
+                "Mapper for [{path}] conflicts with existing mapper:\n\t{}",
+                conflicts.join("\n\t")
+            )
+        }));
+    }
+    let mut merged = new.clone();
+    if old.kind == Kind::Join {
+        merged.relations = types::join::merge(path, &old.relations, &new.relations)?;
+    }
+    merged.fields = old.fields.clone();
+    for (name, field) in &new.fields {
+        match merged.fields.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => {
+                *known = Arc::new(merge(&format!("{path}.{name}"), known, field, typed)?)
+            }
+            None => merged.fields.push((name.clone(), field.clone())),
+        }
+    }
+    Ok(merged)
+}
+
+/// A scalar as text: strings without quotes.
+pub(crate) fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A value as Java's `Map.toString` and `List.toString` write it, cut to a length.
+pub(crate) fn java(value: &Value) -> String {
+    fn write(value: &Value, out: &mut String) {
+        if out.len() > 400 {
+            return;
+        }
+        match value {
+            Value::Object(object) => {
+                out.push('{');
+                for (i, (key, value)) in object.iter().enumerate() {
+                    out.push_str(if i > 0 { ", " } else { "" });
+                    out.push_str(key);
+                    out.push('=');
+                    write(value, out);
+                }
+                out.push('}');
+            }
+            Value::Array(items) => {
+                out.push('[');
+                for (i, value) in items.iter().enumerate() {
+                    out.push_str(if i > 0 { ", " } else { "" });
+                    write(value, out);
+                }
+                out.push(']');
+            }
+            other => out.push_str(&text_of(other)),
+        }
+    }
+    let mut out = String::new();
+    write(value, &mut out);
+    out
+}
+
+fn java_class(value: &Value) -> &'static str {
+    match value {
+        Value::Number(number) if number.is_f64() => "class java.lang.Double",
+        Value::Number(_) => "class java.lang.Integer",
+        Value::Bool(_) => "class java.lang.Boolean",
+        Value::Array(_) => "class java.util.ArrayList",
+        _ => "class java.lang.String",
+    }
+}

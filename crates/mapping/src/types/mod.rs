@@ -1,0 +1,103 @@
+//! The field types: one file a family, each with its table of parameters, how it reads a value, and how
+//! it shows one.
+
+pub(crate) mod binary;
+pub(crate) mod boolean;
+pub(crate) mod date;
+pub(crate) mod geo;
+pub(crate) mod ip;
+pub(crate) mod join;
+pub(crate) mod keyword;
+pub(crate) mod numeric;
+pub(crate) mod object;
+pub(crate) mod text;
+
+use crate::field::{FieldType, Kind};
+use crate::parameters::Param;
+use crate::value::FieldValue;
+use model::{Error, ErrorKind, Result};
+use serde_json::Value;
+
+/// The parameters of a kind.
+pub(crate) fn params(kind: Kind) -> &'static [Param] {
+    match kind {
+        Kind::Text | Kind::MatchOnlyText => text::PARAMS,
+        Kind::Keyword | Kind::Wildcard => keyword::PARAMS,
+        Kind::ConstantKeyword => keyword::CONSTANT_PARAMS,
+        Kind::ScaledFloat => numeric::SCALED_PARAMS,
+        Kind::TokenCount => numeric::COUNT_PARAMS,
+        kind if kind.is_numeric() => numeric::PARAMS,
+        Kind::Boolean => boolean::PARAMS,
+        Kind::Date | Kind::DateNanos => date::PARAMS,
+        Kind::Ip => ip::PARAMS,
+        Kind::Binary => binary::PARAMS,
+        Kind::GeoPoint => geo::PARAMS,
+        Kind::Join => join::PARAMS,
+        Kind::Alias => object::ALIAS_PARAMS,
+        _ => &[],
+    }
+}
+
+/// A value of a document.
+pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
+    match field.kind {
+        Kind::Text | Kind::MatchOnlyText => text::read(value).map(FieldValue::Text),
+        kind if kind.is_keyword() => keyword::read(field, value),
+        Kind::TokenCount => numeric::count(field, value),
+        kind if kind.is_numeric() => numeric::read(field, value),
+        Kind::Boolean => boolean::read(value),
+        Kind::Date | Kind::DateNanos => date::read(field, value),
+        Kind::Ip => ip::read(value),
+        Kind::Binary => binary::read(value),
+        Kind::GeoPoint => geo::read(value),
+        Kind::Join => join::read(value),
+        _ => Err(Error::illegal(format!(
+            "[{}] fields have no values",
+            field.wire()
+        ))),
+    }
+}
+
+/// A value of a query.
+pub(crate) fn term(field: &FieldType, value: &Value) -> Result<Option<FieldValue>> {
+    match field.kind {
+        Kind::Text | Kind::MatchOnlyText => {
+            text::read(value).map(|text| Some(FieldValue::Text(text)))
+        }
+        kind if kind.is_keyword() => keyword::term(field, value).map(Some),
+        kind if kind.is_numeric() => numeric::term(field, value),
+        Kind::Boolean => boolean::term(value).map(Some),
+        Kind::Date | Kind::DateNanos => date::read(field, value).map(Some),
+        Kind::Join => text::read(value).map(|name| Some(FieldValue::Join { name, parent: None })),
+        _ => read(field, value).map(Some),
+    }
+}
+
+/// A value as an answer shows it.
+pub(crate) fn render(field: &FieldType, value: &FieldValue) -> Value {
+    match value {
+        FieldValue::Text(text) | FieldValue::Keyword(text) => Value::String(text.clone()),
+        FieldValue::Long(number) => (*number).into(),
+        FieldValue::UnsignedLong(number) => (*number).into(),
+        FieldValue::Double(number) => (*number).into(),
+        FieldValue::Bool(flag) => (*flag).into(),
+        FieldValue::Date(ms) => date::render(field, *ms),
+        FieldValue::DateNanos(nanos) => date::render(field, nanos.div_euclid(1_000_000)),
+        FieldValue::Ip(bytes) => ip::render(*bytes).into(),
+        FieldValue::Geo { lat, lon } => format!("{lat}, {lon}").into(),
+        FieldValue::Binary(bytes) => binary::render(bytes).into(),
+        FieldValue::Join { name, .. } => Value::String(name.clone()),
+    }
+}
+
+/// What stands in the way when a text is wanted.
+fn not_a_text(value: &Value) -> Error {
+    let token = match value {
+        Value::Array(_) => "START_ARRAY",
+        _ => "START_OBJECT",
+    };
+    Error::new(
+        ErrorKind::IllegalState,
+        format!("Can't get text on a {token}"),
+    )
+}

@@ -1,0 +1,83 @@
+//! What a document becomes: typed values under field paths.
+
+use crate::Mapping;
+use std::sync::Arc;
+
+/// A value as its field type has it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldValue {
+    /// To be analyzed.
+    Text(String),
+    /// One term, already normalized.
+    Keyword(String),
+    /// `long`, `integer`, `short`, `byte`, `token_count`.
+    Long(i64),
+    /// `unsigned_long`.
+    UnsignedLong(u64),
+    /// All floating-point types; `half_float` and `float` are rounded to theirs, `scaled_float` to its scale.
+    Double(f64),
+    /// `boolean`.
+    Bool(bool),
+    /// Milliseconds since 1970, UTC.
+    Date(i64),
+    /// Nanoseconds since 1970, UTC.
+    DateNanos(i64),
+    /// 16 bytes, most significant first; IPv4 mapped to `::ffff:a.b.c.d`.
+    Ip([u8; 16]),
+    /// `geo_point`, in degrees.
+    Geo {
+        /// −90 to 90.
+        lat: f64,
+        /// −180 to 180.
+        lon: f64,
+    },
+    /// Decoded bytes.
+    Binary(Vec<u8>),
+    /// `join`: the relation's name and, in a child, the parent's id.
+    Join {
+        /// Name of the relation this document is in.
+        name: String,
+        /// Id of its parent.
+        parent: Option<String>,
+    },
+}
+
+/// Fields in document order; a field with several values has several entries.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Fields(pub Vec<(Arc<str>, FieldValue)>);
+
+impl Fields {
+    /// The values of one field, in document order.
+    pub fn values<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a FieldValue> {
+        self.0
+            .iter()
+            .filter(move |(p, _)| &**p == path)
+            .map(|(_, value)| value)
+    }
+}
+
+/// A nested object, which becomes a document of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NestedDoc {
+    /// Path of the nested field.
+    pub path: String,
+    /// Position of the enclosing nested object in [`Parsed::nested`]; `None` is the root.
+    pub parent: Option<usize>,
+    /// Its own fields.
+    pub fields: Fields,
+    /// Its position among its siblings of the same path, in the source.
+    pub offset: u32,
+}
+
+/// A document read through a mapping.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// Fields of the document itself.
+    pub root: Fields,
+    /// Nested objects, each before the one it is in: the order of a Lucene block without its last document.
+    pub nested: Vec<NestedDoc>,
+    /// What the mapping must be merged with before the document is stored.
+    pub growth: Option<Mapping>,
+    /// Fields of which a value was left out (`_ignored`), each once.
+    pub ignored: Vec<String>,
+}

@@ -1,0 +1,85 @@
+//! Which server a client takes us for. `rest` chooses; parse and render receive it as a value.
+
+/// The product and major version that a listener answers as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Persona {
+    /// Elasticsearch 1 and 2.
+    Es2,
+    /// Elasticsearch 7.
+    Es7,
+    /// Elasticsearch 8.
+    #[default]
+    Es8,
+    /// Elasticsearch 9.
+    Es9,
+    /// OpenSearch 1.
+    Opensearch1,
+    /// OpenSearch 2.
+    Opensearch2,
+    /// OpenSearch 3.
+    Opensearch3,
+}
+
+impl Persona {
+    /// Every persona with its name in flags and settings.
+    pub const NAMES: &[(&str, Persona)] = &[
+        ("es2", Persona::Es2),
+        ("es7", Persona::Es7),
+        ("es8", Persona::Es8),
+        ("es9", Persona::Es9),
+        ("opensearch1", Persona::Opensearch1),
+        ("opensearch2", Persona::Opensearch2),
+        ("opensearch3", Persona::Opensearch3),
+    ];
+    /// The persona of that name.
+    pub fn from_name(name: &str) -> Option<Persona> {
+        Persona::NAMES
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, p)| *p)
+    }
+    /// OpenSearch of any version.
+    pub fn is_opensearch(self) -> bool {
+        matches!(
+            self,
+            Persona::Opensearch1 | Persona::Opensearch2 | Persona::Opensearch3
+        )
+    }
+    /// The version number that `GET /` tells.
+    pub fn version(self) -> &'static str {
+        match self {
+            Persona::Es2 => "2.4.6",
+            Persona::Es7 => "7.17.28",
+            Persona::Es8 => "8.19.5",
+            Persona::Es9 => "9.2.0",
+            Persona::Opensearch1 => "1.3.20",
+            Persona::Opensearch2 => "2.19.5",
+            Persona::Opensearch3 => "3.5.0",
+        }
+    }
+}
+
+/// How one request is read and answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Dialect {
+    /// The listener's persona, or the one the media type asks for.
+    pub persona: Persona,
+    /// The typed dialect of 2015: types in URLs, leniency, `created`/`found`, totals as numbers.
+    /// True with a type in the URL, with typed indices, and under `Persona::Es2`.
+    pub typed: bool,
+    /// `rest_total_hits_as_int=true`.
+    pub total_as_int: bool,
+    /// Bucket and suggestion names carry their type: `typed_keys=true`.
+    pub typed_keys: bool,
+}
+
+impl Dialect {
+    /// The dialect of a persona with no further hints.
+    pub fn of(persona: Persona) -> Dialect {
+        Dialect {
+            persona,
+            typed: persona == Persona::Es2,
+            ..Dialect::default()
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Refusals: one table of kinds with their wire names and statuses, and one error type.
+
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// `Result` with our error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+macro_rules! error_kinds {
+    ($($(#[$doc:meta])* $kind:ident = $wire:literal, $status:literal;)*) => {
+        /// What sort of refusal, with Elasticsearch's wire name and HTTP status.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        pub enum ErrorKind { $($(#[$doc])* #[allow(missing_docs, reason = "the wire name says it")] $kind,)* }
+        impl ErrorKind {
+            /// Every kind.
+            pub const ALL: &[ErrorKind] = &[$(ErrorKind::$kind,)*];
+            /// The `type` in the error envelope.
+            pub fn wire(self) -> &'static str { match self { $(ErrorKind::$kind => $wire,)* } }
+            /// The HTTP status.
+            pub fn status(self) -> u16 { match self { $(ErrorKind::$kind => $status,)* } }
+        }
+    };
+}
+
+error_kinds! {
+    IllegalArgument        = "illegal_argument_exception", 400;
+    IllegalState           = "illegal_state_exception", 500;
+    Parsing                = "parsing_exception", 400;
+    XContentParse          = "x_content_parse_exception", 400;
+    JsonParse              = "json_parse_exception", 400;
+    JsonEof                = "json_e_o_f_exception", 400;
+    Parse                  = "parse_exception", 400;
+    QueryShard             = "query_shard_exception", 400;
+    SearchParse            = "search_parse_exception", 400;
+    QueryParsing           = "query_parsing_exception", 400;
+    SearchPhaseExecution   = "search_phase_execution_exception", 400;
+    SearchContextMissing   = "search_context_missing_exception", 404;
+    TooManyClauses         = "too_many_clauses", 400;
+    TooManyBuckets         = "too_many_buckets_exception", 400;
+    AggregationExecution   = "aggregation_execution_exception", 500;
+    AggregationInit        = "aggregation_initialization_exception", 400;
+    NumberFormat           = "number_format_exception", 400;
+    MapperParsing          = "mapper_parsing_exception", 400;
+    DocumentParsing        = "document_parsing_exception", 400;
+    StrictDynamicMapping   = "strict_dynamic_mapping_exception", 400;
+    MergeMapping           = "merge_mapping_exception", 400;
+    TypeMissing            = "type_missing_exception", 404;
+    IndexNotFound          = "index_not_found_exception", 404;
+    IndexAlreadyExists     = "resource_already_exists_exception", 400;
+    IndexAlreadyExistsOld  = "index_already_exists_exception", 400;
+    IndexClosed            = "index_closed_exception", 400;
+    IndexPrimaryClosed     = "index_primary_shard_not_allocated_exception", 409;
+    InvalidIndexName       = "invalid_index_name_exception", 400;
+    InvalidAliasName       = "invalid_alias_name_exception", 400;
+    InvalidTypeName        = "invalid_type_name_exception", 400;
+    AliasesNotFound        = "aliases_not_found_exception", 404;
+    AliasesMissing         = "aliases_missing_exception", 404;
+    ResourceNotFound       = "resource_not_found_exception", 404;
+    IndexTemplateMissing   = "index_template_missing_exception", 404;
+    DocumentMissing        = "document_missing_exception", 404;
+    DocumentSourceMissing  = "document_source_missing_exception", 404;
+    DocumentAlreadyExists  = "document_already_exists_exception", 409;
+    VersionConflict        = "version_conflict_engine_exception", 409;
+    RoutingMissing         = "routing_missing_exception", 400;
+    ActionRequestValidation = "action_request_validation_exception", 400;
+    ClusterBlock           = "cluster_block_exception", 403;
+    Script                 = "script_exception", 400;
+    ScriptParse            = "script_parse_exception", 400;
+    ScriptMissing          = "resource_not_found_exception", 404;
+    CircuitBreaking        = "circuit_breaking_exception", 429;
+    RejectedExecution      = "rejected_execution_exception", 429;
+    ContentTooLong         = "content_too_long_exception", 413;
+    NotAcceptable          = "media_type_header_exception", 406;
+    UnsupportedMediaType   = "media_type_header_exception", 406;
+    UnsupportedOperation   = "unsupported_operation_exception", 400;
+    MethodNotAllowed       = "method_not_allowed_exception", 405;
+    TaskCancelled          = "task_cancelled_exception", 400;
+    TooManyScrolls         = "too_many_scroll_contexts_exception", 429;
+    DiskFull               = "disk_full_exception", 507;
+    LogFailed              = "log_failed_exception", 503;
+    Corruption             = "corrupt_index_exception", 500;
+    Timeout                = "process_cluster_event_timeout_exception", 503;
+    TooManyJoinKeys        = "too_many_join_keys_exception", 400;
+    Groovy                 = "groovy_script_execution_exception", 400;
+    ArrayIndexOutOfBounds  = "array_index_out_of_bounds_exception", 400;
+    ClassCast              = "class_cast_exception", 400;
+    NullPointer            = "null_pointer_exception", 400;
+    Arithmetic             = "arithmetic_exception", 400;
+    Security               = "security_exception", 403;
+    Internal               = "internal_error", 500;
+}
+
+/// A refusal: its kind, a sentence, facts beside it as data, and what caused it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, PartialEq, Debug)]
+struct Inner {
+    kind: ErrorKind,
+    status: Option<u16>,
+    reason: String,
+    details: Map<String, Value>,
+    cause: Option<Error>,
+    root: Option<Error>,
+}
+
+impl Error {
+    /// A refusal in words.
+    pub fn new(kind: ErrorKind, reason: impl Into<String>) -> Error {
+        Error(Box::new(Inner {
+            kind,
+            status: None,
+            reason: reason.into(),
+            details: Map::new(),
+            cause: None,
+            root: None,
+        }))
+    }
+    /// `illegal_argument_exception`, the commonest.
+    pub fn illegal(reason: impl Into<String>) -> Error {
+        Error::new(ErrorKind::IllegalArgument, reason)
+    }
+    /// `parsing_exception` at a position of the body.
+    pub fn parsing(reason: impl Into<String>, line: usize, col: usize) -> Error {
+        Error::new(ErrorKind::Parsing, reason)
+            .with("line", line)
+            .with("col", col)
+    }
+    /// A fact beside the reason: `index`, `shard`, `line`, `col` and the like.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Error {
+        self.0.details.insert(name.to_owned(), value.into());
+        self
+    }
+    /// What caused it (`caused_by`).
+    pub fn caused_by(mut self, cause: Error) -> Error {
+        self.0.cause = Some(cause);
+        self
+    }
+    /// The entry of `root_cause`, where it is not this error itself.
+    pub fn rooted_in(mut self, root: Error) -> Error {
+        self.0.root = Some(root);
+        self
+    }
+    /// Another status than the kind's.
+    pub fn status_of(mut self, status: u16) -> Error {
+        self.0.status = Some(status);
+        self
+    }
+    /// Its kind.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+    /// Its HTTP status.
+    pub fn status(&self) -> u16 {
+        self.0.status.unwrap_or_else(|| self.0.kind.status())
+    }
+    /// Its sentence.
+    pub fn reason(&self) -> &str {
+        &self.0.reason
+    }
+    /// Facts beside the reason.
+    pub fn details(&self) -> &Map<String, Value> {
+        &self.0.details
+    }
+    /// What caused it.
+    pub fn cause(&self) -> Option<&Error> {
+        self.0.cause.as_ref()
+    }
+    /// The root cause: the one set, or the error itself.
+    pub fn root(&self) -> &Error {
+        self.0.root.as_ref().unwrap_or(self)
+    }
+    /// The fields `type`, `reason`, details and `caused_by`: the body of one entry of an envelope.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let mut out = Map::new();
+        out.insert("type".into(), self.kind().wire().into());
+        out.insert("reason".into(), self.reason().into());
+        for (name, value) in self.details() {
+            out.insert(name.clone(), value.clone());
+        }
+        if let Some(cause) = self.cause() {
+            out.insert("caused_by".into(), Value::Object(cause.to_json()));
+        }
+        out
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind().wire(), self.reason())
+    }
+}
+impl std::error::Error for Error {}

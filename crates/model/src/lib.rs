@@ -1,0 +1,18 @@
+//! The words of the field, as plain data: addresses, stamps, errors, settings, units, dates, paths.
+//!
+//! Not here: IO, clocks, randomness, HTTP, anything that knows how documents are stored.
+
+mod address;
+pub mod date;
+mod dialect;
+mod error;
+pub mod nearest;
+pub mod path;
+pub mod settings;
+mod stamp;
+pub mod units;
+
+pub use address::{DocAddress, DocId, IndexName, Target};
+pub use dialect::{Dialect, Persona};
+pub use error::{Error, ErrorKind, Result};
+pub use stamp::{CommitSeq, PrimaryTerm, SeqNo, Stamp, Version};

@@ -1,0 +1,109 @@
+//! Limits and settings: name, default, scope, whether they may change, in one table.
+
+use serde_json::{Map, Value};
+
+/// Where a setting may be given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// Flag, variable, TOML file; fixed while the process runs.
+    Node,
+    /// `_cluster/settings`.
+    Cluster,
+    /// Index settings; fixed at creation.
+    IndexStatic,
+    /// Index settings; may change.
+    IndexDynamic,
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Elasticsearch's dotted name where it has one.
+    pub name: &'static str,
+    /// As text.
+    pub default: &'static str,
+    /// Where it may be given.
+    pub scope: Scope,
+    /// What it bounds or chooses.
+    pub about: &'static str,
+}
+
+macro_rules! settings {
+    ($($ident:ident: $name:literal = $default:literal, $scope:ident, $about:literal;)*) => {
+        $(#[doc = $about] pub const $ident: Setting = Setting { name: $name, default: $default, scope: Scope::$scope, about: $about };)*
+        /// Every setting.
+        pub const ALL: &[Setting] = &[$($ident,)*];
+    };
+}
+
+settings! {
+    HTTP_MAX_CONTENT_LENGTH: "http.max_content_length" = "100mb", Node, "Largest request body.";
+    HTTP_MAX_IN_FLIGHT: "http.max_in_flight_bytes" = "10%", Node, "Bytes of all request bodies being read or worked on.";
+    JSON_MAX_DEPTH: "json.max_depth" = "128", Node, "Depth of arrays and objects in a request body.";
+    QUERY_MAX_DEPTH: "indices.query.max_nested_depth" = "30", Node, "Depth of queries in queries.";
+    MAX_CLAUSE_COUNT: "indices.query.bool.max_clause_count" = "1024", Cluster, "Clauses of one query, expanded terms included.";
+    MAX_BUCKETS: "search.max_buckets" = "65535", Cluster, "Buckets of one answer.";
+    MAX_AGG_DEPTH: "search.max_aggregation_depth" = "32", Node, "Depth of aggregations in aggregations.";
+    MAX_OPEN_SCROLL: "search.max_open_scroll_context" = "500", Cluster, "Open scrolls and points in time.";
+    MAX_KEEP_ALIVE: "search.max_keep_alive" = "24h", Cluster, "Longest keep alive of a scroll or point in time.";
+    DEFAULT_KEEP_ALIVE: "search.default_keep_alive" = "5m", Cluster, "Keep alive of a scroll that says none.";
+    MAX_CONCURRENT_SEARCHES: "search.max_concurrent" = "64", Node, "Searches running or waiting; more are answered 429.";
+    MAX_JOIN_KEYS: "search.max_join_keys" = "1000000", Cluster, "Keys of one join.";
+    JOIN_MEMORY: "search.join_memory" = "256mb", Cluster, "Memory of all joins' key sets together.";
+    MAX_JOIN_DEPTH: "search.max_join_depth" = "5", Cluster, "Joins inside joins.";
+    SCRIPT_MAX_SIZE: "script.max_size_in_bytes" = "65535", Cluster, "Length of a script's source.";
+    SCRIPT_MAX_STEPS: "script.max_steps" = "1000000", Cluster, "Steps of one run of a script.";
+    SCRIPT_MAX_MEMORY: "script.max_memory" = "1mb", Cluster, "Memory of one run of a script.";
+    LOG_QUEUE: "log.queue_max_bytes" = "32mb", Node, "Records waiting for the log.";
+    LOG_CHECKPOINT: "log.checkpoint_bytes" = "64mb", Node, "Log since the last checkpoint that starts the next.";
+    PENDING: "indexing.pending_max_bytes" = "64mb", Node, "Acknowledged writes not yet in a segment, all indices together.";
+    AUTO_CREATE_INDEX: "action.auto_create_index" = "true", Cluster, "A write to a missing index creates it.";
+    DESTRUCTIVE_REQUIRES_NAME: "action.destructive_requires_name" = "false", Cluster, "Deleting indices by wildcard is refused.";
+    MAX_TASKS: "tasks.max_kept" = "1000", Node, "Finished tasks that are remembered.";
+    MAX_INDICES: "cluster.max_indices" = "10000", Cluster, "Indices in one data folder.";
+    REFRESH_INTERVAL: "index.refresh_interval" = "1s", IndexDynamic, "How soon a search sees a write; -1: only by refresh.";
+    NUMBER_OF_SHARDS: "index.number_of_shards" = "1", IndexStatic, "Reported; there is one shard.";
+    NUMBER_OF_REPLICAS: "index.number_of_replicas" = "1", IndexDynamic, "Reported; there is one process.";
+    MAX_RESULT_WINDOW: "index.max_result_window" = "10000", IndexDynamic, "from + size of a search.";
+    MAX_INNER_RESULT_WINDOW: "index.max_inner_result_window" = "100", IndexDynamic, "from + size of inner hits and top_hits.";
+    MAX_TERMS_COUNT: "index.max_terms_count" = "65536", IndexDynamic, "Values of one terms query.";
+    MAX_DOCVALUE_FIELDS: "index.max_docvalue_fields_search" = "100", IndexDynamic, "docvalue_fields of one search.";
+    MAX_SCRIPT_FIELDS: "index.max_script_fields" = "32", IndexDynamic, "script_fields of one search.";
+    MAX_NGRAM_DIFF: "index.max_ngram_diff" = "1", IndexDynamic, "max_gram - min_gram of the ngram tokenizer and filter.";
+    MAX_SHINGLE_DIFF: "index.max_shingle_diff" = "3", IndexDynamic, "max_shingle_size - min_shingle_size.";
+    MAX_REGEX_LENGTH: "index.max_regex_length" = "1000", IndexDynamic, "Length of a regexp.";
+    MAX_ANALYZED_OFFSET: "index.highlight.max_analyzed_offset" = "1000000", IndexDynamic, "Characters of a field that highlighting reads.";
+    MAX_ANALYZE_TOKENS: "index.analyze.max_token_count" = "10000", IndexDynamic, "Tokens of one _analyze.";
+    MAPPING_TOTAL_FIELDS: "index.mapping.total_fields.limit" = "1000", IndexDynamic, "Fields of a mapping.";
+    MAPPING_DEPTH: "index.mapping.depth.limit" = "20", IndexDynamic, "Depth of objects in a mapping.";
+    MAPPING_NESTED_FIELDS: "index.mapping.nested_fields.limit" = "50", IndexDynamic, "Nested mappings of an index.";
+    MAPPING_NESTED_OBJECTS: "index.mapping.nested_objects.limit" = "10000", IndexDynamic, "Nested objects of one document.";
+    MAPPING_FIELD_NAME: "index.mapping.field_name_length.limit" = "32766", IndexDynamic, "Length of a field's name.";
+    GC_DELETES: "index.gc_deletes" = "60s", IndexDynamic, "How long a deleted document keeps its version.";
+    DEFAULT_PIPELINE: "index.default_pipeline" = "_none", IndexDynamic, "Not supported: ingest pipelines come later.";
+    TRANSLOG_DURABILITY: "index.translog.durability" = "request", IndexDynamic, "request: answers wait for the disk; async: synced every 5 s.";
+    QUERY_DEFAULT_FIELD: "index.query.default_field" = "*", IndexDynamic, "Fields of a query_string that names none.";
+    SIMILARITY_FACTOR: "index.similarity.default.type" = "LegacyBM25", IndexStatic, "LegacyBM25 (with the factor k1+1) or BM25 (OpenSearch 3).";
+    PLEACH_LOCKS: "index.pleach.locks" = "off", IndexDynamic, "off, advisory or enforced.";
+}
+
+/// The row of that name.
+pub fn find(name: &str) -> Option<&'static Setting> {
+    ALL.iter().find(|s| s.name == name)
+}
+
+/// A setting's value in a flat map of them, else its default, as text.
+pub fn text(settings: &Map<String, Value>, setting: Setting) -> String {
+    match settings.get(setting.name) {
+        Some(Value::String(s)) => s.clone(),
+        Some(Value::Null) | None => setting.default.to_owned(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// A setting's value as a whole number.
+pub fn number(settings: &Map<String, Value>, setting: Setting) -> u64 {
+    text(settings, setting)
+        .parse()
+        .unwrap_or_else(|_| setting.default.parse().unwrap_or(0))
+}

@@ -1,0 +1,86 @@
+//! What comes in: one request with its headers read, its body decompressed, its media type understood.
+
+use bytes::Bytes;
+use model::{Error, ErrorKind, Persona, Result};
+use std::io::Read as _;
+
+/// One HTTP request, read whole.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    /// Upper case.
+    pub(crate) method: String,
+    /// Still percent-encoded.
+    pub(crate) path: String,
+    /// Without the question mark.
+    pub(crate) query: String,
+    /// `Content-Type`, lower case, if any.
+    pub(crate) content_type: Option<String>,
+    /// `Accept`, lower case, if any.
+    pub(crate) accept: Option<String>,
+    /// `Content-Encoding: gzip`.
+    pub(crate) gzipped: bool,
+    /// `Accept-Encoding` has gzip.
+    pub(crate) accepts_gzip: bool,
+    /// `X-Opaque-Id`, returned as it came.
+    pub(crate) opaque_id: Option<String>,
+    /// As sent.
+    pub(crate) body: Bytes,
+    /// Of the listener.
+    pub(crate) persona: Persona,
+}
+
+/// Decompresses a body within the limit.
+///
+/// # Errors
+/// Broken gzip; more than `max` bytes.
+pub(crate) fn inflate(body: &Bytes, max: usize) -> Result<Bytes> {
+    let mut out = Vec::new();
+    let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
+    flate2::read::MultiGzDecoder::new(&body[..])
+        .take(limit)
+        .read_to_end(&mut out)
+        .map_err(|e| Error::illegal(format!("request body is not valid gzip: {e}")))?;
+    if out.len() > max {
+        return Err(too_long(max));
+    }
+    Ok(out.into())
+}
+
+/// 413 with the setting's name.
+pub(crate) fn too_long(max: usize) -> Error {
+    Error::new(ErrorKind::ContentTooLong, format!("request body exceeds [{max}] bytes, the limit of [http.max_content_length]"))
+}
+
+/// The media types that a body may have. `None` (no header) is what clients of 2015 send.
+///
+/// # Errors
+/// 406 for a media type that is none of ours.
+pub(crate) fn check_media_type(content_type: Option<&str>, body_is_empty: bool) -> Result<()> {
+    let Some(given) = content_type else { return Ok(()) };
+    let media = given.split(';').next().unwrap_or_default().trim();
+    let known = [
+        "application/json",
+        "application/x-ndjson",
+        "application/x-json",
+        "application/vnd.elasticsearch+json",
+        "application/vnd.elasticsearch+x-ndjson",
+        "application/yaml",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "text/json",
+    ];
+    if body_is_empty || known.contains(&media) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::NotAcceptable, format!("Content-Type header [{given}] is not supported")))
+}
+
+/// `compatible-with=N` of a media type.
+pub(crate) fn compatible_with(media: Option<&str>) -> Option<u8> {
+    let media = media?;
+    if !media.contains("vnd.elasticsearch+") {
+        return None;
+    }
+    let (_, after) = media.split_once("compatible-with=")?;
+    after.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
+}

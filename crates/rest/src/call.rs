@@ -1,0 +1,94 @@
+//! One request on its way to a handler.
+
+use crate::Rest;
+use crate::params::Params;
+use bytes::Bytes;
+use dsl::json::{Node, Reading};
+use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What a handler gets.
+#[derive(Debug)]
+pub struct Call {
+    pub(crate) rest: Arc<Rest>,
+    pub(crate) method: String,
+    pub(crate) args: HashMap<&'static str, String>,
+    pub(crate) params: Params,
+    pub(crate) body: Bytes,
+    pub(crate) dialect: Dialect,
+    pub(crate) wants_json: bool,
+}
+
+impl Call {
+    /// A part of the path.
+    pub(crate) fn arg(&self, name: &str) -> Option<&str> {
+        self.args.get(name).map(String::as_str)
+    }
+    /// A part of the path that the route guarantees.
+    pub(crate) fn needed(&self, name: &str) -> Result<String> {
+        self.arg(name).map(str::to_owned).ok_or_else(|| Error::illegal(format!("[{name}] is missing")))
+    }
+    /// How JSON is read in this dialect.
+    pub(crate) fn reading(&self) -> Reading {
+        Reading { lenient: self.dialect.typed, ..Reading::default() }
+    }
+    /// The body, or `source=` of the URL.
+    pub(crate) fn content(&mut self) -> Bytes {
+        let source = self.params.take("source");
+        self.params.take("source_content_type");
+        if self.body.is_empty() { source.map(Bytes::from).unwrap_or_default() } else { self.body.clone() }
+    }
+    /// The body as a tree, if there is one.
+    ///
+    /// # Errors
+    /// It is no JSON.
+    pub(crate) fn json(&mut self) -> Result<Option<Node>> {
+        let content = self.content();
+        if content.iter().all(u8::is_ascii_whitespace) {
+            return Ok(None);
+        }
+        dsl::json::read(&content, self.reading()).map(Some)
+    }
+    /// The body as a tree.
+    ///
+    /// # Errors
+    /// There is none, or it is no JSON.
+    pub(crate) fn json_needed(&mut self) -> Result<Node> {
+        self.json()?.ok_or_else(|| Error::new(ErrorKind::Parse, "request body is required"))
+    }
+    /// Where the document of the path is.
+    ///
+    /// # Errors
+    /// No index in the path.
+    pub(crate) fn address(&self, id: &str) -> Result<DocAddress> {
+        let index = IndexName::new(self.needed("index")?);
+        let id = match self.arg("type") {
+            Some(doc_type) if self.dialect.typed => DocId::typed(doc_type, id),
+            _ => DocId::plain(id),
+        };
+        Ok(DocAddress { index, id })
+    }
+    /// The indices of the path with the usual options.
+    ///
+    /// # Errors
+    /// Options that are not theirs.
+    pub(crate) fn target(&mut self) -> Result<Target> {
+        self.target_with(|_| {})
+    }
+    /// The same with other defaults.
+    ///
+    /// # Errors
+    /// Options that are not theirs.
+    pub(crate) fn target_with(&mut self, defaults: impl FnOnce(&mut Target)) -> Result<Target> {
+        let mut target = Target::of(Vec::new());
+        defaults(&mut target);
+        let index = self.arg("index").map(str::to_owned);
+        let mut target = self.params.take_target(index.as_deref(), target)?;
+        if self.dialect.typed {
+            let types = self.arg("type").map(crate::params::split_list).unwrap_or_default();
+            target.types = if types.iter().any(|t| t == "*") { Vec::new() } else { types };
+        }
+        Ok(target)
+    }
+}

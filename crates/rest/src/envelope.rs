@@ -1,0 +1,77 @@
+//! Errors as JSON, in the shapes of each dialect.
+
+use model::{Dialect, Error, ErrorKind, Persona};
+use serde_json::{Map, Value, json};
+
+/// The body of an error answer.
+pub(crate) fn render(error: &Error, dialect: Dialect) -> Value {
+    let error = worded(error, dialect);
+    let mut body = object(&error, dialect);
+    let mut root = error.root().to_json();
+    root.remove("caused_by");
+    for name in ["phase", "grouped", "failed_shards"] {
+        root.remove(name);
+    }
+    let mut entry = Map::new();
+    entry.insert("root_cause".into(), json!([root]));
+    entry.append(&mut body);
+    json!({ "error": entry, "status": error.status() })
+}
+
+/// One error without the envelope, as bulk items carry it.
+pub(crate) fn object(error: &Error, dialect: Dialect) -> Map<String, Value> {
+    worded(error, dialect).to_json()
+}
+
+/// The same refusal in the words of 2015, where they differ.
+fn worded(error: &Error, dialect: Dialect) -> Error {
+    if dialect.persona != Persona::Es2 && !dialect.typed {
+        return error.clone();
+    }
+    let index = error.details().get("index").and_then(Value::as_str).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::IndexNotFound => {
+            let mut out = Error::new(ErrorKind::IndexNotFound, "no such index");
+            for (name, value) in error.details() {
+                if name != "index_uuid" {
+                    out = out.with(name, value.clone());
+                }
+            }
+            out
+        }
+        ErrorKind::IndexAlreadyExists => {
+            Error::new(ErrorKind::IndexAlreadyExistsOld, "already exists").with("index", index)
+        }
+        ErrorKind::IndexClosed => Error::new(ErrorKind::IndexClosed, "closed").with("index", index).status_of(403),
+        _ => error.clone(),
+    }
+}
+
+/// An error of a search at its shards, as Elasticsearch wraps it.
+pub(crate) fn all_shards_failed(error: Error, index: &str) -> Error {
+    let wrapped = match error.kind() {
+        ErrorKind::IndexNotFound
+        | ErrorKind::IndexClosed
+        | ErrorKind::SearchPhaseExecution
+        | ErrorKind::SearchContextMissing
+        | ErrorKind::RejectedExecution
+        | ErrorKind::CircuitBreaking
+        | ErrorKind::TooManyScrolls
+        | ErrorKind::TooManyJoinKeys
+        | ErrorKind::TooManyBuckets
+        | ErrorKind::Parsing
+        | ErrorKind::AggregationInit
+        | ErrorKind::ResourceNotFound
+        | ErrorKind::ActionRequestValidation => return error,
+        _ => error,
+    };
+    let mut reason = wrapped.to_json();
+    reason.entry("index").or_insert_with(|| index.into());
+    Error::new(ErrorKind::SearchPhaseExecution, "all shards failed")
+        .status_of(wrapped.status())
+        .with("phase", "query")
+        .with("grouped", true)
+        .with("failed_shards", json!([{ "shard": 0, "index": index, "node": "pleach", "reason": reason }]))
+        .rooted_in(wrapped.clone())
+        .caused_by(wrapped)
+}

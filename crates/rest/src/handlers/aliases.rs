@@ -1,0 +1,154 @@
+//! Aliases: several actions at once, one alias, reading them.
+
+use super::indices::{admin_target, aliases_of};
+use crate::call::Call;
+use crate::params::split_list;
+use crate::respond::Answer;
+use dsl::document::{AliasActions, AliasVerb};
+use engine::{AliasAction, Alteration};
+use model::{Error, ErrorKind, Result, Target, path};
+use serde_json::{Map, Value, json};
+
+/// The indices an alias action names; wildcards reach closed ones.
+fn target_of(expressions: Vec<String>) -> Target {
+    let mut target = Target::of(expressions);
+    (target.expand_closed, target.forbid_closed) = (true, false);
+    target
+}
+
+/// `POST /_aliases`.
+pub(crate) async fn update(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout"]);
+    let node = call.json_needed()?;
+    call.params.finish()?;
+    let mut actions = Vec::new();
+    for action in AliasActions::parse(node)?.0 {
+        let target = target_of(action.indices.clone());
+        match action.verb {
+            AliasVerb::RemoveIndex => actions.push(AliasAction::RemoveIndex { target }),
+            AliasVerb::Add => {
+                for alias in &action.aliases {
+                    actions.push(AliasAction::Add { target: target.clone(), alias: alias.clone(), body: body_of(&action) });
+                }
+            }
+            AliasVerb::Remove => {
+                for alias in &action.aliases {
+                    actions.push(AliasAction::Remove { target: target.clone(), alias: alias.clone(), must_exist: action.must_exist.unwrap_or(true) });
+                }
+            }
+        }
+    }
+    call.rest.alter(Alteration::UpdateAliases(actions)).await?;
+    Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// What an alias carries.
+fn body_of(action: &dsl::document::AliasAction) -> Map<String, Value> {
+    let mut out = Map::new();
+    let mut put = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            out.insert(name.to_owned(), value);
+        }
+    };
+    put("filter", action.filter.clone());
+    put("index_routing", action.index_routing.clone().map(Value::from));
+    put("search_routing", action.search_routing.clone().map(Value::from));
+    put("is_write_index", action.is_write_index.map(Value::from));
+    put("is_hidden", action.is_hidden.map(Value::from));
+    out
+}
+
+/// `PUT /i/_alias/a`.
+pub(crate) async fn put(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout"]);
+    let content = call.json()?;
+    call.params.finish()?;
+    let mut body = match content.map(dsl::json::Node::into_value) {
+        Some(Value::Object(map)) => map,
+        Some(_) => return Err(Error::new(ErrorKind::Parse, "request body must be an object")),
+        None => Map::new(),
+    };
+    let in_body = |body: &mut Map<String, Value>, name: &str| body.remove(name).and_then(|v| v.as_str().map(str::to_owned));
+    let index = in_body(&mut body, "index").or_else(|| call.arg("index").map(str::to_owned));
+    let alias = in_body(&mut body, "alias").or_else(|| call.arg("name").map(str::to_owned));
+    let (Some(index), Some(alias)) = (index, alias) else {
+        return Err(Error::illegal("index and alias are both required"));
+    };
+    for name in body.keys() {
+        if !["filter", "routing", "index_routing", "search_routing", "is_write_index", "is_hidden"].contains(&name.as_str()) {
+            return Err(Error::illegal(format!("unknown field [{name}]")));
+        }
+    }
+    let add = AliasAction::Add { target: target_of(split_list(&index)), alias, body };
+    call.rest.alter(Alteration::UpdateAliases(vec![add])).await?;
+    Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// `DELETE /i/_alias/a`.
+pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout"]);
+    let (index, name) = (call.needed("index")?, call.needed("name")?);
+    call.params.finish()?;
+    let target = target_of(split_list(&index));
+    let names = split_list(&name);
+    let infos = call.rest.indices(&target).await?;
+    let matched = |alias: &str| names.iter().any(|n| n == "_all" || path::matches(n, alias));
+    if !infos.iter().any(|i| i.aliases.keys().any(|a| matched(a))) {
+        return Err(Error::new(ErrorKind::AliasesNotFound, format!("aliases [{name}] missing")).with("resource.type", "aliases").with("resource.id", name));
+    }
+    let actions = names
+        .iter()
+        .map(|alias| AliasAction::Remove { target: target.clone(), alias: if alias == "_all" { "*".into() } else { alias.clone() }, must_exist: false })
+        .collect();
+    call.rest.alter(Alteration::UpdateAliases(actions)).await?;
+    Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// `GET /_alias/a`.
+pub(crate) async fn get(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["local", "master_timeout"]);
+    let target = admin_target(&mut call)?;
+    call.params.finish()?;
+    let names = call.arg("name").map(split_list).filter(|n| !n.iter().any(|n| n == "_all" || n == "*"));
+    let legacy = call.params.path().contains("_aliases");
+    let infos = call.rest.indices(&target).await?;
+    let mut out = Map::new();
+    let mut seen = Vec::new();
+    for info in &infos {
+        let Value::Object(mut aliases) = aliases_of(info, call.dialect) else { continue };
+        if let Some(names) = &names {
+            aliases.retain(|alias, _| names.iter().any(|n| path::matches(n, alias)));
+            seen.extend(aliases.keys().cloned());
+        }
+        let all = names.is_none() && (call.arg("name").is_none() || !aliases.is_empty());
+        if !aliases.is_empty() || all || legacy && call.dialect.typed {
+            out.insert(info.name.to_string(), json!({ "aliases": aliases }));
+        }
+    }
+    if let Some(names) = &names {
+        let missing: Vec<&str> = names.iter().filter(|n| !n.contains('*') && !n.starts_with('-') && !seen.contains(n)).map(String::as_str).collect();
+        if !missing.is_empty() && !(legacy && call.dialect.typed) {
+            let plural = if missing.len() > 1 { "aliases" } else { "alias" };
+            let mut body = json!({ "error": format!("{plural} [{}] missing", missing.join(",")), "status": 404 });
+            if let Some(map) = body.as_object_mut() {
+                map.extend(out);
+            }
+            return Ok(Answer::of(404, body));
+        }
+    }
+    Ok(Answer::ok(Value::Object(out)))
+}
+
+/// `HEAD /_alias/a`.
+pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["local"]);
+    let target = admin_target(&mut call)?;
+    call.params.finish()?;
+    let names = call.arg("name").map(split_list).unwrap_or_else(|| vec!["*".into()]);
+    let found = match call.rest.indices(&target).await {
+        Ok(infos) => infos.iter().any(|i| i.aliases.keys().any(|a| names.iter().any(|n| path::matches(n, a)))),
+        Err(error) if error.status() == 404 => false,
+        Err(error) => return Err(error),
+    };
+    Ok(Answer::empty(if found { 200 } else { 404 }))
+}

@@ -1,0 +1,175 @@
+//! `_analyze` in all its forms.
+
+use crate::call::Call;
+use crate::respond::Answer;
+use analysis::{AnalyzeParts, Analyzer, Registry, Token};
+use dsl::document::AnalyzeBody;
+use model::{Error, Result, Target};
+use serde_json::{Map, Value, json};
+
+/// `GET /i/_analyze`.
+pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
+    let index = call.arg("index").map(str::to_owned).or_else(|| call.params.take("index"));
+    let mut body = AnalyzeBody::default();
+    let typed = call.dialect.typed;
+    body.analyzer = call.params.take("analyzer");
+    body.tokenizer = call.params.take("tokenizer").map(Value::from);
+    body.field = call.params.take("field");
+    body.normalizer = call.params.take("normalizer");
+    let list = |v: Option<Vec<String>>| v.into_iter().flatten().map(Value::from).collect::<Vec<_>>();
+    body.filter = list(call.params.take_list("filter")).into_iter().chain(list(call.params.take_list("filters"))).collect();
+    body.filter.extend(list(call.params.take_list("token_filters")));
+    body.char_filter = list(call.params.take_list("char_filter")).into_iter().chain(list(call.params.take_list("char_filters"))).collect();
+    body.explain = call.params.flag("explain")?;
+    call.params.accept(&["prefer_local", "attributes"]);
+    body.text = call.params.take("text").into_iter().collect();
+    let content = call.content();
+    call.params.finish()?;
+    let first = content.iter().find(|b| !b.is_ascii_whitespace());
+    if first == Some(&b'{') {
+        let from_body = AnalyzeBody::parse(dsl::json::read(&content, call.reading())?)?;
+        body = merged(body, from_body);
+    } else if first.is_some() && typed {
+        body.text = vec![String::from_utf8_lossy(&content).into_owned()];
+    } else if first.is_some() {
+        dsl::json::read(&content, call.reading())?;
+        return Err(Error::illegal("the body of _analyze must be an object"));
+    }
+    if body.text.is_empty() {
+        return Err(Error::new(model::ErrorKind::ActionRequestValidation, "Validation Failed: 1: text is missing;"));
+    }
+    let (analyzer, name) = chosen(&call, index.as_deref(), &body).await?;
+    Ok(Answer::ok(if body.explain { explained(&analyzer, &name, &body) } else { json!({ "tokens": tokens(&analyzer, &body.text, call.dialect.typed)? }) }))
+}
+
+fn merged(url: AnalyzeBody, mut body: AnalyzeBody) -> AnalyzeBody {
+    body.analyzer = body.analyzer.or(url.analyzer);
+    body.field = body.field.or(url.field);
+    body.tokenizer = body.tokenizer.or(url.tokenizer);
+    body.explain |= url.explain;
+    if body.text.is_empty() {
+        body.text = url.text;
+    }
+    body
+}
+
+/// The analyzer that the request means, and the name that `explain` shows.
+async fn chosen(call: &Call, index: Option<&str>, body: &AnalyzeBody) -> Result<(Analyzer, String)> {
+    let info = match index {
+        Some(index) => call.rest.indices(&Target::index(index)).await?.into_iter().next(),
+        None => None,
+    };
+    let registry = info.as_ref().map_or_else(Registry::default_registry, |i| i.registry.clone());
+    if let Some(name) = &body.analyzer {
+        let missing = || {
+            Error::illegal(match index {
+                Some(index) if !call.dialect.typed => format!("failed to find analyzer [{name}] in index [{index}]").replace(&format!(" in index [{index}]"), ""),
+                _ => format!("failed to find global analyzer [{name}]"),
+            })
+        };
+        return Ok((registry.analyzer(name).ok_or_else(missing)?, name.clone()));
+    }
+    if let Some(name) = &body.normalizer {
+        let Some(index) = index else { return Err(Error::illegal("analysis based on a normalizer requires an index")) };
+        let missing = || Error::illegal(format!("failed to find normalizer under [{index}]"));
+        return Ok((registry.normalizer(name).ok_or_else(missing)?, name.clone()));
+    }
+    if body.tokenizer.is_some() || !body.filter.is_empty() || !body.char_filter.is_empty() {
+        let parts = AnalyzeParts { tokenizer: body.tokenizer.clone(), filters: body.filter.clone(), char_filters: body.char_filter.clone() };
+        return Ok((registry.custom(&parts)?, "__custom__".into()));
+    }
+    if let Some(field) = &body.field {
+        let Some(info) = &info else { return Err(Error::illegal("analysis based on a specific field requires an index")) };
+        if let Some((_, found)) = info.mapping.resolve(field) {
+            if let Some(analyzer) = found.analyzer.clone().or_else(|| found.normalizer.clone()) {
+                let name = analyzer.name().to_owned();
+                return Ok((analyzer, name));
+            }
+            if !matches!(found.kind, mapping::Kind::Text) {
+                let keyword = registry.analyzer("keyword").ok_or_else(|| Error::illegal("no keyword analyzer"))?;
+                return Ok((keyword, "keyword".into()));
+            }
+        }
+    }
+    let default = registry.analyzer("default").or_else(|| registry.analyzer("standard"));
+    default.map(|a| (a, "standard".into())).ok_or_else(|| Error::illegal("no default analyzer"))
+}
+
+/// UTF-16 offsets of a text, as Java counts: byte offset → offset.
+struct Offsets<'a>(&'a str);
+
+impl Offsets<'_> {
+    fn at(&self, byte: usize) -> usize {
+        let end = (0..=byte.min(self.0.len())).rev().find(|i| self.0.is_char_boundary(*i)).unwrap_or(0);
+        let head = &self.0[..end];
+        if head.is_ascii() { end } else { head.encode_utf16().count() }
+    }
+}
+
+fn token(token: &Token, offsets: &Offsets<'_>, start: usize, position: u32, typed: bool) -> Map<String, Value> {
+    let mut out = Map::new();
+    out.insert("token".into(), token.term.as_str().into());
+    out.insert("start_offset".into(), (start + offsets.at(token.start)).into());
+    out.insert("end_offset".into(), (start + offsets.at(token.end)).into());
+    out.insert("type".into(), token.kind.as_str().into());
+    out.insert("position".into(), (position + token.position).into());
+    if token.position_length > 1 && !typed {
+        out.insert("positionLength".into(), token.position_length.into());
+    }
+    out
+}
+
+/// Tokens of every text; later texts continue positions and offsets.
+fn tokens(analyzer: &Analyzer, texts: &[String], typed: bool) -> Result<Vec<Value>> {
+    let max = usize::try_from(model::settings::number(&Map::new(), model::settings::MAX_ANALYZE_TOKENS)).unwrap_or(10_000);
+    let mut out = Vec::new();
+    let (mut start, mut position) = (0, 0);
+    for text in texts {
+        let offsets = Offsets(text);
+        let found = analyzer.analyze(text);
+        for t in &found {
+            out.push(Value::Object(token(t, &offsets, start, position, typed)));
+        }
+        if out.len() > max {
+            return Err(Error::new(
+                model::ErrorKind::IllegalState,
+                format!("The number of tokens produced by calling _analyze has exceeded the allowed maximum of [{max}]. This limit can be set by changing the [index.analyze.max_token_count] index level setting."),
+            ).status_of(400));
+        }
+        position += found.last().map_or(0, |t| t.position + 1) + analyzer.position_increment_gap();
+        start += offsets.at(text.len()) + 1;
+    }
+    Ok(out)
+}
+
+/// `explain=true`: every stage.
+fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody) -> Value {
+    let text = body.text.join(" ");
+    let offsets = Offsets(&text);
+    let list = |tokens: &[Token]| -> Vec<Value> { tokens.iter().map(|t| Value::Object(detailed(t, &offsets))).collect() };
+    let stages = analyzer.explain(&text);
+    if name == "__custom__" {
+        let charfilters: Vec<Value> = stages.char_filters.iter().map(|s| json!({ "name": s.name, "filtered_text": [s.filtered_text] })).collect();
+        let filters: Vec<Value> = stages.filters.iter().map(|s| json!({ "name": s.name, "tokens": list(&s.tokens) })).collect();
+        let mut detail = json!({ "custom_analyzer": true });
+        if !charfilters.is_empty() {
+            detail["charfilters"] = charfilters.into();
+        }
+        detail["tokenizer"] = json!({ "name": stages.tokenizer.name, "tokens": list(&stages.tokenizer.tokens) });
+        if !filters.is_empty() {
+            detail["tokenfilters"] = filters.into();
+        }
+        return json!({ "detail": detail });
+    }
+    json!({ "detail": { "custom_analyzer": false, "analyzer": { "name": name, "tokens": list(&analyzer.analyze(&text)) } } })
+}
+
+fn detailed(t: &Token, offsets: &Offsets<'_>) -> Map<String, Value> {
+    let mut out = token(t, offsets, 0, 0, true);
+    let bytes: Vec<String> = t.term.bytes().map(|b| format!("{b:x}")).collect();
+    out.insert("bytes".into(), format!("[{}]", bytes.join(" ")).into());
+    out.insert("keyword".into(), t.keyword.into());
+    out.insert("positionLength".into(), t.position_length.into());
+    out.insert("termFrequency".into(), 1.into());
+    out
+}

@@ -1,0 +1,176 @@
+//! `_bulk`: many writes in one request, each on its own.
+
+use super::documents::{after, normalized, update_conditions, update_op};
+use super::writes::{accept_write_params, answer, conflict_error, head, send, settled, status};
+use crate::call::Call;
+use crate::envelope;
+use crate::params::ExpectParts;
+use crate::respond::Answer;
+use dsl::document::{BulkAction, BulkDefaults, BulkItem, UpdateBody, parse_bulk};
+use dsl::search::SourceSpec;
+use engine::{Effect, Expect, Outcome, Source, Write, WriteOp};
+use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result};
+use serde_json::{Map, Value, json};
+
+/// `POST /_bulk`.
+pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
+    let start = call.rest.clock.monotonic();
+    accept_write_params(&mut call)?;
+    let refresh = call.params.take_refresh()?;
+    if call.params.flag("atomic")? {
+        return Err(Error::illegal("[atomic] is not supported yet: each item of a bulk is written on its own"));
+    }
+    let default_source = super::documents::source_params(&mut call)?;
+    let routing = call.params.take("routing");
+    let require_alias = call.params.flag("require_alias")?;
+    call.params.accept(&["fields", "batch_size", "list_executed_pipelines"]);
+    call.params.finish()?;
+    let defaults = BulkDefaults { index: call.arg("index").map(str::to_owned), doc_type: call.arg("type").map(str::to_owned), routing, pipeline: None, require_alias, dialect: call.dialect };
+    let items = parse_bulk(&call.body, &defaults)?;
+    if items.is_empty() {
+        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: no requests added;"));
+    }
+    let mut planned = Vec::with_capacity(items.len());
+    for item in items {
+        planned.push(Planned::new(&call, item).await);
+    }
+    let mut answers: Vec<Option<Map<String, Value>>> = vec![None; planned.len()];
+    let mut errors = false;
+    // One document may stand several times in a request: those wait for the earlier ones.
+    let mut waiting: Vec<usize> = (0..planned.len()).collect();
+    while !waiting.is_empty() {
+        let mut taken = std::collections::HashSet::new();
+        let (now, later): (Vec<usize>, Vec<usize>) = waiting.iter().partition(|i| taken.insert(planned[**i].at.clone()));
+        // An item that must wait keeps every later item of its document waiting too; `insert` above sees to it.
+        let mut writes = Vec::new();
+        let mut sent = Vec::new();
+        for i in now {
+            match planned[i].write.clone() {
+                Ok(write) => {
+                    writes.push(write);
+                    sent.push(i);
+                }
+                Err(error) => {
+                    errors = true;
+                    answers[i] = Some(failed(&planned[i], &error, &call));
+                }
+            }
+        }
+        for (i, outcome) in sent.into_iter().zip(send(&call.rest, writes, refresh, call.dialect).await?) {
+            let (body, bad) = settle(&planned[i], outcome, &default_source, &call).await?;
+            errors |= bad;
+            answers[i] = Some(body);
+        }
+        waiting = later;
+    }
+    let items: Vec<Value> = planned.iter().zip(answers).map(|(p, a)| json!({ p.label: a.unwrap_or_default() })).collect();
+    let took = (call.rest.clock.monotonic() - start).as_millis();
+    Ok(Answer::ok(json!({ "took": u64::try_from(took).unwrap_or(u64::MAX), "errors": errors, "items": items })))
+}
+
+/// One item on its way.
+struct Planned {
+    label: &'static str,
+    at: DocAddress,
+    write: Result<Write>,
+    spec: SourceSpec,
+}
+
+impl Planned {
+    async fn new(call: &Call, item: BulkItem<'_>) -> Planned {
+        let generated = item.id.is_none();
+        let id = item.id.clone().unwrap_or_else(|| engine::clock::generated_id(call.rest.clock.as_ref()));
+        let index = item.index.clone();
+        let typed = match call.rest.known(&index).await {
+            Some(known) => known.typed,
+            None => call.dialect.typed || item.doc_type.as_deref().is_some_and(|t| t != "_doc"),
+        };
+        let id = match &item.doc_type {
+            Some(doc_type) if typed => DocId::typed(doc_type.as_str(), id),
+            _ => DocId::plain(id),
+        };
+        let at = DocAddress { index: IndexName::new(index), id };
+        let label = match item.action {
+            BulkAction::Index if generated && call.dialect.typed => "create",
+            BulkAction::Index => "index",
+            BulkAction::Create => "create",
+            BulkAction::Update => "update",
+            BulkAction::Delete => "delete",
+        };
+        let mut spec = item.source_spec.clone().unwrap_or_default();
+        let update = match item.action {
+            BulkAction::Update => Some(UpdateBody::parse(item.source, call.dialect)),
+            _ => None,
+        };
+        if let (SourceSpec::Default, Some(Ok(body))) = (&spec, &update) {
+            spec = body.source.clone();
+        }
+        let write = write_of(call, &item, update, at.clone(), generated).await;
+        Planned { label, at, write, spec }
+    }
+}
+
+async fn write_of(call: &Call, item: &BulkItem<'_>, update: Option<Result<UpdateBody>>, at: DocAddress, generated: bool) -> Result<Write> {
+    if at.index.as_str().is_empty() {
+        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: index is missing;"));
+    }
+    let parts = ExpectParts {
+        version: item.version.and_then(|v| u64::try_from(v).ok()),
+        version_type: item.version_type.clone(),
+        if_seq_no: item.if_seq_no,
+        if_primary_term: item.if_primary_term,
+        create: item.action == BulkAction::Create || generated,
+    };
+    let mut write = Write::new(at, WriteOp::Delete);
+    write.expect = parts.expect(call.dialect.typed)?;
+    write.routing = item.routing.clone();
+    write.parent = item.parent.clone();
+    write.require_alias = item.require_alias;
+    if let Some(name) = item.pipeline.as_deref().filter(|p| *p != "_none") {
+        return Err(Error::illegal(format!("pipeline with id [{name}] does not exist: ingest pipelines are not supported yet")));
+    }
+    match item.action {
+        BulkAction::Index | BulkAction::Create => write.op = WriteOp::Put(Source(normalized(item.source, call)?)),
+        BulkAction::Update => {
+            let Some(body) = update else { return Err(Error::illegal("an update needs a body")) };
+            let body = body?;
+            if write.expect == Expect::Absent {
+                write.expect = Expect::Anything;
+            }
+            update_conditions(write.expect, Some(item.retry_on_conflict), call.dialect.typed)?;
+            write.op = WriteOp::Update(Box::new(update_op(call, &body).await?));
+        }
+        BulkAction::Delete => {}
+    }
+    Ok(write)
+}
+
+/// The answer of one item, and whether it is an error.
+async fn settle(planned: &Planned, outcome: Outcome, default: &SourceSpec, call: &Call) -> Result<(Map<String, Value>, bool)> {
+    let written = match outcome {
+        Outcome::Conflict(conflict) => return Ok((failed(planned, &conflict_error(&conflict, call.dialect), call), true)),
+        other => match settled(other, call.dialect) {
+            Ok(written) => written,
+            Err(error) => return Ok((failed(planned, &error, call), true)),
+        },
+    };
+    let mut body = answer(&call.rest, &written, planned.label, call.dialect).await;
+    let spec = if planned.spec == SourceSpec::Default { default } else { &planned.spec };
+    if planned.label == "update" {
+        if let Some(get) = after(&written, spec, None, call.dialect)? {
+            body.insert("get".into(), get);
+        }
+    }
+    body.insert("status".into(), status(&written).into());
+    if call.dialect.typed && planned.label == "delete" {
+        body.insert("found".into(), (written.effect == Effect::Deleted).into());
+    }
+    Ok((body, false))
+}
+
+fn failed(planned: &Planned, error: &Error, call: &Call) -> Map<String, Value> {
+    let mut body = head(&planned.at, call.dialect);
+    body.insert("status".into(), error.status().into());
+    body.insert("error".into(), Value::Object(envelope::object(error, call.dialect)));
+    body
+}

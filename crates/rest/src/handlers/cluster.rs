@@ -1,0 +1,448 @@
+//! The server itself: what it is, how it does, its settings.
+
+use super::indices::{aliases_of, mappings_of, shards_of, summed};
+use crate::call::Call;
+use crate::respond::Answer;
+use engine::{Alteration, IndexInfo, Inspected, Inspection, NodeStats, TemplateKind};
+use model::settings::{ALL, Scope, find, number};
+use model::{Error, ErrorKind, Persona, Result, Target, nearest};
+use serde_json::{Map, Value, json};
+
+/// `GET /`.
+pub(crate) async fn info(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    let names = &call.rest.names;
+    let persona = call.dialect.persona;
+    let version = match persona {
+        Persona::Es2 => json!({
+            "number": persona.version(), "build_hash": env!("CARGO_PKG_VERSION"), "build_timestamp": "2026-11-21T00:00:00Z",
+            "build_snapshot": false, "lucene_version": "5.5.4" }),
+        p if p.is_opensearch() => json!({
+            "distribution": "opensearch", "number": p.version(), "build_type": "tar", "build_hash": env!("CARGO_PKG_VERSION"),
+            "build_date": "2026-11-21T00:00:00Z", "build_snapshot": false, "lucene_version": "9.12.2",
+            "minimum_wire_compatibility_version": "7.10.0", "minimum_index_compatibility_version": "7.0.0" }),
+        p => json!({
+            "number": p.version(), "build_flavor": "default", "build_type": "tar", "build_hash": env!("CARGO_PKG_VERSION"),
+            "build_date": "2026-11-21T00:00:00Z", "build_snapshot": false, "lucene_version": "9.12.2",
+            "minimum_wire_compatibility_version": "7.17.0", "minimum_index_compatibility_version": "7.0.0" }),
+    };
+    let tagline = if persona.is_opensearch() { "The OpenSearch Project: https://opensearch.org/" } else { "You Know, for Search" };
+    Ok(Answer::ok(json!({
+        "name": names.node, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid, "version": version, "tagline": tagline })))
+}
+
+async fn every_index(call: &Call, index: Option<&str>) -> Result<Vec<IndexInfo>> {
+    let mut target = Target::of(index.map(crate::params::split_list).unwrap_or_default());
+    (target.expand_closed, target.forbid_closed, target.expand_hidden) = (true, false, true);
+    call.rest.indices(&target).await
+}
+
+/// Shards and status of some indices: primaries are here, replicas are nowhere.
+pub(super) struct Health {
+    pub(super) active: u64,
+    pub(super) unassigned: u64,
+}
+
+impl Health {
+    pub(super) fn of(infos: &[IndexInfo]) -> Health {
+        let shards = |i: &IndexInfo| number(&i.settings, model::settings::NUMBER_OF_SHARDS);
+        let replicas = |i: &IndexInfo| number(&i.settings, model::settings::NUMBER_OF_REPLICAS);
+        Health { active: infos.iter().map(shards).sum(), unassigned: infos.iter().map(|i| shards(i) * replicas(i)).sum() }
+    }
+    pub(super) fn status(&self) -> &'static str {
+        if self.unassigned > 0 { "yellow" } else { "green" }
+    }
+    pub(super) fn percent(&self) -> f64 {
+        let all = self.active + self.unassigned;
+        if all == 0 { 100.0 } else { self.active as f64 * 100.0 / all as f64 }
+    }
+}
+
+/// `_cluster/health`.
+pub(crate) async fn health(mut call: Call) -> Result<Answer> {
+    let wait_status = call.params.take("wait_for_status");
+    let wait_nodes = call.params.take("wait_for_nodes");
+    let wait_active = call.params.take("wait_for_active_shards");
+    let level = call.params.take("level").unwrap_or_else(|| "cluster".into());
+    let timeout = call.params.take_duration("timeout")?;
+    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout", "wait_for_no_relocating_shards", "wait_for_no_initializing_shards",
+        "wait_for_relocating_shards", "wait_for_events", "awareness_attribute"]);
+    call.params.take("expand_wildcards");
+    call.params.finish()?;
+    if !["cluster", "indices", "shards", "awareness_attributes"].contains(&level.as_str()) {
+        return Err(Error::illegal(format!("level must be one of [cluster], [indices], [shards], not [{level}]")));
+    }
+    let infos: Vec<IndexInfo> = every_index(&call, call.arg("index")).await?;
+    let open: Vec<IndexInfo> = infos.iter().filter(|i| i.open).cloned().collect();
+    let health = Health::of(&open);
+    let rank = |s: &str| ["green", "yellow", "red"].iter().position(|x| *x == s).unwrap_or(2);
+    if let Some(wanted) = &wait_status {
+        if !["green", "yellow", "red"].contains(&wanted.to_lowercase().as_str()) {
+            return Err(Error::illegal(format!("unknown cluster health status [{wanted}]")));
+        }
+    }
+    let nodes_ok = wait_nodes.as_deref().is_none_or(|w| nodes_hold(w));
+    let shards_ok = wait_active.as_deref().is_none_or(|w| match w {
+        "all" => health.unassigned == 0,
+        n => n.parse::<u64>().is_ok_and(|n| n <= health.active),
+    });
+    let timed_out = wait_status.as_deref().is_some_and(|w| rank(health.status()) > rank(&w.to_lowercase())) || !nodes_ok || !shards_ok;
+    if timed_out {
+        // What is waited for cannot come while one process serves: waiting is cut short at a second.
+        tokio::time::sleep(timeout.unwrap_or_default().min(std::time::Duration::from_secs(1))).await;
+    }
+    let mut out = json!({
+        "cluster_name": call.rest.names.cluster, "status": health.status(), "timed_out": timed_out,
+        "number_of_nodes": 1, "number_of_data_nodes": 1, "active_primary_shards": health.active, "active_shards": health.active,
+        "relocating_shards": 0, "initializing_shards": 0, "unassigned_shards": health.unassigned, "delayed_unassigned_shards": 0,
+        "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0, "task_max_waiting_in_queue_millis": 0,
+        "active_shards_percent_as_number": health.percent() });
+    if call.dialect.persona.is_opensearch() {
+        let mut with = Map::new();
+        for (key, value) in out.as_object().into_iter().flatten() {
+            with.insert(key.clone(), value.clone());
+            if key == "number_of_data_nodes" {
+                with.insert("discovered_master".into(), true.into());
+                with.insert("discovered_cluster_manager".into(), true.into());
+            }
+        }
+        out = Value::Object(with);
+    }
+    if level != "cluster" {
+        let indices: Map<String, Value> = open.iter().map(|i| (i.name.to_string(), index_health(i, level == "shards"))).collect();
+        out["indices"] = Value::Object(indices);
+    }
+    Ok(Answer::of(if timed_out { 408 } else { 200 }, out))
+}
+
+fn nodes_hold(wanted: &str) -> bool {
+    let (op, n) = wanted.find(|c: char| c.is_ascii_digit()).map_or((wanted, ""), |i| wanted.split_at(i));
+    let n: u64 = n.trim_end_matches(')').parse().unwrap_or(1);
+    match op.trim_end_matches('(') {
+        ">=" | "ge" => 1 >= n,
+        "<=" | "le" => 1 <= n,
+        ">" | "gt" => 1 > n,
+        "<" | "lt" => 1 < n,
+        _ => n == 1,
+    }
+}
+
+fn index_health(info: &IndexInfo, shards: bool) -> Value {
+    let health = Health::of(std::slice::from_ref(info));
+    let count = number(&info.settings, model::settings::NUMBER_OF_SHARDS);
+    let mut out = json!({
+        "status": health.status(), "number_of_shards": count, "number_of_replicas": number(&info.settings, model::settings::NUMBER_OF_REPLICAS),
+        "active_primary_shards": health.active, "active_shards": health.active, "relocating_shards": 0, "initializing_shards": 0,
+        "unassigned_shards": health.unassigned });
+    if shards {
+        let one = |_| json!({ "status": health.status(), "primary_active": true, "active_shards": 1, "relocating_shards": 0, "initializing_shards": 0,
+            "unassigned_shards": number(&info.settings, model::settings::NUMBER_OF_REPLICAS) });
+        let list: Map<String, Value> = (0..count.min(1024)).map(|i| (i.to_string(), one(i))).collect();
+        out["shards"] = Value::Object(list);
+    }
+    out
+}
+
+/// `_cluster/state`.
+pub(crate) async fn state(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout", "flat_settings", "wait_for_metadata_version", "wait_for_timeout",
+        "expand_wildcards", "ignore_unavailable", "allow_no_indices"]);
+    call.params.finish()?;
+    let metrics = call.arg("metric").map(crate::params::split_list).unwrap_or_else(|| vec!["_all".into()]);
+    let wants = |m: &str| metrics.iter().any(|x| x == m || x == "_all");
+    let names = &call.rest.names;
+    let infos = every_index(&call, call.arg("index")).await?;
+    let mut out = Map::new();
+    out.insert("cluster_name".into(), names.cluster.as_str().into());
+    if !call.dialect.typed {
+        out.insert("cluster_uuid".into(), names.cluster_uuid.as_str().into());
+    }
+    if wants("version") {
+        out.insert("version".into(), 1.into());
+        out.insert("state_uuid".into(), names.cluster_uuid.as_str().into());
+    }
+    if wants("master_node") || wants("cluster_manager_node") {
+        out.insert("master_node".into(), names.node_id.as_str().into());
+        if call.dialect.persona.is_opensearch() {
+            out.insert("cluster_manager_node".into(), names.node_id.as_str().into());
+        }
+    }
+    if wants("blocks") {
+        let closed: Map<String, Value> = infos
+            .iter()
+            .filter(|i| !i.open)
+            .map(|i| (i.name.to_string(), json!({ "4": { "description": "index closed", "retryable": false, "levels": ["read", "write"] } })))
+            .collect();
+        out.insert("blocks".into(), if closed.is_empty() { json!({}) } else { json!({ "indices": closed }) });
+    }
+    if wants("nodes") {
+        out.insert("nodes".into(), json!({ names.node_id.clone(): { "name": names.node, "transport_address": names.address, "attributes": {} } }));
+    }
+    if wants("metadata") {
+        let indices: Map<String, Value> = infos
+            .iter()
+            .map(|i| {
+                let aliases: Vec<&String> = i.aliases.keys().collect();
+                let settings = super::settings::render(i, call.dialect, false, &[]);
+                let body = json!({ "state": if i.open { "open" } else { "close" }, "settings": settings, "mappings": mappings_of(i, call.dialect), "aliases": aliases });
+                let _ = aliases_of(i, call.dialect);
+                (i.name.to_string(), body)
+            })
+            .collect();
+        let templates: Map<String, Value> = match call.rest.engine.inspect(Inspection::Templates(TemplateKind::Legacy)).await? {
+            Inspected::Templates(list) => list.into_iter().collect(),
+            _ => Map::new(),
+        };
+        out.insert("metadata".into(), json!({ "cluster_uuid": names.cluster_uuid, "templates": templates, "indices": indices }));
+    }
+    if wants("routing_table") || wants("routing_nodes") {
+        let table: Map<String, Value> = infos.iter().map(|i| (i.name.to_string(), json!({ "shards": { "0": [shard(&call, i)] } }))).collect();
+        if wants("routing_table") {
+            out.insert("routing_table".into(), json!({ "indices": table }));
+        }
+        if wants("routing_nodes") {
+            let list: Vec<Value> = infos.iter().map(|i| shard(&call, i)).collect();
+            out.insert("routing_nodes".into(), json!({ "unassigned": [], "nodes": { names.node_id.clone(): list } }));
+        }
+    }
+    Ok(Answer::ok(Value::Object(out)))
+}
+
+fn shard(call: &Call, info: &IndexInfo) -> Value {
+    json!({ "state": "STARTED", "primary": true, "node": call.rest.names.node_id, "relocating_node": null, "shard": 0, "index": info.name.as_str(),
+        "allocation_id": { "id": info.uuid } })
+}
+
+/// `_search_shards`.
+pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["routing", "preference", "local", "master_timeout", "cluster_manager_timeout"]);
+    let target = call.target()?;
+    call.json()?;
+    call.params.finish()?;
+    let infos = call.rest.indices(&target).await?;
+    let names = &call.rest.names;
+    let shards: Vec<Value> = infos.iter().map(|i| json!([shard(&call, i)])).collect();
+    let mut out = json!({ "nodes": { names.node_id.clone(): { "name": names.node, "transport_address": names.address, "attributes": {} } }, "shards": shards });
+    if !call.dialect.typed {
+        let indices: Map<String, Value> = infos
+            .iter()
+            .map(|i| {
+                let used: Vec<&String> = i.aliases.keys().filter(|a| target.expressions.iter().any(|e| e == *a)).collect();
+                let mut body = Map::new();
+                if let Some(filter) = used.first().and_then(|a| i.aliases[*a].get("filter")) {
+                    body.insert("filter".into(), filter.clone());
+                }
+                if !used.is_empty() {
+                    body.insert("aliases".into(), json!(used));
+                }
+                (i.name.to_string(), Value::Object(body))
+            })
+            .collect();
+        out["indices"] = Value::Object(indices);
+    }
+    Ok(Answer::ok(out))
+}
+
+/// `_cluster/stats`.
+pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["flat_settings", "timeout", "include_remotes"]);
+    call.params.finish()?;
+    let mut target = Target::of(Vec::new());
+    target.forbid_closed = false;
+    let stats = match call.rest.engine.inspect(Inspection::Stats(target)).await? {
+        Inspected::Stats(stats) => stats,
+        _ => Vec::new(),
+    };
+    let infos: Vec<IndexInfo> = stats.iter().map(|(i, _)| i.clone()).collect();
+    let sections = summed(&stats, call.dialect.typed);
+    let names = &call.rest.names;
+    let mut indices = Map::new();
+    indices.insert("count".into(), infos.len().into());
+    let shards = shards_of(&infos, false)["successful"].clone();
+    indices.insert("shards".into(), json!({ "total": shards, "primaries": shards, "replication": 0.0 }));
+    for part in ["docs", "store", "fielddata", "query_cache", "completion", "segments", "percolate"] {
+        if let Some(section) = sections.get(part) {
+            indices.insert(part.into(), section.clone());
+        }
+    }
+    Ok(Answer::ok(json!({
+        "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid,
+        "timestamp": call.rest.clock.wall_ms(), "status": Health::of(&infos).status(), "indices": indices,
+        "nodes": { "count": { "total": 1, "data": 1, "ingest": 1, "master": 1 }, "versions": [call.dialect.persona.version()],
+            "os": { "available_processors": 1, "allocated_processors": 1, "names": [], "mem": { "total_in_bytes": 0, "free_in_bytes": 0, "used_in_bytes": 0 } },
+            "process": { "cpu": { "percent": 0 }, "open_file_descriptors": { "min": 0, "max": 0, "avg": 0 } },
+            "jvm": { "max_uptime_in_millis": 0, "versions": [], "mem": { "heap_used_in_bytes": 0, "heap_max_in_bytes": 0 }, "threads": 0 },
+            "fs": { "total_in_bytes": 0, "free_in_bytes": 0, "available_in_bytes": 0 }, "plugins": [] } })))
+}
+
+/// `GET /_cluster/settings`.
+pub(crate) async fn get_settings(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "local"]);
+    let flat = call.params.flag("flat_settings")?;
+    let defaults = call.params.flag("include_defaults")?;
+    call.params.finish()?;
+    let (persistent, transient) = current(&call).await?;
+    let mut out = json!({ "persistent": shape(persistent, flat), "transient": shape(transient, flat) });
+    if defaults {
+        let rows = ALL.iter().filter(|s| s.scope == Scope::Cluster).map(|s| (s.name.to_owned(), Value::from(s.default))).collect();
+        out["defaults"] = shape(rows, flat);
+    }
+    Ok(Answer::ok(out))
+}
+
+async fn current(call: &Call) -> Result<(Map<String, Value>, Map<String, Value>)> {
+    match call.rest.engine.inspect(Inspection::ClusterSettings).await? {
+        Inspected::ClusterSettings { persistent, transient } => Ok((persistent, transient)),
+        other => Err(Error::new(ErrorKind::Internal, format!("{other:?} does not tell settings"))),
+    }
+}
+
+fn shape(settings: Map<String, Value>, flat: bool) -> Value {
+    if flat {
+        return Value::Object(settings);
+    }
+    let mut out = Value::Object(Map::new());
+    for (name, value) in settings {
+        model::path::set(&mut out, &name, value);
+    }
+    out
+}
+
+/// `PUT /_cluster/settings`.
+pub(crate) async fn put_settings(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout"]);
+    let flat = call.params.flag("flat_settings")?;
+    let node = call.json_needed()?;
+    call.params.finish()?;
+    let Value::Object(mut body) = node.into_value() else { return Err(Error::new(ErrorKind::Parse, "request body must be an object")) };
+    let mut part = |name: &str| -> Result<Map<String, Value>> {
+        match body.remove(name) {
+            None | Some(Value::Null) => Ok(Map::new()),
+            Some(Value::Object(map)) => Ok(flattened(map)),
+            Some(_) => Err(Error::new(ErrorKind::Parse, format!("[{name}] must be an object"))),
+        }
+    };
+    let (mut persistent, mut transient) = (part("persistent")?, part("transient")?);
+    if let Some(other) = body.keys().next() {
+        return Err(Error::illegal(format!("unknown key [{other}] in cluster settings: use persistent or transient")));
+    }
+    if persistent.is_empty() && transient.is_empty() {
+        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: no settings to update;"));
+    }
+    for (kind, map) in [("persistent", &mut persistent), ("transient", &mut transient)] {
+        let unknown: Vec<String> = map.keys().filter(|n| !known(n)).cloned().collect();
+        for name in unknown {
+            if !call.dialect.typed {
+                let near = nearest::nearest(&name, ALL.iter().map(|s| s.name)).map(|n| format!(", did you mean [{n}]?")).unwrap_or_default();
+                return Err(Error::illegal(format!("{kind} setting [{name}], not recognized{near}")));
+            }
+            map.remove(&name);
+        }
+    }
+    let answered = (strings(&persistent), strings(&transient));
+    call.rest.alter(Alteration::ClusterSettings { persistent, transient }).await?;
+    Ok(Answer::ok(json!({ "acknowledged": true, "persistent": shape(answered.0, flat), "transient": shape(answered.1, flat) })))
+}
+
+/// Settings of ours, and families that real clusters have and that concern shards and nodes that we do not.
+fn known(name: &str) -> bool {
+    find(name).is_some_and(|s| s.scope == Scope::Cluster)
+        || ["cluster.", "indices.", "discovery.", "logger.", "search.", "script.", "action.", "persistent_tasks.", "ingest."].iter().any(|p| name.starts_with(p))
+        || name.contains('*')
+}
+
+fn strings(map: &Map<String, Value>) -> Map<String, Value> {
+    map.iter()
+        .filter(|(_, v)| !v.is_null())
+        .map(|(k, v)| (k.clone(), if v.is_string() { v.clone() } else { v.to_string().into() }))
+        .collect()
+}
+
+/// Nested names as dotted ones. The depth is the reader's.
+fn flattened(map: Map<String, Value>) -> Map<String, Value> {
+    let mut out = Map::new();
+    let mut open: Vec<(String, Value)> = map.into_iter().collect();
+    while let Some((name, value)) = open.pop() {
+        match value {
+            Value::Object(inner) => open.extend(inner.into_iter().map(|(k, v)| (format!("{name}.{k}"), v))),
+            value => {
+                out.insert(name, value);
+            }
+        }
+    }
+    out
+}
+
+/// `_cluster/pending_tasks`: nothing waits.
+pub(crate) async fn pending_tasks(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout"]);
+    call.params.finish()?;
+    Ok(Answer::ok(json!({ "tasks": [] })))
+}
+
+async fn node_stats(call: &Call) -> Result<NodeStats> {
+    match call.rest.engine.inspect(Inspection::Node).await? {
+        Inspected::Node(stats) => Ok(stats),
+        _ => Ok(NodeStats::default()),
+    }
+}
+
+/// `_nodes`. Leaves that only a JVM has are zero.
+pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["flat_settings", "timeout"]);
+    call.params.finish()?;
+    let names = &call.rest.names;
+    let roles = ["data", "ingest", "master"];
+    let mut node = json!({
+        "name": names.node, "transport_address": names.address, "host": "127.0.0.1", "ip": "127.0.0.1", "version": call.dialect.persona.version(),
+        "build_flavor": "default", "build_type": "tar", "build_hash": env!("CARGO_PKG_VERSION"), "roles": roles, "attributes": {},
+        "settings": { "cluster": { "name": names.cluster }, "node": { "name": names.node }, "path": { "data": node_stats(&call).await?.data_path } },
+        "os": { "name": std::env::consts::OS, "arch": std::env::consts::ARCH, "available_processors": 1, "allocated_processors": 1, "refresh_interval_in_millis": 1000 },
+        "process": { "id": std::process::id(), "mlockall": false, "refresh_interval_in_millis": 1000 },
+        "jvm": { "pid": std::process::id(), "version": "0", "vm_name": "none", "vm_version": "0", "vm_vendor": "none", "start_time_in_millis": 0,
+            "mem": { "heap_init_in_bytes": 0, "heap_max_in_bytes": 0, "non_heap_init_in_bytes": 0, "non_heap_max_in_bytes": 0, "direct_max_in_bytes": 0 },
+            "gc_collectors": [], "memory_pools": [] },
+        "thread_pool": {}, "transport": { "bound_address": [], "publish_address": "", "profiles": {} },
+        "http": { "bound_address": [names.address], "publish_address": names.address, "max_content_length_in_bytes": call.rest.limits.body_max_bytes },
+        "plugins": [], "modules": [], "ingest": { "processors": [] } });
+    if call.dialect.persona == Persona::Es2 {
+        if let Some(map) = node.as_object_mut() {
+            for name in ["build_flavor", "build_type", "roles", "attributes", "ingest"] {
+                map.remove(name);
+            }
+            let hash = map.remove("build_hash").unwrap_or_default();
+            map.insert("build".into(), hash);
+            map.insert("http_address".into(), names.address.as_str().into());
+        }
+        return Ok(Answer::ok(json!({ "cluster_name": names.cluster, "nodes": { names.node_id.clone(): node } })));
+    }
+    Ok(Answer::ok(json!({ "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "nodes": { names.node_id.clone(): node } })))
+}
+
+/// `_nodes/stats`.
+pub(crate) async fn nodes_stats(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["level", "fields", "fielddata_fields", "completion_fields", "groups", "types", "timeout", "include_segment_file_sizes", "include_unloaded_segments"]);
+    call.params.finish()?;
+    let names = &call.rest.names;
+    let mut target = Target::of(Vec::new());
+    target.forbid_closed = false;
+    let stats = match call.rest.engine.inspect(Inspection::Stats(target)).await? {
+        Inspected::Stats(stats) => stats,
+        _ => Vec::new(),
+    };
+    let own = node_stats(&call).await?;
+    let node = json!({
+        "timestamp": call.rest.clock.wall_ms(), "name": names.node, "transport_address": names.address, "host": "127.0.0.1", "ip": names.address,
+        "roles": ["data", "ingest", "master"], "attributes": {}, "indices": summed(&stats, call.dialect.typed),
+        "os": { "timestamp": call.rest.clock.wall_ms(), "cpu": { "percent": 0, "load_average": {} }, "mem": { "total_in_bytes": 0, "free_in_bytes": 0, "used_in_bytes": 0, "free_percent": 0, "used_percent": 0 } },
+        "process": { "timestamp": call.rest.clock.wall_ms(), "open_file_descriptors": 0, "max_file_descriptors": 0, "cpu": { "percent": 0, "total_in_millis": 0 }, "mem": { "total_virtual_in_bytes": 0 } },
+        "jvm": { "timestamp": call.rest.clock.wall_ms(), "uptime_in_millis": 0, "mem": { "heap_used_in_bytes": 0, "heap_used_percent": 0, "heap_committed_in_bytes": 0, "heap_max_in_bytes": 0,
+            "non_heap_used_in_bytes": 0, "non_heap_committed_in_bytes": 0, "pools": {} }, "threads": { "count": 0, "peak_count": 0 },
+            "gc": { "collectors": { "young": { "collection_count": 0, "collection_time_in_millis": 0 }, "old": { "collection_count": 0, "collection_time_in_millis": 0 } } },
+            "buffer_pools": {}, "classes": { "current_loaded_count": 0, "total_loaded_count": 0, "total_unloaded_count": 0 } },
+        "thread_pool": {}, "fs": { "timestamp": call.rest.clock.wall_ms(), "total": { "total_in_bytes": 0, "free_in_bytes": 0, "available_in_bytes": 0 }, "data": [{ "path": own.data_path }] },
+        "transport": { "server_open": 0, "rx_count": 0, "rx_size_in_bytes": 0, "tx_count": 0, "tx_size_in_bytes": 0 },
+        "http": { "current_open": 0, "total_opened": 0 }, "breakers": {}, "script": { "compilations": 0, "cache_evictions": 0 },
+        "pleach": { "pending_in_bytes": own.pending_bytes, "log_in_bytes": own.log_bytes, "open_views": own.open_views, "segments": own.segments, "read_only": own.read_only } });
+    Ok(Answer::ok(json!({ "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "nodes": { names.node_id.clone(): node } })))
+}

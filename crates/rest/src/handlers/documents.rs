@@ -1,0 +1,448 @@
+//! One document: index, create, get, head, source, update, delete; and several at once: mget.
+
+use super::writes::{accept_write_params, answer, compile, head, send, settled, status};
+use crate::call::Call;
+use crate::envelope;
+use crate::params::split_list;
+use crate::respond::{Answer, Body};
+use dsl::document::{MgetBody, UpdateBody};
+use dsl::search::SourceSpec;
+use engine::{Document, Effect, Expect, Found, Outcome, Read, See, Source, Update, Write, WriteOp};
+use model::path::SourceFilter;
+use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, path};
+use script::Budget;
+use serde_json::{Map, Value, json};
+
+/// `PUT /i/_doc/1`, `POST /i/_doc`.
+pub(crate) async fn index(mut call: Call) -> Result<Answer> {
+    put(&mut call, false).await
+}
+
+/// `PUT /i/_create/1`.
+pub(crate) async fn create(mut call: Call) -> Result<Answer> {
+    put(&mut call, true).await
+}
+
+async fn put(call: &mut Call, create: bool) -> Result<Answer> {
+    let generated = call.arg("id").is_none();
+    let id = match call.arg("id") {
+        Some(id) => id.to_owned(),
+        None => engine::clock::generated_id(call.rest.clock.as_ref()),
+    };
+    let mut write = Write::new(call.address(&id)?, WriteOp::Delete);
+    write.routing = call.params.take("routing");
+    write.parent = call.params.take("parent");
+    write.require_alias = call.params.flag("require_alias")?;
+    accept_write_params(call)?;
+    let refresh = call.params.take_refresh()?;
+    let expect = call.params.take_expect(call.dialect.typed)?;
+    write.expect = if create || generated && expect == Expect::Anything { Expect::Absent } else { expect };
+    let content = call.content();
+    call.params.finish()?;
+    check_source(&content, call)?;
+    write.op = WriteOp::Put(Source(normalized(&content, call)?));
+    let written = settled(one(call, write, refresh).await?, call.dialect)?;
+    let mut body = answer(&call.rest, &written, if create { "create" } else { "index" }, call.dialect).await;
+    if call.dialect.typed {
+        body.insert("created".into(), (written.effect == Effect::Created).into());
+    }
+    let location = format!("/{}/_doc/{}", written.at.index, percent_encoding::utf8_percent_encode(&written.at.id.id, percent_encoding::NON_ALPHANUMERIC));
+    let done = Answer::of(status(&written), Value::Object(body));
+    Ok(if written.effect == Effect::Created { done.header("location", location) } else { done })
+}
+
+/// Bodies must be one JSON object.
+fn check_source(content: &[u8], call: &Call) -> Result<()> {
+    if content.iter().all(u8::is_ascii_whitespace) {
+        let kind = if call.dialect.typed { ErrorKind::MapperParsing } else { ErrorKind::Parse };
+        return Err(Error::new(kind, if call.dialect.typed { "failed to parse, document is empty" } else { "request body is required" }));
+    }
+    Ok(())
+}
+
+/// The bytes that are kept: as sent, or re-written where the typed dialect was lenient about them.
+pub(super) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[u8]>> {
+    let failed = |error: Error| Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(error);
+    if call.dialect.typed && serde_json::from_slice::<serde::de::IgnoredAny>(content).is_err() {
+        let node = dsl::json::read(content, call.reading()).map_err(failed)?;
+        return Ok(node.into_value().to_string().into_bytes().into());
+    }
+    dsl::json::check(content, call.reading()).map_err(failed)?;
+    if content.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(failed(Error::new(ErrorKind::Parsing, "a document must be a JSON object")));
+    }
+    Ok(content.into())
+}
+
+async fn one(call: &Call, write: Write, refresh: engine::Refresh) -> Result<Outcome> {
+    Ok(send(&call.rest, vec![write], refresh, call.dialect).await?.pop().unwrap_or(Outcome::Unknown))
+}
+
+/// `DELETE /i/_doc/1`.
+pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
+    let id = call.needed("id")?;
+    let mut write = Write::new(call.address(&id)?, WriteOp::Delete);
+    write.routing = call.params.take("routing");
+    write.parent = call.params.take("parent");
+    accept_write_params(&mut call)?;
+    let refresh = call.params.take_refresh()?;
+    write.expect = call.params.take_expect(call.dialect.typed)?;
+    call.params.finish()?;
+    let written = settled(one(&call, write, refresh).await?, call.dialect)?;
+    let body = answer(&call.rest, &written, "delete", call.dialect).await;
+    let mut out = Map::new();
+    if call.dialect.typed {
+        out.insert("found".into(), (written.effect == Effect::Deleted).into());
+    }
+    out.extend(body);
+    Ok(Answer::of(status(&written), Value::Object(out)))
+}
+
+/// What a read takes from the URL besides where.
+struct Wanted {
+    source: SourceSpec,
+    stored: Option<Vec<String>>,
+    expect: Expect,
+    refresh: bool,
+    read: Read,
+}
+
+fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
+    let mut read = Read { at, routing: None, see: See::Plain, searchable_only: false };
+    read.routing = call.params.take_any(&["routing", "parent"]);
+    read.searchable_only = call.params.take_bool("realtime")? == Some(false);
+    call.params.accept(&["preference", "ignore_errors_on_generated_fields", "force_synthetic_source"]);
+    Ok(Wanted {
+        source: source_params(call)?,
+        stored: call.params.take_list(if call.dialect.typed { "fields" } else { "stored_fields" }),
+        expect: call.params.take_expect(true)?,
+        refresh: call.params.flag("refresh")?,
+        read,
+    })
+}
+
+/// `_source`, `_source_includes`, `_source_excludes` and their older names.
+pub(super) fn source_params(call: &mut Call) -> Result<SourceSpec> {
+    let source = call.params.take("_source");
+    let includes = call.params.take_any(&["_source_includes", "_source_include"]);
+    let excludes = call.params.take_any(&["_source_excludes", "_source_exclude"]);
+    Ok(match (source.as_deref(), includes, excludes) {
+        (Some("false"), ..) => SourceSpec::None,
+        (Some("true" | ""), None, None) => SourceSpec::All,
+        (None, None, None) => SourceSpec::Default,
+        (source, includes, excludes) => {
+            let mut list = source.filter(|s| *s != "true").map(split_list).unwrap_or_default();
+            list.extend(includes.as_deref().map(split_list).unwrap_or_default());
+            SourceSpec::Filtered { includes: list, excludes: excludes.as_deref().map(split_list).unwrap_or_default() }
+        }
+    })
+}
+
+/// `GET /i/_doc/1`.
+pub(crate) async fn get(mut call: Call) -> Result<Answer> {
+    let id = call.needed("id")?;
+    let at = call.address(&id)?;
+    let wanted = wanted(&mut call, at.clone())?;
+    call.params.finish()?;
+    let document = fetch(&call, &wanted).await?;
+    let Some(document) = document else {
+        let mut body = head(&at, call.dialect);
+        body.insert("found".into(), false.into());
+        return Ok(Answer::of(404, Value::Object(body)));
+    };
+    expected(&wanted, &document, &call)?;
+    Ok(Answer::ok(Value::Object(shown(&document, &wanted.source, wanted.stored.as_deref(), call.dialect)?)))
+}
+
+async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
+    if wanted.refresh {
+        call.rest.engine.refresh(&model::Target::index(wanted.read.at.index.as_str()), None).await?;
+    }
+    let mut read = wanted.read.clone();
+    // `/i/_all/1` of the typed dialect: whatever type has that id.
+    if read.at.id.doc_type.as_deref() == Some("_all") {
+        for doc_type in types_of(call, read.at.index.as_str()).await? {
+            read.at.id = DocId::typed(doc_type, read.at.id.id.clone());
+            if let Some(found) = call.rest.engine.read(vec![read.clone()]).await?.pop().flatten() {
+                return Ok(Some(found));
+            }
+        }
+        return Ok(None);
+    }
+    Ok(call.rest.engine.read(vec![read]).await?.pop().flatten())
+}
+
+async fn types_of(call: &Call, index: &str) -> Result<Vec<String>> {
+    let infos = call.rest.indices(&model::Target::index(index)).await?;
+    Ok(infos.iter().filter(|i| i.typed).flat_map(|i| i.mappings.as_object().into_iter().flatten()).map(|(name, _)| name.clone()).collect())
+}
+
+/// A version asked for must be the one there.
+fn expected(wanted: &Wanted, document: &Document, call: &Call) -> Result<()> {
+    let holds = match wanted.expect {
+        Expect::NewerThan { version, .. } => version == document.stamp.version,
+        other => other.check(&document.at, Found::Here(document.stamp)).is_ok(),
+    };
+    if holds {
+        return Ok(());
+    }
+    let expect = match wanted.expect {
+        Expect::NewerThan { version, .. } => Expect::Version(version),
+        other => other,
+    };
+    let conflict = engine::Conflict { at: document.at.clone(), expect, found: Found::Here(document.stamp) };
+    Err(super::writes::conflict_error(&conflict, call.dialect))
+}
+
+/// A found document as `_doc`, `_mget` and `_update`'s `get` show it.
+fn shown(document: &Document, source: &SourceSpec, stored: Option<&[String]>, dialect: model::Dialect) -> Result<Map<String, Value>> {
+    let mut out = head(&document.at, dialect);
+    out.insert("_version".into(), document.stamp.version.into());
+    if !dialect.typed {
+        out.insert("_seq_no".into(), document.stamp.seq_no.into());
+        out.insert("_primary_term".into(), document.stamp.primary_term.into());
+    }
+    if let Some(routing) = &document.routing {
+        out.insert("_routing".into(), routing.as_str().into());
+    }
+    if let Some(parent) = &document.parent {
+        out.insert("_parent".into(), parent.as_str().into());
+    }
+    out.insert("found".into(), true.into());
+    let wants_source = match (source, stored) {
+        (SourceSpec::Default, Some(fields)) => fields.iter().any(|f| f == "_source"),
+        (SourceSpec::None, _) => false,
+        _ => true,
+    };
+    if wants_source || stored.is_some() {
+        let value = document.source.parse()?;
+        if let Some(fields) = stored.filter(|_| dialect.typed) {
+            let found = leaf_fields(&value, fields, document);
+            if !found.is_empty() {
+                out.insert("fields".into(), Value::Object(found));
+            }
+        }
+        if wants_source {
+            out.insert("_source".into(), filtered(&value, source));
+        }
+    }
+    Ok(out)
+}
+
+/// Leaf values of the source by path, as stored fields of 2015 were read from it.
+fn leaf_fields(source: &Value, fields: &[String], document: &Document) -> Map<String, Value> {
+    let mut out = Map::new();
+    for field in fields {
+        if field == "_source" {
+            continue;
+        }
+        if field == "_routing" || field == "_parent" {
+            let _ = document;
+            continue;
+        }
+        let values: Vec<Value> = path::read(source, field).into_iter().filter(|v| !v.is_null() && !v.is_object()).cloned().collect();
+        if !values.is_empty() {
+            out.insert(field.clone(), Value::Array(values));
+        }
+    }
+    out
+}
+
+/// A source through its filter.
+pub(super) fn filtered(source: &Value, spec: &SourceSpec) -> Value {
+    match spec {
+        SourceSpec::Filtered { includes, excludes } => {
+            SourceFilter { includes: includes.clone(), excludes: excludes.clone() }.apply(source)
+        }
+        _ => source.clone(),
+    }
+}
+
+/// `GET /i/_source/1`.
+pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
+    let id = call.needed("id")?;
+    let at = call.address(&id)?;
+    let wanted = wanted(&mut call, at)?;
+    call.params.finish()?;
+    match fetch(&call, &wanted).await? {
+        Some(document) => {
+            expected(&wanted, &document, &call)?;
+            let body = match wanted.source {
+                SourceSpec::Filtered { .. } => Body::Json(filtered(&document.source.parse()?, &wanted.source)),
+                _ => Body::Raw(bytes::Bytes::copy_from_slice(&document.source.0)),
+            };
+            Ok(Answer { status: 200, body, headers: Vec::new() })
+        }
+        None if call.dialect.typed || call.method == "HEAD" => Ok(Answer::empty(404)),
+        None => Err(Error::new(
+            ErrorKind::ResourceNotFound,
+            format!("Document not found [{}]/[{}]", wanted.read.at.index, wanted.read.at.id.id),
+        )),
+    }
+}
+
+/// `POST /i/_update/1`.
+pub(crate) async fn update(mut call: Call) -> Result<Answer> {
+    let id = call.needed("id")?;
+    let at = call.address(&id)?;
+    let mut write = Write::new(at, WriteOp::Delete);
+    write.routing = call.params.take("routing");
+    write.parent = call.params.take("parent");
+    write.require_alias = call.params.flag("require_alias")?;
+    accept_write_params(&mut call)?;
+    let refresh = call.params.take_refresh()?;
+    let retries: Option<u32> = call.params.take_number("retry_on_conflict")?;
+    write.expect = call.params.take_expect(call.dialect.typed)?;
+    call.params.accept(&["lang", "script", "script_id", "detect_noop", "doc_as_upsert", "scripted_upsert"]);
+    update_conditions(write.expect, retries, call.dialect.typed)?;
+    let from_url = source_params(&mut call)?;
+    let fields = call.params.take_list("fields");
+    let content = call.content();
+    call.params.finish()?;
+    let body = UpdateBody::parse(&content, call.dialect)?;
+    let spec = if from_url == SourceSpec::Default { body.source.clone() } else { from_url };
+    write.op = WriteOp::Update(Box::new(update_op(&call, &body).await?));
+    let mut outcome = one(&call, write.clone(), refresh).await?;
+    // The engine applies updates inside the critical section: only a stated condition can conflict.
+    for _ in 0..retries.unwrap_or(0) {
+        if !matches!(outcome, Outcome::Conflict(_)) {
+            break;
+        }
+        outcome = one(&call, write.clone(), refresh).await?;
+    }
+    let written = settled(outcome, call.dialect)?;
+    let mut out = answer(&call.rest, &written, "update", call.dialect).await;
+    if let Some(get) = after(&written, &spec, fields.as_deref(), call.dialect)? {
+        out.insert("get".into(), get);
+    }
+    Ok(Answer::of(status(&written), Value::Object(out)))
+}
+
+/// Conditions that an update cannot have.
+pub(super) fn update_conditions(expect: Expect, retries: Option<u32>, typed: bool) -> Result<()> {
+    let invalid = |what: &str| Err(Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: 1: {what};")));
+    match (expect, retries.unwrap_or(0)) {
+        (Expect::NewerThan { .. }, _) if typed => invalid("version type [EXTERNAL] is not supported by the update API"),
+        (Expect::NewerThan { .. }, _) => invalid("internal versioning can not be used for optimistic concurrency control. Please use `if_seq_no` and `if_primary_term` instead"),
+        (Expect::Version(_), 1..) => invalid("can't provide both retry_on_conflict and a specific version"),
+        (Expect::Unchanged { .. }, 1..) => invalid("compare and write operations can not be retried"),
+        _ => Ok(()),
+    }
+}
+
+/// The engine's form of an update body.
+pub(super) async fn update_op(call: &Call, body: &UpdateBody) -> Result<Update> {
+    let script = match &body.script {
+        Some(source) => Some(compile(&call.rest, source).await?),
+        None => None,
+    };
+    Ok(Update {
+        doc: body.doc.clone(),
+        script,
+        upsert: body.upsert.clone(),
+        doc_as_upsert: body.doc_as_upsert,
+        scripted_upsert: body.scripted_upsert,
+        detect_noop: body.detect_noop,
+        lenient_op: call.dialect.typed,
+        budget: Budget::default(),
+        now_ms: call.rest.clock.wall_ms(),
+    })
+}
+
+/// The `get` part of an update's answer, if it was asked for.
+pub(super) fn after(written: &engine::Written, spec: &SourceSpec, fields: Option<&[String]>, dialect: model::Dialect) -> Result<Option<Value>> {
+    if matches!(spec, SourceSpec::Default | SourceSpec::None) && fields.is_none() {
+        return Ok(None);
+    }
+    let Some(source) = &written.source else { return Ok(Some(json!({ "found": false }))) };
+    let value = source.parse()?;
+    let mut out = Map::new();
+    if !dialect.typed {
+        out.insert("_seq_no".into(), written.stamp.seq_no.into());
+        out.insert("_primary_term".into(), written.stamp.primary_term.into());
+    }
+    out.insert("found".into(), true.into());
+    let wants = !matches!(spec, SourceSpec::Default | SourceSpec::None) || fields.is_some_and(|f| f.iter().any(|f| f == "_source"));
+    if wants {
+        out.insert("_source".into(), filtered(&value, spec));
+    }
+    if let Some(fields) = fields {
+        let mut found = Map::new();
+        for field in fields.iter().filter(|f| *f != "_source") {
+            let values: Vec<Value> = path::read(&value, field).into_iter().filter(|v| !v.is_null() && !v.is_object()).cloned().collect();
+            if !values.is_empty() {
+                found.insert(field.clone(), Value::Array(values));
+            }
+        }
+        if !found.is_empty() {
+            out.insert("fields".into(), Value::Object(found));
+        }
+    }
+    Ok(Some(Value::Object(out)))
+}
+
+/// `_mget`.
+pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
+    let default_spec = source_params(&mut call)?;
+    let default_stored = call.params.take_list(if call.dialect.typed { "fields" } else { "stored_fields" });
+    let routing = call.params.take("routing");
+    let realtime = call.params.take_bool("realtime")?;
+    let refresh = call.params.flag("refresh")?;
+    call.params.accept(&["preference"]);
+    let content = call.json()?;
+    call.params.finish()?;
+    let Some(node) = content else {
+        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: no documents to get;"));
+    };
+    let body = MgetBody::parse(node)?;
+    if body.docs.is_empty() {
+        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: no documents to get;"));
+    }
+    let mut docs = Vec::new();
+    for item in body.docs {
+        let index = item.index.or_else(|| call.arg("index").map(str::to_owned));
+        let Some(index) = index else {
+            return Err(Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: 1: index is missing for doc {};", docs.len())));
+        };
+        let doc_type = item.doc_type.or_else(|| call.arg("type").map(str::to_owned));
+        let typed = call.rest.known(&index).await.is_some_and(|k| k.typed);
+        let id = match (&doc_type, typed) {
+            (Some(doc_type), true) => DocId::typed(doc_type.as_str(), item.id.as_str()),
+            (None, true) => DocId::typed("_all", item.id.as_str()),
+            _ => DocId::plain(item.id.as_str()),
+        };
+        let at = DocAddress { index: IndexName::new(index), id };
+        let read = Read {
+            at: at.clone(),
+            routing: item.routing.or_else(|| routing.clone()),
+            see: See::Plain,
+            searchable_only: realtime == Some(false),
+        };
+        let wanted = Wanted { source: SourceSpec::Default, stored: None, expect: Expect::Anything, refresh, read };
+        let spec = if item.source == SourceSpec::Default { &default_spec } else { &item.source };
+        let stored = item.stored_fields.as_ref().or(default_stored.as_ref());
+        docs.push(match fetch(&call, &wanted).await {
+            Ok(Some(document)) => Value::Object(shown(&document, spec, stored.map(Vec::as_slice), call.dialect)?),
+            Ok(None) => {
+                let mut out = head(&at, call.dialect);
+                if let (Some(doc_type), true) = (&doc_type, call.dialect.typed) {
+                    out.insert("_type".into(), doc_type.as_str().into());
+                } else if at.id.doc_type.as_deref() == Some("_all") {
+                    out.insert("_type".into(), Value::Null);
+                }
+                out.insert("found".into(), false.into());
+                Value::Object(out)
+            }
+            Err(error) => {
+                let mut out = head(&at, call.dialect);
+                let mut inner = Map::new();
+                let object = envelope::object(&error, call.dialect);
+                inner.insert("root_cause".into(), json!([object.clone()]));
+                inner.extend(object);
+                out.insert("error".into(), Value::Object(inner));
+                Value::Object(out)
+            }
+        });
+    }
+    Ok(Answer::ok(json!({ "docs": docs })))
+}

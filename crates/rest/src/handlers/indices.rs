@@ -1,0 +1,374 @@
+//! Indices: create, delete, get, open and close, refresh, flush, merge, stats.
+
+use crate::call::Call;
+use crate::missing_index;
+use crate::respond::Answer;
+use engine::{Alteration, IndexInfo, IndexStats, Inspected, Inspection};
+use model::{Dialect, Error, ErrorKind, Result, Target};
+use serde_json::{Map, Value, json};
+
+/// Names that the top of a typeless mapping may have.
+const MAPPING_ROOTS: &[&str] = &[
+    "properties", "dynamic", "_source", "_routing", "_meta", "dynamic_templates", "date_detection", "numeric_detection",
+    "dynamic_date_formats", "runtime", "_field_names", "_data_stream_timestamp", "_size", "_all", "derived", "subobjects",
+];
+
+/// Is this mapping written with a type level?
+pub(super) fn has_type_level(mappings: &Value) -> bool {
+    mappings.as_object().is_some_and(|map| !map.is_empty() && map.iter().all(|(key, value)| !MAPPING_ROOTS.contains(&key.as_str()) && value.is_object()))
+}
+
+/// `PUT /i`.
+pub(crate) async fn create(mut call: Call) -> Result<Answer> {
+    let name = call.needed("index")?;
+    let include_type_name = call.params.take_bool("include_type_name")?;
+    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "wait_for_active_shards", "update_all_types"]);
+    let content = call.json()?;
+    call.params.finish()?;
+    let mut mappings = None;
+    let mut settings = Map::new();
+    let mut aliases = Map::new();
+    if let Some(node) = content {
+        let Value::Object(body) = node.into_value() else { return Err(Error::new(ErrorKind::Parse, "request body must be an object")) };
+        // Without any of the known parts the whole body is the settings, as the servers of 2015 read it.
+        let whole = call.dialect.typed && !body.keys().any(|k| ["settings", "mappings", "aliases", "warmers"].contains(&k.as_str()));
+        for (key, value) in body {
+            match key.as_str() {
+                _ if whole => {
+                    settings.insert(key, value);
+                }
+                "settings" => settings = object(value, "settings")?,
+                "mappings" => mappings = Some(value),
+                "aliases" => aliases = object(value, "aliases")?,
+                "warmers" if call.dialect.typed => {}
+                other => {
+                    let reason = format!("unknown key [{other}] for create index");
+                    return Err(Error::new(ErrorKind::Parse, reason));
+                }
+            }
+        }
+    }
+    let mut typed = call.dialect.typed;
+    if let Some(body) = mappings.take() {
+        let body = match body {
+            Value::Object(mut map) if !typed && map.len() == 1 && map.contains_key("_doc") && map["_doc"].is_object() => {
+                map.remove("_doc").unwrap_or_default()
+            }
+            other => other,
+        };
+        typed = typed || include_type_name == Some(true) && has_type_level(&body) || has_type_level(&body);
+        mappings = Some(body);
+    }
+    let create = Alteration::CreateIndex { name: name.clone(), settings, mappings, aliases, typed, if_absent: false };
+    call.rest.alter(create).await?;
+    let mut out = json!({ "acknowledged": true });
+    if !call.dialect.typed {
+        out["shards_acknowledged"] = true.into();
+        out["index"] = name.into();
+    }
+    Ok(Answer::ok(out))
+}
+
+fn object(value: Value, name: &str) -> Result<Map<String, Value>> {
+    match value {
+        Value::Object(map) => Ok(map),
+        Value::Null => Ok(Map::new()),
+        _ => Err(Error::new(ErrorKind::Parse, format!("key [{name}] must be an object"))),
+    }
+}
+
+/// Options of catalog requests: wildcards reach closed indices too.
+pub(super) fn admin_target(call: &mut Call) -> Result<Target> {
+    call.target_with(|t| {
+        t.expand_closed = true;
+        t.forbid_closed = false;
+    })
+}
+
+/// `DELETE /i`.
+pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout"]);
+    let target = admin_target(&mut call)?;
+    call.params.finish()?;
+    call.rest.alter(Alteration::DeleteIndices(target)).await?;
+    Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// `HEAD /i`.
+pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["local", "flat_settings", "include_defaults", "master_timeout"]);
+    let target = admin_target(&mut call)?;
+    call.params.finish()?;
+    let wild = target.expressions.iter().any(|e| e.contains('*'));
+    let found = match call.rest.indices(&target).await {
+        Ok(infos) => !infos.is_empty() || wild && target.allow_no_indices,
+        Err(error) if error.status() == 404 => false,
+        Err(error) => return Err(error),
+    };
+    Ok(Answer::empty(if found { 200 } else { 404 }))
+}
+
+/// `HEAD /i/t` of the typed dialect.
+pub(crate) async fn exists_type(mut call: Call) -> Result<Answer> {
+    let wanted = call.needed("type")?;
+    call.params.accept(&["local"]);
+    let mut target = admin_target(&mut call)?;
+    target.types.clear();
+    call.params.finish()?;
+    let types = crate::params::split_list(&wanted);
+    let found = match call.rest.indices(&target).await {
+        Ok(infos) => !infos.is_empty() && infos.iter().all(|i| i.typed && types.iter().all(|t| i.mappings.get(t).is_some())),
+        Err(error) if error.status() == 404 => false,
+        Err(error) => return Err(error),
+    };
+    Ok(Answer::empty(if found { 200 } else { 404 }))
+}
+
+/// Mappings as an index shows them.
+pub(super) fn mappings_of(info: &IndexInfo, dialect: Dialect) -> Value {
+    if dialect.typed && !info.typed {
+        return if info.mappings.as_object().is_some_and(Map::is_empty) { json!({}) } else { json!({ "_doc": info.mappings }) };
+    }
+    info.mappings.clone()
+}
+
+/// Aliases as an index shows them.
+pub(super) fn aliases_of(info: &IndexInfo, dialect: Dialect) -> Value {
+    let mut out = Map::new();
+    for (alias, body) in &info.aliases {
+        let mut body = body.clone();
+        if let (true, Some(map)) = (dialect.typed, body.as_object_mut()) {
+            map.remove("is_write_index");
+            map.remove("is_hidden");
+        }
+        out.insert(alias.clone(), body);
+    }
+    Value::Object(out)
+}
+
+/// `GET /i`, also `GET /i/_mappings,_settings` of the typed dialect by its own route.
+pub(crate) async fn get(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout", "include_type_name", "human", "features"]);
+    let flat = call.params.flag("flat_settings")?;
+    let defaults = call.params.flag("include_defaults")?;
+    let target = admin_target(&mut call)?;
+    call.params.finish()?;
+    let mut out = Map::new();
+    for info in call.rest.indices(&target).await? {
+        let mut entry = json!({
+            "aliases": aliases_of(&info, call.dialect),
+            "mappings": mappings_of(&info, call.dialect),
+            "settings": super::settings::render(&info, call.dialect, flat, &[]),
+        });
+        if defaults {
+            entry["defaults"] = super::settings::defaults(flat);
+        }
+        if call.dialect.typed {
+            entry["warmers"] = json!({});
+        }
+        out.insert(info.name.to_string(), entry);
+    }
+    Ok(Answer::ok(Value::Object(out)))
+}
+
+/// `POST /i/_open`.
+pub(crate) async fn open(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "wait_for_active_shards", "wait_for_completion", "task_execution_timeout"]);
+    let target = admin_target(&mut call)?;
+    call.params.finish()?;
+    call.rest.alter(Alteration::OpenIndices(target)).await?;
+    Ok(Answer::ok(if call.dialect.typed { json!({ "acknowledged": true }) } else { json!({ "acknowledged": true, "shards_acknowledged": true }) }))
+}
+
+/// `POST /i/_close`.
+pub(crate) async fn close(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "wait_for_active_shards"]);
+    let target = admin_target(&mut call)?;
+    call.params.finish()?;
+    let altered = call.rest.alter(Alteration::CloseIndices(target)).await?;
+    let indices: Map<String, Value> = altered.indices.iter().map(|i| (i.to_string(), json!({ "closed": true }))).collect();
+    Ok(Answer::ok(if call.dialect.typed {
+        json!({ "acknowledged": true })
+    } else {
+        json!({ "acknowledged": true, "shards_acknowledged": true, "indices": indices })
+    }))
+}
+
+/// `_shards` over some indices: one shard is searched, as many as the settings say are reported.
+pub(super) fn shards_of(infos: &[IndexInfo], with_replicas: bool) -> Value {
+    let shards: u64 = infos.iter().map(|i| model::settings::number(&i.settings, model::settings::NUMBER_OF_SHARDS)).sum();
+    let total: u64 = infos
+        .iter()
+        .map(|i| {
+            let copies = if with_replicas { 1 + model::settings::number(&i.settings, model::settings::NUMBER_OF_REPLICAS) } else { 1 };
+            copies * model::settings::number(&i.settings, model::settings::NUMBER_OF_SHARDS)
+        })
+        .sum();
+    json!({ "total": total, "successful": shards, "failed": 0 })
+}
+
+/// `POST /i/_refresh`.
+pub(crate) async fn refresh(mut call: Call) -> Result<Answer> {
+    let target = call.target()?;
+    call.params.accept(&["force"]);
+    call.params.finish()?;
+    let infos = call.rest.indices(&target).await?;
+    call.rest.engine.refresh(&target, None).await?;
+    Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
+}
+
+/// `POST /i/_flush`.
+pub(crate) async fn flush(mut call: Call) -> Result<Answer> {
+    let target = call.target()?;
+    call.params.accept(&["force", "wait_if_ongoing", "full"]);
+    call.params.finish()?;
+    let infos = call.rest.indices(&target).await?;
+    call.rest.alter(Alteration::Flush(target)).await?;
+    Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
+}
+
+/// `POST /i/_forcemerge`, `_optimize`.
+pub(crate) async fn forcemerge(mut call: Call) -> Result<Answer> {
+    let target = call.target()?;
+    let max_num_segments = call.params.take_number::<i64>("max_num_segments")?.map_or(1, |n| usize::try_from(n).unwrap_or(1));
+    let only_expunge_deletes = call.params.flag("only_expunge_deletes")?;
+    call.params.accept(&["flush", "wait_for_merge", "wait_for_completion", "primary_only", "force"]);
+    call.params.finish()?;
+    let infos = call.rest.indices(&target).await?;
+    call.rest.alter(Alteration::ForceMerge { target, max_num_segments, only_expunge_deletes }).await?;
+    Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
+}
+
+/// `POST /i/_cache/clear`: there are no caches to clear.
+pub(crate) async fn clear_cache(mut call: Call) -> Result<Answer> {
+    let target = call.target()?;
+    call.params.accept(&["fielddata", "field_data", "query", "request", "fields", "filter", "file", "index", "recycler", "query_cache", "request_cache"]);
+    call.params.finish()?;
+    let infos = call.rest.indices(&target).await?;
+    Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
+}
+
+/// Sections of `_stats`; `get` and the like are counted, what we do not have is zero.
+fn sections(stats: &IndexStats, typed: bool) -> Map<String, Value> {
+    let Value::Object(mut all) = json!({
+        "docs": { "count": stats.docs, "deleted": stats.deleted },
+        "store": { "size_in_bytes": stats.size_bytes, "reserved_in_bytes": 0 },
+        "indexing": { "index_total": stats.index_total, "index_time_in_millis": 0, "index_current": 0, "index_failed": 0,
+            "delete_total": stats.delete_total, "delete_time_in_millis": 0, "delete_current": 0, "noop_update_total": 0,
+            "is_throttled": false, "throttle_time_in_millis": 0 },
+        "get": { "total": stats.get_total, "time_in_millis": 0, "exists_total": stats.get_total, "exists_time_in_millis": 0,
+            "missing_total": 0, "missing_time_in_millis": 0, "current": 0 },
+        "search": { "open_contexts": 0, "query_total": stats.search_total, "query_time_in_millis": 0, "query_current": 0,
+            "fetch_total": stats.search_total, "fetch_time_in_millis": 0, "fetch_current": 0, "scroll_total": 0,
+            "scroll_time_in_millis": 0, "scroll_current": 0, "suggest_total": 0, "suggest_time_in_millis": 0, "suggest_current": 0 },
+        "merges": { "current": 0, "current_docs": 0, "current_size_in_bytes": 0, "total": stats.merge_total, "total_time_in_millis": 0,
+            "total_docs": 0, "total_size_in_bytes": 0, "total_stopped_time_in_millis": 0, "total_throttled_time_in_millis": 0,
+            "total_auto_throttle_in_bytes": 0 },
+        "refresh": { "total": stats.refresh_total, "total_time_in_millis": 0, "external_total": stats.refresh_total,
+            "external_total_time_in_millis": 0, "listeners": 0 },
+        "flush": { "total": stats.flush_total, "periodic": 0, "total_time_in_millis": 0 },
+        "warmer": { "current": 0, "total": 0, "total_time_in_millis": 0 },
+        "query_cache": { "memory_size_in_bytes": 0, "total_count": 0, "hit_count": 0, "miss_count": 0, "cache_size": 0, "cache_count": 0, "evictions": 0 },
+        "fielddata": { "memory_size_in_bytes": 0, "evictions": 0 },
+        "completion": { "size_in_bytes": 0 },
+        "segments": { "count": stats.segments, "memory_in_bytes": 0, "terms_memory_in_bytes": 0, "stored_fields_memory_in_bytes": 0,
+            "term_vectors_memory_in_bytes": 0, "norms_memory_in_bytes": 0, "points_memory_in_bytes": 0, "doc_values_memory_in_bytes": 0,
+            "index_writer_memory_in_bytes": 0, "version_map_memory_in_bytes": 0, "fixed_bit_set_memory_in_bytes": 0,
+            "max_unsafe_auto_id_timestamp": -1, "file_sizes": {} },
+        "translog": { "operations": stats.translog_ops, "size_in_bytes": stats.translog_bytes, "uncommitted_operations": stats.translog_ops,
+            "uncommitted_size_in_bytes": stats.translog_bytes, "earliest_last_modified_age": 0 },
+        "request_cache": { "memory_size_in_bytes": 0, "evictions": 0, "hit_count": 0, "miss_count": 0 },
+        "recovery": { "current_as_source": 0, "current_as_target": 0, "throttle_time_in_millis": 0 },
+    }) else {
+        return Map::new();
+    };
+    if typed {
+        all.insert("percolate".into(), json!({ "total": 0, "time_in_millis": 0, "current": 0, "memory_size_in_bytes": -1, "memory_size": "-1b", "queries": 0 }));
+        all.insert("suggest".into(), json!({ "total": 0, "time_in_millis": 0, "current": 0 }));
+    }
+    all
+}
+
+fn add(total: &mut Value, part: &Value) {
+    match (total, part) {
+        (Value::Object(total), Value::Object(part)) => {
+            for (key, value) in part {
+                match total.get_mut(key) {
+                    Some(old) => add(old, value),
+                    None => {
+                        total.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        (total @ Value::Number(_), Value::Number(n)) => {
+            *total = json!(total.as_i64().unwrap_or(0) + n.as_i64().unwrap_or(0));
+        }
+        _ => {}
+    }
+}
+
+/// Sections of some indices added up, cut to the metrics asked for.
+pub(super) fn summed(stats: &[(IndexInfo, IndexStats)], typed: bool) -> Map<String, Value> {
+    let mut total = Value::Object(sections(&IndexStats::default(), typed));
+    for (_, one) in stats {
+        add(&mut total, &Value::Object(sections(one, typed)));
+    }
+    match total {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// `GET /i/_stats`.
+pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
+    let metrics = call.arg("metric").map(crate::params::split_list).unwrap_or_default();
+    let level = call.params.take("level").unwrap_or_else(|| "indices".into());
+    call.params.accept(&["fields", "fielddata_fields", "completion_fields", "groups", "types", "include_segment_file_sizes", "include_unloaded_segments", "forbid_closed_indices"]);
+    let target = call.target_with(|t| t.forbid_closed = false)?;
+    call.params.finish()?;
+    let typed = call.dialect.typed;
+    let known = sections(&IndexStats::default(), typed);
+    // The plural and singular names that the URL takes.
+    let name = |m: &str| if m == "merge" { "merges".to_owned() } else { m.to_owned() };
+    let wanted: Vec<String> = metrics.iter().map(|m| name(m)).collect();
+    let all = wanted.is_empty() || wanted.iter().any(|m| m == "_all");
+    for metric in wanted.iter().filter(|m| *m != "_all") {
+        if !known.contains_key(metric) && !typed {
+            let near = model::nearest::nearest(metric, known.keys().map(String::as_str));
+            let hint = near.map(|n| format!(" -> did you mean [{n}]?")).unwrap_or_default();
+            return Err(Error::illegal(format!("request [{}] contains unrecognized metric: [{metric}]{hint}", call.params.path())));
+        }
+    }
+    let stats = match call.rest.engine.inspect(Inspection::Stats(target)).await? {
+        Inspected::Stats(stats) => stats,
+        other => return Err(Error::new(ErrorKind::Internal, format!("{other:?} does not answer stats"))),
+    };
+    let cut = |map: Map<String, Value>| -> Value { map.into_iter().filter(|(k, _)| all || wanted.contains(k)).collect() };
+    let total = cut(summed(&stats, typed));
+    let infos: Vec<IndexInfo> = stats.iter().map(|(i, _)| i.clone()).collect();
+    let mut out = json!({ "_shards": shards_of(&infos, true), "_all": { "primaries": total, "total": total } });
+    if level != "cluster" {
+        let mut indices = Map::new();
+        for (info, one) in &stats {
+            let part = cut(sections(one, typed));
+            let mut entry = if typed { json!({ "primaries": part, "total": part }) } else { json!({ "uuid": info.uuid, "primaries": part, "total": part }) };
+            if level == "shards" {
+                let mut shard = part.clone();
+                shard["routing"] = json!({ "state": "STARTED", "primary": true, "node": call.rest.names.node_id, "relocating_node": null });
+                entry["shards"] = json!({ "0": [shard] });
+            }
+            indices.insert(info.name.to_string(), entry);
+        }
+        out["indices"] = Value::Object(indices);
+    }
+    Ok(Answer::ok(out))
+}
+
+/// A concrete index that must be there.
+pub(super) fn must_exist(infos: &[IndexInfo], target: &Target) -> Result<()> {
+    if infos.is_empty() && !target.expressions.is_empty() && !target.expressions.iter().any(|e| e.contains('*') || e == "_all") && !target.ignore_unavailable {
+        return Err(missing_index(&target.expressions.join(",")));
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Mappings: put, get, one field; and `_field_caps`.
+
+use super::indices::{admin_target, mappings_of, must_exist};
+use crate::call::Call;
+use crate::params::split_list;
+use crate::respond::Answer;
+use engine::{Alteration, IndexInfo};
+use model::{Error, ErrorKind, Result, path};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// `PUT /i/_mapping`.
+pub(crate) async fn put(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "include_type_name", "write_index_only", "ignore_conflicts", "update_all_types"]);
+    let mut target = admin_target(&mut call)?;
+    target.types.clear();
+    let node = call.json_needed()?;
+    call.params.finish()?;
+    let mut body = node.into_value();
+    let infos = call.rest.indices(&target).await?;
+    must_exist(&infos, &target)?;
+    let typed = infos.iter().any(|i| i.typed);
+    let mut doc_type = call.arg("type").map(str::to_owned);
+    if !typed {
+        // A type level around a typeless mapping is taken off.
+        let wrapped = doc_type.as_deref().and_then(|t| body.get(t)).or_else(|| body.get("_doc")).filter(|v| v.is_object()).cloned();
+        if let Some(inner) = wrapped.filter(|_| body.as_object().is_some_and(|m| m.len() == 1)) {
+            body = inner;
+        }
+        doc_type = None;
+    } else if let Some(name) = &doc_type {
+        if let Some(inner) = body.get(name).filter(|v| v.is_object()).cloned().filter(|_| body.as_object().is_some_and(|m| m.len() == 1)) {
+            body = inner;
+        }
+    } else if let Some((name, inner)) = body.as_object().filter(|m| m.len() == 1).and_then(|m| m.iter().next()).map(|(k, v)| (k.clone(), v.clone())) {
+        doc_type = Some(name);
+        body = inner;
+    } else {
+        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: mapping type is missing;"));
+    }
+    call.rest.alter(Alteration::PutMapping { target, doc_type, body }).await?;
+    Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// `GET /i/_mapping`.
+pub(crate) async fn get(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout", "include_type_name"]);
+    let mut target = admin_target(&mut call)?;
+    target.types.clear();
+    call.params.finish()?;
+    let types = call.arg("type").map(split_list).filter(|t| !t.iter().any(|t| t == "_all" || t == "*"));
+    let infos = call.rest.indices(&target).await?;
+    must_exist(&infos, &target)?;
+    let mut out = Map::new();
+    for info in &infos {
+        let mut mappings = mappings_of(info, call.dialect);
+        if let (Some(types), true) = (&types, info.typed) {
+            if let Some(map) = mappings.as_object_mut() {
+                map.retain(|name, _| types.iter().any(|t| path::matches(t, name)));
+            }
+        } else if types.is_none() {
+            if let Some(map) = mappings.as_object_mut().filter(|_| info.typed) {
+                map.retain(|name, _| name != "_default_" || call.dialect.typed);
+            }
+        }
+        let empty = mappings.as_object().is_some_and(Map::is_empty);
+        if empty && (info.typed || call.dialect.typed) {
+            continue;
+        }
+        out.insert(info.name.to_string(), json!({ "mappings": mappings }));
+    }
+    if call.method == "HEAD" {
+        return Ok(Answer::empty(if out.is_empty() { 404 } else { 200 }));
+    }
+    if out.is_empty() && types.is_some() && !call.dialect.typed {
+        let reason = format!("type[[{}]] missing", call.arg("type").unwrap_or_default());
+        return Err(Error::new(ErrorKind::TypeMissing, reason));
+    }
+    Ok(Answer::ok(Value::Object(out)))
+}
+
+/// `GET /i/_mapping/field/f`.
+pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["local", "include_type_name"]);
+    let include_defaults = call.params.flag("include_defaults")?;
+    let mut target = admin_target(&mut call)?;
+    target.types.clear();
+    let fields = split_list(&call.needed("fields")?);
+    call.params.finish()?;
+    let types = call.arg("type").map(split_list);
+    let infos = call.rest.indices(&target).await?;
+    must_exist(&infos, &target)?;
+    let mut out = Map::new();
+    for info in &infos {
+        let mappings = if info.typed {
+            let mut by_type = Map::new();
+            for (name, mapping) in info.mappings.as_object().into_iter().flatten() {
+                if types.as_ref().is_some_and(|types| !types.iter().any(|t| t == "_all" || path::matches(t, name))) {
+                    continue;
+                }
+                let found = fields_of(mapping, &fields, include_defaults);
+                if !found.is_empty() {
+                    by_type.insert(name.clone(), Value::Object(found));
+                }
+            }
+            by_type
+        } else {
+            fields_of(&info.mappings, &fields, include_defaults)
+        };
+        if !mappings.is_empty() || !info.typed {
+            out.insert(info.name.to_string(), json!({ "mappings": mappings }));
+        }
+    }
+    let empty = out.values().all(|v| v["mappings"].as_object().is_some_and(Map::is_empty));
+    Ok(Answer::of(if empty && call.dialect.typed { 404 } else { 200 }, if empty && call.dialect.typed { json!({}) } else { Value::Object(out) }))
+}
+
+/// Fields of one mapping that match a pattern, as `full_name` and `mapping`.
+fn fields_of(mapping: &Value, patterns: &[String], include_defaults: bool) -> Map<String, Value> {
+    let mut flat = BTreeMap::new();
+    flatten(mapping, "", &mut flat, 0);
+    let mut out = Map::new();
+    for pattern in patterns {
+        for (name, body) in &flat {
+            if path::matches(pattern, name) {
+                let leaf = name.rsplit('.').next().unwrap_or(name);
+                let mut body = body.clone();
+                if include_defaults && body["type"] == "text" && body.get("analyzer").is_none() {
+                    body["analyzer"] = "default".into();
+                }
+                out.insert(name.clone(), json!({ "full_name": name, "mapping": { leaf: body } }));
+            }
+        }
+    }
+    out
+}
+
+/// Leaf fields and multi-fields by full name; the depth is the mapping's, which is limited.
+fn flatten(mapping: &Value, prefix: &str, out: &mut BTreeMap<String, Value>, depth: usize) {
+    if depth > 100 {
+        return;
+    }
+    for (name, body) in mapping.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let full = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        if body.get("properties").is_some() {
+            flatten(body, &full, out, depth + 1);
+        } else {
+            out.insert(full.clone(), body.clone());
+        }
+        for (sub, body) in body.get("fields").and_then(Value::as_object).into_iter().flatten() {
+            out.insert(format!("{full}.{sub}"), body.clone());
+        }
+    }
+}
+
+/// `_field_caps`.
+pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
+    let target = call.target()?;
+    let include_unmapped = call.params.flag("include_unmapped")?;
+    call.params.accept(&["types", "filters", "include_empty_fields"]);
+    let mut fields = call.params.take_list("fields").unwrap_or_default();
+    let content = call.json()?;
+    call.params.finish()?;
+    let mut filter = None;
+    if let Some(node) = content {
+        let mut body = node.fields("field_caps_request")?;
+        if let Some(list) = body.take("fields") {
+            fields = list.items().into_iter().map(|n| n.string("fields")).collect::<Result<_>>()?;
+        }
+        filter = body.take("index_filter");
+        body.finish()?;
+    }
+    if fields.is_empty() {
+        return Err(Error::illegal("specified fields can't be null or empty"));
+    }
+    let mut infos = call.rest.indices(&target).await?;
+    if let Some(node) = filter {
+        let query = dsl::query::Query::parse(node, &mut dsl::query::Parsing::new(call.dialect))?;
+        let mut kept = Vec::new();
+        for info in infos {
+            let request = dsl::search::SearchRequest { query: Some(query.clone()), size: 0, ..dsl::search::SearchRequest::new(call.dialect) };
+            let found = super::search::found(&call, &model::Target::index(info.name.as_str()), request).await?;
+            if found.hits.total.is_some_and(|t| t.value > 0) {
+                kept.push(info);
+            }
+        }
+        infos = kept;
+    }
+    let names: Vec<&str> = infos.iter().map(|i| i.name.as_str()).collect();
+    Ok(Answer::ok(json!({ "indices": names, "fields": capabilities(&infos, &fields, include_unmapped) })))
+}
+
+/// Field → type → what can be done with it, and in which indices if they differ.
+fn capabilities(infos: &[IndexInfo], patterns: &[String], include_unmapped: bool) -> Value {
+    // field → type → (searchable, aggregatable, metadata, indices)
+    let mut found: BTreeMap<String, BTreeMap<String, Vec<(bool, bool, bool, String)>>> = BTreeMap::new();
+    for info in infos {
+        let index = info.name.to_string();
+        let mut add = |name: &str, kind: &str, searchable: bool, aggregatable: bool, metadata: bool| {
+            if patterns.iter().any(|p| path::matches(p, name)) {
+                found.entry(name.to_owned()).or_default().entry(kind.to_owned()).or_default().push((searchable, aggregatable, metadata, index.clone()));
+            }
+        };
+        for (name, field) in info.mapping.fields() {
+            add(name, field.kind.wire(), field.index, field.doc_values, false);
+        }
+        for (object, _) in info.mapping.objects() {
+            add(object, if info.mapping.is_nested(object) { "nested" } else { "object" }, false, false, false);
+        }
+        for (name, searchable, aggregatable) in METADATA {
+            add(name, name, *searchable, *aggregatable, true);
+        }
+    }
+    let mut out = Map::new();
+    for (name, kinds) in found {
+        let mut entry = Map::new();
+        let several = kinds.len() > 1;
+        let mapped: Vec<String> = kinds.values().flatten().map(|c| c.3.clone()).collect();
+        for (kind, caps) in &kinds {
+            let mut body = Map::new();
+            body.insert("type".into(), kind.as_str().into());
+            let metadata = caps.iter().any(|c| c.2);
+            let (searchable, aggregatable) = (caps.iter().all(|c| c.0), caps.iter().all(|c| c.1));
+            body.insert("searchable".into(), searchable.into());
+            body.insert("aggregatable".into(), aggregatable.into());
+            let _ = metadata;
+            if several {
+                body.insert("indices".into(), caps.iter().map(|c| c.3.clone()).collect::<Vec<_>>().into());
+            }
+            if !searchable && caps.iter().any(|c| c.0) {
+                body.insert("non_searchable_indices".into(), caps.iter().filter(|c| !c.0).map(|c| c.3.clone()).collect::<Vec<_>>().into());
+            }
+            if !aggregatable && caps.iter().any(|c| c.1) {
+                body.insert("non_aggregatable_indices".into(), caps.iter().filter(|c| !c.1).map(|c| c.3.clone()).collect::<Vec<_>>().into());
+            }
+            entry.insert(kind.clone(), Value::Object(body));
+        }
+        let unmapped: Vec<String> = infos.iter().map(|i| i.name.to_string()).filter(|i| !mapped.contains(i)).collect();
+        if include_unmapped && !unmapped.is_empty() {
+            entry.insert("unmapped".into(), json!({ "type": "unmapped", "searchable": false, "aggregatable": false, "indices": unmapped }));
+        }
+        out.insert(name, Value::Object(entry));
+    }
+    Value::Object(out)
+}
+
+/// Metadata fields: name, searchable, aggregatable.
+const METADATA: &[(&str, bool, bool)] = &[
+    ("_id", true, true),
+    ("_index", true, true),
+    ("_source", false, false),
+    ("_routing", true, false),
+    ("_seq_no", true, true),
+    ("_version", false, true),
+    ("_ignored", true, false),
+    ("_field_names", true, false),
+    ("_nested_path", true, false),
+];

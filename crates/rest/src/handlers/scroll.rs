@@ -1,0 +1,262 @@
+//! Scrolls and points in time: one view of the engine, read page by page.
+
+use super::search::found;
+use crate::Rest;
+use crate::call::Call;
+use crate::envelope;
+use crate::respond::Answer;
+use dsl::search::{SearchRequest, Sort, SortBy, TrackTotal};
+use model::{Error, ErrorKind, Result, Target};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Every open scroll. Views bound their number and end them; entries of ended views are dropped on use.
+#[derive(Debug, Default)]
+pub(crate) struct Scrolls(Mutex<HashMap<String, Scroll>>);
+
+#[derive(Clone, Debug)]
+struct Scroll {
+    request: SearchRequest,
+    /// Sort keys that the client asked for; the tie-breaker after them is ours.
+    shown: usize,
+    keep_alive: Duration,
+}
+
+impl Scrolls {
+    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<String, Scroll>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The first page.
+pub(super) async fn start(call: &Call, target: Target, mut request: SearchRequest, keep_alive: Duration, scan: bool) -> Result<Answer> {
+    let invalid = |what: &str| Err(Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: 1: {what};")));
+    if !call.dialect.typed {
+        if request.size == 0 {
+            return invalid("[size] cannot be [0] in a scroll context");
+        }
+        if request.from > 0 {
+            return invalid("using [from] is not allowed in a scroll context");
+        }
+        if request.search_after.is_some() {
+            return invalid("`search_after` cannot be used in a scroll context.");
+        }
+        if request.collapse.is_some() {
+            return invalid("cannot use `collapse` in a scroll context");
+        }
+        if !request.rescore.is_empty() {
+            return invalid("using [rescore] is not allowed in a scroll context");
+        }
+        if matches!(request.track_total_hits, TrackTotal::No) {
+            return invalid("disabling [track_total_hits] is not allowed in a scroll context");
+        }
+    }
+    request.from = 0;
+    request.track_total_hits = TrackTotal::Exact;
+    let shown = request.sort.len();
+    if scan {
+        request.sort = vec![Sort { by: SortBy::Doc, ascending: true }];
+    } else if request.sort.is_empty() {
+        request.sort.push(Sort { by: SortBy::Score, ascending: false });
+        request.track_scores = true;
+    }
+    request.sort.push(Sort { by: SortBy::ShardDoc, ascending: true });
+    let view = call.rest.engine.open_view(&target, keep_alive).await?;
+    request.view = Some(view.id.clone());
+    let scroll = Scroll { request, shown: if scan { 0 } else { shown }, keep_alive };
+    let page = page(call, &view.id, scroll, scan).await;
+    if page.is_err() {
+        call.rest.engine.close_view(&view.id).await?;
+    }
+    page
+}
+
+/// One page; the scroll moves behind its last hit.
+async fn page(call: &Call, id: &str, mut scroll: Scroll, empty: bool) -> Result<Answer> {
+    let mut request = scroll.request.clone();
+    if empty {
+        request.size = 0;
+    }
+    if request.search_after.is_some() {
+        request.aggs.clear();
+    }
+    request.dialect = call.dialect;
+    let mut response = found(call, &Target::of(Vec::new()), request).await?;
+    if let Some(last) = response.hits.hits.last() {
+        scroll.request.search_after = Some(last.sort.clone());
+    }
+    for hit in &mut response.hits.hits {
+        hit.sort.truncate(scroll.shown);
+    }
+    call.rest.scrolls.locked().insert(id.to_owned(), scroll);
+    let mut out = Map::new();
+    out.insert("_scroll_id".into(), scroll_id(id).into());
+    out.extend(response.render(call.dialect));
+    Ok(Answer::ok(Value::Object(out)))
+}
+
+/// What a client sees: base64, so that no one builds on its content.
+fn scroll_id(view: &str) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::URL_SAFE.encode(format!("scroll:{view}"))
+}
+
+fn view_of(call: &Call, scroll_id: &str) -> Result<String> {
+    use base64::Engine as _;
+    let malformed = || match call.dialect.typed {
+        true => Error::illegal(format!("Malformed scrollId [{scroll_id}]")),
+        false => Error::illegal("Cannot parse scroll id"),
+    };
+    let bytes = base64::engine::general_purpose::URL_SAFE.decode(scroll_id.trim()).map_err(|_| malformed())?;
+    let text = String::from_utf8(bytes).map_err(|_| malformed())?;
+    text.strip_prefix("scroll:").map(str::to_owned).ok_or_else(malformed)
+}
+
+/// Ids by URL, query, JSON (string or list) or raw text.
+fn take_ids(call: &mut Call) -> Result<(Vec<String>, Option<Duration>)> {
+    let mut ids = Vec::new();
+    for given in [call.arg("scroll_id").map(str::to_owned), call.params.take("scroll_id")].into_iter().flatten() {
+        ids.extend(crate::params::split_list(&given));
+    }
+    let mut keep_alive = call.params.take_duration("scroll")?;
+    let content = call.content();
+    if !content.iter().all(u8::is_ascii_whitespace) {
+        let body = dsl::document::ScrollBody::parse(&content)?;
+        if !body.ids.is_empty() {
+            ids = body.ids;
+        }
+        keep_alive = body.keep_alive.or(keep_alive);
+    }
+    Ok((ids, keep_alive))
+}
+
+/// The next page.
+pub(crate) async fn scroll(mut call: Call) -> Result<Answer> {
+    let (ids, keep_alive) = take_ids(&mut call)?;
+    call.params.finish()?;
+    let Some(id) = ids.first() else {
+        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: scrollId is missing;"));
+    };
+    let view = view_of(&call, id)?;
+    let known = call.rest.scrolls.locked().get(&view).cloned();
+    let Some(mut scroll) = known else { return Err(missing(&view)) };
+    if let Some(keep_alive) = keep_alive {
+        scroll.keep_alive = keep_alive;
+    }
+    if call.rest.engine.renew_view(&view, scroll.keep_alive).await.is_err() {
+        call.rest.scrolls.locked().remove(&view);
+        return Err(missing(&view));
+    }
+    page(&call, &view, scroll, false).await
+}
+
+fn missing(view: &str) -> Error {
+    let cause = Error::new(ErrorKind::SearchContextMissing, format!("No search context found for id [{view}]"));
+    envelope::all_shards_failed(cause.clone(), "_all").rooted_in(cause.clone());
+    Error::new(ErrorKind::SearchPhaseExecution, "all shards failed")
+        .status_of(404)
+        .with("phase", "query")
+        .with("grouped", true)
+        .with("failed_shards", json!([{ "shard": -1, "index": Value::Null, "reason": cause.to_json() }]))
+        .rooted_in(cause.clone())
+        .caused_by(cause)
+}
+
+/// `DELETE /_search/scroll`.
+pub(crate) async fn clear(mut call: Call) -> Result<Answer> {
+    let (ids, _) = take_ids(&mut call)?;
+    call.params.finish()?;
+    if ids.is_empty() && !call.dialect.typed {
+        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: no scroll ids specified;"));
+    }
+    let all = ids.iter().any(|id| id == "_all") || ids.is_empty();
+    let views = if all {
+        call.rest.scrolls.locked().keys().cloned().collect()
+    } else {
+        ids.iter().map(|id| view_of(&call, id)).collect::<Result<Vec<_>>>()?
+    };
+    let mut freed = 0;
+    for view in views {
+        call.rest.scrolls.locked().remove(&view);
+        freed += u32::from(call.rest.engine.close_view(&view).await?);
+    }
+    let status = if freed > 0 || all { 200 } else { 404 };
+    let body = if call.dialect.typed { json!({}) } else { json!({ "succeeded": true, "num_freed": freed }) };
+    Ok(Answer::of(status, body))
+}
+
+/// `POST /i/_pit`.
+pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
+    let keep_alive = call.params.take_duration("keep_alive")?;
+    call.params.accept(&["routing", "preference", "allow_partial_pit_creation", "allow_partial_search_results", "max_concurrent_shard_requests"]);
+    let target = call.target()?;
+    call.params.finish()?;
+    let Some(keep_alive) = keep_alive else {
+        return Err(if call.dialect.persona.is_opensearch() {
+            Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: Keep Alive cannot be null or empty;")
+        } else {
+            Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: [keep_alive] is not specified;")
+        });
+    };
+    let view = call.rest.engine.open_view(&target, keep_alive).await?;
+    let shards = json!({ "total": view.indices.len(), "successful": view.indices.len(), "skipped": 0, "failed": 0 });
+    Ok(Answer::ok(if call.dialect.persona.is_opensearch() {
+        json!({ "pit_id": view.id, "_shards": shards, "creation_time": view.created_ms })
+    } else {
+        json!({ "id": view.id, "_shards": shards })
+    }))
+}
+
+/// `DELETE /_pit`.
+pub(crate) async fn close_pit(mut call: Call) -> Result<Answer> {
+    let node = call.json_needed()?;
+    call.params.finish()?;
+    let mut fields = node.fields("point_in_time")?;
+    let ids: Vec<String> = match fields.take_any(&["id", "pit_id"]) {
+        Some(node) => node.items().into_iter().map(|n| n.string("id")).collect::<Result<_>>()?,
+        None => return Err(Error::illegal("[id] is missing")),
+    };
+    fields.finish()?;
+    let mut closed = Vec::new();
+    for id in ids {
+        let freed = call.rest.engine.close_view(&id).await?;
+        closed.push((id, freed));
+    }
+    if call.dialect.persona.is_opensearch() {
+        let pits: Vec<Value> = closed.iter().map(|(id, _)| json!({ "pit_id": id, "successful": true })).collect();
+        return Ok(Answer::ok(json!({ "pits": pits })));
+    }
+    let freed = closed.iter().filter(|(_, f)| *f).count();
+    Ok(Answer::of(if freed > 0 { 200 } else { 404 }, json!({ "succeeded": true, "num_freed": freed })))
+}
+
+async fn pits(rest: &Rest) -> Result<Vec<engine::View>> {
+    let scrolls: Vec<String> = rest.scrolls.locked().keys().cloned().collect();
+    Ok(rest.engine.views().await?.into_iter().filter(|v| !scrolls.contains(&v.id)).collect())
+}
+
+/// `GET /_search/point_in_time/_all`.
+pub(crate) async fn list_pits(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["timeout"]);
+    call.params.finish()?;
+    let list: Vec<Value> = pits(&call.rest)
+        .await?
+        .iter()
+        .map(|v| json!({ "pit_id": v.id, "creation_time": v.created_ms, "keep_alive": u64::try_from(v.keep_alive.as_millis()).unwrap_or(u64::MAX) }))
+        .collect();
+    Ok(Answer::ok(json!({ "pits": list })))
+}
+
+/// `DELETE /_search/point_in_time/_all`.
+pub(crate) async fn close_all_pits(mut call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    call.params.accept(&["timeout"]);
+    let mut closed = Vec::new();
+    for view in pits(&call.rest).await? {
+        call.rest.engine.close_view(&view.id).await?;
+        closed.push(json!({ "pit_id": view.id, "successful": true }));
+    }
+    Ok(Answer::ok(json!({ "pits": closed })))
+}

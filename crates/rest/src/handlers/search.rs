@@ -1,0 +1,306 @@
+//! `_search`, `_msearch`, `_count`.
+
+use super::documents::source_params;
+use super::scroll;
+use crate::call::Call;
+use crate::envelope;
+use crate::params::{Params, split_list};
+use crate::respond::Answer;
+use dsl::query::{Clause, Operator, Query, QueryStringQuery};
+use dsl::search::{FieldAndFormat, SearchRequest, SearchResponse, Sort, SourceSpec, TrackTotal};
+use model::{Dialect, Error, ErrorKind, Result, Target};
+use serde_json::{Map, Value, json};
+
+/// `GET /i/_search`.
+pub(crate) async fn search(mut call: Call) -> Result<Answer> {
+    let scroll = call.params.take_duration("scroll")?;
+    let search_type = call.params.take("search_type");
+    let target = call.target()?;
+    let source = source_params(&mut call)?;
+    let content = call.json()?;
+    let mut request = match content {
+        Some(node) => SearchRequest::parse(node, call.dialect)?,
+        None => SearchRequest::new(call.dialect),
+    };
+    url_into(&mut call.params, &mut request, call.dialect)?;
+    if source != SourceSpec::Default {
+        request.source = source;
+    }
+    call.params.finish()?;
+    apply_search_type(search_type.as_deref(), &mut request, scroll.is_some())?;
+    request.types = target.types.clone();
+    if let Some(keep_alive) = scroll {
+        let scan = search_type.as_deref() == Some("scan");
+        return scroll::start(&call, target, request, keep_alive, scan).await;
+    }
+    run(&call, &target, request).await
+}
+
+/// `count` and `scan` are of 2015; the others choose how statistics are gathered, which is one way here.
+fn apply_search_type(search_type: Option<&str>, request: &mut SearchRequest, scroll: bool) -> Result<()> {
+    match search_type {
+        None | Some("query_then_fetch" | "dfs_query_then_fetch") => Ok(()),
+        Some("query_and_fetch" | "dfs_query_and_fetch") if request.dialect.typed => Ok(()),
+        Some("count") if request.dialect.typed => {
+            request.size = 0;
+            Ok(())
+        }
+        Some("scan") if request.dialect.typed && scroll => Ok(()),
+        Some(other) => Err(Error::illegal(format!("No search type for [{other}]"))),
+    }
+}
+
+/// Runs one search and renders it.
+pub(super) async fn run(call: &Call, target: &Target, mut request: SearchRequest) -> Result<Answer> {
+    let pit = request.pit.take();
+    let mut target = target.clone();
+    if let Some(pit) = &pit {
+        if call.arg("index").is_some() {
+            return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: [indices] cannot be used with point in time. Do not specify any index with point in time.;"));
+        }
+        if let Some(keep_alive) = pit.keep_alive {
+            call.rest.engine.renew_view(&pit.id, keep_alive).await?;
+        }
+        request.view = Some(pit.id.clone());
+        target = Target::of(Vec::new());
+        if !request.sort.is_empty() && !request.sort.iter().any(|s| s.by == dsl::search::SortBy::ShardDoc) && !call.dialect.persona.is_opensearch() {
+            request.sort.push(Sort { by: dsl::search::SortBy::ShardDoc, ascending: true });
+        }
+    }
+    let dialect = request.dialect;
+    let response = found(call, &target, request).await?;
+    let mut out = response.render(dialect);
+    if let Some(pit) = pit {
+        let mut with = Map::new();
+        with.insert("pit_id".into(), pit.id.into());
+        with.extend(out);
+        out = with;
+    }
+    Ok(Answer::ok(Value::Object(out)))
+}
+
+/// One search; what fails at the shards is wrapped as Elasticsearch wraps it.
+pub(super) async fn found(call: &Call, target: &Target, request: SearchRequest) -> Result<SearchResponse> {
+    let start = call.rest.clock.monotonic();
+    let mut response = call
+        .rest
+        .relations
+        .search(target, request)
+        .await
+        .map_err(|e| envelope::all_shards_failed(e, target.expressions.first().map_or("_all", String::as_str)))?;
+    response.took_ms = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(0);
+    Ok(response)
+}
+
+/// Parameters of the URL over those of the body.
+fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) -> Result<()> {
+    if let Some(query) = take_query(params)? {
+        request.query = Some(query);
+    }
+    let negative = |name: &str, v: i64| Error::illegal(format!("[{name}] parameter cannot be negative, found [{v}]"));
+    if let Some(from) = params.take_number::<i64>("from")? {
+        request.from = usize::try_from(from).or_else(|_| if dialect.typed { Ok(0) } else { Err(negative("from", from)) })?;
+    }
+    if let Some(size) = params.take_number::<i64>("size")? {
+        request.size = usize::try_from(size).or_else(|_| if dialect.typed { Ok(10) } else { Err(negative("size", size)) })?;
+    }
+    if let Some(sort) = params.take("sort") {
+        request.sort = Sort::parse_url(&sort)?;
+    }
+    if let Some(fields) = params.take_any(&["stored_fields", "fields"]) {
+        request.stored_fields = Some(split_list(&fields));
+    }
+    if let Some(fields) = params.take_any(&["docvalue_fields", "fielddata_fields"]) {
+        request.docvalue_fields =
+            split_list(&fields).into_iter().map(|field| FieldAndFormat { field, format: None, include_unmapped: false }).collect();
+    }
+    if let Some(text) = params.take("track_total_hits") {
+        request.track_total_hits = TrackTotal::parse_text(&text)?;
+    }
+    for (name, slot) in [("track_scores", &mut request.track_scores), ("version", &mut request.version), ("explain", &mut request.explain)] {
+        if let Some(value) = params.take_bool(name)? {
+            *slot = value;
+        }
+    }
+    if let Some(value) = params.take_bool("seq_no_primary_term")? {
+        request.seq_no_primary_term = value;
+    }
+    if let Some(timeout) = params.take_duration("timeout")? {
+        request.timeout = Some(timeout);
+    }
+    if let Some(n) = params.take_number::<i64>("terminate_after")? {
+        request.terminate_after = usize::try_from(n).map_err(|_| Error::illegal("terminateAfter must be > 0"))?;
+    }
+    if request.dialect.total_as_int {
+        if matches!(request.track_total_hits, TrackTotal::UpTo(n) if n != 10_000) {
+            return Err(Error::illegal("[rest_total_hits_as_int] cannot be used if the tracking of total hits is not accurate"));
+        }
+        if request.track_total_hits != TrackTotal::No {
+            request.track_total_hits = TrackTotal::Exact;
+        }
+    }
+    if dialect.typed {
+        request.track_total_hits = TrackTotal::Exact;
+    }
+    params.accept(&[
+        "routing",
+        "preference",
+        "request_cache",
+        "query_cache",
+        "batched_reduce_size",
+        "max_concurrent_shard_requests",
+        "pre_filter_shard_size",
+        "allow_partial_search_results",
+        "ccs_minimize_roundtrips",
+        "stats",
+        "lowercase_expanded_terms",
+        "phase_took",
+        "include_named_queries_score",
+        "cancel_after_time_interval",
+    ]);
+    for name in ["suggest_field", "suggest_mode", "suggest_size", "suggest_text"] {
+        if params.take(name).is_some() {
+            return Err(Error::illegal(format!("[{name}] is not supported yet")));
+        }
+    }
+    Ok(())
+}
+
+/// `q=` with its options.
+pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
+    let df = params.take("df");
+    let analyzer = params.take("analyzer");
+    let analyze_wildcard = params.flag("analyze_wildcard")?;
+    let lenient = params.take_bool("lenient")?;
+    let operator = match params.take("default_operator").as_deref() {
+        None | Some("OR" | "or") => Operator::Or,
+        Some("AND" | "and") => Operator::And,
+        Some(other) => return Err(Error::illegal(format!("Unsupported defaultOperator [{other}], can either be [OR] or [AND]"))),
+    };
+    let Some(text) = params.take("q") else { return Ok(None) };
+    let mut query = QueryStringQuery::new(text);
+    query.fields = df.into_iter().map(|f| (f, 1.0)).collect();
+    query.analyzer = analyzer;
+    query.analyze_wildcard = analyze_wildcard;
+    query.lenient = lenient;
+    query.default_operator = operator;
+    Ok(Some(Clause::QueryString(query).into()))
+}
+
+/// `_count`.
+pub(crate) async fn count(mut call: Call) -> Result<Answer> {
+    let (target, request) = count_request(&mut call, "request")?;
+    let response = found(&call, &target, request).await?;
+    let shards = response.render(call.dialect).remove("_shards").unwrap_or_default();
+    Ok(Answer::ok(json!({ "count": response.hits.total.map_or(0, |t| t.value), "_shards": shards })))
+}
+
+/// `_search/exists` of 2015.
+pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
+    let (target, request) = count_request(&mut call, "request")?;
+    let response = found(&call, &target, request).await?;
+    let exists = response.hits.total.is_some_and(|t| t.value > 0);
+    Ok(Answer::of(if exists { 200 } else { 404 }, json!({ "exists": exists })))
+}
+
+/// A request that takes nothing but a query.
+fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)> {
+    let target = call.target()?;
+    let from_url = take_query(&mut call.params)?;
+    let min_score = call.params.take_number::<f32>("min_score")?;
+    let terminate_after = call.params.take_number::<usize>("terminate_after")?.unwrap_or(0);
+    call.params.accept(&["routing", "preference", "lowercase_expanded_terms"]);
+    let content = call.json()?;
+    call.params.finish()?;
+    let query = match content {
+        Some(node) => query_only(node, call.dialect, owner)?,
+        None => None,
+    };
+    let request = SearchRequest {
+        query: from_url.or(query),
+        size: 0,
+        min_score,
+        terminate_after,
+        track_total_hits: TrackTotal::Exact,
+        types: target.types.clone(),
+        ..SearchRequest::new(call.dialect)
+    };
+    Ok((target, request))
+}
+
+/// A body with `query` and nothing else.
+pub(super) fn query_only(node: dsl::json::Node, dialect: Dialect, owner: &str) -> Result<Option<Query>> {
+    let mut fields = node.fields(owner)?;
+    let query = fields.take("query");
+    if let Some((name, value)) = fields.next_field() {
+        if !dialect.typed {
+            return Err(value.error(format!("request does not support [{name}]")));
+        }
+    }
+    query.map(|q| Query::parse(q, &mut dsl::query::Parsing::new(dialect))).transpose()
+}
+
+/// One search of an `_msearch`.
+async fn one_of_many(call: &Call, base: &Target, search_type: Option<&str>, item: dsl::document::MsearchItem) -> Result<Answer> {
+    let mut target = base.clone();
+    if !item.indices.is_empty() {
+        target.expressions = item.indices;
+    }
+    if let Some(v) = item.ignore_unavailable {
+        target.ignore_unavailable = v;
+    }
+    if let Some(v) = item.allow_no_indices {
+        target.allow_no_indices = v;
+    }
+    if !item.types.is_empty() {
+        target.types = item.types;
+    }
+    let mut request = item.request;
+    request.types = target.types.clone();
+    request.dialect = call.dialect;
+    if call.dialect.typed || call.dialect.total_as_int {
+        request.track_total_hits = TrackTotal::Exact;
+    }
+    apply_search_type(item.search_type.as_deref().or(search_type), &mut request, false)?;
+    run(call, &target, request).await
+}
+
+/// `_msearch`.
+pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
+    let start = call.rest.clock.monotonic();
+    let search_type = call.params.take("search_type");
+    call.params.accept(&["max_concurrent_searches", "pre_filter_shard_size", "max_concurrent_shard_requests", "ccs_minimize_roundtrips", "cancel_after_time_interval"]);
+    let base = call.target()?;
+    let content = call.content();
+    call.params.finish()?;
+    if content.is_empty() {
+        return Err(Error::new(ErrorKind::Parse, "request body or source parameter is required"));
+    }
+    let mut responses = Vec::new();
+    for item in dsl::document::parse_msearch(&content, call.dialect)? {
+        let done = match item {
+            Ok(item) => one_of_many(&call, &base, search_type.as_deref(), item).await,
+            Err(error) => Err(error),
+        };
+        responses.push(match done {
+            Ok(Answer { body: crate::respond::Body::Json(Value::Object(mut body)), .. }) => {
+                if !call.dialect.typed {
+                    body.insert("status".into(), 200.into());
+                }
+                Value::Object(body)
+            }
+            Ok(_) => Value::Null,
+            Err(error) => {
+                let mut body = envelope::render(&error, call.dialect);
+                if call.dialect.typed {
+                    if let Some(map) = body.as_object_mut() {
+                        map.remove("status");
+                    }
+                }
+                body
+            }
+        });
+    }
+    let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(0);
+    Ok(Answer::ok(if call.dialect.typed { json!({ "responses": responses }) } else { json!({ "took": took, "responses": responses }) }))
+}

@@ -1,0 +1,129 @@
+//! Index settings: get and put.
+
+use super::indices::{admin_target, must_exist};
+use crate::call::Call;
+use crate::params::split_list;
+use crate::respond::Answer;
+use engine::{Alteration, IndexInfo};
+use model::settings::{ALL, Scope};
+use model::{Dialect, Error, ErrorKind, Result, path};
+use serde_json::{Map, Value, json};
+
+/// Settings of an index as `GET` shows them: strings, nested or flat, those that match a pattern.
+pub(super) fn render(info: &IndexInfo, dialect: Dialect, flat: bool, patterns: &[String]) -> Value {
+    let mut all: Map<String, Value> = info.settings.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), text(v))).collect();
+    all.insert("index.creation_date".into(), info.created_ms.to_string().into());
+    all.insert("index.uuid".into(), info.uuid.as_str().into());
+    all.insert("index.version.created".into(), version(dialect).into());
+    if !dialect.typed {
+        all.insert("index.provided_name".into(), info.name.as_str().into());
+    }
+    for row in [model::settings::NUMBER_OF_SHARDS, model::settings::NUMBER_OF_REPLICAS] {
+        all.entry(row.name).or_insert_with(|| row.default.into());
+    }
+    all.retain(|name, _| patterns.is_empty() || patterns.iter().any(|p| p == "_all" || path::matches(p, name)));
+    shape(all, flat)
+}
+
+/// Version ids as the servers number them.
+fn version(dialect: Dialect) -> String {
+    let mut parts = dialect.persona.version().split('.').filter_map(|p| p.parse::<u64>().ok());
+    let (a, b, c) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    let id = a * 1_000_000 + b * 10_000 + c * 100 + 99;
+    (if dialect.persona.is_opensearch() { id ^ 0x0800_0000 } else { id }).to_string()
+}
+
+fn text(value: &Value) -> Value {
+    match value {
+        Value::String(_) => value.clone(),
+        Value::Array(items) => Value::Array(items.iter().map(text).collect()),
+        other => Value::String(other.to_string()),
+    }
+}
+
+/// Flat names as they are, or as a tree.
+fn shape(flat_map: Map<String, Value>, flat: bool) -> Value {
+    if flat {
+        return Value::Object(flat_map);
+    }
+    let mut out = Value::Object(Map::new());
+    for (name, value) in flat_map {
+        let mut at = &mut out;
+        let parts: Vec<&str> = name.split('.').collect();
+        for (i, part) in parts.iter().enumerate() {
+            let Some(map) = at.as_object_mut() else { break };
+            if i + 1 == parts.len() {
+                map.insert((*part).to_owned(), value.clone());
+                break;
+            }
+            let next = map.entry((*part).to_owned()).or_insert_with(|| json!({}));
+            if !next.is_object() {
+                *next = json!({});
+            }
+            at = next;
+        }
+    }
+    out
+}
+
+/// Defaults of every index setting.
+pub(super) fn defaults(flat: bool) -> Value {
+    let rows = ALL.iter().filter(|s| matches!(s.scope, Scope::IndexStatic | Scope::IndexDynamic));
+    shape(rows.map(|s| (s.name.to_owned(), s.default.into())).collect(), flat)
+}
+
+/// `GET /i/_settings`.
+pub(crate) async fn get(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout", "human"]);
+    let flat = call.params.flag("flat_settings")?;
+    let with_defaults = call.params.flag("include_defaults")?;
+    let target = admin_target(&mut call)?;
+    call.params.finish()?;
+    let patterns = call.arg("name").map(split_list).unwrap_or_default();
+    let infos = call.rest.indices(&target).await?;
+    must_exist(&infos, &target)?;
+    let mut out = Map::new();
+    for info in &infos {
+        let settings = render(info, call.dialect, flat, &patterns);
+        if settings.as_object().is_some_and(Map::is_empty) {
+            continue;
+        }
+        let mut entry = json!({ "settings": settings });
+        if with_defaults {
+            entry["defaults"] = defaults(flat);
+        }
+        out.insert(info.name.to_string(), entry);
+    }
+    Ok(Answer::ok(Value::Object(out)))
+}
+
+/// `PUT /i/_settings`.
+pub(crate) async fn put(mut call: Call) -> Result<Answer> {
+    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "flat_settings", "reopen"]);
+    let preserve_existing = call.params.flag("preserve_existing")?;
+    let target = admin_target(&mut call)?;
+    let content = call.json()?;
+    let mut settings = match content.map(dsl::json::Node::into_value) {
+        Some(Value::Object(mut body)) => match body.remove("settings") {
+            Some(Value::Object(inner)) if body.is_empty() => inner,
+            Some(other) => {
+                body.insert("settings".into(), other);
+                body
+            }
+            None => body,
+        },
+        Some(_) => return Err(Error::new(ErrorKind::Parse, "request body must be an object")),
+        None => Map::new(),
+    };
+    if call.dialect.typed {
+        if let Some(interval) = call.params.take("refresh_interval") {
+            settings.insert("index.refresh_interval".into(), interval.into());
+        }
+    }
+    call.params.finish()?;
+    if settings.is_empty() {
+        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: no settings to update;"));
+    }
+    call.rest.alter(Alteration::PutSettings { target, settings, preserve_existing }).await?;
+    Ok(Answer::ok(json!({ "acknowledged": true })))
+}

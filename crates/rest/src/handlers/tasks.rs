@@ -1,0 +1,117 @@
+//! `_tasks`: what runs, what has ended, and stopping it.
+
+use crate::Rest;
+use crate::call::Call;
+use crate::respond::Answer;
+use engine::tasks::Task;
+use model::{Error, ErrorKind, Result, path};
+use serde_json::{Map, Value, json};
+
+fn render(rest: &Rest, task: &Task, detailed: bool) -> Value {
+    let mut out = Map::new();
+    out.insert("node".into(), rest.names.node_id.as_str().into());
+    out.insert("id".into(), task.id.into());
+    out.insert("type".into(), "transport".into());
+    out.insert("action".into(), task.action.as_str().into());
+    let status = task.status();
+    if !status.is_null() && detailed {
+        out.insert("status".into(), status);
+    }
+    if detailed {
+        out.insert("description".into(), task.description.as_str().into());
+    }
+    out.insert("start_time_in_millis".into(), task.start_ms.into());
+    let nanos = task.running_ms(rest.clock.wall_ms()).max(0) * 1_000_000;
+    out.insert("running_time_in_nanos".into(), nanos.into());
+    out.insert("cancellable".into(), true.into());
+    out.insert("cancelled".into(), task.is_cancelled().into());
+    out.insert("headers".into(), json!({}));
+    Value::Object(out)
+}
+
+/// `GET /_tasks`.
+pub(crate) async fn list(mut call: Call) -> Result<Answer> {
+    let actions = call.params.take_list("actions").unwrap_or_default();
+    let detailed = call.params.flag("detailed")?;
+    let group = call.params.take("group_by").unwrap_or_else(|| "nodes".into());
+    call.params.accept(&["nodes", "node_id", "parent_task_id", "wait_for_completion", "timeout"]);
+    call.params.finish()?;
+    let wanted = |task: &Task| actions.is_empty() || actions.iter().any(|a| path::matches(a, &task.action));
+    let rest = &call.rest;
+    let tasks: Map<String, Value> = rest
+        .tasks
+        .list()
+        .iter()
+        .filter(|t| t.outcome().is_none() && wanted(t))
+        .map(|t| (format!("{}:{}", rest.names.node_id, t.id), render(rest, t, detailed)))
+        .collect();
+    Ok(Answer::ok(match group.as_str() {
+        "none" => json!({ "tasks": tasks.into_iter().map(|(_, v)| v).collect::<Vec<_>>() }),
+        "parents" => json!({ "tasks": tasks }),
+        "nodes" => json!({ "nodes": { rest.names.node_id.clone(): {
+            "name": rest.names.node, "transport_address": rest.names.address, "host": "127.0.0.1", "ip": rest.names.address,
+            "roles": ["data", "ingest", "master"], "tasks": tasks } } }),
+        other => return Err(Error::illegal(format!("[group_by] must be one of [nodes], [parents] or [none] but was [{other}]"))),
+    }))
+}
+
+fn number(rest: &Rest, id: &str) -> Result<u64> {
+    let malformed = || Error::illegal(format!("malformed task id {id}"));
+    let (node, number) = id.rsplit_once(':').ok_or_else(malformed)?;
+    let number = number.parse().map_err(|_| malformed())?;
+    if node != rest.names.node_id {
+        let reason = format!("task [{id}] belongs to the node [{node}] which isn't part of the cluster and there is no record of the task");
+        return Err(Error::new(ErrorKind::ResourceNotFound, reason));
+    }
+    Ok(number)
+}
+
+/// `GET /_tasks/{id}`.
+pub(crate) async fn get(mut call: Call) -> Result<Answer> {
+    let id = call.needed("task_id")?;
+    let wait = call.params.flag("wait_for_completion")?;
+    let timeout = call.params.take_duration("timeout")?.unwrap_or(std::time::Duration::from_secs(30));
+    call.params.finish()?;
+    let number = number(&call.rest, &id)?;
+    let missing = || Error::new(ErrorKind::ResourceNotFound, format!("task [{id}] isn't running and hasn't stored its results"));
+    let task = call.rest.tasks.get(number).ok_or_else(missing)?;
+    let until = call.rest.clock.monotonic() + timeout;
+    while wait && task.outcome().is_none() {
+        if call.rest.clock.monotonic() > until {
+            return Err(Error::new(ErrorKind::Timeout, format!("Timed out waiting for completion of task [{id}]")).status_of(500));
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let mut out = Map::new();
+    let outcome = task.outcome();
+    out.insert("completed".into(), outcome.is_some().into());
+    out.insert("task".into(), render(&call.rest, &task, true));
+    match outcome {
+        Some(Ok(response)) => out.insert("response".into(), response),
+        Some(Err(error)) => out.insert("error".into(), Value::Object(error.to_json())),
+        None => None,
+    };
+    Ok(Answer::ok(Value::Object(out)))
+}
+
+/// `POST /_tasks/{id}/_cancel`.
+pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
+    let actions = call.params.take_list("actions").unwrap_or_default();
+    call.params.accept(&["nodes", "parent_task_id", "wait_for_completion"]);
+    call.params.finish()?;
+    let rest = &call.rest;
+    let chosen = match call.arg("task_id") {
+        Some(id) => {
+            let number = number(rest, id)?;
+            let task = rest.tasks.get(number).filter(|t| t.outcome().is_none());
+            vec![task.ok_or_else(|| Error::new(ErrorKind::ResourceNotFound, format!("task [{id}] is not found")))?]
+        }
+        None => rest.tasks.list().into_iter().filter(|t| t.outcome().is_none() && actions.iter().any(|a| path::matches(a, &t.action))).collect(),
+    };
+    let mut tasks = Map::new();
+    for task in chosen {
+        task.cancel();
+        tasks.insert(format!("{}:{}", rest.names.node_id, task.id), render(rest, &task, true));
+    }
+    Ok(Answer::ok(json!({ "nodes": { rest.names.node_id.clone(): { "name": rest.names.node, "tasks": tasks } } })))
+}

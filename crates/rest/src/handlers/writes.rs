@@ -1,0 +1,199 @@
+//! What the document APIs share: sending one write, creating a missing index, wording conflicts, answering.
+
+use crate::call::Call;
+use crate::{Rest, shows_doc_type, write_shards};
+use dsl::query::script_source::{ScriptSource, ScriptText};
+use engine::{Conflict, Effect, Expect, Found, Inspected, Inspection, Outcome, Refresh, Write, Written};
+use model::{Dialect, DocAddress, Error, ErrorKind, Result};
+use relations::schema::is_system;
+use script::{Lang, Params, Program};
+use serde_json::{Map, Value, json};
+
+/// Sends writes; where an index is missing and may be made, makes it and sends those again.
+pub(super) async fn send(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dialect: Dialect) -> Result<Vec<Outcome>> {
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; writes.len()];
+    let mut ready = Vec::new();
+    for (i, write) in writes.into_iter().enumerate() {
+        if is_system(write.at.index.as_str()) {
+            let reason = format!("index [{}] is kept by the server; clients may not write to it", write.at.index);
+            outcomes[i] = Some(Outcome::Refused(Error::new(ErrorKind::Security, reason)));
+        } else {
+            ready.push((i, write));
+        }
+    }
+    let sent: Vec<Write> = ready.iter().map(|(_, w)| w.clone()).collect();
+    let mut again = Vec::new();
+    for ((i, write), outcome) in ready.into_iter().zip(rest.engine.write(sent, refresh).await?) {
+        match &outcome {
+            Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound && creates(&write, dialect) => again.push((i, write)),
+            _ => outcomes[i] = Some(outcome),
+        }
+    }
+    let mut retry = Vec::new();
+    for (i, write) in again {
+        match rest.auto_create(&write.at.index, dialect_of(&write, dialect)).await {
+            Ok(()) => retry.push((i, write)),
+            Err(error) => outcomes[i] = Some(Outcome::Refused(error)),
+        }
+    }
+    if !retry.is_empty() {
+        let sent = retry.iter().map(|(_, w)| w.clone()).collect();
+        for ((i, _), outcome) in retry.into_iter().zip(rest.engine.write(sent, refresh).await?) {
+            outcomes[i] = Some(outcome);
+        }
+    }
+    Ok(outcomes.into_iter().map(|o| o.unwrap_or(Outcome::Unknown)).collect())
+}
+
+/// A write with a type makes a typed index.
+fn dialect_of(write: &Write, dialect: Dialect) -> Dialect {
+    Dialect { typed: write.at.id.doc_type.is_some(), ..dialect }
+}
+
+/// Does this write make a missing index?
+fn creates(write: &Write, dialect: Dialect) -> bool {
+    if write.require_alias {
+        return false;
+    }
+    match write.op {
+        engine::WriteOp::Delete => dialect.typed || matches!(write.expect, Expect::NewerThan { .. }),
+        _ => true,
+    }
+}
+
+/// The one outcome of one write, or its refusal.
+pub(super) fn settled(outcome: Outcome, dialect: Dialect) -> Result<Written> {
+    match outcome {
+        Outcome::Written(written) => Ok(written),
+        Outcome::Conflict(conflict) => Err(conflict_error(&conflict, dialect)),
+        Outcome::Refused(error) => Err(error),
+        Outcome::Held(_) => Err(Error::new(ErrorKind::VersionConflict, "the document is held by a change that is not finished")),
+        Outcome::Unknown => Err(Error::new(ErrorKind::LogFailed, "the outcome of the write is unknown: the log failed")),
+    }
+}
+
+/// A conflict in the words of each dialect.
+pub(super) fn conflict_error(conflict: &Conflict, dialect: Dialect) -> Error {
+    let id = &conflict.at.id.id;
+    let stamp = conflict.found.stamp();
+    let version = stamp.map_or(-1, |s| i64::try_from(s.version).unwrap_or(i64::MAX));
+    if dialect.typed {
+        let name = format!("[{}][{id}]", conflict.at.id.doc_type.as_deref().unwrap_or("_doc"));
+        let error = match conflict.expect {
+            Expect::Absent => Error::new(ErrorKind::DocumentAlreadyExists, format!("{name}: document already exists")),
+            Expect::Version(v) | Expect::NewerThan { version: v, .. } => {
+                let current = match (conflict.expect, conflict.found) {
+                    (Expect::Version(_), Found::Nothing | Found::Deleted(_)) => -1,
+                    _ => version,
+                };
+                Error::new(ErrorKind::VersionConflict, format!("{name}: version conflict, current [{current}], provided [{v}]"))
+            }
+            _ => Error::new(ErrorKind::VersionConflict, format!("{name}: version conflict, current [{version}]")),
+        };
+        return error.with("index", conflict.at.index.as_str()).with("shard", "0");
+    }
+    let reason = match (conflict.expect, conflict.found) {
+        (Expect::Absent, _) => format!("[{id}]: version conflict, document already exists (current version [{version}])"),
+        (Expect::Unchanged { seq_no, primary_term }, Found::Here(s)) => format!(
+            "[{id}]: version conflict, required seqNo [{seq_no}], primary term [{primary_term}]. current document has seqNo [{}] and primary term [{}]",
+            s.seq_no, s.primary_term
+        ),
+        (Expect::Unchanged { seq_no, primary_term }, _) => {
+            format!("[{id}]: version conflict, required seqNo [{seq_no}], primary term [{primary_term}]. but no document was found")
+        }
+        (Expect::NewerThan { version: v, or_equal: false }, _) => {
+            format!("[{id}]: version conflict, current version [{version}] is higher or equal to the one provided [{v}]")
+        }
+        (Expect::NewerThan { version: v, or_equal: true }, _) => {
+            format!("[{id}]: version conflict, current version [{version}] is higher than the one provided [{v}]")
+        }
+        (Expect::Version(v), _) => format!("[{id}]: version conflict, current version [{version}] is different than the one provided [{v}]"),
+        _ => format!("[{id}]: version conflict, current version [{version}]"),
+    };
+    Error::new(ErrorKind::VersionConflict, reason).with("index", conflict.at.index.as_str()).with("shard", "0").with("index_uuid", "_na_")
+}
+
+/// Status of a write.
+pub(super) fn status(written: &Written) -> u16 {
+    match written.effect {
+        Effect::Created => 201,
+        Effect::NotFound => 404,
+        _ => 200,
+    }
+}
+
+/// Metadata that every write answer begins with.
+pub(super) fn head(at: &DocAddress, dialect: Dialect) -> Map<String, Value> {
+    let mut out = Map::new();
+    out.insert("_index".into(), at.index.as_str().into());
+    if let Some(doc_type) = &at.id.doc_type {
+        out.insert("_type".into(), (&**doc_type).into());
+    } else if shows_doc_type(dialect) {
+        out.insert("_type".into(), "_doc".into());
+    }
+    out.insert("_id".into(), (&*at.id.id).into());
+    out
+}
+
+/// The answer of a write. `op` is `index`, `create`, `update` or `delete`.
+pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Dialect) -> Map<String, Value> {
+    let replicas = rest.known(written.at.index.as_str()).await.map_or(1, |k| k.replicas);
+    let mut out = head(&written.at, dialect);
+    let noop = written.effect == Effect::Noop;
+    out.insert("_version".into(), written.stamp.version.into());
+    if dialect.typed {
+        out.insert("_shards".into(), if noop { json!({ "total": 0, "successful": 0, "failed": 0 }) } else { typed_shards() });
+        return out;
+    }
+    out.insert("result".into(), result(written.effect).into());
+    if written.forced_refresh && !noop {
+        out.insert("forced_refresh".into(), true.into());
+    }
+    out.insert("_shards".into(), if noop { json!({ "total": 0, "successful": 0, "failed": 0 }) } else { write_shards(replicas) });
+    out.insert("_seq_no".into(), written.stamp.seq_no.into());
+    out.insert("_primary_term".into(), written.stamp.primary_term.into());
+    let _ = op;
+    out
+}
+
+/// `_shards` of a typed write: one copy, there is one process.
+fn typed_shards() -> Value {
+    json!({ "total": 1, "successful": 1, "failed": 0 })
+}
+
+/// The word for what happened.
+pub(super) fn result(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Created => "created",
+        Effect::Updated => "updated",
+        Effect::Deleted => "deleted",
+        Effect::NotFound => "not_found",
+        Effect::Noop => "noop",
+    }
+}
+
+/// Parameters that a write accepts and that change nothing with one process and one copy.
+pub(super) fn accept_write_params(call: &mut Call) -> Result<()> {
+    call.params.accept(&["timeout", "wait_for_active_shards", "consistency", "replication", "timestamp", "ttl", "include_type_name"]);
+    match call.params.take("pipeline").as_deref() {
+        None | Some("_none") => Ok(()),
+        Some(name) => Err(Error::illegal(format!("pipeline with id [{name}] does not exist: ingest pipelines are not supported yet"))),
+    }
+}
+
+/// A script of a request, compiled, with its parameters.
+pub(super) async fn compile(rest: &Rest, source: &ScriptSource) -> Result<(Program, Params)> {
+    let default = if source.typed { "groovy" } else { "painless" };
+    let (text, lang) = match &source.text {
+        ScriptText::Inline(text) => (text.clone(), source.lang.clone().unwrap_or_else(|| default.to_owned())),
+        ScriptText::Stored(id) => match rest.engine.inspect(Inspection::Script(id.clone())).await? {
+            Inspected::Script(Some(body)) => {
+                let field = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
+                (field("source").unwrap_or_default(), field("lang").unwrap_or_else(|| default.to_owned()))
+            }
+            _ => return Err(Error::new(ErrorKind::ScriptMissing, format!("unable to find script [{id}] in cluster state"))),
+        },
+    };
+    let lang = Lang::from_name(&lang).ok_or_else(|| Error::illegal(format!("script_lang not supported [{lang}]")))?;
+    Ok((script::compile(&text, lang)?, Params::from_json(&source.params)))
+}

@@ -1,0 +1,165 @@
+//! HTTP outside, typed calls inside: endpoints, parameters, dialects, envelopes.
+//!
+//! `routes` holds every endpoint in one table; a handler reads its parameters and body, calls `relations` or the
+//! engine, and returns an [`respond::Answer`]. Not here: what any of it means to documents.
+
+use arc_swap::ArcSwap;
+use engine::tasks::Tasks;
+use engine::{Alteration, Altered, Clock, Engine, EngineExt, IndexInfo};
+use model::{Dialect, Error, ErrorKind, IndexName, Persona, Result, Target};
+use relations::Relations;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+mod body;
+mod call;
+mod dialect;
+mod envelope;
+mod handlers;
+mod params;
+mod respond;
+mod routes;
+mod serve;
+mod tables;
+
+pub use call::Call;
+pub use respond::{Answer, Body};
+pub use routes::{ENDPOINTS, Endpoint};
+pub use serve::{Served, serve};
+
+/// What every request shares.
+#[derive(Debug)]
+pub struct Rest {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) relations: Relations,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) names: Names,
+    pub(crate) limits: Limits,
+    /// What writes need to know of an index, kept until the catalog changes.
+    known: ArcSwap<HashMap<String, Known>>,
+    pub(crate) scrolls: handlers::scroll::Scrolls,
+}
+
+/// How the server calls itself.
+#[derive(Clone, Debug)]
+pub struct Names {
+    pub cluster: String,
+    pub cluster_uuid: String,
+    pub node: String,
+    pub node_id: String,
+    /// `X-Elastic-Product` is sent.
+    pub product_header: bool,
+    /// Where it listens, for `_nodes`.
+    pub address: String,
+}
+
+/// Bounds of this layer.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub body_max_bytes: usize,
+    /// Bytes of all bodies in flight.
+    pub in_flight_max_bytes: usize,
+}
+
+/// What a write or search asks of an index besides its documents.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) typed: bool,
+    pub(crate) replicas: u64,
+}
+
+impl Rest {
+    /// Over an engine.
+    pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, names: Names, limits: Limits) -> Rest {
+        let tasks = Arc::new(Tasks::new(1000));
+        Rest {
+            relations: Relations::new(engine.clone(), clock.clone(), tasks.clone()),
+            engine,
+            clock,
+            tasks,
+            names,
+            limits,
+            known: ArcSwap::from_pointee(HashMap::new()),
+            scrolls: handlers::scroll::Scrolls::default(),
+        }
+    }
+
+    /// The indices behind a target.
+    pub(crate) async fn indices(&self, target: &Target) -> Result<Vec<IndexInfo>> {
+        self.engine.indices(target).await
+    }
+
+    /// Changes the catalog, and forgets what was known of it.
+    pub(crate) async fn alter(&self, alteration: Alteration) -> Result<Altered> {
+        let altered = self.engine.alter(alteration).await;
+        self.known.store(Arc::new(HashMap::new()));
+        altered
+    }
+
+    /// What is known of one index or alias; `None` if it is missing.
+    pub(crate) async fn known(&self, name: &str) -> Option<Known> {
+        if let Some(known) = self.known.load().get(name) {
+            return Some(*known);
+        }
+        let mut target = Target::index(name);
+        target.forbid_closed = false;
+        target.expand_closed = true;
+        let infos = self.engine.indices(&target).await.ok()?;
+        let first = infos.first()?;
+        let known = Known { typed: first.typed, replicas: model::settings::number(&first.settings, model::settings::NUMBER_OF_REPLICAS) };
+        let mut all = HashMap::clone(&self.known.load());
+        if all.len() > 10_000 {
+            all.clear();
+        }
+        all.insert(name.to_owned(), known);
+        self.known.store(Arc::new(all));
+        Some(known)
+    }
+
+    /// Creates a missing index for a write, if `action.auto_create_index` allows it.
+    pub(crate) async fn auto_create(&self, index: &IndexName, dialect: Dialect) -> Result<()> {
+        let settings = match self.engine.inspect(engine::Inspection::ClusterSettings).await? {
+            engine::Inspected::ClusterSettings { mut persistent, transient } => {
+                persistent.extend(transient);
+                persistent
+            }
+            _ => Map::new(),
+        };
+        if model::settings::text(&settings, model::settings::AUTO_CREATE_INDEX) == "false" {
+            return Err(missing_index(index.as_str()).caused_by(Error::new(
+                ErrorKind::IndexNotFound,
+                format!("no such index [{index}] and [action.auto_create_index] is [false]"),
+            )));
+        }
+        let create = Alteration::CreateIndex {
+            name: index.to_string(),
+            settings: Map::new(),
+            mappings: None,
+            aliases: Map::new(),
+            typed: dialect.typed,
+            if_absent: true,
+        };
+        self.alter(create).await.map(|_| ())
+    }
+}
+
+/// The refusal for an index that is not there.
+pub(crate) fn missing_index(name: &str) -> Error {
+    Error::new(ErrorKind::IndexNotFound, format!("no such index [{name}]"))
+        .with("index", name)
+        .with("resource.id", name)
+        .with("resource.type", "index_or_alias")
+        .with("index_uuid", "_na_")
+}
+
+/// The `_shards` object of a write.
+pub(crate) fn write_shards(replicas: u64) -> Value {
+    serde_json::json!({ "total": 1 + replicas, "successful": 1, "failed": 0 })
+}
+
+/// Types are shown as `_doc` by these even where there are none.
+pub(crate) fn shows_doc_type(dialect: Dialect) -> bool {
+    dialect.typed || matches!(dialect.persona, Persona::Es7 | Persona::Opensearch1)
+}

@@ -1,0 +1,291 @@
+//! URL parameters: each is taken once, by the handler that knows it; the rest are refused by name.
+
+use engine::{Expect, Refresh};
+use model::nearest::nearest;
+use model::{Error, ErrorKind, Result, Target, units};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The parameters of one request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Params {
+    path: String,
+    given: BTreeMap<String, String>,
+    known: Vec<&'static str>,
+    lenient: bool,
+}
+
+impl Params {
+    /// From a raw query string; `+` means space.
+    ///
+    /// # Errors
+    /// Bad percent encoding.
+    pub(crate) fn parse(path: &str, query: &str) -> Result<Params> {
+        let mut given = BTreeMap::new();
+        for pair in query.split('&').filter(|p| !p.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            given.insert(decode(name, true)?, decode(value, true)?);
+        }
+        Ok(Params { path: path.to_owned(), given, known: Vec::new(), lenient: false })
+    }
+    /// Unknown names are ignored, as the servers of 2015 did.
+    pub(crate) fn set_lenient(&mut self, lenient: bool) {
+        self.lenient = lenient;
+    }
+    /// The request's path, for errors.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+    /// Looks without taking.
+    pub(crate) fn peek(&self, name: &str) -> Option<&str> {
+        self.given.get(name).map(String::as_str)
+    }
+    /// Takes one as text.
+    pub(crate) fn take(&mut self, name: &'static str) -> Option<String> {
+        self.known.push(name);
+        self.given.remove(name)
+    }
+    /// Takes names that mean the same; the first given wins.
+    pub(crate) fn take_any(&mut self, names: &[&'static str]) -> Option<String> {
+        names.iter().map(|n| self.take(n)).fold(None, |found, next| found.or(next))
+    }
+    /// Takes a comma-separated list.
+    pub(crate) fn take_list(&mut self, name: &'static str) -> Option<Vec<String>> {
+        self.take(name).map(|v| split_list(&v))
+    }
+    /// Takes a boolean; a bare name is true.
+    ///
+    /// # Errors
+    /// Neither `true` nor `false`.
+    pub(crate) fn take_bool(&mut self, name: &'static str) -> Result<Option<bool>> {
+        match self.take(name).as_deref() {
+            None => Ok(None),
+            Some("true" | "") => Ok(Some(true)),
+            Some("false") => Ok(Some(false)),
+            Some("1" | "on" | "yes") if self.lenient => Ok(Some(true)),
+            Some("0" | "off" | "no") if self.lenient => Ok(Some(false)),
+            Some(other) => Err(Error::illegal(format!("Failed to parse value [{other}] as only [true] or [false] are allowed."))),
+        }
+    }
+    /// A boolean that is false unless told.
+    ///
+    /// # Errors
+    /// As [`Params::take_bool`].
+    pub(crate) fn flag(&mut self, name: &'static str) -> Result<bool> {
+        Ok(self.take_bool(name)?.unwrap_or(false))
+    }
+    /// Takes a number.
+    ///
+    /// # Errors
+    /// Not a number of that kind.
+    pub(crate) fn take_number<N: std::str::FromStr>(&mut self, name: &'static str) -> Result<Option<N>> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(text) => text.parse().map(Some).map_err(|_| {
+                Error::illegal(format!("Failed to parse int parameter [{name}] with value [{text}]"))
+                    .caused_by(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))
+            }),
+        }
+    }
+    /// Takes a duration (`10s`).
+    ///
+    /// # Errors
+    /// A missing or unknown unit.
+    pub(crate) fn take_duration(&mut self, name: &'static str) -> Result<Option<Duration>> {
+        self.take(name).map(|text| units::parse_duration(&text, name)).transpose()
+    }
+    /// `refresh=true|false|wait_for`.
+    ///
+    /// # Errors
+    /// Another value.
+    pub(crate) fn take_refresh(&mut self) -> Result<Refresh> {
+        match self.take("refresh").as_deref() {
+            None | Some("false") => Ok(Refresh::No),
+            Some("" | "true") => Ok(Refresh::Now),
+            Some("wait_for") => Ok(Refresh::WaitFor),
+            Some("1" | "on" | "yes") if self.lenient => Ok(Refresh::Now),
+            Some(_) if self.lenient => Ok(Refresh::No),
+            Some(other) => Err(Error::illegal(format!("Unknown value for refresh: [{other}]."))),
+        }
+    }
+    /// `if_seq_no` + `if_primary_term`, `version` + `version_type`, `op_type`: one expectation.
+    ///
+    /// # Errors
+    /// Combinations that make no sense.
+    pub(crate) fn take_expect(&mut self, typed: bool) -> Result<Expect> {
+        let parts = ExpectParts {
+            version: self.take_number("version")?,
+            version_type: self.take("version_type"),
+            if_seq_no: self.take_number("if_seq_no")?,
+            if_primary_term: self.take_number("if_primary_term")?,
+            create: match self.take("op_type").as_deref() {
+                None | Some("index") => false,
+                Some("create") => true,
+                Some(other) => return Err(Error::illegal(format!("opType must be 'create' or 'index', found: [{other}]"))),
+            },
+        };
+        parts.expect(typed)
+    }
+    /// Parameters that every request may carry and that change nothing here. Their reasons stand in `ACCEPTED`.
+    pub(crate) fn accept(&mut self, names: &[&'static str]) {
+        for name in names {
+            self.take(name);
+        }
+    }
+    /// `ignore_unavailable`, `allow_no_indices`, `expand_wildcards` over the indices of the path.
+    ///
+    /// # Errors
+    /// Values that are not theirs.
+    pub(crate) fn take_target(&mut self, index: Option<&str>, defaults: Target) -> Result<Target> {
+        let mut target = defaults;
+        target.expressions = index.map(split_list).unwrap_or_default();
+        if let Some(v) = self.take_bool("ignore_unavailable")? {
+            target.ignore_unavailable = v;
+        }
+        if let Some(v) = self.take_bool("allow_no_indices")? {
+            target.allow_no_indices = v;
+        }
+        if let Some(list) = self.take_list("expand_wildcards") {
+            (target.expand_open, target.expand_closed, target.expand_hidden) = (false, false, false);
+            for word in list {
+                match word.as_str() {
+                    "open" => target.expand_open = true,
+                    "closed" => target.expand_closed = true,
+                    "hidden" => target.expand_hidden = true,
+                    "all" => (target.expand_open, target.expand_closed, target.expand_hidden) = (true, true, true),
+                    "none" => {}
+                    other => return Err(Error::illegal(format!("No valid expand wildcard value [{other}]"))),
+                }
+            }
+        }
+        self.take("ignore_throttled");
+        Ok(target)
+    }
+    /// Everything has been taken, or the request is refused.
+    ///
+    /// # Errors
+    /// The names that nobody took, with the nearest right ones.
+    pub(crate) fn finish(&self) -> Result<()> {
+        if self.lenient || self.given.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<String> = self
+            .given
+            .keys()
+            .map(|name| match nearest(name, self.known.iter().copied()) {
+                Some(known) => format!("[{name}] -> did you mean [{known}]?"),
+                None => format!("[{name}]"),
+            })
+            .collect();
+        let plural = if words.len() > 1 { "s" } else { "" };
+        Err(Error::illegal(format!("request [{}] contains unrecognized parameter{plural}: {}", self.path, words.join(", "))))
+    }
+}
+
+/// The parts of an expectation, from a URL or a bulk line.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExpectParts {
+    pub(crate) version: Option<u64>,
+    pub(crate) version_type: Option<String>,
+    pub(crate) if_seq_no: Option<u64>,
+    pub(crate) if_primary_term: Option<u64>,
+    pub(crate) create: bool,
+}
+
+impl ExpectParts {
+    /// One expectation, or a refusal.
+    ///
+    /// # Errors
+    /// Combinations that make no sense.
+    pub(crate) fn expect(self, typed: bool) -> Result<Expect> {
+        let invalid = |what: &str| Err(Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: 1: {what};")));
+        let expect = match (self.version, self.version_type.as_deref(), self.if_seq_no, self.if_primary_term) {
+            (None, None | Some("internal"), None, None) => Expect::Anything,
+            (None, _, Some(seq_no), Some(primary_term)) => {
+                if primary_term == 0 {
+                    return invalid("primary term must be non negative");
+                }
+                Expect::Unchanged { seq_no, primary_term }
+            }
+            (None, _, Some(_), None) => return invalid("ifSeqNo is set, but primary term is [0]"),
+            (None, _, None, Some(term)) => return invalid(&format!("ifSeqNo is unassigned, but primary term is [{term}]")),
+            (Some(_), _, Some(_), _) => return invalid("compare and write operations can not use versioning"),
+            (Some(version), Some("external" | "external_gt"), ..) => Expect::NewerThan { version, or_equal: false },
+            (Some(version), Some("external_gte"), ..) => Expect::NewerThan { version, or_equal: true },
+            (Some(version), None | Some("internal"), ..) if typed => Expect::Version(version),
+            (Some(_), Some("force"), ..) => return Err(Error::illegal("version type [force] is not supported: it could lose updates")),
+            (Some(_), None | Some("internal"), ..) => {
+                return invalid(
+                    "internal versioning can not be used for optimistic concurrency control. Please use `if_seq_no` and `if_primary_term` instead",
+                );
+            }
+            (None, Some("external" | "external_gt" | "external_gte"), ..) => {
+                return invalid("illegal version value [-3] for version type [EXTERNAL]");
+            }
+            (_, Some(other), ..) => return Err(Error::illegal(format!("No version type match [{other}]"))),
+        };
+        match (self.create, expect) {
+            (false, expect) => Ok(expect),
+            (true, Expect::Anything) => Ok(Expect::Absent),
+            (true, Expect::Unchanged { .. }) => {
+                invalid("compare and write operations can not be used with create operations, use [op_type=index] instead")
+            }
+            (true, Expect::NewerThan { .. }) if !typed => {
+                invalid("create operations only support internal versioning. use index instead")
+            }
+            (true, _) => Ok(Expect::Absent),
+        }
+    }
+}
+
+/// Splits at commas.
+pub(crate) fn split_list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect()
+}
+
+/// Percent-decodes; in queries `+` is a space.
+///
+/// # Errors
+/// Broken escapes or text that is not UTF-8.
+pub(crate) fn decode(text: &str, plus: bool) -> Result<String> {
+    let text = if plus { text.replace('+', " ") } else { text.to_owned() };
+    percent_encoding::percent_decode_str(&text)
+        .decode_utf8()
+        .map(|s| s.into_owned())
+        .map_err(|_| Error::illegal(format!("[{text}] is not valid percent-encoded UTF-8")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(query: &str, expected: Result<Expect, &str>) {
+        let mut params = Params::parse("/i/_doc/1", query).expect("well formed");
+        let found = params.take_expect(false);
+        match (found, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{query}"),
+            (Err(found), Err(part)) => assert!(found.reason().contains(part), "{query}: {}", found.reason()),
+            (found, expected) => panic!("{query}: {found:?}, not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn expectations() {
+        check("", Ok(Expect::Anything));
+        check("op_type=create", Ok(Expect::Absent));
+        check("if_seq_no=3&if_primary_term=1", Ok(Expect::Unchanged { seq_no: 3, primary_term: 1 }));
+        check("version=3&version_type=external", Ok(Expect::NewerThan { version: 3, or_equal: false }));
+        check("version=3", Err("if_seq_no"));
+        check("if_seq_no=3", Err("primary term is [0]"));
+        check("if_seq_no=3&if_primary_term=1&op_type=create", Err("create operations"));
+        check("op_type=oops", Err("opType"));
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_the_nearest() {
+        let mut params = Params::parse("/i/_search", "rooting=1").expect("well formed");
+        params.take("routing");
+        let error = params.finish().expect_err("unknown");
+        assert_eq!(error.reason(), "request [/i/_search] contains unrecognized parameter: [rooting] -> did you mean [routing]?");
+    }
+}

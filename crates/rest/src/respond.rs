@@ -1,0 +1,243 @@
+//! From a JSON value to bytes: `filter_path`, `pretty`, `format=yaml`, gzip.
+
+use crate::body::Request;
+use bytes::Bytes;
+use model::path;
+use serde_json::Value;
+use std::io::Write as _;
+
+/// An answer before it is bytes.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// What it says.
+    pub body: Body,
+    /// Further headers.
+    pub headers: Vec<(&'static str, String)>,
+}
+
+/// The forms of a body.
+#[derive(Clone, Debug)]
+pub enum Body {
+    Json(Value),
+    /// JSON bytes that need no touch unless the request wants them otherwise.
+    Raw(Bytes),
+    Text(String),
+    Empty,
+}
+
+impl Answer {
+    /// 200 with JSON.
+    pub fn ok(value: Value) -> Answer {
+        Answer::of(200, value)
+    }
+    /// A status with JSON.
+    pub fn of(status: u16, value: Value) -> Answer {
+        Answer { status, body: Body::Json(value), headers: Vec::new() }
+    }
+    /// 200 with text (`_cat`).
+    pub fn text(text: String) -> Answer {
+        Answer { status: 200, body: Body::Text(text), headers: Vec::new() }
+    }
+    /// A status alone.
+    pub fn empty(status: u16) -> Answer {
+        Answer { status, body: Body::Empty, headers: Vec::new() }
+    }
+    /// With a header.
+    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Answer {
+        self.headers.push((name, value.into()));
+        self
+    }
+}
+
+/// How the client wants it written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Style {
+    pub(crate) pretty: bool,
+    pub(crate) yaml: bool,
+    pub(crate) filter_path: Vec<String>,
+}
+
+/// The bytes of an answer and their media type.
+pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> (Bytes, String) {
+    let json_type = match compatible_with {
+        Some(n) => format!("application/vnd.elasticsearch+json;compatible-with={n}"),
+        None => "application/json; charset=UTF-8".to_owned(),
+    };
+    match body {
+        Body::Empty => (Bytes::new(), json_type),
+        Body::Text(text) => (Bytes::from(text.clone()), "text/plain; charset=UTF-8".to_owned()),
+        Body::Raw(bytes) if !style.pretty && !style.yaml && style.filter_path.is_empty() => (bytes.clone(), json_type),
+        Body::Raw(bytes) => {
+            let value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+            write(&Body::Json(value), style, compatible_with)
+        }
+        Body::Json(value) => {
+            let filtered;
+            let value = if style.filter_path.is_empty() {
+                value
+            } else {
+                filtered = filter(value, &style.filter_path);
+                &filtered
+            };
+            if style.yaml {
+                let text = serde_yaml_ng::to_string(value).unwrap_or_default();
+                return (Bytes::from(format!("---\n{text}")), "application/yaml".to_owned());
+            }
+            let text = if style.pretty { pretty(value) } else { value.to_string() };
+            (Bytes::from(text), json_type)
+        }
+    }
+}
+
+/// Two spaces, `"key" : value`, as Elasticsearch prints.
+fn pretty(value: &Value) -> String {
+    use serde::Serialize as _;
+    struct Spaced<'a>(serde_json::ser::PrettyFormatter<'a>);
+    impl serde_json::ser::Formatter for Spaced<'_> {
+        fn begin_array<W: ?Sized + std::io::Write>(&mut self, w: &mut W) -> std::io::Result<()> {
+            self.0.begin_array(w)
+        }
+        fn end_array<W: ?Sized + std::io::Write>(&mut self, w: &mut W) -> std::io::Result<()> {
+            self.0.end_array(w)
+        }
+        fn begin_array_value<W: ?Sized + std::io::Write>(&mut self, w: &mut W, first: bool) -> std::io::Result<()> {
+            self.0.begin_array_value(w, first)
+        }
+        fn end_array_value<W: ?Sized + std::io::Write>(&mut self, w: &mut W) -> std::io::Result<()> {
+            self.0.end_array_value(w)
+        }
+        fn begin_object<W: ?Sized + std::io::Write>(&mut self, w: &mut W) -> std::io::Result<()> {
+            self.0.begin_object(w)
+        }
+        fn end_object<W: ?Sized + std::io::Write>(&mut self, w: &mut W) -> std::io::Result<()> {
+            self.0.end_object(w)
+        }
+        fn begin_object_key<W: ?Sized + std::io::Write>(&mut self, w: &mut W, first: bool) -> std::io::Result<()> {
+            self.0.begin_object_key(w, first)
+        }
+        fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, w: &mut W) -> std::io::Result<()> {
+            w.write_all(b" : ")
+        }
+        fn end_object_value<W: ?Sized + std::io::Write>(&mut self, w: &mut W) -> std::io::Result<()> {
+            self.0.end_object_value(w)
+        }
+    }
+    let mut out = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut out, Spaced(serde_json::ser::PrettyFormatter::new()));
+    // Writing a `Value` to memory cannot fail.
+    let _ = value.serialize(&mut serializer);
+    out.push(b'\n');
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// `filter_path`: patterns with `*` and `**`; a leading `-` excludes.
+fn filter(value: &Value, patterns: &[String]) -> Value {
+    let (excludes, includes): (Vec<_>, Vec<_>) = patterns.iter().partition(|p| p.starts_with('-'));
+    let mut out = value.clone();
+    if !includes.is_empty() {
+        let split: Vec<Vec<&str>> = includes.iter().map(|p| p.split('.').collect()).collect();
+        out = keep(&out, &split).unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    }
+    for pattern in excludes {
+        let parts: Vec<&str> = pattern[1..].split('.').collect();
+        drop_at(&mut out, &parts);
+    }
+    out
+}
+
+/// What of `value` the patterns keep; `None` if nothing.
+fn keep(value: &Value, patterns: &[Vec<&str>]) -> Option<Value> {
+    if patterns.iter().any(|p| p.is_empty() || p.as_slice() == ["**"]) {
+        return Some(value.clone());
+    }
+    match value {
+        Value::Object(map) => {
+            let kept: serde_json::Map<String, Value> = map
+                .iter()
+                .filter_map(|(key, child)| {
+                    let below: Vec<Vec<&str>> = patterns.iter().flat_map(|p| step(p, key)).collect();
+                    if below.is_empty() { None } else { keep(child, &below).map(|v| (key.clone(), v)) }
+                })
+                .collect();
+            if kept.is_empty() { None } else { Some(Value::Object(kept)) }
+        }
+        Value::Array(items) => {
+            let kept: Vec<Value> = items.iter().filter_map(|item| keep(item, patterns)).collect();
+            if kept.is_empty() { None } else { Some(Value::Array(kept)) }
+        }
+        _ => None,
+    }
+}
+
+/// The patterns that remain below `key`.
+fn step<'a>(pattern: &[&'a str], key: &str) -> Vec<Vec<&'a str>> {
+    match pattern.split_first() {
+        None => vec![Vec::new()],
+        Some((&"**", rest)) => {
+            let mut out = step(rest, key);
+            out.push(pattern.to_vec());
+            out
+        }
+        Some((first, rest)) if path::matches(first, key) => vec![rest.to_vec()],
+        Some(_) => Vec::new(),
+    }
+}
+
+/// Drops what the pattern names.
+fn drop_at(value: &mut Value, pattern: &[&str]) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, child| {
+                for below in step(pattern, key) {
+                    if below.is_empty() {
+                        return false;
+                    }
+                    drop_at(child, &below);
+                }
+                true
+            });
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| drop_at(item, pattern)),
+        _ => {}
+    }
+}
+
+/// Gzip, for clients that accept it and answers that are worth it.
+pub(crate) fn compress(bytes: &Bytes, request: &Request) -> Option<Bytes> {
+    if bytes.len() < 1024 || !request.accepts_gzip {
+        return None;
+    }
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok().map(Bytes::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(patterns: &[&str], expected: Value) {
+        let value = json!({"took": 1, "hits": {"total": {"value": 2}, "hits": [{"_id": "1", "_source": {"a": 1, "b": 2}}, {"_id": "2", "_source": {"a": 3}}]}});
+        let patterns: Vec<String> = patterns.iter().map(|s| (*s).to_owned()).collect();
+        assert_eq!(filter(&value, &patterns), expected, "{patterns:?}");
+    }
+
+    #[test]
+    fn filter_paths() {
+        check(&["took"], json!({"took": 1}));
+        check(&["hits.hits._id"], json!({"hits": {"hits": [{"_id": "1"}, {"_id": "2"}]}}));
+        check(&["hits.hits._source.b"], json!({"hits": {"hits": [{"_source": {"b": 2}}]}}));
+        check(&["**.a"], json!({"hits": {"hits": [{"_source": {"a": 1}}, {"_source": {"a": 3}}]}}));
+        check(&["h*.total"], json!({"hits": {"total": {"value": 2}}}));
+        check(&["-hits"], json!({"took": 1}));
+        check(&["absent"], json!({}));
+    }
+
+    #[test]
+    fn pretty_is_elasticsearchs() {
+        assert_eq!(pretty(&json!({"a": [1], "b": {}})), "{\n  \"a\" : [\n    1\n  ],\n  \"b\" : {}\n}\n");
+    }
+}

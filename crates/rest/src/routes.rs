@@ -1,0 +1,257 @@
+//! Every endpoint in one table. The router, `OPTIONS`, 405 answers and the compatibility page are derived from it.
+
+use crate::call::Call;
+use crate::handlers::{
+    aliases, analyze, bulk, by_query, cat, cluster, documents, explain, indices, mappings, scroll, search, settings, stored_scripts, tasks, templates,
+};
+use crate::respond::Answer;
+use futures::future::BoxFuture;
+use model::Result;
+use std::collections::HashMap;
+
+/// What answers a request.
+pub type Handler = fn(Call) -> BoxFuture<'static, Result<Answer>>;
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub struct Endpoint {
+    /// Elasticsearch's name of the API.
+    pub api: &'static str,
+    /// Methods.
+    pub methods: &'static [&'static str],
+    /// Paths; `{name}` is one segment.
+    pub paths: &'static [&'static str],
+    /// What answers.
+    pub handler: Handler,
+}
+
+macro_rules! endpoints {
+    ($($api:literal $methods:tt $paths:tt => $($handler:ident)::+;)*) => {
+        /// Every endpoint.
+        pub const ENDPOINTS: &[Endpoint] = &[$(Endpoint {
+            api: $api, methods: &$methods, paths: &$paths, handler: |call| Box::pin($($handler)::+(call)),
+        },)*];
+    };
+}
+
+endpoints! {
+    "info" ["GET", "HEAD"] ["/"] => cluster::info;
+
+    "index" ["PUT", "POST"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::index;
+    "index" ["POST"] ["/{index}/_doc", "/{index}/{type}"] => documents::index;
+    "create" ["PUT", "POST"] ["/{index}/_create/{id}", "/{index}/_doc/{id}/_create", "/{index}/{type}/{id}/_create"] => documents::create;
+    "get" ["GET", "HEAD"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::get;
+    "get_source" ["GET", "HEAD"] ["/{index}/_source/{id}", "/{index}/_doc/{id}/_source", "/{index}/{type}/{id}/_source"] => documents::get_source;
+    "delete" ["DELETE"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::delete;
+    "update" ["POST"] ["/{index}/_update/{id}", "/{index}/_doc/{id}/_update", "/{index}/{type}/{id}/_update"] => documents::update;
+    "mget" ["GET", "POST"] ["/_mget", "/{index}/_mget", "/{index}/{type}/_mget"] => documents::mget;
+    "bulk" ["PUT", "POST"] ["/_bulk", "/{index}/_bulk", "/{index}/{type}/_bulk"] => bulk::bulk;
+
+    "search" ["GET", "POST"] ["/_search", "/{index}/_search", "/{index}/{type}/_search"] => search::search;
+    "search_exists" ["GET", "POST"] ["/_search/exists", "/{index}/_search/exists", "/{index}/{type}/_search/exists"] => search::exists;
+    "msearch" ["GET", "POST"] ["/_msearch", "/{index}/_msearch", "/{index}/{type}/_msearch"] => search::msearch;
+    "count" ["GET", "POST"] ["/_count", "/{index}/_count", "/{index}/{type}/_count"] => search::count;
+    "explain" ["GET", "POST"] ["/{index}/_explain/{id}", "/{index}/{type}/{id}/_explain"] => explain::explain;
+    "indices.validate_query" ["GET", "POST"] ["/_validate/query", "/{index}/_validate/query", "/{index}/{type}/_validate/query"] => explain::validate;
+    "field_caps" ["GET", "POST"] ["/_field_caps", "/{index}/_field_caps"] => mappings::field_caps;
+    "search_shards" ["GET", "POST"] ["/_search_shards", "/{index}/_search_shards"] => cluster::search_shards;
+    "scroll" ["GET", "POST"] ["/_search/scroll", "/_search/scroll/{scroll_id}"] => scroll::scroll;
+    "clear_scroll" ["DELETE"] ["/_search/scroll", "/_search/scroll/{scroll_id}"] => scroll::clear;
+    "open_point_in_time" ["POST"] ["/{index}/_pit", "/{index}/_search/point_in_time"] => scroll::open_pit;
+    "close_point_in_time" ["DELETE"] ["/_pit", "/_search/point_in_time"] => scroll::close_pit;
+    "delete_all_pits" ["DELETE"] ["/_search/point_in_time/_all"] => scroll::close_all_pits;
+    "get_all_pits" ["GET"] ["/_search/point_in_time/_all"] => scroll::list_pits;
+
+    "delete_by_query" ["POST"] ["/{index}/_delete_by_query"] => by_query::delete;
+    "delete_by_query_2015" ["DELETE"] ["/{index}/_query", "/{index}/{type}/_query"] => by_query::delete_2015;
+    "update_by_query" ["POST"] ["/{index}/_update_by_query"] => by_query::update;
+    "reindex" ["POST"] ["/_reindex"] => by_query::reindex;
+    "tasks.list" ["GET"] ["/_tasks"] => tasks::list;
+    "tasks.get" ["GET"] ["/_tasks/{task_id}"] => tasks::get;
+    "tasks.cancel" ["POST"] ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"] => tasks::cancel;
+
+    "put_script" ["PUT", "POST"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => stored_scripts::put;
+    "get_script" ["GET"] ["/_scripts/{id}"] => stored_scripts::get;
+    "delete_script" ["DELETE"] ["/_scripts/{id}"] => stored_scripts::delete;
+
+    "indices.create" ["PUT", "POST"] ["/{index}"] => indices::create;
+    "indices.delete" ["DELETE"] ["/{index}"] => indices::delete;
+    "indices.exists" ["HEAD"] ["/{index}"] => indices::exists;
+    "indices.exists_type" ["HEAD"] ["/{index}/{type}"] => indices::exists_type;
+    "indices.get" ["GET"] ["/{index}"] => indices::get;
+    "indices.open" ["POST"] ["/_open", "/{index}/_open"] => indices::open;
+    "indices.close" ["POST"] ["/_close", "/{index}/_close"] => indices::close;
+    "indices.refresh" ["GET", "POST"] ["/_refresh", "/{index}/_refresh"] => indices::refresh;
+    "indices.flush" ["GET", "POST"] ["/_flush", "/{index}/_flush", "/_flush/synced", "/{index}/_flush/synced"] => indices::flush;
+    "indices.forcemerge" ["GET", "POST"] ["/_forcemerge", "/{index}/_forcemerge", "/_optimize", "/{index}/_optimize"] => indices::forcemerge;
+    "indices.clear_cache" ["GET", "POST"] ["/_cache/clear", "/{index}/_cache/clear"] => indices::clear_cache;
+    "indices.stats" ["GET"] ["/_stats", "/_stats/{metric}", "/{index}/_stats", "/{index}/_stats/{metric}"] => indices::stats;
+    "indices.put_mapping" ["PUT", "POST"] ["/{index}/_mapping", "/{index}/_mappings", "/_mapping/{type}", "/_mappings/{type}",
+        "/{index}/_mapping/{type}", "/{index}/_mappings/{type}", "/{index}/{type}/_mapping", "/{index}/{type}/_mappings"] => mappings::put;
+    "indices.get_mapping" ["GET", "HEAD"] ["/_mapping", "/_mappings", "/{index}/_mapping", "/{index}/_mappings", "/_mapping/{type}", "/_mappings/{type}",
+        "/{index}/_mapping/{type}", "/{index}/_mappings/{type}"] => mappings::get;
+    "indices.get_field_mapping" ["GET"] ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}", "/_mapping/{type}/field/{fields}",
+        "/{index}/_mapping/{type}/field/{fields}"] => mappings::get_field;
+    "indices.put_settings" ["PUT"] ["/_settings", "/{index}/_settings"] => settings::put;
+    "indices.get_settings" ["GET"] ["/_settings", "/{index}/_settings", "/{index}/_settings/{name}", "/_settings/{name}"] => settings::get;
+    "indices.update_aliases" ["POST"] ["/_aliases"] => aliases::update;
+    "indices.put_alias" ["PUT", "POST"] ["/{index}/_alias/{name}", "/{index}/_aliases/{name}", "/_alias/{name}", "/_aliases/{name}", "/{index}/_alias"] => aliases::put;
+    "indices.get_alias" ["GET"] ["/_alias", "/_aliases", "/_alias/{name}", "/{index}/_alias", "/{index}/_alias/{name}", "/{index}/_aliases",
+        "/_aliases/{name}", "/{index}/_aliases/{name}"] => aliases::get;
+    "indices.exists_alias" ["HEAD"] ["/_alias/{name}", "/{index}/_alias/{name}", "/{index}/_alias"] => aliases::exists;
+    "indices.delete_alias" ["DELETE"] ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"] => aliases::delete;
+    "indices.put_template" ["PUT", "POST"] ["/_template/{name}"] => templates::put_legacy;
+    "indices.get_template" ["GET"] ["/_template", "/_template/{name}"] => templates::get_legacy;
+    "indices.exists_template" ["HEAD"] ["/_template/{name}"] => templates::exists_legacy;
+    "indices.delete_template" ["DELETE"] ["/_template/{name}"] => templates::delete_legacy;
+    "indices.put_index_template" ["PUT", "POST"] ["/_index_template/{name}"] => templates::put_index;
+    "indices.get_index_template" ["GET"] ["/_index_template", "/_index_template/{name}"] => templates::get_index;
+    "indices.exists_index_template" ["HEAD"] ["/_index_template/{name}"] => templates::exists_index;
+    "indices.delete_index_template" ["DELETE"] ["/_index_template/{name}"] => templates::delete_index;
+    "cluster.put_component_template" ["PUT", "POST"] ["/_component_template/{name}"] => templates::put_component;
+    "cluster.get_component_template" ["GET"] ["/_component_template", "/_component_template/{name}"] => templates::get_component;
+    "cluster.exists_component_template" ["HEAD"] ["/_component_template/{name}"] => templates::exists_component;
+    "cluster.delete_component_template" ["DELETE"] ["/_component_template/{name}"] => templates::delete_component;
+    "indices.analyze" ["GET", "POST"] ["/_analyze", "/{index}/_analyze"] => analyze::analyze;
+
+    "cluster.health" ["GET"] ["/_cluster/health", "/_cluster/health/{index}"] => cluster::health;
+    "cluster.state" ["GET"] ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"] => cluster::state;
+    "cluster.stats" ["GET"] ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"] => cluster::stats;
+    "cluster.get_settings" ["GET"] ["/_cluster/settings"] => cluster::get_settings;
+    "cluster.put_settings" ["PUT"] ["/_cluster/settings"] => cluster::put_settings;
+    "cluster.pending_tasks" ["GET"] ["/_cluster/pending_tasks"] => cluster::pending_tasks;
+    "nodes.info" ["GET"] ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"] => cluster::nodes;
+    "nodes.stats" ["GET"] ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}"] => cluster::nodes_stats;
+
+    "cat.help" ["GET"] ["/_cat"] => cat::help;
+    "cat.indices" ["GET"] ["/_cat/indices", "/_cat/indices/{index}"] => cat::indices;
+    "cat.count" ["GET"] ["/_cat/count", "/_cat/count/{index}"] => cat::count;
+    "cat.health" ["GET"] ["/_cat/health"] => cat::health;
+    "cat.aliases" ["GET"] ["/_cat/aliases", "/_cat/aliases/{name}"] => cat::aliases;
+    "cat.shards" ["GET"] ["/_cat/shards", "/_cat/shards/{index}"] => cat::shards;
+    "cat.nodes" ["GET"] ["/_cat/nodes"] => cat::nodes;
+    "cat.tasks" ["GET"] ["/_cat/tasks"] => cat::tasks;
+    "cat.templates" ["GET"] ["/_cat/templates", "/_cat/templates/{name}"] => cat::templates;
+    "cat.master" ["GET"] ["/_cat/master", "/_cat/cluster_manager"] => cat::master;
+}
+
+/// The list that `GET /_cat` shows.
+pub(crate) fn cat_paths() -> String {
+    let mut out = String::from("=^.^=\n");
+    for path in ENDPOINTS.iter().filter(|e| e.api.starts_with("cat.") && e.api != "cat.help").flat_map(|e| e.paths) {
+        out.push_str(path);
+        out.push('\n');
+    }
+    out
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+pub(crate) enum Matched {
+    /// A row and the parts of the path (percent-decoded).
+    Found(&'static Endpoint, HashMap<&'static str, String>),
+    /// The path is known with other methods.
+    Method(Vec<&'static str>),
+    /// No such path.
+    Nothing,
+}
+
+/// Finds the row of a path; literal segments win over parameters, from the left.
+pub(crate) fn find(method: &str, path: &str) -> Matched {
+    let trimmed = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
+    let segments: Vec<String> = match trimmed.split('/').skip(1).map(|s| crate::params::decode(s, false)).collect() {
+        Ok(segments) => segments,
+        Err(_) => return Matched::Nothing,
+    };
+    let raw: Vec<&str> = trimmed.split('/').skip(1).collect();
+    let mut best: Option<(u32, &'static Endpoint, &'static str)> = None;
+    let mut allowed: Vec<&'static str> = Vec::new();
+    for endpoint in ENDPOINTS {
+        for pattern in endpoint.paths {
+            let Some(rank) = rank(pattern, &segments) else { continue };
+            if endpoint.methods.contains(&method) {
+                if best.is_none_or(|(found, ..)| rank > found) {
+                    best = Some((rank, endpoint, pattern));
+                }
+            } else {
+                allowed.extend(endpoint.methods);
+            }
+        }
+    }
+    match best {
+        Some((_, endpoint, pattern)) => {
+            let names = pattern.split('/').skip(1);
+            let args = names
+                .zip(&segments)
+                .zip(raw)
+                .filter_map(|((name, value), raw)| {
+                    let name = name.strip_prefix('{')?.strip_suffix('}')?;
+                    // In ids `+` means space, as in the servers that we follow.
+                    let value = if name == "id" && raw.contains('+') { crate::params::decode(raw, true).ok()? } else { value.clone() };
+                    Some((name, value))
+                })
+                .collect();
+            Matched::Found(endpoint, args)
+        }
+        None if allowed.is_empty() => Matched::Nothing,
+        None => {
+            allowed.sort_unstable();
+            allowed.dedup();
+            Matched::Method(allowed)
+        }
+    }
+}
+
+/// How well a pattern fits: one bit a literal segment, the first the highest. `None` if it does not.
+fn rank(pattern: &str, segments: &[String]) -> Option<u32> {
+    let mut parts = pattern.split('/').skip(1);
+    let mut rank = 0;
+    for segment in segments {
+        let part = parts.next()?;
+        rank <<= 1;
+        match part.strip_prefix('{').and_then(|p| p.strip_suffix('}')) {
+            None if part == segment => rank |= 1,
+            None => return None,
+            // Names never begin with an underscore; `_all` is every index or type.
+            Some("index" | "type") if segment.starts_with('_') && segment != "_all" && segment != "_default_" => return None,
+            Some(_) if segment.is_empty() => return None,
+            Some(_) => {}
+        }
+    }
+    if parts.next().is_some() { None } else { Some(rank) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(method: &str, path: &str, expected: &str) {
+        let found = match find(method, path) {
+            Matched::Found(endpoint, args) => {
+                let mut args: Vec<String> = args.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                args.sort();
+                format!("{} {}", endpoint.api, args.join(" "))
+            }
+            Matched::Method(allowed) => format!("405 {}", allowed.join(",")),
+            Matched::Nothing => "none".to_owned(),
+        };
+        assert_eq!(found.trim(), expected, "{method} {path}");
+    }
+
+    #[test]
+    fn paths() {
+        check("GET", "/", "info");
+        check("PUT", "/i/_doc/1", "index id=1 index=i");
+        check("PUT", "/i/t/1", "index id=1 index=i type=t");
+        check("PUT", "/i/t/_odd", "index id=_odd index=i type=t");
+        check("PUT", "/fs/lock/%2Fclinton%2Fprojects/_create", "create id=/clinton/projects index=fs type=lock");
+        check("GET", "/i/t/_search", "search index=i type=t");
+        check("GET", "/_all/_search", "search index=_all");
+        check("POST", "/i/t/_query", "index id=_query index=i type=t");
+        check("DELETE", "/i/t/_query", "delete_by_query_2015 index=i type=t");
+        check("GET", "/_nosuch", "none");
+        check("DELETE", "/_cluster/health", "405 GET");
+        check("POST", "/i/_doc", "index index=i");
+        check("GET", "/i/_doc", "405 POST");
+    }
+}

@@ -1,0 +1,271 @@
+//! The HTTP listener: reads requests within bounds, dispatches them, writes answers; stops gracefully.
+
+use crate::body::{Request, check_media_type, compatible_with, inflate, too_long};
+use crate::call::Call;
+use crate::params::Params;
+use crate::respond::{Answer, Body, Style, compress, write};
+use crate::routes::{Matched, find};
+use crate::{Rest, dialect, envelope};
+use bytes::{Bytes, BytesMut};
+use futures::FutureExt as _;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use model::{Dialect, Error, ErrorKind, Persona, Result};
+use serde_json::json;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// How serving ended.
+#[derive(Debug)]
+pub struct Served {
+    /// Connections still open when the time for stopping was over.
+    pub cut: usize,
+}
+
+/// Accepts connections until `stop` turns true, then finishes what was accepted within `grace`.
+pub async fn serve(rest: Arc<Rest>, listeners: Vec<(TcpListener, Persona)>, mut stop: watch::Receiver<bool>, grace: Duration) -> Served {
+    let open = Arc::new(AtomicUsize::new(0));
+    let mut accepting = Vec::new();
+    for (listener, persona) in listeners {
+        accepting.push(tokio::spawn(accept(rest.clone(), listener, persona, stop.clone(), open.clone())));
+    }
+    while !*stop.borrow_and_update() {
+        if stop.changed().await.is_err() {
+            break;
+        }
+    }
+    for task in &accepting {
+        task.abort();
+    }
+    let deadline = tokio::time::Instant::now() + grace;
+    while open.load(Ordering::Acquire) > 0 && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Served { cut: open.load(Ordering::Acquire) }
+}
+
+async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
+    let in_flight = Arc::new(AtomicUsize::new(0));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        // Answers leave in one piece; waiting for more to send would cost 40 ms a call.
+        let _ = stream.set_nodelay(true);
+        let (rest, mut stop, open, in_flight) = (rest.clone(), stop.clone(), open.clone(), in_flight.clone());
+        open.fetch_add(1, Ordering::AcqRel);
+        tokio::spawn(async move {
+            let service = hyper::service::service_fn(move |request| {
+                let (rest, in_flight) = (rest.clone(), in_flight.clone());
+                async move { Ok::<_, std::convert::Infallible>(one(rest, request, persona, in_flight).await) }
+            });
+            let connection = hyper::server::conn::http1::Builder::new()
+                .max_buf_size(64 * 1024)
+                .serve_connection(hyper_util::rt::TokioIo::new(stream), service);
+            tokio::pin!(connection);
+            loop {
+                tokio::select! {
+                    _ = connection.as_mut() => break,
+                    changed = stop.changed() => {
+                        if changed.is_err() || *stop.borrow() {
+                            connection.as_mut().graceful_shutdown();
+                            let _ = connection.as_mut().await;
+                            break;
+                        }
+                    }
+                }
+            }
+            open.fetch_sub(1, Ordering::AcqRel);
+        });
+    }
+}
+
+/// One request, from hyper's types to hyper's types.
+async fn one(rest: Arc<Rest>, request: hyper::Request<Incoming>, persona: Persona, in_flight: Arc<AtomicUsize>) -> hyper::Response<Full<Bytes>> {
+    let head = request.method() == hyper::Method::HEAD;
+    let (parts, incoming) = request.into_parts();
+    let mut request = head_of(&parts, persona);
+    let (bytes, counted) = match read_body(incoming, rest.limits.body_max_bytes, rest.limits.in_flight_max_bytes, &in_flight).await {
+        Ok(read) => read,
+        Err(error) => {
+            let dialect = Dialect::of(persona);
+            let answer = Answer::of(error.status(), envelope::render(&error, dialect));
+            return respond(&rest, &request, &answer, &Style::default(), head).0;
+        }
+    };
+    request.body = bytes;
+    let style = Style::default();
+    let (answer, style) = match AssertUnwindSafe(dispatch(&rest, &mut request)).catch_unwind().await {
+        Ok(done) => done,
+        Err(_) => {
+            let error = Error::new(ErrorKind::Internal, "the request failed by a fault of the server; it changed nothing that it did not acknowledge");
+            (Answer::of(500, envelope::render(&error, Dialect::of(persona))), style)
+        }
+    };
+    in_flight.fetch_sub(counted, Ordering::AcqRel);
+    respond(&rest, &request, &answer, &style, head).0
+}
+
+fn head_of(parts: &hyper::http::request::Parts, persona: Persona) -> Request {
+    let text = |name: &str| parts.headers.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    Request {
+        method: parts.method.as_str().to_owned(),
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        content_type: text("content-type").map(|t| t.to_lowercase()),
+        accept: text("accept").map(|t| t.to_lowercase()),
+        gzipped: text("content-encoding").is_some_and(|e| e.eq_ignore_ascii_case("gzip")),
+        accepts_gzip: text("accept-encoding").is_some_and(|e| e.contains("gzip")),
+        opaque_id: text("x-opaque-id"),
+        body: Bytes::new(),
+        persona,
+    }
+}
+
+/// Reads a body within the bounds; answers its bytes and how many are counted in flight.
+async fn read_body(mut incoming: Incoming, max: usize, in_flight_max: usize, in_flight: &AtomicUsize) -> Result<(Bytes, usize)> {
+    let mut whole = BytesMut::new();
+    let mut counted = 0;
+    let failed = |counted: usize, error: Error| {
+        in_flight.fetch_sub(counted, Ordering::AcqRel);
+        Err(error)
+    };
+    while let Some(frame) = incoming.frame().await {
+        let Ok(frame) = frame else {
+            return failed(counted, Error::illegal("the connection ended inside the request body"));
+        };
+        let Some(data) = frame.data_ref() else { continue };
+        if whole.len() + data.len() > max {
+            return failed(counted, too_long(max));
+        }
+        counted += data.len();
+        if in_flight.fetch_add(data.len(), Ordering::AcqRel) + data.len() > in_flight_max {
+            let reason = format!("request bodies in flight exceed [{in_flight_max}] bytes, the limit of [http.max_in_flight_bytes]");
+            return failed(counted, Error::new(ErrorKind::CircuitBreaking, reason));
+        }
+        whole.extend_from_slice(data);
+    }
+    Ok((whole.freeze(), counted))
+}
+
+/// From a request to an answer. Every refusal is already an envelope.
+pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer, Style) {
+    let mut style = Style::default();
+    let mut dialect = Dialect::of(request.persona);
+    match routed(rest, request, &mut style, &mut dialect).await {
+        Ok(answer) => (answer, style),
+        Err(error) => (Answer::of(error.status(), envelope::render(&error, dialect)), style),
+    }
+}
+
+async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dialect: &mut Dialect) -> Result<Answer> {
+    let mut params = Params::parse(&request.path, &request.query)?;
+    let flag = |v: Option<String>| v.is_some_and(|v| v != "false");
+    style.pretty = flag(params.take("pretty"));
+    style.filter_path = params.take_list("filter_path").unwrap_or_default();
+    params.accept(&["human", "error_trace"]);
+    let accepts = |part: &str| request.accept.as_deref().is_some_and(|a| a.contains(part));
+    style.yaml = params.peek("format") == Some("yaml") || accepts("application/yaml");
+    check_media_type(request.content_type.as_deref(), request.body.is_empty())?;
+    if request.gzipped {
+        request.body = inflate(&request.body, rest.limits.body_max_bytes)?;
+    }
+    let (endpoint, args) = match find(&request.method, &request.path) {
+        Matched::Found(endpoint, args) => (endpoint, args),
+        other => return Ok(unrouted(request, other, *dialect)),
+    };
+    *dialect = dialect::choose(rest, request, &args).await;
+    dialect.total_as_int = params.flag("rest_total_hits_as_int")?;
+    dialect.typed_keys = params.flag("typed_keys")?;
+    params.set_lenient(dialect.typed);
+    let table = request.path.starts_with("/_cat");
+    if !table {
+        match params.take("format").as_deref() {
+            None | Some("json" | "yaml") => {}
+            Some(other) => return Err(Error::illegal(format!("format [{other}] is not supported: use json or yaml"))),
+        }
+    }
+    let call = Call {
+        rest: rest.clone(),
+        method: request.method.clone(),
+        args,
+        params,
+        body: request.body.clone(),
+        dialect: *dialect,
+        wants_json: accepts("application/json") || accepts("application/yaml"),
+    };
+    (endpoint.handler)(call).await
+}
+
+/// Paths and methods that no row has, in the words of each dialect.
+fn unrouted(request: &Request, matched: Matched, dialect: Dialect) -> Answer {
+    let uri = if request.query.is_empty() { request.path.clone() } else { format!("{}?{}", request.path, request.query) };
+    match matched {
+        Matched::Method(allowed) if request.method == "OPTIONS" => Answer::empty(200).header("allow", allowed.join(",")),
+        _ if dialect.typed => {
+            let last = request.path.rsplit('/').next().unwrap_or_default();
+            let segments = request.path.split('/').filter(|s| !s.is_empty()).count();
+            if request.method == "HEAD" {
+                Answer::empty(404)
+            } else if request.method == "GET" && segments <= 2 && segments > 0 {
+                let error = Error::illegal(format!("No feature for name [{last}]"));
+                Answer::of(400, envelope::render(&error, dialect))
+            } else {
+                let mut answer = Answer::text(format!("No handler found for uri [{uri}] and method [{}]", request.method));
+                answer.status = 400;
+                answer
+            }
+        }
+        Matched::Method(allowed) => {
+            let methods = allowed.join(", ");
+            let reason = format!("Incorrect HTTP method for uri [{uri}] and method [{}], allowed: [{methods}]", request.method);
+            Answer::of(405, json!({ "error": reason, "status": 405 })).header("allow", allowed.join(","))
+        }
+        _ => Answer::of(400, json!({ "error": format!("no handler found for uri [{uri}] and method [{}]", request.method) })),
+    }
+}
+
+fn respond(rest: &Rest, request: &Request, answer: &Answer, style: &Style, head: bool) -> (hyper::Response<Full<Bytes>>, usize) {
+    let compatible = compatible_with(request.accept.as_deref());
+    let (mut bytes, media) = write(&answer.body, style, compatible);
+    let mut headers = HeaderMap::new();
+    let mut set = |name: &'static str, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    if !matches!(answer.body, Body::Empty) {
+        set("content-type", &media);
+    }
+    if rest.names.product_header {
+        set("x-elastic-product", "Elasticsearch");
+    }
+    if let Some(id) = &request.opaque_id {
+        set("x-opaque-id", id);
+    }
+    for (name, value) in &answer.headers {
+        set(name, value);
+    }
+    if answer.status == 429 {
+        set("retry-after", "1");
+    }
+    if let Some(smaller) = compress(&bytes, request) {
+        bytes = smaller;
+        set("content-encoding", "gzip");
+    }
+    let length = bytes.len();
+    if head {
+        set("content-length", &length.to_string());
+        bytes = Bytes::new();
+    }
+    let mut response = hyper::Response::new(Full::new(bytes));
+    *response.status_mut() = hyper::StatusCode::from_u16(answer.status).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
+    *response.headers_mut() = headers;
+    (response, length)
+}

@@ -1,0 +1,204 @@
+//! `java.lang.Math`, the functions of Lucene expressions, and methods of numbers.
+
+use crate::run::{R, Run, missing_method};
+use crate::value::Value;
+
+/// A function, found when compiling.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MathFn {
+    One(fn(f64) -> f64),
+    Two(fn(f64, f64) -> f64),
+    Zero(fn() -> f64),
+    Abs,
+    Max,
+    Min,
+    Round,
+    FloorDiv,
+    FloorMod,
+    ToInt,
+    Haversin,
+}
+
+/// The function of that name and arity.
+pub(crate) fn find(name: &str, arity: usize) -> Option<MathFn> {
+    use MathFn::{One, Two};
+    Some(match (name, arity) {
+        ("abs", 1) => MathFn::Abs,
+        ("max", 2) => MathFn::Max,
+        ("min", 2) => MathFn::Min,
+        ("round", 1) => MathFn::Round,
+        ("floorDiv", 2) => MathFn::FloorDiv,
+        ("floorMod", 2) => MathFn::FloorMod,
+        ("toIntExact", 1) => MathFn::ToInt,
+        ("random", 0) => MathFn::Zero(|| 0.5),
+        ("sqrt", 1) => One(f64::sqrt),
+        ("cbrt", 1) => One(f64::cbrt),
+        ("log" | "ln", 1) => One(f64::ln),
+        ("log10", 1) => One(f64::log10),
+        ("log2", 1) => One(f64::log2),
+        ("log1p", 1) => One(f64::ln_1p),
+        ("logn", 2) => Two(|base, x| x.ln() / base.ln()),
+        ("exp", 1) => One(f64::exp),
+        ("expm1", 1) => One(f64::exp_m1),
+        ("ceil", 1) => One(f64::ceil),
+        ("floor", 1) => One(f64::floor),
+        ("rint", 1) => One(f64::round_ties_even),
+        ("signum", 1) => One(|x| {
+            if x == 0.0 || x.is_nan() {
+                x
+            } else {
+                x.signum()
+            }
+        }),
+        ("sin", 1) => One(f64::sin),
+        ("cos", 1) => One(f64::cos),
+        ("tan", 1) => One(f64::tan),
+        ("asin", 1) => One(f64::asin),
+        ("acos", 1) => One(f64::acos),
+        ("atan", 1) => One(f64::atan),
+        ("sinh", 1) => One(f64::sinh),
+        ("cosh", 1) => One(f64::cosh),
+        ("tanh", 1) => One(f64::tanh),
+        ("asinh", 1) => One(f64::asinh),
+        ("acosh", 1) => One(f64::acosh),
+        ("atanh", 1) => One(f64::atanh),
+        ("toRadians", 1) => One(f64::to_radians),
+        ("toDegrees", 1) => One(f64::to_degrees),
+        ("pow", 2) => Two(f64::powf),
+        ("atan2", 2) => Two(f64::atan2),
+        ("hypot", 2) => Two(f64::hypot),
+        ("IEEEremainder", 2) => Two(|x, y| x - y * (x / y).round_ties_even()),
+        ("copySign", 2) => Two(f64::copysign),
+        ("haversin", 3) => MathFn::Haversin,
+        _ => return None,
+    })
+}
+
+impl MathFn {
+    /// Calls it; the arguments are numbers already.
+    pub(crate) fn call(self, args: &[Value; 3]) -> R {
+        let [a, b, _] = args;
+        let (x, y) = (a.as_f64().unwrap_or(0.0), b.as_f64().unwrap_or(0.0));
+        let whole = |a: &Value, b: &Value| a.as_i64().zip(b.as_i64());
+        let sized = |n: i64, a: &Value, b: &Value| {
+            if matches!(a, Value::Long(_)) || matches!(b, Value::Long(_)) {
+                Value::Long(n)
+            } else {
+                Value::Int(n as i32)
+            }
+        };
+        let real = |n: f64, a: &Value, b: &Value| {
+            if matches!(a, Value::Double(_)) || matches!(b, Value::Double(_)) {
+                Value::Double(n)
+            } else {
+                Value::Float(n as f32)
+            }
+        };
+        Ok(match self {
+            MathFn::One(f) => Value::Double(f(x)),
+            MathFn::Two(f) => Value::Double(f(x, y)),
+            MathFn::Zero(f) => Value::Double(f()),
+            MathFn::Abs => match a {
+                Value::Int(n) => Value::Int(n.wrapping_abs()),
+                Value::Long(n) => Value::Long(n.wrapping_abs()),
+                Value::Float(n) => Value::Float(n.abs()),
+                _ => Value::Double(x.abs()),
+            },
+            MathFn::Max => match whole(a, b) {
+                Some((i, j)) => sized(i.max(j), a, b),
+                None => real(
+                    if x.is_nan() || y.is_nan() {
+                        f64::NAN
+                    } else {
+                        x.max(y)
+                    },
+                    a,
+                    b,
+                ),
+            },
+            MathFn::Min => match whole(a, b) {
+                Some((i, j)) => sized(i.min(j), a, b),
+                None => real(
+                    if x.is_nan() || y.is_nan() {
+                        f64::NAN
+                    } else {
+                        x.min(y)
+                    },
+                    a,
+                    b,
+                ),
+            },
+            MathFn::Round => match a {
+                Value::Float(n) => Value::Int((n + 0.5).floor() as i32),
+                Value::Int(_) | Value::Long(_) => a.clone(),
+                _ => Value::Long((x + 0.5).floor() as i64),
+            },
+            MathFn::FloorDiv | MathFn::FloorMod => {
+                let (i, j) = whole(a, b).unwrap_or((x as i64, y as i64));
+                if j == 0 {
+                    return crate::run::arithmetic("/ by zero");
+                }
+                let (div, rem) = (i.wrapping_div(j), i.wrapping_rem(j));
+                let down = rem != 0 && (rem < 0) != (j < 0);
+                let n = match self {
+                    MathFn::FloorDiv => div - i64::from(down),
+                    _ => {
+                        if down {
+                            rem + j
+                        } else {
+                            rem
+                        }
+                    }
+                };
+                sized(n, a, b)
+            }
+            MathFn::ToInt => match i32::try_from(a.as_i64().unwrap_or(0)) {
+                Ok(n) => Value::Int(n),
+                Err(_) => return crate::run::arithmetic("integer overflow"),
+            },
+            MathFn::Haversin => return crate::run::illegal("haversin needs four arguments"),
+        })
+    }
+}
+
+/// Methods of numbers and characters.
+pub(crate) fn call(
+    run: &mut Run<'_, '_>,
+    of: &Value,
+    name: &str,
+    args: &[Value],
+) -> R<Option<Value>> {
+    let (x, i) = (of.as_f64().unwrap_or(0.0), of.as_i64());
+    Ok(Some(match (name, args) {
+        ("intValue", []) => Value::Int(i.map_or(x as i32, |n| n as i32)),
+        ("longValue", []) => Value::Long(i.unwrap_or(x as i64)),
+        ("doubleValue", []) => Value::Double(x),
+        ("floatValue", []) => Value::Float(x as f32),
+        ("compareTo", [b]) => Value::Int(super::ops::order(of, b)? as i32),
+        ("isNaN", []) => Value::Bool(x.is_nan()),
+        ("isInfinite", []) => Value::Bool(x.is_infinite()),
+        ("hashCode", []) => Value::Int(match of {
+            Value::Double(n) => ((n.to_bits() >> 32) ^ n.to_bits()) as i32,
+            Value::Long(n) => ((n >> 32) ^ n) as i32,
+            Value::Float(n) => n.to_bits() as i32,
+            _ => i.unwrap_or(0) as i32,
+        }),
+        ("abs", []) if run.groovy() => MathFn::Abs.call(&[of.clone(), Value::Null, Value::Null])?,
+        ("round", []) if run.groovy() => {
+            MathFn::Round.call(&[of.clone(), Value::Null, Value::Null])?
+        }
+        ("intdiv", [b]) => match (i, b.as_i64()) {
+            (Some(_), Some(0)) => return crate::run::arithmetic("Division by zero"),
+            (Some(a), Some(b)) => Value::Int(a.wrapping_div(b) as i32),
+            _ => return missing_method(of.class(), name, args),
+        },
+        ("times", [f]) if run.groovy() => {
+            for n in 0..i.unwrap_or(0) {
+                run.step(1)?;
+                run.call_value(f, &[Value::Int(n as i32)])?;
+            }
+            Value::Null
+        }
+        _ => return Ok(None),
+    }))
+}

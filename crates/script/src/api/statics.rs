@@ -1,0 +1,368 @@
+//! Classes: constants, static methods, constructors, and the names of exceptions.
+
+use super::ops::order;
+use crate::run::{R, Run, illegal, null, number_format};
+use crate::value::{Lit, Value};
+use model::ErrorKind;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Classes known by nothing but static methods.
+pub(crate) fn known(name: &str) -> bool {
+    matches!(
+        name,
+        "Math" | "Collections" | "Arrays" | "Objects" | "System" | "Collectors" | "Comparator"
+    )
+}
+
+/// A constant of a class.
+pub(crate) fn constant(class: &str, name: &str) -> Option<Lit> {
+    Some(match (class, name) {
+        ("Integer", "MAX_VALUE") => Lit::Int(i32::MAX),
+        ("Integer", "MIN_VALUE") => Lit::Int(i32::MIN),
+        ("Long", "MAX_VALUE") => Lit::Long(i64::MAX),
+        ("Long", "MIN_VALUE") => Lit::Long(i64::MIN),
+        ("Double", "MAX_VALUE") => Lit::Double(f64::MAX),
+        ("Double", "MIN_VALUE") => Lit::Double(5e-324),
+        ("Double", "NaN") => Lit::Double(f64::NAN),
+        ("Double", "POSITIVE_INFINITY") => Lit::Double(f64::INFINITY),
+        ("Double", "NEGATIVE_INFINITY") => Lit::Double(f64::NEG_INFINITY),
+        ("Float", "MAX_VALUE") => Lit::Float(f32::MAX),
+        ("Math" | "StrictMath", "PI") => Lit::Double(std::f64::consts::PI),
+        ("Math" | "StrictMath", "E") => Lit::Double(std::f64::consts::E),
+        ("Boolean", "TRUE") => Lit::Bool(true),
+        ("Boolean", "FALSE") => Lit::Bool(false),
+        _ => return None,
+    })
+}
+
+pub(crate) fn parse_int(s: &str) -> R {
+    s.parse().map(Value::Int).or_else(|_| number_format(s))
+}
+pub(crate) fn parse_long(s: &str) -> R {
+    s.parse().map(Value::Long).or_else(|_| number_format(s))
+}
+pub(crate) fn parse_double(s: &str) -> R {
+    s.trim()
+        .parse()
+        .map(Value::Double)
+        .or_else(|_| number_format(s))
+}
+
+/// `Class.name(args)`, or `Class.NAME`.
+pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value]) -> R {
+    let first = args.first();
+    let text = |run: &mut Run<'_, '_>| match first {
+        None | Some(Value::Null) if name != "valueOf" => null("Cannot parse null string"),
+        Some(v) => run.show(v),
+        None => Ok(String::new()),
+    };
+    Ok(match (class, name, args.len()) {
+        ("Integer", "parseInt" | "valueOf", 1) => parse_int(&text(run)?)?,
+        ("Long", "parseLong" | "valueOf", 1) => parse_long(&text(run)?)?,
+        ("Double" | "Float", "parseDouble" | "parseFloat" | "valueOf", 1) => {
+            parse_double(&text(run)?)?
+        }
+        ("Boolean", "parseBoolean" | "valueOf", 1) => {
+            Value::Bool(text(run)?.eq_ignore_ascii_case("true"))
+        }
+        ("String", "valueOf" | "copyValueOf", 1)
+        | ("Integer" | "Long" | "Double" | "Boolean" | "Objects", "toString", 1) => {
+            let s = text(run)?;
+            run.text(s)?
+        }
+        ("String", "join", _) => {
+            let separator = args.first().cloned().unwrap_or_default();
+            let items = match args {
+                [_, list @ (Value::List(_) | Value::Set(_))] => list.items().unwrap_or_default(),
+                _ => args.get(1..).unwrap_or(&[]).to_vec(),
+            };
+            let list = run.list(items)?;
+            return super::call(run, &list, "join", &[separator]);
+        }
+        ("String", "format", 1..) => {
+            let s = format(run, args)?;
+            run.text(s)?
+        }
+        ("Integer" | "Long" | "Double" | "String" | "Boolean" | "Character", "compare", 2) => {
+            Value::Int(order(&args[0], &args[1])? as i32)
+        }
+        ("Integer" | "Long" | "Double", "sum", 2) => {
+            run.apply(crate::ast::Op::Add, &args[0], &args[1])?
+        }
+        ("Integer" | "Long" | "Double", "max" | "min", 2) => {
+            let bigger = order(&args[0], &args[1])?.is_gt();
+            args[usize::from(bigger != (name == "max"))].clone()
+        }
+        ("Double", "isNaN", 1) => {
+            Value::Bool(first.and_then(Value::as_f64).is_some_and(f64::is_nan))
+        }
+        ("Collections", "sort" | "max" | "min" | "reverse", 1..) => {
+            let Some(list) = first else {
+                return illegal("a list is needed");
+            };
+            if name == "reverse" {
+                if let Value::List(l) = list {
+                    l.0.borrow_mut().reverse();
+                }
+                return Ok(Value::Null);
+            }
+            return super::call(run, list, name, args.get(1..).unwrap_or(&[]));
+        }
+        ("Collections", "emptyList", 0) => Value::list(Vec::new()),
+        ("Collections", "emptyMap", 0) => Value::map([]),
+        ("Collections", "singletonList", 1) | ("Arrays" | "List", "asList" | "of", _) => match args
+        {
+            [list @ Value::List(_)] => list.clone(),
+            _ => run.list(args.to_vec())?,
+        },
+        ("Collections" | "Comparator", "reverseOrder", 0) => Value::Tag("reverseOrder"),
+        ("Comparator", "naturalOrder", 0) => Value::Null,
+        ("Comparator", "comparing" | "comparingInt" | "comparingLong" | "comparingDouble", 1) => {
+            args[0].clone()
+        }
+        ("Objects", "equals", 2) => Value::Bool(run.equal(&args[0], &args[1])?),
+        ("Objects", "isNull", 1) => Value::Bool(matches!(first, Some(Value::Null))),
+        ("Objects", "nonNull", 1) => Value::Bool(!matches!(first, Some(Value::Null))),
+        ("Objects", "hash", _) => {
+            let mut h = 1i32;
+            for v in args {
+                let n = super::call(run, v, "hashCode", &[])?.as_i64().unwrap_or(0);
+                h = h.wrapping_mul(31).wrapping_add(n as i32);
+            }
+            Value::Int(h)
+        }
+        ("Objects", "requireNonNull", 1..) => match first {
+            Some(Value::Null) | None => return null("null"),
+            Some(v) => v.clone(),
+        },
+        ("Collectors", "toList", 0) => Value::Tag("toList"),
+        ("Collectors", "toSet", 0) => Value::Tag("toSet"),
+        ("Collectors", "joining", 0) => Value::Tag("joining"),
+        ("Collectors", "joining", 1) => args[0].clone(),
+        ("System", "currentTimeMillis", 0) if run.groovy() => Value::Long(run.host.now_millis()),
+        ("System", "nanoTime", 0) if run.groovy() => {
+            Value::Long(run.host.now_millis().wrapping_mul(1_000_000))
+        }
+        (
+            "Character",
+            "isDigit" | "isLetter" | "isUpperCase" | "isLowerCase" | "isWhitespace"
+            | "isLetterOrDigit",
+            1,
+        ) => {
+            let c = text(run)?.chars().next().unwrap_or(' ');
+            Value::Bool(match name {
+                "isDigit" => c.is_numeric(),
+                "isLetter" => c.is_alphabetic(),
+                "isUpperCase" => c.is_uppercase(),
+                "isLowerCase" => c.is_lowercase(),
+                "isWhitespace" => c.is_whitespace(),
+                _ => c.is_alphanumeric(),
+            })
+        }
+        ("ZonedDateTime" | "Instant" | "LocalDate" | "LocalDateTime", "parse", 1..) => {
+            let s = text(run)?;
+            match super::date::parse(&s) {
+                Some(ms) => Value::Date(ms),
+                None => return illegal(format!("Text '{s}' could not be parsed")),
+            }
+        }
+        ("Instant", "ofEpochMilli", 1) | ("ZonedDateTime" | "LocalDateTime", "ofInstant", 2) => {
+            match first {
+                Some(Value::Date(ms)) => Value::Date(*ms),
+                Some(v) => Value::Date(v.as_i64().unwrap_or(0)),
+                None => Value::Null,
+            }
+        }
+        ("Instant" | "ZonedDateTime", "now", _) if run.groovy() => {
+            Value::Date(run.host.now_millis())
+        }
+        ("ZoneId" | "ZoneOffset" | "DateTimeFormatter", _, _) => Value::Tag("UTC"),
+        ("ChronoUnit", unit, 0) => match unit {
+            "MILLIS" => Value::Tag("MILLIS"),
+            "SECONDS" => Value::Tag("SECONDS"),
+            "MINUTES" => Value::Tag("MINUTES"),
+            "HOURS" => Value::Tag("HOURS"),
+            "DAYS" => Value::Tag("DAYS"),
+            "WEEKS" => Value::Tag("WEEKS"),
+            _ => {
+                return illegal(format!(
+                    "static field [java.time.temporal.ChronoUnit, {unit}] not found"
+                ));
+            }
+        },
+        ("Pattern", "compile", 1) => {
+            let s = text(run)?;
+            Value::Regex(super::string::pattern(run, &s)?)
+        }
+        ("Debug", "explain", 1) => {
+            let s = text(run)?;
+            return crate::run::fault("painless_explain_error", ErrorKind::IllegalArgument, s);
+        }
+        _ => {
+            return illegal(format!(
+                "static method [{class}, {name}/{}] not found",
+                args.len()
+            ));
+        }
+    })
+}
+
+/// `new Class(args)`
+pub(crate) fn construct(run: &mut Run<'_, '_>, class: &str, args: &[Value]) -> R {
+    run.alloc(64)?;
+    if let Some(item) = class.strip_suffix("[]") {
+        let n = args
+            .first()
+            .and_then(Value::as_i64)
+            .and_then(|n| usize::try_from(n).ok())
+            .unwrap_or(0);
+        run.alloc(n.saturating_mul(24))?;
+        let zero = match item {
+            "int" | "short" | "byte" => Value::Int(0),
+            "long" => Value::Long(0),
+            "float" => Value::Float(0.0),
+            "double" => Value::Double(0.0),
+            "boolean" => Value::Bool(false),
+            _ => Value::Null,
+        };
+        return Ok(Value::list(vec![zero; n]));
+    }
+    Ok(match (class, args) {
+        ("ArrayList" | "LinkedList" | "List", []) => Value::list(Vec::new()),
+        ("ArrayList" | "LinkedList", [Value::Int(_)]) => Value::list(Vec::new()),
+        ("ArrayList" | "LinkedList", [all]) => {
+            let items = super::iterate(run, all)?;
+            run.list(items)?
+        }
+        ("HashMap" | "LinkedHashMap" | "TreeMap" | "Map", [] | [Value::Int(_)]) => Value::map([]),
+        ("HashMap" | "LinkedHashMap" | "TreeMap", [Value::Map(m)]) => {
+            let items = m.0.borrow().items().to_vec();
+            run.alloc(items.len() * 48)?;
+            Value::map(items)
+        }
+        ("HashSet" | "LinkedHashSet" | "TreeSet" | "Set", [] | [Value::Int(_)]) => Value::set([]),
+        ("HashSet" | "LinkedHashSet" | "TreeSet", [all]) => {
+            let items = super::iterate(run, all)?;
+            run.alloc(items.len() * 48)?;
+            Value::set(items)
+        }
+        ("StringBuilder" | "StringBuffer", _) => {
+            let s = match args.first() {
+                Some(v @ Value::Str(_)) => run.show(v)?,
+                _ => String::new(),
+            };
+            Value::Builder(Rc::new(RefCell::new(s)))
+        }
+        ("String", _) => {
+            let s = match args.first() {
+                Some(v) => run.show(v)?,
+                None => String::new(),
+            };
+            run.text(s)?
+        }
+        ("Date", []) => Value::Date(run.host.now_millis()),
+        ("Date", [v]) => Value::Date(v.as_i64().unwrap_or(0)),
+        (
+            "Integer" | "Long" | "Double" | "Float" | "BigDecimal" | "BigInteger",
+            [Value::Str(s)],
+        ) => match class {
+            "Integer" => parse_int(s)?,
+            "Long" | "BigInteger" => parse_long(s)?,
+            _ => parse_double(s)?,
+        },
+        ("Integer" | "Long" | "Double" | "Float" | "BigDecimal" | "BigInteger", [v]) => v.clone(),
+        ("GeoPoint", [a, b]) => Value::Geo(a.as_f64().unwrap_or(0.0), b.as_f64().unwrap_or(0.0)),
+        _ if class.ends_with("Exception") || class.ends_with("Error") || class == "Throwable" => {
+            let package = if class == "NoSuchElementException" {
+                "java.util"
+            } else {
+                "java.lang"
+            };
+            let message = match args.first() {
+                Some(Value::Null) | None => None,
+                Some(v) => Some(Arc::from(run.show(v)?)),
+            };
+            Value::Exception(Rc::new((format!("{package}.{class}").into(), message)))
+        }
+        _ => {
+            return illegal(format!(
+                "constructor [{class}, <init>/{}] not found",
+                args.len()
+            ));
+        }
+    })
+}
+
+/// The kind of refusal an exception's class is nearest to.
+pub(crate) fn kind_of(class: &str) -> ErrorKind {
+    match class.rsplit('.').next().unwrap_or(class) {
+        "IllegalStateException" => ErrorKind::IllegalState,
+        "NullPointerException" => ErrorKind::NullPointer,
+        "ArithmeticException" => ErrorKind::Arithmetic,
+        "ClassCastException" => ErrorKind::ClassCast,
+        "IndexOutOfBoundsException" | "ArrayIndexOutOfBoundsException" => {
+            ErrorKind::ArrayIndexOutOfBounds
+        }
+        "NumberFormatException" => ErrorKind::NumberFormat,
+        "UnsupportedOperationException" => ErrorKind::UnsupportedOperation,
+        "AssertionError" => ErrorKind::Groovy,
+        _ => ErrorKind::IllegalArgument,
+    }
+}
+
+/// `%s`, `%d`, `%5.2f`, `%05d`, `%x`, `%%`.
+fn format(run: &mut Run<'_, '_>, args: &[Value]) -> R<String> {
+    let Some((Value::Str(pattern), mut rest)) = args.split_first() else {
+        return illegal("a format is needed");
+    };
+    let spread;
+    if let [Value::List(l)] = rest {
+        spread = l.0.borrow().clone();
+        rest = &spread;
+    }
+    let mut rest = rest.iter();
+    let mut out = String::new();
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        let mut spec = String::new();
+        while let Some(c) = chars.next_if(|c| "0123456789.-+,".contains(*c)) {
+            spec.push(c);
+        }
+        let kind = chars.next().unwrap_or('%');
+        if matches!(kind, '%' | 'n') {
+            out.push(if kind == 'n' { '\n' } else { '%' });
+            continue;
+        }
+        let Some(v) = rest.next() else {
+            return illegal(format!("Format specifier '%{spec}{kind}'"));
+        };
+        let (width, digits) = spec.split_once('.').unwrap_or((&spec, ""));
+        let left = width.contains('-');
+        let zero = width.trim_start_matches('-').starts_with('0');
+        let width: usize = width
+            .trim_matches(['-', '+', ','])
+            .parse()
+            .unwrap_or(0)
+            .min(1000);
+        let body = match (kind, v.as_f64(), v.as_i64()) {
+            ('d', _, Some(n)) => n.to_string(),
+            ('x', _, Some(n)) => format!("{n:x}"),
+            ('f', Some(n), _) => format!("{n:.*}", digits.parse().unwrap_or(6usize).min(100)),
+            ('s' | 'b' | 'c' | 'S', ..) => run.show(v)?,
+            _ => return illegal(format!("{kind} != {}", v.class())),
+        };
+        run.alloc(width + body.len())?;
+        out.push_str(&match (left, zero) {
+            (true, _) => format!("{body:<width$}"),
+            (_, true) => format!("{body:0>width$}"),
+            _ => format!("{body:>width$}"),
+        });
+    }
+    Ok(out)
+}
