@@ -14,7 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub mod clock;
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
 mod expect;
+pub mod memory;
 pub mod tasks;
 mod update;
 

@@ -1,0 +1,389 @@
+//! `terms` and `significant_terms`: a bucket for each value.
+
+use super::Keyed;
+use crate::aggs::values::{Source, Wants};
+use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
+use crate::plan::Pattern;
+use dsl::aggs::{BucketOrder, IncludeExclude, TermsAgg};
+use model::{Error, Result};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::{Map, Value, json};
+use std::cmp::Ordering;
+use tantivy::DocId;
+
+/// Collects terms.
+pub(in crate::aggs) struct Terms {
+    spec: TermsAgg,
+    source: Source,
+    include: Filter,
+    exclude: Filter,
+    verdicts: FxHashMap<u64, bool>,
+    buckets: Keyed,
+    subs: Subs,
+    codes: Vec<u64>,
+    all: FxHashSet<u64>,
+    significant: Option<Background>,
+}
+
+/// Documents of all indices, and of them by term.
+#[derive(Default)]
+struct Background {
+    docs: u64,
+    by_code: FxHashMap<u64, u64>,
+    collected: FxHashMap<u32, u64>,
+}
+
+enum Filter {
+    None,
+    Regex(Box<Pattern>),
+    Codes(FxHashSet<u64>),
+    Partition(u64, u64),
+}
+
+impl Filter {
+    fn new(spec: Option<&IncludeExclude>, source: &mut Source, now_ms: i64) -> Result<Filter> {
+        Ok(match spec {
+            None => Filter::None,
+            Some(IncludeExclude::Regex(text)) => Filter::Regex(Box::new(pattern(text)?)),
+            Some(IncludeExclude::Values(values)) => {
+                Filter::Codes(values.iter().map(|value| source.code_of_value(value, now_ms)).collect::<Result<_>>()?)
+            }
+            Some(IncludeExclude::Partition { partition, num_partitions }) => Filter::Partition(*partition, *num_partitions),
+        })
+    }
+    fn holds(&self, code: u64, text: &str) -> bool {
+        match self {
+            Filter::None => false,
+            Filter::Regex(pattern) => pattern.matches(text),
+            Filter::Codes(codes) => codes.contains(&code),
+            Filter::Partition(partition, of) => hash(text) % of == *partition,
+        }
+    }
+}
+
+/// FNV-1a: partitions have to stay the same from request to request.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// A pattern of `include` or `exclude`: all of the term has to match.
+fn pattern(text: &str) -> Result<Pattern> {
+    Pattern::regexp(text, None, false)
+}
+
+enum By {
+    Count,
+    Key,
+    Value(usize),
+}
+
+/// A bucket about to be sorted, with what its order asks for.
+struct Entry {
+    code: u64,
+    bucket: u32,
+    count: u64,
+    values: Vec<f64>,
+}
+
+/// Sorts entries as an order says; ties by key. NaN comes last both ways.
+fn compare(a: &Entry, b: &Entry, order: &[(By, bool)], source: &Source) -> Ordering {
+    for (by, ascending) in order {
+        let found = match by {
+            By::Count => a.count.cmp(&b.count),
+            By::Key => source.compare(a.code, b.code),
+            By::Value(at) => match (a.values[*at], b.values[*at]) {
+                (x, y) if x.is_nan() || y.is_nan() => {
+                    let found = x.is_nan().cmp(&y.is_nan());
+                    if found != Ordering::Equal {
+                        return found;
+                    }
+                    found
+                }
+                (x, y) => x.total_cmp(&y),
+            },
+        };
+        let found = if *ascending { found } else { found.reverse() };
+        if found != Ordering::Equal {
+            return found;
+        }
+    }
+    source.compare(a.code, b.code)
+}
+
+impl Terms {
+    pub(in crate::aggs) fn new(spec: &TermsAgg, significant: bool, subs: Subs, cx: &Context<'_>) -> Result<Terms> {
+        let kind = if significant { "significant_terms" } else { "terms" };
+        if spec.source.field.is_none() && spec.source.script.is_none() {
+            return Err(Error::illegal("Required one of fields [field, script], but none were specified. "));
+        }
+        let mut source = Source::new(&spec.source, Wants::Any, kind, cx)?;
+        let now_ms = cx.plan.now_ms;
+        let include = Filter::new(spec.include.as_ref(), &mut source, now_ms)?;
+        let exclude = Filter::new(spec.exclude.as_ref(), &mut source, now_ms)?;
+        for order in &spec.order {
+            if !matches!(order.path.as_str(), "_count" | "_key") {
+                let path = order_path(&order.path, &subs);
+                subs.check_path(&path)?;
+            }
+        }
+        Ok(Terms {
+            spec: spec.clone(),
+            source,
+            include,
+            exclude,
+            verdicts: FxHashMap::default(),
+            buckets: Keyed::default(),
+            subs,
+            codes: Vec::new(),
+            all: FxHashSet::default(),
+            significant: significant.then(Background::default),
+        })
+    }
+
+    fn filtered(&self) -> bool {
+        !matches!((&self.include, &self.exclude), (Filter::None, Filter::None))
+    }
+
+    fn accepts(&mut self, code: u64) -> Result<bool> {
+        if let Some(verdict) = self.verdicts.get(&code) {
+            return Ok(*verdict);
+        }
+        let text = self.source.text(code)?;
+        let verdict =
+            (matches!(self.include, Filter::None) || self.include.holds(code, &text)) && !self.exclude.holds(code, &text);
+        self.verdicts.insert(code, verdict);
+        Ok(verdict)
+    }
+
+    fn entries(&mut self, above: u32) -> Result<Vec<Entry>> {
+        let mut out: Vec<Entry> = Vec::new();
+        if above != EMPTY {
+            for bucket in self.buckets.of(above) {
+                out.push(Entry {
+                    code: self.buckets.code(bucket),
+                    bucket,
+                    count: self.buckets.count(bucket),
+                    values: Vec::new(),
+                });
+            }
+        }
+        if self.spec.min_doc_count == 0 {
+            let have: FxHashSet<u64> = out.iter().map(|entry| entry.code).collect();
+            let more: Vec<u64> = self.all.iter().copied().filter(|code| !have.contains(code)).collect();
+            for code in more {
+                if !self.filtered() || self.accepts(code)? {
+                    out.push(Entry { code, bucket: EMPTY, count: 0, values: Vec::new() });
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn sorted(&mut self, above: u32) -> Result<(Vec<Entry>, Vec<(By, bool)>)> {
+        let mut entries = self.entries(above)?;
+        let mut order = Vec::new();
+        let mut values = 0;
+        for BucketOrder { path, ascending } in self.spec.order.clone() {
+            let by = match path.as_str() {
+                "_count" => By::Count,
+                "_key" => By::Key,
+                path => {
+                    let path = order_path(path, &self.subs);
+                    for entry in &mut entries {
+                        entry.values.push(self.subs.order(entry.bucket, &path)?);
+                    }
+                    values += 1;
+                    By::Value(values - 1)
+                }
+            };
+            order.push((by, ascending));
+        }
+        Ok((entries, order))
+    }
+
+    fn significant(&mut self, above: u32, to: &mut Finish<'_>) -> Result<Value> {
+        let entries = self.entries(above)?;
+        let Some(background) = &self.significant else { return Ok(Value::Null) };
+        let subset = background.collected.get(&above).copied().unwrap_or(0);
+        let superset = background.docs;
+        let least = self.spec.min_doc_count;
+        let mut scored: Vec<(f64, u64, Entry)> = entries
+            .into_iter()
+            .filter(|entry| entry.count >= least.max(1))
+            .map(|entry| {
+                let all = background.by_code.get(&entry.code).copied().unwrap_or(entry.count);
+                (jlh(entry.count, subset, all, superset), all, entry)
+            })
+            .filter(|(score, ..)| *score > 0.0)
+            .collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| self.source.compare(a.2.code, b.2.code)));
+        scored.truncate(self.spec.size);
+        to.count(scored.len())?;
+        let mut list = Vec::with_capacity(scored.len());
+        for (score, all, entry) in scored {
+            let (key, text) = self.source.key(entry.code)?;
+            let mut bucket = Map::new();
+            bucket.insert("key".into(), key);
+            if let Some(text) = text {
+                bucket.insert("key_as_string".into(), text.into());
+            }
+            bucket.insert("doc_count".into(), entry.count.into());
+            bucket.insert("score".into(), json!(score));
+            bucket.insert("bg_count".into(), all.into());
+            self.subs.finish(entry.bucket, &mut bucket, to)?;
+            list.push(Value::Object(bucket));
+        }
+        let mut out = Map::new();
+        out.insert("doc_count".into(), subset.into());
+        if !to.cx.dialect.typed {
+            out.insert("bg_count".into(), superset.into());
+        }
+        out.insert("buckets".into(), Value::Array(list));
+        Ok(Value::Object(out))
+    }
+}
+
+/// How much more frequent a term is here than elsewhere, absolutely and relatively.
+fn jlh(count: u64, subset: u64, all: u64, superset: u64) -> f64 {
+    if subset == 0 || superset == 0 || all == 0 {
+        return 0.0;
+    }
+    let here = count as f64 / subset as f64;
+    let there = all as f64 / superset as f64;
+    if here <= there { 0.0 } else { (here - there) * (here / there) }
+}
+
+impl Collector for Terms {
+    fn segment(&mut self, at: &At<'_>) -> Result<()> {
+        self.source.segment(at)?;
+        // Codes of strings change when a second dictionary comes, not what they stand for.
+        if self.spec.min_doc_count == 0 {
+            let all = &mut self.all;
+            self.source.all_codes(at, |code| {
+                all.insert(code);
+            })?;
+        }
+        if let Some(background) = &mut self.significant {
+            let mut codes = Vec::new();
+            for doc in 0..at.segment.reader.max_doc() {
+                if at.segment.is_alive(doc) && at.segment.is_root(doc) && !at.segment.is_hidden(doc) {
+                    background.docs += 1;
+                    self.source.codes(doc, 0.0, &mut codes, true)?;
+                    for code in &codes {
+                        *background.by_code.entry(*code).or_default() += 1;
+                    }
+                }
+            }
+        }
+        self.subs.segment(at)
+    }
+
+    #[inline]
+    fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
+        let mut codes = std::mem::take(&mut self.codes);
+        self.source.codes(doc, score, &mut codes, true)?;
+        if let Some(background) = &mut self.significant {
+            *background.collected.entry(bucket).or_default() += 1;
+        }
+        let filtered = self.filtered();
+        for code in &codes {
+            if filtered && !self.accepts(*code)? {
+                continue;
+            }
+            let own = self.buckets.bucket(bucket, *code)?;
+            self.buckets.add(own);
+            if !self.subs.is_empty() {
+                self.subs.collect(doc, score, own)?;
+            }
+        }
+        self.codes = codes;
+        Ok(())
+    }
+
+    fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
+        if self.significant.is_some() {
+            return self.significant(bucket, to);
+        }
+        let (mut entries, order) = self.sorted(bucket)?;
+        let total: u64 = entries.iter().map(|entry| entry.count).sum();
+        let found = entries.len();
+        let size = self.spec.size;
+        let shard_size = self.spec.shard_size.unwrap_or_else(|| size.saturating_add(size / 2).saturating_add(10)).max(size);
+        let source = &self.source;
+        if entries.len() > shard_size {
+            entries.select_nth_unstable_by(shard_size, |a, b| compare(a, b, &order, source));
+            entries.truncate(shard_size);
+        }
+        entries.sort_by(|a, b| compare(a, b, &order, source));
+        let mut rejected = 0;
+        let least = self.spec.min_doc_count;
+        entries.retain(|entry| {
+            let enough = entry.count >= least;
+            if !enough {
+                rejected += entry.count;
+            }
+            enough
+        });
+        entries.truncate(size);
+        let kept: u64 = entries.iter().map(|entry| entry.count).sum();
+        let exact = match order.first() {
+            Some((By::Key, _)) | Some((By::Count, false)) | None => true,
+            _ => found < shard_size,
+        };
+        let error: i64 = if exact { 0 } else { -1 };
+        to.count(entries.len())?;
+        let mut list = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let (key, text) = self.source.key(entry.code)?;
+            let mut out = Map::new();
+            out.insert("key".into(), key);
+            if let Some(text) = text {
+                out.insert("key_as_string".into(), text.into());
+            }
+            out.insert("doc_count".into(), entry.count.into());
+            if self.spec.show_term_doc_count_error {
+                out.insert("doc_count_error_upper_bound".into(), error.into());
+            }
+            self.subs.finish(entry.bucket, &mut out, to)?;
+            list.push(Value::Object(out));
+        }
+        Ok(json!({
+            "doc_count_error_upper_bound": error,
+            "sum_other_doc_count": total - kept - rejected,
+            "buckets": list,
+        }))
+    }
+
+    fn order(&mut self, _bucket: u32, _rest: &[&str]) -> Result<f64> {
+        Err(super::no_order("terms"))
+    }
+    fn wants_scores(&self) -> bool {
+        self.source.wants_scores()
+    }
+    fn typed(&self) -> &'static str {
+        match (&self.significant, self.source.mapped, self.source.typed()) {
+            (Some(_), _, "sterms") => "sigsterms",
+            (Some(_), ..) => "siglterms",
+            (None, false, _) => "umterms",
+            (None, true, typed) => typed,
+        }
+    }
+    fn subs(&self) -> Option<&Subs> {
+        Some(&self.subs)
+    }
+    fn subs_mut(&mut self) -> Option<&mut Subs> {
+        Some(&mut self.subs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores() {
+        for (count, subset, all, superset, expected) in [(1, 10, 1, 10, 0.0), (5, 10, 5, 100, 4.5), (0, 0, 0, 0, 0.0)] {
+            assert!((jlh(count, subset, all, superset) - expected).abs() < 1e-9, "{count} of {subset}, {all} of {superset}");
+        }
+    }
+}

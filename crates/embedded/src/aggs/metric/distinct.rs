@@ -1,0 +1,123 @@
+//! `value_count` and `cardinality`.
+
+use super::super::values::Source;
+use super::super::{At, Collector, Finish};
+use model::Result;
+use rustc_hash::FxHashSet;
+use serde_json::{Value, json};
+use tantivy::DocId;
+
+/// Counts values.
+pub(in crate::aggs) struct Count {
+    source: Source,
+    counts: Vec<u64>,
+    codes: Vec<u64>,
+}
+
+impl Count {
+    pub(in crate::aggs) fn new(source: Source) -> Count {
+        Count { source, counts: Vec::new(), codes: Vec::new() }
+    }
+    fn at(&self, bucket: u32) -> u64 {
+        self.counts.get(bucket as usize).copied().unwrap_or(0)
+    }
+}
+
+impl Collector for Count {
+    fn segment(&mut self, at: &At<'_>) -> Result<()> {
+        self.source.segment(at)
+    }
+    fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
+        let more = self.source.count(doc, score, &mut self.codes)?;
+        let at = bucket as usize;
+        if at >= self.counts.len() {
+            self.counts.resize(at + 1, 0);
+        }
+        self.counts[at] += more as u64;
+        Ok(())
+    }
+    fn finish(&mut self, bucket: u32, _to: &mut Finish<'_>) -> Result<Value> {
+        Ok(json!({ "value": self.at(bucket) }))
+    }
+    fn order(&mut self, bucket: u32, _rest: &[&str]) -> Result<f64> {
+        Ok(self.at(bucket) as f64)
+    }
+    fn wants_scores(&self) -> bool {
+        self.source.wants_scores()
+    }
+    fn typed(&self) -> &'static str {
+        "value_count"
+    }
+}
+
+/// Counts different values, exactly: codes of a source are the same for the same value.
+pub(in crate::aggs) struct Distinct {
+    source: Source,
+    seen: Vec<Seen>,
+    codes: Vec<u64>,
+}
+
+/// A set that is a bitmap as long as its codes are small (ordinals).
+#[derive(Default)]
+struct Seen {
+    bits: Vec<u64>,
+    count: u64,
+    rest: FxHashSet<u64>,
+}
+
+impl Seen {
+    fn insert(&mut self, code: u64, dense: bool) {
+        if !dense || code >= 1 << 24 {
+            self.count += u64::from(self.rest.insert(code));
+            return;
+        }
+        let (at, bit) = ((code / 64) as usize, 1 << (code % 64));
+        if at >= self.bits.len() {
+            self.bits.resize((at + 1).next_power_of_two(), 0);
+        }
+        self.count += u64::from(self.bits[at] & bit == 0);
+        self.bits[at] |= bit;
+    }
+}
+
+impl Distinct {
+    pub(in crate::aggs) fn new(source: Source) -> Distinct {
+        Distinct { source, seen: Vec::new(), codes: Vec::new() }
+    }
+    fn at(&self, bucket: u32) -> u64 {
+        self.seen.get(bucket as usize).map_or(0, |seen| seen.count)
+    }
+}
+
+impl Collector for Distinct {
+    fn segment(&mut self, at: &At<'_>) -> Result<()> {
+        self.source.segment(at)
+    }
+    fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
+        self.source.codes(doc, score, &mut self.codes, false)?;
+        if self.codes.is_empty() {
+            return Ok(());
+        }
+        let at = bucket as usize;
+        if at >= self.seen.len() {
+            self.seen.resize_with(at + 1, Seen::default);
+        }
+        // A bitmap for each of many buckets would be mostly empty.
+        for code in &self.codes {
+            self.seen[at].insert(*code, bucket == 0);
+        }
+        Ok(())
+    }
+    fn finish(&mut self, bucket: u32, _to: &mut Finish<'_>) -> Result<Value> {
+        Ok(json!({ "value": self.at(bucket) }))
+    }
+    fn order(&mut self, bucket: u32, _rest: &[&str]) -> Result<f64> {
+        Ok(self.at(bucket) as f64)
+    }
+    fn wants_scores(&self) -> bool {
+        self.source.wants_scores()
+    }
+    fn typed(&self) -> &'static str {
+        "cardinality"
+    }
+}

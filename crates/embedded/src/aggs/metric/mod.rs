@@ -1,0 +1,67 @@
+//! Aggregations that tell one thing, or a few, of all documents of a bucket.
+
+mod distinct;
+mod numbers;
+mod percentiles;
+mod weighted;
+
+use super::values::{Source, Wants, number};
+use super::{Collector, Context};
+use dsl::aggs::{Agg, AggKind, Metric};
+use model::Result;
+use serde_json::{Map, Value};
+
+pub(super) use numbers::{Moments, extended, stats};
+pub(super) use percentiles::key as percent_key;
+
+/// The collector of a metric; `None` if it is none.
+pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collector>>> {
+    let numeric = |spec, kind: &str| Source::new(spec, Wants::Numbers, kind, cx);
+    Ok(Some(match &agg.kind {
+        AggKind::Metric(Metric::ValueCount, spec) => {
+            Box::new(distinct::Count::new(Source::new(spec, Wants::Any, "value_count", cx)?))
+        }
+        AggKind::Metric(Metric::MedianAbsoluteDeviation, spec) => {
+            let source = numeric(spec, "median_absolute_deviation")?;
+            Box::new(percentiles::Percentiles::new(source, percentiles::Ask::Deviation, false))
+        }
+        AggKind::Metric(metric, spec) => {
+            let kind = match metric {
+                Metric::Avg => "avg",
+                Metric::Sum => "sum",
+                Metric::Min => "min",
+                Metric::Max => "max",
+                _ => "stats",
+            };
+            Box::new(numbers::Numbers::new(numeric(spec, kind)?, kind, 2.0))
+        }
+        AggKind::ExtendedStats { source, sigma } => {
+            Box::new(numbers::Numbers::new(numeric(source, "extended_stats")?, "extended_stats", *sigma))
+        }
+        AggKind::Cardinality { source, .. } => {
+            Box::new(distinct::Distinct::new(Source::new(source, Wants::Any, "cardinality", cx)?))
+        }
+        AggKind::Percentiles { source, percents, keyed } => {
+            let source = numeric(source, "percentiles")?;
+            Box::new(percentiles::Percentiles::new(source, percentiles::Ask::Values(percents.clone()), *keyed))
+        }
+        AggKind::PercentileRanks { source, values, keyed } => {
+            let source = numeric(source, "percentile_ranks")?;
+            Box::new(percentiles::Percentiles::new(source, percentiles::Ask::Ranks(values.clone()), *keyed))
+        }
+        AggKind::WeightedAvg { value, weight } => {
+            Box::new(weighted::Weighted::new(numeric(value, "weighted_avg")?, numeric(weight, "weighted_avg")?))
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// `{"value": x}`, with its text if the source has a format.
+fn one(value: Option<f64>, source: &Source) -> Value {
+    let mut out = Map::new();
+    out.insert("value".into(), value.map_or(Value::Null, number));
+    if let Some(text) = value.and_then(|value| source.format.text(value)) {
+        out.insert("value_as_string".into(), text.into());
+    }
+    Value::Object(out)
+}

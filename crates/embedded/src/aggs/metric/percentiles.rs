@@ -1,0 +1,188 @@
+//! `percentiles`, `percentile_ranks`, `median_absolute_deviation`: exact, from all values of a bucket.
+
+use super::super::values::{Source, number};
+use super::super::{At, Collector, Finish};
+use super::one;
+use model::{Error, ErrorKind, Result};
+use serde_json::{Map, Value, json};
+use tantivy::DocId;
+
+/// How many values all buckets may keep.
+const MOST_VALUES: usize = 1 << 26;
+
+/// What is asked.
+pub(in crate::aggs) enum Ask {
+    /// Values at these percents.
+    Values(Vec<f64>),
+    /// Percents below these values.
+    Ranks(Vec<f64>),
+    /// The median of distances from the median.
+    Deviation,
+}
+
+/// Collects all values.
+pub(in crate::aggs) struct Percentiles {
+    source: Source,
+    ask: Ask,
+    keyed: bool,
+    all: Vec<(Vec<f64>, bool)>,
+    kept: usize,
+    values: Vec<f64>,
+}
+
+impl Percentiles {
+    pub(in crate::aggs) fn new(source: Source, ask: Ask, keyed: bool) -> Percentiles {
+        Percentiles { source, ask, keyed, all: Vec::new(), kept: 0, values: Vec::new() }
+    }
+    fn at(&mut self, bucket: u32) -> &[f64] {
+        match self.all.get_mut(bucket as usize) {
+            Some((values, sorted)) => {
+                if !*sorted {
+                    values.sort_by(f64::total_cmp);
+                    *sorted = true;
+                }
+                values
+            }
+            None => &[],
+        }
+    }
+}
+
+/// The value at a percent: the nearest, between two the mean of both.
+fn quantile(sorted: &[f64], percent: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let at = (percent / 100.0 * sorted.len() as f64 - 0.5).clamp(0.0, last as f64);
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    Some(low + (high - low) * at.fract())
+}
+
+/// The percent of values up to a value; equal ones count half.
+fn rank(sorted: &[f64], value: f64) -> Option<f64> {
+    let (first, last) = (sorted.first()?, sorted.last()?);
+    if value < *first {
+        return Some(0.0);
+    }
+    if value > *last {
+        return Some(100.0);
+    }
+    let below = sorted.partition_point(|other| *other < value);
+    let equal = sorted.partition_point(|other| *other <= value) - below;
+    Some((below as f64 + equal as f64 / 2.0) / sorted.len() as f64 * 100.0)
+}
+
+fn deviation(sorted: &[f64]) -> Option<f64> {
+    let median = quantile(sorted, 50.0)?;
+    let mut distances: Vec<f64> = sorted.iter().map(|value| (value - median).abs()).collect();
+    distances.sort_by(f64::total_cmp);
+    quantile(&distances, 50.0)
+}
+
+/// A percent as a key: `50.0`.
+pub(in crate::aggs) fn key(percent: f64) -> String {
+    format!("{percent:?}")
+}
+
+impl Collector for Percentiles {
+    fn segment(&mut self, at: &At<'_>) -> Result<()> {
+        self.source.segment(at)
+    }
+    fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
+        self.source.numbers(doc, score, &mut self.values)?;
+        let at = bucket as usize;
+        if at >= self.all.len() {
+            self.all.resize_with(at + 1, Default::default);
+        }
+        self.all[at].0.extend_from_slice(&self.values);
+        self.kept += self.values.len();
+        if self.kept > MOST_VALUES {
+            let reason = format!("[request] Data too large, data for [percentiles] would be more than [{MOST_VALUES}] values");
+            return Err(Error::new(ErrorKind::CircuitBreaking, reason));
+        }
+        Ok(())
+    }
+    fn finish(&mut self, bucket: u32, _to: &mut Finish<'_>) -> Result<Value> {
+        let keyed = self.keyed;
+        let pairs: Vec<(f64, Option<f64>)> = match &self.ask {
+            Ask::Values(list) => {
+                let list = list.clone();
+                let sorted = self.at(bucket);
+                list.into_iter().map(|percent| (percent, quantile(sorted, percent))).collect()
+            }
+            Ask::Ranks(list) => {
+                let list = list.clone();
+                let sorted = self.at(bucket);
+                list.into_iter().map(|value| (value, rank(sorted, value))).collect()
+            }
+            Ask::Deviation => {
+                let found = deviation(self.at(bucket));
+                return Ok(one(found, &self.source));
+            }
+        };
+        let ranks = matches!(self.ask, Ask::Ranks(_));
+        let format = &self.source.format;
+        let text = |value: Option<f64>| value.and_then(|value| format.text(value)).filter(|_| !ranks);
+        let values = if keyed {
+            let mut out = Map::new();
+            for (percent, value) in &pairs {
+                let name = if ranks { format.text(*percent).unwrap_or_else(|| key(*percent)) } else { key(*percent) };
+                out.insert(name.clone(), value.map_or(Value::Null, number));
+                if let Some(text) = text(*value) {
+                    out.insert(format!("{name}_as_string"), text.into());
+                }
+            }
+            Value::Object(out)
+        } else {
+            let one = |(percent, value): &(f64, Option<f64>)| {
+                let mut out = Map::new();
+                out.insert("key".into(), number(*percent));
+                out.insert("value".into(), value.map_or(Value::Null, number));
+                if let Some(text) = text(*value) {
+                    out.insert("value_as_string".into(), text.into());
+                }
+                Value::Object(out)
+            };
+            Value::Array(pairs.iter().map(one).collect())
+        };
+        Ok(json!({ "values": values }))
+    }
+    fn order(&mut self, bucket: u32, rest: &[&str]) -> Result<f64> {
+        let wanted: Option<f64> = rest.first().and_then(|text| text.parse().ok());
+        let found = match (&self.ask, wanted) {
+            (Ask::Deviation, _) => deviation(self.at(bucket)),
+            (Ask::Values(_), Some(percent)) => quantile(self.at(bucket), percent),
+            (Ask::Ranks(_), Some(value)) => rank(self.at(bucket), value),
+            _ => {
+                return Err(Error::illegal("When ordering on a multi-value metrics aggregation a metric name must be specified."));
+            }
+        };
+        Ok(found.unwrap_or(f64::NAN))
+    }
+    fn wants_scores(&self) -> bool {
+        self.source.wants_scores()
+    }
+    fn typed(&self) -> &'static str {
+        match self.ask {
+            Ask::Values(_) => "tdigest_percentiles",
+            Ask::Ranks(_) => "tdigest_percentile_ranks",
+            Ask::Deviation => "median_absolute_deviation",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles() {
+        let rows: [(&[f64], f64, Option<f64>, Option<f64>); 3] = [
+            (&[], 50.0, None, None),
+            (&[1.0, 2.0, 3.0, 4.0], 50.0, Some(2.5), Some(100.0)),
+            (&[1.0], 99.0, Some(1.0), Some(100.0)),
+        ];
+        for (values, percent, expected, above) in rows {
+            assert_eq!((quantile(values, percent), rank(values, 9.0)), (expected, above), "{percent} of {values:?}");
+        }
+        assert_eq!(deviation(&[1.0, 2.0, 3.0, 4.0, 100.0]), Some(1.0));
+    }
+}

@@ -1,0 +1,850 @@
+//! Where an aggregation's values come from: columns, scripts, stand-ins for missing ones; and how they are shown.
+//!
+//! Values of buckets are *codes*: 64 bits whose order is the order of the values. Strings are ordinals of the
+//! first segment's dictionary as long as there is only one, and numbers of an own list after that; so terms
+//! are looked up only for the buckets that are returned.
+
+use super::At;
+use crate::plan::Target;
+use crate::plan::columns::Column;
+use crate::plan::node::broken;
+use crate::searchable::IndexView;
+use dsl::aggs::ValueSource;
+use mapping::{FieldType, FieldValue, Kind};
+use model::date::{DateFormat, TimeZone};
+use model::{Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
+use script::{Budget, DocValues, Env, Host, Params, Program};
+use serde_json::{Value, json};
+use std::cmp::Ordering;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use tantivy::DocId;
+use tantivy::columnar::StrColumn;
+
+/// What kind of values a source has, in all indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Whole numbers.
+    Long,
+    /// `unsigned_long`.
+    Unsigned,
+    /// Numbers with a fraction.
+    Double,
+    /// Booleans.
+    Bool,
+    /// Epoch milliseconds.
+    Date,
+    /// Addresses.
+    Ip,
+    /// Strings.
+    Str,
+}
+
+impl Class {
+    fn of(kind: Kind) -> Class {
+        match kind {
+            Kind::Date | Kind::DateNanos => Class::Date,
+            Kind::UnsignedLong => Class::Unsigned,
+            Kind::Boolean => Class::Bool,
+            Kind::Ip => Class::Ip,
+            kind if kind.is_integer() => Class::Long,
+            kind if kind.is_float() => Class::Double,
+            _ => Class::Str,
+        }
+    }
+    /// Can be added up.
+    pub(crate) fn is_number(self) -> bool {
+        !matches!(self, Class::Ip | Class::Str)
+    }
+}
+
+/// What an aggregation can work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// Anything with a column.
+    Any,
+    /// Numbers, dates, booleans.
+    Numbers,
+    /// Addresses.
+    Ips,
+}
+
+/// How a value is shown as text.
+#[derive(Clone, Debug)]
+pub(crate) enum Format {
+    /// Not at all.
+    Raw,
+    /// As a date.
+    Date(DateFormat, Option<TimeZone>),
+    /// `true` or `false`.
+    Bool,
+    /// A pattern of Java's `DecimalFormat`.
+    Decimal(String),
+}
+
+impl Format {
+    /// A number as text, where the format has one of its own.
+    pub(crate) fn text(&self, number: f64) -> Option<String> {
+        match self {
+            Format::Raw => None,
+            Format::Date(format, zone) => Some(format.render(number as i64, zone.as_ref())),
+            Format::Bool => Some((number != 0.0).to_string()),
+            Format::Decimal(pattern) => Some(decimal(pattern, number)),
+        }
+    }
+}
+
+/// The common part of `DecimalFormat`: digits before and after the point, groups, a prefix and a suffix.
+fn decimal(pattern: &str, number: f64) -> String {
+    let pattern = pattern.split(';').next().unwrap_or(pattern);
+    let is_digit = |c: char| matches!(c, '0' | '#' | ',' | '.');
+    let start = pattern.find(is_digit).unwrap_or(pattern.len());
+    let end = pattern.rfind(is_digit).map_or(start, |at| at + 1);
+    let (prefix, body, suffix) = (&pattern[..start], &pattern[start..end], &pattern[end..]);
+    let number = if suffix.contains('%') { number * 100.0 } else { number };
+    let (whole, fraction) = body.split_once('.').unwrap_or((body, ""));
+    let text = format!("{:.*}", fraction.len(), number.abs());
+    let (mut digits, mut rest) = match text.split_once('.') {
+        Some((whole, rest)) => (whole.to_owned(), rest.to_owned()),
+        None => (text.clone(), String::new()),
+    };
+    let least = fraction.matches('0').count();
+    while rest.len() > least && rest.ends_with('0') {
+        rest.pop();
+    }
+    let zeros = whole.matches('0').count();
+    while digits.len() < zeros {
+        digits.insert(0, '0');
+    }
+    if let Some(group) = whole.rfind(',').map(|at| whole.len() - at - 1).filter(|group| *group > 0) {
+        let mut at = digits.len();
+        while at > group {
+            at -= group;
+            digits.insert(at, ',');
+        }
+    }
+    let point = if rest.is_empty() { "" } else { "." };
+    let sign = if number < 0.0 { "-" } else { "" };
+    format!("{sign}{}{digits}{point}{rest}{}", prefix.replace('\'', ""), suffix.replace('\'', ""))
+}
+
+/// A number as JSON; what is none is `null`.
+pub(crate) fn number(value: f64) -> Value {
+    serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
+}
+
+/// The code of a whole number.
+pub(crate) fn long_code(value: i64) -> u64 {
+    (value as u64) ^ (1 << 63)
+}
+/// The whole number of a code.
+pub(crate) fn code_long(code: u64) -> i64 {
+    (code ^ (1 << 63)) as i64
+}
+/// The code of a fraction; both zeros have the same.
+pub(crate) fn double_code(value: f64) -> u64 {
+    let bits = if value == 0.0 { 0 } else { value.to_bits() };
+    if bits >> 63 == 0 { bits | (1 << 63) } else { !bits }
+}
+/// The fraction of a code.
+pub(crate) fn code_double(code: u64) -> f64 {
+    f64::from_bits(if code >> 63 == 1 { code & !(1 << 63) } else { !code })
+}
+
+/// A script with what it reads from outside.
+pub(crate) struct Script {
+    program: Program,
+    params: Params,
+    columns: Vec<Opened>,
+    view: Option<Arc<IndexView>>,
+    segment: Option<Arc<crate::searchable::SegmentView>>,
+    now_ms: i64,
+}
+
+enum Opened {
+    Unmapped,
+    Column(Kind, Option<Column>),
+}
+
+struct Reach<'a> {
+    script: &'a Script,
+    doc: DocId,
+    score: f32,
+    value: Option<script::Value>,
+}
+
+impl Host for Reach<'_> {
+    fn score(&mut self) -> Option<f64> {
+        Some(f64::from(self.score))
+    }
+    fn doc(&mut self, slot: usize, field: &str, out: &mut DocValues) -> Result<bool> {
+        let late;
+        let opened = match self.script.columns.get(slot) {
+            Some(opened) => opened,
+            None => {
+                late = self.script.open(field)?;
+                &late
+            }
+        };
+        let Opened::Column(kind, column) = opened else { return Ok(false) };
+        fill(*kind, column.as_ref(), self.doc, out)?;
+        Ok(true)
+    }
+    fn variable(&mut self, name: &str) -> Option<script::Value> {
+        match name {
+            "_value" => self.value.clone(),
+            _ => None,
+        }
+    }
+    fn now_millis(&self) -> i64 {
+        self.script.now_ms
+    }
+}
+
+/// The values of a document as scripts see them.
+fn fill(kind: Kind, column: Option<&Column>, doc: DocId, out: &mut DocValues) -> Result<()> {
+    let values = match column {
+        Some(column) => column.values(doc)?,
+        None => Vec::new(),
+    };
+    match Class::of(kind) {
+        Class::Long | Class::Unsigned => {
+            let all = out.longs();
+            all.extend(values.iter().filter_map(|v| match v {
+                FieldValue::Long(n) => Some(*n),
+                FieldValue::UnsignedLong(n) => Some(*n as i64),
+                _ => None,
+            }));
+        }
+        Class::Double if kind.is_float() => {
+            out.doubles().extend(values.iter().filter_map(|v| if let FieldValue::Double(n) = v { Some(*n) } else { None }));
+        }
+        Class::Bool => {
+            out.bools().extend(values.iter().filter_map(|v| if let FieldValue::Bool(b) = v { Some(*b) } else { None }))
+        }
+        Class::Date => out.dates().extend(values.iter().filter_map(|v| match v {
+            FieldValue::Date(ms) => Some(*ms),
+            FieldValue::DateNanos(nanos) => Some(nanos.div_euclid(1_000_000)),
+            _ => None,
+        })),
+        _ if kind == Kind::GeoPoint => out
+            .geo_points()
+            .extend(values.iter().filter_map(|v| if let FieldValue::Geo { lat, lon } = v { Some((*lat, *lon)) } else { None })),
+        _ => {
+            let all = out.strings();
+            all.extend(values.into_iter().filter_map(|v| match v {
+                FieldValue::Keyword(text) => Some(text),
+                FieldValue::Ip(octets) => Some(ip_text(Ipv6Addr::from(octets))),
+                _ => None,
+            }));
+        }
+    }
+    Ok(())
+}
+
+impl Script {
+    /// Compiles a script, once for a request.
+    pub(crate) fn new(source: &dsl::query::script_source::ScriptSource, cx: &super::Context<'_>) -> Result<Script> {
+        Ok(Script {
+            program: (cx.plan.scripts)(source)?,
+            params: Params::from_json(&source.params),
+            columns: Vec::new(),
+            view: None,
+            segment: None,
+            now_ms: cx.plan.now_ms,
+        })
+    }
+    /// Reads `_score`.
+    pub(crate) fn uses_score(&self) -> bool {
+        self.program.uses_score()
+    }
+    fn open(&self, field: &str) -> Result<Opened> {
+        let (Some(view), Some(segment)) = (&self.view, &self.segment) else { return Ok(Opened::Unmapped) };
+        Ok(match Target::of(view, field) {
+            Some(target) => {
+                refuse_text(&target, field)?;
+                Opened::Column(target.kind.kind, Column::open(segment, &target)?)
+            }
+            None => Opened::Unmapped,
+        })
+    }
+    /// Binds its fields to the columns of a segment.
+    pub(crate) fn segment(&mut self, at: &At<'_>) -> Result<()> {
+        self.view = Some(at.view.clone());
+        self.segment = Some(at.segment.clone());
+        self.columns = self.program.doc_fields().iter().map(|field| self.open(field)).collect::<Result<_>>()?;
+        Ok(())
+    }
+    fn run(&self, doc: DocId, score: f32, value: Option<script::Value>) -> Result<script::Value> {
+        let mut host = Reach { script: self, doc, score, value };
+        self.program.run(&mut Env { params: &self.params, host: &mut host, budget: Budget::default() })
+    }
+}
+
+/// Texts have no columns.
+pub(crate) fn refuse_text(target: &Target<'_>, path: &str) -> Result<()> {
+    if target.kind.kind.is_text() && target.slot.column.is_none() {
+        return Err(Error::illegal(format!(
+            "Text fields are not optimised for operations that require per-document field data like aggregations and sorting, so these operations are disabled by default. Please use a keyword field instead. Alternatively, set fielddata=true on [{path}] in order to load field data by uninverting the inverted index. Note that this can use significant memory."
+        )));
+    }
+    Ok(())
+}
+
+/// An address as text; mapped ones as IPv4.
+pub(crate) fn ip_text(ip: Ipv6Addr) -> String {
+    ip.to_ipv4_mapped().map_or_else(|| ip.to_string(), |v4| v4.to_string())
+}
+
+/// An address of a request.
+pub(crate) fn parse_ip(text: &str) -> Result<Ipv6Addr> {
+    match text.parse::<std::net::IpAddr>() {
+        Ok(std::net::IpAddr::V4(v4)) => Ok(v4.to_ipv6_mapped()),
+        Ok(std::net::IpAddr::V6(v6)) => Ok(v6),
+        Err(_) => Err(Error::illegal(format!("'{text}' is not an IP string literal."))),
+    }
+}
+
+enum Reader {
+    Nothing,
+    Column(Column),
+    /// One string for every document: `_index`.
+    Constant(u64),
+}
+
+/// Strings and addresses as codes.
+#[derive(Default)]
+struct Interner {
+    /// The dictionary that codes are ordinals of, as long as there is one.
+    direct: Option<StrColumn>,
+    /// Otherwise, all strings by code.
+    list: Vec<Box<str>>,
+    codes: FxHashMap<Box<str>, u64>,
+    /// Codes by ordinals of the current segment; `None` in direct mode.
+    table: Option<Vec<u64>>,
+    ips: Vec<Ipv6Addr>,
+    ip_codes: FxHashMap<Ipv6Addr, u64>,
+}
+
+impl Interner {
+    fn enter(&mut self, column: &StrColumn) -> Result<()> {
+        if self.direct.is_none() && self.list.is_empty() {
+            self.direct = Some(column.clone());
+            self.table = None;
+            return Ok(());
+        }
+        self.leave_direct()?;
+        let mut table = Vec::with_capacity(column.num_terms());
+        each_term(column, |text| table.push(self.intern(text)))?;
+        self.table = Some(table);
+        Ok(())
+    }
+    /// From ordinals to an own list.
+    fn leave_direct(&mut self) -> Result<()> {
+        let Some(column) = self.direct.take() else { return Ok(()) };
+        each_term(&column, |text| {
+            self.intern(text);
+        })?;
+        self.table = Some((0..column.num_terms() as u64).collect());
+        Ok(())
+    }
+    fn intern(&mut self, text: &str) -> u64 {
+        if let Some(code) = self.codes.get(text) {
+            return *code;
+        }
+        let code = self.list.len() as u64;
+        self.list.push(text.into());
+        self.codes.insert(text.into(), code);
+        code
+    }
+    fn ip(&mut self, ip: Ipv6Addr) -> u64 {
+        let next = self.ips.len() as u64;
+        let code = *self.ip_codes.entry(ip).or_insert(next);
+        if code == next {
+            self.ips.push(ip);
+        }
+        code
+    }
+    fn text(&self, code: u64) -> Result<String> {
+        match &self.direct {
+            Some(column) => {
+                let mut out = String::new();
+                column.ord_to_str(code, &mut out).map_err(broken)?;
+                Ok(out)
+            }
+            None => Ok(self.list.get(code as usize).map(|text| text.to_string()).unwrap_or_default()),
+        }
+    }
+}
+
+fn each_term(column: &StrColumn, mut f: impl FnMut(&str)) -> Result<()> {
+    let mut terms = column.dictionary().stream().map_err(broken)?;
+    while terms.advance() {
+        f(&String::from_utf8_lossy(terms.key()));
+    }
+    Ok(())
+}
+
+/// Values of documents.
+pub(crate) struct Source {
+    field: Option<String>,
+    script: Option<Script>,
+    missing: Option<Value>,
+    missing_code: Option<u64>,
+    missing_number: Option<f64>,
+    /// The kind of all values.
+    pub(crate) class: Class,
+    /// Some index has the field, or there is a script.
+    pub(crate) mapped: bool,
+    /// How values are shown.
+    pub(crate) format: Format,
+    reader: Reader,
+    interner: Interner,
+    nanos: bool,
+    spare: Vec<f64>,
+}
+
+/// Fields that are no leaves of the mapping but have a column of strings.
+fn metadata_column(view: &IndexView, field: &str) -> Option<&'static str> {
+    match field {
+        "_id" => Some("_id"),
+        "_type" if view.typed => Some("_type"),
+        "_parent" if view.typed => Some("_parent"),
+        _ => None,
+    }
+}
+
+impl Source {
+    /// The source `spec` of an aggregation of type `kind` over these indices.
+    pub(crate) fn new(spec: &ValueSource, wants: Wants, kind: &str, cx: &super::Context<'_>) -> Result<Source> {
+        let mut class: Option<Class> = None;
+        let mut format = None;
+        let mut value = None;
+        let mut mapped = spec.script.is_some();
+        if let Some(path) = &spec.field {
+            for view in cx.views {
+                let found = match Target::of(view, path) {
+                    Some(target) => {
+                        refuse_text(&target, path)?;
+                        check(&target, path, wants, kind)?;
+                        if format.is_none() {
+                            format = target.kind.format.clone();
+                            value = Some(target.kind.clone());
+                        }
+                        Class::of(target.kind.kind)
+                    }
+                    None if path == "_index" || metadata_column(view, path).is_some() => Class::Str,
+                    None => continue,
+                };
+                mapped = true;
+                class = Some(match class {
+                    None => found,
+                    Some(before) if before == found => found,
+                    Some(before) if before.is_number() && found.is_number() => Class::Double,
+                    Some(_) => {
+                        let reason = format!(
+                            "Merging/Reducing the aggregations failed when computing the aggregation [{kind}] because the field you gave in the aggregation query existed as two different types in two different indices"
+                        );
+                        return Err(Error::new(ErrorKind::AggregationExecution, reason));
+                    }
+                });
+            }
+        }
+        let class = class.unwrap_or(match (&spec.missing, wants) {
+            (_, Wants::Numbers) => Class::Double,
+            (_, Wants::Ips) => Class::Ip,
+            (Some(Value::Number(n)), Wants::Any) if spec.script.is_none() => {
+                if n.is_f64() {
+                    Class::Double
+                } else {
+                    Class::Long
+                }
+            }
+            _ => Class::Str,
+        });
+        let format = match (class, &spec.format) {
+            (Class::Date, Some(text)) => Format::Date(DateFormat::parse_pattern(text)?, None),
+            (Class::Date, None) => Format::Date(format.unwrap_or_default(), None),
+            (Class::Bool, None) => Format::Bool,
+            (Class::Str | Class::Ip, _) | (_, None) => Format::Raw,
+            (_, Some(text)) => Format::Decimal(text.clone()),
+        };
+        let script = spec.script.as_ref().map(|script| Script::new(script, cx)).transpose()?;
+        let mut source = Source {
+            field: spec.field.clone(),
+            script,
+            missing: spec.missing.clone(),
+            missing_code: None,
+            missing_number: None,
+            class,
+            mapped,
+            format,
+            reader: Reader::Nothing,
+            interner: Interner::default(),
+            nanos: false,
+            spare: Vec::new(),
+        };
+        if let Some(missing) = &spec.missing {
+            if class.is_number() {
+                source.missing_number = Some(source.read_number(missing, value.as_ref(), cx.plan.now_ms)?);
+            }
+            source.missing_code = Some(source.code_of_value(missing, cx.plan.now_ms)?);
+        }
+        Ok(source)
+    }
+
+    /// Needs scores.
+    pub(crate) fn wants_scores(&self) -> bool {
+        self.script.as_ref().is_some_and(Script::uses_score)
+    }
+
+    /// A number of a request in the terms of this source.
+    fn read_number(&self, value: &Value, _field: Option<&FieldType>, now_ms: i64) -> Result<f64> {
+        match value {
+            Value::Number(n) => Ok(n.as_f64().unwrap_or(f64::NAN)),
+            Value::Bool(b) => Ok(f64::from(u8::from(*b))),
+            Value::String(text) => match &self.format {
+                Format::Date(format, zone) => {
+                    model::date::parse_math(text, format, zone.as_ref(), now_ms, false).map(|ms| ms as f64)
+                }
+                _ if self.class == Class::Bool => Ok(f64::from(u8::from(text == "true"))),
+                _ => {
+                    text.trim().parse().map_err(|_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))
+                }
+            },
+            other => Err(Error::illegal(format!("[{other}] is no value"))),
+        }
+    }
+
+    /// The code of a value of a request.
+    pub(crate) fn code_of_value(&mut self, value: &Value, now_ms: i64) -> Result<u64> {
+        Ok(match self.class {
+            Class::Double => double_code(self.read_number(value, None, now_ms)?),
+            Class::Unsigned => value.as_u64().unwrap_or(self.read_number(value, None, now_ms)? as u64),
+            Class::Long => match value.as_i64() {
+                Some(n) => long_code(n),
+                None => long_code(self.read_number(value, None, now_ms)? as i64),
+            },
+            Class::Date | Class::Bool => long_code(self.read_number(value, None, now_ms)? as i64),
+            Class::Ip => {
+                let ip = parse_ip(value.as_str().unwrap_or_default())?;
+                self.interner.ip(ip)
+            }
+            Class::Str => {
+                let text = match value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                self.interner.leave_direct()?;
+                self.interner.intern(&text)
+            }
+        })
+    }
+
+    /// Opens what it needs of a segment.
+    pub(crate) fn segment(&mut self, at: &At<'_>) -> Result<()> {
+        if let Some(script) = &mut self.script {
+            script.segment(at)?;
+        }
+        self.reader = Reader::Nothing;
+        let Some(path) = &self.field else { return Ok(()) };
+        let column = match Target::of(at.view, path) {
+            Some(target) => {
+                self.nanos = target.kind.kind == Kind::DateNanos;
+                Column::open(at.segment, &target)?
+            }
+            None if path == "_index" => {
+                self.interner.leave_direct()?;
+                self.reader = Reader::Constant(self.interner.intern(at.view.name.as_str()));
+                return Ok(());
+            }
+            None => match metadata_column(at.view, path) {
+                Some(name) => at.segment.reader.fast_fields().str(name).map_err(broken)?.map(Column::Str),
+                None => None,
+            },
+        };
+        if let Some(Column::Str(strings)) = &column {
+            if self.missing_code.is_some() && self.interner.list.is_empty() {
+                self.interner.leave_direct()?;
+            }
+            self.interner.enter(strings)?;
+        }
+        if let Some(column) = column {
+            self.reader = Reader::Column(column);
+        }
+        Ok(())
+    }
+
+    /// Does a document have a value?
+    pub(crate) fn has(&self, doc: DocId) -> bool {
+        match &self.reader {
+            Reader::Nothing => false,
+            Reader::Constant(_) => true,
+            Reader::Column(column) => column.has(doc),
+        }
+    }
+
+    /// The values of a document as numbers.
+    #[inline]
+    pub(crate) fn numbers(&mut self, doc: DocId, score: f32, out: &mut Vec<f64>) -> Result<()> {
+        out.clear();
+        if let Reader::Column(column) = &self.reader {
+            match column {
+                Column::Str(_) | Column::Ip(_) | Column::Geo(..) => {}
+                Column::DateNanos(c) => out.extend(c.values_for_doc(doc).map(|v| v.div_euclid(1_000_000) as f64)),
+                Column::I64(c) | Column::Date(c) => out.extend(c.values_for_doc(doc).map(|v| v as f64)),
+                Column::F64(c) => out.extend(c.values_for_doc(doc)),
+                other => other.numbers(doc, out),
+            }
+        }
+        if let Some(script) = &self.script {
+            if self.field.is_some() {
+                for value in out.iter_mut() {
+                    *value = as_number(&script.run(doc, score, Some(script::Value::from_json(&number(*value))))?);
+                }
+            } else {
+                let value = script.run(doc, score, None)?;
+                match value.items() {
+                    Some(items) => out.extend(items.iter().map(as_number)),
+                    None if matches!(value, script::Value::Null) => {}
+                    None => out.push(as_number(&value)),
+                }
+            }
+        }
+        if out.is_empty()
+            && let Some(missing) = self.missing_number
+        {
+            out.push(missing);
+        }
+        Ok(())
+    }
+
+    /// How many values a document has (`value_count`).
+    pub(crate) fn count(&mut self, doc: DocId, score: f32, out: &mut Vec<u64>) -> Result<usize> {
+        if let (Reader::Column(Column::Geo(lat, _)), None) = (&self.reader, &self.script) {
+            return Ok(lat.values_for_doc(doc).count());
+        }
+        self.codes(doc, score, out, false)?;
+        Ok(out.len())
+    }
+
+    /// The values of a document as codes; with `once`, in order and each once, as terms are.
+    #[inline]
+    pub(crate) fn codes(&mut self, doc: DocId, score: f32, out: &mut Vec<u64>, once: bool) -> Result<()> {
+        out.clear();
+        if self.script.is_some() {
+            self.script_codes(doc, score, out)?;
+        } else {
+            match &self.reader {
+                Reader::Nothing => {}
+                Reader::Constant(code) => out.push(*code),
+                Reader::Column(column) => match (column, self.class) {
+                    (Column::Str(c), _) => match &self.interner.table {
+                        None => out.extend(c.term_ords(doc)),
+                        Some(table) => out.extend(c.term_ords(doc).filter_map(|ord| table.get(ord as usize).copied())),
+                    },
+                    (Column::I64(c), Class::Long) | (Column::Date(c), _) => out.extend(c.values_for_doc(doc).map(long_code)),
+                    (Column::DateNanos(c), _) => {
+                        out.extend(c.values_for_doc(doc).map(|v| long_code(v.div_euclid(1_000_000))));
+                    }
+                    (Column::Bool(c), Class::Bool) => out.extend(c.values_for_doc(doc).map(|b| long_code(i64::from(b)))),
+                    (Column::U64(c), Class::Unsigned) => out.extend(c.values_for_doc(doc)),
+                    (Column::Ip(c), _) => {
+                        let interner = &mut self.interner;
+                        out.extend(c.values_for_doc(doc).map(|ip| interner.ip(ip)));
+                    }
+                    (Column::Geo(..), _) => {}
+                    (column, _) => {
+                        let mut spare = std::mem::take(&mut self.spare);
+                        column.numbers(doc, &mut spare);
+                        out.extend(spare.iter().map(|n| double_code(*n)));
+                        self.spare = spare;
+                    }
+                },
+            }
+        }
+        if out.is_empty() {
+            out.extend(self.missing_code);
+        } else if once && out.len() > 1 {
+            out.sort_unstable();
+            out.dedup();
+        }
+        Ok(())
+    }
+
+    fn script_codes(&mut self, doc: DocId, score: f32, out: &mut Vec<u64>) -> Result<()> {
+        let mut results = Vec::new();
+        if let Some(script) = &self.script {
+            match (&self.field, &self.reader) {
+                (Some(_), Reader::Column(column)) => {
+                    for value in column.values(doc)? {
+                        let value = match value {
+                            FieldValue::Keyword(text) => json!(text),
+                            FieldValue::Long(n) | FieldValue::Date(n) => json!(n),
+                            FieldValue::DateNanos(n) => json!(n.div_euclid(1_000_000)),
+                            FieldValue::UnsignedLong(n) => json!(n),
+                            FieldValue::Double(n) => number(n),
+                            FieldValue::Bool(b) => json!(b),
+                            FieldValue::Ip(octets) => json!(ip_text(Ipv6Addr::from(octets))),
+                            _ => continue,
+                        };
+                        results.push(script.run(doc, score, Some(script::Value::from_json(&value)))?);
+                    }
+                }
+                (Some(_), _) => {}
+                (None, _) => {
+                    let value = script.run(doc, score, None)?;
+                    match value.items() {
+                        Some(items) => results = items,
+                        None if matches!(value, script::Value::Null) => {}
+                        None => results.push(value),
+                    }
+                }
+            }
+        }
+        for value in results {
+            let code = match self.class {
+                Class::Str => {
+                    self.interner.leave_direct()?;
+                    self.interner.intern(&value.text())
+                }
+                Class::Ip => {
+                    let ip = parse_ip(&value.text())?;
+                    self.interner.ip(ip)
+                }
+                Class::Double => double_code(as_number(&value)),
+                Class::Unsigned => as_number(&value) as u64,
+                _ => long_code(value.as_i64().unwrap_or(as_number(&value) as i64)),
+            };
+            out.push(code);
+        }
+        Ok(())
+    }
+
+    /// Every value in a segment's column (`min_doc_count: 0`).
+    pub(crate) fn all_codes(&mut self, at: &At<'_>, mut f: impl FnMut(u64)) -> Result<()> {
+        if let Reader::Column(Column::Str(column)) = &self.reader {
+            for ord in 0..column.num_terms() {
+                match &self.interner.table {
+                    None => f(ord as u64),
+                    Some(table) => f(table.get(ord).copied().unwrap_or_default()),
+                }
+            }
+            return Ok(());
+        }
+        let mut codes = Vec::new();
+        for doc in 0..at.segment.reader.max_doc() {
+            if self.has(doc) && at.segment.is_alive(doc) {
+                self.codes(doc, 0.0, &mut codes, true)?;
+                codes.iter().for_each(|code| f(*code));
+            }
+        }
+        Ok(())
+    }
+
+    /// The order of two codes by their values.
+    pub(crate) fn compare(&self, a: u64, b: u64) -> Ordering {
+        match self.class {
+            Class::Str if self.interner.direct.is_none() => {
+                self.interner.list.get(a as usize).cmp(&self.interner.list.get(b as usize))
+            }
+            Class::Ip => self.interner.ips.get(a as usize).cmp(&self.interner.ips.get(b as usize)),
+            _ => a.cmp(&b),
+        }
+    }
+
+    /// A code as text: what regular expressions and lists are compared with.
+    pub(crate) fn text(&self, code: u64) -> Result<String> {
+        Ok(match self.class {
+            Class::Str => self.interner.text(code)?,
+            Class::Ip => self.interner.ips.get(code as usize).map(|ip| ip_text(*ip)).unwrap_or_default(),
+            Class::Double => code_double(code).to_string(),
+            Class::Unsigned => code.to_string(),
+            Class::Bool => (code_long(code) != 0).to_string(),
+            Class::Date => self.format.text(code_long(code) as f64).unwrap_or_default(),
+            Class::Long => code_long(code).to_string(),
+        })
+    }
+
+    /// A code as the key of a bucket, and its text if that is shown too.
+    pub(crate) fn key(&self, code: u64) -> Result<(Value, Option<String>)> {
+        Ok(match self.class {
+            Class::Str | Class::Ip => (Value::String(self.text(code)?), None),
+            Class::Double => {
+                let value = code_double(code);
+                (number(value), self.format.text(value))
+            }
+            Class::Unsigned => (json!(code), self.format.text(code as f64)),
+            Class::Bool | Class::Long | Class::Date => {
+                let value = code_long(code);
+                (json!(value), self.format.text(value as f64))
+            }
+        })
+    }
+
+    /// The name of a code's value in `typed_keys`.
+    pub(crate) fn typed(&self) -> &'static str {
+        match self.class {
+            Class::Str | Class::Ip => "sterms",
+            Class::Double => "dterms",
+            Class::Unsigned => "ulterms",
+            _ => "lterms",
+        }
+    }
+}
+
+fn check(target: &Target<'_>, path: &str, wants: Wants, kind: &str) -> Result<()> {
+    let class = Class::of(target.kind.kind);
+    let fits = match wants {
+        Wants::Any => target.kind.kind != Kind::GeoPoint || matches!(kind, "missing" | "value_count"),
+        Wants::Numbers => class.is_number(),
+        Wants::Ips => class == Class::Ip,
+    };
+    if !fits {
+        let wire = target.kind.wire();
+        return Err(Error::illegal(format!("Field [{path}] of type [{wire}] is not supported for aggregation [{kind}]")));
+    }
+    if target.slot.column.is_none() {
+        return Err(Error::illegal(format!(
+            "Can't load fielddata on [{path}] because fielddata is unsupported on fields of type [{}]. Use doc values instead.",
+            target.kind.wire()
+        )));
+    }
+    Ok(())
+}
+
+fn as_number(value: &script::Value) -> f64 {
+    match value {
+        script::Value::Bool(b) => f64::from(u8::from(*b)),
+        script::Value::Date(ms) => *ms as f64,
+        other => other.as_f64().unwrap_or(f64::NAN),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals() {
+        let rows = [
+            ("0.0", 2.0, "2.0"),
+            ("#,##0.00", 1_234_567.5, "1,234,567.50"),
+            ("000", 7.0, "007"),
+            ("0.##", -1.5, "-1.5"),
+            ("$0", 3.2, "$3"),
+        ];
+        for (pattern, value, expected) in rows {
+            assert_eq!(decimal(pattern, value), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn codes_keep_order() {
+        let values = [f64::NEG_INFINITY, -2.5, -1.0, 0.0, 0.25, 3.0, f64::INFINITY];
+        assert!(values.windows(2).all(|w| double_code(w[0]) < double_code(w[1])));
+        assert!(values.iter().all(|v| code_double(double_code(*v)) == *v));
+        assert!([i64::MIN, -1, 0, 1, i64::MAX].windows(2).all(|w| long_code(w[0]) < long_code(w[1])));
+    }
+}

@@ -1,0 +1,130 @@
+//! Alterations of the catalog: logged, then visible; what they mean for sets that are open.
+//!
+//! Not here: working them out (`catalog::alter`).
+
+use crate::catalog::alter::{Moment, alter};
+use crate::catalog::{Catalog, IndexEntry};
+use crate::log::{Durability, Part, Participant, Record};
+use crate::searchable::{IndexView, Searchable};
+use crate::store::{IndexState, Store};
+use engine::{Alteration, Altered};
+use model::Result;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Store {
+    /// Alters the catalog. Gives what came of it and the position to wait for.
+    pub(crate) fn alter(&self, wish: &Alteration) -> Result<(Altered, u64)> {
+        let _altering = self.altering.lock();
+        let catalog = self.catalog.load_full();
+        let moment = Moment { now_ms: self.clock.wall_ms(), uuid: engine::clock::uuid(self.clock.as_ref()), unclean: self.unclean };
+        let next = alter(&catalog, wish, &moment)?;
+        if next.deltas.is_empty() {
+            return Ok((next.altered, self.altered_at.load(Ordering::Acquire)));
+        }
+        let mut participants: Vec<Participant> = Vec::new();
+        let mut parts = Vec::new();
+        for (no, delta) in &next.deltas {
+            if !participants.iter().any(|p| p.index_no == *no) {
+                participants.push(Participant { index_no: *no, first_seq_no: 0, count: 0 });
+            }
+            parts.push(Part::Alter { index_no: *no, delta: delta.to_string().into_bytes() });
+        }
+        let record = Record { participants, parts, idempotency_key: None };
+        let mut room = self.log.reserve(record.log_bytes())?;
+        let changed: Vec<Arc<IndexEntry>> = next
+            .deltas
+            .iter()
+            .filter_map(|(no, _)| next.catalog.by_no(*no).cloned())
+            .filter(|entry| catalog.by_no(entry.no).is_none_or(|old| old.revision != entry.revision))
+            .collect();
+        let end = {
+            let _sequencer = self.sequencer.lock();
+            let mut record = record;
+            for participant in &mut record.participants {
+                let state = self.indices.read().get(&participant.index_no).cloned();
+                participant.first_seq_no = state.map_or(0, |state| state.queue.lock().next_seq_no);
+            }
+            let ticket = self.log.enqueue(&mut room, record, Durability::Request)?;
+            for entry in changed.iter().filter(|entry| catalog.by_no(entry.no).is_none()) {
+                self.begin_index(entry, ticket.end);
+            }
+            self.catalog.store(Arc::new(next.catalog));
+            self.altered_at.fetch_max(ticket.end, Ordering::AcqRel);
+            ticket.end
+        };
+        for entry in &changed {
+            self.realign(entry)?;
+        }
+        for no in next.removed {
+            self.end_index(no);
+        }
+        Ok((next.altered, end))
+    }
+
+    /// An index without documents.
+    pub(crate) fn begin_index(&self, entry: &IndexEntry, position: u64) {
+        let view = Store::blank_view(entry, position);
+        let state = Arc::new(IndexState::new(entry.no, 1 + self.unclean - entry.unclean_before.min(self.unclean), view));
+        let built = state.built.load_full();
+        self.indices.write().insert(entry.no, state);
+        let _publishing = self.publishing.lock();
+        self.replace_published(&built);
+    }
+
+    /// While replaying: the index was deleted.
+    pub(crate) fn forget_index(&self, no: u32) {
+        self.end_index(no);
+    }
+
+    fn end_index(&self, no: u32) {
+        let state = self.indices.write().remove(&no);
+        {
+            let _publishing = self.publishing.lock();
+            let old = self.searchable.load_full();
+            let mut indices = old.indices.clone();
+            indices.remove(&no);
+            self.searchable.store(Arc::new(Searchable { indices, position: old.position }));
+        }
+        self.versions.drop_index(no);
+        self.dirty.lock().remove(&no);
+        for (_, participants) in self.shared.lock().iter_mut() {
+            participants.retain(|n| *n != no);
+        }
+        if let Some(state) = state {
+            let mut queue = state.queue.lock();
+            self.pending_bytes.fetch_sub(queue.bytes, Ordering::Relaxed);
+            queue.ops.clear();
+            queue.bytes = 0;
+        }
+    }
+
+    /// Opens the sets of an index under its newest entry, so that searches go by the new mapping and settings.
+    pub(crate) fn realign(&self, entry: &IndexEntry) -> Result<()> {
+        let Some(state) = self.indices.read().get(&entry.no).cloned() else { return Ok(()) };
+        let _building = state.build.lock();
+        let built = state.built.load_full();
+        let again = |old: &Arc<IndexView>| -> Result<Arc<IndexView>> {
+            let segments = self.reopened(entry, old, |_| Ok(None))?;
+            Ok(Arc::new(IndexView { segments, ..Store::blank_view(entry, old.position) }))
+        };
+        let _publishing = self.publishing.lock();
+        let published = self.searchable.load().indices.get(&entry.no).cloned();
+        let next = again(&built)?;
+        let shown = match &published {
+            Some(published) if !Arc::ptr_eq(published, &built) => Some(again(published)?),
+            Some(_) => Some(next.clone()),
+            None => None,
+        };
+        state.built.store(next);
+        if let Some(shown) = shown {
+            self.replace_published(&shown);
+        }
+        Ok(())
+    }
+
+    /// The catalog of now.
+    pub(crate) fn catalog_now(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+}

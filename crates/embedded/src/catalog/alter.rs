@@ -1,0 +1,395 @@
+//! Alterations: from a catalog and a wish to the next catalog and the deltas that lead there. Pure.
+//!
+//! Not here: logging the deltas, what becomes of segments; `Flush` and `ForceMerge` are no changes of the catalog.
+
+
+use super::{Catalog, IndexEntry, Mappings, names, parse_mappings, settings, templates, union};
+use crate::index::schema::IndexSchema;
+use engine::{AliasAction, Alteration, Altered, TemplateKind};
+use model::{Error, ErrorKind, IndexName, Result, Target, nearest::nearest};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// What altering needs from outside.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    /// Milliseconds since 1970.
+    pub now_ms: i64,
+    /// For a new index.
+    pub uuid: String,
+    /// Unclean starts of the folder so far.
+    pub unclean: u64,
+}
+
+/// The catalog after an alteration, and how it is logged.
+#[derive(Debug)]
+pub struct Next {
+    /// The catalog.
+    pub catalog: Catalog,
+    /// Deltas with the index they are of; 0 is none.
+    pub deltas: Vec<(u32, Value)>,
+    /// Indices that are gone.
+    pub removed: Vec<u32>,
+    /// For the answer.
+    pub altered: Altered,
+}
+
+impl Next {
+    fn of(catalog: &Catalog) -> Next {
+        Next { catalog: catalog.clone(), deltas: Vec::new(), removed: Vec::new(), altered: Altered::default() }
+    }
+    fn put(&mut self, entry: IndexEntry) {
+        self.deltas.push((entry.no, json!({ "index": entry.to_json() })));
+        if !self.altered.indices.contains(&entry.name) {
+            self.altered.indices.push(entry.name.clone());
+        }
+        self.altered.changed = true;
+        self.catalog.put(entry);
+    }
+    fn remove(&mut self, entry: &IndexEntry) {
+        self.catalog.remove(entry.no);
+        self.deltas.push((entry.no, json!({ "delete": entry.no })));
+        self.removed.push(entry.no);
+        self.altered.indices.push(entry.name.clone());
+        self.altered.changed = true;
+    }
+    fn common(&mut self) {
+        let mut common = self.catalog.common_to_json();
+        common["transient"] = Value::Object(self.catalog.transient.clone());
+        self.deltas.push((0, json!({ "common": common })));
+        self.altered.changed = true;
+    }
+}
+
+/// Works an alteration out.
+///
+/// # Errors
+/// Refusals in Elasticsearch's words; then nothing has changed.
+pub fn alter(catalog: &Catalog, wish: &Alteration, moment: &Moment) -> Result<Next> {
+    let mut next = Next::of(catalog);
+    match wish {
+        Alteration::CreateIndex { .. } => create(&mut next, wish, moment)?,
+        Alteration::DeleteIndices(target) => delete(&mut next, target, moment)?,
+        Alteration::OpenIndices(target) => open(&mut next, target, true, moment)?,
+        Alteration::CloseIndices(target) => open(&mut next, target, false, moment)?,
+        Alteration::PutMapping { target, doc_type, body } => put_mapping(&mut next, target, doc_type.as_deref(), body, moment)?,
+        Alteration::PutSettings { target, settings, preserve_existing } => {
+            put_settings(&mut next, target, settings, *preserve_existing, moment)?;
+        }
+        Alteration::UpdateAliases(actions) => aliases(&mut next, actions, moment)?,
+        Alteration::PutTemplate { name, kind, body, create } => put_template(&mut next, name, *kind, body, *create)?,
+        Alteration::DeleteTemplate { name, kind } => delete_template(&mut next, name, *kind)?,
+        Alteration::PutScript { id, body } => {
+            next.catalog.scripts.insert(id.clone(), body.clone());
+            next.common();
+        }
+        Alteration::DeleteScript { id } => {
+            if next.catalog.scripts.remove(id).is_none() {
+                return Err(Error::new(ErrorKind::ResourceNotFound, format!("stored script [{id}] does not exist and cannot be deleted")));
+            }
+            next.common();
+        }
+        Alteration::ClusterSettings { persistent, transient } => cluster(&mut next, persistent, transient)?,
+        Alteration::Flush(_) | Alteration::ForceMerge { .. } => {}
+    }
+    Ok(next)
+}
+
+fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
+    let Alteration::CreateIndex { name, settings: given, mappings, aliases, typed, if_absent } = wish else { return Ok(()) };
+    let name = super::date_name::resolve(name, moment.now_ms)?;
+    names::check_index(&name)?;
+    if let Some(there) = next.catalog.indices.get(&name) {
+        if *if_absent {
+            next.altered.indices.push(there.name.clone());
+            return Ok(());
+        }
+        let reason = format!("index [{name}/{}] already exists", there.uuid);
+        return Err(Error::new(ErrorKind::IndexAlreadyExists, reason).with("index_uuid", there.uuid.clone()).with("index", name));
+    }
+    if next.catalog.indices.values().any(|entry| entry.aliases.contains_key(&name)) {
+        let reason = format!("Invalid index name [{name}], already exists as alias");
+        return Err(Error::new(ErrorKind::InvalidIndexName, reason).with("index_uuid", "_na_").with("index", name));
+    }
+    let max = next.catalog.cluster_number(model::settings::MAX_INDICES);
+    if next.catalog.indices.len() as u64 >= max {
+        return Err(Error::illegal(format!("there are [{max}] indices already; the limit is the setting [cluster.max_indices]")));
+    }
+    let template = templates::for_index(&next.catalog, &name)?;
+    let mut flat = template.settings;
+    flat.extend(settings::flatten(given));
+    flat.retain(|_, value| !value.is_null());
+    settings::check(&flat)?;
+    let registry = settings::registry(&flat)?;
+    let limits = settings::limits(&flat);
+    let mut mapped: Option<Mappings> = None;
+    for body in template.mappings.iter().chain(mappings) {
+        let parsed = parse_mappings(body, *typed, &registry, &limits).map_err(|e| if *typed { e } else { mapping::failed_at_creation(e, "_doc") })?;
+        mapped = Some(match (mapped, parsed) {
+            (None, parsed) => parsed,
+            (Some(Mappings::Plain(old)), Mappings::Plain(new)) => Mappings::Plain(old.merge(&new)?),
+            (Some(Mappings::Typed(mut old)), Mappings::Typed(new)) => {
+                for (doc_type, mapping) in new.types() {
+                    old = old.merge(doc_type, mapping)?;
+                }
+                Mappings::Typed(old)
+            }
+            (Some(old), _) => old,
+        });
+    }
+    let mapped = match mapped {
+        Some(mapped) => mapped,
+        None => parse_mappings(&Value::Null, *typed, &registry, &limits)?,
+    };
+    let mapping = union(&mapped, &registry, &flat)?;
+    let mut placed = template.aliases;
+    placed.extend(aliases.clone());
+    let mut checked = Map::new();
+    for (alias, body) in placed {
+        check_alias(&next.catalog, &alias, &name)?;
+        checked.insert(alias, Value::Object(templates::alias_options(body.as_object().unwrap_or(&Map::new()))));
+    }
+    let no = next.catalog.next_no.max(1);
+    next.put(IndexEntry {
+        no,
+        name: IndexName::new(name),
+        uuid: moment.uuid.clone(),
+        created_ms: moment.now_ms,
+        open: true,
+        settings: Arc::new(flat),
+        schema: Arc::new(IndexSchema::of(&mapping)),
+        mappings: mapped,
+        mapping,
+        registry,
+        aliases: checked,
+        revision: 1,
+        unclean_before: moment.unclean,
+    });
+    Ok(())
+}
+
+fn check_alias(catalog: &Catalog, alias: &str, index: &str) -> Result<()> {
+    names::check_alias(alias)?;
+    if catalog.indices.contains_key(alias) || alias == index {
+        let reason = format!("Invalid alias name [{alias}]: an index or data stream exists with the same name as the alias");
+        return Err(Error::new(ErrorKind::InvalidAliasName, reason).with("index_uuid", "_na_").with("index", alias));
+    }
+    Ok(())
+}
+
+/// Indices named themselves or by wildcards, never through aliases.
+fn delete(next: &mut Next, target: &Target, moment: &Moment) -> Result<()> {
+    let strict = Target { forbid_closed: false, expand_closed: true, ..target.clone() };
+    for name in target.expressions.iter().filter(|name| !name.contains('*')) {
+        if let Some(entry) = next.catalog.indices.values().find(|entry| entry.aliases.contains_key(name.as_str())) {
+            if target.ignore_unavailable {
+                continue;
+            }
+            return Err(Error::illegal(format!(
+                "The provided expression [{name}] matches an alias, specify the corresponding concrete indices instead."
+            ))
+            .with("index", entry.name.as_str()));
+        }
+    }
+    let destructive = next.catalog.persistent.get("action.destructive_requires_name").or(next.catalog.transient.get("action.destructive_requires_name"));
+    if destructive.and_then(Value::as_str) == Some("true") && target.expressions.iter().any(|e| e == "_all" || e.contains('*')) {
+        return Err(Error::illegal("Wildcard expressions or all indices are not allowed"));
+    }
+    for found in next.catalog.resolve(&strict, moment.now_ms)? {
+        next.remove(&found.entry);
+    }
+    Ok(())
+}
+
+fn open(next: &mut Next, target: &Target, open: bool, moment: &Moment) -> Result<()> {
+    let all = Target { forbid_closed: false, expand_closed: true, expand_open: true, ..target.clone() };
+    for found in next.catalog.resolve(&all, moment.now_ms)? {
+        if found.entry.open != open {
+            next.put(IndexEntry { open, revision: found.entry.revision + 1, ..(*found.entry).clone() });
+        } else {
+            next.altered.indices.push(found.entry.name.clone());
+        }
+    }
+    Ok(())
+}
+
+fn put_mapping(next: &mut Next, target: &Target, doc_type: Option<&str>, body: &Value, moment: &Moment) -> Result<()> {
+    let strict = Target { allow_no_indices: false, forbid_closed: false, ..target.clone() };
+    for found in next.catalog.resolve(&strict, moment.now_ms)? {
+        let entry = &found.entry;
+        let limits = settings::limits(&entry.settings);
+        let mappings = match &entry.mappings {
+            Mappings::Plain(mapping) => {
+                let inner = doc_type.and_then(|name| body.get(name)).unwrap_or(body);
+                Mappings::Plain(mapping.merge(&mapping::Mapping::parse(inner, &entry.registry, &limits)?)?)
+            }
+            Mappings::Typed(types) => {
+                let only = body.as_object().filter(|o| o.len() == 1).and_then(|o| o.keys().next());
+                let Some(name) = doc_type.or(only.map(String::as_str)) else {
+                    return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: mapping type is missing;"));
+                };
+                Mappings::Typed(types.put(name, body)?)
+            }
+        };
+        let changed = entry.with_mappings(mappings)?;
+        next.put(changed);
+    }
+    Ok(())
+}
+
+fn put_settings(next: &mut Next, target: &Target, given: &Map<String, Value>, preserve: bool, moment: &Moment) -> Result<()> {
+    let flat = settings::flatten(given);
+    let all = Target { forbid_closed: false, expand_closed: true, ..target.clone() };
+    for found in next.catalog.resolve(&all, moment.now_ms)? {
+        let entry = &found.entry;
+        settings::check_update(entry, &flat)?;
+        let mut merged = (*entry.settings).clone();
+        for (name, value) in &flat {
+            if preserve && merged.contains_key(name) {
+                continue;
+            }
+            if value.is_null() {
+                merged.remove(name);
+            } else {
+                merged.insert(name.clone(), value.clone());
+            }
+        }
+        // Analyzers may change while the index is closed, limits at any time: what rests on them is read again.
+        let mut json = IndexEntry { settings: Arc::new(merged), revision: entry.revision + 1, ..(**entry).clone() }.to_json();
+        json["shapes"] = entry.schema.to_json();
+        next.put(IndexEntry::from_json(&json)?);
+    }
+    Ok(())
+}
+
+fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<()> {
+    for action in actions {
+        match action {
+            AliasAction::Add { target, alias, body } => {
+                let strict = Target { allow_no_indices: false, forbid_closed: false, ..target.clone() };
+                for found in next.catalog.resolve(&strict, moment.now_ms)? {
+                    let entry = &found.entry;
+                    check_alias(&next.catalog, alias, entry.name.as_str())?;
+                    let options = templates::alias_options(body);
+                    if options.get("is_write_index") == Some(&Value::Bool(true)) {
+                        let other = next.catalog.indices.values().find(|o| o.no != entry.no && o.aliases.get(alias).is_some_and(|a| a["is_write_index"] == true));
+                        if let Some(other) = other {
+                            return Err(Error::new(
+                                ErrorKind::IllegalState,
+                                format!("alias [{alias}] has more than one write index [{},{}]", other.name, entry.name),
+                            ));
+                        }
+                    }
+                    let mut all = entry.aliases.clone();
+                    all.insert(alias.clone(), Value::Object(options));
+                    next.put(IndexEntry { aliases: all, revision: entry.revision + 1, ..(**entry).clone() });
+                }
+            }
+            AliasAction::Remove { target, alias, must_exist } => {
+                let all = Target { forbid_closed: false, ..target.clone() };
+                let mut any = false;
+                for found in next.catalog.resolve(&all, moment.now_ms)? {
+                    let entry = &found.entry;
+                    let mut kept = entry.aliases.clone();
+                    kept.retain(|name, _| !model::path::matches(alias, name));
+                    if kept.len() < entry.aliases.len() {
+                        any = true;
+                        next.put(IndexEntry { aliases: kept, revision: entry.revision + 1, ..(**entry).clone() });
+                    }
+                }
+                if !any && *must_exist {
+                    return Err(Error::new(ErrorKind::AliasesNotFound, format!("aliases [{alias}] missing"))
+                        .with("resource.type", "aliases")
+                        .with("resource.id", alias.as_str()));
+                }
+            }
+            AliasAction::RemoveIndex { target } => delete(next, target, moment)?,
+        }
+    }
+    Ok(())
+}
+
+fn put_template(next: &mut Next, name: &str, kind: TemplateKind, body: &Value, create: bool) -> Result<()> {
+    let key = templates::key(kind, name);
+    if create && next.catalog.templates.contains_key(&key) {
+        let what = match kind {
+            TemplateKind::Legacy => "index_template",
+            TemplateKind::Index => "index template",
+            TemplateKind::Component => "component template",
+        };
+        return Err(Error::illegal(format!("{what} [{name}] already exists")));
+    }
+    let inner = if kind == TemplateKind::Legacy { body } else { &body["template"] };
+    if let Some(given) = inner["settings"].as_object() {
+        settings::check(&settings::flatten(given))?;
+    }
+    if kind == TemplateKind::Index {
+        for component in body["composed_of"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if !next.catalog.templates.contains_key(&templates::key(TemplateKind::Component, component)) {
+                return Err(Error::new(
+                    ErrorKind::IllegalArgument,
+                    format!("index template [{name}] specifies component templates [{component}] that do not exist"),
+                ));
+            }
+        }
+    }
+    next.catalog.templates.insert(key, body.clone());
+    next.common();
+    Ok(())
+}
+
+fn delete_template(next: &mut Next, name: &str, kind: TemplateKind) -> Result<()> {
+    let pattern = templates::key(kind, name);
+    let before = next.catalog.templates.len();
+    next.catalog.templates.retain(|key, _| !model::path::matches(&pattern, key));
+    if next.catalog.templates.len() == before && !name.contains('*') {
+        return Err(Error::new(ErrorKind::IndexTemplateMissing, format!("index_template [{name}] missing")));
+    }
+    next.common();
+    Ok(())
+}
+
+fn cluster(next: &mut Next, persistent: &Map<String, Value>, transient: &Map<String, Value>) -> Result<()> {
+    use model::settings::{ALL, Scope, find};
+    let mut change = |given: &Map<String, Value>, persistent: bool| -> Result<()> {
+        let mut flat = Map::new();
+        flatten_plain("", &Value::Object(given.clone()), &mut flat);
+        for (name, value) in flat {
+            let accepted = ["cluster.routing.", "cluster.info.", "logger.", "indices.", "search.", "discovery.", "cluster.metadata.", "cluster.max_shards_per_node"];
+            if !find(&name).is_some_and(|s| s.scope == Scope::Cluster) && !accepted.iter().any(|p| name.starts_with(p)) {
+                let scope = if persistent { "persistent" } else { "transient" };
+                let hint = nearest(&name, ALL.iter().filter(|s| s.scope == Scope::Cluster).map(|s| s.name)).map(|n| format!(", did you mean [{n}]?"));
+                let reason = match hint {
+                    None => format!("{scope} setting [{name}], not recognized"),
+                    Some(hint) => format!("{scope} setting [{name}], not recognized{hint}"),
+                };
+                return Err(Error::illegal(reason));
+            }
+            let map = if persistent { &mut next.catalog.persistent } else { &mut next.catalog.transient };
+            if value.is_null() {
+                map.retain(|key, _| !model::path::matches(&name, key));
+            } else {
+                map.insert(name, value);
+            }
+        }
+        Ok(())
+    };
+    change(persistent, true)?;
+    change(transient, false)?;
+    next.common();
+    Ok(())
+}
+
+fn flatten_plain(name: &str, value: &Value, out: &mut Map<String, Value>) {
+    match value {
+        Value::Object(inner) => {
+            for (key, value) in inner {
+                let path = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                flatten_plain(&path, value, out);
+            }
+        }
+        Value::String(_) | Value::Null | Value::Array(_) => drop(out.insert(name.to_owned(), value.clone())),
+        other => drop(out.insert(name.to_owned(), Value::String(other.to_string()))),
+    }
+}
+

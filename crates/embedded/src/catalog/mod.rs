@@ -1,0 +1,306 @@
+//! The catalog as a value: indices with their mappings, settings and aliases; templates; scripts; cluster settings.
+//!
+//! Immutable: an alteration makes another catalog and the deltas to log ([`alter`]); applying a delta twice, or
+//! one older than what is there, changes nothing. Resolving names is in [`resolve`].
+//!
+//! Not here: documents, segments, the log.
+
+pub mod alter;
+pub mod date_name;
+pub mod names;
+pub mod resolve;
+pub mod settings;
+pub mod templates;
+
+use crate::index::schema::IndexSchema;
+use mapping::{Mapping, MappingLimits, Registry, TypedMappings};
+use model::{Error, ErrorKind, IndexName, Result};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Everything that is known by name.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    /// By name.
+    pub indices: BTreeMap<String, Arc<IndexEntry>>,
+    /// The same by number; [`Catalog::put`] and [`Catalog::remove`] keep both.
+    numbers: BTreeMap<u32, Arc<IndexEntry>>,
+    /// `kind/name` → body.
+    pub templates: BTreeMap<String, Value>,
+    /// By id.
+    pub scripts: BTreeMap<String, Value>,
+    /// Cluster settings, flat.
+    pub persistent: Map<String, Value>,
+    /// Gone at restart.
+    pub transient: Map<String, Value>,
+    /// The number of the next index.
+    pub next_no: u32,
+}
+
+/// The mappings of an index.
+#[derive(Clone, Debug)]
+pub enum Mappings {
+    /// One.
+    Plain(Mapping),
+    /// One for each type.
+    Typed(TypedMappings),
+}
+
+/// One index.
+#[derive(Clone, Debug)]
+pub struct IndexEntry {
+    /// Never used twice.
+    pub no: u32,
+    /// Its name.
+    pub name: IndexName,
+    /// 22 characters.
+    pub uuid: String,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+    /// Open?
+    pub open: bool,
+    /// Flat, with `index.`.
+    pub settings: Arc<Map<String, Value>>,
+    /// As they are rendered, typed or not.
+    pub mappings: Mappings,
+    /// Of typed indices all types together, else the one mapping.
+    pub mapping: Mapping,
+    /// Its analyzers.
+    pub registry: Registry,
+    /// Where paths lie.
+    pub schema: Arc<IndexSchema>,
+    /// Alias → filter, index_routing, search_routing, is_write_index, is_hidden.
+    pub aliases: Map<String, Value>,
+    /// Counts the alterations of this index.
+    pub revision: u64,
+    /// Unclean starts of the folder before it was made: the primary term counts from there.
+    pub unclean_before: u64,
+}
+
+impl IndexEntry {
+    /// Identity is (type, id).
+    pub fn typed(&self) -> bool {
+        matches!(self.mappings, Mappings::Typed(_))
+    }
+    /// `.pleach-*` and names that settings hide.
+    pub fn hidden(&self) -> bool {
+        self.name.as_str().starts_with(".pleach-") || model::settings::text(&self.settings, HIDDEN) == "true"
+    }
+    /// The mapping with which documents of a type are read.
+    ///
+    /// # Errors
+    /// A `_default_` mapping that cannot begin another.
+    pub fn mapping_for(&self, doc_type: Option<&str>) -> Result<Mapping> {
+        match (&self.mappings, doc_type) {
+            (Mappings::Typed(types), Some(doc_type)) => types.for_type(doc_type),
+            _ => Ok(self.mapping.clone()),
+        }
+    }
+    /// The mappings as rendered.
+    pub fn render_mappings(&self) -> Value {
+        match &self.mappings {
+            Mappings::Plain(mapping) => mapping.render(),
+            Mappings::Typed(types) => types.render(),
+        }
+    }
+    /// Names of the types.
+    pub fn types(&self) -> Vec<String> {
+        match &self.mappings {
+            Mappings::Plain(_) => Vec::new(),
+            Mappings::Typed(types) => types.types().map(|(name, _)| name.to_owned()).collect(),
+        }
+    }
+    /// With other mappings; the schema grows with them.
+    ///
+    /// # Errors
+    /// Types that contradict each other.
+    pub fn with_mappings(&self, mappings: Mappings) -> Result<IndexEntry> {
+        let mapping = union(&mappings, &self.registry, &self.settings)?;
+        let schema = if self.schema.covers(&mapping) { self.schema.clone() } else { Arc::new(self.schema.grow(&mapping)) };
+        Ok(IndexEntry { mappings, mapping, schema, revision: self.revision + 1, ..self.clone() })
+    }
+    /// With the growth that a document brought.
+    ///
+    /// # Errors
+    /// What merging says.
+    pub fn grown(&self, doc_type: Option<&str>, growth: &Mapping) -> Result<IndexEntry> {
+        self.with_mappings(match (&self.mappings, doc_type) {
+            (Mappings::Plain(mapping), _) => Mappings::Plain(mapping.merge(growth)?),
+            (Mappings::Typed(types), doc_type) => Mappings::Typed(types.merge(doc_type.unwrap_or("_doc"), growth)?),
+        })
+    }
+
+    /// The form that is logged and kept in the manifest.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "no": self.no, "name": self.name.as_str(), "uuid": self.uuid, "created": self.created_ms, "open": self.open,
+            "typed": self.typed(), "settings": *self.settings, "mappings": self.render_mappings(),
+            "shapes": self.schema.to_json(), "aliases": self.aliases, "revision": self.revision,
+            "unclean_before": self.unclean_before,
+        })
+    }
+    /// From that form.
+    ///
+    /// # Errors
+    /// `Corruption` where it is none.
+    pub fn from_json(value: &Value) -> Result<IndexEntry> {
+        let corrupt = |what: &str| Error::new(ErrorKind::Corruption, format!("a catalog entry has no sound [{what}]"));
+        let number = |name: &str| value[name].as_u64().ok_or_else(|| corrupt(name));
+        let object = |name: &str| value[name].as_object().cloned().ok_or_else(|| corrupt(name));
+        let text = |name: &str| value[name].as_str().map(str::to_owned).ok_or_else(|| corrupt(name));
+        let settings = object("settings")?;
+        let registry = settings::registry(&settings)?;
+        let limits = settings::limits(&settings);
+        let mappings = parse_mappings(&value["mappings"], value["typed"].as_bool().unwrap_or(false), &registry, &limits)?;
+        let mapping = union(&mappings, &registry, &settings)?;
+        let schema = IndexSchema::from_json(&value["shapes"])?;
+        let schema = if schema.covers(&mapping) { schema } else { schema.grow(&mapping) };
+        Ok(IndexEntry {
+            no: u32::try_from(number("no")?).map_err(|_| corrupt("no"))?,
+            name: IndexName::new(text("name")?),
+            uuid: text("uuid")?,
+            created_ms: value["created"].as_i64().unwrap_or(0),
+            open: value["open"].as_bool().unwrap_or(true),
+            settings: Arc::new(settings),
+            mappings,
+            mapping,
+            registry,
+            schema: Arc::new(schema),
+            aliases: object("aliases")?,
+            revision: number("revision")?,
+            unclean_before: number("unclean_before")?,
+        })
+    }
+}
+
+const HIDDEN: model::settings::Setting = model::settings::Setting {
+    name: "index.hidden",
+    default: "false",
+    scope: model::settings::Scope::IndexDynamic,
+    about: "Wildcards pass it by.",
+};
+
+/// Reads mappings, typed or not.
+///
+/// # Errors
+/// What `mapping` says.
+pub fn parse_mappings(body: &Value, typed: bool, registry: &Registry, limits: &MappingLimits) -> Result<Mappings> {
+    Ok(if typed {
+        Mappings::Typed(TypedMappings::parse(body, registry, limits)?)
+    } else {
+        let empty = Value::Object(Map::new());
+        Mappings::Plain(Mapping::parse(if body.is_null() { &empty } else { body }, registry, limits)?)
+    })
+}
+
+/// All types of a typed index as one mapping: what queries resolve fields with.
+fn union(mappings: &Mappings, registry: &Registry, settings: &Map<String, Value>) -> Result<Mapping> {
+    match mappings {
+        Mappings::Plain(mapping) => Ok(mapping.clone()),
+        Mappings::Typed(types) => {
+            let mut properties = json!({});
+            for (_, mapping) in types.types() {
+                if let Some(fields) = mapping.render().get("properties") {
+                    engine::merge(&mut properties, fields, 0);
+                }
+            }
+            let all = TypedMappings::parse(&json!({ "all": { "properties": properties } }), registry, &settings::limits(settings))?;
+            all.for_type("all")
+        }
+    }
+}
+
+impl Catalog {
+    /// The index of that number.
+    pub fn by_no(&self, no: u32) -> Option<&Arc<IndexEntry>> {
+        self.numbers.get(&no)
+    }
+    /// With an entry put in (replacing the one of the same number).
+    pub fn put(&mut self, entry: IndexEntry) {
+        self.next_no = self.next_no.max(entry.no + 1);
+        let entry = Arc::new(entry);
+        self.numbers.insert(entry.no, entry.clone());
+        self.indices.insert(entry.name.as_str().to_owned(), entry);
+        debug_assert_eq!(self.indices.len(), self.numbers.len(), "a name and a number for each index");
+    }
+    /// Without the index of that number.
+    pub fn remove(&mut self, no: u32) {
+        if let Some(entry) = self.numbers.remove(&no) {
+            self.indices.remove(entry.name.as_str());
+        }
+    }
+    /// A cluster setting, transient before persistent before default.
+    pub fn cluster_number(&self, setting: model::settings::Setting) -> u64 {
+        let mut all = self.persistent.clone();
+        all.extend(self.transient.clone());
+        model::settings::number(&all, setting)
+    }
+    /// What is not in indices, for the manifest.
+    pub fn common_to_json(&self) -> Value {
+        json!({ "templates": self.templates, "scripts": self.scripts, "persistent": self.persistent, "next_no": self.next_no })
+    }
+    /// Takes over what is not in indices.
+    pub fn take_common(&mut self, value: &Value) {
+        let map = |name: &str| value[name].as_object().map(|o| o.iter().map(|(k, v)| (k.clone(), v.clone())).collect()).unwrap_or_default();
+        self.templates = map("templates");
+        self.scripts = map("scripts");
+        self.persistent = value["persistent"].as_object().cloned().unwrap_or_default();
+        self.next_no = u32::try_from(value["next_no"].as_u64().unwrap_or(1)).unwrap_or(1).max(1);
+    }
+    /// Applies a logged delta; says which index is gone by it.
+    ///
+    /// # Errors
+    /// A delta that is none.
+    pub fn apply(&mut self, delta: &Value) -> Result<Option<u32>> {
+        if let Some(entry) = delta.get("index") {
+            let entry = IndexEntry::from_json(entry)?;
+            if self.by_no(entry.no).is_none_or(|known| known.revision < entry.revision) {
+                self.put(entry);
+            }
+        } else if let Some(grow) = delta.get("grow") {
+            let no = grow["no"].as_u64().unwrap_or(0);
+            let known = self.by_no(u32::try_from(no).unwrap_or(0)).cloned();
+            if let Some(known) = known.filter(|known| grow["revision"].as_u64().is_some_and(|r| r > known.revision)) {
+                let growth = parse_growth(&known, grow)?;
+                let mut shapes = known.schema.to_json();
+                if let (Some(all), Some(new)) = (shapes.as_array_mut(), grow["shapes"].as_array()) {
+                    all.extend(new.iter().cloned());
+                }
+                let placed = IndexEntry { schema: Arc::new(IndexSchema::from_json(&shapes)?), ..(*known).clone() };
+                self.put(placed.grown(grow["type"].as_str(), &growth)?);
+            }
+        } else if let Some(no) = delta.get("delete").and_then(Value::as_u64) {
+            let no = u32::try_from(no).unwrap_or(0);
+            self.remove(no);
+            self.next_no = self.next_no.max(no + 1);
+            return Ok(Some(no));
+        } else if let Some(common) = delta.get("common") {
+            self.take_common(common);
+            if let Some(transient) = common.get("transient").and_then(Value::as_object) {
+                self.transient = transient.clone();
+            }
+        } else {
+            return Err(Error::new(ErrorKind::Corruption, format!("no catalog delta: {delta}")));
+        }
+        Ok(None)
+    }
+}
+
+/// The delta of a mapping's growth: what is new in the mapping, and the places it got.
+pub fn growth_delta(before: &IndexEntry, after: &IndexEntry, doc_type: Option<&str>, growth: &Mapping) -> Value {
+    let shapes = after.schema.to_json();
+    let new: Vec<Value> = shapes.as_array().map(|all| all[before.schema.slots().len()..].to_vec()).unwrap_or_default();
+    json!({ "grow": { "no": after.no, "revision": after.revision, "type": doc_type, "mapping": growth.render(), "shapes": new } })
+}
+
+fn parse_growth(entry: &IndexEntry, grow: &Value) -> Result<Mapping> {
+    let limits = settings::limits(&entry.settings);
+    match grow["type"].as_str() {
+        Some(doc_type) if entry.typed() => {
+            let name = if doc_type.starts_with('_') { "doc" } else { doc_type };
+            TypedMappings::parse(&json!({ name: grow["mapping"] }), &entry.registry, &limits)?.for_type(name)
+        }
+        _ => Mapping::parse(&grow["mapping"], &entry.registry, &limits),
+    }
+}

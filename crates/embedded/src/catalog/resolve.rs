@@ -1,0 +1,167 @@
+//! From what a request names to the indices it means.
+
+use super::{Catalog, IndexEntry, date_name};
+use model::path::matches;
+use model::{Error, ErrorKind, Result, Target};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An index that a target leads to, with the alias filters through which it was reached: `None` if it was also
+/// named itself, or by an alias without a filter.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The index.
+    pub entry: Arc<IndexEntry>,
+    /// Any of these must match.
+    pub filters: Option<Vec<Value>>,
+}
+
+/// `index_not_found_exception`.
+pub fn missing(name: &str) -> Error {
+    Error::new(ErrorKind::IndexNotFound, format!("no such index [{name}]"))
+        .with("resource.type", "index_or_alias")
+        .with("resource.id", name)
+        .with("index_uuid", "_na_")
+        .with("index", name)
+}
+
+/// `index_closed_exception`.
+pub fn closed(entry: &IndexEntry) -> Error {
+    Error::new(ErrorKind::IndexClosed, "closed").with("index_uuid", entry.uuid.clone()).with("index", entry.name.as_str())
+}
+
+impl Catalog {
+    /// The indices of a target, by name.
+    ///
+    /// # Errors
+    /// Missing and closed indices, unless the target puts up with them.
+    pub fn resolve(&self, target: &Target, now_ms: i64) -> Result<Vec<Resolved>> {
+        let mut found: BTreeMap<String, Resolved> = BTreeMap::new();
+        let all = ["_all".to_owned()];
+        let expressions: &[String] = if target.expressions.iter().all(String::is_empty) { &all } else { &target.expressions };
+        let mut after_wildcard = false;
+        for expression in expressions {
+            let expression = date_name::resolve(expression, now_ms)?;
+            if let Some(pattern) = expression.strip_prefix('-').filter(|_| after_wildcard) {
+                found.retain(|name, r| !(matches(pattern, name) || r.entry.aliases.keys().any(|alias| alias == pattern)));
+                continue;
+            }
+            if expression == "_all" || expression.contains('*') {
+                after_wildcard = true;
+                let pattern = if expression == "_all" { "*" } else { &expression };
+                let before = found.len();
+                self.wildcard(pattern, target, &mut found);
+                if found.len() == before && !target.allow_no_indices && !found.keys().any(|n| matches(pattern, n)) {
+                    return Err(missing(&expression));
+                }
+            } else {
+                self.named(&expression, target, &mut found)?;
+            }
+        }
+        if found.is_empty() && !target.allow_no_indices {
+            return Err(missing(&expressions.join(",")));
+        }
+        Ok(found.into_values().collect())
+    }
+
+    fn wildcard(&self, pattern: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) {
+        for entry in self.indices.values() {
+            let state = if entry.open { target.expand_open } else { target.expand_closed };
+            if !state {
+                continue;
+            }
+            let dotted = pattern.starts_with('.') && entry.name.as_str().starts_with('.');
+            if matches(pattern, entry.name.as_str()) && (!entry.hidden() || target.expand_hidden || dotted) {
+                add(found, entry, None);
+                continue;
+            }
+            for (alias, options) in entry.aliases.iter().filter(|(alias, _)| matches(pattern, alias)) {
+                let hidden = options["is_hidden"] == true;
+                if !hidden || target.expand_hidden || (pattern.starts_with('.') && alias.starts_with('.')) {
+                    add(found, entry, Some(&options["filter"]));
+                }
+            }
+        }
+    }
+
+    fn named(&self, name: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) -> Result<()> {
+        let direct = self.indices.get(name).map(|entry| (entry, None));
+        let through = self.indices.values().filter_map(|entry| entry.aliases.get(name).map(|options| (entry, Some(&options["filter"]))));
+        let mut any = false;
+        for (entry, filter) in direct.into_iter().chain(through) {
+            any = true;
+            if !entry.open && target.forbid_closed {
+                if target.ignore_unavailable {
+                    continue;
+                }
+                return Err(closed(entry));
+            }
+            add(found, entry, filter);
+        }
+        if any || target.ignore_unavailable { Ok(()) } else { Err(missing(name)) }
+    }
+
+    /// The one index that a write to `name` goes to.
+    ///
+    /// # Errors
+    /// A missing index, an alias without a write index.
+    pub fn write_index(&self, name: &str, require_alias: bool, now_ms: i64) -> Result<Arc<IndexEntry>> {
+        let name = &date_name::resolve(name, now_ms)?;
+        if let Some(entry) = self.indices.get(name) {
+            if require_alias {
+                return Err(Error::new(ErrorKind::IndexNotFound, format!("no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias"))
+                    .with("index_uuid", "_na_")
+                    .with("index", name.as_str()));
+            }
+            return Ok(entry.clone());
+        }
+        let behind: Vec<_> = self.indices.values().filter(|entry| entry.aliases.contains_key(name)).collect();
+        let writers: Vec<_> = behind.iter().filter(|entry| entry.aliases[name]["is_write_index"] == true).collect();
+        match (behind.as_slice(), writers.as_slice()) {
+            ([], _) => Err(missing(name)),
+            ([one], _) if one.aliases[name]["is_write_index"] != false => Ok((*one).clone()),
+            (_, [one]) => Ok((**one).clone()),
+            _ => Err(Error::illegal(format!(
+                "no write index is defined for alias [{name}]. The write index may be explicitly disabled using is_write_index=false \
+                 or the alias points to multiple indices without one being designated as a write index"
+            ))),
+        }
+    }
+
+    /// The one index that a read of `name` goes to.
+    ///
+    /// # Errors
+    /// A missing index, an alias of several.
+    pub fn read_index(&self, name: &str, now_ms: i64) -> Result<Arc<IndexEntry>> {
+        let name = &date_name::resolve(name, now_ms)?;
+        if let Some(entry) = self.indices.get(name) {
+            return Ok(entry.clone());
+        }
+        let behind: Vec<_> = self.indices.values().filter(|entry| entry.aliases.contains_key(name)).collect();
+        match behind.as_slice() {
+            [] => Err(missing(name)),
+            [one] => Ok((*one).clone()),
+            several => {
+                let names: Vec<&str> = several.iter().map(|entry| entry.name.as_str()).collect();
+                Err(Error::illegal(format!(
+                    "alias [{name}] has more than one index associated with it [{}], can't execute a single index op",
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+}
+
+fn add(found: &mut BTreeMap<String, Resolved>, entry: &Arc<IndexEntry>, filter: Option<&Value>) {
+    let filter = filter.filter(|filter| !filter.is_null()).cloned();
+    match found.get_mut(entry.name.as_str()) {
+        None => {
+            found.insert(entry.name.as_str().to_owned(), Resolved { entry: entry.clone(), filters: filter.map(|filter| vec![filter]) });
+        }
+        Some(known) => match (&mut known.filters, filter) {
+            (Some(filters), Some(filter)) => filters.push(filter),
+            (filters, _) => *filters = None,
+        },
+    }
+}

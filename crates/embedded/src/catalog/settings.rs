@@ -1,0 +1,193 @@
+//! Index settings: flattened, known, readable.
+//!
+//! Not here: the table itself (`model::settings`), what settings do.
+
+use mapping::{MappingLimits, Registry};
+use model::nearest::nearest;
+use model::settings::{self, Scope};
+use model::{Error, Result};
+use serde_json::{Map, Value};
+
+/// Settings that we keep and report without their doing anything.
+const ACCEPTED: &[(&str, bool)] = &[
+    ("index.hidden", true),
+    ("index.codec", false),
+    ("index.number_of_routing_shards", false),
+    ("index.routing_partition_size", false),
+    ("index.shard.check_on_startup", false),
+    ("index.auto_expand_replicas", true),
+    ("index.search.idle.after", true),
+    ("index.max_rescore_window", true),
+    ("index.priority", true),
+    ("index.final_pipeline", true),
+    ("index.format", false),
+    ("index.load_fixed_bitset_filters_eagerly", false),
+    ("index.mapping.coerce", false),
+    ("index.mapping.ignore_malformed", false),
+    ("index.mapper.dynamic", true),
+    ("index.max_refresh_listeners", true),
+    ("index.write.wait_for_active_shards", true),
+    ("index.verified_before_close", true),
+    ("index.version.created", false),
+    ("index.uuid", false),
+    ("index.creation_date", false),
+    ("index.provided_name", false),
+];
+const ACCEPTED_UNDER: &[(&str, bool)] = &[
+    ("index.analysis.", false),
+    ("index.similarity.", false),
+    ("index.sort.", false),
+    ("index.routing.allocation.", true),
+    ("index.unassigned.", true),
+    ("index.translog.", true),
+    ("index.merge.", true),
+    ("index.blocks.", true),
+    ("index.search.slowlog.", true),
+    ("index.indexing.slowlog.", true),
+    ("index.soft_deletes.", false),
+    ("index.lifecycle.", true),
+    ("index.store.", false),
+    ("index.query.", true),
+    ("index.queries.", true),
+    ("index.mapping.", true),
+    ("index.highlight.", true),
+    ("index.cache.", true),
+    ("index.recovery.", true),
+    ("index.requests.", true),
+    ("index.warmer.", true),
+    ("index.pleach.", true),
+];
+
+/// Nested or flat, with or without `index.`: flat with it. Values as given, numbers and booleans as text.
+pub fn flatten(settings: &Map<String, Value>) -> Map<String, Value> {
+    let mut out = Map::new();
+    for (name, value) in settings {
+        flat(name, value, &mut out);
+    }
+    out.into_iter()
+        .map(|(name, value)| (if name.starts_with("index.") { name } else { format!("index.{name}") }, value))
+        .collect()
+}
+
+fn flat(name: &str, value: &Value, out: &mut Map<String, Value>) {
+    match value {
+        Value::Object(inner) => inner.iter().for_each(|(key, value)| flat(&format!("{name}.{key}"), value, out)),
+        Value::Array(list) => {
+            let text = |v: &Value| if v.is_object() || v.is_string() { v.clone() } else { Value::String(v.to_string()) };
+            out.insert(name.to_owned(), Value::Array(list.iter().map(text).collect()));
+        }
+        Value::String(_) | Value::Null => drop(out.insert(name.to_owned(), value.clone())),
+        other => drop(out.insert(name.to_owned(), Value::String(other.to_string()))),
+    }
+}
+
+/// May a setting of this name be given, and may it change later?
+fn known(name: &str) -> Option<bool> {
+    if let Some(setting) = settings::find(name) {
+        return match setting.scope {
+            Scope::IndexDynamic => Some(true),
+            Scope::IndexStatic => Some(false),
+            Scope::Node | Scope::Cluster => None,
+        };
+    }
+    ACCEPTED.iter().find(|(n, _)| *n == name).or_else(|| ACCEPTED_UNDER.iter().find(|(p, _)| name.starts_with(p))).map(|(_, dynamic)| *dynamic)
+}
+
+/// Refuses what is unknown or unreadable.
+///
+/// # Errors
+/// `illegal_argument_exception` naming the setting, and the nearest one that exists.
+pub fn check(flat: &Map<String, Value>) -> Result<()> {
+    for (name, value) in flat {
+        if known(name).is_none() {
+            let names = settings::ALL.iter().map(|s| s.name).chain(ACCEPTED.iter().map(|(n, _)| *n)).filter(|n| n.starts_with("index."));
+            let hint = nearest(name, names).map(|near| format!(" did you mean [{near}]?"));
+            let rest = " please check that any required plugins are installed, or check the breaking changes documentation for removed settings";
+            return Err(Error::illegal(format!("unknown setting [{name}]{}", hint.unwrap_or_else(|| rest.to_owned()))));
+        }
+        check_value(name, value)?;
+    }
+    Ok(())
+}
+
+fn check_value(name: &str, value: &Value) -> Result<()> {
+    let Some(text) = value.as_str() else { return Ok(()) };
+    let Some(setting) = settings::find(name) else { return Ok(()) };
+    match name {
+        "index.refresh_interval" | "index.gc_deletes" => drop(model::units::parse_duration_or_never(text, name)?),
+        "index.number_of_shards" | "index.number_of_replicas" => {
+            let least = i64::from(name == "index.number_of_shards");
+            let number: i64 = text.parse().map_err(|_| Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")))?;
+            if number < least {
+                return Err(Error::illegal(format!("Failed to parse value [{text}] for setting [{name}] must be >= {least}")));
+            }
+            if name == "index.number_of_shards" && number > 1024 {
+                return Err(Error::illegal(format!("Failed to parse value [{text}] for setting [{name}] must be <= 1024")));
+            }
+        }
+        "index.translog.durability" if !matches!(text.to_ascii_lowercase().as_str(), "request" | "async") => {
+            return Err(Error::illegal(format!("unknown value for [{name}] must be one of [request, async] but was: {text}")));
+        }
+        _ if setting.default.parse::<u64>().is_ok() && text.parse::<u64>().is_err() => {
+            return Err(Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Refuses changes of what is fixed at creation.
+///
+/// # Errors
+/// `illegal_argument_exception`.
+pub fn check_update(index: &crate::catalog::IndexEntry, flat: &Map<String, Value>) -> Result<()> {
+    check(flat)?;
+    for name in flat.keys() {
+        let full = || format!("[[{}/{}]]", index.name, index.uuid);
+        if name == "index.number_of_shards" {
+            return Err(Error::illegal(format!("final {} setting [{name}], not updateable", index.name)));
+        }
+        if known(name) == Some(false) && index.open {
+            return Err(Error::illegal(format!("Can't update non dynamic settings [[{name}]] for open indices {}", full())));
+        }
+    }
+    Ok(())
+}
+
+/// The analyzers that the settings define.
+///
+/// # Errors
+/// What `analysis` says.
+pub fn registry(flat: &Map<String, Value>) -> Result<Registry> {
+    let mut tree = Value::Object(Map::new());
+    let mut any = false;
+    for (name, value) in flat.iter().filter(|(name, _)| name.starts_with("index.analysis.")) {
+        let parts: Vec<&str> = name.splitn(5, '.').collect();
+        // index.analysis.<part>.<name>.<option>: names may not have dots, options may.
+        let mut at = &mut tree;
+        for part in &parts[2..] {
+            if !at.is_object() {
+                *at = Value::Object(Map::new());
+            }
+            at = &mut at[*part];
+        }
+        *at = value.clone();
+        any = true;
+    }
+    if any { Registry::from_settings(&tree) } else { Ok(Registry::default_registry()) }
+}
+
+/// Limits of mappings.
+pub fn limits(flat: &Map<String, Value>) -> MappingLimits {
+    let number = |setting| usize::try_from(settings::number(flat, setting)).unwrap_or(usize::MAX);
+    let flag = |name: &str, default: bool| flat.get(name).and_then(Value::as_str).map_or(default, |v| v == "true");
+    MappingLimits {
+        total_fields: number(settings::MAPPING_TOTAL_FIELDS),
+        depth: number(settings::MAPPING_DEPTH),
+        nested_fields: number(settings::MAPPING_NESTED_FIELDS),
+        nested_objects: number(settings::MAPPING_NESTED_OBJECTS),
+        field_name_length: number(settings::MAPPING_FIELD_NAME),
+        ignore_malformed: flag("index.mapping.ignore_malformed", false),
+        coerce: flag("index.mapping.coerce", true),
+    }
+}

@@ -1,0 +1,251 @@
+//! Checkpoints: what is built goes to files that the manifest names, so that the log can be cut.
+//!
+//! Order: files synced → folder synced → manifest written → log cut → files that nobody names removed.
+//! An index's `flushed` position is an exact prefix of the log.
+//!
+//! Not here: reading it again (`recovery`).
+
+use crate::index::segment::{self, DataFile, Place, SegmentData};
+use crate::searchable::{IndexView, SegmentView};
+use crate::store::{IndexState, Store};
+use model::{Error, ErrorKind, Result};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tantivy::directory::OwnedBytes;
+use tantivy::fastfield::write_alive_bitset;
+
+impl Store {
+    /// Makes everything durable now part of segments that the manifest names. `clean`: the process ends.
+    pub(crate) fn checkpoint(&self, clean: bool) -> Result<()> {
+        let mut last = self.checkpointing.lock();
+        let limit = self.durable_now();
+        self.log.wait_durable(self.altered_at.load(Ordering::Acquire))?;
+        let states: Vec<Arc<IndexState>> = self.indices.read().values().cloned().collect();
+        let mut changed: Vec<(Arc<IndexState>, Arc<IndexView>, u64)> = Vec::new();
+        let catalog = self.catalog_now();
+        for state in &states {
+            if state.stopped.lock().is_some() {
+                continue;
+            }
+            if state.queue.lock().ops.front().is_some_and(|op| op.position <= limit) {
+                self.build_to(state, limit)?;
+            }
+            let Some(entry) = catalog.by_no(state.no) else { continue };
+            let built = state.built.load_full();
+            let same = state.flushed.lock().as_ref().is_some_and(|(set, revision)| Arc::ptr_eq(set, &built) && *revision == entry.revision);
+            if !same {
+                changed.push((state.clone(), built, entry.revision));
+            }
+        }
+        let gone: Vec<u32> = last.named.iter().filter(|no| catalog.by_no(**no).is_none()).copied().collect();
+        if changed.is_empty() && gone.is_empty() && last.flushed >= limit && !clean {
+            return Ok(());
+        }
+        last.next_file += 1;
+        let name = format!("checkpoint-{:012}-{:08x}", last.next_file, self.clock.random() as u32);
+        let file = self.write_file(&name, &changed)?;
+        let mut entries: Vec<(String, Option<Vec<u8>>)> = gone.iter().map(|no| (format!("index/{no}"), None)).collect();
+        let mut new_files: Vec<Arc<DataFile>> = file.iter().cloned().collect();
+        for (state, set, _) in &changed {
+            let Some(entry) = catalog.by_no(state.no) else { continue };
+            let next_seq_no = {
+                let queue = state.queue.lock();
+                queue.ops.iter().find(|op| op.position > set.position).map_or(queue.next_seq_no, |op| op.stamp.seq_no)
+            };
+            let mut segments = Vec::new();
+            for view in &set.segments {
+                let (place, prefix) = match &view.data.place {
+                    Place::Memory(_) => (name.clone(), view.id.to_string()),
+                    Place::File(file, prefix) => {
+                        file.sync()?;
+                        new_files.push(file.clone());
+                        (file.name.clone(), prefix.to_string())
+                    }
+                };
+                let live = (view.reader.num_docs() < view.reader.max_doc()).then(|| format!("live-{}-{}", state.no, view.id));
+                segments.push(json!({
+                    "id": view.id, "uuid": view.data.uuid.uuid_string(), "max_doc": view.data.max_doc,
+                    "file": place, "prefix": prefix, "live": live.map(|component| json!([name, component])),
+                }));
+            }
+            let tombstones: Vec<Value> = self
+                .versions
+                .tombstones(state.no)
+                .into_iter()
+                .map(|(key, stamp)| json!([format!("{key:032x}"), stamp.seq_no, stamp.version, stamp.primary_term]))
+                .collect();
+            let body = json!({
+                "entry": entry.to_json(), "flushed": set.position, "next_seq_no": next_seq_no, "segments": segments, "tombstones": tombstones,
+            });
+            entries.push((format!("index/{}", state.no), Some(body.to_string().into_bytes())));
+            state.counts.flush.fetch_add(1, Ordering::Relaxed);
+        }
+        entries.push(("folder".into(), Some(self.folder_json(limit, last.next_file, clean).to_string().into_bytes())));
+        self.disk.sync_dir(&self.segments_dir).map_err(|e| crate::disk::refusal("syncing", &self.segments_dir, &e))?;
+        self.manifest.write(entries)?;
+        for no in gone {
+            last.named.remove(&no);
+        }
+        for (state, set, revision) in &changed {
+            last.named.insert(state.no);
+            *state.flushed.lock() = Some((set.clone(), *revision));
+        }
+        self.log.truncate_below(limit)?;
+        last.flushed = limit;
+        last.at = self.clock.monotonic();
+        // What was in memory is read from the file from now on.
+        if let Some(file) = &file {
+            for (state, set, revision) in &changed {
+                self.move_to_file(state, set, file, *revision)?;
+            }
+        }
+        self.name_files(&mut last.files, new_files, &states);
+        Ok(())
+    }
+
+    pub(crate) fn folder_json(&self, flushed: u64, next_file: u64, clean: bool) -> Value {
+        json!({
+            "common": self.catalog.load().common_to_json(), "flushed": flushed, "next_segment": self.next_segment.load(Ordering::Relaxed),
+            "next_file": next_file, "unclean": self.unclean, "clean": clean,
+        })
+    }
+
+    /// Segments in memory and live documents of these sets, in one file; `None` if there is nothing to write.
+    fn write_file(&self, name: &str, changed: &[(Arc<IndexState>, Arc<IndexView>, u64)]) -> Result<Option<Arc<DataFile>>> {
+        let mut live: Vec<(String, Vec<u8>)> = Vec::new();
+        let mut components: Vec<(String, &[u8])> = Vec::new();
+        for (state, set, _) in changed {
+            for view in &set.segments {
+                if let Some(parts) = view.data.memory() {
+                    components.extend(parts.iter().map(|(ext, bytes)| (format!("{}/{ext}", view.id), bytes.as_slice())));
+                }
+                if view.reader.num_docs() < view.reader.max_doc() {
+                    live.push((format!("live-{}-{}", state.no, view.id), live_bytes(view)));
+                }
+            }
+        }
+        components.extend(live.iter().map(|(name, bytes)| (name.clone(), bytes.as_slice())));
+        if components.is_empty() {
+            return Ok(None);
+        }
+        crate::disk::blockfile::write_segment(self.disk.as_ref(), &self.segments_dir.join(name), &components)?;
+        let file = DataFile::open(&self.disk, &self.segments_dir, name, false)?;
+        file.sync()?;
+        self.files.lock().insert(name.to_owned(), Arc::downgrade(&file));
+        Ok(Some(file))
+    }
+
+    /// Opens what a checkpoint wrote from its file, in both sets, so that its memory goes.
+    fn move_to_file(&self, state: &IndexState, written: &Arc<IndexView>, file: &Arc<DataFile>, revision: u64) -> Result<()> {
+        let moved: HashMap<u64, Arc<SegmentData>> = written
+            .segments
+            .iter()
+            .filter(|view| view.data.memory().is_some())
+            .map(|view| {
+                let place = Place::File(file.clone(), view.id.to_string().into());
+                (view.id, Arc::new(SegmentData { place, ..(*view.data).clone() }))
+            })
+            .collect();
+        if moved.is_empty() {
+            return Ok(());
+        }
+        let _building = state.build.lock();
+        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else { return Ok(()) };
+        let built = state.built.load_full();
+        let _publishing = self.publishing.lock();
+        let published = self.searchable.load().indices.get(&state.no).cloned();
+        let again = |old: &Arc<IndexView>| -> Result<Arc<IndexView>> {
+            let mut segments: Vec<Arc<SegmentView>> = Vec::with_capacity(old.segments.len());
+            let all: Vec<_> = moved.values().cloned().collect();
+            let (index, _) = segment::handle(&entry.schema, None, &all)?;
+            for view in self.reopened(&entry, old, |_| Ok(None))? {
+                segments.push(match moved.get(&view.id) {
+                    Some(data) => segment::open(&entry.schema, &index, data, view.reader.alive_bitset().cloned(), None)?,
+                    None => view,
+                });
+            }
+            Ok(Arc::new(IndexView { segments, ..Store::blank_view(&entry, old.position) }))
+        };
+        let next = again(&built)?;
+        if Arc::ptr_eq(&built, written) {
+            *state.flushed.lock() = Some((next.clone(), revision));
+        }
+        let shown = match &published {
+            Some(published) if !Arc::ptr_eq(published, &built) => Some(again(published)?),
+            Some(_) => Some(next.clone()),
+            None => None,
+        };
+        state.built.store(next);
+        if let Some(shown) = shown {
+            self.replace_published(&shown);
+        }
+        Ok(())
+    }
+
+    /// Tells files whether the manifest names them; those it no longer does go with their last reader.
+    fn name_files(&self, named: &mut Vec<Arc<DataFile>>, new: Vec<Arc<DataFile>>, states: &[Arc<IndexState>]) {
+        let mut still: HashMap<String, Arc<DataFile>> = HashMap::new();
+        for file in new {
+            still.insert(file.name.clone(), file);
+        }
+        // The files of every flushed set, with the live documents that lie in checkpoints' files.
+        for key in states.iter().map(|state| format!("index/{}", state.no)) {
+            let Some(body) = self.manifest.read(&key).and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok()) else { continue };
+            for segment in body["segments"].as_array().into_iter().flatten() {
+                for name in [segment["file"].as_str(), segment["live"][0].as_str()].into_iter().flatten() {
+                    if let Some(file) = named.iter().find(|file| file.name == name) {
+                        still.entry(name.to_owned()).or_insert_with(|| file.clone());
+                    }
+                }
+            }
+        }
+        for file in named.iter().filter(|file| !still.contains_key(&file.name)) {
+            file.set_named(false);
+        }
+        for file in still.values() {
+            file.set_named(true);
+        }
+        *named = still.into_values().collect();
+        self.files.lock().retain(|_, file| file.strong_count() > 0);
+    }
+}
+
+fn live_bytes(view: &SegmentView) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Writing into memory does not fail.
+    drop(write_alive_bitset(&crate::publish::alive_bits(view), &mut bytes));
+    bytes
+}
+
+/// Opens the set of an index as a checkpoint described it. Gives the set and the files that it rests on.
+pub(crate) fn read_set(
+    body: &Value,
+    entry: &crate::catalog::IndexEntry,
+    open_file: &mut dyn FnMut(&str) -> Result<Arc<DataFile>>,
+) -> Result<Vec<Arc<SegmentView>>> {
+    let corrupt = || Error::new(ErrorKind::Corruption, format!("the manifest's entry of [{}] is not sound", entry.name));
+    let mut datas = Vec::new();
+    let mut lives = Vec::new();
+    for segment in body["segments"].as_array().into_iter().flatten() {
+        let text = |name: &str| segment[name].as_str().ok_or_else(corrupt);
+        let file = open_file(text("file")?)?;
+        let uuid = tantivy::index::SegmentId::from_uuid_string(text("uuid")?).map_err(|_| corrupt())?;
+        let max_doc = segment["max_doc"].as_u64().and_then(|n| u32::try_from(n).ok()).ok_or_else(corrupt)?;
+        let place = Place::File(file, text("prefix")?.into());
+        datas.push(Arc::new(SegmentData { id: segment["id"].as_u64().ok_or_else(corrupt)?, uuid, max_doc, place }));
+        lives.push(match (segment["live"][0].as_str(), segment["live"][1].as_str()) {
+            (Some(file), Some(component)) => {
+                let bytes = open_file(file)?.bytes.read_whole(component)?;
+                Some(tantivy::fastfield::AliveBitSet::open(OwnedBytes::new(bytes.to_vec())))
+            }
+            _ => None,
+        });
+    }
+    if datas.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (index, _) = segment::handle(&entry.schema, None, &datas)?;
+    datas.iter().zip(lives).map(|(data, alive)| segment::open(&entry.schema, &index, data, alive, None)).collect()
+}

@@ -1,0 +1,358 @@
+//! Segment files: named components in one file, with a CRC for each 64 KiB block.
+//!
+//! Layout: components one after the other (each begins at a multiple of 8), the contents table, one
+//! CRC for each block of what precedes the table, a trailer of [`TRAILER_BYTES`] with its own CRC.
+//! Opening checks the trailer, the table and the list of CRCs; a block is checked when first touched
+//! (write-path.md 7), so a start is fast and a flipped bit is named before its byte is used.
+//!
+//! Invariant: no byte of a component leaves [`SegmentFile`] whose block has not been verified.
+//!
+//! Not here: when files are synced and named in the manifest, what components mean.
+
+use super::{Disk, Image, refusal};
+use model::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
+use std::ops::{Deref, Range};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What one CRC covers.
+const BLOCK_BYTES: usize = 64 << 10;
+const TRAILER_BYTES: usize = 40;
+const MAGIC: [u8; 4] = *b"PLsg";
+const FORMAT_VERSION: u32 = 1;
+
+/// Where each component lies in its file: offset and length, in bytes.
+pub type Layout = BTreeMap<String, (u64, u64)>;
+
+/// Writes a file of components; says where each lies. It is not synced: the checkpoint does that
+/// for many at once. Errors: DiskFull, Internal; then no file is left.
+pub fn write_segment(
+    disk: &dyn Disk,
+    path: &Path,
+    components: &[(String, &[u8])],
+) -> Result<Layout> {
+    let mut content = Vec::with_capacity(components.iter().map(|(_, bytes)| bytes.len() + 8).sum());
+    let mut layout = Layout::new();
+    for (name, bytes) in components {
+        content.resize(content.len().next_multiple_of(8), 0);
+        let before = layout.insert(name.clone(), (content.len() as u64, bytes.len() as u64));
+        assert!(before.is_none(), "a component has one place");
+        content.extend_from_slice(bytes);
+    }
+    let data_bytes = content.len();
+    let crcs: Vec<u32> = content.chunks(BLOCK_BYTES).map(crc32fast::hash).collect();
+    for (name, (offset, length)) in &layout {
+        content.extend_from_slice(&(name.len() as u32).to_le_bytes());
+        content.extend_from_slice(name.as_bytes());
+        content.extend_from_slice(&offset.to_le_bytes());
+        content.extend_from_slice(&length.to_le_bytes());
+    }
+    let table_bytes = content.len() - data_bytes;
+    for crc in crcs {
+        content.extend_from_slice(&crc.to_le_bytes());
+    }
+    let tables_crc = crc32fast::hash(&content[data_bytes..]);
+    let mut trailer = Vec::with_capacity(TRAILER_BYTES);
+    trailer.extend_from_slice(&MAGIC);
+    trailer.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    trailer.extend_from_slice(&(data_bytes as u64).to_le_bytes());
+    trailer.extend_from_slice(&(table_bytes as u64).to_le_bytes());
+    trailer.extend_from_slice(&((content.len() + TRAILER_BYTES) as u64).to_le_bytes());
+    trailer.extend_from_slice(&tables_crc.to_le_bytes());
+    trailer.extend_from_slice(&crc32fast::hash(&trailer).to_le_bytes());
+    debug_assert_eq!(trailer.len(), TRAILER_BYTES);
+    content.extend_from_slice(&trailer);
+    let written = disk
+        .create(path)
+        .and_then(|file| file.write_all_at(&content, 0));
+    written.map_err(|e| {
+        // The half file is no use to anyone; the first error is the one to tell of.
+        drop(disk.remove(path));
+        refusal("writing", path, &e)
+    })?;
+    Ok(layout)
+}
+
+/// Syncs a file that was written before. Errors: Internal; then it must be written anew under
+/// another name (write-path.md 8).
+pub fn sync_segment(disk: &dyn Disk, path: &Path) -> Result<()> {
+    disk.open(path)
+        .and_then(|file| file.sync_data())
+        .map_err(|e| refusal("syncing", path, &e))
+}
+
+/// An open segment file. A clone is another handle to the same map and the same knowledge of what
+/// has been verified.
+#[derive(Clone, Debug)]
+pub struct SegmentFile(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    image: Arc<Image>,
+    layout: Layout,
+    crcs: Vec<u32>,
+    data_bytes: usize,
+    /// One bit a block. Set only after it was verified; two threads may verify the same one.
+    verified: Vec<AtomicU64>,
+}
+
+impl SegmentFile {
+    /// Opens a file and checks its tables, no data. Errors: Corruption naming the file, IllegalState
+    /// (unknown format version), Internal.
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<SegmentFile> {
+        let image = disk.map(path).map_err(|e| refusal("opening", path, &e))?;
+        let (layout, crcs, data_bytes) = read_tables(path, &image)?;
+        let verified = (0..crcs.len().div_ceil(64))
+            .map(|_| AtomicU64::new(0))
+            .collect();
+        Ok(SegmentFile(Arc::new(Inner {
+            path: path.to_owned(),
+            image: Arc::new(image),
+            layout,
+            crcs,
+            data_bytes,
+            verified,
+        })))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Where each component lies.
+    pub fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+
+    /// The file's bytes; only ranges that [`SegmentFile::verify`] gave may be used.
+    pub fn image(&self) -> &Arc<Image> {
+        &self.0.image
+    }
+
+    /// Verifies a range of a component (bytes from the component's beginning) and says where in the
+    /// file it lies. Errors: Corruption naming file and offset; IllegalArgument (no such component,
+    /// beyond its end).
+    pub fn verify(&self, component: &str, range: Range<usize>) -> Result<Range<usize>> {
+        let place = self.0.layout.get(component);
+        let (offset, length) = place.ok_or_else(|| {
+            Error::illegal(format!(
+                "no component [{component}] in [{}]",
+                self.0.path.display()
+            ))
+        })?;
+        if range.start > range.end || range.end as u64 > *length {
+            let reason = format!(
+                "bytes [{}..{}] are not in component [{component}] of [{length}] bytes",
+                range.start, range.end
+            );
+            return Err(Error::illegal(reason));
+        }
+        let within = *offset as usize + range.start..*offset as usize + range.end;
+        if !within.is_empty() {
+            for block in within.start / BLOCK_BYTES..=(within.end - 1) / BLOCK_BYTES {
+                self.verify_block(block)?;
+            }
+        }
+        Ok(within)
+    }
+
+    /// A range of a component, verified. Errors: as [`SegmentFile::verify`].
+    pub fn read(&self, component: &str, range: Range<usize>) -> Result<Slice> {
+        let range = self.verify(component, range)?;
+        Ok(Slice {
+            image: self.0.image.clone(),
+            range,
+        })
+    }
+
+    /// A whole component, verified. Errors: as [`SegmentFile::verify`].
+    pub fn read_whole(&self, component: &str) -> Result<Slice> {
+        let length = self
+            .0
+            .layout
+            .get(component)
+            .map_or(0, |(_, length)| *length as usize);
+        self.read(component, 0..length)
+    }
+
+    fn verify_block(&self, block: usize) -> Result<()> {
+        let (word, bit) = (&self.0.verified[block / 64], 1 << (block % 64));
+        // The bit guards nothing but itself: the bytes never change.
+        if word.load(Ordering::Relaxed) & bit != 0 {
+            return Ok(());
+        }
+        let from = block * BLOCK_BYTES;
+        let bytes = &self.0.image[from..(from + BLOCK_BYTES).min(self.0.data_bytes)];
+        if crc32fast::hash(bytes) != self.0.crcs[block] {
+            let reason = format!(
+                "[{}] is damaged within the {} bytes at offset [{from}]",
+                self.0.path.display(),
+                bytes.len()
+            );
+            return Err(corrupt(&self.0.path, reason).with("offset", from));
+        }
+        word.fetch_or(bit, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Verified bytes of a segment file.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    image: Arc<Image>,
+    range: Range<usize>,
+}
+
+impl Deref for Slice {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.image[self.range.clone()]
+    }
+}
+
+fn corrupt(path: &Path, reason: String) -> Error {
+    Error::new(ErrorKind::Corruption, reason).with("path", path.display().to_string())
+}
+
+fn read_tables(path: &Path, image: &[u8]) -> Result<(Layout, Vec<u32>, usize)> {
+    let damaged = |what: &str| corrupt(path, format!("[{}] is damaged: {what}", path.display()));
+    let at = image
+        .len()
+        .checked_sub(TRAILER_BYTES)
+        .ok_or_else(|| damaged("it is too short for a trailer"))?;
+    let trailer = &image[at..];
+    if trailer[..4] != MAGIC || crc32fast::hash(&trailer[..36]) != u32_at(trailer, 36) {
+        return Err(damaged("its trailer does not match its checksum").with("offset", at));
+    }
+    if u32_at(trailer, 4) != FORMAT_VERSION {
+        let reason = format!(
+            "format version [{}] of [{}] is unknown",
+            u32_at(trailer, 4),
+            path.display()
+        );
+        return Err(Error::new(ErrorKind::IllegalState, reason));
+    }
+    let (data_bytes, table_bytes) = (u64_at(trailer, 8) as usize, u64_at(trailer, 16) as usize);
+    let blocks = data_bytes.div_ceil(BLOCK_BYTES);
+    if u64_at(trailer, 24) != image.len() as u64 || data_bytes + table_bytes + 4 * blocks != at {
+        return Err(damaged("it does not have the length that its trailer says"));
+    }
+    if crc32fast::hash(&image[data_bytes..at]) != u32_at(trailer, 32) {
+        return Err(
+            damaged("its contents table does not match its checksum").with("offset", data_bytes)
+        );
+    }
+    let (mut table, crcs) = image[data_bytes..at].split_at(table_bytes);
+    let mut layout = Layout::new();
+    while !table.is_empty() {
+        let name_bytes = table.get(..4).map_or(0, |bytes| u32_at(bytes, 0) as usize);
+        let entry = table
+            .get(..4 + name_bytes + 16)
+            .ok_or_else(|| damaged("its contents table is cut short"))?;
+        let name = std::str::from_utf8(&entry[4..4 + name_bytes])
+            .map_err(|_| damaged("a component's name is no UTF-8"))?;
+        let (offset, length) = (
+            u64_at(entry, 4 + name_bytes),
+            u64_at(entry, 12 + name_bytes),
+        );
+        if offset
+            .checked_add(length)
+            .is_none_or(|end| end > data_bytes as u64)
+        {
+            return Err(damaged("a component lies beyond the data"));
+        }
+        layout.insert(name.to_owned(), (offset, length));
+        table = &table[entry.len()..];
+    }
+    Ok((
+        layout,
+        crcs.chunks_exact(4).map(|crc| u32_at(crc, 0)).collect(),
+        data_bytes,
+    ))
+}
+
+/// The number at an offset that the caller has checked.
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut array = [0; 4];
+    array.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(array)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut array = [0; 8];
+    array.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(array)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FaultyDisk, RealDisk};
+    use super::*;
+
+    #[test]
+    fn every_flipped_bit_is_named_before_use() {
+        let disk = FaultyDisk::new(1);
+        let path = Path::new("/d/segment");
+        let long: Vec<u8> = (0..200_000u32).map(|i| (i % 251) as u8).collect();
+        let components = [
+            ("a".to_owned(), &b"hello"[..]),
+            ("long".to_owned(), &long[..]),
+            ("empty".to_owned(), &[][..]),
+        ];
+        let layout = write_segment(&disk, path, &components).unwrap();
+        let bytes = disk.len(path).unwrap();
+        let open = || SegmentFile::open(&disk, path);
+        assert_eq!(open().unwrap().layout(), &layout);
+        assert_eq!(
+            &*open().unwrap().read("long", 70_000..70_010).unwrap(),
+            &long[70_000..70_010]
+        );
+        assert_eq!(open().unwrap().read_whole("empty").unwrap().len(), 0);
+        assert_eq!(
+            open().unwrap().read("a", 0..6).unwrap_err().kind(),
+            ErrorKind::IllegalArgument
+        );
+        let samples = (0..bytes).step_by(9973).chain(bytes - 700..bytes);
+        for offset in samples {
+            disk.flip(path, offset, 3);
+            let read = open().and_then(|file| {
+                file.read_whole("a")
+                    .and(file.read_whole("long"))
+                    .and(Ok(file))
+            });
+            assert_eq!(
+                read.unwrap_err().kind(),
+                ErrorKind::Corruption,
+                "byte {offset}"
+            );
+            disk.flip(path, offset, 3);
+        }
+        disk.flip(path, 150_000, 0);
+        let file = open().unwrap();
+        file.read("long", 0..60_000).unwrap(); // the damage is elsewhere
+        let refused = file.read("long", 100_000..160_000).unwrap_err();
+        assert!(
+            refused.reason().contains("/d/segment") && refused.reason().contains("[131072]"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn a_real_file_is_mapped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        write_segment(&RealDisk, &path, &[("x".to_owned(), b"bytes")]).unwrap();
+        sync_segment(&RealDisk, &path).unwrap();
+        assert_eq!(
+            &*SegmentFile::open(&RealDisk, &path)
+                .unwrap()
+                .read_whole("x")
+                .unwrap(),
+            b"bytes"
+        );
+    }
+}

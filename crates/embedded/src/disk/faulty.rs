@@ -1,0 +1,398 @@
+//! A disk in memory that fails as disks do, the same way for the same seed.
+//!
+//! What a crash leaves: every synced byte and name; of the unsynced bytes any subset of sectors (so
+//! writes are lost, torn, reordered); of the unsynced names a prefix in the order they were made.
+//! A synced sector is never harmed by a crash: that would be corruption, see [`FaultyDisk::flip`].
+//!
+//! Not here: time, permissions, folders as things (any path may be written).
+
+use super::{Disk, DiskFile, Image};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a crash keeps or loses as one.
+const SECTOR_BYTES: usize = 512;
+
+/// A disk in memory, with faults on command. A clone is another handle to the same disk.
+#[derive(Clone)]
+pub struct FaultyDisk(Arc<Mutex<State>>);
+
+struct State {
+    random: u64,
+    names: BTreeMap<PathBuf, usize>,
+    names_synced: BTreeMap<PathBuf, usize>,
+    names_unsynced: Vec<Naming>,
+    files: Vec<Content>,
+    room_bytes: Option<u64>,
+    short_writes: bool,
+    syncs_failing: bool,
+    writes_failing: bool,
+    steps_left: Option<u64>,
+    steps: u64,
+    life: u64,
+}
+
+/// A file's bytes: as read now, and as last synced with the writes since.
+#[derive(Default)]
+struct Content {
+    now: Vec<u8>,
+    synced: Vec<u8>,
+    unsynced: Vec<(usize, Vec<u8>)>,
+}
+
+/// A change of names that no folder sync has covered.
+#[derive(Clone)]
+enum Naming {
+    Made(PathBuf, usize),
+    Renamed(PathBuf, PathBuf),
+    Removed(PathBuf),
+}
+
+impl FaultyDisk {
+    /// An empty disk without faults; `seed` decides how crashes tear.
+    pub fn new(seed: u64) -> FaultyDisk {
+        FaultyDisk(Arc::new(Mutex::new(State {
+            random: seed,
+            names: BTreeMap::new(),
+            names_synced: BTreeMap::new(),
+            names_unsynced: Vec::new(),
+            files: Vec::new(),
+            room_bytes: None,
+            short_writes: false,
+            syncs_failing: false,
+            writes_failing: false,
+            steps_left: None,
+            steps: 0,
+            life: 0,
+        })))
+    }
+    /// Power fails and returns: unsynced bytes and names are lost or torn, faults are switched off,
+    /// handles opened before only give errors.
+    pub fn crash(&self) {
+        self.0.lock().crash();
+    }
+    /// How many bytes all files together may have; more is ENOSPC. `None`: no bound.
+    pub fn set_room(&self, bytes: Option<u64>) {
+        self.0.lock().room_bytes = bytes;
+    }
+    /// Bytes in all files that have a name.
+    pub fn used_bytes(&self) -> u64 {
+        self.0.lock().used_bytes()
+    }
+    /// Whether writes take only a part of what they are given (a correct caller notices nothing).
+    pub fn set_short_writes(&self, on: bool) {
+        self.0.lock().short_writes = on;
+    }
+    /// Whether syncs of files and folders fail.
+    pub fn set_syncs_failing(&self, on: bool) {
+        self.0.lock().syncs_failing = on;
+    }
+    /// Whether writes fail (EIO), after having written a part.
+    pub fn set_writes_failing(&self, on: bool) {
+        self.0.lock().writes_failing = on;
+    }
+    /// After `steps` more changing calls every call fails, as if the process had been stopped there.
+    pub fn stop_after(&self, steps: u64) {
+        self.0.lock().steps_left = Some(steps);
+    }
+    /// Changing calls so far: what [`FaultyDisk::stop_after`] counts.
+    pub fn steps(&self) -> u64 {
+        self.0.lock().steps
+    }
+    /// Flips one bit, durably; corruption, as no crash makes it. False if there is no such byte.
+    pub fn flip(&self, path: &Path, offset: u64, bit: u8) -> bool {
+        let mut state = self.0.lock();
+        let Some(&file) = state.names.get(path) else {
+            return false;
+        };
+        let file = &mut state.files[file];
+        let at = offset as usize;
+        let Some(byte) = file.now.get_mut(at) else {
+            return false;
+        };
+        *byte ^= 1 << bit;
+        let flipped = *byte;
+        if let Some(byte) = file.synced.get_mut(at) {
+            *byte = flipped;
+        }
+        true
+    }
+    /// Overwrites a file's content, durably: for tests that cut or paste bytes.
+    pub fn put(&self, path: &Path, content: Vec<u8>) {
+        let mut state = self.0.lock();
+        let file = state.files.len();
+        state.files.push(Content {
+            now: content.clone(),
+            synced: content,
+            unsynced: Vec::new(),
+        });
+        state.names.insert(path.to_owned(), file);
+        state.names_synced.insert(path.to_owned(), file);
+    }
+    /// A file's content as read now.
+    pub fn content(&self, path: &Path) -> Option<Vec<u8>> {
+        let state = self.0.lock();
+        state
+            .names
+            .get(path)
+            .map(|&file| state.files[file].now.clone())
+    }
+}
+
+impl State {
+    /// splitmix64.
+    fn random(&mut self, below: usize) -> usize {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) % below.max(1) as u64) as usize
+    }
+
+    fn used_bytes(&self) -> u64 {
+        self.names
+            .values()
+            .map(|&file| self.files[file].now.len() as u64)
+            .sum()
+    }
+
+    fn step(&mut self) -> io::Result<()> {
+        match &mut self.steps_left {
+            Some(0) => return Err(io::Error::other("the disk stopped here")),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.steps += 1;
+        Ok(())
+    }
+
+    fn find(&self, path: &Path) -> io::Result<usize> {
+        self.names
+            .get(path)
+            .copied()
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn crash(&mut self) {
+        let kept = self.random(self.names_unsynced.len() + 1);
+        let namings = std::mem::take(&mut self.names_unsynced);
+        for naming in &namings[..kept] {
+            naming.apply(&mut self.names_synced);
+        }
+        self.names = self.names_synced.clone();
+        for file in 0..self.files.len() {
+            for (offset, bytes) in std::mem::take(&mut self.files[file].unsynced) {
+                // Sectors are counted from the file's beginning, as the disk has them.
+                let mut from = 0;
+                let fate = self.random(4); // 0: lost, 1: kept, else each sector for itself
+                while from < bytes.len() {
+                    let to =
+                        (from + SECTOR_BYTES - (offset + from) % SECTOR_BYTES).min(bytes.len());
+                    if fate == 1 || fate > 1 && self.random(2) == 0 {
+                        place(
+                            &mut self.files[file].synced,
+                            offset + from,
+                            &bytes[from..to],
+                        );
+                    }
+                    from = to;
+                }
+            }
+            self.files[file].now = self.files[file].synced.clone();
+        }
+        self.room_bytes = None;
+        (self.short_writes, self.syncs_failing, self.writes_failing) = (false, false, false);
+        self.steps_left = None;
+        self.life += 1;
+    }
+}
+
+impl Naming {
+    fn apply(&self, names: &mut BTreeMap<PathBuf, usize>) {
+        match self {
+            Naming::Made(path, file) => {
+                names.insert(path.clone(), *file);
+            }
+            Naming::Renamed(from, to) => {
+                if let Some(file) = names.remove(from) {
+                    names.insert(to.clone(), file);
+                }
+            }
+            Naming::Removed(path) => {
+                names.remove(path);
+            }
+        }
+    }
+
+    fn dir(&self) -> Option<&Path> {
+        match self {
+            Naming::Made(path, _) | Naming::Renamed(_, path) | Naming::Removed(path) => {
+                path.parent()
+            }
+        }
+    }
+}
+
+fn place(content: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+    let end = offset + bytes.len();
+    if content.len() < end {
+        content.resize(end, 0);
+    }
+    content[offset..end].copy_from_slice(bytes);
+}
+
+impl Disk for FaultyDisk {
+    fn create_dir(&self, _dir: &Path) -> io::Result<()> {
+        Ok(())
+    }
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let mut state = self.0.lock();
+        state.step()?;
+        // A new inode also where the name exists: what a truncation leaves after a crash is then
+        // the old content, the harder case.
+        let file = state.files.len();
+        state.files.push(Content::default());
+        let naming = Naming::Made(path.to_owned(), file);
+        naming.apply(&mut state.names);
+        state.names_unsynced.push(naming);
+        Ok(Arc::new(Handle {
+            disk: self.clone(),
+            file,
+            life: state.life,
+        }))
+    }
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let state = self.0.lock();
+        Ok(Arc::new(Handle {
+            disk: self.clone(),
+            file: state.find(path)?,
+            life: state.life,
+        }))
+    }
+    fn map(&self, path: &Path) -> io::Result<Image> {
+        Ok(Image::Loaded(self.open(path)?.read_whole()?.into()))
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.0.lock();
+        state.step()?;
+        if state.syncs_failing {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        let namings = std::mem::take(&mut state.names_unsynced);
+        for naming in namings {
+            if naming.dir() == Some(dir) {
+                naming.apply(&mut state.names_synced);
+            } else {
+                state.names_unsynced.push(naming);
+            }
+        }
+        Ok(())
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.0.lock();
+        state.step()?;
+        state.find(from)?;
+        let naming = Naming::Renamed(from.to_owned(), to.to_owned());
+        naming.apply(&mut state.names);
+        state.names_unsynced.push(naming);
+        Ok(())
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.0.lock();
+        state.step()?;
+        state.find(path)?;
+        let naming = Naming::Removed(path.to_owned());
+        naming.apply(&mut state.names);
+        state.names_unsynced.push(naming);
+        Ok(())
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let state = self.0.lock();
+        let inside = state.names.keys().filter(|path| path.parent() == Some(dir));
+        Ok(inside
+            .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+            .collect())
+    }
+    fn len(&self, path: &Path) -> io::Result<u64> {
+        let state = self.0.lock();
+        Ok(state.files[state.find(path)?].now.len() as u64)
+    }
+    fn free_bytes(&self, _dir: &Path) -> io::Result<u64> {
+        let state = self.0.lock();
+        Ok(state
+            .room_bytes
+            .map_or(u64::MAX, |room| room.saturating_sub(state.used_bytes())))
+    }
+}
+
+struct Handle {
+    disk: FaultyDisk,
+    file: usize,
+    life: u64,
+}
+
+impl Handle {
+    fn state(&self) -> io::Result<parking_lot::MutexGuard<'_, State>> {
+        let state = self.disk.0.lock();
+        if state.life == self.life {
+            Ok(state)
+        } else {
+            Err(io::Error::other("a handle from before the crash"))
+        }
+    }
+}
+
+impl DiskFile for Handle {
+    fn write_some_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.state()?;
+        state.step()?;
+        let offset = offset as usize;
+        let mut length = bytes.len();
+        if (state.short_writes || state.writes_failing) && length > 1 {
+            length = 1 + state.random(length);
+        }
+        let grows = (offset + length).saturating_sub(state.files[self.file].now.len()) as u64;
+        if state
+            .room_bytes
+            .is_some_and(|room| grows > 0 && state.used_bytes() + grows > room)
+        {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        let file = &mut state.files[self.file];
+        place(&mut file.now, offset, &bytes[..length]);
+        file.unsynced.push((offset, bytes[..length].to_vec()));
+        if state.writes_failing {
+            Err(io::Error::from_raw_os_error(libc::EIO))
+        } else {
+            Ok(length)
+        }
+    }
+    fn read_some_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let state = self.state()?;
+        let content = &state.files[self.file].now;
+        let from = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(content.len());
+        let length = into.len().min(content.len() - from);
+        into[..length].copy_from_slice(&content[from..from + length]);
+        Ok(length)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = self.state()?;
+        state.step()?;
+        if state.syncs_failing {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        let file = &mut state.files[self.file];
+        for (offset, bytes) in std::mem::take(&mut file.unsynced) {
+            place(&mut file.synced, offset, &bytes);
+        }
+        Ok(())
+    }
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.state()?.files[self.file].now.len() as u64)
+    }
+}

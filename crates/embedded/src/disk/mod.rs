@@ -1,0 +1,159 @@
+//! The file layer: the few things the engine asks of a disk, behind one trait.
+//!
+//! Two disks exist: [`RealDisk`], and [`FaultyDisk`] in memory, which loses unsynced bytes, tears
+//! writes, fills up and fails on command, so that what write-path.md promises is tested by the hundred.
+//!
+//! Nothing is durable before it is synced: bytes by [`DiskFile::sync_data`], names (created, renamed,
+//! removed) by [`Disk::sync_dir`]. A rename is atomic.
+//!
+//! Not here: formats, checksums of the log (`log`), retries. Segment files with a CRC for each block
+//! are in [`blockfile`], since they too are only bytes on a disk.
+
+pub mod blockfile;
+mod faulty;
+mod real;
+
+pub use faulty::FaultyDisk;
+pub use real::RealDisk;
+
+use model::{Error, ErrorKind};
+use std::io;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What the engine asks of a disk. Every path is whole (not relative to a folder of the disk).
+pub trait Disk: Send + Sync {
+    /// Makes a folder and its parents; one that exists is fine.
+    fn create_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Makes an empty file for reading and writing; one that exists loses its content.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Opens a file that exists, for reading and writing.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// The content of a file that nobody changes any more, mapped where the disk can.
+    fn map(&self, path: &Path) -> io::Result<Image>;
+    /// Makes the names in a folder durable: files created, renamed into it, removed from it.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Renames a file, replacing one of the new name; atomic.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file's name.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// The names of the files directly in a folder, sorted.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Bytes in a file.
+    fn len(&self, path: &Path) -> io::Result<u64>;
+    /// Bytes that may still be written below a folder.
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
+}
+
+/// One open file. Reads and writes name their offset, so that one file serves many threads.
+pub trait DiskFile: Send + Sync {
+    /// Writes some of `bytes` at `offset` and says how many: at least one, or an error.
+    fn write_some_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    /// Reads some bytes at `offset` and says how many; 0 at the file's end.
+    fn read_some_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Makes the written bytes and the length durable. After a failure nothing is known of any
+    /// byte written since the last success, and asking again proves nothing (write-path.md 8).
+    fn sync_data(&self) -> io::Result<()>;
+    /// Bytes in the file.
+    fn bytes(&self) -> io::Result<u64>;
+
+    /// Writes all of `bytes` at `offset`; after an error any part of them may have been written.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.write_some_at(&bytes[done..], offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills `into` from `offset` and says how many bytes there were before the file's end.
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < into.len() {
+            match self.read_some_at(&mut into[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(done)
+    }
+
+    /// The whole content.
+    fn read_whole(&self) -> io::Result<Vec<u8>> {
+        let bytes = usize::try_from(self.bytes()?).map_err(io::Error::other)?;
+        let mut content = vec![0; bytes];
+        let read = self.read_at(&mut content, 0)?;
+        content.truncate(read);
+        Ok(content)
+    }
+
+    /// Writes `bytes` zeros from the beginning and syncs them, a stretch at a time so that syncs of
+    /// other files do not wait behind all of it. Zeros are written, not promised by `fallocate`:
+    /// only then does a later overwrite leave the file system's own records alone.
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        const CHUNK_BYTES: usize = 1 << 20;
+        const SYNC_EACH_BYTES: u64 = 8 << 20;
+        let zeros = vec![0; CHUNK_BYTES.min(usize::try_from(bytes).unwrap_or(CHUNK_BYTES))];
+        let (mut done, mut synced) = (0, 0);
+        while done < bytes {
+            let chunk = (bytes - done).min(zeros.len() as u64);
+            self.write_all_at(&zeros[..chunk as usize], done)?;
+            done += chunk;
+            if done - synced >= SYNC_EACH_BYTES {
+                self.sync_data()?;
+                synced = done;
+            }
+        }
+        self.sync_data()
+    }
+}
+
+/// The bytes of a file that does not change: mapped, or held in memory.
+#[derive(Debug)]
+pub enum Image {
+    /// Pages of the file.
+    Mapped(memmap2::Mmap),
+    /// A copy.
+    Loaded(Box<[u8]>),
+}
+
+impl Deref for Image {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Image::Mapped(map) => map,
+            Image::Loaded(bytes) => bytes,
+        }
+    }
+}
+
+/// Whether a failure says that the disk (or the quota) is full.
+pub fn is_full(cause: &io::Error) -> bool {
+    matches!(
+        cause.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// A failure of the disk as a refusal: 507 where the disk is full, else an internal error; both
+/// name what was being done and the path.
+pub fn refusal(doing: &str, path: &Path, cause: &io::Error) -> Error {
+    let kind = if is_full(cause) {
+        ErrorKind::DiskFull
+    } else {
+        ErrorKind::Internal
+    };
+    Error::new(
+        kind,
+        format!("{doing} [{}] failed: {cause}", path.display()),
+    )
+    .with("path", path.display().to_string())
+}

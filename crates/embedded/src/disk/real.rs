@@ -1,0 +1,95 @@
+//! The operating system's disk.
+//!
+//! Not here: anything that decides; each method is one call.
+
+use super::{Disk, DiskFile, Image};
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Files of the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(dir)
+    }
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(
+            OpenOptions::new()
+                .create(true)
+                .truncate(true)
+                .read(true)
+                .write(true)
+                .open(path)?,
+        ))
+    }
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(
+            OpenOptions::new().read(true).write(true).open(path)?,
+        ))
+    }
+    fn map(&self, path: &Path) -> io::Result<Image> {
+        let file = File::open(path)?;
+        // SAFETY: a map is sound while nobody changes or shortens the file. Only published files are
+        // mapped, the folder lock keeps other processes of ours away, and published files never
+        // change (write-path.md, invariant 9); removing the name leaves the pages.
+        let map = unsafe { memmap2::Mmap::map(&file)? };
+        Ok(Image::Mapped(map))
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                names.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+    fn len(&self, path: &Path) -> io::Result<u64> {
+        Ok(std::fs::metadata(path)?.len())
+    }
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let dir = CString::new(dir.as_os_str().as_bytes()).map_err(io::Error::other)?;
+        let mut stat = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+        // SAFETY: `dir` ends in a zero byte and `stat` has room for one `statvfs`.
+        if unsafe { libc::statvfs(dir.as_ptr(), stat.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call succeeded, so it filled `stat`.
+        let stat = unsafe { stat.assume_init() };
+        #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
+        Ok((stat.f_bavail as u64).saturating_mul(stat.f_frsize as u64))
+    }
+}
+
+impl DiskFile for File {
+    fn write_some_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        FileExt::write_at(self, bytes, offset)
+    }
+    fn read_some_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, into, offset)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        File::sync_data(self)
+    }
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+}

@@ -1,0 +1,10 @@
+//! One index: where fields lie, what a document becomes, segments and their building and merging.
+//!
+//! Not here: names and settings (`catalog`), stamps and acknowledgement (`writing`), publishing (`publish`).
+
+pub mod build;
+pub mod document;
+pub mod merge;
+pub mod schema;
+pub mod segment;
+pub mod tokens;

@@ -1,0 +1,80 @@
+//! Our analyzers as tantivy's tokenizers, one for each text field.
+//!
+//! tantivy leaves a gap of 1 between the values of a field; Elasticsearch leaves `position_increment_gap`.
+//! Every token therefore claims to span that many positions: only the end of a value reads it.
+//!
+//! Not here: what analyzers do (`analysis`).
+
+use super::schema::{IndexSchema, tokenizer_name};
+use analysis::Analyzer;
+use mapping::Mapping;
+use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
+
+/// The tokenizers of a schema's text fields.
+pub fn tokenizers(schema: &IndexSchema, mapping: &Mapping) -> TokenizerManager {
+    let manager = TokenizerManager::default();
+    for (n, slot) in schema.slots().iter().enumerate() {
+        if !slot.kind.is_text() {
+            continue;
+        }
+        if let Some(field) = mapping.field(&slot.shape.path)
+            && let Some(analyzer) = field.analyzer.clone().or_else(|| mapping.registry().analyzer("standard"))
+        {
+            let gap = field.position_increment_gap;
+            manager.register(&tokenizer_name(n), TextAnalyzer::from(Analyzed { analyzer, gap: gap as usize, tokens: Tokens::default() }));
+        }
+    }
+    manager
+}
+
+#[derive(Clone)]
+struct Analyzed {
+    analyzer: Analyzer,
+    gap: usize,
+    tokens: Tokens,
+}
+
+/// The tokens of one value: terms one behind the other, and where each ends, with its position.
+#[derive(Clone, Default)]
+struct Tokens {
+    terms: String,
+    ends: Vec<(usize, usize, usize, usize)>,
+}
+
+struct Stream<'a> {
+    tokens: &'a Tokens,
+    at: usize,
+    token: Token,
+}
+
+impl Tokenizer for Analyzed {
+    type TokenStream<'a> = Stream<'a>;
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> Stream<'a> {
+        let tokens = &mut self.tokens;
+        tokens.terms.clear();
+        tokens.ends.clear();
+        self.analyzer.for_each(text, &mut |token| {
+            tokens.terms.push_str(&token.term);
+            tokens.ends.push((tokens.terms.len(), token.position as usize, token.start, token.end));
+        });
+        Stream { tokens, at: 0, token: Token { position_length: self.gap, ..Token::default() } }
+    }
+}
+
+impl TokenStream for Stream<'_> {
+    fn advance(&mut self) -> bool {
+        let Some((end, position, from, to)) = self.tokens.ends.get(self.at).copied() else { return false };
+        let start = self.at.checked_sub(1).map_or(0, |before| self.tokens.ends[before].0);
+        self.token.text.clear();
+        self.token.text.push_str(&self.tokens.terms[start..end]);
+        (self.token.position, self.token.offset_from, self.token.offset_to) = (position, from, to);
+        self.at += 1;
+        true
+    }
+    fn token(&self) -> &Token {
+        &self.token
+    }
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.token
+    }
+}

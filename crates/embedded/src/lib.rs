@@ -1,0 +1,504 @@
+//! The embedded engine: [`EmbeddedEngine`] implements `engine::Engine` over one data folder.
+//!
+//! tantivy's segments under our own log; see write-path.md. This is the only async file: it waits for the disk
+//! and hands long work to a few threads, all else is plain calls on a [`store::Store`].
+//!
+//! Not here: HTTP, joins over several indices (`relations`).
+
+pub mod aggs;
+mod altering;
+pub mod catalog;
+mod checkpoint;
+pub mod disk;
+pub mod index;
+pub mod log;
+mod merging;
+pub mod plan;
+mod publish;
+mod recovery;
+pub mod search;
+pub mod searchable;
+mod searching;
+mod store;
+mod upkeep;
+mod versions;
+mod workers;
+mod writing;
+
+pub use store::Limits;
+
+use crate::disk::{Disk, RealDisk};
+use crate::searching::{ScanAt, missing_view};
+use crate::store::{IndexState, Store};
+use crate::upkeep::Upkeep;
+use crate::workers::Workers;
+use crate::writing::{After, visible};
+use async_trait::async_trait;
+use dsl::query::Query;
+use dsl::search::{SearchRequest, SearchResponse};
+use engine::{
+    Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Document, Effect, Engine, IndexInfo, IndexStats, Inspected, Inspection,
+    NodeStats, Outcome, Planner, Read, Refresh, See, View, Write,
+};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Target};
+use parking_lot::Mutex;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Documents that a scan reads at once.
+const SCAN_BATCH: usize = 256;
+
+/// An engine over one data folder. Dropping it ends it as a crash would, but with everything acknowledged on
+/// disk; [`EmbeddedEngine::close`] ends it cleanly.
+pub struct EmbeddedEngine {
+    store: Arc<Store>,
+    workers: Workers,
+    upkeep: Mutex<Option<Upkeep>>,
+}
+
+impl std::fmt::Debug for EmbeddedEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "EmbeddedEngine({:?})", self.store)
+    }
+}
+
+impl EmbeddedEngine {
+    /// Opens a folder on the machine's disk.
+    ///
+    /// # Errors
+    /// The folder is in use or damaged, the disk fails.
+    pub fn open(dir: &Path, clock: Arc<dyn Clock>, limits: Limits) -> Result<EmbeddedEngine> {
+        std::fs::create_dir_all(dir).map_err(|e| disk::refusal("making", dir, &e))?;
+        EmbeddedEngine::start(Store::open(dir, Arc::new(RealDisk), clock, limits, true)?)
+    }
+
+    /// Opens a folder on another disk, without the lock of the operating system.
+    ///
+    /// # Errors
+    /// As [`EmbeddedEngine::open`].
+    pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, clock: Arc<dyn Clock>, limits: Limits) -> Result<EmbeddedEngine> {
+        EmbeddedEngine::start(Store::open(dir, disk, clock, limits, false)?)
+    }
+
+    fn start(store: Store) -> Result<EmbeddedEngine> {
+        let store = Arc::new(store);
+        let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
+        let workers = Workers::start(threads, store.limits.concurrent_searches)?;
+        let upkeep = Upkeep::start(&store)?;
+        Ok(EmbeddedEngine { store, workers, upkeep: Mutex::new(Some(upkeep)) })
+    }
+
+    /// Ends cleanly: a last checkpoint, so that the next start replays nothing.
+    ///
+    /// # Errors
+    /// A failing disk; what was acknowledged is safe all the same.
+    pub fn close(&self) -> Result<()> {
+        self.stop();
+        self.store.checkpoint(true)?;
+        self.store.log.close()
+    }
+
+    fn stop(&self) {
+        self.store.stopping.store(true, Ordering::Release);
+        self.store.wake();
+        let upkeep = self.upkeep.lock().take();
+        if let Some(upkeep) = upkeep {
+            upkeep.join();
+        }
+    }
+
+    async fn wait(&self, after: After) -> Result<()> {
+        if after.durable > self.store.log.durable_position() {
+            self.store.log.durable(after.durable).await?;
+        }
+        if after.written > self.store.log.written_position() {
+            self.store.log.written(after.written).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes writes searchable as asked. True if that forced a refresh.
+    async fn refreshed(&self, numbers: Vec<u32>, position: u64, refresh: Refresh) -> Result<bool> {
+        match refresh {
+            Refresh::No => Ok(false),
+            Refresh::Now => {
+                let store = self.store.clone();
+                self.workers.run(move || store.publish(&numbers, position)).await.map(|()| true)
+            }
+            Refresh::WaitFor => {
+                let states: Vec<Arc<IndexState>> = {
+                    let indices = self.store.indices.read();
+                    numbers.iter().filter_map(|no| indices.get(no).cloned()).collect()
+                };
+                let _waiting = Waiting::begin(&states);
+                let forced = states.iter().any(|state| state.waiters.load(Ordering::Relaxed) >= 1000);
+                for state in &states {
+                    state.searched_ms.store(self.store.now_ms().max(1), Ordering::Relaxed);
+                }
+                let mut published = self.store.published.subscribe();
+                loop {
+                    published.mark_unchanged();
+                    let there = {
+                        let searchable = self.store.searchable.load();
+                        // An index that was deleted meanwhile is not waited for.
+                        let gone = |no: &u32| !self.store.indices.read().contains_key(no);
+                        numbers.iter().all(|no| searchable.indices.get(no).map_or_else(|| gone(no), |view| view.position >= position))
+                    };
+                    if there {
+                        return Ok(forced);
+                    }
+                    if forced {
+                        self.store.wake();
+                    }
+                    if published.changed().await.is_err() {
+                        return Err(Error::new(ErrorKind::Internal, "the engine is closing"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn info(entry: &catalog::IndexEntry) -> IndexInfo {
+        IndexInfo {
+            name: entry.name.clone(),
+            uuid: entry.uuid.clone(),
+            created_ms: entry.created_ms,
+            open: entry.open,
+            typed: entry.typed(),
+            settings: (*entry.settings).clone(),
+            mappings: entry.render_mappings(),
+            mapping: entry.mapping.clone(),
+            registry: entry.registry.clone(),
+            aliases: entry.aliases.clone(),
+        }
+    }
+
+    fn stats(&self, entry: &catalog::IndexEntry) -> IndexStats {
+        let Ok(state) = self.store.state(entry) else { return IndexStats::default() };
+        let shown = self.store.searchable.load().indices.get(&entry.no).cloned();
+        let built = state.built.load_full();
+        let view = shown.unwrap_or_else(|| built.clone());
+        let mut stats = IndexStats { segments: view.segments.len() as u64, ..IndexStats::default() };
+        for segment in &view.segments {
+            let alive = (0..segment.reader.max_doc()).filter(|doc| segment.is_alive(*doc) && segment.is_root(*doc));
+            stats.docs += alive.count() as u64;
+            stats.lucene_docs += u64::from(segment.reader.num_docs());
+            stats.deleted += u64::from(segment.reader.num_deleted_docs());
+            stats.size_bytes += segment.data.bytes();
+            if entry.typed() {
+                count_types(&view.schema, segment, &mut stats.docs_by_type);
+            }
+        }
+        let counts = &state.counts;
+        let queue = state.queue.lock();
+        stats.max_seq_no = queue.next_seq_no.checked_sub(1);
+        stats.translog_ops = queue.ops.len() as u64;
+        stats.translog_bytes = queue.bytes;
+        for (to, from) in [
+            (&mut stats.index_total, &counts.index),
+            (&mut stats.delete_total, &counts.delete),
+            (&mut stats.get_total, &counts.get),
+            (&mut stats.search_total, &counts.search),
+            (&mut stats.refresh_total, &counts.refresh),
+            (&mut stats.flush_total, &counts.flush),
+            (&mut stats.merge_total, &counts.merge),
+        ] {
+            *to = from.load(Ordering::Relaxed);
+        }
+        stats
+    }
+
+    fn read_now(&self, read: &Read) -> Result<(Option<Document>, u64)> {
+        let store = &self.store;
+        let catalog = store.catalog_now();
+        let entry = catalog.read_index(read.at.index.as_str(), store.clock.wall_ms())?;
+        if !entry.open {
+            return Err(catalog::resolve::closed(&entry));
+        }
+        let at = DocAddress { index: entry.name.clone(), id: read.at.id.clone() };
+        let uid = at.id.uid();
+        let state = store.state(&entry)?;
+        state.counts.get.fetch_add(1, Ordering::Relaxed);
+        let (document, position) = if read.searchable_only {
+            let set = store.searchable.load().indices.get(&entry.no).cloned();
+            let document = match set {
+                None => None,
+                Some(set) => store::locate(&set, &uid)?.map(|location| writing::stored(&set.schema, &location, &at)).transpose()?,
+            };
+            (document, 0)
+        } else {
+            let here = store.newest(&entry, &at, &uid, store.versions.key(entry.no, &uid))?;
+            (here.document, here.position)
+        };
+        Ok((document.filter(|document| visible(document, read.see)), position))
+    }
+}
+
+impl Drop for EmbeddedEngine {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Counts a waiter in, and out however it ends.
+struct Waiting<'a>(&'a [Arc<IndexState>]);
+impl<'a> Waiting<'a> {
+    fn begin(states: &'a [Arc<IndexState>]) -> Waiting<'a> {
+        for state in states {
+            state.waiters.fetch_add(1, Ordering::AcqRel);
+        }
+        Waiting(states)
+    }
+}
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        for state in self.0 {
+            state.waiters.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+fn count_types(schema: &index::schema::IndexSchema, segment: &searchable::SegmentView, out: &mut Vec<(String, u64)>) {
+    let Ok(Some(column)) = segment.reader.fast_fields().str("_type") else { return };
+    let _ = schema;
+    let mut by_ord: std::collections::BTreeMap<u64, u64> = std::collections::BTreeMap::new();
+    for doc in (0..segment.reader.max_doc()).filter(|doc| segment.is_alive(*doc) && segment.is_root(*doc)) {
+        if let Some(ord) = column.term_ords(doc).next() {
+            *by_ord.entry(ord).or_default() += 1;
+        }
+    }
+    for (ord, count) in by_ord {
+        let mut name = String::new();
+        if column.ord_to_str(ord, &mut name).unwrap_or(false) {
+            match out.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += count,
+                None => out.push((name, count)),
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Engine for EmbeddedEngine {
+    async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
+        let mut out = Vec::with_capacity(reads.len());
+        let mut position = 0;
+        for read in &reads {
+            let (document, at) = self.read_now(read)?;
+            position = position.max(at);
+            out.push(document);
+        }
+        // What is not durable might not be there after a crash: it is not told.
+        self.wait(After { durable: position, written: 0 }).await?;
+        Ok(out)
+    }
+
+    async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+        let done = self.store.write(writes);
+        let mut after = After::default();
+        let mut numbers: Vec<u32> = Vec::new();
+        let mut outcomes = Vec::with_capacity(done.len());
+        for (outcome, wait, no) in done {
+            after.also(wait);
+            numbers.extend(no);
+            outcomes.push(outcome);
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        if let Err(e) = self.wait(after).await {
+            if e.kind() != ErrorKind::LogFailed {
+                return Err(e);
+            }
+            // Refusals rest on nothing that was lost; of the rest nobody knows.
+            return Ok(outcomes.into_iter().map(|o| if matches!(o, Outcome::Refused(_)) { o } else { Outcome::Unknown }).collect());
+        }
+        if !numbers.is_empty() {
+            let forced = self.refreshed(numbers, after.durable.max(after.written), refresh).await?;
+            for outcome in &mut outcomes {
+                if let Outcome::Written(written) = outcome
+                    && written.effect != Effect::Noop
+                {
+                    written.forced_refresh = forced;
+                }
+            }
+        }
+        Ok(outcomes)
+    }
+
+    async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>> {
+        let catalog = self.store.catalog_now();
+        let now = self.store.clock.wall_ms();
+        Ok(writes
+            .iter()
+            .map(|write| {
+                let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, now)?;
+                let engine::WriteOp::Put(source) = &write.op else { return Ok(None) };
+                let doc_type = write.at.id.doc_type.as_deref();
+                let options = mapping::ReadOptions { id: &write.at.id.id, type_name: doc_type.unwrap_or(""), routing: write.routing.as_deref() };
+                let parsed = entry.mapping_for(doc_type)?.read(&source.parse()?, &options)?;
+                Ok(parsed.growth.map(|growth| Alteration::PutMapping {
+                    target: Target::index(entry.name.as_str()),
+                    doc_type: doc_type.map(str::to_owned),
+                    body: growth.render(),
+                }))
+            })
+            .collect())
+    }
+
+    async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
+        let found = self.store.catalog_now().resolve(target, self.store.clock.wall_ms())?;
+        let numbers: Vec<u32> = found.iter().map(|r| r.entry.no).collect();
+        let count = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        let dirty = {
+            let dirty = self.store.dirty.lock();
+            numbers.iter().any(|no| dirty.contains(no))
+        };
+        if dirty || at_least.is_some() {
+            // Everything acknowledged, also what was only written (`async`).
+            let end = self.store.log.end_position().max(at_least.unwrap_or(0));
+            self.store.log.durable(end).await?;
+            let store = self.store.clone();
+            self.workers.run(move || store.publish(&numbers, end)).await?;
+        }
+        Ok(count)
+    }
+
+    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
+        let (store, target) = (self.store.clone(), target.clone());
+        self.workers.run(move || store.open_view(&target, keep_alive)).await
+    }
+
+    async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
+        self.store.expire_views();
+        let mut views = self.store.views.lock();
+        let open = views.get_mut(view).ok_or_else(|| missing_view(view))?;
+        open.used = self.store.clock.monotonic();
+        open.view.keep_alive = open.view.keep_alive.max(keep_alive);
+        Ok(())
+    }
+
+    async fn close_view(&self, view: &str) -> Result<bool> {
+        Ok(self.store.views.lock().remove(view).is_some())
+    }
+
+    async fn views(&self) -> Result<Vec<View>> {
+        self.store.expire_views();
+        Ok(self.store.views.lock().values().map(|open| open.view.clone()).collect())
+    }
+
+    async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
+        let (store, target) = (self.store.clone(), target.clone());
+        self.workers.run_limited(move || store.search(&target, &request, see)).await
+    }
+
+    async fn scan(&self, target: &Target, query: Query, see: See, barrier: Barrier) -> Result<BoxStream<'static, Result<Document>>> {
+        // One process, one moment: the view itself proves that everything before it is there.
+        drop(barrier);
+        let (store, aim) = (self.store.clone(), target.clone());
+        let views = Arc::new(self.workers.run(move || store.views_of(&aim, None)).await?);
+        let (store, types) = (self.store.clone(), target.types.clone());
+        let parts = stream::try_unfold(Some(ScanAt::default()), move |at| {
+            let part = at.map(|at| store.scan_part(&views, &query, see, &types, at, SCAN_BATCH)).transpose();
+            async move { Ok::<_, Error>(part?.map(|(documents, next)| (stream::iter(documents.into_iter().map(Ok)), next))) }
+        });
+        Ok(parts.flat_map(|part: Result<_>| match part {
+            Ok(documents) => documents.boxed(),
+            Err(e) => stream::once(async move { Err(e) }).boxed(),
+        })
+        .boxed())
+    }
+
+    async fn alter(&self, alteration: Alteration) -> Result<Altered> {
+        let store = self.store.clone();
+        let (altered, end) = self
+            .workers
+            .run(move || {
+                let (mut altered, end) = store.alter(&alteration)?;
+                match &alteration {
+                    Alteration::Flush(target) => {
+                        altered.indices = store.catalog_now().resolve(target, store.clock.wall_ms())?.into_iter().map(|r| r.entry.name.clone()).collect();
+                        store.checkpoint(false)?;
+                    }
+                    Alteration::ForceMerge { target, max_num_segments, only_expunge_deletes } => {
+                        for found in store.catalog_now().resolve(target, store.clock.wall_ms())? {
+                            let state = store.state(&found.entry)?;
+                            store.publish(&[found.entry.no], 0)?;
+                            store.force_merge(&state, *max_num_segments, *only_expunge_deletes)?;
+                            altered.indices.push(found.entry.name.clone());
+                        }
+                    }
+                    _ => {}
+                }
+                Ok((altered, end))
+            })
+            .await?;
+        self.wait(After { durable: end, written: 0 }).await?;
+        Ok(altered)
+    }
+
+    async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
+        let store = &self.store;
+        let catalog = store.catalog_now();
+        let now = store.clock.wall_ms();
+        let answer = match inspection {
+            Inspection::Indices(target) => {
+                Inspected::Indices(catalog.resolve(&target, now)?.iter().map(|r| EmbeddedEngine::info(&r.entry)).collect())
+            }
+            Inspection::Stats(target) => Inspected::Stats(
+                catalog.resolve(&target, now)?.iter().map(|r| (EmbeddedEngine::info(&r.entry), self.stats(&r.entry))).collect(),
+            ),
+            Inspection::Templates(kind) => {
+                let prefix = catalog::templates::key(kind, "");
+                let of_kind = catalog.templates.iter().filter_map(|(key, body)| Some((key.strip_prefix(&prefix)?.to_owned(), body.clone())));
+                Inspected::Templates(of_kind.collect())
+            }
+            Inspection::Script(id) => Inspected::Script(catalog.scripts.get(&id).cloned()),
+            Inspection::ClusterSettings => {
+                Inspected::ClusterSettings { persistent: catalog.persistent.clone(), transient: catalog.transient.clone() }
+            }
+            Inspection::Validate { target, query } => {
+                let store = store.clone();
+                Inspected::Validated(self.workers.run_limited(move || store.validate(&target, &query)).await?)
+            }
+            Inspection::Node => Inspected::Node(NodeStats {
+                data_path: store.dir.display().to_string(),
+                pending_bytes: store.pending_bytes.load(Ordering::Relaxed),
+                log_bytes: store.log.kept_bytes(),
+                open_views: store.views.lock().len() as u64,
+                segments: store.searchable.load().indices.values().map(|view| view.segments.len() as u64).sum(),
+                read_only: store.log.failure().map(|e| e.reason().to_owned()).or_else(|| store.refusing.lock().clone()),
+            }),
+        };
+        // An answer that rests on the catalog leaves once that is durable.
+        self.wait(After { durable: store.altered_at.load(Ordering::Acquire), written: 0 }).await?;
+        Ok(answer)
+    }
+
+    fn atomic(&self) -> Option<&dyn AtomicWrites> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl AtomicWrites for EmbeddedEngine {
+    async fn decide(&self, plan: &mut Planner<'_>, refresh: Refresh) -> Result<Decided> {
+        let (outcomes, after, numbers) = self.store.decide(plan)?;
+        if let Err(e) = self.wait(after).await {
+            if e.kind() != ErrorKind::LogFailed {
+                return Err(e);
+            }
+            let unknown = outcomes.iter().map(|_| Outcome::Unknown).collect();
+            return Ok(Decided { commit_seq: after.durable, outcomes: unknown });
+        }
+        if !numbers.is_empty() {
+            self.refreshed(numbers, after.durable.max(after.written), refresh).await?;
+        }
+        Ok(Decided { commit_seq: after.durable.max(self.store.log.durable_position()), outcomes })
+    }
+}
+

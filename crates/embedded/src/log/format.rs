@@ -1,0 +1,575 @@
+//! The bytes of the log (write-path.md 2): file headers, frames, records, heads. Numbers are
+//! little-endian.
+//!
+//! * **File**: a header of [`FILE_HEADER_BYTES`], frames one after the other, then zeros.
+//! * **Frame**: a header with its own CRC, a body with another. Kinds: records, heads, manifest entries.
+//! * **Record**: a header with its own CRC naming the participants, a body with another, so that of a
+//!   damaged frame the whole records are still known, and of a damaged record whom it concerned.
+//! * Each participant carries an **ordinal**: how many records of this run touched the index before.
+//!   A lost record thus shows as a gap also if it took no sequence number.
+//! * **Heads**: for each index of this run its next sequence number, mapping version and next ordinal:
+//!   shows a lost record that nothing of the same index follows. A heads frame takes one byte of
+//!   position, so that no two frames stand at the same position.
+//!
+//! Zeros are no frame: the magic is not zero. A length is believed only under a right CRC.
+//!
+//! Not here: files, threads, what a bad frame means (`replay`).
+
+use super::{Part, Participant, Record};
+use model::{Error, ErrorKind, Result};
+
+/// Bytes before the first frame of a file.
+pub(super) const FILE_HEADER_BYTES: u64 = 512;
+/// Bytes of a frame before its body.
+pub(super) const FRAME_HEADER_BYTES: usize = 56;
+/// A frame's body has no more, unless it is a single bigger record.
+pub(super) const FRAME_MAX_BYTES: u64 = 8 << 20;
+/// No record is bigger; lengths are `u32`.
+pub(super) const RECORD_MAX_BYTES: u64 = 1 << 29;
+const FORMAT_VERSION: u32 = 1;
+const FILE_MAGIC: [u8; 8] = *b"PLEACHLG";
+/// The first bytes of a frame.
+pub(super) const FRAME_MAGIC: [u8; 4] = *b"\xf7PLf";
+const FILE_FIELDS_BYTES: usize = 8 + 4 + 16 + 8 + 8 + 8 + 8;
+const PARTICIPANT_BYTES: usize = 4 + 8 + 4 + 8;
+const RECORD_FIXED_BYTES: usize = 4 + 4 + 4 + 4;
+
+/// What a file says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileHeader {
+    /// The folder it belongs to.
+    pub(super) folder_id: u128,
+    /// Which file of the log.
+    pub(super) number: u64,
+    /// Which run of the process wrote it.
+    pub(super) run_id: u64,
+    /// Position of its first record.
+    pub(super) start: u64,
+    /// Where the log ended before this file: what the file before holds beyond is dead.
+    pub(super) previous_end: u64,
+}
+
+impl FileHeader {
+    pub(super) fn write(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FILE_HEADER_BYTES as usize);
+        out.extend_from_slice(&FILE_MAGIC);
+        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out.extend_from_slice(&self.folder_id.to_le_bytes());
+        for number in [self.number, self.run_id, self.start, self.previous_end] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        debug_assert_eq!(out.len(), FILE_FIELDS_BYTES);
+        let crc = crc32fast::hash(&out);
+        out.extend_from_slice(&crc.to_le_bytes());
+        out.resize(FILE_HEADER_BYTES as usize, 0);
+        out
+    }
+
+    /// Reads a header. An unknown format version is refused by name; anything else that is wrong
+    /// is corruption.
+    pub(super) fn read(bytes: &[u8]) -> Result<FileHeader> {
+        let mut input = Input(bytes);
+        let fields = bytes
+            .get(..FILE_FIELDS_BYTES)
+            .ok_or_else(|| corrupt("a file header is cut short"))?;
+        if input.array::<8>()? != FILE_MAGIC {
+            return Err(corrupt("a file header does not begin with the log's mark"));
+        }
+        let version = input.u32()?;
+        if version != FORMAT_VERSION {
+            let reason = format!(
+                "format version [{version}] of the log is unknown, this program writes [{FORMAT_VERSION}]"
+            );
+            return Err(Error::new(ErrorKind::IllegalState, reason));
+        }
+        let header = FileHeader {
+            folder_id: u128::from_le_bytes(input.array()?),
+            number: input.u64()?,
+            run_id: input.u64()?,
+            start: input.u64()?,
+            previous_end: input.u64()?,
+        };
+        if input.u32()? != crc32fast::hash(fields) {
+            return Err(corrupt("a file header does not match its checksum"));
+        }
+        Ok(header)
+    }
+}
+
+/// What a frame's body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FrameKind {
+    Records = 1,
+    Heads = 2,
+    Manifest = 3,
+}
+
+/// What stands before a frame's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FrameHeader {
+    pub(super) kind: FrameKind,
+    pub(super) run_id: u64,
+    /// Counts the run's frames from 0.
+    pub(super) frame_no: u64,
+    /// Position of its first byte.
+    pub(super) position: u64,
+    /// Everything below was synced when this frame was written.
+    pub(super) synced: u64,
+    /// Bytes of the body.
+    pub(super) body_bytes: u32,
+    /// How far it moves the position.
+    pub(super) advance: u32,
+    pub(super) body_crc: u32,
+}
+
+impl FrameHeader {
+    pub(super) fn end(&self) -> u64 {
+        self.position + u64::from(self.advance)
+    }
+
+    fn write(&self) -> [u8; FRAME_HEADER_BYTES] {
+        let mut out = [0; FRAME_HEADER_BYTES];
+        out[..4].copy_from_slice(&FRAME_MAGIC);
+        out[4] = self.kind as u8;
+        out[8..16].copy_from_slice(&self.run_id.to_le_bytes());
+        out[16..24].copy_from_slice(&self.frame_no.to_le_bytes());
+        out[24..32].copy_from_slice(&self.position.to_le_bytes());
+        out[32..40].copy_from_slice(&self.synced.to_le_bytes());
+        out[40..44].copy_from_slice(&self.body_bytes.to_le_bytes());
+        out[44..48].copy_from_slice(&self.advance.to_le_bytes());
+        out[48..52].copy_from_slice(&self.body_crc.to_le_bytes());
+        let crc = crc32fast::hash(&out[..52]);
+        out[52..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// The header at the beginning of `bytes`, if there is a sound one.
+    pub(super) fn read(bytes: &[u8]) -> Option<FrameHeader> {
+        let bytes = bytes.get(..FRAME_HEADER_BYTES)?;
+        if bytes[..4] != FRAME_MAGIC || crc32fast::hash(&bytes[..52]).to_le_bytes() != bytes[52..] {
+            return None;
+        }
+        let kind = match bytes[4] {
+            1 => FrameKind::Records,
+            2 => FrameKind::Heads,
+            3 => FrameKind::Manifest,
+            _ => return None,
+        };
+        let mut input = Input(&bytes[8..]);
+        let [run_id, frame_no, position, synced] = [
+            input.u64().ok()?,
+            input.u64().ok()?,
+            input.u64().ok()?,
+            input.u64().ok()?,
+        ];
+        let [body_bytes, advance, body_crc] =
+            [input.u32().ok()?, input.u32().ok()?, input.u32().ok()?];
+        position.checked_add(u64::from(advance))?;
+        Some(FrameHeader {
+            kind,
+            run_id,
+            frame_no,
+            position,
+            synced,
+            body_bytes,
+            advance,
+            body_crc,
+        })
+    }
+
+    /// The body behind a header at `at`, if all of it is there and matches its checksum.
+    pub(super) fn body<'a>(&self, bytes: &'a [u8], at: usize) -> Option<&'a [u8]> {
+        let from = at + FRAME_HEADER_BYTES;
+        let body = bytes.get(from..from.checked_add(self.body_bytes as usize)?)?;
+        (crc32fast::hash(body) == self.body_crc).then_some(body)
+    }
+}
+
+/// Begins a frame: leaves room for its header. Gives what [`finish_frame`] wants back.
+pub(super) fn begin_frame(out: &mut Vec<u8>) -> usize {
+    let at = out.len();
+    out.resize(at + FRAME_HEADER_BYTES, 0);
+    at
+}
+
+/// Fills in the header of a frame whose body has been written since [`begin_frame`].
+/// `header` says all but the body's length and checksum.
+pub(super) fn finish_frame(out: &mut [u8], at: usize, header: FrameHeader) {
+    let body = &out[at + FRAME_HEADER_BYTES..];
+    let body_bytes =
+        u32::try_from(body.len()).expect("a frame's body is bounded by the record limit");
+    let header = FrameHeader {
+        body_bytes,
+        body_crc: crc32fast::hash(body),
+        ..header
+    };
+    out[at..at + FRAME_HEADER_BYTES].copy_from_slice(&header.write());
+}
+
+impl Record {
+    /// Its bytes in the log: what to reserve, and how far it moves the position. No frame counted.
+    pub fn log_bytes(&self) -> u64 {
+        let key = self.idempotency_key.as_ref().map_or(0, |key| 4 + key.len());
+        let parts: usize = self.parts.iter().map(part_bytes).sum();
+        (RECORD_FIXED_BYTES + PARTICIPANT_BYTES * self.participants.len() + 1 + key + 4 + parts)
+            as u64
+    }
+
+    /// Appends the record; `ordinal_of` gives the ordinal for each participant, called once for each.
+    pub(super) fn write(&self, out: &mut Vec<u8>, mut ordinal_of: impl FnMut(u32) -> u64) {
+        let at = out.len();
+        put_u32(out, 0); // length, below
+        put_u32(out, self.participants.len() as u32);
+        for participant in &self.participants {
+            put_u32(out, participant.index_no);
+            put_u64(out, participant.first_seq_no);
+            put_u32(out, participant.count);
+            put_u64(out, ordinal_of(participant.index_no));
+        }
+        let crcs = out.len();
+        put_u64(out, 0); // both CRCs, below
+        let body = out.len();
+        out.push(u8::from(self.idempotency_key.is_some()));
+        if let Some(key) = &self.idempotency_key {
+            put_bytes(out, key.as_bytes());
+        }
+        put_u32(out, self.parts.len() as u32);
+        for part in &self.parts {
+            write_part(out, part);
+        }
+        let bytes = out.len() - at;
+        assert_eq!(
+            bytes as u64,
+            self.log_bytes(),
+            "a record takes the bytes that its position says"
+        );
+        out[at..at + 4].copy_from_slice(&(bytes as u32).to_le_bytes());
+        let body_crc = crc32fast::hash(&out[body..]);
+        out[crcs..crcs + 4].copy_from_slice(&body_crc.to_le_bytes());
+        let header_crc = crc32fast::hash(&out[at..crcs + 4]);
+        out[crcs + 4..body].copy_from_slice(&header_crc.to_le_bytes());
+    }
+}
+
+/// A record as it lies in a frame: its header read, its body not yet.
+#[derive(Debug)]
+pub(super) struct RawRecord<'a> {
+    /// With the ordinal of each.
+    pub(super) participants: Vec<(Participant, u64)>,
+    /// All its bytes.
+    pub(super) bytes: u32,
+    /// Its body, if that matches its checksum.
+    body: Option<&'a [u8]>,
+}
+
+impl<'a> RawRecord<'a> {
+    /// The record at the beginning of `bytes`, if its header is sound. Its body need not be.
+    pub(super) fn read(bytes: &'a [u8]) -> Option<RawRecord<'a>> {
+        let mut input = Input(bytes);
+        let length = input.u32().ok()?;
+        let count = input.u32().ok()? as usize;
+        let header_bytes = 8usize
+            .checked_add(count.checked_mul(PARTICIPANT_BYTES)?)?
+            .checked_add(4)?;
+        let header = bytes.get(..header_bytes)?;
+        let mut participants = Vec::with_capacity(count);
+        for _ in 0..count {
+            let participant = Participant {
+                index_no: input.u32().ok()?,
+                first_seq_no: input.u64().ok()?,
+                count: input.u32().ok()?,
+            };
+            participants.push((participant, input.u64().ok()?));
+        }
+        let body_crc = input.u32().ok()?;
+        if input.u32().ok()? != crc32fast::hash(header) || (length as usize) < header_bytes + 4 {
+            return None;
+        }
+        let body = bytes
+            .get(header_bytes + 4..length as usize)
+            .filter(|body| crc32fast::hash(body) == body_crc);
+        Some(RawRecord {
+            participants,
+            bytes: length,
+            body,
+        })
+    }
+
+    /// Whether the body matches its checksum.
+    pub(super) fn is_whole(&self) -> bool {
+        self.body.is_some()
+    }
+
+    /// The record itself; corruption if its body is not sound.
+    pub(super) fn record(&self) -> Result<Record> {
+        let mut input = Input(
+            self.body
+                .ok_or_else(|| corrupt("a record does not match its checksum"))?,
+        );
+        let idempotency_key = match input.u8()? {
+            0 => None,
+            _ => Some(input.text()?.to_owned()),
+        };
+        let count = input.u32()?;
+        let mut parts = Vec::new();
+        for _ in 0..count {
+            parts.push(read_part(&mut input)?);
+        }
+        if !input.0.is_empty() {
+            return Err(corrupt("a record is longer than its parts"));
+        }
+        let participants = self
+            .participants
+            .iter()
+            .map(|(participant, _)| *participant)
+            .collect();
+        Ok(Record {
+            participants,
+            parts,
+            idempotency_key,
+        })
+    }
+}
+
+/// How far an index has come in this run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Head {
+    /// One above the last sequence number.
+    pub(super) next_seq_no: u64,
+    /// The highest mapping version that a document was read under.
+    pub(super) mapping_version: u64,
+    /// The ordinal that the next record has.
+    pub(super) next_ordinal: u64,
+}
+
+/// Bytes of a heads frame's body for `count` indices.
+pub(super) fn heads_bytes(count: usize) -> usize {
+    4 + 28 * count
+}
+
+/// Appends the body of a heads frame.
+pub(super) fn write_heads<'a>(
+    out: &mut Vec<u8>,
+    heads: impl ExactSizeIterator<Item = (&'a u32, &'a Head)>,
+) {
+    put_u32(out, heads.len() as u32);
+    for (index_no, head) in heads {
+        put_u32(out, *index_no);
+        put_u64(out, head.next_seq_no);
+        put_u64(out, head.mapping_version);
+        put_u64(out, head.next_ordinal);
+    }
+}
+
+/// Reads the body of a heads frame.
+pub(super) fn read_heads(body: &[u8]) -> Result<Vec<(u32, Head)>> {
+    let mut input = Input(body);
+    let count = input.u32()?;
+    let mut heads = Vec::new();
+    for _ in 0..count {
+        let index_no = input.u32()?;
+        heads.push((
+            index_no,
+            Head {
+                next_seq_no: input.u64()?,
+                mapping_version: input.u64()?,
+                next_ordinal: input.u64()?,
+            },
+        ));
+    }
+    Ok(heads)
+}
+
+/// Appends an entry of the manifest; `None` removes the key.
+pub(super) fn write_entry(out: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
+    put_bytes(out, key.as_bytes());
+    put_optional(out, value);
+}
+
+/// The entries of a manifest frame's body.
+pub(super) fn read_entries(body: &[u8]) -> Result<Vec<(String, Option<Vec<u8>>)>> {
+    let mut input = Input(body);
+    let mut entries = Vec::new();
+    while !input.0.is_empty() {
+        let key = input.text()?.to_owned();
+        entries.push((key, input.optional()?.map(<[u8]>::to_vec)));
+    }
+    Ok(entries)
+}
+
+/// A damage as an error.
+pub(super) fn corrupt(reason: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Corruption, reason)
+}
+
+const ALTER: u8 = 1;
+const PUT: u8 = 2;
+const DELETE: u8 = 3;
+
+fn part_bytes(part: &Part) -> usize {
+    let optional = |bytes: Option<usize>| 1 + bytes.map_or(0, |bytes| 4 + bytes);
+    match part {
+        Part::Alter { delta, .. } => 1 + 4 + 4 + delta.len(),
+        Part::Put {
+            uid,
+            routing,
+            hidden,
+            source,
+            ..
+        } => {
+            let optionals = optional(routing.as_ref().map(|r| r.len()))
+                + optional(hidden.as_ref().map(Vec::len));
+            1 + 4 + 8 * 4 + 4 + uid.len() + optionals + 4 + source.len()
+        }
+        Part::Delete { uid, hidden, .. } => {
+            1 + 4 + 8 * 3 + 4 + uid.len() + optional(hidden.as_ref().map(Vec::len))
+        }
+    }
+}
+
+fn write_part(out: &mut Vec<u8>, part: &Part) {
+    match part {
+        Part::Alter { index_no, delta } => {
+            out.push(ALTER);
+            put_u32(out, *index_no);
+            put_bytes(out, delta);
+        }
+        Part::Put {
+            index_no,
+            seq_no,
+            version,
+            term,
+            mapping_version,
+            uid,
+            routing,
+            hidden,
+            source,
+        } => {
+            out.push(PUT);
+            put_u32(out, *index_no);
+            for number in [seq_no, version, term, mapping_version] {
+                put_u64(out, *number);
+            }
+            put_bytes(out, uid.as_bytes());
+            put_optional(out, routing.as_ref().map(|r| r.as_bytes()));
+            put_optional(out, hidden.as_deref());
+            put_bytes(out, source);
+        }
+        Part::Delete {
+            index_no,
+            seq_no,
+            version,
+            term,
+            uid,
+            hidden,
+        } => {
+            out.push(DELETE);
+            put_u32(out, *index_no);
+            for number in [seq_no, version, term] {
+                put_u64(out, *number);
+            }
+            put_bytes(out, uid.as_bytes());
+            put_optional(out, hidden.as_deref());
+        }
+    }
+}
+
+fn read_part(input: &mut Input<'_>) -> Result<Part> {
+    let tag = input.u8()?;
+    let index_no = input.u32()?;
+    Ok(match tag {
+        ALTER => Part::Alter {
+            index_no,
+            delta: input.bytes()?.to_vec(),
+        },
+        PUT => Part::Put {
+            index_no,
+            seq_no: input.u64()?,
+            version: input.u64()?,
+            term: input.u64()?,
+            mapping_version: input.u64()?,
+            uid: input.text()?.into(),
+            routing: input.optional()?.map(text).transpose()?.map(Into::into),
+            hidden: input.optional()?.map(<[u8]>::to_vec),
+            source: input.bytes()?.into(),
+        },
+        DELETE => Part::Delete {
+            index_no,
+            seq_no: input.u64()?,
+            version: input.u64()?,
+            term: input.u64()?,
+            uid: input.text()?.into(),
+            hidden: input.optional()?.map(<[u8]>::to_vec),
+        },
+        _ => {
+            return Err(corrupt(format!(
+                "a record has a part of the unknown kind [{tag}]"
+            )));
+        }
+    })
+}
+
+fn put_u32(out: &mut Vec<u8>, number: u32) {
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+fn put_u64(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_u32(out, bytes.len() as u32);
+    out.extend_from_slice(bytes);
+}
+
+fn put_optional(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    out.push(u8::from(bytes.is_some()));
+    if let Some(bytes) = bytes {
+        put_bytes(out, bytes);
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| corrupt("a text in the log is no UTF-8"))
+}
+
+/// What is left to read; every method refuses to read past the end.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let (taken, left) = self
+            .0
+            .split_at_checked(count)
+            .ok_or_else(|| corrupt("the log's bytes are cut short"))?;
+        self.0 = left;
+        Ok(taken)
+    }
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+    fn u8(&mut self) -> Result<u8> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+    fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+    fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+    fn bytes(&mut self) -> Result<&'a [u8]> {
+        let count = self.u32()? as usize;
+        self.take(count)
+    }
+    fn optional(&mut self) -> Result<Option<&'a [u8]>> {
+        match self.u8()? {
+            0 => Ok(None),
+            _ => self.bytes().map(Some),
+        }
+    }
+    fn text(&mut self) -> Result<&'a str> {
+        text(self.bytes()?)
+    }
+}

@@ -1,0 +1,574 @@
+//! Reading the log after a start: what is there, what was cut, what is damaged.
+//!
+//! Two passes. The scan (at [`super::Log::open`]) checks every frame and decides what a bad one
+//! means (write-path.md 2); [`Recovered::replay`] then gives the records, in order.
+//!
+//! A bad frame at position f is a **torn tail** if no later frame was written after f was synced:
+//! nobody was told that it is durable, so it is cut. Else it is **corruption**: bytes that were once
+//! durable are gone. Who is touched is read from the headers of its records; where these are
+//! unreadable too, from the gaps that it leaves in the ordinals of later records and heads. A lost
+//! stretch that no heads frame follows might concern anyone, so it concerns the whole folder.
+//!
+//! What stands in a file beyond the next file's `previous_end` is dead, whatever it looks like.
+//!
+//! Not here: stopping indices, applying parts.
+
+use super::Record;
+use super::format::{
+    FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FileHeader, FrameHeader, FrameKind, Head,
+    RawRecord, corrupt, read_heads,
+};
+use crate::disk::{Disk, refusal};
+use model::{Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a start found in the log.
+pub struct Recovered {
+    /// Where the log ended.
+    pub end: u64,
+    /// Where this run begins: above every position that was ever given out.
+    pub start: u64,
+    /// Bytes cut from the log's tail: written, but not known to be durable by anyone.
+    pub torn_bytes: u64,
+    /// Whether all that was durable is still there.
+    pub verdict: Verdict,
+    disk: Arc<dyn Disk>,
+    chunks: Vec<Chunk>,
+}
+
+/// Whether all that was durable is still there.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// All there, and nothing was cut.
+    Clean,
+    /// All there; a tail that nobody relied on was cut.
+    Torn,
+    /// Something durable is lost.
+    Corrupt(Vec<Damage>),
+}
+
+/// One place where durable bytes are lost. An index whose `flushed_pos` is at or above `end` loses
+/// nothing by it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// Where in the file.
+    pub offset: u64,
+    /// The first position lost.
+    pub start: u64,
+    /// The first position after it that is known again.
+    pub end: u64,
+    /// The indices that lost something.
+    pub indices: BTreeSet<u32>,
+    /// Index 0 lost something, or it cannot be told who did: nothing in the folder may be trusted.
+    pub whole_folder: bool,
+    /// What is wrong, in words.
+    pub reason: String,
+}
+
+/// A record and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replayed {
+    /// Its first position.
+    pub start: u64,
+    /// The position after it: its `commit_seq`.
+    pub end: u64,
+    /// The record.
+    pub record: Record,
+}
+
+impl Recovered {
+    /// Gives every record that starts at `from` or later, in order; the first error of `apply` ends
+    /// it. Errors of its own: Internal (reading), Corruption (bytes changed since the scan).
+    pub fn replay(&self, from: u64, mut apply: impl FnMut(Replayed) -> Result<()>) -> Result<()> {
+        let mut read: Option<(&Path, Vec<u8>)> = None;
+        for chunk in self
+            .chunks
+            .iter()
+            .filter(|chunk| chunk.position + chunk.bytes > from)
+        {
+            if read
+                .as_ref()
+                .is_none_or(|(path, _)| *path != chunk.path.as_path())
+            {
+                read = Some((&chunk.path, read_file(self.disk.as_ref(), &chunk.path)?));
+            }
+            let content = read.as_ref().map_or(&[][..], |(_, content)| content);
+            let changed = || {
+                corrupt(format!(
+                    "[{}] changed while it was replayed",
+                    chunk.path.display()
+                ))
+            };
+            let (mut at, mut position) = (chunk.offset as usize, chunk.position);
+            while position < chunk.position + chunk.bytes {
+                let raw =
+                    RawRecord::read(content.get(at..).ok_or_else(changed)?).ok_or_else(changed)?;
+                let end = position + u64::from(raw.bytes);
+                if position >= from {
+                    apply(Replayed {
+                        start: position,
+                        end,
+                        record: raw.record()?,
+                    })?;
+                }
+                (at, position) = (at + raw.bytes as usize, end);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file of the log that lies in the folder.
+#[derive(Clone, Debug)]
+pub(super) struct LogFile {
+    pub(super) number: u64,
+    pub(super) path: PathBuf,
+    /// Position after its last record; `None` while it is written.
+    pub(super) end: Option<u64>,
+}
+
+/// The name of a file of the log.
+pub(super) fn file_name(number: u64) -> String {
+    format!("{number:012}.log")
+}
+
+/// Scans the log in `dir` from position `from`: gives what there is to replay and the files, by number.
+pub(super) fn scan(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    folder_id: u128,
+    from: u64,
+    jump: u64,
+) -> Result<(Recovered, Vec<LogFile>)> {
+    let mut scan = Scan::default();
+    let (headers, unreadable) = read_headers(disk.as_ref(), dir, folder_id, &mut scan)?;
+    scan.check_numbers(dir, from, &headers);
+    let mut files = Vec::new();
+    for (i, (header, path)) in headers.iter().enumerate() {
+        if i > 0 && headers[i - 1].0.number + 1 != header.number {
+            scan.next_frame_no = None; // the file between is gone, which has been noted
+        }
+        let known_end = headers.get(i + 1).map(|(next, _)| next.previous_end);
+        if scan.run_id != Some(header.run_id) {
+            scan.finish_run();
+            scan.run_id = Some(header.run_id);
+        }
+        let end = match known_end {
+            Some(end) if end <= from => end,
+            _ => {
+                let content = read_file(disk.as_ref(), path)?;
+                scan.file(path, &content, header, known_end)
+            }
+        };
+        scan.end = end;
+        files.push(LogFile {
+            number: header.number,
+            path: path.clone(),
+            end: Some(end),
+        });
+    }
+    scan.finish_run();
+    files.extend(unreadable.iter().cloned());
+    files.sort_by_key(|file| file.number);
+    let mut damages: Vec<Damage> = scan.damages.into_iter().map(|(damage, _)| damage).collect();
+    damages
+        .retain(|damage| damage.end > from && (damage.whole_folder || !damage.indices.is_empty()));
+    let verdict = match (damages.is_empty(), scan.torn_bytes) {
+        (false, _) => Verdict::Corrupt(damages),
+        (true, 0) => Verdict::Clean,
+        (true, _) => Verdict::Torn,
+    };
+    // Positions given out but never seen on disk are fewer than one jump; a file whose header
+    // is unreadable may hide a run of its own, hence two more for each.
+    let start = scan.end.max(from) + jump * (1 + 2 * unreadable.len() as u64);
+    let recovered = Recovered {
+        end: scan.end,
+        start,
+        torn_bytes: scan.torn_bytes,
+        verdict,
+        disk: disk.clone(),
+        chunks: scan.chunks,
+    };
+    Ok((recovered, files))
+}
+
+/// Whole records one after the other in a file.
+struct Chunk {
+    path: PathBuf,
+    offset: u64,
+    bytes: u64,
+    position: u64,
+}
+
+#[derive(Default)]
+struct Scan {
+    end: u64,
+    torn_bytes: u64,
+    chunks: Vec<Chunk>,
+    /// With whether it is still open who is touched.
+    damages: Vec<(Damage, bool)>,
+    run_id: Option<u64>,
+    next_frame_no: Option<u64>,
+    /// Of this run: the ordinal that each index's next record must have.
+    ordinals: FxHashMap<u32, u64>,
+    /// Whether this run was seen from its first frame, so that an unknown index is at 0.
+    from_first: bool,
+}
+
+impl Scan {
+    /// Scans one file; gives the position where it ends.
+    fn file(
+        &mut self,
+        path: &Path,
+        content: &[u8],
+        header: &FileHeader,
+        known_end: Option<u64>,
+    ) -> u64 {
+        let written = content.len() - zeros_at_end(content);
+        let (mut at, mut position) = (FILE_HEADER_BYTES as usize, header.start);
+        while known_end.is_none_or(|end| position < end) {
+            let found = FrameHeader::read(content.get(at..).unwrap_or_default())
+                .filter(|frame| self.follows(frame, header, position));
+            if let Some((frame, body)) =
+                found.and_then(|frame| Some((frame, frame.body(content, at)?)))
+            {
+                self.sound_frame(path, at, &frame, body);
+                (at, position) = (at + FRAME_HEADER_BYTES + body.len(), frame.end());
+                continue;
+            }
+            if known_end.is_none()
+                && !later_frames(content, at, header, position)
+                    .any(|(_, later)| later.synced > position)
+            {
+                self.torn_bytes += written.saturating_sub(at) as u64;
+                break;
+            }
+            // Corruption: go on behind it, where the frame's own header says, else where the next one is.
+            let next = match found {
+                Some(frame) => Some((
+                    at + FRAME_HEADER_BYTES + frame.body_bytes as usize,
+                    frame.end(),
+                )),
+                None => later_frames(content, at, header, position)
+                    .next()
+                    .map(|(offset, frame)| (offset, frame.position)),
+            };
+            let (next_at, next_position) =
+                next.unwrap_or((content.len(), known_end.unwrap_or(position)));
+            let is_heads = found.is_some_and(|frame| frame.kind == FrameKind::Heads);
+            self.bad_frame(
+                path,
+                &content[..next_at.min(content.len())],
+                at,
+                position..next_position,
+                is_heads,
+            );
+            self.next_frame_no = found.map(|frame| frame.frame_no + 1);
+            (at, position) = (next_at, next_position);
+            if next.is_none() {
+                break;
+            }
+        }
+        position
+    }
+
+    fn follows(&self, frame: &FrameHeader, header: &FileHeader, position: u64) -> bool {
+        frame.run_id == header.run_id
+            && frame.position == position
+            && frame.kind != FrameKind::Manifest
+            && self.next_frame_no.is_none_or(|next| next == frame.frame_no)
+    }
+
+    fn sound_frame(&mut self, path: &Path, at: usize, frame: &FrameHeader, body: &[u8]) {
+        self.from_first |= frame.frame_no == 0;
+        self.next_frame_no = Some(frame.frame_no + 1);
+        let offset = (at + FRAME_HEADER_BYTES) as u64;
+        if frame.kind == FrameKind::Heads {
+            self.heads(body);
+            return;
+        }
+        let walked = self.walk(
+            path,
+            body,
+            offset,
+            frame.position,
+            u64::from(frame.advance),
+            None,
+        );
+        debug_assert_eq!(
+            walked,
+            u64::from(frame.advance),
+            "a sound frame holds sound records"
+        );
+    }
+
+    /// Saves what a damaged stretch still holds and notes whom the rest concerns.
+    fn bad_frame(
+        &mut self,
+        path: &Path,
+        content: &[u8],
+        at: usize,
+        lost: std::ops::Range<u64>,
+        is_heads: bool,
+    ) {
+        let length = lost.end - lost.start;
+        if is_heads || length == 1 {
+            return; // Heads take one byte and no record is that short: nothing is lost.
+        }
+        let body = content.get(at + FRAME_HEADER_BYTES..).unwrap_or_default();
+        let mut touched = BTreeSet::new();
+        let walked = self.walk(
+            path,
+            body,
+            (at + FRAME_HEADER_BYTES) as u64,
+            lost.start,
+            length,
+            Some(&mut touched),
+        );
+        let damage = Damage {
+            path: path.to_owned(),
+            offset: at as u64,
+            start: lost.start,
+            end: lost.end,
+            whole_folder: touched.contains(&0),
+            indices: touched,
+            reason: format!(
+                "[{}] is damaged at byte [{at}]: positions [{}] to [{}]",
+                path.display(),
+                lost.start,
+                lost.end
+            ),
+        };
+        self.damages.push((damage, walked != length));
+    }
+
+    /// Goes through records; gives how many bytes of them have sound headers. Damaged ones are
+    /// noted in `touched`, whole ones are kept for the replay.
+    fn walk(
+        &mut self,
+        path: &Path,
+        body: &[u8],
+        offset: u64,
+        position: u64,
+        length: u64,
+        mut touched: Option<&mut BTreeSet<u32>>,
+    ) -> u64 {
+        let mut done = 0;
+        while done < length {
+            let Some(raw) = body.get(done as usize..).and_then(RawRecord::read) else {
+                break;
+            };
+            let bytes = u64::from(raw.bytes);
+            for (participant, ordinal) in &raw.participants {
+                self.ordinal(participant.index_no, *ordinal);
+                self.ordinals.insert(participant.index_no, ordinal + 1);
+            }
+            let whole = raw.is_whole();
+            if whole {
+                self.keep(path, offset + done, bytes, position + done);
+            } else if let Some(touched) = &mut touched {
+                touched.extend(
+                    raw.participants
+                        .iter()
+                        .map(|(participant, _)| participant.index_no),
+                );
+            }
+            done += bytes;
+        }
+        done
+    }
+
+    fn keep(&mut self, path: &Path, offset: u64, bytes: u64, position: u64) {
+        match self.chunks.last_mut() {
+            Some(last) if last.path == path && last.offset + last.bytes == offset => {
+                last.bytes += bytes
+            }
+            _ => self.chunks.push(Chunk {
+                path: path.to_owned(),
+                offset,
+                bytes,
+                position,
+            }),
+        }
+    }
+
+    /// A record or heads frame says that the index has had `ordinal` records before: fewer seen
+    /// means that one is lost.
+    fn ordinal(&mut self, index_no: u32, ordinal: u64) {
+        let unsure = self.damages.iter().any(|(_, open)| *open);
+        let seen = self.ordinals.get(&index_no).copied();
+        // Mid-run, an index that was not seen yet tells nothing, unless something may be missing.
+        let expected = seen.or((self.from_first || unsure).then_some(0));
+        if expected.is_some_and(|expected| ordinal > expected) {
+            for (damage, _) in self.damages.iter_mut().filter(|(_, open)| *open) {
+                damage.indices.insert(index_no);
+                damage.whole_folder |= index_no == 0;
+            }
+        }
+    }
+
+    fn heads(&mut self, body: &[u8]) {
+        let Ok(heads) = read_heads(body) else { return };
+        for (index_no, Head { next_ordinal, .. }) in heads {
+            self.ordinal(index_no, next_ordinal);
+            self.ordinals.insert(index_no, next_ordinal);
+        }
+        for (_, open) in &mut self.damages {
+            *open = false; // every index has now spoken
+        }
+    }
+
+    fn finish_run(&mut self) {
+        for (damage, open) in &mut self.damages {
+            damage.whole_folder |= std::mem::take(open);
+        }
+        self.ordinals.clear();
+        self.next_frame_no = None;
+        self.from_first = false;
+    }
+
+    /// Notes files that should be there and are not.
+    fn check_numbers(&mut self, dir: &Path, from: u64, headers: &[(FileHeader, PathBuf)]) {
+        let mut missing = |path: PathBuf, start: u64, end: u64, what: &str| {
+            let reason = format!("[{}]: {what}", path.display());
+            let damage = Damage {
+                path,
+                offset: 0,
+                start,
+                end,
+                indices: BTreeSet::new(),
+                whole_folder: true,
+                reason,
+            };
+            self.damages.push((damage, false));
+        };
+        match headers.first() {
+            None if from > 0 => missing(dir.to_owned(), from, u64::MAX, "the log's files are gone"),
+            Some((first, path)) if first.previous_end > from => {
+                missing(
+                    path.clone(),
+                    from,
+                    first.previous_end,
+                    "the files of the log before this one are gone",
+                );
+            }
+            _ => {}
+        }
+        for pair in headers.windows(2) {
+            let ((before, _), (after, path)) = (&pair[0], &pair[1]);
+            if before.number + 1 != after.number && after.previous_end > from {
+                missing(
+                    path.clone(),
+                    before.start,
+                    after.previous_end,
+                    "the file of the log before this one is gone",
+                );
+            }
+        }
+    }
+}
+
+type Headers = Vec<(FileHeader, PathBuf)>;
+
+/// Reads the header of every file, in order of their numbers. A damaged one is noted and left out.
+fn read_headers(
+    disk: &dyn Disk,
+    dir: &Path,
+    folder_id: u128,
+    scan: &mut Scan,
+) -> Result<(Headers, Vec<LogFile>)> {
+    let mut headers: Headers = Vec::new();
+    let mut unreadable = Vec::new();
+    for name in disk
+        .list(dir)
+        .map_err(|e| refusal("listing the log", dir, &e))?
+    {
+        let Some(number) = name
+            .strip_suffix(".log")
+            .and_then(|number| number.parse::<u64>().ok())
+        else {
+            continue;
+        };
+        let path = dir.join(&name);
+        let failed = |cause: &std::io::Error| refusal("reading the log", &path, cause);
+        let mut bytes = vec![0; FILE_HEADER_BYTES as usize];
+        let read = disk
+            .open(&path)
+            .and_then(|file| file.read_at(&mut bytes, 0))
+            .map_err(|e| failed(&e))?;
+        match FileHeader::read(&bytes[..read]) {
+            Ok(header) if header.folder_id != folder_id => {
+                let reason = format!("[{}] belongs to another data folder", path.display());
+                return Err(Error::new(ErrorKind::IllegalState, reason));
+            }
+            Ok(header) if header.number == number => headers.push((header, path)),
+            Err(refused) if refused.kind() != ErrorKind::Corruption => return Err(refused),
+            damaged => {
+                let what = damaged
+                    .err()
+                    .map_or_else(|| "it was renamed".to_owned(), |e| e.reason().to_owned());
+                let reason = format!("[{}]: {what}", path.display());
+                let start = headers.last().map_or(0, |(before, _)| before.start);
+                let damage = Damage {
+                    path: path.clone(),
+                    offset: 0,
+                    start,
+                    end: u64::MAX,
+                    indices: BTreeSet::new(),
+                    whole_folder: true,
+                    reason,
+                };
+                scan.damages.push((damage, false));
+                // Never deleted by `truncate_below`: someone will want to look at it.
+                unreadable.push(LogFile {
+                    number,
+                    path,
+                    end: Some(u64::MAX),
+                });
+            }
+        }
+    }
+    headers.sort_by_key(|(header, _)| header.number);
+    Ok((headers, unreadable))
+}
+
+/// The sound frame headers of this run after `at` that stand later in the log.
+fn later_frames<'a>(
+    content: &'a [u8],
+    at: usize,
+    header: &'a FileHeader,
+    position: u64,
+) -> impl Iterator<Item = (usize, FrameHeader)> + 'a {
+    let written = content.len() - zeros_at_end(content);
+    (at + 1..written.saturating_sub(FRAME_MAGIC.len())).filter_map(move |offset| {
+        if content[offset] != FRAME_MAGIC[0] || content[offset..offset + 4] != FRAME_MAGIC {
+            return None;
+        }
+        let frame = FrameHeader::read(&content[offset..])?;
+        (frame.run_id == header.run_id && frame.position > position).then_some((offset, frame))
+    })
+}
+
+/// How many zeros a file ends in.
+pub(super) fn zeros_at_end(content: &[u8]) -> usize {
+    let mut zeros = 0;
+    for chunk in content.rchunks(4096) {
+        // Without an early exit this is one vector instruction for many bytes.
+        if chunk.iter().fold(0, |all, byte| all | byte) != 0 {
+            return zeros + chunk.iter().rev().take_while(|byte| **byte == 0).count();
+        }
+        zeros += chunk.len();
+    }
+    zeros
+}
+
+fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>> {
+    disk.open(path)
+        .and_then(|file| file.read_whole())
+        .map_err(|e| refusal("reading the log", path, &e))
+}

@@ -1,0 +1,628 @@
+//! The log and the manifest against a disk that fails (write-path.md 9: what goes wrong).
+
+use super::format::FILE_HEADER_BYTES;
+use super::*;
+use crate::disk::{Disk, FaultyDisk, RealDisk};
+use model::ErrorKind;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const DIR: &str = "/log";
+
+fn options() -> LogOptions {
+    LogOptions {
+        file_bytes: 64 << 10,
+        queue_max_bytes: 32 << 10,
+        heads_each_bytes: 4 << 10,
+        retry_each: Duration::from_millis(10),
+        kept_for_deletes_bytes: 4 << 10,
+        ..LogOptions::new(7, 0)
+    }
+}
+
+fn open(disk: &FaultyDisk) -> (Log, Recovered) {
+    Log::open(Path::new(DIR), Arc::new(disk.clone()), options()).unwrap()
+}
+
+fn put(index_no: u32, seq_no: u64, bytes: usize) -> Record {
+    let part = Part::Put {
+        index_no,
+        seq_no,
+        version: 1,
+        term: 1,
+        mapping_version: 3,
+        uid: format!("t#{seq_no}").into(),
+        routing: seq_no.is_multiple_of(2).then(|| "r".into()),
+        hidden: seq_no.is_multiple_of(3).then(|| vec![1, 2]),
+        source: vec![b'x'; bytes].into(),
+    };
+    Record {
+        participants: vec![Participant {
+            index_no,
+            first_seq_no: seq_no,
+            count: 1,
+        }],
+        parts: vec![part],
+        idempotency_key: None,
+    }
+}
+
+fn enqueue(log: &Log, record: Record) -> Result<Ticket, model::Error> {
+    let mut room = log.reserve(record.log_bytes())?;
+    log.enqueue(&mut room, record, Durability::Request)
+}
+
+fn write(log: &Log, record: Record) -> Ticket {
+    let ticket = enqueue(log, record).unwrap();
+    log.wait_durable(ticket.end).unwrap();
+    ticket
+}
+
+fn records(recovered: &Recovered, from: u64) -> Vec<Record> {
+    let mut records = Vec::new();
+    let mut position = from;
+    recovered
+        .replay(from, |replayed| {
+            assert!(
+                replayed.start >= position
+                    && replayed.end == replayed.start + replayed.record.log_bytes()
+            );
+            position = replayed.end;
+            records.push(replayed.record);
+            Ok(())
+        })
+        .unwrap();
+    records
+}
+
+/// Ends the process without a close: the disk refuses everything, then power returns.
+fn kill(log: Log, disk: &FaultyDisk) {
+    disk.stop_after(0);
+    drop(log);
+    disk.crash();
+}
+
+fn last_file(disk: &FaultyDisk) -> PathBuf {
+    let names = disk.list(Path::new(DIR)).unwrap();
+    Path::new(DIR).join(names.iter().rfind(|name| name.ends_with(".log")).unwrap())
+}
+
+#[test]
+fn every_part_comes_back() {
+    let disk = FaultyDisk::new(1);
+    let (log, _) = open(&disk);
+    let mut first = put(4, 0, 10);
+    first.parts.insert(
+        0,
+        Part::Alter {
+            index_no: 4,
+            delta: b"{}".to_vec(),
+        },
+    );
+    first.parts.push(Part::Delete {
+        index_no: 5,
+        seq_no: 9,
+        version: 2,
+        term: 1,
+        uid: "a".into(),
+        hidden: Some(vec![9]),
+    });
+    first.participants.push(Participant {
+        index_no: 5,
+        first_seq_no: 9,
+        count: 1,
+    });
+    first.idempotency_key = Some("key".into());
+    let all = vec![first, put(4, 1, 0), put(4, 2, 100_000), put(4, 3, 3)]; // the third has its own file
+    let tickets: Vec<Ticket> = all
+        .iter()
+        .map(|record| write(&log, record.clone()))
+        .collect();
+    log.close().unwrap();
+    assert_eq!(
+        enqueue(&log, put(4, 4, 1)).unwrap_err().kind(),
+        ErrorKind::LogFailed
+    );
+    drop(log);
+    let (log, recovered) = open(&disk);
+    assert_eq!(recovered.verdict, Verdict::Clean);
+    assert_eq!(records(&recovered, 0), all);
+    assert_eq!(records(&recovered, tickets[0].end), all[1..]);
+    assert!(recovered.start > tickets[3].end);
+    log.truncate_below(log.end_position()).unwrap();
+    assert_eq!(
+        disk.list(Path::new(DIR))
+            .unwrap()
+            .iter()
+            .filter(|name| name.ends_with(".log"))
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn tail_cut_at_every_byte() {
+    let disk = FaultyDisk::new(1);
+    let (log, _) = open(&disk);
+    let mut ends = vec![];
+    for seq_no in 0..4 {
+        write(&log, put(1, seq_no, 20));
+        ends.push(
+            FILE_HEADER_BYTES as usize + (56 + put(1, 0, 20).log_bytes() as usize) * ends.len(),
+        );
+    }
+    disk.stop_after(0);
+    drop(log);
+    let path = last_file(&disk);
+    let content = disk.content(&path).unwrap();
+    let written = content.len() - super::replay::zeros_at_end(&content);
+    for cut in FILE_HEADER_BYTES as usize..=written {
+        let copy = FaultyDisk::new(1);
+        let mut torn = content.clone();
+        torn[cut..].fill(0);
+        copy.put(&path, torn);
+        let (_log, recovered) = open(&copy);
+        let found = records(&recovered, 0);
+        assert!(
+            !matches!(recovered.verdict, Verdict::Corrupt(_)),
+            "a cut at {cut} is no corruption: {:?}",
+            recovered.verdict
+        );
+        for (seq_no, record) in found.iter().enumerate() {
+            assert_eq!(*record, put(1, seq_no as u64, 20), "cut at {cut}");
+        }
+        assert_eq!(
+            found.len() == 4,
+            cut == written || content[cut..written].iter().all(|b| *b == 0),
+            "cut at {cut}"
+        );
+        drop(_log);
+        copy.crash();
+        let (_log, again) = open(&copy); // the torn file is now followed by another
+        assert_eq!(records(&again, 0), found, "cut at {cut}");
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_classified() {
+    let disk = FaultyDisk::new(1);
+    let (log, _) = open(&disk);
+    for seq_no in 0..3 {
+        for index_no in 1..4 {
+            write(&log, put(index_no, seq_no, 10));
+        }
+    }
+    log.close().unwrap();
+    let path = last_file(&disk);
+    let content = disk.content(&path).unwrap();
+    let written = content.len() - super::replay::zeros_at_end(&content);
+    let frame = 56 + put(1, 0, 10).log_bytes() as usize;
+    let records_end = FILE_HEADER_BYTES as usize + 9 * frame;
+    // The heads frame of the close stands behind; flipping it harms nobody.
+    for at in FILE_HEADER_BYTES as usize..written {
+        let copy = FaultyDisk::new(1);
+        let mut flipped = content.clone();
+        flipped[at] ^= 1 << (at % 8);
+        copy.put(&path, flipped);
+        let (_log, recovered) = open(&copy);
+        let found = records(&recovered, 0);
+        let lost: Vec<u64> = match &recovered.verdict {
+            Verdict::Corrupt(damages) => {
+                assert!(
+                    damages.iter().all(|damage| !damage.whole_folder),
+                    "byte {at}: {damages:?}"
+                );
+                damages
+                    .iter()
+                    .flat_map(|damage| damage.indices.iter().map(|no| u64::from(*no)))
+                    .collect()
+            }
+            _ => vec![],
+        };
+        if at >= records_end {
+            assert_eq!((found.len(), lost.len()), (9, 0), "byte {at}");
+        } else {
+            let harmed = (at - FILE_HEADER_BYTES as usize) / frame;
+            assert_eq!(
+                found.len() + lost.len(),
+                9,
+                "byte {at}: what is not replayed is named"
+            );
+            assert!(
+                lost.is_empty() || lost == [harmed as u64 % 3 + 1],
+                "byte {at}: {lost:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_lost_stretch_without_heads_concerns_all() {
+    let disk = FaultyDisk::new(1);
+    let (log, _) = open(&disk);
+    for seq_no in 0..3 {
+        write(&log, put(1, seq_no, 10));
+    }
+    disk.stop_after(0);
+    drop(log);
+    let path = last_file(&disk);
+    let frame = 56 + put(1, 0, 10).log_bytes();
+    disk.flip(&path, FILE_HEADER_BYTES + frame + 3, 0); // frame header
+    disk.flip(&path, FILE_HEADER_BYTES + frame + 60, 0); // record header
+    disk.crash();
+    let (_log, recovered) = open(&disk);
+    let Verdict::Corrupt(damages) = &recovered.verdict else {
+        panic!("{:?}", recovered.verdict)
+    };
+    assert!(
+        damages.len() == 1 && damages[0].whole_folder && damages[0].indices.contains(&1),
+        "{damages:?}"
+    );
+}
+
+#[test]
+fn stale_frames_never_revive() {
+    for seed in 0..20 {
+        let disk = FaultyDisk::new(seed);
+        let mut kept = Vec::new();
+        for (life, sizes) in [&[900, 900, 900, 900][..], &[30], &[5, 5]]
+            .iter()
+            .enumerate()
+        {
+            let (log, recovered) = open(&disk);
+            let found = records(&recovered, 0);
+            assert!(found.starts_with(&kept), "seed {seed} life {life}");
+            kept = found;
+            let seq_no = kept.len() as u64;
+            for (i, bytes) in sizes.iter().enumerate() {
+                let record = put(1, seq_no + i as u64, *bytes);
+                if i == 0 {
+                    write(&log, record.clone());
+                    kept.push(record);
+                } else {
+                    let mut room = log.reserve(record.log_bytes()).unwrap();
+                    let ticket = log.enqueue(&mut room, record, Durability::Async).unwrap();
+                    log.wait_written(ticket.end).unwrap();
+                }
+            }
+            kill(log, &disk);
+        }
+        let (_log, recovered) = open(&disk);
+        let found = records(&recovered, 0);
+        assert!(
+            found.starts_with(&kept) && !matches!(recovered.verdict, Verdict::Corrupt(_)),
+            "seed {seed}: {:?}",
+            recovered.verdict
+        );
+        for (seq_no, record) in found.iter().enumerate() {
+            let Part::Put { seq_no: found, .. } = &record.parts[0] else {
+                panic!()
+            };
+            assert_eq!(
+                *found, seq_no as u64,
+                "seed {seed}: a record came twice or late"
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_durable_is_lost_by_crashes() {
+    for seed in 0..50 {
+        let disk = FaultyDisk::new(seed);
+        disk.set_short_writes(seed % 2 == 0);
+        let mut acknowledged = 0;
+        for life in 0..3 {
+            let (log, recovered) = open(&disk);
+            let found = records(&recovered, 0).len() as u64;
+            assert!(
+                !matches!(recovered.verdict, Verdict::Corrupt(_)),
+                "seed {seed} life {life}: {:?}",
+                recovered.verdict
+            );
+            assert!(
+                found >= acknowledged,
+                "seed {seed} life {life}: {found} of {acknowledged}"
+            );
+            acknowledged = found;
+            disk.stop_after(disk_steps(seed, life));
+            for seq_no in found.. {
+                let Ok(ticket) = enqueue(&log, put(1, seq_no, (seed * 37 % 3000) as usize)) else {
+                    break;
+                };
+                if seq_no % 3 == 0 {
+                    if log.wait_durable(ticket.end).is_err() {
+                        break;
+                    }
+                    acknowledged = seq_no + 1;
+                }
+            }
+            kill(log, &disk);
+        }
+    }
+}
+
+fn disk_steps(seed: u64, life: u64) -> u64 {
+    20 + (seed * 31 + life * 17) % 90
+}
+
+#[test]
+fn group_commit_serves_many() {
+    let disk = FaultyDisk::new(3);
+    let (log, _) = open(&disk);
+    let sequencer = parking_lot::Mutex::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    let mut room = log.reserve(200).unwrap();
+                    let mut next = sequencer.lock();
+                    let ticket = log
+                        .enqueue(&mut room, put(1, *next, 20), Durability::Request)
+                        .unwrap();
+                    *next += 1;
+                    drop(next);
+                    log.wait_durable(ticket.end).unwrap();
+                    assert!(log.durable_position() >= ticket.end);
+                }
+            });
+        }
+    });
+    kill(log, &disk);
+    let (_log, recovered) = open(&disk);
+    assert_eq!(
+        records(&recovered, 0),
+        (0..3200)
+            .map(|seq_no| put(1, seq_no, 20))
+            .collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test]
+async fn an_async_write_becomes_durable_when_asked() {
+    let disk = FaultyDisk::new(3);
+    let (log, _) = open(&disk);
+    let record = put(1, 0, 20);
+    let mut room = log.reserve(record.log_bytes()).unwrap();
+    let ticket = log.enqueue(&mut room, record, Durability::Async).unwrap();
+    log.written(ticket.end).await.unwrap();
+    assert!(log.durable_position() < ticket.end);
+    log.durable(ticket.end).await.unwrap();
+    assert_eq!(
+        log.durable(ticket.end + 1).await.unwrap_err().kind(),
+        ErrorKind::IllegalArgument
+    );
+}
+
+#[test]
+fn the_queue_has_a_limit() {
+    let disk = FaultyDisk::new(3);
+    let (log, _) = open(&disk);
+    let held = log.reserve(32_000).unwrap();
+    let refused = log.reserve(1000).err().unwrap();
+    assert!(
+        refused.kind() == ErrorKind::RejectedExecution
+            && refused.reason().contains("log.queue_max_bytes"),
+        "{refused}"
+    );
+    drop(held);
+    write(&log, put(1, 0, 1000));
+}
+
+#[test]
+fn a_full_disk_refuses_and_recovers() {
+    let disk = FaultyDisk::new(3);
+    let (log, _) = open(&disk);
+    // The room of what is there: no further spare file can be made.
+    while !disk
+        .list(Path::new(DIR))
+        .unwrap()
+        .iter()
+        .any(|name| name.starts_with("spare-") && !name.ends_with("partial"))
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    disk.set_room(Some(disk.used_bytes()));
+    let mut written = 0;
+    let refused = loop {
+        match enqueue(&log, put(1, written, 500)) {
+            Ok(ticket) => log.wait_durable(ticket.end).unwrap(),
+            Err(refused) => break refused,
+        }
+        written += 1;
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    assert!(
+        refused.kind() == ErrorKind::DiskFull && written > 64,
+        "{refused} after {written}"
+    );
+    drop(
+        log.reserve_delete(500)
+            .expect("deletes have room kept for them"),
+    );
+    disk.set_room(None);
+    let begun = Instant::now();
+    while log.reserve(put(1, written, 500).log_bytes()).is_err() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "room is found again"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    write(&log, put(1, written, 500));
+    log.close().unwrap();
+    drop(log);
+    assert_eq!(records(&open(&disk).1, 0).len() as u64, written + 1);
+}
+
+#[test]
+fn a_failed_sync_stops_all_writes() {
+    let disk = FaultyDisk::new(3);
+    let (log, _) = open(&disk);
+    write(&log, put(1, 0, 10));
+    disk.set_syncs_failing(true);
+    let ticket = enqueue(&log, put(1, 1, 10)).unwrap();
+    let unknown = log.wait_durable(ticket.end).unwrap_err();
+    assert!(
+        unknown.kind() == ErrorKind::LogFailed && unknown.reason().contains("unknown"),
+        "{unknown}"
+    );
+    disk.set_syncs_failing(false);
+    assert_eq!(
+        log.reserve(1).err().map(|e| e.kind()),
+        Some(ErrorKind::LogFailed),
+        "until a restart"
+    );
+    assert!(log.close().is_err());
+    kill(log, &disk);
+    let (log, recovered) = open(&disk);
+    assert!(!records(&recovered, 0).is_empty());
+    write(&log, put(1, 2, 10));
+}
+
+#[test]
+fn a_disk_that_breaks_before_a_rotation_leaves_nobody_waiting() {
+    for steps in 0..40 {
+        let disk = FaultyDisk::new(3);
+        let (log, _) = open(&disk);
+        disk.stop_after(steps);
+        let failed = (0..1000).find_map(|seq_no| {
+            enqueue(&log, put(1, seq_no, 3000))
+                .and_then(|t| log.wait_durable(t.end))
+                .err()
+        });
+        assert_eq!(
+            failed.map(|e| e.kind()),
+            Some(ErrorKind::LogFailed),
+            "stopped after {steps} steps"
+        );
+    }
+}
+
+#[test]
+fn another_folders_log_is_refused() {
+    let disk = FaultyDisk::new(3);
+    drop(open(&disk));
+    let other = LogOptions {
+        folder_id: 8,
+        ..options()
+    };
+    assert_eq!(
+        Log::open(Path::new(DIR), Arc::new(disk), other)
+            .err()
+            .map(|e| e.kind()),
+        Some(ErrorKind::IllegalState)
+    );
+}
+
+#[test]
+fn the_manifest_survives_a_stop_at_every_step() {
+    let big = |i: u64| vec![i as u8; 20_000];
+    let run = |disk: &FaultyDisk| {
+        let mut durable: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+        let mut under_way = durable.clone();
+        let Ok((manifest, _)) = Manifest::open(Path::new(DIR), Arc::new(disk.clone())) else {
+            return (durable, under_way);
+        };
+        for i in 0..12 {
+            let (key, gone) = (format!("k{}", i % 2), format!("g{}", i % 3));
+            let entries = vec![
+                (key.clone(), Some(big(i))),
+                (gone.clone(), (i % 5 == 0).then(|| vec![1])),
+            ];
+            for (key, value) in &entries {
+                match value {
+                    Some(value) => drop(under_way.insert(key.clone(), value.clone())),
+                    None => drop(under_way.remove(key)),
+                }
+            }
+            if manifest.write(entries).is_err() {
+                break;
+            }
+            durable = under_way.clone();
+        }
+        (durable, under_way)
+    };
+    let whole = FaultyDisk::new(0);
+    let (all, _) = run(&whole);
+    assert_eq!(all.keys().collect::<Vec<_>>(), ["g1", "k0", "k1"]);
+    assert!(
+        whole.len(&Path::new(DIR).join("manifest")).unwrap() < 240_000,
+        "it has been rewritten"
+    );
+    for steps in 0..=whole.steps() {
+        for seed in 0..4 {
+            let disk = FaultyDisk::new(seed);
+            disk.stop_after(steps);
+            let (durable, under_way) = run(&disk);
+            disk.crash();
+            let (manifest, found) = Manifest::open(Path::new(DIR), Arc::new(disk.clone())).unwrap();
+            assert!(
+                found == durable || found == under_way,
+                "stopped after {steps} steps, seed {seed}"
+            );
+            manifest
+                .write(vec![("last".into(), Some(vec![1]))])
+                .unwrap();
+            disk.crash();
+            let (_, again) = Manifest::open(Path::new(DIR), Arc::new(disk)).unwrap();
+            assert!(
+                again.len() == found.len() + 1,
+                "stopped after {steps} steps, seed {seed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_damaged_manifest_is_named() {
+    let disk = FaultyDisk::new(0);
+    let (manifest, _) = Manifest::open(Path::new(DIR), Arc::new(disk.clone())).unwrap();
+    for i in 0..3 {
+        manifest
+            .write(vec![(format!("k{i}"), Some(vec![i]))])
+            .unwrap();
+    }
+    disk.flip(&Path::new(DIR).join("manifest"), FILE_HEADER_BYTES + 80, 0);
+    let refused = Manifest::open(Path::new(DIR), Arc::new(disk)).err();
+    // The first of the three frames is 56 + 15 bytes: this flips the second.
+    assert_eq!(refused.map(|e| e.kind()), Some(ErrorKind::Corruption));
+}
+
+/// `cargo test --release -- --ignored commits_per_second --nocapture`
+#[test]
+#[ignore = "a measurement"]
+fn commits_per_second() {
+    for threads in [1, 16] {
+        let dir = tempfile::tempdir().unwrap();
+        let (log, _) = Log::open(dir.path(), Arc::new(RealDisk), LogOptions::new(7, 0)).unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        let sequencer = parking_lot::Mutex::new((0, Duration::ZERO));
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while begun.elapsed() < Duration::from_secs(3) {
+                        let record = put(1, 0, 400);
+                        let mut room = log.reserve(record.log_bytes()).unwrap();
+                        let mut next = sequencer.lock();
+                        let at = Instant::now();
+                        let ticket = log.enqueue(&mut room, record, Durability::Request).unwrap();
+                        next.1 += at.elapsed();
+                        next.0 += 1;
+                        drop(next);
+                        log.wait_durable(ticket.end).unwrap();
+                    }
+                });
+            }
+        });
+        let (count, enqueueing) = *sequencer.lock();
+        println!(
+            "{threads} threads: {:.0} durable commits/s, enqueue {:?} each",
+            count as f64 / begun.elapsed().as_secs_f64(),
+            enqueueing / count
+        );
+    }
+}

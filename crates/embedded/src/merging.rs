@@ -1,0 +1,140 @@
+//! Merges: which segments, and the flip that carries over what was deleted meanwhile.
+//!
+//! Published segments merge with published ones, unpublished with unpublished, so that a merge never shows
+//! anything new. The merged segment has the documents alive at its beginning (L0); those that died since are
+//! dead in it from the start.
+//!
+//! Not here: writing the merged bytes (`index::merge`).
+
+use crate::index::merge::merge;
+use crate::index::segment;
+use crate::publish::{alive_bits, alive_set};
+use crate::searchable::{IndexView, SegmentView};
+use crate::store::{IndexState, Store};
+use model::Result;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tantivy::BitSet;
+
+/// Segments of one size class, at most.
+const PER_CLASS: usize = 10;
+/// Larger merged segments are left alone.
+const MAX_DOCS: u32 = 2_000_000;
+const MAX_BYTES: u64 = 256 << 20;
+
+impl Store {
+    /// Does one merge of an index if one is due; true if it did.
+    pub(crate) fn merge_once(&self, state: &IndexState) -> Result<bool> {
+        let built = state.built.load_full();
+        let shown = self.shown_ids(state.no);
+        for published in [true, false] {
+            let group: Vec<_> = built.segments.iter().filter(|segment| shown.contains(&segment.id) == published).cloned().collect();
+            if let Some(inputs) = due(&group) {
+                self.merge_these(state, inputs)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Merges until an index has no more than so many published segments (or no deleted documents).
+    pub(crate) fn force_merge(&self, state: &IndexState, max_segments: usize, only_deletes: bool) -> Result<()> {
+        loop {
+            let built = state.built.load_full();
+            let shown = self.shown_ids(state.no);
+            let group: Vec<_> = built.segments.iter().filter(|segment| shown.contains(&segment.id)).cloned().collect();
+            let with_deletes: Vec<_> = group.iter().filter(|s| s.reader.num_docs() < s.reader.max_doc()).cloned().collect();
+            let inputs = if only_deletes { with_deletes } else if group.len() > max_segments.max(1) || !with_deletes.is_empty() { group } else { Vec::new() };
+            if inputs.is_empty() {
+                return Ok(());
+            }
+            self.merge_these(state, inputs)?;
+            if only_deletes || max_segments <= 1 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn shown_ids(&self, no: u32) -> HashSet<u64> {
+        let searchable = self.searchable.load();
+        searchable.indices.get(&no).map(|view| view.segments.iter().map(|segment| segment.id).collect()).unwrap_or_default()
+    }
+
+    fn merge_these(&self, state: &IndexState, inputs: Vec<Arc<SegmentView>>) -> Result<()> {
+        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else { return Ok(()) };
+        let sources: Vec<_> = inputs.iter().map(|input| (input.data.clone(), input.reader.alive_bitset().cloned())).collect();
+        let merged = merge(&entry.schema, &sources, self.fresh_segment())?;
+        let merged = merged.map(|data| self.spilled(data)).transpose()?;
+        let _building = state.build.lock();
+        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else { return Ok(()) };
+        let built = state.built.load_full();
+        let _publishing = self.publishing.lock();
+        let published = self.searchable.load().indices.get(&state.no).cloned();
+        let swapped = |old: &Arc<IndexView>| -> Result<Option<Arc<IndexView>>> {
+            let present = inputs.iter().filter(|input| old.segments.iter().any(|segment| segment.id == input.id)).count();
+            if present == 0 {
+                return Ok(None);
+            }
+            let mut segments: Vec<Arc<SegmentView>> =
+                self.reopened(&entry, old, |_| Ok(None))?.into_iter().filter(|segment| !inputs.iter().any(|input| input.id == segment.id)).collect();
+            if let Some(data) = &merged {
+                let (bits, living) = carried(&inputs, old, data.max_doc);
+                if living > 0 {
+                    let (index, _) = segment::handle(&entry.schema, None, std::slice::from_ref(data))?;
+                    let alive = (living < data.max_doc).then(|| alive_set(&bits));
+                    segments.insert(0, segment::open(&entry.schema, &index, data, alive, None)?);
+                }
+            }
+            Ok(Some(Arc::new(IndexView { segments, ..Store::blank_view(&entry, old.position) })))
+        };
+        let next = swapped(&built)?;
+        let shown = match &published {
+            Some(published) if Arc::ptr_eq(published, &built) => next.clone(),
+            Some(published) => swapped(published)?,
+            None => None,
+        };
+        if let Some(next) = next {
+            state.built.store(next);
+        }
+        if let Some(shown) = shown {
+            self.replace_published(&shown);
+        }
+        state.counts.merge.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The merged segment's live documents in a set: those of L0, at base + rank, that are alive there now.
+fn carried(inputs: &[Arc<SegmentView>], set: &IndexView, max_doc: u32) -> (BitSet, u32) {
+    let mut bits = BitSet::with_max_value(max_doc);
+    let (mut id, mut living) = (0, 0);
+    for input in inputs {
+        let now = set.segments.iter().find(|segment| segment.id == input.id);
+        let start = alive_bits(input);
+        for doc in (0..input.reader.max_doc()).filter(|doc| start.contains(*doc)) {
+            if now.is_some_and(|now| now.is_alive(doc)) {
+                bits.insert(id);
+                living += 1;
+            }
+            id += 1;
+        }
+    }
+    assert_eq!(id, max_doc, "the merged segment has exactly L0's living");
+    (bits, living)
+}
+
+fn due(group: &[Arc<SegmentView>]) -> Option<Vec<Arc<SegmentView>>> {
+    let small = |segment: &&Arc<SegmentView>| segment.reader.max_doc() < MAX_DOCS && segment.data.bytes() < MAX_BYTES;
+    for class in 0..7 {
+        let same: Vec<_> = group.iter().filter(small).filter(|segment| segment.reader.max_doc().max(1).ilog10() == class).cloned().collect();
+        if same.len() >= PER_CLASS {
+            return Some(same.into_iter().take(5 * PER_CLASS).collect());
+        }
+    }
+    let rotten = |segment: &&Arc<SegmentView>| {
+        let (all, alive) = (segment.reader.max_doc(), segment.reader.num_docs());
+        all >= 100 && (all - alive) * 10 > all * 3
+    };
+    group.iter().find(rotten).map(|segment| vec![segment.clone()])
+}

@@ -1,0 +1,475 @@
+//! Scorers made of scorers: and, or (sums and maxima, with a least number), without, with options.
+
+use super::node::NoScorer;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use tantivy::query::Scorer;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// Moves a set forward to `target`, wherever it is.
+pub fn seek_to(set: &mut dyn Scorer, target: DocId) -> DocId {
+    let at = set.doc();
+    if at >= target { at } else { set.seek(target) }
+}
+
+/// Documents that are in all of several sets. Scores of the first `scored` of them, as given, are summed.
+pub struct And {
+    sets: Vec<(Box<dyn Scorer>, bool)>,
+    doc: DocId,
+}
+
+/// All of the sets; the flag says whether a set's score counts.
+pub fn and(mut sets: Vec<(Box<dyn Scorer>, bool)>) -> Box<dyn Scorer> {
+    if sets.iter().any(|(set, _)| set.doc() == TERMINATED) {
+        return Box::new(NoScorer);
+    }
+    if sets.len() == 1
+        && let Some((set, scored)) = sets.pop()
+    {
+        return if scored { set } else { Box::new(Unscored(set)) };
+    }
+    if sets.is_empty() {
+        return Box::new(NoScorer);
+    }
+    sets.sort_by_key(|(set, _)| set.cost());
+    let mut and = And { sets, doc: 0 };
+    let first = and.sets[0].0.doc();
+    and.settle(first);
+    Box::new(and)
+}
+
+impl And {
+    fn settle(&mut self, mut candidate: DocId) -> DocId {
+        'candidates: loop {
+            if candidate == TERMINATED {
+                break;
+            }
+            for (set, _) in self.sets.iter_mut().skip(1) {
+                let at = seek_to(set.as_mut(), candidate);
+                if at > candidate {
+                    candidate = seek_to(self.sets[0].0.as_mut(), at);
+                    continue 'candidates;
+                }
+            }
+            break;
+        }
+        self.doc = candidate;
+        candidate
+    }
+}
+
+impl DocSet for And {
+    fn advance(&mut self) -> DocId {
+        if self.doc == TERMINATED {
+            return TERMINATED;
+        }
+        let next = self.sets[0].0.advance();
+        self.settle(next)
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc >= target {
+            return self.doc;
+        }
+        let next = seek_to(self.sets[0].0.as_mut(), target);
+        self.settle(next)
+    }
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+    fn size_hint(&self) -> u32 {
+        self.sets.first().map_or(0, |(set, _)| set.size_hint())
+    }
+    fn cost(&self) -> u64 {
+        self.sets.first().map_or(0, |(set, _)| set.cost())
+    }
+}
+
+impl Scorer for And {
+    fn score(&mut self) -> f32 {
+        let mut sum = 0f64;
+        for (set, scored) in &mut self.sets {
+            if *scored {
+                sum += f64::from(set.score());
+            }
+        }
+        sum as f32
+    }
+}
+
+/// A set whose score is 0.
+pub struct Unscored(pub Box<dyn Scorer>);
+
+impl DocSet for Unscored {
+    fn advance(&mut self) -> DocId {
+        self.0.advance()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        seek_to(self.0.as_mut(), target)
+    }
+    fn doc(&self) -> DocId {
+        self.0.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.0.size_hint()
+    }
+    fn cost(&self) -> u64 {
+        self.0.cost()
+    }
+}
+
+impl Scorer for Unscored {
+    fn score(&mut self) -> f32 {
+        0.0
+    }
+}
+
+/// How the scores of the sets that have a document become one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sum {
+    /// All added.
+    Sum,
+    /// The best, and this part of the others.
+    Best(f32),
+}
+
+/// Documents that are in at least `least` of several sets.
+pub struct Or {
+    sets: Vec<Box<dyn Scorer>>,
+    heap: BinaryHeap<Reverse<(DocId, u32)>>,
+    here: Vec<u32>,
+    doc: DocId,
+    least: usize,
+    how: Sum,
+    cost: u64,
+}
+
+/// Any of the sets, at least `least` of them.
+pub fn or(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> Box<dyn Scorer> {
+    let mut sets: Vec<Box<dyn Scorer>> = sets.into_iter().filter(|set| set.doc() != TERMINATED).collect();
+    if sets.len() < least.max(1) {
+        return Box::new(NoScorer);
+    }
+    if sets.len() == 1
+        && let Some(set) = sets.pop()
+    {
+        return set;
+    }
+    if sets.len() == least && how == Sum::Sum {
+        return and(sets.into_iter().map(|set| (set, true)).collect());
+    }
+    let heap = (0u32..).zip(&sets).map(|(i, set)| Reverse((set.doc(), i))).collect();
+    let cost = sets.iter().map(|set| set.cost()).sum();
+    let mut or = Or {
+        sets,
+        heap,
+        here: Vec::new(),
+        doc: 0,
+        least: least.max(1),
+        how,
+        cost,
+    };
+    or.settle();
+    Box::new(or)
+}
+
+impl Or {
+    /// Takes the sets of the next document off the heap, until there are enough of them.
+    fn settle(&mut self) -> DocId {
+        loop {
+            self.here.clear();
+            let Some(Reverse((doc, _))) = self.heap.peek().copied() else {
+                self.doc = TERMINATED;
+                return TERMINATED;
+            };
+            while let Some(Reverse((at, i))) = self.heap.peek().copied() {
+                if at != doc {
+                    break;
+                }
+                self.heap.pop();
+                self.here.push(i);
+            }
+            self.doc = doc;
+            if self.here.len() >= self.least {
+                return doc;
+            }
+            self.push_back(doc + 1);
+        }
+    }
+    /// Moves the sets that are here to `target` and puts them back on the heap.
+    fn push_back(&mut self, target: DocId) {
+        for i in self.here.drain(..) {
+            let set = self.sets[i as usize].as_mut();
+            let at = if set.doc() + 1 == target {
+                set.advance()
+            } else {
+                seek_to(set, target)
+            };
+            if at != TERMINATED {
+                self.heap.push(Reverse((at, i)));
+            }
+        }
+    }
+}
+
+impl DocSet for Or {
+    fn advance(&mut self) -> DocId {
+        if self.doc == TERMINATED {
+            return TERMINATED;
+        }
+        self.push_back(self.doc + 1);
+        self.settle()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc >= target {
+            return self.doc;
+        }
+        self.push_back(target);
+        while let Some(Reverse((at, i))) = self.heap.peek().copied() {
+            if at >= target {
+                break;
+            }
+            self.heap.pop();
+            let at = seek_to(self.sets[i as usize].as_mut(), target);
+            if at != TERMINATED {
+                self.heap.push(Reverse((at, i)));
+            }
+        }
+        self.settle()
+    }
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+    fn size_hint(&self) -> u32 {
+        u32::try_from(self.cost).unwrap_or(u32::MAX)
+    }
+    fn cost(&self) -> u64 {
+        self.cost
+    }
+}
+
+impl Scorer for Or {
+    fn score(&mut self) -> f32 {
+        let (mut sum, mut best) = (0f64, f32::MIN);
+        for i in &self.here {
+            let score = self.sets[*i as usize].score();
+            sum += f64::from(score);
+            best = best.max(score);
+        }
+        match self.how {
+            Sum::Sum => sum as f32,
+            Sum::Best(tie) => (f64::from(best) + (sum - f64::from(best)) * f64::from(tie)) as f32,
+        }
+    }
+}
+
+/// A set without another one.
+pub struct Without {
+    set: Box<dyn Scorer>,
+    excluded: Box<dyn Scorer>,
+}
+
+/// `set` without the documents of `excluded`.
+pub fn without(set: Box<dyn Scorer>, excluded: Box<dyn Scorer>) -> Box<dyn Scorer> {
+    if excluded.doc() == TERMINATED {
+        return set;
+    }
+    let mut without = Without { set, excluded };
+    without.settle();
+    Box::new(without)
+}
+
+impl Without {
+    fn settle(&mut self) -> DocId {
+        loop {
+            let doc = self.set.doc();
+            if doc == TERMINATED || seek_to(self.excluded.as_mut(), doc) != doc {
+                return doc;
+            }
+            self.set.advance();
+        }
+    }
+}
+
+impl DocSet for Without {
+    fn advance(&mut self) -> DocId {
+        self.set.advance();
+        self.settle()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        seek_to(self.set.as_mut(), target);
+        self.settle()
+    }
+    fn doc(&self) -> DocId {
+        self.set.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.set.size_hint()
+    }
+    fn cost(&self) -> u64 {
+        self.set.cost()
+    }
+}
+
+impl Scorer for Without {
+    fn score(&mut self) -> f32 {
+        self.set.score()
+    }
+}
+
+/// A set whose score may be raised by another one.
+pub struct WithOption {
+    set: Box<dyn Scorer>,
+    option: Box<dyn Scorer>,
+}
+
+/// `set`, with the score of `option` added where it matches.
+pub fn with_option(set: Box<dyn Scorer>, option: Box<dyn Scorer>) -> Box<dyn Scorer> {
+    if option.doc() == TERMINATED {
+        set
+    } else {
+        Box::new(WithOption { set, option })
+    }
+}
+
+impl DocSet for WithOption {
+    fn advance(&mut self) -> DocId {
+        self.set.advance()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        seek_to(self.set.as_mut(), target)
+    }
+    fn doc(&self) -> DocId {
+        self.set.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.set.size_hint()
+    }
+    fn cost(&self) -> u64 {
+        self.set.cost()
+    }
+}
+
+impl Scorer for WithOption {
+    fn score(&mut self) -> f32 {
+        let doc = self.set.doc();
+        let score = self.set.score();
+        if seek_to(self.option.as_mut(), doc) == doc {
+            score + self.option.score()
+        } else {
+            score
+        }
+    }
+}
+
+/// A set with its score changed by a function of the document and the score; `None` drops the document.
+pub struct Rescored<F> {
+    set: Box<dyn Scorer>,
+    f: F,
+    score: f32,
+}
+
+/// `set` with scores changed by `f`, worked out when a document is reached.
+pub fn rescored<F>(set: Box<dyn Scorer>, f: F) -> Box<dyn Scorer>
+where
+    F: FnMut(DocId, &mut dyn Scorer) -> Option<f32> + Send + 'static,
+{
+    let mut rescored = Rescored { set, f, score: 0.0 };
+    rescored.settle();
+    Box::new(rescored)
+}
+
+impl<F: FnMut(DocId, &mut dyn Scorer) -> Option<f32> + Send + 'static> Rescored<F> {
+    fn settle(&mut self) -> DocId {
+        loop {
+            let doc = self.set.doc();
+            if doc == TERMINATED {
+                return doc;
+            }
+            if let Some(score) = (self.f)(doc, self.set.as_mut()) {
+                self.score = score;
+                return doc;
+            }
+            self.set.advance();
+        }
+    }
+}
+
+impl<F: FnMut(DocId, &mut dyn Scorer) -> Option<f32> + Send + 'static> DocSet for Rescored<F> {
+    fn advance(&mut self) -> DocId {
+        self.set.advance();
+        self.settle()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.set.doc() < target {
+            self.set.seek(target);
+            return self.settle();
+        }
+        self.set.doc()
+    }
+    fn doc(&self) -> DocId {
+        self.set.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.set.size_hint()
+    }
+    fn cost(&self) -> u64 {
+        self.set.cost().saturating_mul(4)
+    }
+}
+
+impl<F: FnMut(DocId, &mut dyn Scorer) -> Option<f32> + Send + 'static> Scorer for Rescored<F> {
+    fn score(&mut self) -> f32 {
+        self.score
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::node::ConstantScorer;
+    use crate::plan::term::{BitsDocs, DocBits};
+    use std::sync::Arc;
+
+    fn set(docs: &[u32], score: f32) -> Box<dyn Scorer> {
+        let mut bits = DocBits::new(64);
+        docs.iter().for_each(|doc| bits.insert(*doc));
+        Box::new(ConstantScorer::new(BitsDocs::new(Arc::new(bits)), score))
+    }
+
+    fn check(mut got: Box<dyn Scorer>, expected: &[(u32, f32)]) {
+        let mut seen = Vec::new();
+        while got.doc() != TERMINATED {
+            seen.push((got.doc(), got.score()));
+            got.advance();
+        }
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn combinations() {
+        let (a, b, c) = (&[1, 3, 5, 9][..], &[3, 4, 5][..], &[5, 9][..]);
+        check(and(vec![(set(a, 1.0), true), (set(b, 2.0), false)]), &[(3, 1.0), (5, 1.0)]);
+        check(and(vec![(set(a, 1.0), false), (set(b, 2.0), false)]), &[(3, 0.0), (5, 0.0)]);
+        check(
+            or(vec![set(a, 1.0), set(b, 2.0), set(c, 4.0)], 1, Sum::Sum),
+            &[(1, 1.0), (3, 3.0), (4, 2.0), (5, 7.0), (9, 5.0)],
+        );
+        check(
+            or(vec![set(a, 1.0), set(b, 2.0), set(c, 4.0)], 2, Sum::Sum),
+            &[(3, 3.0), (5, 7.0), (9, 5.0)],
+        );
+        check(
+            or(vec![set(a, 1.0), set(b, 2.0)], 1, Sum::Best(0.5)),
+            &[(1, 1.0), (3, 2.5), (4, 2.0), (5, 2.5), (9, 1.0)],
+        );
+        check(without(set(a, 1.0), set(b, 1.0)), &[(1, 1.0), (9, 1.0)]);
+        check(
+            with_option(set(a, 1.0), set(c, 4.0)),
+            &[(1, 1.0), (3, 1.0), (5, 5.0), (9, 5.0)],
+        );
+        check(
+            rescored(set(a, 1.0), |doc, s| (doc > 3).then(|| s.score() * 2.0)),
+            &[(5, 2.0), (9, 2.0)],
+        );
+    }
+}

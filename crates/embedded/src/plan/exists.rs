@@ -1,0 +1,38 @@
+//! `exists`: documents that have a value at a path, or anywhere under an object.
+
+use super::Planner;
+use super::boolean::{AllNode, Shared};
+use model::Result;
+use std::sync::Arc;
+use tantivy::Term;
+
+impl Planner<'_> {
+    pub(super) fn exists(&self, field: &str, boost: f32) -> Result<Shared> {
+        if matches!(
+            field,
+            "_id" | "_index" | "_source" | "_seq_no" | "_version" | "_type" | "_primary_term"
+        ) {
+            return Ok(Arc::new(AllNode(boost)));
+        }
+        let names = self.view.schema.field_names;
+        let mut paths: Vec<String> = if field.contains('*') {
+            self.view.mapping.expand(field)
+        } else {
+            vec![self.view.mapping.resolve(field).map_or(field, |(path, _)| path).to_owned()]
+        };
+        // Of objects, the fields below are asked: a segment may know them only by those.
+        if self.view.mapping.is_object(field) {
+            let prefix = format!("{field}.");
+            let below = self
+                .view
+                .mapping
+                .fields()
+                .map(|(path, _)| path)
+                .filter(|path| path.starts_with(&prefix));
+            paths.extend(below.map(str::to_owned));
+        }
+        paths.retain(|path| self.view.mapping.resolve(path).is_some() || self.view.mapping.is_object(path));
+        let terms = paths.iter().map(|path| Term::from_field_text(names, path)).collect();
+        Ok(self.filter(terms, boost, format!("ConstantScore(FieldExistsQuery [field={field}])")))
+    }
+}

@@ -1,0 +1,213 @@
+//! Clauses that stand for many terms: `prefix`, `wildcard`, `regexp`, `fuzzy`.
+
+use super::Planner;
+use super::boolean::{BoolNode, Shared};
+use super::field::{Target, query_shard, setting, text_of};
+use super::levenshtein::{Levenshtein, edits};
+use super::node::broken;
+use super::regexp::{MAX_REGEX, Pattern};
+use super::similarity::{Bm25, Rarity};
+use super::term::TermNode;
+use dsl::query::{FuzzyQuery, PatternQuery};
+use model::{Error, Result};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tantivy::Term;
+
+/// How a text is looked for with some edits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fuzz {
+    pub(super) edits: u8,
+    pub(super) prefix: u32,
+    pub(super) expansions: u32,
+    pub(super) transpositions: bool,
+}
+
+impl Planner<'_> {
+    /// The field of a pattern, which must have terms that are strings.
+    fn pattern_target<'b>(&'b self, field: &'b str, what: &str) -> Result<Option<Target<'b>>> {
+        let Some(target) = Target::of(self.view, field) else {
+            return Ok(None);
+        };
+        if target.has_string_terms() && target.kind.index {
+            return Ok(Some(target));
+        }
+        Err(query_shard(
+            self.view,
+            format!(
+                "Can only use {what} queries on keyword, text and wildcard fields - not on [{field}] which is of type [{}]",
+                target.kind.wire()
+            ),
+        ))
+    }
+
+    fn pattern(&self, q: &PatternQuery, boost: f32, what: &str, build: impl FnOnce(&str) -> Result<Pattern>) -> Result<Shared> {
+        if matches!(q.field.as_str(), "_id" | "_index" | "_type") {
+            let pattern = build(&q.value)?;
+            if q.field == "_index" {
+                let here = pattern.matches(self.view.name.as_str());
+                return Ok(if here {
+                    self.everything(boost, "_index".into())
+                } else {
+                    self.nothing("_index")
+                });
+            }
+            return Err(query_shard(
+                self.view,
+                format!(
+                    "Can only use {what} queries on keyword, text and wildcard fields - not on [{}] which is of type [{}]",
+                    q.field, q.field
+                ),
+            ));
+        }
+        let Some(target) = self.pattern_target(&q.field, what)? else {
+            return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
+        };
+        let pattern = build(&q.value)?;
+        Ok(self.matching_terms(&target, pattern, boost, format!("{}:{}", target.path, q.value)))
+    }
+
+    pub(super) fn prefix(&self, q: &PatternQuery, boost: f32) -> Result<Shared> {
+        let value = match Target::of(self.view, &q.field) {
+            Some(target) => self.query_text(&target, &q.value),
+            None => q.value.clone(),
+        };
+        self.pattern(q, boost, "prefix", |_| Pattern::prefix(&value, q.case_insensitive))
+    }
+
+    pub(super) fn wildcard(&self, q: &PatternQuery, boost: f32) -> Result<Shared> {
+        let normalizer = Target::of(self.view, &q.field).and_then(|t| t.kind.normalizer.clone());
+        self.pattern(q, boost, "wildcard", |value| match normalizer {
+            // Wildcards themselves stay as they are.
+            Some(normalizer) => {
+                let mut out = String::new();
+                let mut run = String::new();
+                for c in value.chars() {
+                    if matches!(c, '*' | '?' | '\\') {
+                        out.push_str(&normalizer.normalize(&run));
+                        run.clear();
+                        out.push(c);
+                    } else {
+                        run.push(c);
+                    }
+                }
+                out.push_str(&normalizer.normalize(&run));
+                Pattern::wildcard(&out, q.case_insensitive)
+            }
+            None => Pattern::wildcard(value, q.case_insensitive),
+        })
+    }
+
+    pub(super) fn regexp(&self, q: &PatternQuery, boost: f32) -> Result<Shared> {
+        let max = setting(self.view, "index.max_regex_length", MAX_REGEX);
+        let length = q.value.chars().count();
+        if length > max {
+            return Err(Error::illegal(format!(
+                "The length of regex [{length}] used in the Regexp Query request has exceeded the allowed maximum of [{max}]. \
+                 This maximum can be set by changing the [index.max_regex_length] index level setting."
+            )));
+        }
+        self.pattern(q, boost, "regexp", |value| {
+            Pattern::regexp(value, q.flags.as_deref(), q.case_insensitive)
+        })
+    }
+
+    pub(super) fn fuzzy(&self, q: &FuzzyQuery, boost: f32) -> Result<Shared> {
+        let Some(target) = Target::of(self.view, &q.field) else {
+            return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
+        };
+        if !target.has_string_terms() {
+            return Err(Error::illegal(format!(
+                "Can only use fuzzy queries on keyword and text fields - not on [{}] which is of type [{}]",
+                q.field,
+                target.kind.wire()
+            )));
+        }
+        let text = self.query_text(&target, &text_of(&q.value));
+        let fuzz = Fuzz {
+            edits: edits(q.fuzziness, &text),
+            prefix: q.prefix_length,
+            expansions: q.max_expansions,
+            transpositions: q.transpositions,
+        };
+        self.fuzzy_term(&target, &text, fuzz, boost)
+    }
+
+    /// The nearest terms of a text, scored with the frequency of the commonest of them.
+    pub(super) fn fuzzy_term(&self, target: &Target<'_>, text: &str, fuzz: Fuzz, boost: f32) -> Result<Shared> {
+        if fuzz.edits == 0 {
+            return self.scored_term(target, target.text_term(text), text, boost);
+        }
+        let automaton = Levenshtein::new(text, fuzz.edits, fuzz.prefix as usize, fuzz.transpositions);
+        let length = text.chars().count();
+        let mut found: BTreeMap<String, (f32, u64)> = BTreeMap::new();
+        for segment in &self.view.segments {
+            let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
+            let mut stream = index.terms().search(&automaton).into_stream().map_err(broken)?;
+            while stream.advance() {
+                let Ok(term) = std::str::from_utf8(stream.key()) else {
+                    continue;
+                };
+                let Some(distance) = automaton.distance(term) else { continue };
+                let shorter = term.chars().count().min(length).max(1);
+                let nearness = if distance == 0 {
+                    1.0
+                } else {
+                    1.0 - f32::from(distance) / shorter as f32
+                };
+                let entry = found.entry(term.to_owned()).or_insert((nearness, 0));
+                entry.1 += u64::from(stream.value().doc_freq);
+            }
+        }
+        let mut best: Vec<(String, (f32, u64))> = found.into_iter().collect();
+        best.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
+        best.truncate((fuzz.expansions as usize).min(self.cx.max_clause_count));
+        let doc_freq = best.iter().map(|(_, (_, freq))| *freq).max().unwrap_or(0);
+        let field = self.statistics.field(target)?;
+        let norms = target.kind.kind.is_text();
+        let should: Vec<Shared> = best
+            .into_iter()
+            .filter(|(_, (nearness, _))| *nearness >= 0.0)
+            .map(|(term, (nearness, _))| {
+                let boost = boost * target.kind.boost * nearness;
+                let rarity = Rarity {
+                    term: term.clone(),
+                    doc_freq,
+                };
+                let node: Shared = Arc::new(TermNode {
+                    bm25: Bm25::new(field, vec![rarity], boost, self.cx.bm25_factor),
+                    term: Term::from_field_text(target.slot.field, &term),
+                    norms,
+                    what: format!("{}:{term}", target.path),
+                    boost: None,
+                });
+                node
+            })
+            .collect();
+        if should.is_empty() {
+            return Ok(self.nothing(format!("no matching term [{}:{text}~{}]", target.path, fuzz.edits)));
+        }
+        Ok(Arc::new(BoolNode {
+            should,
+            least: 1,
+            ..BoolNode::default()
+        }))
+    }
+
+    /// The terms of a text field that begin with a text, the first ones in order.
+    pub(super) fn expand_prefix(&self, target: &Target<'_>, text: &str, max: usize) -> Result<Vec<Term>> {
+        let mut found = std::collections::BTreeSet::new();
+        for segment in &self.view.segments {
+            let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
+            let mut stream = index.terms().range().ge(text.as_bytes()).into_stream().map_err(broken)?;
+            let mut here = 0;
+            while stream.advance() && here < max && stream.key().starts_with(text.as_bytes()) {
+                if let Ok(term) = std::str::from_utf8(stream.key()) {
+                    found.insert(term.to_owned());
+                }
+                here += 1;
+            }
+        }
+        Ok(found.iter().take(max).map(|term| target.text_term(term)).collect())
+    }
+}

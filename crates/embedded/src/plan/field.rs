@@ -1,0 +1,113 @@
+//! What a path of a query leads to in one index.
+
+use super::Planner;
+use crate::index::schema::Slot;
+use crate::searchable::IndexView;
+use mapping::{FieldType, FieldValue, Kind};
+use model::{Error, ErrorKind, Result};
+use serde_json::Value;
+use std::net::Ipv6Addr;
+use tantivy::Term;
+
+/// A field with where it is stored.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    /// Its own path, aliases followed.
+    pub path: &'a str,
+    /// Its type.
+    pub kind: &'a FieldType,
+    /// Its places in segments.
+    pub slot: &'a Slot,
+}
+
+impl<'a> Target<'a> {
+    /// The field behind a path, if the index has it.
+    pub fn of(view: &'a IndexView, path: &'a str) -> Option<Target<'a>> {
+        let (path, kind) = view.mapping.resolve(path)?;
+        let slot = view.schema.slot(path)?;
+        Some(Target { path, kind, slot })
+    }
+
+    /// The term for a whole string: a keyword, or a token of a text.
+    pub fn text_term(&self, text: &str) -> Term {
+        Term::from_field_text(self.slot.field, text)
+    }
+
+    /// The term for a typed value, where the field has terms for it.
+    pub fn term(&self, value: &FieldValue) -> Option<Term> {
+        let field = self.slot.field;
+        Some(match value {
+            FieldValue::Text(text) | FieldValue::Keyword(text) => self.text_term(text),
+            FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n) => Term::from_field_i64(field, *n),
+            FieldValue::UnsignedLong(n) => Term::from_field_u64(field, *n),
+            FieldValue::Double(n) => Term::from_field_f64(field, *n),
+            FieldValue::Bool(b) => Term::from_field_bool(field, *b),
+            FieldValue::Ip(bytes) => Term::from_field_ip_addr(field, Ipv6Addr::from(*bytes)),
+            FieldValue::Join { name, .. } => self.text_term(name),
+            FieldValue::Geo { .. } | FieldValue::Binary(_) => return None,
+        })
+    }
+
+    /// Terms are strings: text, keyword and their relatives.
+    pub fn has_string_terms(&self) -> bool {
+        self.kind.kind.is_text() || self.kind.kind.is_keyword() || self.kind.kind == Kind::Join
+    }
+}
+
+/// A value of a query as text, as Elasticsearch turns numbers and booleans into terms.
+pub fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// An error about a query and the index it failed on.
+pub fn query_shard(view: &IndexView, reason: impl Into<String>) -> Error {
+    Error::new(ErrorKind::QueryShard, reason).with("index", view.name.as_str())
+}
+
+/// A number among the index settings.
+pub fn setting(view: &IndexView, name: &str, default: usize) -> usize {
+    match view.settings.get(name) {
+        Some(Value::String(text)) => text.parse().unwrap_or(default),
+        Some(Value::Number(n)) => n.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(default),
+        _ => default,
+    }
+}
+
+impl Planner<'_> {
+    /// A query's value in a field, with the error of the index around it.
+    pub(super) fn parse_term(&self, target: &Target<'_>, value: &Value) -> Result<Option<FieldValue>> {
+        let parsed = if target.kind.kind.is_date() && value.is_string() {
+            self.date(target.kind, &text_of(value), false, None, None).map(Some)
+        } else {
+            target.kind.parse_term(value)
+        };
+        parsed.map_err(|cause| {
+            let reason = format!("failed to create query: {}", cause.reason());
+            query_shard(self.view, reason).caused_by(cause)
+        })
+    }
+
+    /// A date of a query in epoch milliseconds (nanoseconds in a `date_nanos` field).
+    pub(super) fn date(
+        &self,
+        kind: &FieldType,
+        text: &str,
+        round_up: bool,
+        format: Option<&model::date::DateFormat>,
+        zone: Option<&jiff::tz::TimeZone>,
+    ) -> Result<FieldValue> {
+        let default = model::date::DateFormat::default();
+        let format = format.or(kind.format.as_ref()).unwrap_or(&default);
+        let ms = model::date::parse_math(text, format, zone, self.cx.now_ms, round_up)?;
+        Ok(match kind.kind {
+            Kind::DateNanos => {
+                let nanos = ms.saturating_mul(1_000_000);
+                FieldValue::DateNanos(if round_up { nanos.saturating_add(999_999) } else { nanos })
+            }
+            _ => FieldValue::Date(ms),
+        })
+    }
+}

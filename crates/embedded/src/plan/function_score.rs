@@ -1,0 +1,628 @@
+//! `function_score` and `script_score`.
+
+use super::boolean::Shared;
+use super::columns::Column;
+use super::combine::{rescored, seek_to};
+use super::explain::Explained;
+use super::field::{Target, text_of};
+use super::node::{Node, score_at};
+use super::scripts::{Bound, Failure, Script};
+use super::visible::Level;
+use super::{Context, Planner};
+use crate::index::schema::Slot;
+use crate::searchable::SegmentView;
+use dsl::query::script_source::ScriptSource;
+use dsl::query::{BoostMode, DecayKind, Function, FunctionScoreQuery, Modifier, MultiValueMode, Query, ScoreMode};
+use mapping::FieldType;
+use model::{Error, Result};
+use std::sync::Arc;
+use tantivy::query::Scorer;
+use tantivy::{DocId, TERMINATED};
+
+struct Field {
+    path: String,
+    slot: Slot,
+    kind: FieldType,
+}
+
+impl Field {
+    fn open(&self, segment: &SegmentView) -> Result<Option<Column>> {
+        Column::open(
+            segment,
+            &Target {
+                path: &self.path,
+                kind: &self.kind,
+                slot: &self.slot,
+            },
+        )
+    }
+}
+
+enum Compute {
+    Weight,
+    Script(Script),
+    Value {
+        field: Option<Field>,
+        name: String,
+        factor: f64,
+        modifier: Modifier,
+        missing: Option<f64>,
+    },
+    Random {
+        seed: u64,
+    },
+    Decay {
+        field: Field,
+        kind: DecayKind,
+        origin: (f64, f64),
+        scale: f64,
+        offset: f64,
+        decay: f64,
+        mode: MultiValueMode,
+    },
+}
+
+struct OneFunction {
+    filter: Option<Shared>,
+    weight: Option<f32>,
+    compute: Compute,
+}
+
+struct FunctionNode {
+    query: Shared,
+    functions: Vec<OneFunction>,
+    score_mode: ScoreMode,
+    boost_mode: BoostMode,
+    max_boost: f32,
+    min_score: Option<f32>,
+    failure: Failure,
+    level: Level,
+}
+
+enum Ready {
+    Weight,
+    Script(Bound),
+    Value {
+        column: Option<Column>,
+        name: String,
+        factor: f64,
+        modifier: Modifier,
+        missing: Option<f64>,
+    },
+    Random {
+        seed: u64,
+    },
+    Decay {
+        column: Option<Column>,
+        kind: DecayKind,
+        origin: (f64, f64),
+        scale: f64,
+        offset: f64,
+        decay: f64,
+        mode: MultiValueMode,
+    },
+}
+
+impl Ready {
+    fn value(&self, doc: DocId, score: f32, buffer: &mut Vec<f64>) -> Result<f64> {
+        Ok(match self {
+            Ready::Weight => 1.0,
+            Ready::Script(bound) => {
+                let value = bound.number(doc, score)?;
+                if value < 0.0 || value.is_nan() {
+                    return Err(Error::illegal(format!(
+                        "script_score script returned an invalid score [{value}]. Must be a non-negative score!"
+                    )));
+                }
+                value
+            }
+            Ready::Value {
+                column,
+                name,
+                factor,
+                modifier,
+                missing,
+            } => {
+                buffer.clear();
+                if let Some(column) = column {
+                    column.numbers(doc, buffer);
+                }
+                let value = match (buffer.iter().copied().reduce(f64::min), missing) {
+                    (Some(value), _) => value,
+                    (None, Some(missing)) => *missing,
+                    (None, None) => {
+                        return Err(Error::new(
+                            model::ErrorKind::IllegalState,
+                            format!("Missing value for field [{name}]"),
+                        ));
+                    }
+                };
+                let value = modify(*modifier, value * factor);
+                if value.is_nan() || value < 0.0 {
+                    return Err(Error::illegal(format!(
+                        "field value function must not produce negative scores, but got: [{value:?}] for field value: [{:?}]",
+                        value / factor.max(f64::MIN_POSITIVE)
+                    )));
+                }
+                value
+            }
+            Ready::Random { seed } => {
+                let mut x = seed ^ u64::from(doc).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+                x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+                ((x ^ (x >> 31)) >> 40) as f64 / f64::from(1u32 << 24)
+            }
+            Ready::Decay {
+                column,
+                kind,
+                origin,
+                scale,
+                offset,
+                decay,
+                mode,
+            } => {
+                let mut distances: Vec<f64> = match column {
+                    Some(Column::Geo(lat, lon)) => lat
+                        .values_for_doc(doc)
+                        .zip(lon.values_for_doc(doc))
+                        .map(|(lat, lon)| (haversine(*origin, (lat, lon)) - offset).max(0.0))
+                        .collect(),
+                    Some(column) => {
+                        column.numbers(doc, buffer);
+                        buffer.iter().map(|v| ((v - origin.0).abs() - offset).max(0.0)).collect()
+                    }
+                    None => Vec::new(),
+                };
+                // A document without the field is at no distance.
+                let distance = pick(*mode, &mut distances).unwrap_or(0.0);
+                match kind {
+                    DecayKind::Gauss => (0.5 * distance * distance * decay.ln() * 2.0 / (scale * scale)).exp(),
+                    DecayKind::Exp => (decay.ln() / scale * distance).exp(),
+                    DecayKind::Linear => {
+                        let reach = scale / (1.0 - decay);
+                        ((reach - distance) / reach).max(0.0)
+                    }
+                }
+            }
+        })
+    }
+}
+
+fn modify(modifier: Modifier, v: f64) -> f64 {
+    match modifier {
+        Modifier::None => v,
+        Modifier::Log => v.log10(),
+        Modifier::Log1p => (v + 1.0).log10(),
+        Modifier::Log2p => (v + 2.0).log10(),
+        Modifier::Ln => v.ln(),
+        Modifier::Ln1p => v.ln_1p(),
+        Modifier::Ln2p => (v + 2.0).ln(),
+        Modifier::Square => v * v,
+        Modifier::Sqrt => v.sqrt(),
+        Modifier::Reciprocal => 1.0 / v,
+    }
+}
+
+/// One of several values.
+pub(crate) fn pick(mode: MultiValueMode, values: &mut [f64]) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let count = values.len();
+    Some(match mode {
+        MultiValueMode::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
+        MultiValueMode::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        MultiValueMode::Sum => values.iter().sum(),
+        MultiValueMode::Avg => values.iter().sum::<f64>() / count as f64,
+        MultiValueMode::Median => {
+            values.sort_by(f64::total_cmp);
+            if count % 2 == 1 {
+                values[count / 2]
+            } else {
+                (values[count / 2 - 1] + values[count / 2]) / 2.0
+            }
+        }
+    })
+}
+
+/// Metres between two places, in degrees.
+pub(crate) fn haversine(a: (f64, f64), b: (f64, f64)) -> f64 {
+    let (la, lb) = (a.0.to_radians(), b.0.to_radians());
+    let x = ((lb - la) / 2.0).sin().powi(2) + la.cos() * lb.cos() * ((b.1 - a.1).to_radians() / 2.0).sin().powi(2);
+    2.0 * 6_371_008.7714 * x.sqrt().min(1.0).asin()
+}
+
+impl FunctionNode {
+    fn open(&self, segment: &SegmentView) -> Result<Vec<(Option<Box<dyn Scorer>>, Option<f32>, Ready)>> {
+        let mut out = Vec::new();
+        for f in &self.functions {
+            let filter = f.filter.as_ref().map(|n| n.scorer(segment)).transpose()?;
+            let ready = match &f.compute {
+                Compute::Weight => Ready::Weight,
+                Compute::Script(script) => Ready::Script(script.open(segment)?),
+                Compute::Value {
+                    field,
+                    name,
+                    factor,
+                    modifier,
+                    missing,
+                } => Ready::Value {
+                    column: field.as_ref().map(|f| f.open(segment)).transpose()?.flatten(),
+                    name: name.clone(),
+                    factor: *factor,
+                    modifier: *modifier,
+                    missing: *missing,
+                },
+                Compute::Random { seed } => Ready::Random { seed: *seed },
+                Compute::Decay {
+                    field,
+                    kind,
+                    origin,
+                    scale,
+                    offset,
+                    decay,
+                    mode,
+                } => Ready::Decay {
+                    column: field.open(segment)?,
+                    kind: *kind,
+                    origin: *origin,
+                    scale: *scale,
+                    offset: *offset,
+                    decay: *decay,
+                    mode: *mode,
+                },
+            };
+            out.push((filter, f.weight, ready));
+        }
+        Ok(out)
+    }
+}
+
+/// Several functions' values, each with its weight, as one.
+fn joined(mode: ScoreMode, values: &[(f64, f32)]) -> f64 {
+    if values.is_empty() {
+        return 1.0;
+    }
+    match mode {
+        ScoreMode::First => values[0].0,
+        ScoreMode::Max => values.iter().map(|v| v.0).fold(f64::NEG_INFINITY, f64::max),
+        ScoreMode::Min => values.iter().map(|v| v.0).fold(f64::INFINITY, f64::min),
+        ScoreMode::Sum => values.iter().map(|v| v.0).sum(),
+        ScoreMode::Avg => {
+            let weights: f64 = values.iter().map(|v| f64::from(v.1)).sum();
+            if weights == 0.0 {
+                1.0
+            } else {
+                values.iter().map(|v| v.0).sum::<f64>() / weights
+            }
+        }
+        ScoreMode::Multiply | ScoreMode::None => values.iter().map(|v| v.0).product(),
+    }
+}
+
+fn with_query(mode: BoostMode, query: f32, value: f64) -> f32 {
+    let q = f64::from(query);
+    (match mode {
+        BoostMode::Multiply => q * value,
+        BoostMode::Replace => value,
+        BoostMode::Sum => q + value,
+        BoostMode::Avg => (q + value) / 2.0,
+        BoostMode::Max => q.max(value),
+        BoostMode::Min => q.min(value),
+    }) as f32
+}
+
+impl Node for FunctionNode {
+    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+        let mut functions = self.open(segment)?;
+        let (score_mode, boost_mode, max_boost, min_score) =
+            (self.score_mode, self.boost_mode, f64::from(self.max_boost), self.min_score);
+        let failure = self.failure.clone();
+        let mut buffer = Vec::new();
+        let mut values = Vec::new();
+        let set = self.level.restrict(segment, self.query.scorer(segment)?)?;
+        Ok(rescored(set, move |doc, set| {
+            let score = set.score();
+            values.clear();
+            for (filter, weight, ready) in &mut functions {
+                if let Some(filter) = filter
+                    && (filter.doc() == TERMINATED || seek_to(filter.as_mut(), doc) != doc)
+                {
+                    continue;
+                }
+                match ready.value(doc, score, &mut buffer) {
+                    Ok(value) => {
+                        let weight = weight.unwrap_or(1.0);
+                        values.push((value * f64::from(weight), weight));
+                    }
+                    Err(error) => {
+                        failure.note(error);
+                        return None;
+                    }
+                }
+                if score_mode == ScoreMode::First {
+                    break;
+                }
+            }
+            let value = joined(score_mode, &values).min(max_boost);
+            let score = with_query(boost_mode, score, value);
+            (min_score.is_none_or(|min| score >= min)).then_some(score)
+        }))
+    }
+
+    fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
+        let query = self.query.explain(segment, doc)?;
+        if !query.matched {
+            return Ok(query);
+        }
+        let mut values = Vec::new();
+        let mut details = Vec::new();
+        let mut buffer = Vec::new();
+        for (filter, weight, ready) in self.open(segment)? {
+            if let Some(filter) = filter
+                && score_at(filter, doc).is_none()
+            {
+                continue;
+            }
+            let value = ready.value(doc, query.value, &mut buffer)?;
+            let factor = weight.unwrap_or(1.0);
+            values.push((value * f64::from(factor), factor));
+            let mut one = Explained::new(value as f32, "function value");
+            if let Some(weight) = weight {
+                let parts = vec![one, Explained::new(weight, "weight")];
+                one = Explained::new((value * f64::from(factor)) as f32, "product of:").of(parts);
+            }
+            details.push(one);
+        }
+        let value = joined(self.score_mode, &values);
+        let capped = value.min(f64::from(self.max_boost));
+        let functions = if details.is_empty() {
+            Explained::new(1.0, "No function matched")
+        } else {
+            let what = format!("function score, score mode [{}]", self.score_mode.word());
+            Explained::new(value as f32, what).of(details)
+        };
+        let capped_of = Explained::new(capped as f32, "min of:").of(vec![functions, Explained::new(self.max_boost, "maxBoost")]);
+        let score = with_query(self.boost_mode, query.value, capped);
+        let what = format!("function score, boost mode [{}] of:", self.boost_mode.word());
+        Ok(Explained::new(score, what).of(vec![query, capped_of]))
+    }
+}
+
+struct ScriptNode {
+    query: Shared,
+    script: Script,
+    min_score: Option<f32>,
+    boost: f32,
+    failure: Failure,
+    level: Level,
+}
+
+impl Node for ScriptNode {
+    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+        let bound = self.script.open(segment)?;
+        let (min_score, boost, failure) = (self.min_score, self.boost, self.failure.clone());
+        let set = self.level.restrict(segment, self.query.scorer(segment)?)?;
+        Ok(rescored(set, move |doc, set| match bound.number(doc, set.score()) {
+            Ok(value) if value < 0.0 || value.is_nan() => {
+                failure.note(Error::illegal(format!(
+                    "script_score script returned an invalid score [{value}] for doc [{doc}]. Must be a non-negative score!"
+                )));
+                None
+            }
+            Ok(value) => {
+                let score = value as f32 * boost;
+                (min_score.is_none_or(|min| score >= min)).then_some(score)
+            }
+            Err(error) => {
+                failure.note(error);
+                None
+            }
+        }))
+    }
+}
+
+impl Planner<'_> {
+    pub(super) fn script_score(
+        &self,
+        query: &Query,
+        script: &ScriptSource,
+        min_score: Option<f32>,
+        boost: f32,
+    ) -> Result<Shared> {
+        let script = Script::new(self.view, script, self.cx)?;
+        Ok(Arc::new(ScriptNode {
+            query: self.compile(query, 1.0)?,
+            script,
+            min_score,
+            boost,
+            failure: self.failure(),
+            level: self.level(),
+        }))
+    }
+
+    pub(super) fn function_score(&self, q: &FunctionScoreQuery, boost: f32) -> Result<Shared> {
+        let query = self.compile(&q.query, boost)?;
+        let mut functions = Vec::new();
+        for f in &q.functions {
+            let filter = f.filter.as_ref().map(|q| self.compile(q, 1.0)).transpose()?;
+            functions.push(OneFunction {
+                filter,
+                weight: f.weight,
+                compute: self.compute(&f.function, self.cx)?,
+            });
+        }
+        Ok(Arc::new(FunctionNode {
+            query,
+            functions,
+            score_mode: q.score_mode,
+            boost_mode: q.boost_mode,
+            max_boost: q.max_boost.unwrap_or(f32::MAX),
+            min_score: q.min_score,
+            failure: self.failure(),
+            level: self.level(),
+        }))
+    }
+
+    fn compute(&self, function: &Function, cx: &Context<'_>) -> Result<Compute> {
+        let field = |path: &str| {
+            Target::of(self.view, path).map(|t| Field {
+                path: t.path.to_owned(),
+                slot: t.slot.clone(),
+                kind: t.kind.clone(),
+            })
+        };
+        Ok(match function {
+            Function::Weight => Compute::Weight,
+            Function::Script(source) => Compute::Script(Script::new(self.view, source, cx)?),
+            Function::FieldValueFactor {
+                field: path,
+                factor,
+                modifier,
+                missing,
+            } => {
+                let found = field(path);
+                if found.is_none() && missing.is_none() {
+                    return Err(super::field::query_shard(
+                        self.view,
+                        format!("Unable to find a field mapper for field [{path}]. No 'missing' value defined."),
+                    ));
+                }
+                Compute::Value {
+                    field: found,
+                    name: path.clone(),
+                    factor: f64::from(*factor),
+                    modifier: *modifier,
+                    missing: *missing,
+                }
+            }
+            Function::RandomScore { seed, .. } => {
+                let text = seed.as_ref().map(text_of).unwrap_or_else(|| cx.now_ms.to_string());
+                let seed = text.bytes().fold(0xCBF2_9CE4_8422_2325u64, |h, b| {
+                    (h ^ u64::from(b)).wrapping_mul(0x100_0000_01B3)
+                });
+                Compute::Random { seed }
+            }
+            Function::Decay {
+                kind,
+                field: path,
+                origin,
+                scale,
+                offset,
+                decay,
+                multi_value_mode,
+            } => {
+                let Some(found) = field(path) else {
+                    return Err(Error::parsing(format!("unknown field [{path}]"), 1, 1));
+                };
+                let (mut at, reach, ahead);
+                let offset = offset.clone().unwrap_or(serde_json::Value::from(0));
+                if found.kind.kind.is_date() {
+                    let text = origin.as_ref().map_or_else(|| "now".to_owned(), text_of);
+                    let date = match self.date(&found.kind, &text, false, None, None)? {
+                        mapping::FieldValue::Date(ms) => ms as f64,
+                        mapping::FieldValue::DateNanos(n) => n as f64,
+                        _ => 0.0,
+                    };
+                    at = (date, 0.0);
+                    let unit = |v: &serde_json::Value, name: &str| -> Result<f64> {
+                        let text = text_of(v);
+                        if let Ok(ms) = text.parse::<f64>() {
+                            return Ok(ms);
+                        }
+                        Ok(model::units::parse_duration(&text, name)?.as_millis() as f64)
+                    };
+                    reach = unit(scale, "scale")?;
+                    ahead = unit(&offset, "offset")?;
+                } else if found.kind.kind == mapping::Kind::GeoPoint {
+                    let Some(origin) = origin else {
+                        return Err(Error::parsing("origin and scale must be set for geo fields.", 1, 1));
+                    };
+                    at = match found.kind.parse_term(origin) {
+                        Ok(Some(mapping::FieldValue::Geo { lat, lon })) => (lat, lon),
+                        _ => place(origin)?,
+                    };
+                    reach = metres(&text_of(scale))?;
+                    ahead = metres(&text_of(&offset))?;
+                } else {
+                    let number = |v: &serde_json::Value| {
+                        text_of(v).parse::<f64>().map_err(|_| {
+                            Error::new(
+                                model::ErrorKind::NumberFormat,
+                                format!("For input string: \"{}\"", text_of(v)),
+                            )
+                        })
+                    };
+                    let Some(origin) = origin else {
+                        return Err(Error::parsing(
+                            "both [scale] and [origin] must be set for numeric fields.",
+                            1,
+                            1,
+                        ));
+                    };
+                    at = (number(origin)?, 0.0);
+                    reach = number(scale)?;
+                    ahead = number(&offset)?;
+                }
+                at.1 += 0.0;
+                Compute::Decay {
+                    field: found,
+                    kind: *kind,
+                    origin: at,
+                    scale: reach,
+                    offset: ahead,
+                    decay: *decay,
+                    mode: *multi_value_mode,
+                }
+            }
+        })
+    }
+}
+
+/// A place as `lat,lon`, `[lon, lat]` or `{lat, lon}`.
+fn place(value: &serde_json::Value) -> Result<(f64, f64)> {
+    let number = |v: Option<&serde_json::Value>| v.and_then(serde_json::Value::as_f64);
+    let found = match value {
+        serde_json::Value::Array(list) => number(list.get(1)).zip(number(list.first())),
+        serde_json::Value::Object(o) => number(o.get("lat")).zip(number(o.get("lon"))),
+        other => {
+            let text = text_of(other);
+            let (lat, lon) = text.split_once(',').unwrap_or(("", ""));
+            lat.trim().parse().ok().zip(lon.trim().parse().ok())
+        }
+    };
+    found.ok_or_else(|| Error::new(model::ErrorKind::Parse, format!("failed to parse geo point [{value}]")))
+}
+
+/// `10km` and the like in metres.
+pub(crate) fn metres(text: &str) -> Result<f64> {
+    const UNITS: &[(&str, f64)] = &[
+        ("nauticalmiles", 1852.0),
+        ("nmi", 1852.0),
+        ("kilometers", 1000.0),
+        ("km", 1000.0),
+        ("miles", 1609.344),
+        ("mi", 1609.344),
+        ("yards", 0.9144),
+        ("yd", 0.9144),
+        ("feet", 0.3048),
+        ("ft", 0.3048),
+        ("inch", 0.0254),
+        ("in", 0.0254),
+        ("centimeters", 0.01),
+        ("cm", 0.01),
+        ("millimeters", 0.001),
+        ("mm", 0.001),
+        ("meters", 1.0),
+        ("m", 1.0),
+    ];
+    let text = text.trim();
+    let (number, unit) = UNITS
+        .iter()
+        .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|n| (n.trim(), *unit)))
+        .unwrap_or((text, 1.0));
+    let number: f64 = number
+        .parse()
+        .map_err(|_| Error::new(model::ErrorKind::NumberFormat, format!("For input string: \"{number}\"")))?;
+    Ok(number * unit)
+}

@@ -1,0 +1,139 @@
+//! Fields that every document has: `_id`, `_type`, `_index`, `_routing`; the clauses `ids` and `type`.
+
+use super::boolean::{AllNode, Shared};
+use super::field::text_of;
+use super::term::{FilterNode, any_of};
+use super::{Planner, every};
+use crate::searchable::{IndexView, SegmentView};
+use serde_json::Value;
+use std::sync::Arc;
+use tantivy::Term;
+
+/// The types that any document of the index has.
+fn type_names(view: &IndexView) -> Vec<String> {
+    let mut names = std::collections::BTreeSet::new();
+    for segment in &view.segments {
+        let Ok(index) = segment.reader.inverted_index(view.schema.doc_type) else {
+            continue;
+        };
+        let Ok(mut stream) = index.terms().stream() else { continue };
+        while stream.advance() {
+            names.insert(String::from_utf8_lossy(stream.key()).into_owned());
+        }
+    }
+    names.into_iter().collect()
+}
+
+/// The terms of types.
+pub(super) fn type_terms(view: &IndexView, types: &[String]) -> Vec<Term> {
+    types
+        .iter()
+        .filter(|t| *t != "_all" && *t != "*")
+        .map(|t| Term::from_field_text(view.schema.doc_type, t))
+        .collect()
+}
+
+impl Planner<'_> {
+    /// A term of a metadata field; `None` if the field is none.
+    pub(super) fn meta_term(&self, field: &str, values: &[&Value], boost: f32) -> Option<Shared> {
+        let texts: Vec<String> = values.iter().map(|v| text_of(v)).collect();
+        match field {
+            "_id" => Some(self.ids(&texts, &[], boost)),
+            "_type" => {
+                if self.view.typed {
+                    Some(self.filter(type_terms(self.view, &texts), boost, "_type".into()))
+                } else if texts.iter().any(|t| t == "_doc") {
+                    Some(Arc::new(AllNode(boost)))
+                } else {
+                    Some(self.nothing("_type"))
+                }
+            }
+            "_index" => {
+                let here = self.view.name.as_str();
+                let any = texts.iter().any(|t| model::path::matches(t, here));
+                Some(if any {
+                    Arc::new(AllNode(boost))
+                } else {
+                    self.nothing("The index matches none of the names")
+                })
+            }
+            "_routing" | "_parent" => {
+                let field = if field == "_parent" {
+                    self.view.schema.parent
+                } else {
+                    self.view.schema.routing
+                };
+                Some(self.filter(
+                    texts.iter().map(|t| Term::from_field_text(field, t)).collect(),
+                    boost,
+                    field_name(field),
+                ))
+            }
+            "_uid" => {
+                let field = self.view.schema.id;
+                Some(self.filter(
+                    texts.iter().map(|t| Term::from_field_text(field, t)).collect(),
+                    boost,
+                    "_uid".into(),
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// Documents of these ids, of any type unless types are given.
+    pub(super) fn ids(&self, values: &[String], types: &[String], boost: f32) -> Shared {
+        let field = self.view.schema.id;
+        let mut terms: Vec<Term> = Vec::new();
+        if self.view.typed {
+            let known: Vec<String> = if types.is_empty() {
+                type_names(self.view)
+            } else {
+                types.to_vec()
+            };
+            for id in values {
+                terms.extend(known.iter().map(|t| Term::from_field_text(field, &format!("{t}#{id}"))));
+            }
+        } else {
+            terms.extend(values.iter().map(|id| Term::from_field_text(field, id)));
+        }
+        self.filter(terms, boost, format!("_id:({})", values.join(" ")))
+    }
+
+    /// The documents of a type.
+    pub(super) fn doc_type(&self, value: &str, boost: f32) -> Shared {
+        if !self.view.typed {
+            return if value == "_doc" {
+                Arc::new(AllNode(boost))
+            } else {
+                self.nothing("_type")
+            };
+        }
+        self.filter(type_terms(self.view, &[value.to_owned()]), boost, format!("_type:{value}"))
+    }
+
+    /// The documents of any of these terms, with one score.
+    pub(super) fn filter(&self, terms: Vec<Term>, boost: f32, what: String) -> Shared {
+        if terms.is_empty() {
+            return self.nothing(what);
+        }
+        Arc::new(FilterNode {
+            boost,
+            what,
+            docs: move |segment: &SegmentView| any_of(segment, &terms),
+        })
+    }
+
+    /// Every document, with one score.
+    pub(super) fn everything(&self, boost: f32, what: String) -> Shared {
+        Arc::new(FilterNode {
+            boost,
+            what,
+            docs: |segment: &SegmentView| Ok(every(segment)),
+        })
+    }
+}
+
+fn field_name(field: tantivy::schema::Field) -> String {
+    format!("field {}", field.field_id())
+}

@@ -1,0 +1,411 @@
+//! From clauses to scorers: one file a family of clauses, over the segments of one index.
+//!
+//! A [`Planner`] compiles a `dsl::Query` against one [`IndexView`]: fields are resolved, texts analyzed, terms
+//! counted. What comes out is a tree of [`node::Node`]s that only need a segment. Nested objects are documents
+//! of their own in the segments; [`Planned`] keeps what a request may see: roots, alive, not hidden.
+//!
+//! Not here: collecting, sorting, fetching (`search`), aggregations (`aggs`).
+
+use crate::searchable::{IndexView, SegmentView};
+use boolean::{AllNode, BoolNode, BoostingNode, ConstantNode, DisMaxNode, NoneNode, Shared};
+use dsl::query::script_source::ScriptSource;
+use dsl::query::{BoolQuery, Clause, Query};
+use model::{Error, ErrorKind, Result};
+use node::AllScorer;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tantivy::query::Scorer;
+
+pub mod boolean;
+pub mod columns;
+pub mod combine;
+mod exists;
+mod expand;
+pub mod explain;
+mod field;
+mod full_text;
+mod function_score;
+mod least;
+mod levenshtein;
+mod meta;
+mod multi_match;
+mod nested;
+pub mod node;
+mod phrase;
+mod range;
+mod regexp;
+pub mod scripts;
+mod similarity;
+mod statistics;
+pub mod term;
+mod terms;
+mod text_query;
+pub mod visible;
+
+pub use explain::Explained;
+pub use field::{Target, setting, text_of};
+pub(crate) use function_score::{haversine, metres, pick};
+pub use regexp::Pattern;
+
+/// What a search needs besides its request.
+pub struct Context<'a> {
+    /// The clock, for `now`.
+    pub now_ms: i64,
+    /// `indices.query.bool.max_clause_count`.
+    pub max_clause_count: usize,
+    /// `search.max_buckets`.
+    pub max_buckets: usize,
+    /// Looks stored scripts up and compiles, with a cache.
+    pub scripts: &'a dyn Fn(&ScriptSource) -> Result<script::Program>,
+    /// Hidden documents too?
+    pub see: engine::See,
+    /// Set when the request is cancelled.
+    pub cancelled: Option<&'a AtomicBool>,
+    /// k1 + 1 stands in scores (all but OpenSearch 3).
+    pub bm25_factor: f32,
+    /// Types of the typed dialect that the request names; empty for all.
+    pub types: &'a [String],
+}
+
+impl Context<'_> {
+    /// Refuses to go on once the request is cancelled.
+    ///
+    /// # Errors
+    /// `task_cancelled_exception`.
+    pub fn check_cancelled(&self) -> Result<()> {
+        match self.cancelled {
+            Some(flag) if flag.load(Ordering::Relaxed) => Err(Error::new(ErrorKind::TaskCancelled, "The task is cancelled.")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A query compiled for one index, restricted to what the request may see.
+pub struct Planned {
+    node: Shared,
+    types: Vec<tantivy::Term>,
+    see: engine::See,
+    schema: Arc<crate::index::schema::IndexSchema>,
+    named: Vec<(String, Shared)>,
+    failure: scripts::Failure,
+}
+
+impl Planned {
+    /// The visible root documents of a segment that match, with their scores.
+    ///
+    /// # Errors
+    /// Unreadable files; scripts that fail at once.
+    pub fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+        let set = self.node.scorer(segment)?;
+        self.failure.check()?;
+        let mut sets = vec![(set, true)];
+        if !self.types.is_empty() {
+            sets.push((term::any_of(segment, &self.types)?, false));
+        }
+        let set = if sets.len() == 1 {
+            sets.remove(0).0
+        } else {
+            combine::and(sets)
+        };
+        Ok(visible::Visible::of(set, self.sight(segment)?))
+    }
+
+    /// The error of a script that failed while documents were collected.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn check(&self) -> Result<()> {
+        self.failure.check()
+    }
+
+    /// Why a document has its score.
+    ///
+    /// # Errors
+    /// As [`Planned::scorer`].
+    pub fn explain(&self, segment: &SegmentView, doc: tantivy::DocId) -> Result<Explained> {
+        self.node.explain(segment, doc)
+    }
+
+    /// The names of the clauses that match a document.
+    ///
+    /// # Errors
+    /// As [`Planned::scorer`].
+    pub fn matched(&self, segment: &SegmentView, doc: tantivy::DocId) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for (name, node) in &self.named {
+            if node::score_at(node.scorer(segment)?, doc).is_some() && !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Whether any clause has a name.
+    pub fn has_names(&self) -> bool {
+        !self.named.is_empty()
+    }
+
+    /// Every visible document matches, with one score.
+    pub fn all_score(&self, segment: &SegmentView) -> Option<f32> {
+        if !self.node.is_all() || !self.types.is_empty() {
+            return None;
+        }
+        self.node.scorer(segment).ok().map(|mut scorer| scorer.score())
+    }
+
+    /// The same as a query of tantivy that prunes, if there is one.
+    pub fn prunable(&self) -> Option<Box<dyn tantivy::query::Query>> {
+        if self.types.is_empty() { self.node.prunable() } else { None }
+    }
+
+    /// What of a segment the request may see.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn sight(&self, segment: &SegmentView) -> Result<visible::Sight> {
+        visible::Sight::open(segment, &self.schema, self.see)
+    }
+
+    /// The query matches nothing.
+    pub fn is_none(&self) -> bool {
+        self.node.is_none()
+    }
+
+    /// The compiled clause without the restriction, for parts of queries (function filters, aggregations).
+    pub fn node(&self) -> &Shared {
+        &self.node
+    }
+}
+
+/// Compiles a query for a view, with what is in an alias' filter added.
+///
+/// # Errors
+/// Clauses that make no sense for the mapping.
+pub fn plan(view: &IndexView, query: Option<&Query>, filter: Option<&Query>, cx: &Context<'_>) -> Result<Planned> {
+    let planner = Planner::new(view, cx);
+    let mut node = match query {
+        Some(query) => planner.compile(query, 1.0)?,
+        None => Arc::new(AllNode(1.0)),
+    };
+    if let Some(filter) = filter {
+        let filter = planner.compile(filter, 1.0)?;
+        node = Arc::new(BoolNode {
+            must: vec![node],
+            filter: vec![filter],
+            ..BoolNode::default()
+        });
+    }
+    Ok(planner.finish(node))
+}
+
+/// A compiled clause that is not restricted to visible roots: for filters inside aggregations and sorts.
+///
+/// # Errors
+/// As [`plan`].
+pub fn compile(view: &IndexView, query: &Query, cx: &Context<'_>, nested_path: Option<&str>) -> Result<Shared> {
+    let mut planner = Planner::new(view, cx);
+    planner.path = nested_path.map(str::to_owned);
+    planner.compile(query, 1.0)
+}
+
+/// Compiles clauses for one index.
+pub struct Planner<'a> {
+    pub(crate) view: &'a IndexView,
+    pub(crate) cx: &'a Context<'a>,
+    /// The nested path whose documents are being asked, `None` for roots.
+    pub(crate) path: Option<String>,
+    statistics: statistics::Statistics<'a>,
+    named: RefCell<Vec<(String, Shared)>>,
+    clauses: RefCell<usize>,
+    failure: scripts::Failure,
+}
+
+impl<'a> Planner<'a> {
+    /// A planner for root documents.
+    pub fn new(view: &'a IndexView, cx: &'a Context<'a>) -> Planner<'a> {
+        Planner {
+            view,
+            cx,
+            path: None,
+            statistics: statistics::Statistics::new(view),
+            named: RefCell::default(),
+            clauses: RefCell::default(),
+            failure: scripts::Failure::default(),
+        }
+    }
+
+    fn finish(self, node: Shared) -> Planned {
+        let types = meta::type_terms(self.view, self.cx.types);
+        let schema = self.view.schema.clone();
+        Planned {
+            node,
+            types,
+            see: self.cx.see,
+            schema,
+            named: self.named.into_inner(),
+            failure: self.failure,
+        }
+    }
+
+    /// A planner for the documents of a nested path, with the same counters.
+    fn inside<T>(&self, path: &str, f: impl FnOnce(&Planner<'a>) -> Result<T>) -> Result<T> {
+        let inner = Planner {
+            view: self.view,
+            cx: self.cx,
+            path: Some(path.to_owned()),
+            statistics: statistics::Statistics::new(self.view),
+            named: RefCell::default(),
+            clauses: RefCell::new(*self.clauses.borrow()),
+            failure: self.failure.clone(),
+        };
+        let result = f(&inner)?;
+        *self.clauses.borrow_mut() = *inner.clauses.borrow();
+        Ok(result)
+    }
+
+    fn count_clauses(&self, more: usize) -> Result<()> {
+        let mut clauses = self.clauses.borrow_mut();
+        *clauses += more;
+        let max = self.cx.max_clause_count;
+        if *clauses > max {
+            let reason = format!("maxClauseCount is set to {max}");
+            return Err(Error::new(ErrorKind::TooManyClauses, reason));
+        }
+        Ok(())
+    }
+
+    /// The documents that clauses here are about.
+    fn level(&self) -> visible::Level {
+        visible::Level {
+            schema: self.view.schema.clone(),
+            path: self.path.clone(),
+            see: self.cx.see,
+        }
+    }
+
+    fn nothing(&self, why: impl Into<String>) -> Shared {
+        Arc::new(NoneNode(why.into()))
+    }
+
+    /// Compiles a clause; `boost` is what the clauses around it multiply with.
+    ///
+    /// # Errors
+    /// Clauses that make no sense for the mapping.
+    pub fn compile(&self, query: &Query, boost: f32) -> Result<Shared> {
+        let node = self.clause(&query.clause, boost * query.boost)?;
+        if let Some(name) = &query.name {
+            self.named.borrow_mut().push((name.clone(), node.clone()));
+        }
+        Ok(node)
+    }
+
+    fn clause(&self, clause: &Clause, boost: f32) -> Result<Shared> {
+        match clause {
+            Clause::MatchAll => Ok(Arc::new(AllNode(boost))),
+            Clause::MatchNone => Ok(self.nothing("MatchNoDocsQuery")),
+            Clause::Term(q) => self.term(q, boost),
+            Clause::Terms(q) => self.terms(q, boost),
+            Clause::KeySet(q) => self.key_set(q, boost),
+            Clause::Range(q) => self.range(q, boost),
+            Clause::Exists { field } => self.exists(field, boost),
+            Clause::Prefix(q) => self.prefix(q, boost),
+            Clause::Wildcard(q) => self.wildcard(q, boost),
+            Clause::Regexp(q) => self.regexp(q, boost),
+            Clause::Fuzzy(q) => self.fuzzy(q, boost),
+            Clause::Ids { values, types } => Ok(self.ids(values, types, boost)),
+            Clause::Type { value } => Ok(self.doc_type(value, boost)),
+            Clause::Match(q) => self.match_query(q, boost),
+            Clause::MatchPhrase(q) => self.match_phrase(q, boost),
+            Clause::MatchPhrasePrefix(q) => self.match_phrase_prefix(q, boost),
+            Clause::MatchBoolPrefix(q) => self.match_bool_prefix(q, boost),
+            Clause::MultiMatch(q) => self.multi_match(q, boost),
+            Clause::Bool(q) => self.bool(q, boost),
+            Clause::Boosting {
+                positive,
+                negative,
+                negative_boost,
+            } => Ok(Arc::new(BoostingNode {
+                positive: self.compile(positive, boost)?,
+                negative: self.compile(negative, 1.0)?,
+                negative_boost: *negative_boost,
+            })),
+            Clause::ConstantScore { filter } => Ok(Arc::new(ConstantNode {
+                filter: self.compile(filter, 1.0)?,
+                boost,
+            })),
+            Clause::DisMax { queries, tie_breaker } => {
+                let nodes = queries.iter().map(|q| self.compile(q, boost)).collect::<Result<Vec<_>>>()?;
+                Ok(dis_max(nodes, *tie_breaker))
+            }
+            Clause::FunctionScore(q) => self.function_score(q, boost),
+            Clause::ScriptScore {
+                query,
+                script,
+                min_score,
+            } => self.script_score(query, script, *min_score, boost),
+            Clause::Script { script } => self.script_filter(script, boost),
+            Clause::QueryString(q) => self.query_string(q, boost),
+            Clause::SimpleQueryString(q) => self.simple_query_string(q, boost),
+            Clause::Nested(q) => self.nested(q, boost),
+            Clause::HasChild(q) => self.has_child(q, boost),
+            Clause::HasParent(q) => self.has_parent(q, boost),
+            Clause::ParentId {
+                child_type,
+                id,
+                ignore_unmapped,
+            } => self.parent_id(child_type, id, *ignore_unmapped, boost),
+            Clause::TermsLookup(_) | Clause::Join(_) => Err(Error::new(
+                ErrorKind::Internal,
+                "a clause over several indices reached an index unresolved",
+            )),
+            Clause::Opaque { name, .. } => Err(Error::parsing(format!("unknown query [{name}]"), 1, 1)),
+        }
+    }
+
+    fn bool(&self, q: &BoolQuery, boost: f32) -> Result<Shared> {
+        let all = |list: &[Query], boost: f32| -> Result<Vec<Shared>> {
+            self.count_clauses(list.len())?;
+            list.iter().map(|q| self.compile(q, boost)).collect()
+        };
+        let mut node = BoolNode {
+            must: all(&q.must, boost)?,
+            filter: all(&q.filter, 1.0)?,
+            should: all(&q.should, boost)?,
+            must_not: all(&q.must_not, 1.0)?,
+            least: 0,
+        };
+        if node.must.is_empty() && node.filter.is_empty() && node.should.is_empty() && node.must_not.is_empty() {
+            return Ok(Arc::new(AllNode(boost)));
+        }
+        node.least = match &q.minimum_should_match {
+            Some(text) => least::minimum_should_match(text, node.should.len())?,
+            None => usize::from(node.must.is_empty() && node.filter.is_empty() && !node.should.is_empty()),
+        };
+        if node.least == 0 && node.must.is_empty() && node.filter.is_empty() && !node.should.is_empty() {
+            // Lucene needs one of the options where nothing else is required.
+            node.least = 1;
+        }
+        if node.least > node.should.len() {
+            return Ok(self.nothing("No matching clauses"));
+        }
+        if node.must.iter().chain(&node.filter).any(|n| n.is_none()) {
+            return Ok(self.nothing("No matching clauses"));
+        }
+        Ok(Arc::new(node))
+    }
+}
+
+/// The best of several clauses.
+pub(crate) fn dis_max(mut nodes: Vec<Shared>, tie_breaker: f32) -> Shared {
+    match nodes.len() {
+        0 => Arc::new(NoneNode("empty dis_max".into())),
+        1 => nodes.remove(0),
+        _ => Arc::new(DisMaxNode { nodes, tie_breaker }),
+    }
+}
+
+/// Every document of a segment.
+pub(crate) fn every(segment: &SegmentView) -> Box<dyn Scorer> {
+    Box::new(AllScorer::new(segment.reader.max_doc(), 1.0))
+}

@@ -1,0 +1,236 @@
+//! `multi_match`: one text over several fields.
+
+use super::boolean::{BoolNode, Shared};
+use super::field::{Target, text_of};
+use super::full_text::by_position;
+use super::similarity::{Bm25, FieldStatistics, Rarity};
+use super::term::TermNode;
+use super::{Planner, dis_max};
+use dsl::query::{MatchPhraseQuery, MatchQuery, MultiMatchQuery, MultiMatchType};
+use model::Result;
+use std::sync::Arc;
+
+impl Planner<'_> {
+    /// The fields that patterns stand for, with their boosts; none given: everything that a text can be looked up in.
+    pub(crate) fn search_fields(&self, patterns: &[(String, f32)]) -> Vec<(String, f32)> {
+        let mut default = Vec::new();
+        let patterns = if patterns.is_empty() {
+            match self.view.settings.get("index.query.default_field") {
+                Some(serde_json::Value::Array(list)) => default.extend(list.iter().map(|v| (text_of(v), 1.0))),
+                Some(serde_json::Value::String(one)) => default.extend(one.split(',').map(|p| (p.trim().to_owned(), 1.0))),
+                _ => default.push(("*".to_owned(), 1.0)),
+            }
+            &default
+        } else {
+            patterns
+        };
+        let mut out: Vec<(String, f32)> = Vec::new();
+        for (pattern, boost) in patterns {
+            if !pattern.contains('*') {
+                out.push((pattern.clone(), *boost));
+                continue;
+            }
+            for path in self.view.mapping.expand(pattern) {
+                let Some(target) = Target::of(self.view, &path) else {
+                    continue;
+                };
+                let kind = target.kind.kind;
+                let whole = pattern == "*";
+                let fits = kind.is_text() || kind.is_keyword() || kind.is_numeric() && !whole || whole && kind.is_numeric();
+                let nested = self.view.mapping.nested_path_of(&path).map(str::to_owned) != self.path;
+                if (fits || kind.is_date() || kind == mapping::Kind::Boolean || kind == mapping::Kind::Ip)
+                    && !nested
+                    && !out.iter().any(|(known, _)| *known == path)
+                {
+                    out.push((path, *boost));
+                }
+            }
+        }
+        out
+    }
+
+    pub(super) fn multi_match(&self, q: &MultiMatchQuery, boost: f32) -> Result<Shared> {
+        let lenient = q.options.lenient || q.fields.is_empty() || q.fields.iter().any(|(f, _)| f == "*");
+        let fields = self.search_fields(&q.fields);
+        if q.kind == MultiMatchType::CrossFields {
+            return self.cross_fields(q, &fields, boost);
+        }
+        let mut nodes = Vec::new();
+        for (field, field_boost) in &fields {
+            let boost = boost * field_boost;
+            let one = MatchQuery {
+                field: field.clone(),
+                lenient,
+                ..q.options.clone()
+            };
+            let phrase = || MatchPhraseQuery {
+                field: field.clone(),
+                query: q.options.query.clone(),
+                slop: q.slop,
+                analyzer: q.options.analyzer.clone(),
+                zero_terms_query: q.options.zero_terms_query,
+                max_expansions: q.options.max_expansions,
+            };
+            let node = match q.kind {
+                MultiMatchType::Phrase => self.match_phrase(&phrase(), boost),
+                MultiMatchType::PhrasePrefix => self.match_phrase_prefix(&phrase(), boost),
+                MultiMatchType::BoolPrefix => self.match_bool_prefix(&one, boost),
+                _ => self.match_query(&one, boost),
+            };
+            match node {
+                Ok(node) if node.is_none() => {}
+                Ok(node) => nodes.push(node),
+                Err(_) if lenient => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if nodes.is_empty() {
+            return Ok(self.nothing("no field matches"));
+        }
+        let default = match q.kind {
+            MultiMatchType::MostFields | MultiMatchType::BoolPrefix => 1.0,
+            _ => 0.0,
+        };
+        let tie = q.tie_breaker.unwrap_or(default);
+        if (tie - 1.0).abs() < f32::EPSILON && nodes.len() > 1 {
+            return Ok(Arc::new(BoolNode {
+                should: nodes,
+                least: 1,
+                ..BoolNode::default()
+            }));
+        }
+        Ok(dis_max(nodes, tie))
+    }
+
+    /// Every word in any field, with the frequencies of all fields blended; fields grouped by analyzer.
+    fn cross_fields(&self, q: &MultiMatchQuery, fields: &[(String, f32)], boost: f32) -> Result<Shared> {
+        let text = text_of(&q.options.query);
+        let tie = q.tie_breaker.unwrap_or(0.0);
+        let mut groups: Vec<(String, Vec<(Target<'_>, f32)>)> = Vec::new();
+        let mut others = Vec::new();
+        for (field, field_boost) in fields {
+            let Some(target) = Target::of(self.view, field) else {
+                continue;
+            };
+            if !target.has_string_terms() {
+                let one = MatchQuery {
+                    field: field.clone(),
+                    ..q.options.clone()
+                };
+                match self.match_query(&one, boost * field_boost) {
+                    Ok(node) => others.push(node),
+                    Err(error) if !q.options.lenient => return Err(error),
+                    Err(_) => {}
+                }
+                continue;
+            }
+            let analyzer = self.query_analyzer(&target, q.options.analyzer.as_deref(), false)?;
+            let name = analyzer.map_or_else(|| "keyword".to_owned(), |a| a.name().to_owned());
+            match groups.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, group)) => group.push((target, *field_boost)),
+                None => groups.push((name, vec![(target, *field_boost)])),
+            }
+        }
+        let mut nodes = Vec::new();
+        for (_, group) in &groups {
+            let Some((first, _)) = group.first() else { continue };
+            let words: Vec<Vec<String>> = match self.query_analyzer(first, q.options.analyzer.as_deref(), false)? {
+                Some(analyzer) => by_position(analyzer.analyze(&text))
+                    .into_iter()
+                    .map(|(_, tokens)| tokens.into_iter().map(|t| t.term).collect())
+                    .collect(),
+                None => vec![vec![self.query_text(first, &text)]],
+            };
+            let mut clauses = Vec::new();
+            for word in &words {
+                let mut of_word = Vec::new();
+                for term in word {
+                    of_word.push(self.blended(group, term, tie, boost)?);
+                }
+                clauses.push(if of_word.len() == 1 {
+                    of_word.remove(0)
+                } else {
+                    Arc::new(BoolNode {
+                        should: of_word,
+                        least: 1,
+                        ..BoolNode::default()
+                    })
+                });
+            }
+            if !clauses.is_empty() {
+                nodes.push(self.joined(clauses, q.options.operator, q.options.minimum_should_match.as_deref())?);
+            }
+        }
+        nodes.extend(others);
+        if nodes.is_empty() {
+            return Ok(self.nothing("no field matches"));
+        }
+        Ok(dis_max(nodes, tie))
+    }
+
+    /// A term in several fields, each scored as if it were as common as in the field where it is commonest.
+    fn blended(&self, group: &[(Target<'_>, f32)], text: &str, tie: f32, boost: f32) -> Result<Shared> {
+        let mut freqs = Vec::new();
+        let (mut max, mut sum_tokens, mut min_tokens) = (0u64, 0u64, u64::MAX);
+        for (target, _) in group {
+            let freq = self.statistics.doc_freq(&target.text_term(text))?;
+            let field = self.statistics.field(target)?;
+            max = max.max(freq);
+            if freq > 0 {
+                sum_tokens += field.tokens;
+                min_tokens = min_tokens.min(field.tokens);
+            }
+            freqs.push((freq, field));
+        }
+        if max == 0 {
+            return Ok(self.nothing(format!("no matching term [{text}]")));
+        }
+        let _ = (sum_tokens, min_tokens);
+        let max_docs = freqs.iter().map(|(_, f)| f.docs).max().unwrap_or(max);
+        // The rarer the field's own use of the word, the lower it is held under the commonest: Lucene's tie.
+        let mut order: Vec<usize> = (0..group.len()).collect();
+        order.sort_by(|a, b| freqs[*b].0.cmp(&freqs[*a].0));
+        let mut df = vec![0u64; group.len()];
+        let (mut actual, mut prev) = (max, freqs[order[0]].0);
+        for i in &order {
+            if freqs[*i].0 == 0 {
+                break;
+            }
+            if prev > freqs[*i].0 {
+                actual += 1;
+            }
+            prev = freqs[*i].0;
+            df[*i] = actual.min(max_docs);
+        }
+        let mut nodes: Vec<Shared> = Vec::new();
+        for (i, (target, field_boost)) in group.iter().enumerate() {
+            let (freq, field) = freqs[i];
+            if freq == 0 {
+                continue;
+            }
+            let norms = target.kind.kind.is_text();
+            let docs = FieldStatistics {
+                docs: field.docs.max(df[i]),
+                ..field
+            };
+            let bm25 = Bm25::with_mean(
+                docs,
+                field.mean_length(),
+                vec![Rarity {
+                    term: text.to_owned(),
+                    doc_freq: df[i],
+                }],
+                boost * field_boost * target.kind.boost,
+                self.cx.bm25_factor,
+            );
+            nodes.push(Arc::new(TermNode {
+                term: target.text_term(text),
+                bm25,
+                norms,
+                what: format!("{}:{text}", target.path),
+                boost: None,
+            }));
+        }
+        Ok(dis_max(nodes, tie))
+    }
+}

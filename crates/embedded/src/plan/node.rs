@@ -1,0 +1,171 @@
+//! What a compiled clause is: something that yields a scorer for a segment and explains one document.
+
+use super::explain::Explained;
+use crate::searchable::SegmentView;
+use model::Result;
+use tantivy::query::Scorer;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// A compiled clause. Its statistics are worked out; what is left is one segment at a time.
+pub trait Node: Send + Sync {
+    /// The documents of one segment, deleted and nested ones too, with their scores.
+    ///
+    /// # Errors
+    /// Files that cannot be read, scripts that fail.
+    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>>;
+
+    /// Why a document has its score, or that it does not match.
+    ///
+    /// # Errors
+    /// As [`Node::scorer`].
+    fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
+        Ok(match score_at(self.scorer(segment)?, doc) {
+            Some(score) => Explained::new(score, "score of the clause"),
+            None => Explained::no_match("no matching clause"),
+        })
+    }
+
+    /// As a query of tantivy that gives the same documents and scores, where pruning pays.
+    fn prunable(&self) -> Option<Box<dyn tantivy::query::Query>> {
+        None
+    }
+
+    /// Matches every document.
+    fn is_all(&self) -> bool {
+        false
+    }
+
+    /// Matches no document.
+    fn is_none(&self) -> bool {
+        false
+    }
+}
+
+/// The score of one document, if it matches.
+pub fn score_at(mut scorer: Box<dyn Scorer>, doc: DocId) -> Option<f32> {
+    let mut at = scorer.doc();
+    if at < doc {
+        at = scorer.seek(doc);
+    }
+    (at == doc && doc != TERMINATED).then(|| scorer.score())
+}
+
+/// An error of tantivy as ours.
+pub fn broken(error: impl std::fmt::Display) -> model::Error {
+    model::Error::new(model::ErrorKind::Internal, format!("index cannot be read: {error}"))
+}
+
+/// No documents.
+#[derive(Debug, Default)]
+pub struct NoScorer;
+
+impl DocSet for NoScorer {
+    fn advance(&mut self) -> DocId {
+        TERMINATED
+    }
+    fn seek(&mut self, _target: DocId) -> DocId {
+        TERMINATED
+    }
+    fn doc(&self) -> DocId {
+        TERMINATED
+    }
+    fn size_hint(&self) -> u32 {
+        0
+    }
+}
+
+impl Scorer for NoScorer {
+    fn score(&mut self) -> f32 {
+        0.0
+    }
+}
+
+/// Every document up to a limit, with one score.
+#[derive(Debug)]
+pub struct AllScorer {
+    doc: DocId,
+    max_doc: DocId,
+    score: f32,
+}
+
+impl AllScorer {
+    /// The documents below `max_doc`.
+    pub fn new(max_doc: DocId, score: f32) -> AllScorer {
+        AllScorer {
+            doc: if max_doc == 0 { TERMINATED } else { 0 },
+            max_doc,
+            score,
+        }
+    }
+}
+
+impl DocSet for AllScorer {
+    fn advance(&mut self) -> DocId {
+        if self.doc != TERMINATED {
+            self.doc += 1;
+            if self.doc >= self.max_doc {
+                self.doc = TERMINATED;
+            }
+        }
+        self.doc
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc < target {
+            self.doc = if target >= self.max_doc { TERMINATED } else { target };
+        }
+        self.doc
+    }
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+    fn size_hint(&self) -> u32 {
+        self.max_doc
+    }
+}
+
+impl Scorer for AllScorer {
+    fn score(&mut self) -> f32 {
+        self.score
+    }
+}
+
+/// Another set of documents with one score.
+pub struct ConstantScorer<D> {
+    docs: D,
+    score: f32,
+}
+
+impl<D: DocSet> ConstantScorer<D> {
+    /// `docs` with `score`.
+    pub fn new(docs: D, score: f32) -> ConstantScorer<D> {
+        ConstantScorer { docs, score }
+    }
+}
+
+impl<D: DocSet> DocSet for ConstantScorer<D> {
+    fn advance(&mut self) -> DocId {
+        self.docs.advance()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.docs.doc() >= target {
+            self.docs.doc()
+        } else {
+            self.docs.seek(target)
+        }
+    }
+    fn doc(&self) -> DocId {
+        self.docs.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.docs.size_hint()
+    }
+    fn cost(&self) -> u64 {
+        self.docs.cost()
+    }
+}
+
+impl<D: DocSet + 'static> Scorer for ConstantScorer<D> {
+    fn score(&mut self) -> f32 {
+        self.score
+    }
+}

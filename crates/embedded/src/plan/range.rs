@@ -1,0 +1,403 @@
+//! `range`: numbers, dates with math and rounding, addresses, strings.
+
+use super::Planner;
+use super::boolean::{AllNode, Shared};
+use super::field::{Target, query_shard, text_of};
+use super::node::{ConstantScorer, NoScorer, broken};
+use super::term::{BitsDocs, DocBits, FilterNode, union};
+use crate::searchable::SegmentView;
+use dsl::query::RangeQuery;
+use mapping::{FieldValue, Kind};
+use model::{Error, Result};
+use serde_json::Value;
+use std::sync::Arc;
+use tantivy::columnar::Column;
+use tantivy::query::Scorer;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// The documents of a column with a value between two, both included.
+pub(super) fn column_range<T>(_segment: &SegmentView, column: Column<T>, low: T, high: T) -> Box<dyn Scorer>
+where
+    T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static,
+{
+    if low > high || column.values.num_vals() == 0 || column.max_value() < low || column.min_value() > high {
+        return Box::new(NoScorer);
+    }
+    let mut scan = ColumnRange {
+        max_doc: column.num_docs(),
+        column,
+        low,
+        high,
+        doc: 0,
+    };
+    scan.settle();
+    Box::new(ConstantScorer::new(scan, 1.0))
+}
+
+struct ColumnRange<T> {
+    column: Column<T>,
+    low: T,
+    high: T,
+    max_doc: DocId,
+    doc: DocId,
+}
+
+impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> ColumnRange<T> {
+    fn settle(&mut self) -> DocId {
+        while self.doc < self.max_doc {
+            if self.column.values_for_doc(self.doc).any(|v| v >= self.low && v <= self.high) {
+                return self.doc;
+            }
+            self.doc += 1;
+        }
+        self.doc = TERMINATED;
+        TERMINATED
+    }
+}
+
+impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> DocSet for ColumnRange<T> {
+    fn advance(&mut self) -> DocId {
+        if self.doc == TERMINATED {
+            return TERMINATED;
+        }
+        self.doc += 1;
+        self.settle()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc >= target {
+            return self.doc;
+        }
+        self.doc = target;
+        self.settle()
+    }
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+    fn size_hint(&self) -> u32 {
+        self.max_doc
+    }
+}
+
+impl Planner<'_> {
+    pub(super) fn range(&self, q: &RangeQuery, boost: f32) -> Result<Shared> {
+        if q.field == "_id" || q.field == "_index" {
+            return Err(query_shard(
+                self.view,
+                format!("Field [{}] of type [{}] does not support range queries", q.field, q.field),
+            ));
+        }
+        let Some(target) = Target::of(self.view, &q.field) else {
+            return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
+        };
+        if q.gt.is_none() && q.gte.is_none() && q.lt.is_none() && q.lte.is_none() && !target.has_string_terms() {
+            return self.exists(&q.field, boost);
+        }
+        let (low, low_in) = bound(&q.gt, &q.gte);
+        let (high, high_in) = bound(&q.lt, &q.lte);
+        let kind = target.kind.kind;
+        if kind.is_date() {
+            return self.date_range(&target, q, (low, low_in), (high, high_in), boost);
+        }
+        if q.time_zone.is_some() && !kind.is_date() && !q.time_zone.as_deref().unwrap_or("").is_empty() {
+            return Err(query_shard(
+                self.view,
+                format!(
+                    "Field [{}] of type [{}] does not support custom time zones",
+                    q.field,
+                    target.kind.wire()
+                ),
+            ));
+        }
+        if kind == Kind::Ip {
+            let address = |v: &Value| -> Result<u128> {
+                match target.kind.parse_term(v)? {
+                    Some(FieldValue::Ip(bytes)) => Ok(u128::from_be_bytes(bytes)),
+                    _ => Err(Error::illegal(format!("'{}' is not an IP string literal.", text_of(v)))),
+                }
+            };
+            let mut from = low.map_or(Ok(0), address)?;
+            let mut to = high.map_or(Ok(u128::MAX), address)?;
+            if !low_in {
+                let Some(next) = from.checked_add(1) else {
+                    return Ok(self.nothing("empty range"));
+                };
+                from = next;
+            }
+            if !high_in {
+                let Some(before) = to.checked_sub(1) else {
+                    return Ok(self.nothing("empty range"));
+                };
+                to = before;
+            }
+            return Ok(self.ip_between(&target, from, to, boost));
+        }
+        if kind.is_integer() {
+            let Some(from) = low.map_or(Ok(Some(i128::MIN)), |v| whole(v, low_in, true))? else {
+                return Ok(self.nothing("empty range"));
+            };
+            let Some(to) = high.map_or(Ok(Some(i128::MAX)), |v| whole(v, high_in, false))? else {
+                return Ok(self.nothing("empty range"));
+            };
+            if from > to {
+                return Ok(self.nothing("empty range"));
+            }
+            let (from, to) = if kind == Kind::UnsignedLong {
+                let clamp = |n: i128| u64::try_from(n.clamp(0, i128::from(u64::MAX))).unwrap_or(0);
+                if to < 0 || from > i128::from(u64::MAX) {
+                    return Ok(self.nothing("empty range"));
+                }
+                (FieldValue::UnsignedLong(clamp(from)), FieldValue::UnsignedLong(clamp(to)))
+            } else {
+                if to < i128::from(i64::MIN) || from > i128::from(i64::MAX) {
+                    return Ok(self.nothing("empty range"));
+                }
+                let clamp = |n: i128| i64::try_from(n.clamp(i128::from(i64::MIN), i128::from(i64::MAX))).unwrap_or(0);
+                (FieldValue::Long(clamp(from)), FieldValue::Long(clamp(to)))
+            };
+            return self.number_range(&target, Some(&from), Some(&to), boost);
+        }
+        if kind.is_float() {
+            let read = |v: &Value| -> Result<f64> {
+                match v {
+                    Value::Number(n) => Ok(n.as_f64().unwrap_or(f64::NAN)),
+                    other => text_of(other).trim().parse().map_err(|_| {
+                        let reason = format!("For input string: \"{}\"", text_of(other));
+                        Error::new(model::ErrorKind::NumberFormat, reason)
+                    }),
+                }
+            };
+            let single = matches!(kind, Kind::Float | Kind::HalfFloat);
+            let fit = |v: f64| if single { f64::from(v as f32) } else { v };
+            let mut from = low.map_or(Ok(f64::NEG_INFINITY), read).map(fit)?;
+            let mut to = high.map_or(Ok(f64::INFINITY), read).map(fit)?;
+            if low.is_some() && !low_in {
+                from = from.next_up();
+            }
+            if high.is_some() && !high_in {
+                to = to.next_down();
+            }
+            return self.number_range(&target, Some(&FieldValue::Double(from)), Some(&FieldValue::Double(to)), boost);
+        }
+        if target.has_string_terms() {
+            let text = |v: &Value| self.query_text(&target, &text_of(v));
+            return Ok(self.text_range(
+                &target,
+                low.map(text).map(|t| (t, low_in)),
+                high.map(text).map(|t| (t, high_in)),
+                boost,
+            ));
+        }
+        if kind == Kind::Boolean {
+            let flag = |v: &Value| target.kind.parse_term(v);
+            let from = low.map_or(Ok(None), flag)?.unwrap_or(FieldValue::Bool(false));
+            let to = high.map_or(Ok(None), flag)?.unwrap_or(FieldValue::Bool(true));
+            return self.number_range(&target, Some(&from), Some(&to), boost);
+        }
+        Err(query_shard(
+            self.view,
+            format!(
+                "Field [{}] of type [{}] does not support range queries",
+                q.field,
+                target.kind.wire()
+            ),
+        ))
+    }
+
+    fn date_range(
+        &self,
+        target: &Target<'_>,
+        q: &RangeQuery,
+        (low, low_in): (Option<&Value>, bool),
+        (high, high_in): (Option<&Value>, bool),
+        boost: f32,
+    ) -> Result<Shared> {
+        let format = q.format.as_deref().map(model::date::DateFormat::parse_pattern).transpose()?;
+        let zone = q.time_zone.as_deref().map(model::date::parse_zone).transpose()?;
+        let read = |v: &Value, round_up: bool| -> Result<i64> {
+            match self.date(target.kind, &text_of(v), round_up, format.as_ref(), zone.as_ref())? {
+                FieldValue::Date(n) | FieldValue::DateNanos(n) => Ok(n),
+                _ => Ok(0),
+            }
+        };
+        // An excluded lower and an included upper bound are the last moment of what was said.
+        let from = match low {
+            None => i64::MIN,
+            Some(v) => {
+                let at = read(v, !low_in)?;
+                if low_in { at } else { at.saturating_add(1) }
+            }
+        };
+        let to = match high {
+            None => i64::MAX,
+            Some(v) => {
+                let at = read(v, high_in)?;
+                if high_in { at } else { at.saturating_sub(1) }
+            }
+        };
+        self.number_range(target, Some(&FieldValue::Date(from)), Some(&FieldValue::Date(to)), boost)
+    }
+
+    /// Documents with a number between two, both included.
+    pub(super) fn number_range(
+        &self,
+        target: &Target<'_>,
+        low: Option<&FieldValue>,
+        high: Option<&FieldValue>,
+        boost: f32,
+    ) -> Result<Shared> {
+        let Some(name) = target.slot.column.clone() else {
+            return self.term_range(target, low, high, boost);
+        };
+        let what = format!("{}:[{low:?} TO {high:?}]", target.path);
+        macro_rules! scan {
+            ($t:ty, $low:expr, $high:expr) => {{
+                let (low, high): ($t, $t) = ($low, $high);
+                if low > high {
+                    return Ok(self.nothing("empty range"));
+                }
+                Ok(Arc::new(FilterNode {
+                    boost,
+                    what,
+                    docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
+                        let column = segment.reader.fast_fields().column_opt::<$t>(&name).map_err(broken)?;
+                        Ok(match column {
+                            Some(column) => column_range(segment, column, low, high),
+                            None => Box::new(NoScorer),
+                        })
+                    },
+                }))
+            }};
+        }
+        let whole = |v: Option<&FieldValue>, default: i64| match v {
+            Some(FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n)) => *n,
+            _ => default,
+        };
+        match target.kind.kind {
+            Kind::UnsignedLong => {
+                let n = |v: Option<&FieldValue>, default| {
+                    if let Some(FieldValue::UnsignedLong(n)) = v {
+                        *n
+                    } else {
+                        default
+                    }
+                };
+                scan!(u64, n(low, 0), n(high, u64::MAX))
+            }
+            kind if kind.is_integer() || kind.is_date() => scan!(i64, whole(low, i64::MIN), whole(high, i64::MAX)),
+            kind if kind.is_float() => {
+                let n = |v: Option<&FieldValue>, default| if let Some(FieldValue::Double(n)) = v { *n } else { default };
+                scan!(f64, n(low, f64::NEG_INFINITY), n(high, f64::INFINITY))
+            }
+            Kind::Boolean => {
+                let n = |v: Option<&FieldValue>, default| if let Some(FieldValue::Bool(b)) = v { *b } else { default };
+                scan!(bool, n(low, false), n(high, true))
+            }
+            _ => self.exists(target.path, boost),
+        }
+    }
+
+    /// As [`Planner::number_range`] through the terms of a field without a column.
+    fn term_range(&self, target: &Target<'_>, low: Option<&FieldValue>, high: Option<&FieldValue>, boost: f32) -> Result<Shared> {
+        let key = |v: Option<&FieldValue>| v.and_then(|v| target.term(v)).map(|t| t.serialized_value_bytes().to_vec());
+        let (low, high) = (key(low), key(high));
+        Ok(self.keys_between(target, low.map(|k| (k, true)), high.map(|k| (k, true)), boost, "range".into()))
+    }
+
+    fn text_range(&self, target: &Target<'_>, low: Option<(String, bool)>, high: Option<(String, bool)>, boost: f32) -> Shared {
+        if low.is_none() && high.is_none() {
+            return self.exists(target.path, boost).unwrap_or_else(|_| Arc::new(AllNode(boost)));
+        }
+        let what = format!("{}:{low:?} TO {high:?}", target.path);
+        let bytes = |b: Option<(String, bool)>| b.map(|(t, included)| (t.into_bytes(), included));
+        self.keys_between(target, bytes(low), bytes(high), boost, what)
+    }
+
+    fn keys_between(
+        &self,
+        target: &Target<'_>,
+        low: Option<(Vec<u8>, bool)>,
+        high: Option<(Vec<u8>, bool)>,
+        boost: f32,
+        what: String,
+    ) -> Shared {
+        let field = target.slot.field;
+        Arc::new(FilterNode {
+            boost,
+            what,
+            docs: move |segment: &SegmentView| {
+                let index = segment.reader.inverted_index(field).map_err(broken)?;
+                let mut range = index.terms().range();
+                range = match &low {
+                    Some((key, true)) => range.ge(key),
+                    Some((key, false)) => range.gt(key),
+                    None => range,
+                };
+                range = match &high {
+                    Some((key, true)) => range.le(key),
+                    Some((key, false)) => range.lt(key),
+                    None => range,
+                };
+                let mut stream = range.into_stream().map_err(broken)?;
+                let mut lists = Vec::new();
+                let mut bits: Option<DocBits> = None;
+                while stream.advance() {
+                    let mut list = index
+                        .read_postings_from_terminfo(stream.value(), IndexRecordOption::Basic)
+                        .map_err(broken)?;
+                    if lists.len() < 16 && bits.is_none() {
+                        lists.push(list);
+                        continue;
+                    }
+                    let bits = bits.get_or_insert_with(|| DocBits::new(segment.reader.max_doc()));
+                    while list.doc() != TERMINATED {
+                        bits.insert(list.doc());
+                        list.advance();
+                    }
+                }
+                let some = union(segment, lists);
+                Ok(match bits {
+                    None => some,
+                    Some(bits) => {
+                        let rest = Box::new(ConstantScorer::new(BitsDocs::new(Arc::new(bits)), 1.0));
+                        super::combine::or(vec![some, rest], 1, super::combine::Sum::Sum)
+                    }
+                })
+            },
+        })
+    }
+}
+
+/// The bound that was given, and whether it is included.
+fn bound<'a>(without: &'a Option<Value>, with: &'a Option<Value>) -> (Option<&'a Value>, bool) {
+    match (without, with) {
+        (Some(v), _) if !v.is_null() => (Some(v), false),
+        (_, Some(v)) if !v.is_null() => (Some(v), true),
+        _ => (None, true),
+    }
+}
+
+/// A bound as the nearest whole number inside it; `None` if it is not a number that can be.
+fn whole(value: &Value, included: bool, low: bool) -> Result<Option<i128>> {
+    let text = text_of(value);
+    let text = text.trim();
+    let step = i128::from(!included);
+    if let Ok(n) = text.parse::<i128>() {
+        return Ok(Some(if low { n.saturating_add(step) } else { n.saturating_sub(step) }));
+    }
+    let number: f64 = text
+        .parse()
+        .map_err(|_| Error::new(model::ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))?;
+    if number.is_nan() {
+        return Ok(None);
+    }
+    let whole = number.fract() == 0.0;
+    let near = if low { number.ceil() } else { number.floor() } as i128;
+    Ok(Some(if !whole || included {
+        near
+    } else if low {
+        near.saturating_add(1)
+    } else {
+        near.saturating_sub(1)
+    }))
+}

@@ -1,0 +1,265 @@
+//! Scripts over the columns of a segment: scores, filters, fields, sorts.
+
+use super::columns::Column;
+use super::field::Target;
+use super::{Context, Planner};
+use crate::searchable::{IndexView, SegmentView};
+use dsl::query::script_source::ScriptSource;
+use mapping::{FieldValue, Kind};
+use model::Result;
+use parking_lot::Mutex;
+use script::{Budget, DocValues, Env, Host, Program, Value};
+use std::sync::Arc;
+use tantivy::DocId;
+
+/// The first error of a script that ran inside a scorer, which cannot answer one itself.
+#[derive(Clone, Debug, Default)]
+pub struct Failure(Arc<Mutex<Option<model::Error>>>);
+
+impl Failure {
+    /// Keeps the first one.
+    pub fn note(&self, error: model::Error) {
+        self.0.lock().get_or_insert(error);
+    }
+    /// Answers it.
+    ///
+    /// # Errors
+    /// The first one noted.
+    pub fn check(&self) -> Result<()> {
+        match self.0.lock().clone() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A compiled script with its parameters and where its fields lie.
+#[derive(Clone)]
+pub struct Script {
+    program: Program,
+    params: script::Params,
+    fields: Vec<(String, Option<(crate::index::schema::Slot, mapping::FieldType)>)>,
+    now_ms: i64,
+}
+
+impl Script {
+    /// Compiles and looks its fields up.
+    ///
+    /// # Errors
+    /// Scripts that do not compile or are not stored.
+    pub fn new(view: &IndexView, source: &ScriptSource, cx: &Context<'_>) -> Result<Script> {
+        let program = (cx.scripts)(source)?;
+        let fields = program.doc_fields().iter().map(|path| {
+            let found = Target::of(view, path).map(|t| (t.slot.clone(), t.kind.clone()));
+            (path.clone(), found)
+        });
+        let fields = fields.collect();
+        Ok(Script {
+            params: script::Params::from_json(&source.params),
+            fields,
+            program,
+            now_ms: cx.now_ms,
+        })
+    }
+
+    /// Whether it reads `_score`.
+    pub fn uses_score(&self) -> bool {
+        self.program.uses_score()
+    }
+
+    /// Its columns in a segment.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn open(&self, segment: &SegmentView) -> Result<Bound> {
+        let mut columns = Vec::with_capacity(self.fields.len());
+        for (path, field) in &self.fields {
+            columns.push(match field {
+                Some((slot, kind)) => {
+                    let column = Column::open(segment, &Target { path, kind, slot })?;
+                    Some((kind.kind, kind.doc_values && !kind.kind.is_text(), column))
+                }
+                None => None,
+            });
+        }
+        Ok(Bound {
+            script: self.clone(),
+            columns,
+        })
+    }
+}
+
+/// A script in one segment.
+pub struct Bound {
+    script: Script,
+    columns: Vec<Option<(Kind, bool, Option<Column>)>>,
+}
+
+struct AtDoc<'a> {
+    bound: &'a Bound,
+    doc: DocId,
+    score: f32,
+    source: Option<&'a serde_json::Value>,
+}
+
+impl Host for AtDoc<'_> {
+    fn score(&mut self) -> Option<f64> {
+        Some(f64::from(self.score))
+    }
+    fn doc(&mut self, slot: usize, field: &str, out: &mut DocValues) -> Result<bool> {
+        if let Some(at) = self.bound.columns.get(slot)
+            && at.is_none()
+        {
+            return Ok(false);
+        }
+        let Some(Some((kind, has_values, column))) = self.bound.columns.get(slot) else {
+            return Ok(false);
+        };
+        if !has_values {
+            return Err(model::Error::illegal(format!(
+                "Text fields are not optimised for operations that require per-document field data like aggregations and sorting, \
+                 so these operations are disabled by default. Please use a keyword field instead. Alternatively, set fielddata=true on \
+                 [{field}] in order to load field data by uninverting the inverted index. Note that this can use significant memory."
+            )));
+        }
+        let values = match column {
+            Some(column) => column.values(self.doc)?,
+            None => Vec::new(),
+        };
+        match kind {
+            kind if kind.is_date() => {
+                let to = out.dates();
+                to.extend(values.iter().filter_map(|v| match v {
+                    FieldValue::Date(ms) => Some(*ms),
+                    FieldValue::DateNanos(n) => Some(n.div_euclid(1_000_000)),
+                    _ => None,
+                }));
+            }
+            kind if kind.is_integer() => {
+                let to = out.longs();
+                to.extend(values.iter().filter_map(|v| match v {
+                    FieldValue::Long(n) => Some(*n),
+                    FieldValue::UnsignedLong(n) => Some(i64::try_from(*n).unwrap_or(i64::MAX)),
+                    _ => None,
+                }));
+            }
+            kind if kind.is_float() => {
+                let to = out.doubles();
+                to.extend(
+                    values
+                        .iter()
+                        .filter_map(|v| if let FieldValue::Double(n) = v { Some(*n) } else { None }),
+                );
+            }
+            Kind::Boolean => {
+                let to = out.bools();
+                to.extend(
+                    values
+                        .iter()
+                        .filter_map(|v| if let FieldValue::Bool(b) = v { Some(*b) } else { None }),
+                );
+            }
+            Kind::GeoPoint => {
+                let to = out.geo_points();
+                to.extend(values.iter().filter_map(|v| {
+                    if let FieldValue::Geo { lat, lon } = v {
+                        Some((*lat, *lon))
+                    } else {
+                        None
+                    }
+                }));
+            }
+            _ => {
+                let to = out.strings();
+                to.extend(values.into_iter().filter_map(|v| match v {
+                    FieldValue::Keyword(text) => Some(text),
+                    FieldValue::Ip(bytes) => {
+                        let v6 = std::net::Ipv6Addr::from(bytes);
+                        Some(v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string()))
+                    }
+                    _ => None,
+                }));
+            }
+        }
+        Ok(true)
+    }
+    fn variable(&mut self, name: &str) -> Option<Value> {
+        match name {
+            "_source" | "params._source" => self.source.map(Value::from_json),
+            _ => None,
+        }
+    }
+    fn now_millis(&self) -> i64 {
+        self.bound.script.now_ms
+    }
+}
+
+impl Bound {
+    /// The script's number for a document.
+    ///
+    /// # Errors
+    /// What the script says.
+    pub fn number(&self, doc: DocId, score: f32) -> Result<f64> {
+        let mut host = AtDoc {
+            bound: self,
+            doc,
+            score,
+            source: None,
+        };
+        self.script.program.run_f64(&mut Env {
+            params: &self.script.params,
+            host: &mut host,
+            budget: Budget::default(),
+        })
+    }
+
+    /// The script's value for a document.
+    ///
+    /// # Errors
+    /// What the script says.
+    pub fn value(&self, doc: DocId, score: f32, source: Option<&serde_json::Value>) -> Result<Value> {
+        let mut host = AtDoc {
+            bound: self,
+            doc,
+            score,
+            source,
+        };
+        self.script.program.run(&mut Env {
+            params: &self.script.params,
+            host: &mut host,
+            budget: Budget::default(),
+        })
+    }
+}
+
+impl Planner<'_> {
+    pub(super) fn script_filter(&self, source: &ScriptSource, boost: f32) -> Result<super::boolean::Shared> {
+        let script = Script::new(self.view, source, self.cx)?;
+        let failure = self.failure.clone();
+        let level = self.level();
+        Ok(Arc::new(super::term::FilterNode {
+            boost,
+            what: "ScriptQuery".into(),
+            docs: move |segment: &SegmentView| {
+                let bound = script.open(segment)?;
+                let failure = failure.clone();
+                let set = level.restrict(segment, super::every(segment))?;
+                Ok(super::combine::rescored(set, move |doc, _| {
+                    match bound.value(doc, 0.0, None) {
+                        Ok(Value::Bool(true)) => Some(1.0),
+                        Ok(_) => None,
+                        Err(error) => {
+                            failure.note(error);
+                            None
+                        }
+                    }
+                }))
+            },
+        }))
+    }
+
+    /// Where a scorer leaves an error.
+    pub(super) fn failure(&self) -> Failure {
+        self.failure.clone()
+    }
+}

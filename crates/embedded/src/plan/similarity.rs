@@ -1,0 +1,150 @@
+//! BM25 as Lucene computes it, from statistics of the documents that have the field.
+
+use super::explain::Explained;
+use std::sync::Arc;
+use tantivy::fieldnorm::FieldNormReader;
+
+const K1: f32 = 1.2;
+const B: f32 = 0.75;
+
+/// The numbers of one field over all segments of an index, deleted documents included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FieldStatistics {
+    /// Documents that have the field.
+    pub docs: u64,
+    /// Tokens in them.
+    pub tokens: u64,
+}
+
+impl FieldStatistics {
+    /// The mean length of the field.
+    pub fn mean_length(self) -> f32 {
+        if self.docs == 0 {
+            1.0
+        } else {
+            (self.tokens as f64 / self.docs as f64) as f32
+        }
+    }
+}
+
+/// Inverse document frequency.
+pub fn idf(doc_freq: u64, docs: u64) -> f32 {
+    let (n, total) = (doc_freq as f64, docs.max(doc_freq) as f64);
+    (1.0 + (total - n + 0.5) / (n + 0.5)).ln() as f32
+}
+
+/// A term's (or phrase's, or group of synonyms') frequency in all documents.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rarity {
+    /// The term, for explanations.
+    pub term: String,
+    /// Documents that have it.
+    pub doc_freq: u64,
+}
+
+/// The scoring of one term or phrase in one field.
+#[derive(Clone, Debug)]
+pub struct Bm25 {
+    weight: f32,
+    boost: f32,
+    factor: f32,
+    idf: f32,
+    rarities: Vec<Rarity>,
+    field: FieldStatistics,
+    mean: f32,
+    inverse_norms: Arc<[f32; 256]>,
+}
+
+impl Bm25 {
+    /// `factor` is k1 + 1 (Elasticsearch, OpenSearch before 3) or 1.
+    pub fn new(field: FieldStatistics, rarities: Vec<Rarity>, boost: f32, factor: f32) -> Bm25 {
+        Bm25::with_mean(field, field.mean_length(), rarities, boost, factor)
+    }
+
+    /// As [`Bm25::new`] with a mean length of its own: blended fields count documents differently.
+    pub fn with_mean(field: FieldStatistics, mean: f32, rarities: Vec<Rarity>, boost: f32, factor: f32) -> Bm25 {
+        let idf: f64 = rarities.iter().map(|r| f64::from(idf(r.doc_freq, field.docs))).sum();
+        let idf = idf as f32;
+        let mut inverse_norms = [0f32; 256];
+        for (id, inverse) in inverse_norms.iter_mut().enumerate() {
+            let length = FieldNormReader::id_to_fieldnorm(u8::try_from(id).unwrap_or(u8::MAX)) as f32;
+            *inverse = 1.0 / (K1 * ((1.0 - B) + B * length / mean));
+        }
+        Bm25 {
+            weight: boost * factor * idf,
+            boost,
+            factor,
+            idf,
+            rarities,
+            field,
+            mean,
+            inverse_norms: Arc::new(inverse_norms),
+        }
+    }
+
+    /// The score of a frequency in a field of a length. Fields without norms count as of length 1.
+    #[inline]
+    pub fn score(&self, freq: f32, norm: u8) -> f32 {
+        self.weight - self.weight / (1.0 + freq * self.inverse_norms[usize::from(norm)])
+    }
+
+    /// How the score came about.
+    pub fn explain(&self, what: &str, freq: f32, norm: u8) -> Explained {
+        let value = self.score(freq, norm);
+        let mean = self.mean;
+        let length = FieldNormReader::id_to_fieldnorm(norm) as f32;
+        let one = |r: &Rarity| {
+            Explained::new(
+                idf(r.doc_freq, self.field.docs),
+                "idf, computed as log(1 + (N - n + 0.5) / (n + 0.5)) from:",
+            )
+            .of(vec![
+                Explained::count(r.doc_freq, "n, number of documents containing term"),
+                Explained::count(self.field.docs, "N, total number of documents with field"),
+            ])
+        };
+        let idf = match self.rarities.as_slice() {
+            [single] => one(single),
+            several => Explained::new(self.idf, "idf, sum of:").of(several.iter().map(one).collect()),
+        };
+        let tf = Explained::new(
+            1.0 - 1.0 / (1.0 + freq * self.inverse_norms[usize::from(norm)]),
+            "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:",
+        )
+        .of(vec![
+            Explained::new(freq, "freq, occurrences of term within document"),
+            Explained::new(K1, "k1, term saturation parameter"),
+            Explained::new(B, "b, length normalization parameter"),
+            Explained::new(length, "dl, length of field"),
+            Explained::new(mean, "avgdl, average length of field"),
+        ]);
+        let score = Explained::new(value, format!("score(freq={freq:?}), computed as boost * idf * tf from:")).of(vec![
+            Explained::new(self.boost * self.factor, "boost"),
+            idf,
+            tf,
+        ]);
+        Explained::new(value, format!("weight({what}) [PerFieldSimilarity], result of:")).of(vec![score])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(docs: u64, tokens: u64, doc_freq: u64, freq: f32, norm: u8, expected: f32) {
+        let rarity = Rarity {
+            term: String::new(),
+            doc_freq,
+        };
+        let bm25 = Bm25::new(FieldStatistics { docs, tokens }, vec![rarity], 1.0, 2.2);
+        let got = bm25.score(freq, norm);
+        assert!((got - expected).abs() <= expected * 1e-5, "{got} for {expected}");
+    }
+
+    #[test]
+    fn scores() {
+        // One document, one token: ln(1 + 0.5 / 1.5) * 2.2 / 2.2.
+        check(1, 1, 1, 1.0, 1, 0.287_682_07);
+        check(10, 10, 1, 1.0, 1, 1.992_430_1);
+    }
+}

@@ -1,0 +1,75 @@
+//! Numbers of terms and fields over all segments of an index, as Lucene counts them: deleted documents
+//! included, and only documents that have the field.
+
+use super::columns::Column;
+use super::field::Target;
+use super::node::broken;
+use super::similarity::{FieldStatistics, Rarity};
+use crate::searchable::IndexView;
+use model::Result;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use tantivy::Term;
+
+/// The statistics of one view, worked out as they are asked for.
+pub struct Statistics<'a> {
+    view: &'a IndexView,
+    fields: RefCell<FxHashMap<u32, FieldStatistics>>,
+}
+
+impl<'a> Statistics<'a> {
+    /// Nothing counted yet.
+    pub fn new(view: &'a IndexView) -> Statistics<'a> {
+        Statistics {
+            view,
+            fields: RefCell::default(),
+        }
+    }
+
+    /// The numbers of a field.
+    pub fn field(&self, target: &Target<'_>) -> Result<FieldStatistics> {
+        let field = target.slot.field;
+        if let Some(known) = self.fields.borrow().get(&field.field_id()) {
+            return Ok(*known);
+        }
+        let mut all = FieldStatistics { docs: 0, tokens: 0 };
+        for segment in &self.view.segments {
+            let index = segment.reader.inverted_index(field).map_err(broken)?;
+            if index.terms().num_terms() == 0 {
+                continue;
+            }
+            all.tokens += index.total_num_tokens();
+            let column = if target.kind.kind.is_text() {
+                None
+            } else {
+                Column::open(segment, target)?
+            };
+            all.docs += match column {
+                Some(column) => *segment
+                    .core
+                    .cached(&format!("docs {}", field.field_id()), || Ok(column.docs_with_value()))?,
+                None => segment.core.doc_count(&segment.reader, field)?,
+            };
+        }
+        self.fields.borrow_mut().insert(field.field_id(), all);
+        Ok(all)
+    }
+
+    /// How many documents have a term.
+    pub fn doc_freq(&self, term: &Term) -> Result<u64> {
+        let mut sum = 0;
+        for segment in &self.view.segments {
+            let index = segment.reader.inverted_index(term.field()).map_err(broken)?;
+            sum += u64::from(index.doc_freq(term).map_err(broken)?);
+        }
+        Ok(sum)
+    }
+
+    /// A term's rarity.
+    pub fn rarity(&self, term: &Term, text: &str) -> Result<Rarity> {
+        Ok(Rarity {
+            term: text.to_owned(),
+            doc_freq: self.doc_freq(term)?,
+        })
+    }
+}

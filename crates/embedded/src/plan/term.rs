@@ -1,0 +1,424 @@
+//! Terms: one term with BM25, several as one (synonyms), sets of terms with one score.
+
+use super::explain::Explained;
+use super::node::{ConstantScorer, NoScorer, Node, broken, score_at};
+use super::similarity::Bm25;
+use crate::searchable::SegmentView;
+use model::Result;
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::postings::{Postings, SegmentPostings};
+use tantivy::query::Scorer;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, DocSet, TERMINATED, Term};
+
+/// The norms of a field in a segment, if it has any.
+pub fn norms(segment: &SegmentView, field: Field) -> Result<Option<FieldNormReader>> {
+    segment.reader.fieldnorms_readers().get_field(field).map_err(broken)
+}
+
+/// The documents of a term in a segment.
+pub fn postings(segment: &SegmentView, term: &Term, option: IndexRecordOption) -> Result<Option<SegmentPostings>> {
+    let index = segment.reader.inverted_index(term.field()).map_err(broken)?;
+    index.read_postings(term, option).map_err(broken)
+}
+
+/// One term, scored by BM25.
+pub struct TermNode {
+    /// The term.
+    pub term: Term,
+    /// Its scoring.
+    pub bm25: Bm25,
+    /// The field keeps frequencies and lengths; otherwise both are 1.
+    pub norms: bool,
+    /// For explanations: `field:term`.
+    pub what: String,
+    /// What tantivy multiplies its own BM25 with to give the same, if it can.
+    pub boost: Option<f32>,
+}
+
+struct TermScorer {
+    postings: SegmentPostings,
+    norms: Option<FieldNormReader>,
+    freqs: bool,
+    bm25: Bm25,
+}
+
+impl TermScorer {
+    fn parts(&self) -> (f32, u8) {
+        let doc = self.postings.doc();
+        let freq = if self.freqs { self.postings.term_freq() as f32 } else { 1.0 };
+        (freq, self.norms.as_ref().map_or(1, |n| n.fieldnorm_id(doc)))
+    }
+}
+
+impl DocSet for TermScorer {
+    fn advance(&mut self) -> DocId {
+        self.postings.advance()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.postings.doc() >= target {
+            self.postings.doc()
+        } else {
+            self.postings.seek(target)
+        }
+    }
+    fn doc(&self) -> DocId {
+        self.postings.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.postings.size_hint()
+    }
+}
+
+impl Scorer for TermScorer {
+    fn score(&mut self) -> f32 {
+        let (freq, norm) = self.parts();
+        self.bm25.score(freq, norm)
+    }
+}
+
+impl TermNode {
+    fn open(&self, segment: &SegmentView) -> Result<Option<TermScorer>> {
+        let option = if self.norms {
+            IndexRecordOption::WithFreqs
+        } else {
+            IndexRecordOption::Basic
+        };
+        let Some(postings) = postings(segment, &self.term, option)? else {
+            return Ok(None);
+        };
+        let norms = if self.norms {
+            norms(segment, self.term.field())?
+        } else {
+            None
+        };
+        Ok(Some(TermScorer {
+            postings,
+            norms,
+            freqs: self.norms,
+            bm25: self.bm25.clone(),
+        }))
+    }
+}
+
+impl Node for TermNode {
+    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+        Ok(match self.open(segment)? {
+            Some(scorer) => Box::new(scorer),
+            None => Box::new(NoScorer),
+        })
+    }
+
+    fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
+        if let Some(mut scorer) = self.open(segment)? {
+            let at = scorer.doc();
+            let at = if at < doc { scorer.seek(doc) } else { at };
+            if at == doc {
+                let (freq, norm) = scorer.parts();
+                return Ok(self.bm25.explain(&format!("{} in {doc}", self.what), freq, norm));
+            }
+        }
+        Ok(Explained::no_match("no matching term"))
+    }
+
+    fn prunable(&self) -> Option<Box<dyn tantivy::query::Query>> {
+        if !self.norms {
+            return None;
+        }
+        let boost = self.boost?;
+        let query = Box::new(tantivy::query::TermQuery::new(
+            self.term.clone(),
+            IndexRecordOption::WithFreqs,
+        ));
+        Some(if boost == 1.0 {
+            query
+        } else {
+            Box::new(tantivy::query::BoostQuery::new(query, boost))
+        })
+    }
+}
+
+/// Several terms of one field, scored as if they were one.
+pub struct SynonymNode {
+    /// The terms, at least one.
+    pub terms: Vec<Term>,
+    /// Their scoring as one.
+    pub bm25: Bm25,
+    /// For explanations: `Synonym(field:a field:b)`.
+    pub what: String,
+}
+
+struct SynonymScorer {
+    sets: Vec<SegmentPostings>,
+    norms: Option<FieldNormReader>,
+    bm25: Bm25,
+    doc: DocId,
+}
+
+impl SynonymScorer {
+    fn lowest(&mut self) -> DocId {
+        self.doc = self.sets.iter().map(DocSet::doc).min().unwrap_or(TERMINATED);
+        self.doc
+    }
+    fn parts(&self) -> (f32, u8) {
+        let freq: u32 = self
+            .sets
+            .iter()
+            .filter(|set| set.doc() == self.doc)
+            .map(Postings::term_freq)
+            .sum();
+        (freq as f32, self.norms.as_ref().map_or(1, |n| n.fieldnorm_id(self.doc)))
+    }
+}
+
+impl DocSet for SynonymScorer {
+    fn advance(&mut self) -> DocId {
+        if self.doc == TERMINATED {
+            return TERMINATED;
+        }
+        for set in &mut self.sets {
+            if set.doc() == self.doc {
+                set.advance();
+            }
+        }
+        self.lowest()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        for set in &mut self.sets {
+            if set.doc() < target {
+                set.seek(target);
+            }
+        }
+        self.lowest()
+    }
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+    fn size_hint(&self) -> u32 {
+        self.sets.iter().map(DocSet::size_hint).max().unwrap_or(0)
+    }
+}
+
+impl Scorer for SynonymScorer {
+    fn score(&mut self) -> f32 {
+        let (freq, norm) = self.parts();
+        self.bm25.score(freq, norm)
+    }
+}
+
+impl SynonymNode {
+    fn open(&self, segment: &SegmentView) -> Result<Option<SynonymScorer>> {
+        let mut sets = Vec::new();
+        for term in &self.terms {
+            sets.extend(postings(segment, term, IndexRecordOption::WithFreqs)?);
+        }
+        let Some(field) = self.terms.first().map(Term::field).filter(|_| !sets.is_empty()) else {
+            return Ok(None);
+        };
+        let mut scorer = SynonymScorer {
+            sets,
+            norms: norms(segment, field)?,
+            bm25: self.bm25.clone(),
+            doc: 0,
+        };
+        scorer.lowest();
+        Ok(Some(scorer))
+    }
+}
+
+impl Node for SynonymNode {
+    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+        Ok(match self.open(segment)? {
+            Some(scorer) => Box::new(scorer),
+            None => Box::new(NoScorer),
+        })
+    }
+
+    fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
+        if let Some(mut scorer) = self.open(segment)? {
+            let at = scorer.doc();
+            let at = if at < doc { scorer.seek(doc) } else { at };
+            if at == doc {
+                let (freq, norm) = scorer.parts();
+                return Ok(self.bm25.explain(&format!("{} in {doc}", self.what), freq, norm));
+            }
+        }
+        Ok(Explained::no_match("no matching term"))
+    }
+}
+
+/// Documents chosen by a function of the segment, all with one score.
+pub struct FilterNode<F> {
+    /// The score.
+    pub boost: f32,
+    /// For explanations.
+    pub what: String,
+    /// The documents.
+    pub docs: F,
+}
+
+impl<F> Node for FilterNode<F>
+where
+    F: Fn(&SegmentView) -> Result<Box<dyn Scorer>> + Send + Sync,
+{
+    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+        Ok(Box::new(ConstantScorer::new((self.docs)(segment)?, self.boost)))
+    }
+
+    fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
+        Ok(match score_at(self.scorer(segment)?, doc) {
+            Some(score) => {
+                let what = if self.boost == 1.0 {
+                    self.what.clone()
+                } else {
+                    format!("{}^{:?}", self.what, self.boost)
+                };
+                Explained::new(score, what)
+            }
+            None => Explained::no_match(format!("{} doesn't match id {doc}", self.what)),
+        })
+    }
+}
+
+/// The documents of any of the terms of one field, as a set.
+pub fn any_of(segment: &SegmentView, terms: &[Term]) -> Result<Box<dyn Scorer>> {
+    let mut found = Vec::new();
+    for term in terms {
+        found.extend(postings(segment, term, IndexRecordOption::Basic)?);
+    }
+    Ok(union(segment, found))
+}
+
+/// The documents of any of several lists.
+pub fn union(segment: &SegmentView, mut lists: Vec<SegmentPostings>) -> Box<dyn Scorer> {
+    match lists.len() {
+        0 => Box::new(NoScorer),
+        1 => match lists.pop() {
+            Some(list) => Box::new(ConstantScorer::new(list, 1.0)),
+            None => Box::new(NoScorer),
+        },
+        _ => {
+            let mut bits = DocBits::new(segment.reader.max_doc());
+            for mut list in lists {
+                while list.doc() != TERMINATED {
+                    bits.insert(list.doc());
+                    list.advance();
+                }
+            }
+            Box::new(ConstantScorer::new(BitsDocs::new(std::sync::Arc::new(bits)), 1.0))
+        }
+    }
+}
+
+/// A set of documents, one bit each.
+#[derive(Clone, Debug)]
+pub struct DocBits {
+    words: Vec<u64>,
+    count: u32,
+}
+
+impl DocBits {
+    /// None of `max_doc` documents.
+    pub fn new(max_doc: DocId) -> DocBits {
+        DocBits {
+            words: vec![0; max_doc as usize / 64 + 1],
+            count: 0,
+        }
+    }
+    /// The documents of a set.
+    pub fn of(max_doc: DocId, docs: &mut dyn Scorer) -> DocBits {
+        let mut bits = DocBits::new(max_doc);
+        while docs.doc() != TERMINATED {
+            bits.insert(docs.doc());
+            docs.advance();
+        }
+        bits
+    }
+    /// Adds one.
+    pub fn insert(&mut self, doc: DocId) {
+        if let Some(word) = self.words.get_mut(doc as usize / 64) {
+            let bit = 1u64 << (doc % 64);
+            self.count += u32::from(*word & bit == 0);
+            *word |= bit;
+        }
+    }
+    /// Whether it is in.
+    #[inline]
+    pub fn contains(&self, doc: DocId) -> bool {
+        self.words
+            .get(doc as usize / 64)
+            .is_some_and(|word| word >> (doc % 64) & 1 == 1)
+    }
+    /// How many.
+    pub fn len(&self) -> u32 {
+        self.count
+    }
+    /// None.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+    /// The first one from `doc` on.
+    pub fn next(&self, doc: DocId) -> DocId {
+        let mut at = doc as usize / 64;
+        let Some(word) = self.words.get(at) else { return TERMINATED };
+        let mut word = word & (!0u64 << (doc % 64));
+        loop {
+            if word != 0 {
+                return u32::try_from(at * 64).unwrap_or(TERMINATED) + word.trailing_zeros();
+            }
+            at += 1;
+            match self.words.get(at) {
+                Some(next) => word = *next,
+                None => return TERMINATED,
+            }
+        }
+    }
+    /// The last one before `doc`.
+    pub fn before(&self, doc: DocId) -> Option<DocId> {
+        let last = doc.checked_sub(1)?;
+        let mut at = last as usize / 64;
+        let mut word = self.words.get(at)? & (!0u64 >> (63 - last % 64));
+        loop {
+            if word != 0 {
+                return u32::try_from(at * 64).ok().map(|base| base + 63 - word.leading_zeros());
+            }
+            at = at.checked_sub(1)?;
+            word = *self.words.get(at)?;
+        }
+    }
+}
+
+/// The documents of a [`DocBits`].
+pub struct BitsDocs {
+    bits: std::sync::Arc<DocBits>,
+    doc: DocId,
+}
+
+impl BitsDocs {
+    /// From the first one.
+    pub fn new(bits: std::sync::Arc<DocBits>) -> BitsDocs {
+        let doc = bits.next(0);
+        BitsDocs { bits, doc }
+    }
+}
+
+impl DocSet for BitsDocs {
+    fn advance(&mut self) -> DocId {
+        if self.doc != TERMINATED {
+            self.doc = self.bits.next(self.doc + 1);
+        }
+        self.doc
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc < target {
+            self.doc = self.bits.next(target);
+        }
+        self.doc
+    }
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+    fn size_hint(&self) -> u32 {
+        self.bits.len()
+    }
+}

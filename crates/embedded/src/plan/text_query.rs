@@ -1,0 +1,40 @@
+//! `query_string` and `simple_query_string`: the language is read by `dsl`, its clauses are compiled here.
+
+use super::Planner;
+use super::boolean::Shared;
+use super::field::query_shard;
+use dsl::query::QueryStringQuery;
+use dsl::query_string::{Syntax, expand_with, parse, simple};
+use model::{Error, ErrorKind, Result};
+
+impl Planner<'_> {
+    pub(super) fn query_string(&self, q: &QueryStringQuery, boost: f32) -> Result<Shared> {
+        let syntax = parse(&q.query, q.default_operator).map_err(|cause| {
+            query_shard(self.view, format!("Failed to parse query [{}]", q.query))
+                .caused_by(Error::new(ErrorKind::Parse, cause.reason()))
+        })?;
+        self.expanded(q, &syntax, boost)
+    }
+
+    pub(super) fn simple_query_string(&self, q: &QueryStringQuery, boost: f32) -> Result<Shared> {
+        let syntax = simple::parse(&q.query, q.flags.as_deref(), q.default_operator);
+        self.expanded(q, &syntax, boost)
+    }
+
+    fn expanded(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
+        let whole = q.fields.is_empty() || q.fields.iter().any(|(f, _)| f == "*");
+        let mut options = q.clone();
+        if whole {
+            options.lenient = Some(q.lenient.unwrap_or(true));
+        }
+        let fields = self.search_fields(&q.fields);
+        let query = expand_with(&options, syntax, &fields, &mut |name| {
+            if name.contains('*') {
+                self.view.mapping.expand(name)
+            } else {
+                vec![name.to_owned()]
+            }
+        });
+        self.compile(&query, boost)
+    }
+}

@@ -1,0 +1,263 @@
+//! From pending operations to what searches see: building an index up to a position, and publishing.
+//!
+//! A build takes a prefix of the log, so that a set is always an exact prefix of its index's operations; only
+//! durable records enter it. Publishing is one flip for all indices that share unpublished records.
+//!
+//! Not here: when (`upkeep`), merges.
+
+use crate::catalog::IndexEntry;
+use crate::index::build::{Block, build};
+use crate::index::document::{Envelope, block};
+use crate::index::segment::{self, DataFile, Place, SegmentData};
+use crate::index::tokens::tokenizers;
+use crate::searchable::{IndexView, Searchable, SegmentView};
+use crate::store::{IndexState, Store};
+use crate::writing::{Kind, PendingOp};
+use mapping::ReadOptions;
+use model::Result;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tantivy::BitSet;
+use tantivy::directory::OwnedBytes;
+use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet, TERMINATED, Term};
+
+/// Segments from this size on go to files at once (unsynced until the checkpoint).
+const SPILL_BYTES: u64 = 64 << 10;
+
+/// Live documents as tantivy wants them.
+pub(crate) fn alive_set(bits: &BitSet) -> AliveBitSet {
+    let mut bytes = Vec::new();
+    // Writing into memory does not fail.
+    drop(write_alive_bitset(bits, &mut bytes));
+    AliveBitSet::open(OwnedBytes::new(bytes))
+}
+
+/// The live documents of a segment as a set that can be changed.
+pub(crate) fn alive_bits(segment: &SegmentView) -> BitSet {
+    let mut bits = BitSet::with_max_value_and_full(segment.reader.max_doc());
+    if let Some(alive) = segment.reader.alive_bitset() {
+        for doc in 0..segment.reader.max_doc() {
+            if alive.is_deleted(doc) {
+                bits.remove(doc);
+            }
+        }
+    }
+    bits
+}
+
+impl Store {
+    /// Builds an index so that its set has every operation below `limit` (which is durable).
+    pub(crate) fn build_to(&self, state: &IndexState, limit: u64) -> Result<()> {
+        let _building = state.build.lock();
+        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else { return Ok(()) };
+        let ops: Vec<Arc<PendingOp>> = {
+            let queue = state.queue.lock();
+            queue.ops.iter().take_while(|op| op.position <= limit).cloned().collect()
+        };
+        let old = state.built.load_full();
+        if old.position >= limit && ops.is_empty() {
+            return Ok(());
+        }
+        let mut newest: FxHashMap<&str, usize> = FxHashMap::default();
+        for (n, op) in ops.iter().enumerate() {
+            newest.insert(&op.uid, n);
+        }
+        let mut kept: Vec<usize> = newest.values().copied().collect();
+        kept.sort_unstable();
+        // New segments first: nothing has changed if that fails.
+        let mut blocks = Vec::new();
+        let mut bytes = 0;
+        for n in &kept {
+            if let Kind::Put(put) = &ops[*n].kind {
+                bytes += put.source.len();
+                blocks.push(self.block_of(&entry, &ops[*n]));
+            }
+        }
+        let managers = tokenizers(&entry.schema, &entry.mapping);
+        let made = build(&entry.schema, &managers, &blocks, bytes, &mut || self.fresh_segment())?;
+        drop(blocks);
+        let mut segments = self.reopened(&entry, &old, |segment| cleared(segment, &old, newest.keys().copied()))?;
+        let new: Vec<Arc<SegmentData>> = made.segments.into_iter().map(|data| self.spilled(data)).collect::<Result<_>>()?;
+        if !new.is_empty() {
+            let (index, _) = segment::handle(&entry.schema, None, &new)?;
+            for data in new {
+                segments.push(segment::open(&entry.schema, &index, &data, None, None)?);
+            }
+        }
+        segments.retain(|segment| segment.reader.num_docs() > 0);
+        state.built.store(Arc::new(IndexView { segments, ..Store::blank_view(&entry, limit.max(old.position)) }));
+        let now = self.now_ms();
+        for n in &kept {
+            let op = &ops[*n];
+            self.versions.built(self.versions.key(state.no, &op.uid), op.stamp.seq_no, now);
+        }
+        let mut queue = state.queue.lock();
+        let freed: u64 = queue.ops.drain(..ops.len()).map(|op| op.bytes()).sum();
+        queue.bytes -= freed;
+        self.pending_bytes.fetch_sub(freed, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The old segments under the entry's schema; `clear` says which documents of a segment are dead now.
+    pub(crate) fn reopened(
+        &self,
+        entry: &IndexEntry,
+        old: &IndexView,
+        clear: impl Fn(&SegmentView) -> Result<Option<BitSet>>,
+    ) -> Result<Vec<Arc<SegmentView>>> {
+        let same = Arc::ptr_eq(&old.schema, &entry.schema);
+        let mut handle = None;
+        let mut out = Vec::with_capacity(old.segments.len() + 1);
+        for segment in &old.segments {
+            let bits = clear(segment)?;
+            if same && bits.is_none() {
+                out.push(segment.clone());
+                continue;
+            }
+            if handle.is_none() {
+                let all: Vec<_> = old.segments.iter().map(|segment| segment.data.clone()).collect();
+                handle = Some(segment::handle(&entry.schema, None, &all)?.0);
+            }
+            let alive = bits.as_ref().map(alive_set).or_else(|| segment.reader.alive_bitset().cloned());
+            if let Some(index) = &handle {
+                out.push(segment::open(&entry.schema, index, &segment.data, alive, Some(segment.core.clone()))?);
+            }
+        }
+        Ok(out)
+    }
+
+    /// A segment that is big enough goes to a file of its own.
+    pub(crate) fn spilled(&self, data: Arc<SegmentData>) -> Result<Arc<SegmentData>> {
+        let Some(parts) = data.memory().filter(|_| data.bytes() >= SPILL_BYTES) else { return Ok(data) };
+        let name = format!("{:012}.seg", data.id);
+        let prefix: Arc<str> = data.id.to_string().into();
+        let components: Vec<(String, &[u8])> = parts.iter().map(|(ext, bytes)| (format!("{prefix}/{ext}"), bytes.as_slice())).collect();
+        crate::disk::blockfile::write_segment(self.disk.as_ref(), &self.segments_dir.join(&name), &components)?;
+        let file = DataFile::open(&self.disk, &self.segments_dir, &name, false)?;
+        self.files.lock().insert(name, Arc::downgrade(&file));
+        Ok(Arc::new(SegmentData { place: Place::File(file, prefix), ..(*data).clone() }))
+    }
+
+    fn block_of(&self, entry: &IndexEntry, op: &PendingOp) -> Block {
+        let Kind::Put(put) = &op.kind else { return Block { docs: Vec::new(), bare: tantivy::TantivyDocument::new() } };
+        let id = model::DocId::from_uid(&op.uid, entry.typed());
+        let hidden = put.hidden.as_ref().map(|(hidden, bytes)| (hidden, bytes.as_slice()));
+        let envelope = Envelope {
+            id: &id,
+            uid: &op.uid,
+            stamp: op.stamp,
+            source: &put.source,
+            routing: put.routing.as_deref(),
+            parent: put.parent.as_deref(),
+            hidden,
+        };
+        let options = ReadOptions { id: &id.id, type_name: id.doc_type.as_deref().unwrap_or(""), routing: put.routing.as_deref() };
+        // It was read under this mapping before it was stamped; after a crash the newest stands in.
+        let parsed = serde_json::from_slice(&put.source).ok().and_then(|source| put.mapping.read(&source, &options).ok());
+        let bare = block(&entry.schema, None, envelope).pop().unwrap_or_default();
+        Block { docs: block(&entry.schema, parsed.as_ref(), envelope), bare }
+    }
+
+    /// Publishes these indices with everything durable now, and what their records share with others.
+    ///
+    /// # Errors
+    /// A log that failed, segments that cannot be built.
+    pub(crate) fn publish(&self, wanted: &[u32], at_least: u64) -> Result<()> {
+        self.log.wait_durable(at_least)?;
+        let mut target = self.durable_now().max(at_least);
+        let mut all: FxHashSet<u32> = wanted.iter().copied().collect();
+        loop {
+            self.close_over(&mut all, target);
+            let states: Vec<Arc<IndexState>> = {
+                let indices = self.indices.read();
+                let mut numbers: Vec<_> = all.iter().copied().collect();
+                numbers.sort_unstable();
+                numbers.iter().filter_map(|no| indices.get(no).cloned()).collect()
+            };
+            for state in &states {
+                self.build_to(state, target)?;
+            }
+            let publishing = self.publishing.lock();
+            let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built.load_full()).collect();
+            let highest = sets.iter().map(|set| set.position).max().unwrap_or(target);
+            let before = all.len();
+            self.close_over(&mut all, highest);
+            if highest > target || all.len() > before {
+                // Someone built further meanwhile, perhaps half a shared record.
+                target = highest.max(target);
+                if all.len() > before || sets.iter().any(|set| set.position < target) {
+                    drop(publishing);
+                    continue;
+                }
+            }
+            self.flip(&states, sets, target);
+            return Ok(());
+        }
+    }
+
+    fn close_over(&self, all: &mut FxHashSet<u32>, target: u64) {
+        let shared = self.shared.lock();
+        loop {
+            let before = all.len();
+            for (end, indices) in shared.iter().take_while(|(end, _)| *end <= target) {
+                debug_assert!(*end <= target);
+                if indices.iter().any(|no| all.contains(no)) {
+                    all.extend(indices.iter().copied());
+                }
+            }
+            if all.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// Under the publish lock.
+    fn flip(&self, states: &[Arc<IndexState>], sets: Vec<Arc<IndexView>>, target: u64) {
+        let old = self.searchable.load_full();
+        let mut indices = old.indices.clone();
+        let mut done: FxHashSet<u32> = FxHashSet::default();
+        for (state, set) in states.iter().zip(sets) {
+            done.insert(state.no);
+            state.counts.refresh.fetch_add(1, Ordering::Relaxed);
+            let mut queue = state.queue.lock();
+            if queue.last <= set.position {
+                queue.oldest = None;
+                self.dirty.lock().remove(&state.no);
+            } else {
+                queue.oldest = Some(self.clock.monotonic());
+            }
+            indices.insert(state.no, set);
+        }
+        self.searchable.store(Arc::new(Searchable { indices, position: old.position.max(target) }));
+        self.shared.lock().retain(|(end, participants)| *end > target || !participants.iter().any(|no| done.contains(no)));
+        self.published.send_modify(|count| *count += 1);
+    }
+
+    /// Puts a new set in place of a published one that shows the same documents (after a merge, an alteration).
+    pub(crate) fn replace_published(&self, set: &Arc<IndexView>) {
+        let old = self.searchable.load_full();
+        let mut indices = old.indices.clone();
+        indices.insert(set.no, set.clone());
+        self.searchable.store(Arc::new(Searchable { indices, position: old.position }));
+    }
+}
+
+/// The live documents of a segment without the blocks of these uids; `None` if it has none of them.
+fn cleared<'a>(segment: &SegmentView, view: &IndexView, uids: impl Iterator<Item = &'a str>) -> Result<Option<BitSet>> {
+    let index = segment.reader.inverted_index(view.schema.id).map_err(crate::searchable::broken)?;
+    let mut bits: Option<BitSet> = None;
+    for uid in uids {
+        let term = Term::from_field_text(view.schema.id, uid);
+        let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).map_err(crate::searchable::broken)? else { continue };
+        while postings.doc() != TERMINATED {
+            if segment.is_alive(postings.doc()) {
+                bits.get_or_insert_with(|| alive_bits(segment)).remove(postings.doc());
+            }
+            postings.advance();
+        }
+    }
+    Ok(bits)
+}

@@ -1,0 +1,261 @@
+//! A start: the manifest's sets, then what the log has beyond them.
+//!
+//! Every part above its index's `flushed` position goes to the version map and the pending list again, in log
+//! order; parts of deleted indices are skipped. Damage stops the indices it touches; damage of the catalog (or
+//! of nobody knows whom) stops the folder.
+//!
+//! Not here: classifying bad frames (`log`).
+
+use crate::catalog::{Catalog, IndexEntry};
+use crate::checkpoint::read_set;
+use crate::disk::Disk;
+use crate::index::segment::DataFile;
+use crate::log::{FolderLock, Log, LogOptions, Manifest, Part, Replayed, Verdict};
+use crate::searchable::{IndexView, Searchable};
+use crate::store::{IndexState, Limits, Store};
+use crate::versions::Newest;
+use crate::writing::{Kind, PendingOp, Put, mark_bytes, read_extras};
+use engine::Clock;
+use model::{Error, ErrorKind, Result, Stamp};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// While replaying, an index is built when so much of it is pending.
+const BUILD_AT_BYTES: u64 = 8 << 20;
+
+impl Store {
+    /// Opens a folder; one that is not there is made.
+    ///
+    /// # Errors
+    /// A folder in use, damage of the catalog, a failing disk.
+    pub(crate) fn open(dir: &Path, disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, limits: Limits, exclusive: bool) -> Result<Store> {
+        disk.create_dir(dir).map_err(|e| crate::disk::refusal("making", dir, &e))?;
+        let lock = if exclusive { Some(FolderLock::acquire(dir)?) } else { None };
+        let (manifest, entries) = Manifest::open(dir, disk.clone())?;
+        let folder: Value = entries.get("folder").and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or(Value::Null);
+        let flushed = folder["flushed"].as_u64().unwrap_or(0);
+        let mut options = LogOptions::new(manifest.folder_id(), flushed);
+        options.file_bytes = limits.log_file_bytes;
+        options.queue_max_bytes = limits.queue_bytes.min(limits.log_file_bytes / 2);
+        let (log, recovered) = Log::open(&dir.join("log"), disk.clone(), options)?;
+        let first = folder.is_null();
+        let unclean = folder["unclean"].as_u64().unwrap_or(0) + u64::from(!first && folder["clean"] != true);
+        let mut catalog = Catalog::default();
+        catalog.take_common(&folder["common"]);
+        let mut bodies: Vec<(IndexEntry, Value)> = Vec::new();
+        for (_, bytes) in entries.iter().filter(|(key, _)| key.starts_with("index/")) {
+            let body: Value = serde_json::from_slice(bytes).map_err(|e| Error::new(ErrorKind::Corruption, format!("the manifest: {e}")))?;
+            let entry = IndexEntry::from_json(&body["entry"])?;
+            catalog.put(entry.clone());
+            bodies.push((entry, body));
+        }
+        let store = Store::assemble(dir.to_owned(), disk, clock, limits, log, manifest, catalog, unclean, lock);
+        store.disk.create_dir(&store.segments_dir).map_err(|e| crate::disk::refusal("making", &store.segments_dir, &e))?;
+        store.next_segment.store(folder["next_segment"].as_u64().unwrap_or(1) + 1_000_000, Ordering::Relaxed);
+        let positions = store.open_sets(bodies, flushed, &folder)?;
+        let stopped = store.weigh(&recovered.verdict, &positions)?;
+        let mut replay = Replay { store: &store, flushed, positions, failed: stopped };
+        recovered.replay(flushed, |replayed| replay.apply(replayed))?;
+        let failed = replay.failed;
+        for entry in store.catalog_now().indices.values() {
+            let state = store.indices.read().get(&entry.no).cloned();
+            if state.is_some_and(|state| !Arc::ptr_eq(&state.built.load().settings, &entry.settings) || !Arc::ptr_eq(&state.built.load().schema, &entry.schema)) {
+                store.realign(entry)?;
+            }
+        }
+        for (no, error) in failed {
+            if let Some(state) = store.indices.read().get(&no) {
+                *state.stopped.lock() = Some(error);
+            }
+        }
+        // From here on the folder counts as open: an end without a clean checkpoint is an unclean one.
+        let next_file = store.checkpointing.lock().next_file;
+        let body = store.folder_json(flushed, next_file, false).to_string().into_bytes();
+        store.manifest.write(vec![("folder".into(), Some(body))])?;
+        Ok(store)
+    }
+
+    /// Opens the manifest's sets; gives each index's `flushed` position. A damaged index is stopped.
+    fn open_sets(&self, bodies: Vec<(IndexEntry, Value)>, flushed: u64, folder: &Value) -> Result<HashMap<u32, u64>> {
+        let mut files: HashMap<String, Arc<DataFile>> = HashMap::new();
+        let mut positions = HashMap::new();
+        let mut indices = HashMap::new();
+        let mut named = rustc_hash::FxHashSet::default();
+        let mut keep: HashSet<String> = HashSet::new();
+        for (entry, body) in &bodies {
+            for segment in body["segments"].as_array().into_iter().flatten() {
+                keep.extend([segment["file"].as_str(), segment["live"][0].as_str()].into_iter().flatten().map(str::to_owned));
+            }
+            let position = body["flushed"].as_u64().unwrap_or(0).max(flushed);
+            positions.insert(entry.no, position);
+            named.insert(entry.no);
+            let set = read_set(body, entry, &mut |name| match files.get(name) {
+                Some(file) => Ok(file.clone()),
+                None => {
+                    let file = DataFile::open(&self.disk, &self.segments_dir, name, true)?;
+                    files.insert(name.to_owned(), file.clone());
+                    Ok(file)
+                }
+            });
+            let (segments, problem) = match set {
+                Ok(segments) => (segments, None),
+                Err(e) => (Vec::new(), Some(e)),
+            };
+            let view = IndexView { segments, ..Store::blank_view(entry, position) };
+            let state = IndexState::new(entry.no, 1 + self.unclean - entry.unclean_before.min(self.unclean), view);
+            state.queue.lock().next_seq_no = body["next_seq_no"].as_u64().unwrap_or(0);
+            *state.stopped.lock() = problem;
+            let built = state.built.load_full();
+            *state.flushed.lock() = Some((built.clone(), entry.revision));
+            indices.insert(entry.no, built);
+            let now = self.now_ms();
+            for tombstone in body["tombstones"].as_array().into_iter().flatten() {
+                let number = |n: usize| tombstone[n].as_u64().unwrap_or(0);
+                if let Some(key) = tombstone[0].as_str().and_then(|hex| u128::from_str_radix(hex, 16).ok()) {
+                    let stamp = Stamp { seq_no: number(1), version: number(2), primary_term: number(3) };
+                    self.versions.set(key, entry.no, Newest::Deleted { stamp, position: 0, since_ms: Some(now) });
+                }
+            }
+            self.indices.write().insert(entry.no, Arc::new(state));
+        }
+        self.searchable.store(Arc::new(Searchable { indices, position: flushed }));
+        let there = self.disk.list(&self.segments_dir).map_err(|e| crate::disk::refusal("listing", &self.segments_dir, &e))?;
+        for name in there.into_iter().filter(|name| !keep.contains(name)) {
+            // It is of no use; if it cannot be removed now, the next start tries again.
+            drop(self.disk.remove(&self.segments_dir.join(name)));
+        }
+        let mut last = self.checkpointing.lock();
+        last.flushed = flushed;
+        last.named = named;
+        last.next_file = folder["next_file"].as_u64().unwrap_or(0);
+        last.files = files.into_values().collect();
+        last.at = self.clock.monotonic();
+        Ok(positions)
+    }
+
+    /// What damage means: for some indices, or for all.
+    fn weigh(&self, verdict: &Verdict, positions: &HashMap<u32, u64>) -> Result<HashMap<u32, Error>> {
+        let mut stopped = HashMap::new();
+        let Verdict::Corrupt(damages) = verdict else { return Ok(stopped) };
+        for damage in damages {
+            let error = Error::new(ErrorKind::Corruption, damage.reason.clone())
+                .with("path", damage.path.display().to_string())
+                .with("offset", damage.offset);
+            if damage.whole_folder {
+                return Err(error);
+            }
+            for no in &damage.indices {
+                if positions.get(no).is_none_or(|flushed| *flushed < damage.end) {
+                    stopped.insert(*no, error.clone());
+                }
+            }
+        }
+        Ok(stopped)
+    }
+}
+
+struct Replay<'a> {
+    store: &'a Store,
+    flushed: u64,
+    positions: HashMap<u32, u64>,
+    failed: HashMap<u32, Error>,
+}
+
+impl Replay<'_> {
+    fn apply(&mut self, replayed: Replayed) -> Result<()> {
+        let end = replayed.end;
+        let mut touched: Vec<u32> = Vec::new();
+        for part in replayed.record.parts {
+            match part {
+                Part::Alter { delta, .. } => self.alter(&delta, end)?,
+                Part::Put { index_no, seq_no, version, term, uid, routing, hidden, source, .. } => {
+                    let stamp = Stamp { seq_no, primary_term: term, version };
+                    let (parent, mark) = read_extras(hidden.as_deref());
+                    let hidden = mark.map(|mark| {
+                        let bytes = mark_bytes(&mark);
+                        (mark, bytes)
+                    });
+                    self.operation(index_no, uid, stamp, end, &mut touched, |mapping| {
+                        Kind::Put(Put { mapping, source, routing, parent, hidden })
+                    })?;
+                }
+                Part::Delete { index_no, seq_no, version, term, uid, .. } => {
+                    let stamp = Stamp { seq_no, primary_term: term, version };
+                    self.operation(index_no, uid, stamp, end, &mut touched, |_| Kind::Delete)?;
+                }
+            }
+        }
+        if touched.len() > 1 {
+            self.store.shared.lock().push_back((end, touched));
+        }
+        Ok(())
+    }
+
+    fn alter(&mut self, delta: &[u8], end: u64) -> Result<()> {
+        let delta: Value = serde_json::from_slice(delta).map_err(|e| Error::new(ErrorKind::Corruption, format!("a logged delta: {e}")))?;
+        let mut catalog = (*self.store.catalog_now()).clone();
+        let gone = catalog.apply(&delta)?;
+        let new: Vec<Arc<IndexEntry>> =
+            catalog.indices.values().filter(|entry| !self.store.indices.read().contains_key(&entry.no)).cloned().collect();
+        self.store.catalog.store(Arc::new(catalog));
+        for entry in new {
+            self.store.begin_index(&entry, end);
+            self.positions.insert(entry.no, self.flushed);
+        }
+        if let Some(no) = gone {
+            self.store.forget_index(no);
+        }
+        Ok(())
+    }
+
+    fn operation(
+        &mut self,
+        no: u32,
+        uid: Box<str>,
+        stamp: Stamp,
+        end: u64,
+        touched: &mut Vec<u32>,
+        kind: impl FnOnce(mapping::Mapping) -> Kind,
+    ) -> Result<()> {
+        let store = self.store;
+        let Some(state) = store.indices.read().get(&no).cloned() else { return Ok(()) };
+        if self.positions.get(&no).is_some_and(|flushed| end <= *flushed) {
+            return Ok(());
+        }
+        let Some(entry) = store.catalog.load().by_no(no).cloned() else { return Ok(()) };
+        if !touched.contains(&no) {
+            touched.push(no);
+        }
+        let doc_type = model::DocId::from_uid(&uid, entry.typed()).doc_type;
+        let kind = kind(entry.mapping_for(doc_type.as_deref())?);
+        let deleted = matches!(kind, Kind::Delete);
+        let key = store.versions.key(no, &uid);
+        let op = Arc::new(PendingOp { uid, stamp, position: end, kind });
+        store.versions.set(key, no, match deleted {
+            true => Newest::Deleted { stamp, position: end, since_ms: None },
+            false => Newest::Put(op.clone()),
+        });
+        let bytes = op.bytes();
+        let due = {
+            let mut queue = state.queue.lock();
+            queue.next_seq_no = queue.next_seq_no.max(stamp.seq_no + 1);
+            queue.last = end;
+            // It was acknowledged long ago: the first search publishes it.
+            queue.oldest = Some(Duration::ZERO);
+            queue.bytes += bytes;
+            queue.ops.push_back(op);
+            queue.bytes > BUILD_AT_BYTES
+        };
+        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+        store.dirty.lock().insert(no);
+        if due {
+            // The record may go on; what is built is what came before it.
+            store.build_to(&state, end.saturating_sub(1))?;
+        }
+        Ok(())
+    }
+}

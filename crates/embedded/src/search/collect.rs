@@ -1,0 +1,315 @@
+//! One pass over the documents that match: counting, keeping the best, telling aggregations.
+
+use super::sort::{Key, Plan, Reader, compare};
+use crate::plan::combine::seek_to;
+use crate::plan::{Context, Planned};
+use crate::searchable::{IndexView, SegmentView};
+use dsl::search::SearchRequest;
+use model::Result;
+use std::cmp::Ordering;
+use std::time::Instant;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// Something that wants to see every document that matches: aggregations.
+pub trait DocSink {
+    /// The documents that follow are of this segment of this index.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    fn segment(&mut self, view: &IndexView, segment: &SegmentView) -> Result<()>;
+    /// One document that matches the query (whatever the post filter says).
+    ///
+    /// # Errors
+    /// Too many buckets, scripts that fail.
+    fn collect(&mut self, doc: DocId, score: f32) -> Result<()>;
+    /// Whether scores are needed.
+    fn wants_scores(&self) -> bool;
+}
+
+/// A document that is among the best.
+#[derive(Clone, Debug)]
+pub struct Ranked {
+    /// Which index.
+    pub view: usize,
+    /// Which segment of it.
+    pub segment: usize,
+    /// Which document of it.
+    pub doc: DocId,
+    /// Its score, if scores were worked out.
+    pub score: f32,
+    /// Its sort keys; none when sorted by score alone.
+    pub keys: Vec<Key>,
+    /// What it is collapsed by.
+    pub group: Option<Key>,
+}
+
+/// How documents are ordered.
+#[derive(Default)]
+pub struct Order {
+    /// Directions of the keys; empty for scores.
+    pub ascending: Vec<bool>,
+}
+
+impl Order {
+    /// Who comes first.
+    pub fn compare(&self, a: &Ranked, b: &Ranked) -> Ordering {
+        let by = if self.ascending.is_empty() {
+            b.score.total_cmp(&a.score)
+        } else {
+            let mut pairs = a.keys.iter().zip(&b.keys).zip(&self.ascending);
+            pairs
+                .find_map(|((x, y), up)| Some(compare(x, y, *up)).filter(|o| o.is_ne()))
+                .unwrap_or(Ordering::Equal)
+        };
+        by.then_with(|| (a.view, a.segment, a.doc).cmp(&(b.view, b.segment, b.doc)))
+    }
+}
+
+/// The best so many, kept as a heap with the worst on top.
+pub struct Best<'a> {
+    order: &'a Order,
+    limit: usize,
+    heap: Vec<Ranked>,
+    groups: std::collections::HashMap<String, Ranked>,
+}
+
+impl<'a> Best<'a> {
+    /// At most `limit`.
+    pub fn new(order: &'a Order, limit: usize) -> Best<'a> {
+        Best {
+            order,
+            limit,
+            heap: Vec::new(),
+            groups: std::collections::HashMap::new(),
+        }
+    }
+    fn worse(&self, a: usize, b: usize) -> bool {
+        self.order.compare(&self.heap[a], &self.heap[b]).is_gt()
+    }
+    /// The worst that is kept, once there are enough.
+    pub fn threshold(&self) -> Option<&Ranked> {
+        if self.heap.len() >= self.limit {
+            self.heap.first()
+        } else {
+            None
+        }
+    }
+    /// Keeps it if it is good enough.
+    pub fn push(&mut self, one: Ranked) {
+        if self.limit == 0 {
+            return;
+        }
+        if let Some(group) = &one.group {
+            let name = group.render().to_string();
+            match self.groups.get_mut(&name) {
+                Some(known) if self.order.compare(&one, known).is_ge() => {}
+                Some(known) => *known = one,
+                None => {
+                    self.groups.insert(name, one);
+                }
+            }
+            return;
+        }
+        if self.heap.len() < self.limit {
+            self.heap.push(one);
+            let mut at = self.heap.len() - 1;
+            while at > 0 && self.worse(at, (at - 1) / 2) {
+                self.heap.swap(at, (at - 1) / 2);
+                at = (at - 1) / 2;
+            }
+            return;
+        }
+        if self.order.compare(&one, &self.heap[0]).is_ge() {
+            return;
+        }
+        self.heap[0] = one;
+        let mut at = 0;
+        loop {
+            let mut worst = at;
+            for child in [2 * at + 1, 2 * at + 2] {
+                if child < self.heap.len() && self.worse(child, worst) {
+                    worst = child;
+                }
+            }
+            if worst == at {
+                break;
+            }
+            self.heap.swap(at, worst);
+            at = worst;
+        }
+    }
+    /// In order.
+    pub fn into_sorted(self) -> Vec<Ranked> {
+        let Best {
+            order,
+            mut heap,
+            groups,
+            limit,
+        } = self;
+        heap.extend(groups.into_values());
+        heap.sort_by(|a, b| order.compare(a, b));
+        heap.truncate(limit);
+        heap
+    }
+}
+
+/// What one pass found.
+#[derive(Debug, Default)]
+pub struct Collected {
+    /// How many match.
+    pub count: u64,
+    /// The best score.
+    pub max_score: Option<f32>,
+    /// It ended before everything was seen.
+    pub timed_out: bool,
+    /// `terminate_after` was reached.
+    pub terminated: bool,
+}
+
+/// How many documents are seen between looks at the clock.
+const LOOK: u64 = 1024;
+
+/// One index of a pass.
+pub struct Source<'a> {
+    /// Its number in the answer.
+    pub no: usize,
+    /// The index.
+    pub view: &'a IndexView,
+    /// The query.
+    pub planned: &'a Planned,
+    /// What hits must match beside it.
+    pub post_filter: Option<&'a Planned>,
+    /// Sort keys; empty for scores.
+    pub sort: &'a [Plan],
+    /// Documents at or before these keys are not hits.
+    pub after: Option<&'a [Key]>,
+    /// What hits are collapsed by.
+    pub collapse: Option<&'a Plan>,
+    /// Multiplies scores.
+    pub boost: f32,
+}
+
+/// Runs over one index.
+///
+/// # Errors
+/// Whatever fails below: scripts, files, sinks, cancellation.
+pub fn collect(
+    source: &Source<'_>,
+    request: &SearchRequest,
+    cx: &Context<'_>,
+    deadline: Option<Instant>,
+    best: &mut Best<'_>,
+    sink: &mut Option<&mut dyn DocSink>,
+    found: &mut Collected,
+) -> Result<()> {
+    let scores = source.sort.is_empty()
+        || source.sort.iter().any(Plan::needs_scores)
+        || request.track_scores
+        || request.min_score.is_some()
+        || sink.as_ref().is_some_and(|s| s.wants_scores());
+    let mut base = 0u64;
+    let mut seen = 0u64;
+    for (segment_no, segment) in source.view.segments.iter().enumerate() {
+        let max_doc = u64::from(segment.reader.max_doc());
+        let first = base;
+        base += max_doc;
+        let mut set = source.planned.scorer(segment)?;
+        if set.doc() == TERMINATED {
+            continue;
+        }
+        if let Some(sink) = sink {
+            sink.segment(source.view, segment)?;
+        }
+        let mut filter = source.post_filter.map(|p| p.scorer(segment)).transpose()?;
+        let readers = source
+            .sort
+            .iter()
+            .map(|p| p.open(source.view, segment, first))
+            .collect::<Result<Vec<Reader>>>()?;
+        let group = source.collapse.map(|p| p.open(source.view, segment, first)).transpose()?;
+        while set.doc() != TERMINATED {
+            let doc = set.doc();
+            seen += 1;
+            if seen.is_multiple_of(LOOK) {
+                cx.check_cancelled()?;
+                source.planned.check()?;
+                if deadline.is_some_and(|at| Instant::now() >= at) {
+                    found.timed_out = true;
+                    return Ok(());
+                }
+            }
+            if let Some((id, max)) = request.slice
+                && !in_slice(segment, doc, id, max)
+            {
+                set.advance();
+                continue;
+            }
+            let score = if scores { set.score() * source.boost } else { 0.0 };
+            if request.min_score.is_some_and(|min| score < min) {
+                set.advance();
+                continue;
+            }
+            if let Some(sink) = sink {
+                sink.collect(doc, score)?;
+            }
+            let passes = match &mut filter {
+                Some(filter) => seek_to(filter.as_mut(), doc) == doc,
+                None => true,
+            };
+            if passes {
+                found.count += 1;
+                if scores {
+                    found.max_score = Some(found.max_score.map_or(score, |max| max.max(score)));
+                }
+                let worth = match best.threshold() {
+                    Some(worst) if source.sort.is_empty() && source.collapse.is_none() => {
+                        score > worst.score || source.no < worst.view
+                    }
+                    _ => best.limit > 0,
+                };
+                if worth {
+                    let keys = readers.iter().map(|r| r.read(doc, score)).collect::<Result<Vec<Key>>>()?;
+                    let beyond = source.after.is_none_or(|after| is_after(&keys, after, &readers, score));
+                    if beyond {
+                        let group = group.as_ref().map(|g| g.read(doc, score)).transpose()?;
+                        best.push(Ranked {
+                            view: source.no,
+                            segment: segment_no,
+                            doc,
+                            score,
+                            keys,
+                            group,
+                        });
+                    }
+                }
+                if request.terminate_after > 0 && found.count >= request.terminate_after as u64 {
+                    found.terminated = true;
+                    return Ok(());
+                }
+            }
+            set.advance();
+        }
+        source.planned.check()?;
+    }
+    Ok(())
+}
+
+/// Whether keys come after those of `search_after`.
+fn is_after(keys: &[Key], after: &[Key], readers: &[Reader], score: f32) -> bool {
+    if readers.is_empty() {
+        return after
+            .first()
+            .is_none_or(|key| compare(&Key::Score(score), key, false).is_gt());
+    }
+    let mut pairs = keys.iter().zip(after).zip(readers);
+    pairs
+        .find_map(|((x, y), r)| Some(compare(x, y, r.ascending())).filter(|o| o.is_ne()))
+        .is_some_and(Ordering::is_gt)
+}
+
+/// Whether a document belongs to a slice of a scroll.
+fn in_slice(segment: &SegmentView, doc: DocId, id: u32, max: u32) -> bool {
+    let mut x = segment.core.stamp(doc).seq_no.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    x ^= x >> 32;
+    x % u64::from(max.max(1)) == u64::from(id)
+}

@@ -1,0 +1,316 @@
+//! What a hit shows: address, source, fields, stamps.
+
+use crate::plan::columns::Column;
+use crate::plan::node::broken;
+use crate::plan::scripts::Script;
+use crate::plan::{Context, Target, setting};
+use crate::searchable::{IndexView, SegmentView};
+use dsl::search::{FieldAndFormat, Hit, SearchRequest, SourceSpec};
+use mapping::FieldValue;
+use model::date::DateFormat;
+use model::path::SourceFilter;
+use model::{DocId, Error, ErrorKind, Result};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use tantivy::schema::document::Value as _;
+use tantivy::store::StoreReader;
+use tantivy::{DocId as Doc, TantivyDocument};
+
+/// A stored document as it was read.
+pub struct Stored {
+    /// Its identity.
+    pub id: DocId,
+    /// The client's bytes.
+    pub source: Option<Vec<u8>>,
+    /// `_routing`.
+    pub routing: Option<String>,
+    /// `_parent`.
+    pub parent: Option<String>,
+    /// `_ignored`.
+    pub ignored: Vec<String>,
+    /// The mark, as bytes.
+    pub hidden: Option<Vec<u8>>,
+}
+
+/// Reads documents of one segment.
+pub struct Shelf<'a> {
+    view: &'a IndexView,
+    store: StoreReader,
+}
+
+impl<'a> Shelf<'a> {
+    /// Opens a segment's documents.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn open(view: &'a IndexView, segment: &SegmentView) -> Result<Shelf<'a>> {
+        Ok(Shelf {
+            view,
+            store: segment.reader.get_store_reader(4).map_err(broken)?,
+        })
+    }
+
+    /// One document.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn read(&self, doc: Doc) -> Result<Stored> {
+        let stored: TantivyDocument = self.store.get(doc).map_err(broken)?;
+        let schema = &self.view.schema;
+        let mut out = Stored {
+            id: DocId::plain(""),
+            source: None,
+            routing: None,
+            parent: None,
+            ignored: Vec::new(),
+            hidden: None,
+        };
+        for (field, value) in stored.field_values() {
+            let text = || value.as_str().map(str::to_owned);
+            if field == schema.id {
+                out.id = DocId::from_uid(value.as_str().unwrap_or_default(), self.view.typed);
+            } else if field == schema.source {
+                out.source = value.as_bytes().map(<[u8]>::to_vec);
+            } else if field == schema.routing {
+                out.routing = text();
+            } else if field == schema.parent {
+                out.parent = text();
+            } else if field == schema.ignored {
+                out.ignored.extend(text());
+            } else if field == schema.hidden {
+                out.hidden = value.as_bytes().map(<[u8]>::to_vec);
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// What to show, worked out once a search and index.
+pub struct Fetch<'a> {
+    view: &'a IndexView,
+    request: &'a SearchRequest,
+    filter: Option<SourceFilter>,
+    show_source: bool,
+    show_id: bool,
+    docvalues: Vec<(String, Option<DateFormat>)>,
+    scripts: Vec<(String, Script)>,
+}
+
+impl<'a> Fetch<'a> {
+    /// Checks the limits and compiles scripts.
+    ///
+    /// # Errors
+    /// Too many fields, bad formats, bad scripts.
+    pub fn new(view: &'a IndexView, request: &'a SearchRequest, cx: &Context<'_>) -> Result<Fetch<'a>> {
+        let none = request
+            .stored_fields
+            .as_ref()
+            .is_some_and(|f| f.iter().any(|f| f == "_none_"));
+        let (show_source, filter) = match &request.source {
+            SourceSpec::None => (false, None),
+            SourceSpec::All => (true, None),
+            SourceSpec::Filtered { includes, excludes } => (
+                true,
+                Some(SourceFilter {
+                    includes: includes.clone(),
+                    excludes: excludes.clone(),
+                }),
+            ),
+            SourceSpec::Default => {
+                let asked = request
+                    .stored_fields
+                    .as_ref()
+                    .is_some_and(|f| f.iter().any(|f| f == "_source"));
+                (
+                    request.stored_fields.is_none() && request.script_fields.is_empty() || asked,
+                    None,
+                )
+            }
+        };
+        let limit = |name: &str, default: usize, count: usize, what: &str| {
+            let max = setting(view, name, default);
+            if count > max {
+                return Err(Error::illegal(format!(
+                    "Trying to retrieve too many {what}. Must be less than or equal to: [{max}] but was [{count}]. \
+                     This limit can be set by changing the [{name}] index level setting."
+                )));
+            }
+            Ok(())
+        };
+        limit(
+            "index.max_docvalue_fields_search",
+            100,
+            request.docvalue_fields.len(),
+            "docvalue_fields",
+        )?;
+        limit("index.max_script_fields", 32, request.script_fields.len(), "script_fields")?;
+        let mut docvalues = Vec::new();
+        for field in &request.docvalue_fields {
+            let format = match field.format.as_deref() {
+                None | Some("use_field_mapping") => None,
+                Some(format) => DateFormat::parse_pattern(format).ok(),
+            };
+            for path in view.mapping.expand(&field.field) {
+                docvalues.push((path, format.clone()));
+            }
+        }
+        let scripts = request
+            .script_fields
+            .iter()
+            .map(|(name, s)| Ok((name.clone(), Script::new(view, s, cx)?)));
+        let scripts = scripts.collect::<Result<Vec<_>>>()?;
+        Ok(Fetch {
+            view,
+            request,
+            filter,
+            show_source: show_source && !none,
+            show_id: !none,
+            docvalues,
+            scripts,
+        })
+    }
+
+    /// One hit.
+    ///
+    /// # Errors
+    /// Unreadable files, scripts that fail.
+    pub fn hit(&self, segment: &SegmentView, shelf: &Shelf<'_>, doc: Doc, score: Option<f32>) -> Result<(Hit, Option<Value>)> {
+        let stored = shelf.read(doc)?;
+        let mut hit = Hit::new(self.view.name.clone(), stored.id);
+        hit.score = score;
+        hit.show_id = self.show_id;
+        hit.routing = stored.routing;
+        hit.parent = stored.parent;
+        hit.ignored = stored.ignored;
+        hit.show_version = self.request.version;
+        hit.show_seq_no = self.request.seq_no_primary_term;
+        hit.stamp = Some(segment.core.stamp(doc));
+        let needs_value = !self.request.fields.is_empty()
+            || self.request.stored_fields.as_ref().is_some_and(|f| !f.is_empty())
+            || self.filter.is_some()
+            || self.request.highlight.is_some()
+            || !self.scripts.is_empty();
+        let value: Option<Value> = match &stored.source {
+            Some(bytes) if needs_value => Some(
+                serde_json::from_slice(bytes)
+                    .map_err(|e| Error::new(ErrorKind::Corruption, format!("stored source is not JSON: {e}")))?,
+            ),
+            _ => None,
+        };
+        if self.show_source {
+            let raw = match (&self.filter, &value, &stored.source) {
+                (Some(filter), Some(value), _) => Some(filter.apply(value).to_string()),
+                (_, _, Some(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+                _ => None,
+            };
+            if let Some(raw) = raw {
+                let raw = RawValue::from_string(raw).map_err(|e| Error::new(ErrorKind::Corruption, e.to_string()))?;
+                hit.source = Some(Arc::from(raw));
+            }
+        }
+        for (path, format) in &self.docvalues {
+            let Some(target) = Target::of(self.view, path) else { continue };
+            if target.kind.kind.is_text() {
+                return Err(Error::illegal(format!(
+                    "Text fields are not optimised for operations that require per-document field data like aggregations and sorting, \
+                     so these operations are disabled by default. Please use a keyword field instead. Alternatively, set \
+                     fielddata=true on [{path}] in order to load field data by uninverting the inverted index. Note that this can use \
+                     significant memory."
+                )));
+            }
+            let Some(column) = Column::open(segment, &target)? else {
+                continue;
+            };
+            let values: Vec<Value> = column
+                .values(doc)?
+                .iter()
+                .map(|v| show(&target, v, format.as_ref()))
+                .collect();
+            if !values.is_empty() {
+                hit.fields.insert(path.clone(), Value::Array(values));
+            }
+        }
+        if let Some(value) = &value {
+            for field in &self.request.fields {
+                self.field(field, value, &mut hit.fields);
+            }
+            for name in self.request.stored_fields.iter().flatten() {
+                let typed = self.request.dialect.typed;
+                for path in self.view.mapping.expand(name) {
+                    let stored = self.view.mapping.field(&path).is_some_and(|f| f.store);
+                    if stored || typed {
+                        let values: Vec<Value> = model::path::read(value, &path).into_iter().cloned().collect();
+                        if !values.is_empty() {
+                            hit.fields.insert(path, Value::Array(values));
+                        }
+                    }
+                }
+            }
+        }
+        for (name, script) in &self.scripts {
+            let bound = script.open(segment)?;
+            let result = bound.value(doc, score.unwrap_or(0.0), value.as_ref())?.to_json()?;
+            let list = match result {
+                Value::Array(list) => list,
+                one => vec![one],
+            };
+            hit.fields.insert(name.clone(), Value::Array(list));
+        }
+        if let (Some(wanted), Some(value)) = (&self.request.highlight, &value) {
+            let query = self.request.query.clone().unwrap_or_else(dsl::query::Query::all);
+            hit.highlight = super::highlight::highlight(value, wanted, &query, &self.view.mapping, &self.view.registry)?;
+        }
+        Ok((hit, value))
+    }
+
+    /// `fields`: values of the source as their fields read them.
+    fn field(&self, field: &FieldAndFormat, source: &Value, out: &mut Map<String, Value>) {
+        let format = field.format.as_deref().and_then(|f| DateFormat::parse_pattern(f).ok());
+        for path in self.view.mapping.expand(&field.field) {
+            let Some((own, kind)) = self.view.mapping.resolve(&path) else {
+                continue;
+            };
+            // A multi-field's values are its parent's.
+            let mut values = model::path::read(source, own);
+            if values.is_empty()
+                && let Some((parent, _)) = own.rsplit_once('.')
+                && self.view.mapping.field(parent).is_some()
+            {
+                values = model::path::read(source, parent);
+            }
+            let mut shown = Vec::new();
+            for value in values {
+                if value.is_null() {
+                    continue;
+                }
+                if kind
+                    .ignore_above
+                    .is_some_and(|max| value.as_str().is_some_and(|s| s.chars().count() > max))
+                {
+                    continue;
+                }
+                match kind.parse_term(value) {
+                    Ok(Some(parsed)) => shown.push(match (&format, &parsed) {
+                        (Some(format), FieldValue::Date(ms)) => format.render(*ms, None).into(),
+                        _ if kind.kind.is_text() => value.clone(),
+                        _ => kind.render_value(&parsed),
+                    }),
+                    _ => {}
+                }
+            }
+            if !shown.is_empty() {
+                out.insert(path, Value::Array(shown));
+            }
+        }
+    }
+}
+
+/// A value of a column, formatted.
+fn show(target: &Target<'_>, value: &FieldValue, format: Option<&DateFormat>) -> Value {
+    match (format, value) {
+        (Some(format), FieldValue::Date(ms)) => format.render(*ms, None).into(),
+        (Some(format), FieldValue::DateNanos(n)) => format.render(n.div_euclid(1_000_000), None).into(),
+        _ => target.kind.render_value(value),
+    }
+}

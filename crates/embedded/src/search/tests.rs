@@ -1,0 +1,291 @@
+//! Searches over a small index in memory: requests and the ids, scores and values they answer with.
+
+use super::{run, scan};
+use crate::index::build::{Block, build};
+use crate::index::document::{Envelope, block};
+use crate::index::schema::IndexSchema;
+use crate::index::tokens::tokenizers;
+use crate::plan::Context;
+use crate::searchable::IndexView;
+use dsl::json::{Reading, read};
+use dsl::search::{SearchRequest, SearchResponse};
+use mapping::{Mapping, MappingLimits, ReadOptions, Registry};
+use model::{Dialect, DocId, IndexName, Stamp};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+fn view(mapping: &Value, docs: &[Value]) -> IndexView {
+    let registry = Registry::default_registry();
+    let mapping = Mapping::parse(mapping, &registry, &MappingLimits::default()).unwrap();
+    let schema = IndexSchema::of(&mapping);
+    let tokens = tokenizers(&schema, &mapping);
+    let blocks: Vec<Block> = docs
+        .iter()
+        .enumerate()
+        .map(|(n, doc)| {
+            let id = DocId::plain(n.to_string());
+            let source = doc.to_string();
+            let parsed = mapping
+                .read(
+                    doc,
+                    &ReadOptions {
+                        id: &id.id,
+                        type_name: "",
+                        routing: None,
+                    },
+                )
+                .unwrap();
+            let stamp = Stamp {
+                seq_no: n as u64,
+                primary_term: 1,
+                version: 1,
+            };
+            let of = Envelope {
+                id: &id,
+                uid: &id.id,
+                stamp,
+                source: source.as_bytes(),
+                routing: None,
+                parent: None,
+                hidden: None,
+            };
+            let docs = block(&schema, Some(&parsed), of);
+            let bare = docs.last().unwrap().clone();
+            Block { docs, bare }
+        })
+        .collect();
+    let mut next = 0;
+    let mut fresh = || {
+        next += 1;
+        next
+    };
+    let mut segments = Vec::new();
+    // Two segments: statistics and order must span them.
+    let (a, b) = blocks.split_at(blocks.len() / 2);
+    let mut data = Vec::new();
+    for part in [a, b] {
+        data.extend(build(&schema, &tokens, part, 1 << 20, &mut fresh).unwrap().segments);
+    }
+    let (index, _) = crate::index::segment::handle(&schema, Some(&tokens), &data).unwrap();
+    for one in &data {
+        segments.push(crate::index::segment::open(&schema, &index, one, None, None).unwrap());
+    }
+    IndexView {
+        no: 1,
+        name: IndexName::new("test"),
+        typed: false,
+        mapping,
+        registry,
+        settings: Arc::default(),
+        schema: Arc::new(schema),
+        segments,
+        position: 0,
+        types: Default::default(),
+    }
+}
+
+fn texts() -> IndexView {
+    let mapping = json!({"properties": {
+        "title": {"type": "text"}, "tag": {"type": "keyword"}, "n": {"type": "integer"}, "price": {"type": "double"},
+        "day": {"type": "date"}, "on": {"type": "boolean"}, "ip": {"type": "ip"},
+        "parts": {"type": "nested", "properties": {"name": {"type": "text"}, "size": {"type": "integer"}}}
+    }});
+    view(
+        &mapping,
+        &[
+            json!({"title": "quick brown fox", "tag": "a", "n": 1, "price": 1.5, "day": "2020-01-01", "on": true, "ip": "10.0.0.1",
+                   "parts": [{"name": "left ear", "size": 1}, {"name": "tail", "size": 5}]}),
+            json!({"title": "quick fox jumps", "tag": "b", "n": 2, "day": "2020-01-02", "on": false, "ip": "10.1.0.1"}),
+            json!({"title": "lazy dog", "tag": ["a", "c"], "n": 3, "price": 0.5, "parts": {"name": "left paw", "size": 2}}),
+            json!({"title": "the fox and the brown dog", "n": [7, 5], "day": "2020-02-01"}),
+        ],
+    )
+}
+
+fn search(view: IndexView, body: &Value) -> model::Result<SearchResponse> {
+    let node = read(body.to_string().as_bytes(), Reading::default())?;
+    let request = SearchRequest::parse(node, Dialect::default())?;
+    let scripts = |s: &dsl::query::script_source::ScriptSource| match &s.text {
+        dsl::query::script_source::ScriptText::Inline(text) => script::compile(text, script::Lang::Painless),
+        dsl::query::script_source::ScriptText::Stored(id) => Err(model::Error::illegal(id.clone())),
+    };
+    run(&[(Arc::new(view), None)], &request, &context(&scripts))
+}
+
+fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> model::Result<script::Program>) -> Context<'a> {
+    Context {
+        now_ms: 1_580_000_000_000,
+        max_clause_count: 1024,
+        max_buckets: 65_535,
+        scripts,
+        see: engine::See::Plain,
+        cancelled: None,
+        bm25_factor: 2.2,
+        types: &[],
+    }
+}
+
+fn check(body: Value, ids: &[&str]) {
+    let answer = search(texts(), &body).unwrap_or_else(|e| panic!("{body}: {e}"));
+    let got: Vec<&str> = answer.hits.hits.iter().map(|h| &*h.id.id).collect();
+    assert_eq!(got, ids, "{body}");
+    assert_eq!(answer.hits.total.unwrap().value, ids.len() as u64, "{body}");
+}
+
+fn refused(body: Value, reason: &str) {
+    let error = search(texts(), &body).unwrap_err();
+    assert!(error.reason().contains(reason), "{body}: {error}");
+}
+
+#[test]
+fn clauses() {
+    let q = |q: Value| json!({"query": q, "sort": "_doc"});
+    check(q(json!({"match_all": {}})), &["0", "1", "2", "3"]);
+    check(q(json!({"match": {"title": "fox"}})), &["0", "1", "3"]);
+    check(q(json!({"match": {"title": {"query": "quick dog", "operator": "and"}}})), &[]);
+    check(
+        q(json!({"match": {"title": {"query": "quick brown fox", "minimum_should_match": "2"}}})),
+        &["0", "1", "3"],
+    );
+    check(q(json!({"match_phrase": {"title": "quick fox"}})), &["1"]);
+    check(
+        q(json!({"match_phrase": {"title": {"query": "quick fox", "slop": 1}}})),
+        &["0", "1"],
+    );
+    check(q(json!({"match_phrase_prefix": {"title": "quick f"}})), &["1"]);
+    check(q(json!({"match_bool_prefix": {"title": "lazy d"}})), &["2", "3"]);
+    check(q(json!({"match": {"title": {"query": "qick", "fuzziness": 1}}})), &["0", "1"]);
+    check(q(json!({"fuzzy": {"title": "lazu"}})), &["2"]);
+    check(q(json!({"term": {"tag": "a"}})), &["0", "2"]);
+    check(q(json!({"terms": {"n": [1, 5]}})), &["0", "3"]);
+    check(q(json!({"term": {"n": 2.5}})), &[]);
+    check(q(json!({"term": {"on": true}})), &["0"]);
+    check(q(json!({"term": {"ip": "10.0.0.0/16"}})), &["0"]);
+    check(q(json!({"ids": {"values": ["3", "1"]}})), &["1", "3"]);
+    check(q(json!({"prefix": {"title": "qu"}})), &["0", "1"]);
+    check(q(json!({"wildcard": {"title": "?og*"}})), &["2", "3"]);
+    check(q(json!({"regexp": {"title": "(d|f)o[a-z]"}})), &["0", "1", "2", "3"]);
+    check(q(json!({"exists": {"field": "price"}})), &["0", "2"]);
+    check(q(json!({"range": {"n": {"gt": 1, "lte": 5}}})), &["1", "2", "3"]);
+    check(q(json!({"range": {"price": {"lt": 1.5}}})), &["2"]);
+    check(
+        q(json!({"range": {"day": {"gte": "2020-01-02", "lt": "2020-01-02||+1M/M"}}})),
+        &["1"],
+    );
+    check(q(json!({"range": {"tag": {"gt": "a"}}})), &["1", "2"]);
+    check(q(json!({"bool": {"must_not": {"term": {"tag": "a"}}}})), &["1", "3"]);
+    check(
+        q(json!({"bool": {"must": {"match": {"title": "fox"}}, "filter": {"range": {"n": {"gte": 2}}}}})),
+        &["1", "3"],
+    );
+    check(
+        q(json!({"nested": {"path": "parts", "query": {"match": {"parts.name": "left"}}}})),
+        &["0", "2"],
+    );
+    check(
+        q(json!({"nested": {"path": "parts", "query": {"bool": {"must": [
+            {"match": {"parts.name": "left"}}, {"range": {"parts.size": {"gt": 1}}}]}}}})),
+        &["2"],
+    );
+    check(
+        q(json!({"nested": {"path": "parts", "query": {"match_all": {}}}})),
+        &["0", "2"],
+    );
+    check(q(json!({"script": {"script": "doc['n'].value > 2"}})), &["2", "3"]);
+    check(q(json!({"query_string": {"query": "title:(fox -quick)"}})), &["3"]);
+    check(
+        q(json!({"simple_query_string": {"query": "brown +dog", "fields": ["title"]}})),
+        &["3"],
+    );
+    check(
+        q(json!({"multi_match": {"query": "lazy b", "fields": ["title", "tag"]}})),
+        &["2"],
+    );
+    check(q(json!({"term": {"nowhere": 1}})), &[]);
+}
+
+#[test]
+fn orders() {
+    check(json!({"sort": [{"n": "desc"}]}), &["3", "2", "1", "0"]);
+    check(
+        json!({"sort": [{"n": {"order": "asc", "mode": "max"}}]}),
+        &["0", "1", "2", "3"],
+    );
+    check(json!({"sort": [{"price": "asc"}, {"n": "desc"}]}), &["2", "0", "3", "1"]);
+    check(
+        json!({"sort": [{"tag": {"order": "desc", "missing": "_first"}}, "_doc"]}),
+        &["3", "2", "1", "0"],
+    );
+    check(
+        json!({"sort": [{"parts.size": {"order": "desc", "nested": {"path": "parts"}}}, {"n": "asc"}]}),
+        &["0", "2", "1", "3"],
+    );
+    check(
+        json!({"sort": [{"_script": {"type": "number", "script": "-doc['n'].value", "order": "asc"}}]}),
+        &["3", "2", "1", "0"],
+    );
+    refused(
+        json!({"sort": ["nowhere"]}),
+        "No mapping found for [nowhere] in order to sort on",
+    );
+    refused(json!({"from": 9999, "size": 2}), "Result window is too large");
+    let after = search(texts(), &json!({"sort": [{"n": "asc"}], "search_after": [2]})).unwrap();
+    assert_eq!(
+        after.hits.hits.iter().map(|h| h.sort[0].clone()).collect::<Vec<_>>(),
+        [json!(3), json!(5)]
+    );
+}
+
+#[test]
+fn scores() {
+    let score = |body: Value, expected: &[f32]| {
+        let answer = search(texts(), &json!({"query": body, "explain": true})).unwrap();
+        let got: Vec<f32> = answer.hits.hits.iter().map(|h| h.score.unwrap()).collect();
+        assert_eq!(got.len(), expected.len(), "{body}");
+        for (got, expected) in got.iter().zip(expected) {
+            assert!((got - expected).abs() <= 1e-5 * expected.abs(), "{body}: {got} {expected}");
+        }
+        for hit in &answer.hits.hits {
+            let explained = hit.explanation.as_ref().unwrap()["value"].as_f64().unwrap() as f32;
+            assert!((explained - hit.score.unwrap()).abs() < 1e-5, "{body}");
+        }
+    };
+    score(json!({"match_all": {}}), &[1.0; 4]);
+    score(json!({"bool": {"filter": {"term": {"n": 1}}}}), &[0.0]);
+    score(
+        json!({"constant_score": {"filter": {"term": {"tag": "a"}}, "boost": 3}}),
+        &[3.0, 3.0],
+    );
+    score(json!({"bool": {"must": [{"match_all": {}}, {"term": {"n": 1}}]}}), &[2.0]);
+    // ln(1 + 3.5/1.5) * 2.2 * 1/(1 + 1.2 * (0.25 + 0.75 * 2/3.5))
+    score(json!({"match": {"title": "lazy"}}), &[1.459_935_5]);
+    score(
+        json!({"function_score": {"query": {"match_all": {}}, "field_value_factor": {"field": "n", "factor": 2}, "boost_mode": "sum"}}),
+        &[11.0, 7.0, 5.0, 3.0],
+    );
+    score(
+        json!({"script_score": {"query": {"term": {"n": 3}}, "script": {"source": "doc['n'].value * 2 + _score"}}}),
+        &[7.0],
+    );
+}
+
+#[test]
+fn hits_show_what_was_asked() {
+    let body = json!({"query": {"ids": {"values": ["0"]}}, "_source": ["title", "n"], "fields": ["day"],
+        "docvalue_fields": ["tag", {"field": "day", "format": "yyyy"}], "script_fields": {"twice": {"script": "doc['n'].value * 2"}}});
+    let answer = search(texts(), &body).unwrap();
+    let hit = &answer.hits.hits[0];
+    assert_eq!(hit.source.as_ref().unwrap().get(), r#"{"title":"quick brown fox","n":1}"#);
+    assert_eq!(hit.fields["tag"], json!(["a"]));
+    assert_eq!(hit.fields["twice"], json!([2]));
+    let answer = search(texts(), &json!({"collapse": {"field": "tag"}, "sort": [{"n": "asc"}]})).unwrap();
+    assert_eq!(answer.hits.hits.len(), 3);
+    let mut seen = Vec::new();
+    let none = |_: &dsl::query::script_source::ScriptSource| Err(model::Error::illegal("none"));
+    scan(&texts(), None, None, &context(&none), &mut |segment, doc| {
+        seen.push((segment, doc));
+        Ok(true)
+    })
+    .unwrap();
+    assert_eq!(seen.len(), 4);
+}

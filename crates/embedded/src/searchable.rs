@@ -1,0 +1,248 @@
+//! What searches see: the one value of the process that holds every index's readers and live documents.
+//!
+//! A [`Searchable`] is immutable; publishing stores another. No view shows half of a record
+//! (write-path.md 1.7), and all readers of an [`IndexView`] were opened under its one schema (1.8).
+//!
+//! Not here: how segments come to be (`index`), when they are published (`engine`).
+
+use crate::index::schema::IndexSchema;
+use crate::index::segment::SegmentData;
+use mapping::Mapping;
+use model::{Error, ErrorKind, IndexName, Result};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value};
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use tantivy::columnar::Column;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{BitSet, DocId, DocSet, SegmentReader, TERMINATED, Term};
+
+
+/// Every index as searches see it.
+#[derive(Debug, Default)]
+pub struct Searchable {
+    /// By number.
+    pub indices: HashMap<u32, Arc<IndexView>>,
+    /// Everything durable up to here that is not held back by `refresh_interval: -1` is in it.
+    pub position: u64,
+}
+
+/// One index at one moment.
+pub struct IndexView {
+    /// Its number, never used twice.
+    pub no: u32,
+    /// Its name.
+    pub name: IndexName,
+    /// Identity is (type, id).
+    pub typed: bool,
+    /// The types of a typed index.
+    pub types: Vec<String>,
+    /// Of typed indices: all types together.
+    pub mapping: Mapping,
+    /// Its analyzers.
+    pub registry: mapping::Registry,
+    /// Flat, with `index.`.
+    pub settings: Arc<Map<String, Value>>,
+    /// Where paths lie.
+    pub schema: Arc<IndexSchema>,
+    /// Oldest first.
+    pub segments: Vec<Arc<SegmentView>>,
+    /// Position up to which the log's records on this index are in it.
+    pub position: u64,
+}
+
+impl fmt::Debug for IndexView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IndexView({} at {}, {} segments)", self.name, self.position, self.segments.len())
+    }
+}
+
+impl IndexView {
+    /// The types of a typed index.
+    pub fn type_names(&self) -> Vec<String> {
+        self.types.clone()
+    }
+    /// A setting that is a whole number, given or by default.
+    pub fn number(&self, name: &str) -> Option<usize> {
+        model::settings::text(&self.settings, *model::settings::find(name)?).parse().ok()
+    }
+}
+
+/// A segment with the live documents of one moment.
+#[derive(Clone)]
+pub struct SegmentView {
+    /// Never used twice in a folder.
+    pub id: u64,
+    /// With its live documents.
+    pub reader: SegmentReader,
+    /// What does not depend on live documents.
+    pub core: Arc<SegmentCore>,
+    /// Its bytes.
+    pub data: Arc<SegmentData>,
+}
+
+impl fmt::Debug for SegmentView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SegmentView({}, {} of {})", self.id, self.reader.num_docs(), self.reader.max_doc())
+    }
+}
+
+impl SegmentView {
+    /// Is it a root document (not a nested one)?
+    #[inline]
+    pub fn is_root(&self, doc: DocId) -> bool {
+        self.core.some_roots.as_ref().is_none_or(|roots| roots.contains(doc))
+    }
+    /// Do plain readers not see it?
+    #[inline]
+    pub fn is_hidden(&self, doc: DocId) -> bool {
+        self.core.invisible.as_ref().is_some_and(|invisible| invisible.contains(doc))
+    }
+    /// Alive?
+    #[inline]
+    pub fn is_alive(&self, doc: DocId) -> bool {
+        self.reader.alive_bitset().is_none_or(|alive| alive.is_alive(doc))
+    }
+}
+
+/// Caches of one segment that deletes do not touch.
+pub struct SegmentCore {
+    stamps: Stamps,
+    /// `None`: every document is a root.
+    some_roots: Option<Arc<BitSet>>,
+    /// `None`: plain readers see all.
+    invisible: Option<BitSet>,
+    roots: OnceLock<Arc<BitSet>>,
+    counts: Mutex<FxHashMap<Field, u64>>,
+    others: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
+}
+
+/// The columns of the stamps, kept open: opening one by name costs more than reading it.
+pub struct Stamps {
+    seq_no: Column<u64>,
+    version: Column<u64>,
+    term: Column<u64>,
+}
+
+impl SegmentCore {
+    /// Opens the stamps' columns of a segment.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn open(reader: &SegmentReader, schema: &IndexSchema) -> Result<SegmentCore> {
+        let roots = marked(reader, schema.root)?.unwrap_or_else(|| BitSet::with_max_value(reader.max_doc()));
+        let invisible = marked(reader, schema.invisible)?;
+        let column = |name| reader.fast_fields().u64(name).map_err(broken);
+        Ok(SegmentCore {
+            stamps: Stamps { seq_no: column("_seq_no")?, version: column("_version")?, term: column("_primary_term")? },
+            some_roots: (roots.len() < reader.max_doc() as usize).then(|| Arc::new(roots)),
+            invisible,
+            roots: OnceLock::new(),
+            counts: Mutex::default(),
+            others: Mutex::default(),
+        })
+    }
+
+    /// The stamp of a root document.
+    pub fn stamp(&self, doc: DocId) -> model::Stamp {
+        let value = |column: &Column<u64>| column.first(doc).unwrap_or(0);
+        model::Stamp {
+            seq_no: value(&self.stamps.seq_no),
+            version: value(&self.stamps.version),
+            primary_term: value(&self.stamps.term),
+        }
+    }
+
+    /// The column of sequence numbers.
+    pub fn seq_no(&self) -> &Column<u64> {
+        &self.stamps.seq_no
+    }
+
+    /// The column of versions.
+    pub fn version(&self) -> &Column<u64> {
+        &self.stamps.version
+    }
+
+    /// The column of primary terms.
+    pub fn term(&self) -> &Column<u64> {
+        &self.stamps.term
+    }
+
+    /// The root documents, deleted ones too: blocks are positional.
+    ///
+    /// # Errors
+    /// None now; the signature leaves room for reading later.
+    pub fn roots(&self, reader: &SegmentReader, _schema: &IndexSchema) -> Result<&Arc<BitSet>> {
+        Ok(self.roots.get_or_init(|| match &self.some_roots {
+            Some(roots) => roots.clone(),
+            None => Arc::new(BitSet::with_max_value_and_full(reader.max_doc())),
+        }))
+    }
+
+    /// How many documents, deleted ones too, have a value of a text field: Lucene's docCount. Needs norms;
+    /// without them every document that any term names is counted once.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn doc_count(&self, reader: &SegmentReader, field: Field) -> Result<u64> {
+        if let Some(count) = self.counts.lock().get(&field) {
+            return Ok(*count);
+        }
+        let count = match reader.fieldnorms_readers().get_field(field).map_err(broken)? {
+            Some(norms) => (0..reader.max_doc()).filter(|doc| norms.fieldnorm_id(*doc) > 0).count() as u64,
+            None => count_by_terms(reader, field)?,
+        };
+        self.counts.lock().insert(field, count);
+        Ok(count)
+    }
+
+    /// Anything else that a reader of the segment works out once, under a name of its own. Two threads may
+    /// work it out at the same time; the first to finish is kept.
+    ///
+    /// # Errors
+    /// What `build` says.
+    pub fn cached<T: Any + Send + Sync>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+        let found = self.others.lock().get(name).cloned();
+        if let Some(found) = found.and_then(|any| any.downcast::<T>().ok()) {
+            return Ok(found);
+        }
+        let built = Arc::new(build()?);
+        self.others.lock().insert(name.to_owned(), built.clone());
+        Ok(built)
+    }
+}
+
+/// The documents with the token of a yes-or-no field; `None` if there are none.
+fn marked(reader: &SegmentReader, field: Field) -> Result<Option<BitSet>> {
+    let index = reader.inverted_index(field).map_err(broken)?;
+    let term = Term::from_field_text(field, crate::index::schema::YES);
+    let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)? else { return Ok(None) };
+    let mut bits = BitSet::with_max_value(reader.max_doc());
+    while postings.doc() != TERMINATED {
+        bits.insert(postings.doc());
+        postings.advance();
+    }
+    Ok(Some(bits))
+}
+
+fn count_by_terms(reader: &SegmentReader, field: Field) -> Result<u64> {
+    let index = reader.inverted_index(field).map_err(broken)?;
+    let mut seen = BitSet::with_max_value(reader.max_doc());
+    let mut terms = index.terms().stream().map_err(broken)?;
+    while terms.advance() {
+        let mut postings = index.read_postings_from_terminfo(terms.value(), IndexRecordOption::Basic).map_err(broken)?;
+        while postings.doc() != TERMINATED {
+            seen.insert(postings.doc());
+            postings.advance();
+        }
+    }
+    Ok(seen.len() as u64)
+}
+
+/// A failure of tantivy while reading: files that are not as they were written.
+pub(crate) fn broken(cause: impl fmt::Display) -> Error {
+    Error::new(ErrorKind::Corruption, format!("reading a segment failed: {cause}"))
+}

@@ -1,0 +1,236 @@
+//! From a target to the views of its indices, and from there to `search`.
+//!
+//! Not here: running queries (`search`), when something is published (`publish`).
+
+use crate::catalog::resolve::Resolved;
+use crate::plan::Context;
+use crate::search;
+use crate::searchable::{IndexView, Searchable};
+use crate::store::{Location, OpenView, Store};
+use crate::upkeep::Interval;
+use crate::writing::{stored, visible};
+use dsl::query::script_source::{ScriptSource, ScriptText};
+use dsl::query::{BoolQuery, Clause, Query};
+use dsl::search::{SearchRequest, SearchResponse};
+use engine::{Document, See, View};
+use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Persona, Result, Target, settings};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// An index with the filter of the aliases it was reached by.
+pub(crate) type Searched = (Arc<IndexView>, Option<Query>);
+
+impl Store {
+    /// What a request over a target sees; `view` names an open one.
+    pub(crate) fn views_of(&self, target: &Target, view: Option<&str>) -> Result<Vec<Searched>> {
+        if let Some(id) = view {
+            let (searchable, catalog, indices) = {
+                let mut views = self.views.lock();
+                let open = views.get_mut(id).ok_or_else(|| missing_view(id))?;
+                open.used = self.clock.monotonic();
+                (open.searchable.clone(), open.catalog.clone(), open.view.indices.clone())
+            };
+            let all = Target { ignore_unavailable: true, forbid_closed: false, expand_closed: true, ..target.clone() };
+            let named = if target.expressions.is_empty() {
+                indices.iter().filter_map(|name| catalog.indices.get(name.as_str())).map(|entry| Resolved { entry: entry.clone(), filters: None }).collect()
+            } else {
+                catalog.resolve(&all, self.clock.wall_ms())?
+            };
+            let inside: Vec<Resolved> = named.into_iter().filter(|r| indices.contains(&r.entry.name)).collect();
+            return searched(&searchable, &inside);
+        }
+        let catalog = self.catalog_now();
+        let found = catalog.resolve(target, self.clock.wall_ms())?;
+        self.before_search(&found)?;
+        searched(&self.searchable.load_full(), &found)
+    }
+
+    /// Publishes what a search must see: writes older than the interval, and, of several indices, up to one moment.
+    fn before_search(&self, found: &[Resolved]) -> Result<()> {
+        let now = self.clock.monotonic();
+        let highest = {
+            let searchable = self.searchable.load();
+            found.iter().filter_map(|r| searchable.indices.get(&r.entry.no)).map(|view| view.position).max().unwrap_or(0)
+        };
+        let mut due = Vec::new();
+        for r in found {
+            let state = self.state(&r.entry)?;
+            state.searched_ms.store(self.now_ms().max(1), Ordering::Relaxed);
+            state.counts.search.fetch_add(1, Ordering::Relaxed);
+            let (oldest, first) = {
+                let queue = state.queue.lock();
+                (queue.oldest, queue.ops.front().map(|op| op.position))
+            };
+            let Some(oldest) = oldest else { continue };
+            let age = now.saturating_sub(oldest);
+            let late = match self.interval(r.entry.no) {
+                Interval::Never => continue,
+                Interval::Default => age >= Duration::from_secs(1),
+                Interval::Each(each) => age >= each,
+            };
+            if late || (found.len() > 1 && first.is_some_and(|first| first <= highest)) {
+                due.push(r.entry.no);
+            }
+        }
+        if due.is_empty() { Ok(()) } else { self.publish(&due, 0) }
+    }
+
+    /// Runs a search.
+    pub(crate) fn search(&self, target: &Target, request: &SearchRequest, see: See) -> Result<SearchResponse> {
+        let views = self.views_of(target, request.view.as_deref())?;
+        let types: Vec<String> = if request.types.is_empty() { target.types.clone() } else { request.types.clone() };
+        self.with_context(see, request.dialect, &types, |cx| search::run(&views, request, cx))
+    }
+
+    /// Calls `f` with what queries need.
+    pub(crate) fn with_context<T>(&self, see: See, dialect: Dialect, types: &[String], f: impl FnOnce(&Context<'_>) -> Result<T>) -> Result<T> {
+        let catalog = self.catalog_now();
+        let scripts = |source: &ScriptSource| compile(&catalog.scripts, source);
+        let number = |setting| usize::try_from(catalog.cluster_number(setting)).unwrap_or(usize::MAX);
+        f(&Context {
+            now_ms: self.clock.wall_ms(),
+            max_clause_count: number(settings::MAX_CLAUSE_COUNT),
+            max_buckets: number(settings::MAX_BUCKETS),
+            scripts: &scripts,
+            see,
+            cancelled: None,
+            bm25_factor: if dialect.persona == Persona::Opensearch3 { 1.0 } else { 2.2 },
+            types,
+        })
+    }
+
+    /// The documents of a target that match, in index order, from one view, at most `max` from `from` on.
+    pub(crate) fn scan_part(&self, views: &[Searched], query: &Query, see: See, types: &[String], from: ScanAt, max: usize) -> Result<(Vec<Document>, Option<ScanAt>)> {
+        let mut out = Vec::new();
+        let mut next = None;
+        self.with_context(see, Dialect::default(), types, |cx| {
+            for (n, (view, filter)) in views.iter().enumerate().skip(from.view) {
+                let mut failed = Ok(());
+                search::scan(view, Some(query), filter.as_ref(), cx, &mut |segment, doc| {
+                    let at = ScanAt { view: n, segment, doc };
+                    if n == from.view && (segment, doc) < (from.segment, from.doc) {
+                        return Ok(true);
+                    }
+                    if out.len() >= max {
+                        next = Some(at);
+                        return Ok(false);
+                    }
+                    match document_at(view, segment, doc) {
+                        Ok(document) if visible(&document, see) => out.push(document),
+                        Ok(_) => {}
+                        Err(e) => failed = Err(e),
+                    }
+                    Ok(failed.is_ok())
+                })?;
+                failed?;
+                if next.is_some() {
+                    break;
+                }
+            }
+            Ok(())
+        })?;
+        Ok((out, next))
+    }
+
+    /// Opens a view: one moment of all indices named.
+    pub(crate) fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
+        let catalog = self.catalog_now();
+        let max = catalog.cluster_number(settings::MAX_OPEN_SCROLL);
+        let found = catalog.resolve(target, self.clock.wall_ms())?;
+        self.before_search(&found)?;
+        let searchable = self.searchable.load_full();
+        let kept: HashMap<u32, Arc<IndexView>> =
+            found.iter().filter_map(|r| searchable.indices.get(&r.entry.no).map(|view| (r.entry.no, view.clone()))).collect();
+        let as_of = if kept.values().all(|view| view.position >= searchable.position) { Some(searchable.position) } else { kept.values().map(|v| v.position).min() };
+        let id = format!("{}{}", engine::clock::uuid(self.clock.as_ref()), engine::clock::uuid(self.clock.as_ref()));
+        let view = View {
+            id: id.clone(),
+            as_of,
+            indices: found.iter().map(|r| r.entry.name.clone()).collect(),
+            created_ms: self.clock.wall_ms(),
+            keep_alive,
+        };
+        self.expire_views();
+        let mut views = self.views.lock();
+        if views.len() as u64 >= max {
+            return Err(Error::new(
+                ErrorKind::TooManyScrolls,
+                format!(
+                    "Trying to create too many scroll contexts. Must be less than or equal to: [{max}]. \
+                     This limit can be set by changing the [search.max_open_scroll_context] setting."
+                ),
+            ));
+        }
+        let searchable = Arc::new(Searchable { indices: kept, position: searchable.position });
+        views.insert(id, OpenView { view: view.clone(), searchable, catalog, used: self.clock.monotonic() });
+        Ok(view)
+    }
+
+    pub(crate) fn validate(&self, target: &Target, query: &Query) -> Result<Vec<(IndexName, Result<String>)>> {
+        let views = self.views_of(target, None)?;
+        self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
+            Ok(views.iter().map(|(view, _)| (view.name.clone(), search::validate(view, query, cx))).collect())
+        })
+    }
+}
+
+/// Where a scan goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ScanAt {
+    view: usize,
+    segment: usize,
+    doc: u32,
+}
+
+fn document_at(view: &IndexView, segment: usize, doc: u32) -> Result<Document> {
+    use tantivy::schema::{TantivyDocument, Value as _};
+    let location = Location { segment: view.segments[segment].clone(), block: vec![doc] };
+    let store = location.segment.reader.get_store_reader(1).map_err(crate::searchable::broken)?;
+    let found: TantivyDocument = store.get(doc).map_err(crate::searchable::broken)?;
+    let uid = found.get_first(view.schema.id).and_then(|value| value.as_str()).unwrap_or_default();
+    let at = DocAddress { index: view.name.clone(), id: DocId::from_uid(uid, view.typed) };
+    stored(&view.schema, &location, &at)
+}
+
+pub(crate) fn missing_view(id: &str) -> Error {
+    Error::new(ErrorKind::SearchContextMissing, format!("No search context found for id [{id}]"))
+}
+
+fn searched(searchable: &Searchable, found: &[Resolved]) -> Result<Vec<Searched>> {
+    let mut out = Vec::with_capacity(found.len());
+    for r in found {
+        let Some(view) = searchable.indices.get(&r.entry.no) else { continue };
+        let filter = r.filters.as_ref().map(|filters| any_of(filters, r.entry.typed())).transpose()?;
+        out.push((view.clone(), filter));
+    }
+    Ok(out)
+}
+
+fn any_of(filters: &[Value], typed: bool) -> Result<Query> {
+    let dialect = Dialect { typed, ..Dialect::default() };
+    let parsed: Result<Vec<Query>> = filters.iter().map(|filter| dsl::query::parse_query_bytes(filter.to_string().as_bytes(), dialect)).collect();
+    let mut parsed = parsed?;
+    Ok(match parsed.len() {
+        1 => parsed.remove(0),
+        _ => Clause::Bool(BoolQuery { should: parsed, ..BoolQuery::default() }).into(),
+    })
+}
+
+/// Compiles an inline or a stored script.
+pub(crate) fn compile(stored: &std::collections::BTreeMap<String, Value>, source: &ScriptSource) -> Result<script::Program> {
+    let lang = |name: Option<&str>| {
+        let name = name.unwrap_or(if source.typed { "groovy" } else { "painless" });
+        script::Lang::from_name(name).ok_or_else(|| Error::illegal(format!("script_lang not supported [{name}]")))
+    };
+    match &source.text {
+        ScriptText::Inline(text) => script::compile(text, lang(source.lang.as_deref())?),
+        ScriptText::Stored(id) => {
+            let body = stored.get(id).ok_or_else(|| Error::new(ErrorKind::ScriptMissing, format!("unable to find script [{id}] in cluster state")))?;
+            let body = if body["script"].is_object() { &body["script"] } else { body };
+            script::compile(body["source"].as_str().unwrap_or_default(), lang(body["lang"].as_str())?)
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The parts of the engine and how they hang together: one [`Store`] a folder.
+//!
+//! Lock order: stripes (ascending) → catalog → sequencer; apart from these, an index's build lock → publish.
+//! The shards of the version map are leaves.
+//!
+//! Not here: what is done with them (`writing`, `publish`, `merging`, `checkpoint`, `recovery`).
+
+use crate::catalog::{Catalog, IndexEntry};
+use crate::disk::Disk;
+use crate::index::segment::DataFile;
+use crate::log::{FolderLock, Log, Manifest};
+use crate::searchable::{IndexView, Searchable, SegmentView, broken};
+use crate::versions::Versions;
+use crate::writing::PendingOp;
+use arc_swap::ArcSwap;
+use engine::Clock;
+use model::{Error, ErrorKind, Result, Stamp};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet, TERMINATED, Term};
+
+/// Id stripes in all.
+pub(crate) const STRIPES: usize = 4096;
+
+/// How much of what, from node settings.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// `indexing.pending_max_bytes`.
+    pub pending_bytes: u64,
+    /// `log.checkpoint_bytes`.
+    pub checkpoint_bytes: u64,
+    /// `log.queue_max_bytes`.
+    pub queue_bytes: u64,
+    /// `search.max_concurrent`.
+    pub concurrent_searches: usize,
+    /// Bytes of one log file.
+    pub log_file_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { pending_bytes: 64 << 20, checkpoint_bytes: 64 << 20, queue_bytes: 32 << 20, concurrent_searches: 64, log_file_bytes: 64 << 20 }
+    }
+}
+
+/// One folder, open.
+pub(crate) struct Store {
+    pub(crate) dir: PathBuf,
+    pub(crate) segments_dir: PathBuf,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: Limits,
+    pub(crate) log: Log,
+    pub(crate) manifest: Manifest,
+    pub(crate) catalog: ArcSwap<Catalog>,
+    /// Changes of the catalog, one after the other.
+    pub(crate) altering: Mutex<()>,
+    /// Positions of the newest alteration: answers that rest on the catalog wait for it.
+    pub(crate) altered_at: AtomicU64,
+    stripes: Vec<Mutex<()>>,
+    /// Gives stamps and places in the log together.
+    pub(crate) sequencer: Mutex<()>,
+    pub(crate) indices: RwLock<FxHashMap<u32, Arc<IndexState>>>,
+    pub(crate) versions: Versions,
+    pub(crate) searchable: ArcSwap<Searchable>,
+    pub(crate) publishing: Mutex<()>,
+    /// Records with several indices that are not wholly published: end → indices.
+    pub(crate) shared: Mutex<VecDeque<(u64, Vec<u32>)>>,
+    pub(crate) published: tokio::sync::watch::Sender<u64>,
+    /// Indices with something unbuilt or unpublished.
+    pub(crate) dirty: Mutex<FxHashSet<u32>>,
+    pub(crate) pending_bytes: AtomicU64,
+    pub(crate) next_segment: AtomicU64,
+    pub(crate) files: Mutex<HashMap<String, Weak<DataFile>>>,
+    pub(crate) unclean: u64,
+    pub(crate) checkpointing: Mutex<CheckpointState>,
+    pub(crate) wake: (Mutex<bool>, Condvar),
+    pub(crate) stopping: AtomicBool,
+    pub(crate) refusing: Mutex<Option<String>>,
+    pub(crate) views: Mutex<HashMap<String, OpenView>>,
+    pub(crate) _lock: Option<FolderLock>,
+}
+
+/// What checkpoints know of each other.
+#[derive(Default)]
+pub(crate) struct CheckpointState {
+    /// Everything below is in segments that the manifest names.
+    pub(crate) flushed: u64,
+    /// When it was made.
+    pub(crate) at: Duration,
+    /// Indices that the manifest knows.
+    pub(crate) named: FxHashSet<u32>,
+    /// Files that the manifest names.
+    pub(crate) files: Vec<Arc<DataFile>>,
+    /// Counts checkpoint files.
+    pub(crate) next_file: u64,
+}
+
+/// A view that someone keeps open.
+pub(crate) struct OpenView {
+    pub(crate) view: engine::View,
+    pub(crate) searchable: Arc<Searchable>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) used: Duration,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Store({})", self.dir.display())
+    }
+}
+
+/// What an index has beside its catalog entry.
+pub(crate) struct IndexState {
+    /// Its number.
+    pub(crate) no: u32,
+    pub(crate) term: u64,
+    pub(crate) queue: Mutex<Queue>,
+    /// One build or merge flip at a time.
+    pub(crate) build: Mutex<()>,
+    /// Everything built; published or not.
+    pub(crate) built: ArcSwap<IndexView>,
+    /// When it was last searched, in monotonic milliseconds; 0 never.
+    pub(crate) searched_ms: AtomicU64,
+    pub(crate) waiters: AtomicU64,
+    pub(crate) counts: Counts,
+    /// The set and the catalog's revision that the manifest has.
+    pub(crate) flushed: Mutex<Option<(Arc<IndexView>, u64)>>,
+    /// Corrupt: why nothing may be asked of it.
+    pub(crate) stopped: Mutex<Option<Error>>,
+}
+
+/// Operations that no segment has.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) next_seq_no: u64,
+    pub(crate) ops: VecDeque<Arc<PendingOp>>,
+    pub(crate) bytes: u64,
+    /// When the oldest that is not published was acknowledged (monotonic).
+    pub(crate) oldest: Option<Duration>,
+    /// Position of the newest operation.
+    pub(crate) last: u64,
+}
+
+/// Counters for `_stats`.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) index: AtomicU64,
+    pub(crate) delete: AtomicU64,
+    pub(crate) get: AtomicU64,
+    pub(crate) search: AtomicU64,
+    pub(crate) refresh: AtomicU64,
+    pub(crate) flush: AtomicU64,
+    pub(crate) merge: AtomicU64,
+}
+
+impl IndexState {
+    pub(crate) fn new(no: u32, term: u64, built: IndexView) -> IndexState {
+        IndexState {
+            no,
+            term,
+            queue: Mutex::default(),
+            build: Mutex::new(()),
+            built: ArcSwap::from_pointee(built),
+            searched_ms: AtomicU64::new(0),
+            waiters: AtomicU64::new(0),
+            counts: Counts::default(),
+            flushed: Mutex::new(None),
+            stopped: Mutex::new(None),
+        }
+    }
+    pub(crate) fn check(&self) -> Result<()> {
+        self.stopped.lock().as_ref().map_or(Ok(()), |e| Err(e.clone()))
+    }
+}
+
+/// Where a live document lies.
+#[derive(Clone, Debug)]
+pub(crate) struct Location {
+    /// Its segment.
+    pub(crate) segment: Arc<SegmentView>,
+    /// Every document of its block, root last.
+    pub(crate) block: Vec<u32>,
+}
+
+impl Location {
+    /// The root.
+    pub(crate) fn root(&self) -> u32 {
+        self.block.last().copied().unwrap_or(0)
+    }
+    /// Its stamp.
+    pub(crate) fn stamp(&self) -> Stamp {
+        self.segment.core.stamp(self.root())
+    }
+}
+
+/// The live block of a uid in a set.
+///
+/// # Errors
+/// Unreadable files.
+pub(crate) fn locate(view: &IndexView, uid: &str) -> Result<Option<Location>> {
+    let term = Term::from_field_text(view.schema.id, uid);
+    for segment in view.segments.iter().rev() {
+        let index = segment.reader.inverted_index(view.schema.id).map_err(broken)?;
+        let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)? else { continue };
+        let mut block = Vec::new();
+        while postings.doc() != TERMINATED {
+            if segment.is_alive(postings.doc()) {
+                block.push(postings.doc());
+            }
+            postings.advance();
+        }
+        if let Some(root) = block.last() {
+            debug_assert!(segment.is_root(*root), "the root is the last of its block");
+            return Ok(Some(Location { segment: segment.clone(), block }));
+        }
+    }
+    Ok(None)
+}
+
+impl Store {
+    /// Monotonic milliseconds.
+    pub(crate) fn now_ms(&self) -> u64 {
+        u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
+    }
+    pub(crate) fn stripe_of(&self, key: crate::versions::Key) -> usize {
+        (key >> 64) as usize % STRIPES
+    }
+    pub(crate) fn stripe(&self, n: usize) -> MutexGuard<'_, ()> {
+        self.stripes[n].lock()
+    }
+    /// The state of an index that the catalog knows.
+    pub(crate) fn state(&self, entry: &IndexEntry) -> Result<Arc<IndexState>> {
+        let state = self.indices.read().get(&entry.no).cloned().ok_or_else(|| crate::catalog::resolve::missing(entry.name.as_str()))?;
+        state.check()?;
+        Ok(state)
+    }
+    pub(crate) fn wake(&self) {
+        *self.wake.0.lock() = true;
+        self.wake.1.notify_all();
+    }
+    /// May anything be written at all?
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if let Some(why) = self.refusing.lock().as_ref() {
+            return Err(Error::new(ErrorKind::Corruption, why.clone()));
+        }
+        if self.pending_bytes.load(Ordering::Relaxed) > self.limits.pending_bytes {
+            self.wake();
+            return Err(Error::new(
+                ErrorKind::RejectedExecution,
+                format!(
+                    "[{}] bytes of acknowledged writes are not yet in segments; the limit is the setting [indexing.pending_max_bytes]",
+                    self.limits.pending_bytes
+                ),
+            ));
+        }
+        Ok(())
+    }
+    #[allow(clippy::too_many_arguments, reason = "the parts of an open folder")]
+    pub(crate) fn assemble(
+        dir: PathBuf,
+        disk: Arc<dyn Disk>,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+        log: Log,
+        manifest: Manifest,
+        catalog: Catalog,
+        unclean: u64,
+        lock: Option<FolderLock>,
+    ) -> Store {
+        let versions = Versions::new(manifest.folder_id());
+        Store {
+            segments_dir: dir.join("segments"),
+            dir,
+            disk,
+            clock,
+            limits,
+            log,
+            manifest,
+            catalog: ArcSwap::from_pointee(catalog),
+            altering: Mutex::new(()),
+            altered_at: AtomicU64::new(0),
+            stripes: (0..STRIPES).map(|_| Mutex::new(())).collect(),
+            sequencer: Mutex::new(()),
+            indices: RwLock::default(),
+            versions,
+            searchable: ArcSwap::from_pointee(Searchable::default()),
+            publishing: Mutex::new(()),
+            shared: Mutex::default(),
+            published: tokio::sync::watch::Sender::new(0),
+            dirty: Mutex::default(),
+            pending_bytes: AtomicU64::new(0),
+            next_segment: AtomicU64::new(1),
+            files: Mutex::default(),
+            unclean,
+            checkpointing: Mutex::default(),
+            wake: (Mutex::new(false), Condvar::new()),
+            stopping: AtomicBool::new(false),
+            refusing: Mutex::new(None),
+            views: Mutex::default(),
+            _lock: lock,
+        }
+    }
+    /// Everything below is durable, and its operations are in the pending lists.
+    pub(crate) fn durable_now(&self) -> u64 {
+        let _sequencer = self.sequencer.lock();
+        self.log.durable_position()
+    }
+    /// Views that nobody used for their keep alive are closed.
+    pub(crate) fn expire_views(&self) {
+        let now = self.clock.monotonic();
+        self.views.lock().retain(|_, open| now.saturating_sub(open.used) <= open.view.keep_alive);
+    }
+    pub(crate) fn fresh_segment(&self) -> u64 {
+        self.next_segment.fetch_add(1, Ordering::Relaxed)
+    }
+    /// An empty view of an index.
+    pub(crate) fn blank_view(entry: &IndexEntry, position: u64) -> IndexView {
+        IndexView {
+            no: entry.no,
+            name: entry.name.clone(),
+            typed: entry.typed(),
+            types: entry.types(),
+            mapping: entry.mapping.clone(),
+            registry: entry.registry.clone(),
+            settings: entry.settings.clone(),
+            schema: entry.schema.clone(),
+            segments: Vec::new(),
+            position,
+        }
+    }
+}

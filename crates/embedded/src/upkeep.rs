@@ -1,0 +1,172 @@
+//! What happens by itself: refreshes in time, builds when much is pending, checkpoints, merges, forgetting.
+//!
+//! Three threads for the folder, however many indices there are; only dirty indices are looked at.
+//!
+//! Not here: how any of it is done.
+
+use crate::store::{IndexState, Store};
+use model::units::parse_duration_or_never;
+use model::{Error, ErrorKind, Result, settings};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const TICK: Duration = Duration::from_millis(50);
+/// An index without an explicit interval is refreshed by the timer while it was searched so recently.
+const SEARCHED_WITHIN_MS: u64 = 30_000;
+const BUILD_AT_BYTES: u64 = 8 << 20;
+const BUILD_AT_OPS: usize = 5_000;
+const CHECKPOINT_EACH: Duration = Duration::from_secs(300);
+
+/// When an index is refreshed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interval {
+    /// Not said: one second, while it is searched.
+    Default,
+    /// So often.
+    Each(Duration),
+    /// Only when asked.
+    Never,
+}
+
+impl Store {
+    pub(crate) fn interval(&self, no: u32) -> Interval {
+        let catalog = self.catalog.load();
+        let Some(entry) = catalog.by_no(no) else { return Interval::Never };
+        match entry.settings.get(settings::REFRESH_INTERVAL.name).and_then(|v| v.as_str()) {
+            None => Interval::Default,
+            Some(text) => match parse_duration_or_never(text, settings::REFRESH_INTERVAL.name) {
+                Ok(Some(each)) => Interval::Each(each),
+                _ => Interval::Never,
+            },
+        }
+    }
+
+    /// What is due now is refreshed and built.
+    pub(crate) fn refresh_due(&self) -> Result<()> {
+        let dirty: Vec<u32> = self.dirty.lock().iter().copied().collect();
+        let now = self.clock.monotonic();
+        let crowded = self.pending_bytes.load(Ordering::Relaxed) * 4 > self.limits.pending_bytes * 3;
+        let mut publish = Vec::new();
+        for no in dirty {
+            let Some(state) = self.indices.read().get(&no).cloned() else { continue };
+            let (age, bytes, ops) = {
+                let queue = state.queue.lock();
+                (queue.oldest.map(|oldest| now.saturating_sub(oldest)), queue.bytes, queue.ops.len())
+            };
+            let Some(age) = age else { continue };
+            let searched = self.now_ms().saturating_sub(state.searched_ms.load(Ordering::Relaxed)) < SEARCHED_WITHIN_MS
+                && state.searched_ms.load(Ordering::Relaxed) > 0;
+            let waited = state.waiters.load(Ordering::Relaxed) > 0;
+            let due = match self.interval(no) {
+                Interval::Never => false,
+                Interval::Default => (searched || waited) && age >= Duration::from_secs(1),
+                Interval::Each(each) => age >= each,
+            };
+            if due || state.waiters.load(Ordering::Relaxed) >= 1000 {
+                publish.push(no);
+            } else if bytes > BUILD_AT_BYTES || ops > BUILD_AT_OPS || crowded {
+                self.build_to(&state, self.durable_now())?;
+            }
+        }
+        if !publish.is_empty() {
+            self.publish(&publish, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a checkpoint if one is due.
+    pub(crate) fn checkpoint_due(&self) -> Result<()> {
+        let (flushed, at) = {
+            let last = self.checkpointing.lock();
+            (last.flushed, last.at)
+        };
+        let unflushed = self.log.durable_position().saturating_sub(flushed);
+        let old = self.clock.monotonic().saturating_sub(at) > CHECKPOINT_EACH;
+        // A start jumps over a stretch of positions: what counts is what the files hold.
+        let much = self.log.kept_bytes() > self.limits.checkpoint_bytes.max(self.limits.log_file_bytes) && unflushed > self.limits.checkpoint_bytes / 2;
+        if much || (old && unflushed > 0) { self.checkpoint(false) } else { Ok(()) }
+    }
+
+    /// One round of merges; true if there was any.
+    pub(crate) fn merge_due(&self) -> Result<bool> {
+        let states: Vec<Arc<IndexState>> = self.indices.read().values().filter(|s| s.built.load().segments.len() > 1).cloned().collect();
+        let mut any = false;
+        for state in states {
+            if self.stopping.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            any |= self.merge_once(&state)?;
+        }
+        Ok(any)
+    }
+
+    pub(crate) fn forget_tombstones(&self) {
+        let catalog = self.catalog.load_full();
+        let keep = |no: u32| {
+            let text = catalog.by_no(no).map_or_else(|| "60s".to_owned(), |entry| settings::text(&entry.settings, settings::GC_DELETES));
+            let kept = parse_duration_or_never(&text, settings::GC_DELETES.name).ok().flatten();
+            kept.map_or(60_000, |kept| u64::try_from(kept.as_millis()).unwrap_or(u64::MAX))
+        };
+        self.versions.forget(self.now_ms(), keep);
+    }
+}
+
+/// The threads.
+pub(crate) struct Upkeep(Vec<JoinHandle<()>>);
+
+impl Upkeep {
+    pub(crate) fn start(store: &Arc<Store>) -> Result<Upkeep> {
+        let refresh = |store: &Store, round: u64| {
+            report(store, store.refresh_due());
+            if round.is_multiple_of(100) {
+                store.forget_tombstones();
+                store.expire_views();
+            }
+        };
+        let checkpoint = |store: &Store, _: u64| report(store, store.checkpoint_due());
+        let merge = |store: &Store, _: u64| {
+            while matches!(store.merge_due(), Ok(true)) {}
+        };
+        Ok(Upkeep(vec![
+            spawn("pleach-refresh", store.clone(), refresh)?,
+            spawn("pleach-checkpoint", store.clone(), checkpoint)?,
+            spawn("pleach-merge", store.clone(), merge)?,
+        ]))
+    }
+    /// Waits for the threads; `Store::stopping` is set.
+    pub(crate) fn join(self) {
+        for thread in self.0 {
+            drop(thread.join());
+        }
+    }
+}
+
+/// A failure is tried again the next time; writers hear of a log that failed.
+fn report(_store: &Store, result: Result<()>) {
+    drop(result);
+}
+
+fn spawn(name: &str, store: Arc<Store>, each: impl Fn(&Store, u64) + Send + 'static) -> Result<JoinHandle<()>> {
+    let low = name == "pleach-merge";
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            if low {
+                // SAFETY: `nice` only changes this thread's priority; that it fails does not matter.
+                unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+            }
+            let mut round = 0;
+            while !store.stopping.load(Ordering::Acquire) {
+                each(&store, round);
+                round += 1;
+                let mut woken = store.wake.0.lock();
+                if !*woken {
+                    store.wake.1.wait_for(&mut woken, TICK);
+                }
+                *woken = false;
+            }
+        })
+        .map_err(|e| Error::new(ErrorKind::Internal, format!("starting a thread failed: {e}")))
+}

@@ -1,0 +1,593 @@
+//! The way of a write up to its acknowledgement (write-path.md 3, steps 1–5 and 7).
+//!
+//! Everything that can be refused is refused before the stamp; the stamp and the place in the log are given
+//! together by the sequencer, so that sequence numbers follow the log without holes.
+//!
+//! Not here: waiting for the disk (the async side, `lib`), building (`publish`).
+
+use crate::catalog::{Catalog, IndexEntry, growth_delta};
+use crate::log::{Durability, Part, Participant, Record, Reservation};
+use crate::searchable::broken;
+use crate::store::{IndexState, Store, locate};
+use crate::versions::{Key, Newest};
+use engine::{Applied, Conflict, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written};
+use mapping::{Mapping, ReadOptions};
+use model::{DocAddress, Error, ErrorKind, Result, Stamp, settings};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The longest id, in bytes: a longer token would never be indexed.
+const ID_MAX_BYTES: usize = 512;
+
+/// An operation that is in the log and in no segment.
+#[derive(Debug)]
+pub(crate) struct PendingOp {
+    /// Its document.
+    pub(crate) uid: Box<str>,
+    /// Its stamp.
+    pub(crate) stamp: Stamp,
+    /// Durable from here on; the end of its record.
+    pub(crate) position: u64,
+    /// What it does.
+    pub(crate) kind: Kind,
+}
+
+/// What a pending operation does.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// A document.
+    Put(Put),
+    /// It goes.
+    Delete,
+}
+
+/// A document as written.
+#[derive(Debug)]
+pub(crate) struct Put {
+    /// The mapping under which it was accepted.
+    pub(crate) mapping: Mapping,
+    /// As the client wrote it.
+    pub(crate) source: Arc<[u8]>,
+    /// `_routing`.
+    pub(crate) routing: Option<Box<str>>,
+    /// `_parent`.
+    pub(crate) parent: Option<Box<str>>,
+    /// Its mark, and the mark's stored form.
+    pub(crate) hidden: Option<(Hidden, Vec<u8>)>,
+}
+
+impl PendingOp {
+    /// What it weighs in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        let source = match &self.kind {
+            Kind::Put(put) => put.source.len(),
+            Kind::Delete => 0,
+        };
+        (source + self.uid.len() + 200) as u64
+    }
+}
+
+/// A mark in its stored form.
+pub(crate) fn mark_bytes(hidden: &Hidden) -> Vec<u8> {
+    json!({ "body": hidden.body, "visible": hidden.visible, "held": hidden.held }).to_string().into_bytes()
+}
+
+/// A mark from its stored form.
+pub(crate) fn read_mark(bytes: &[u8]) -> Option<Hidden> {
+    let value: Value = serde_json::from_slice(bytes).ok()?;
+    Some(Hidden { visible: value["visible"] == true, held: value["held"] == true, body: value["body"].clone() })
+}
+
+/// What the log keeps beside the source: the parent and the mark.
+pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>) -> Option<Vec<u8>> {
+    if parent.is_none() && hidden.is_none() {
+        return None;
+    }
+    let mark = hidden.map(|h| json!({ "body": h.body, "visible": h.visible, "held": h.held }));
+    Some(json!({ "parent": parent, "mark": mark }).to_string().into_bytes())
+}
+
+/// The other way.
+pub(crate) fn read_extras(bytes: Option<&[u8]>) -> (Option<Box<str>>, Option<Hidden>) {
+    let Some(value) = bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok()) else { return (None, None) };
+    let mark = value.get("mark").filter(|mark| mark.is_object()).and_then(|mark| read_mark(mark.to_string().as_bytes()));
+    (value["parent"].as_str().map(Into::into), mark)
+}
+
+/// Where an answer may leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct After {
+    /// Once durable up to here.
+    pub(crate) durable: u64,
+    /// Once written up to here (`async`).
+    pub(crate) written: u64,
+}
+
+impl After {
+    pub(crate) fn also(&mut self, other: After) {
+        self.durable = self.durable.max(other.durable);
+        self.written = self.written.max(other.written);
+    }
+}
+
+/// The newest state of one document.
+pub(crate) struct Here {
+    pub(crate) found: Found,
+    pub(crate) document: Option<Document>,
+    pub(crate) position: u64,
+}
+
+/// A write that has been checked and only lacks its stamp.
+struct Ready {
+    entry: Arc<IndexEntry>,
+    state: Arc<IndexState>,
+    at: DocAddress,
+    uid: Box<str>,
+    key: Key,
+    version: u64,
+    effect: Effect,
+    put: Option<Put>,
+    show: Option<Source>,
+    growth: Option<(Option<Arc<str>>, Mapping)>,
+}
+
+enum Judged {
+    Ready(Box<Ready>),
+    Done(Outcome),
+}
+
+impl Store {
+    /// The newest state of a document; the caller holds its stripe or only wants to read.
+    pub(crate) fn newest(&self, entry: &IndexEntry, at: &DocAddress, uid: &str, key: Key) -> Result<Here> {
+        let state = self.state(entry)?;
+        match self.versions.get(key) {
+            Some(Newest::Put(op)) => {
+                let document = match &op.kind {
+                    Kind::Put(put) => Some(Document {
+                        at: at.clone(),
+                        stamp: op.stamp,
+                        source: Source(put.source.clone()),
+                        routing: put.routing.as_deref().map(str::to_owned),
+                        parent: put.parent.as_deref().map(str::to_owned),
+                        hidden: put.hidden.as_ref().map(|(hidden, _)| hidden.clone()),
+                    }),
+                    Kind::Delete => None,
+                };
+                Ok(Here { found: Found::Here(op.stamp), document, position: op.position })
+            }
+            Some(Newest::Deleted { stamp, position, .. }) => Ok(Here { found: Found::Deleted(stamp), document: None, position }),
+            None => {
+                let set = state.built.load_full();
+                let Some(location) = locate(&set, uid)? else { return Ok(Here { found: Found::Nothing, document: None, position: 0 }) };
+                let document = stored(&set.schema, &location, at)?;
+                Ok(Here { found: Found::Here(location.stamp()), document: Some(document), position: 0 })
+            }
+        }
+    }
+
+    /// Each write on its own. Gives outcomes in order and what they wait for.
+    pub(crate) fn write(&self, writes: Vec<Write>) -> Vec<(Outcome, After, Option<u32>)> {
+        writes
+            .into_iter()
+            .map(|write| match self.write_one(write) {
+                Ok(done) => done,
+                Err(e) => (Outcome::Refused(e), After { durable: self.altered_at.load(Ordering::Acquire), written: 0 }, None),
+            })
+            .collect()
+    }
+
+    fn write_one(&self, write: Write) -> Result<(Outcome, After, Option<u32>)> {
+        self.check_writable()?;
+        let catalog = self.catalog.load_full();
+        let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())?;
+        check_write(&entry, &write)?;
+        let bytes = 512
+            + write.at.id.id.len()
+            + match &write.op {
+                WriteOp::Put(source) => source.0.len() * 2,
+                _ => 0,
+            };
+        let mut room = match write.op {
+            WriteOp::Delete => self.log.reserve_delete(bytes as u64)?,
+            _ => self.log.reserve(bytes as u64)?,
+        };
+        let uid = write.at.id.uid();
+        let key = self.versions.key(entry.no, &uid);
+        // Nothing that is locked here is changed before the last step that can fail.
+        let _stripe = self.stripe(self.stripe_of(key));
+        let mut after = After::default();
+        let (mut ready, after) = match self.judge(&entry, write, &mut after, None)? {
+            Judged::Done(outcome) => return Ok((outcome, after, None)),
+            Judged::Ready(ready) => (ready, after),
+        };
+        let no = entry.no;
+        let growing = ready.growth.is_some();
+        let _altering = growing.then(|| self.altering.lock());
+        if growing {
+            self.settle_growth(&mut ready)?;
+        }
+        let (mut outcomes, mut waits) = self.commit(vec![*ready], &mut room)?;
+        waits.also(after);
+        Ok((outcomes.pop().unwrap_or(Outcome::Unknown), waits, Some(no)))
+    }
+
+    /// Everything about one write that may fail. `before` is what earlier writes of the same record leave.
+    fn judge(&self, entry: &Arc<IndexEntry>, write: Write, after: &mut After, before: Option<&Ready>) -> Result<Judged> {
+        let state = self.state(entry)?;
+        let at = DocAddress { index: entry.name.clone(), id: write.at.id.clone() };
+        let uid = at.id.uid();
+        let key = self.versions.key(entry.no, &uid);
+        let here = match before {
+            Some(_) => return Err(Error::illegal(format!("an atomic write has two operations on [{}]", at.id.id))),
+            None => self.newest(entry, &at, &uid, key)?,
+        };
+        after.durable = after.durable.max(here.position);
+        let mark = here.document.as_ref().and_then(|document| document.hidden.clone());
+        if let (Some(mark), Hide::Keep) = (&mark, &write.hide)
+            && mark.held
+        {
+            return Ok(Judged::Done(Outcome::Held(mark.body.clone())));
+        }
+        if let Err(conflict) = write.expect.check(&at, here.found) {
+            return Ok(Judged::Done(Outcome::Conflict(Conflict { ..conflict })));
+        }
+        let hidden = match write.hide {
+            Hide::Keep => mark,
+            Hide::Set(hidden) => Some(hidden),
+            Hide::Drop => None,
+        };
+        let version = here.found.next_version(write.expect);
+        let before_document = here.document;
+        let mut routing = write.routing;
+        let mut parent = write.parent;
+        let (source, show) = match write.op {
+            WriteOp::Put(source) => (Some(source), None),
+            WriteOp::Delete => (None, None),
+            WriteOp::Update(update) => {
+                let value = before_document.as_ref().map(|document| document.source.parse()).transpose()?;
+                let found = value.as_ref().zip(here.found.stamp().filter(|_| here.found.is_here()));
+                if let Some(document) = &before_document {
+                    // An update keeps what only a whole write could change.
+                    routing = routing.or_else(|| document.routing.clone());
+                    parent = parent.or_else(|| document.parent.clone());
+                }
+                match update.apply(&at, found, routing.as_deref())? {
+                    Applied::Put(value) => {
+                        let source = Source::from_value(&value);
+                        (Some(source.clone()), Some(source))
+                    }
+                    Applied::Delete => (None, None),
+                    Applied::Noop => {
+                        let stamp = here.found.stamp().unwrap_or_default();
+                        let source = before_document.map(|document| document.source);
+                        let written = Written { effect: Effect::Noop, at, stamp, source, forced_refresh: false };
+                        return Ok(Judged::Done(Outcome::Written(written)));
+                    }
+                }
+            }
+        };
+        let effect = match (&source, here.found.is_here()) {
+            (Some(_), true) => Effect::Updated,
+            (Some(_), false) => Effect::Created,
+            (None, true) => Effect::Deleted,
+            (None, false) => Effect::NotFound,
+        };
+        let mut growth = None;
+        let put = match source {
+            None => None,
+            Some(source) => {
+                let value = serde_json::from_slice::<Value>(&source.0).map_err(|e| {
+                    Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(Error::new(ErrorKind::JsonParse, e.to_string()))
+                })?;
+                let doc_type = at.id.doc_type.clone();
+                let mapping = entry.mapping_for(doc_type.as_deref())?;
+                let options = ReadOptions { id: &at.id.id, type_name: doc_type.as_deref().unwrap_or(""), routing: routing.as_deref() };
+                let parsed = mapping.read(&value, &options)?;
+                let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
+                if parsed.growth.is_some() || new_type {
+                    let empty = Mapping::empty(&entry.registry, &crate::catalog::settings::limits(&entry.settings));
+                    growth = Some((doc_type, parsed.growth.unwrap_or(empty)));
+                }
+                let hidden = hidden.map(|hidden| {
+                    let bytes = mark_bytes(&hidden);
+                    (hidden, bytes)
+                });
+                Some(Put { mapping, source: source.0, routing: routing.map(Into::into), parent: parent.map(Into::into), hidden })
+            }
+        };
+        Ok(Judged::Ready(Box::new(Ready {
+            entry: entry.clone(),
+            state,
+            at,
+            uid: uid.into(),
+            key,
+            version,
+            effect,
+            put,
+            show,
+            growth,
+        })))
+    }
+
+    /// Under the catalog lock: reads the document again if the mapping has moved, so that what grows is
+    /// measured against the newest.
+    fn settle_growth(&self, ready: &mut Ready) -> Result<()> {
+        let Some(entry) = self.catalog.load().by_no(ready.entry.no).cloned() else {
+            return Err(crate::catalog::resolve::missing(ready.entry.name.as_str()));
+        };
+        if entry.revision == ready.entry.revision {
+            return Ok(());
+        }
+        if let Some(put) = &mut ready.put {
+            let value: Value = serde_json::from_slice(&put.source).map_err(|e| Error::new(ErrorKind::MapperParsing, e.to_string()))?;
+            let doc_type = ready.at.id.doc_type.clone();
+            put.mapping = entry.mapping_for(doc_type.as_deref())?;
+            let options =
+                ReadOptions { id: &ready.at.id.id, type_name: doc_type.as_deref().unwrap_or(""), routing: put.routing.as_deref() };
+            ready.growth = put.mapping.read(&value, &options)?.growth.map(|growth| (doc_type, growth));
+        }
+        ready.entry = entry;
+        Ok(())
+    }
+
+    /// Grows mappings, gives stamps, enqueues one record, tells the map and the pending lists. After the stamp
+    /// nothing fails. With growth among them the caller holds the catalog lock.
+    fn commit(&self, mut all: Vec<Ready>, room: &mut Reservation) -> Result<(Vec<Outcome>, After)> {
+        let mut parts = Vec::with_capacity(all.len() + 1);
+        let mut grown: HashMap<u32, Arc<IndexEntry>> = HashMap::new();
+        for ready in &mut all {
+            let entry = grown.get(&ready.entry.no).cloned().unwrap_or_else(|| ready.entry.clone());
+            if let Some((doc_type, growth)) = &ready.growth {
+                let next = Arc::new(entry.grown(doc_type.as_deref(), growth)?);
+                let delta = growth_delta(&entry, &next, doc_type.as_deref(), growth);
+                parts.push(Part::Alter { index_no: entry.no, delta: delta.to_string().into_bytes() });
+                grown.insert(entry.no, next.clone());
+                if let Some(put) = &mut ready.put {
+                    put.mapping = next.mapping_for(doc_type.as_deref())?;
+                }
+            }
+        }
+        let durability = if all.iter().all(|ready| settings::text(&ready.entry.settings, settings::TRANSLOG_DURABILITY) == "async") {
+            Durability::Async
+        } else {
+            Durability::Request
+        };
+        let sequencer = self.sequencer.lock();
+        let catalog = self.catalog.load_full();
+        for ready in &all {
+            // It may have been closed or deleted since it was looked up.
+            match catalog.by_no(ready.entry.no) {
+                None => return Err(crate::catalog::resolve::missing(ready.entry.name.as_str())),
+                Some(entry) if !entry.open => return Err(crate::catalog::resolve::closed(entry)),
+                Some(_) => {}
+            }
+        }
+        let mut participants: Vec<Participant> = Vec::new();
+        let mut stamps = Vec::with_capacity(all.len());
+        for ready in &all {
+            let no = ready.entry.no;
+            let at = match participants.iter().position(|p| p.index_no == no) {
+                Some(at) => at,
+                None => {
+                    participants.push(Participant { index_no: no, first_seq_no: ready.state.queue.lock().next_seq_no, count: 0 });
+                    participants.len() - 1
+                }
+            };
+            let participant = &mut participants[at];
+            let seq_no = participant.first_seq_no + u64::from(participant.count);
+            participant.count += 1;
+            stamps.push(Stamp { seq_no, primary_term: ready.state.term, version: ready.version });
+        }
+        for (ready, stamp) in all.iter().zip(&stamps) {
+            parts.push(part_of(ready, *stamp));
+        }
+        let numbers: Vec<u32> = participants.iter().map(|p| p.index_no).collect();
+        let counts: Vec<(u32, u64)> = participants.iter().map(|p| (p.index_no, p.first_seq_no + u64::from(p.count))).collect();
+        let ticket = self.log.enqueue(room, Record { participants, parts, idempotency_key: None }, durability)?;
+        // From here on nothing fails.
+        if !grown.is_empty() {
+            let mut next: Catalog = (*catalog).clone();
+            for entry in grown.into_values() {
+                next.put((*entry).clone());
+            }
+            self.catalog.store(Arc::new(next));
+            self.altered_at.fetch_max(ticket.end, Ordering::AcqRel);
+        }
+        let now = self.clock.monotonic();
+        let mut outcomes = Vec::with_capacity(all.len());
+        for (no, next) in counts {
+            if let Some(ready) = all.iter().find(|ready| ready.entry.no == no) {
+                let mut queue = ready.state.queue.lock();
+                queue.next_seq_no = next;
+                queue.last = ticket.end;
+                queue.oldest.get_or_insert(now);
+            }
+        }
+        if numbers.len() > 1 {
+            self.shared.lock().push_back((ticket.end, numbers.clone()));
+        }
+        self.dirty.lock().extend(numbers);
+        for (ready, stamp) in all.into_iter().zip(stamps) {
+            let deleted = ready.put.is_none();
+            let kind = ready.put.map_or(Kind::Delete, Kind::Put);
+            let op = Arc::new(PendingOp { uid: ready.uid, stamp, position: ticket.end, kind });
+            let newest = match deleted {
+                true => Newest::Deleted { stamp, position: ticket.end, since_ms: None },
+                false => Newest::Put(op.clone()),
+            };
+            self.versions.set(ready.key, ready.entry.no, newest);
+            let bytes = op.bytes();
+            {
+                let mut queue = ready.state.queue.lock();
+                queue.bytes += bytes;
+                queue.ops.push_back(op);
+            }
+            self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+            let counter = if deleted { &ready.state.counts.delete } else { &ready.state.counts.index };
+            counter.fetch_add(1, Ordering::Relaxed);
+            outcomes.push(Outcome::Written(Written { effect: ready.effect, at: ready.at, stamp, source: ready.show, forced_refresh: false }));
+        }
+        drop(sequencer);
+        Ok((
+            outcomes,
+            match durability {
+                Durability::Async => After { durable: 0, written: ticket.end },
+                Durability::Request => After { durable: ticket.end, written: ticket.end },
+            },
+        ))
+    }
+
+    /// All of these writes or none, planned inside the critical section.
+    pub(crate) fn decide(&self, plan: &mut engine::Planner<'_>) -> Result<(Vec<Outcome>, After, Vec<u32>)> {
+        self.check_writable()?;
+        // Which documents a plan reads is known only when it has run: everything is locked.
+        let _all: Vec<_> = (0..crate::store::STRIPES).map(|n| self.stripe(n)).collect();
+        let mut reader = Reading { store: self, after: After::default() };
+        let wanted = plan(&mut reader)?;
+        let mut after = reader.after;
+        if wanted.writes.is_empty() {
+            return Ok((Vec::new(), after, Vec::new()));
+        }
+        let catalog = self.catalog.load_full();
+        let mut seen = std::collections::HashSet::new();
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        let mut ready: Vec<(usize, Ready)> = Vec::new();
+        let mut bytes = 512;
+        for (n, write) in wanted.writes.into_iter().enumerate() {
+            bytes += match &write.op {
+                WriteOp::Put(source) => source.0.len() * 2 + 512,
+                _ => 512,
+            };
+            let judged = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms()).and_then(|entry| {
+                check_write(&entry, &write)?;
+                if !seen.insert((entry.no, write.at.id.uid())) {
+                    return Err(Error::illegal(format!("an atomic write has two operations on [{}]", write.at.id.id)));
+                }
+                self.judge(&entry, write, &mut after, None)
+            });
+            match judged {
+                Ok(Judged::Ready(one)) => {
+                    // A place until it is known that all may be written.
+                    outcomes.push(Outcome::Unknown);
+                    ready.push((n, *one));
+                }
+                Ok(Judged::Done(outcome)) => outcomes.push(outcome),
+                Err(e) => outcomes.push(Outcome::Refused(e)),
+            }
+        }
+        let failed = outcomes.iter().any(|o| !matches!(o, Outcome::Unknown | Outcome::Written(_)));
+        if failed || ready.is_empty() {
+            return Ok((outcomes, after, Vec::new()));
+        }
+        let mut room = self.log.reserve(bytes as u64)?;
+        let growing = ready.iter().any(|(_, ready)| ready.growth.is_some());
+        let _altering = growing.then(|| self.altering.lock());
+        if growing {
+            for (_, one) in &mut ready {
+                self.settle_growth(one)?;
+            }
+        }
+        let (places, all): (Vec<usize>, Vec<Ready>) = ready.into_iter().unzip();
+        let numbers = all.iter().map(|ready| ready.entry.no).collect();
+        let (written, waits) = self.commit(all, &mut room)?;
+        for (place, outcome) in places.into_iter().zip(written) {
+            outcomes[place] = outcome;
+        }
+        after.also(waits);
+        Ok((outcomes, after, numbers))
+    }
+}
+
+struct Reading<'a> {
+    store: &'a Store,
+    after: After,
+}
+
+impl engine::Newest for Reading<'_> {
+    fn read(&mut self, at: &DocAddress, see: See) -> Result<Option<Document>> {
+        let catalog = self.store.catalog.load_full();
+        let entry = catalog.read_index(at.index.as_str(), self.store.clock.wall_ms())?;
+        let at = DocAddress { index: entry.name.clone(), id: at.id.clone() };
+        let uid = at.id.uid();
+        let here = self.store.newest(&entry, &at, &uid, self.store.versions.key(entry.no, &uid))?;
+        self.after.durable = self.after.durable.max(here.position);
+        Ok(here.document.filter(|document| visible(document, see)))
+    }
+}
+
+/// May this reader see it?
+pub(crate) fn visible(document: &Document, see: See) -> bool {
+    see == See::Everything || document.hidden.as_ref().is_none_or(|hidden| hidden.visible)
+}
+
+fn part_of(ready: &Ready, stamp: Stamp) -> Part {
+    let index_no = ready.entry.no;
+    let Stamp { seq_no, primary_term: term, version } = stamp;
+    match &ready.put {
+        None => Part::Delete { index_no, seq_no, version, term, uid: ready.uid.clone(), hidden: None },
+        Some(put) => Part::Put {
+            index_no,
+            seq_no,
+            version,
+            term,
+            mapping_version: ready.entry.revision,
+            uid: ready.uid.clone(),
+            routing: put.routing.clone(),
+            hidden: extras(put.parent.as_deref(), put.hidden.as_ref().map(|(hidden, _)| hidden)),
+            source: put.source.clone(),
+        },
+    }
+}
+
+/// Limits that do not need the document's state.
+fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
+    if !entry.open {
+        return Err(crate::catalog::resolve::closed(entry));
+    }
+    let id = &write.at.id.id;
+    if id.is_empty() {
+        return Err(Error::illegal("if _id is specified it must not be empty"));
+    }
+    if id.len() > ID_MAX_BYTES {
+        return Err(Error::illegal(format!("id [{id}] is too long, must be no longer than {ID_MAX_BYTES} bytes but was: {}", id.len())));
+    }
+    if write.at.id.uid().len() > 2 * ID_MAX_BYTES {
+        return Err(Error::illegal("type and id are too long together"));
+    }
+    let blocked = |name: &str| entry.settings.get(name).and_then(Value::as_str) == Some("true");
+    let forbidden = |id: u8, what: &str| {
+        Err(Error::new(ErrorKind::ClusterBlock, format!("index [{}] blocked by: [FORBIDDEN/{id}/{what}];", entry.name)).with("index", entry.name.as_str()))
+    };
+    if blocked("index.blocks.write") {
+        return forbidden(8, "index write (api)");
+    }
+    if blocked("index.blocks.read_only") {
+        return forbidden(5, "index read-only (api)");
+    }
+    if let Expect::Version(0) = write.expect {
+        return Err(Error::illegal("illegal version value [0] for version type [INTERNAL]"));
+    }
+    Ok(())
+}
+
+/// A document out of a segment.
+///
+/// # Errors
+/// Unreadable files.
+pub(crate) fn stored(schema: &crate::index::schema::IndexSchema, location: &crate::store::Location, at: &DocAddress) -> Result<Document> {
+    use tantivy::schema::{TantivyDocument, Value as _};
+    let store = location.segment.reader.get_store_reader(1).map_err(broken)?;
+    let doc: TantivyDocument = store.get(location.root()).map_err(broken)?;
+    let text = |field| doc.get_first(field).and_then(|value| value.as_str()).map(str::to_owned);
+    let bytes = |field| doc.get_first(field).and_then(|value| value.as_bytes());
+    Ok(Document {
+        at: at.clone(),
+        stamp: location.stamp(),
+        source: Source(bytes(schema.source).unwrap_or_default().into()),
+        routing: text(schema.routing),
+        parent: text(schema.parent),
+        hidden: bytes(schema.hidden).and_then(read_mark),
+    })
+}

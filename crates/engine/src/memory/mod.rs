@@ -1,0 +1,690 @@
+//! The smallest engine: documents in ordered maps, answered by linear scan. The model that others are held against.
+//!
+//! What it promises it promises exactly; what it cannot do (scores, analysis of queries, scripts in searches,
+//! templates) it refuses by name. One mutex is its critical section; a group of writes works on a copy that replaces
+//! the state at once or not at all.
+//!
+//! **Invariants**, asserted in [`Store::record`]: sequence numbers of an index count from 0 without holes; a
+//! document's version never goes back except by an external version that says so; refused writes leave nothing.
+//!
+//! Not here: durability (it forgets), refreshing by time (searches see what was refreshed and nothing else), a runtime.
+
+mod aggs;
+mod catalog;
+mod order;
+mod query;
+mod search;
+
+use crate::clock::{Clock, uuid};
+use crate::*;
+use catalog::{Catalog, Entry, Moment};
+use dsl::search::SearchRequest;
+use mapping::{Fields, NestedDoc, ReadOptions};
+use model::{ErrorKind, PrimaryTerm, SeqNo};
+use search::Snapshot;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// It never restarts, so this never grows.
+const TERM: PrimaryTerm = 1;
+
+/// The memory engine.
+#[derive(Debug)]
+pub struct MemoryEngine {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+/// A document as it is kept, with what its mapping made of it.
+#[derive(Debug)]
+struct Stored {
+    at: DocAddress,
+    stamp: Stamp,
+    source: Source,
+    routing: Option<String>,
+    parent: Option<String>,
+    hidden: Option<Hidden>,
+    root: Fields,
+    nested: Vec<NestedDoc>,
+    ignored: Vec<String>,
+}
+
+impl Stored {
+    fn is_seen(&self, see: See) -> bool {
+        see == See::Everything || self.hidden.as_ref().is_none_or(|mark| mark.visible)
+    }
+    fn document(&self) -> Document {
+        Document {
+            at: self.at.clone(),
+            stamp: self.stamp,
+            source: self.source.clone(),
+            routing: self.routing.clone(),
+            parent: self.parent.clone(),
+            hidden: self.hidden.clone(),
+        }
+    }
+}
+
+/// What is known of an id. Stamps of deleted documents are never forgotten.
+#[derive(Clone, Debug)]
+enum Slot {
+    Gone(Stamp),
+    There(Arc<Stored>),
+}
+
+impl Slot {
+    fn stamp(&self) -> Stamp {
+        match self {
+            Slot::Gone(stamp) => *stamp,
+            Slot::There(doc) => doc.stamp,
+        }
+    }
+    fn seen(&self, see: See) -> Option<&Arc<Stored>> {
+        match self {
+            Slot::There(doc) if doc.is_seen(see) => Some(doc),
+            _ => None,
+        }
+    }
+}
+
+/// The documents of one index.
+#[derive(Clone, Debug, Default)]
+struct Store {
+    next_seq_no: SeqNo,
+    slots: BTreeMap<DocId, Slot>,
+    /// What searches see, by sequence number.
+    searchable: Arc<Vec<Arc<Stored>>>,
+    /// Everything committed up to here is searchable; where nothing is pending, everything is.
+    refreshed_at: CommitSeq,
+    pending: bool,
+}
+
+impl Store {
+    fn found(&self, id: &DocId, see: See) -> Found {
+        match self.slots.get(id) {
+            None => Found::Nothing,
+            Some(slot) if slot.seen(see).is_some() => Found::Here(slot.stamp()),
+            Some(slot) => Found::Deleted(slot.stamp()),
+        }
+    }
+
+    fn record(&mut self, id: DocId, slot: Slot) {
+        assert_eq!(slot.stamp().seq_no, self.next_seq_no, "sequence numbers have no holes");
+        self.next_seq_no += 1;
+        self.pending = true;
+        self.slots.insert(id, slot);
+    }
+
+    fn refresh(&mut self, now: CommitSeq) {
+        if self.pending {
+            let mut docs: Vec<_> = self
+                .slots
+                .values()
+                .filter_map(|slot| slot.seen(See::Everything).cloned())
+                .collect();
+            docs.sort_by_key(|doc| doc.stamp.seq_no);
+            self.searchable = Arc::new(docs);
+            self.pending = false;
+        }
+        self.refreshed_at = now;
+    }
+}
+
+#[derive(Debug)]
+struct OpenView {
+    snapshot: Arc<Snapshot>,
+    view: View,
+    deadline: Duration,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    catalog: Catalog,
+    /// By the uuid of the index.
+    stores: BTreeMap<String, Arc<Store>>,
+    commit_seq: CommitSeq,
+    scripts: BTreeMap<String, Value>,
+    views: BTreeMap<String, Arc<OpenView>>,
+}
+
+/// What a write comes to, before it is written.
+enum Doing {
+    Put(Source, Value),
+    Delete,
+    Noop,
+}
+
+impl State {
+    /// Writes of one document: done, or without a trace.
+    fn write(&mut self, write: &Write) -> Outcome {
+        self.try_write(write).unwrap_or_else(Outcome::Refused)
+    }
+
+    fn try_write(&mut self, write: &Write) -> Result<Outcome> {
+        let entry = self.catalog.write_index(write.at.index.as_str(), write.require_alias)?;
+        entry.must_be_open()?;
+        let id = entry.identity(&write.at.id)?;
+        let at = DocAddress {
+            index: entry.name.clone(),
+            id: id.clone(),
+        };
+        let store = self.stores.entry(entry.uuid.clone()).or_default();
+        // Plain writers do not know of marks; those who set or take them see all that is there.
+        let see = if matches!(write.hide, Hide::Keep) {
+            See::Plain
+        } else {
+            See::Everything
+        };
+        let here = store.slots.get(&id).and_then(|slot| slot.seen(See::Everything)).cloned();
+        let mark = here.as_ref().and_then(|doc| doc.hidden.clone());
+        if let Some(mark) = mark.as_ref().filter(|mark| mark.held && see == See::Plain) {
+            return Ok(Outcome::Held(mark.body.clone()));
+        }
+        let found = store.found(&id, see);
+        if let Err(conflict) = write.expect.check(&at, found) {
+            return Ok(Outcome::Conflict(conflict));
+        }
+        let old = here.filter(|doc| doc.is_seen(see));
+        let is_update = matches!(write.op, WriteOp::Update(_));
+        let kept = old.as_ref().filter(|_| is_update);
+        let parent = write.parent.clone().or_else(|| kept.and_then(|doc| doc.parent.clone()));
+        let routing = write
+            .routing
+            .clone()
+            .or_else(|| kept.and_then(|doc| doc.routing.clone()))
+            .or_else(|| parent.clone());
+        entry.check_routing(&id, routing.as_deref())?;
+        let doing = match &write.op {
+            WriteOp::Put(source) => Doing::Put(source.clone(), source.parse()?),
+            WriteOp::Delete => Doing::Delete,
+            WriteOp::Update(update) => applied(update, &at, old.as_deref(), routing.as_deref())?,
+        };
+        let stamp = Stamp {
+            seq_no: store.next_seq_no,
+            primary_term: TERM,
+            version: found.next_version(write.expect),
+        };
+        let done = |effect, stamp, source| {
+            Outcome::Written(Written {
+                effect,
+                at: at.clone(),
+                stamp,
+                source,
+                forced_refresh: false,
+            })
+        };
+        let (effect, source, value) = match doing {
+            Doing::Noop => {
+                let source = old.map(|doc| doc.source.clone());
+                return Ok(done(Effect::Noop, found.stamp().unwrap_or_default(), source));
+            }
+            Doing::Put(source, value) => (
+                if found.is_here() { Effect::Updated } else { Effect::Created },
+                source,
+                Some(value),
+            ),
+            Doing::Delete => (
+                if found.is_here() { Effect::Deleted } else { Effect::NotFound },
+                Source((*b"{}").into()),
+                None,
+            ),
+        };
+        let hidden = match &write.hide {
+            Hide::Keep => mark.map(|mark| Hidden {
+                visible: value.is_some(),
+                ..mark
+            }),
+            Hide::Set(mark) => Some(Hidden {
+                visible: mark.visible && value.is_some(),
+                ..mark.clone()
+            }),
+            Hide::Drop => None,
+        };
+        let mut stored = Stored {
+            at: at.clone(),
+            stamp,
+            source: source.clone(),
+            routing: routing.filter(|routing| parent.as_ref() != Some(routing)),
+            parent,
+            hidden,
+            root: Fields::default(),
+            nested: Vec::new(),
+            ignored: Vec::new(),
+        };
+        let mut grown = None;
+        if let Some(value) = &value {
+            let options = ReadOptions {
+                id: &id.id,
+                type_name: id.doc_type.as_deref().unwrap_or(""),
+                routing: stored.routing.as_deref().or(stored.parent.as_deref()),
+            };
+            let parsed = entry.mapping_for(&id)?.read(value, &options)?;
+            grown = parsed.growth.as_ref().map(|growth| entry.grown(&id, growth)).transpose()?;
+            (stored.root, stored.nested, stored.ignored) = (parsed.root, parsed.nested, parsed.ignored);
+        }
+        // From here on nothing is refused.
+        let slot = if value.is_some() || stored.hidden.is_some() {
+            Slot::There(Arc::new(stored))
+        } else {
+            Slot::Gone(stamp)
+        };
+        Arc::make_mut(store).record(id, slot);
+        if let Some(grown) = grown {
+            self.catalog.put(grown);
+        }
+        Ok(done(
+            effect,
+            stamp,
+            Some(source).filter(|_| is_update && effect != Effect::Deleted),
+        ))
+    }
+
+    /// Makes a group of writes durable and, if wanted, searchable.
+    fn commit(&mut self, outcomes: &mut [Outcome], refresh: Refresh) {
+        self.commit_seq += 1;
+        if refresh == Refresh::No {
+            return;
+        }
+        for outcome in outcomes {
+            let Outcome::Written(written) = outcome else { continue };
+            written.forced_refresh = refresh == Refresh::Now && written.effect != Effect::Noop;
+            if let Some(entry) = self.catalog.0.get(written.at.index.as_str()).cloned() {
+                self.refresh(&entry);
+            }
+        }
+    }
+
+    fn refresh(&mut self, entry: &Entry) {
+        let now = self.commit_seq;
+        Arc::make_mut(self.stores.entry(entry.uuid.clone()).or_default()).refresh(now);
+    }
+
+    fn read(&self, read: &Read) -> Result<Option<Document>> {
+        let entry = self.catalog.read_index(read.at.index.as_str())?;
+        entry.must_be_open()?;
+        let id = entry.identity(&read.at.id)?;
+        entry.check_routing(&id, read.routing.as_deref())?;
+        let Some(store) = self.stores.get(&entry.uuid) else {
+            return Ok(None);
+        };
+        let found = if read.searchable_only {
+            store.searchable.iter().find(|doc| doc.at.id == id)
+        } else {
+            store.slots.get(&id).and_then(|slot| slot.seen(See::Everything))
+        };
+        Ok(found.filter(|doc| doc.is_seen(read.see)).map(|doc| doc.document()))
+    }
+
+    fn rehearse(&self, write: &Write) -> Result<Option<Alteration>> {
+        let entry = self.catalog.write_index(write.at.index.as_str(), write.require_alias)?;
+        entry.must_be_open()?;
+        let id = entry.identity(&write.at.id)?;
+        let at = DocAddress {
+            index: entry.name.clone(),
+            id: id.clone(),
+        };
+        let see = if matches!(write.hide, Hide::Keep) {
+            See::Plain
+        } else {
+            See::Everything
+        };
+        let value = match &write.op {
+            WriteOp::Delete => return Ok(None),
+            WriteOp::Put(source) => source.parse()?,
+            WriteOp::Update(update) => {
+                let old = self.stores.get(&entry.uuid).and_then(|store| store.slots.get(&id)?.seen(see));
+                match applied(update, &at, old.map(|doc| &**doc), write.routing.as_deref())? {
+                    Doing::Put(_, value) => value,
+                    Doing::Delete | Doing::Noop => return Ok(None),
+                }
+            }
+        };
+        let routing = write.routing.as_deref().or(write.parent.as_deref());
+        let options = ReadOptions {
+            id: &id.id,
+            type_name: id.doc_type.as_deref().unwrap_or(""),
+            routing,
+        };
+        let growth = entry.mapping_for(&id)?.read(&value, &options)?.growth;
+        let doc_type = id.doc_type.as_deref().map(str::to_owned);
+        Ok(growth.map(|growth| Alteration::PutMapping {
+            target: Target::index(entry.name.as_str()),
+            doc_type,
+            body: growth.render(),
+        }))
+    }
+
+    /// What searches of a target see now.
+    fn snapshot(&self, target: &Target) -> Result<Snapshot> {
+        let mut out = Snapshot::default();
+        for found in self.catalog.resolve(target)? {
+            let name = found.entry.name.as_str().to_owned();
+            let docs = self
+                .stores
+                .get(&found.entry.uuid)
+                .map(|store| store.searchable.clone())
+                .unwrap_or_default();
+            out.docs.insert(name.clone(), docs);
+            out.filters.insert(name.clone(), found.filters);
+            out.catalog.0.insert(name, found.entry);
+        }
+        Ok(out)
+    }
+
+    /// A view's moment; to use it prolongs it.
+    fn view(&mut self, id: &str, now: Duration) -> Result<Arc<OpenView>> {
+        self.views.retain(|_, open| open.deadline > now);
+        let missing = || {
+            Error::new(
+                ErrorKind::SearchContextMissing,
+                format!("No search context found for id [{id}]"),
+            )
+        };
+        let open = self.views.get_mut(id).ok_or_else(missing)?;
+        let deadline = now.saturating_add(open.view.keep_alive).max(open.deadline);
+        *open = Arc::new(OpenView {
+            snapshot: open.snapshot.clone(),
+            view: open.view.clone(),
+            deadline,
+        });
+        Ok(open.clone())
+    }
+}
+
+fn applied(update: &Update, at: &DocAddress, old: Option<&Stored>, routing: Option<&str>) -> Result<Doing> {
+    let value = old.map(|doc| doc.source.parse()).transpose()?;
+    let found = value.as_ref().zip(old.map(|doc| doc.stamp));
+    Ok(match update.apply(at, found, routing)? {
+        Applied::Put(value) => Doing::Put(Source::from_value(&value), value),
+        Applied::Delete => Doing::Delete,
+        Applied::Noop => Doing::Noop,
+    })
+}
+
+/// What this engine does not do.
+fn unsupported(reason: impl Into<String>) -> Error {
+    Error::new(ErrorKind::UnsupportedOperation, reason)
+}
+
+impl MemoryEngine {
+    /// An empty one.
+    pub fn new(clock: Arc<dyn Clock>) -> MemoryEngine {
+        MemoryEngine {
+            clock,
+            state: Mutex::default(),
+        }
+    }
+
+    /// A panic inside leaves a sound state: what is fallible comes before what changes it.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Engine for MemoryEngine {
+    async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
+        let state = self.state();
+        reads.iter().map(|read| state.read(read)).collect()
+    }
+
+    async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+        let mut state = self.state();
+        let mut outcomes: Vec<Outcome> = writes.iter().map(|write| state.write(write)).collect();
+        state.commit(&mut outcomes, refresh);
+        Ok(outcomes)
+    }
+
+    async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>> {
+        let state = self.state();
+        Ok(writes.iter().map(|write| state.rehearse(write)).collect())
+    }
+
+    async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
+        let mut state = self.state();
+        if let Some(ahead) = at_least.filter(|seq| *seq > state.commit_seq) {
+            return Err(Error::illegal(format!(
+                "commit [{ahead}] is still to come, the last one is [{}]",
+                state.commit_seq
+            )));
+        }
+        let found = state.catalog.resolve(target)?;
+        for resolved in &found {
+            state.refresh(&resolved.entry);
+        }
+        Ok(u32::try_from(found.len()).unwrap_or(u32::MAX))
+    }
+
+    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
+        let mut state = self.state();
+        let snapshot = state.snapshot(target)?;
+        let stores = snapshot.catalog.0.values().filter_map(|entry| state.stores.get(&entry.uuid));
+        let as_of = stores
+            .filter(|store| store.pending)
+            .map(|store| store.refreshed_at)
+            .min()
+            .unwrap_or(state.commit_seq);
+        let indices = snapshot.catalog.0.values().map(|entry| entry.name.clone()).collect();
+        let view = View {
+            id: uuid(&*self.clock),
+            as_of: Some(as_of),
+            indices,
+            created_ms: self.clock.wall_ms(),
+            keep_alive,
+        };
+        let deadline = self.clock.monotonic().saturating_add(keep_alive);
+        let open = OpenView {
+            snapshot: Arc::new(snapshot),
+            view: view.clone(),
+            deadline,
+        };
+        state.views.insert(view.id.clone(), Arc::new(open));
+        Ok(view)
+    }
+
+    async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
+        let now = self.clock.monotonic();
+        let mut state = self.state();
+        let open = state.view(view, now)?;
+        let renewed = View {
+            keep_alive,
+            ..open.view.clone()
+        };
+        let deadline = now.saturating_add(keep_alive);
+        state.views.insert(
+            view.to_owned(),
+            Arc::new(OpenView {
+                snapshot: open.snapshot.clone(),
+                view: renewed,
+                deadline,
+            }),
+        );
+        Ok(())
+    }
+
+    async fn close_view(&self, view: &str) -> Result<bool> {
+        let now = self.clock.monotonic();
+        let mut state = self.state();
+        state.views.retain(|_, open| open.deadline > now);
+        Ok(state.views.remove(view).is_some())
+    }
+
+    async fn views(&self) -> Result<Vec<View>> {
+        let now = self.clock.monotonic();
+        let mut state = self.state();
+        state.views.retain(|_, open| open.deadline > now);
+        Ok(state.views.values().map(|open| open.view.clone()).collect())
+    }
+
+    async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
+        let Some(id) = request.view.as_ref().or(request.pit.as_ref().map(|pit| &pit.id)) else {
+            let snapshot = self.state().snapshot(target)?;
+            return snapshot.search(target, &request, see, self.clock.wall_ms());
+        };
+        let snapshot = self.state().view(id, self.clock.monotonic())?.snapshot.clone();
+        // Who names no index means all that the view has.
+        let all = target.expressions.iter().all(String::is_empty);
+        let inside = Target {
+            expand_hidden: target.expand_hidden || all,
+            expand_closed: all,
+            ..target.clone()
+        };
+        snapshot.search(&inside, &request, see, self.clock.wall_ms())
+    }
+
+    async fn scan(
+        &self,
+        target: &Target,
+        query: Query,
+        see: See,
+        barrier: Barrier,
+    ) -> Result<BoxStream<'static, Result<Document>>> {
+        if matches!(barrier, Barrier::Proof { .. }) {
+            self.refresh(target, None).await?;
+        }
+        let snapshot = self.state().snapshot(target)?;
+        if let Barrier::Proof { id } = barrier {
+            let unproven = snapshot
+                .docs
+                .iter()
+                .find(|(_, docs)| !docs.iter().any(|doc| *doc.at.id.id == *id));
+            if let Some((index, _)) = unproven {
+                return Err(Error::new(
+                    ErrorKind::IllegalState,
+                    format!("the barrier [{id}] did not come back from [{index}]"),
+                ));
+            }
+        }
+        let (_, found) = snapshot.matching(target, Some(&query), &[], see, self.clock.wall_ms())?;
+        Ok(Box::pin(futures::stream::iter(
+            found.into_iter().map(|(_, doc)| Ok(doc.document())),
+        )))
+    }
+
+    async fn alter(&self, alteration: Alteration) -> Result<Altered> {
+        let moment = Moment {
+            now_ms: self.clock.wall_ms(),
+            uuid: uuid(&*self.clock),
+        };
+        let mut state = self.state();
+        let altered = Altered {
+            indices: Vec::new(),
+            changed: true,
+        };
+        match &alteration {
+            Alteration::PutScript { id, body } => drop(state.scripts.insert(id.clone(), body.clone())),
+            Alteration::DeleteScript { id } => {
+                let missing = || {
+                    Error::new(
+                        ErrorKind::ScriptMissing,
+                        format!("stored script [{id}] does not exist and cannot be deleted"),
+                    )
+                };
+                state.scripts.remove(id).map(drop).ok_or_else(missing)?;
+            }
+            _ => {
+                let (catalog, altered) = state.catalog.altered(&alteration, moment)?;
+                state.catalog = catalog;
+                let alive: Vec<String> = state.catalog.0.values().map(|entry| entry.uuid.clone()).collect();
+                state.stores.retain(|uuid, _| alive.contains(uuid));
+                state.commit_seq += 1;
+                return Ok(altered);
+            }
+        }
+        state.commit_seq += 1;
+        Ok(altered)
+    }
+
+    async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
+        let state = self.state();
+        Ok(match inspection {
+            Inspection::Indices(target) => {
+                Inspected::Indices(state.catalog.resolve(&target)?.iter().map(|r| r.entry.info()).collect())
+            }
+            Inspection::Stats(target) => {
+                let found = state.catalog.resolve(&target)?;
+                Inspected::Stats(
+                    found
+                        .iter()
+                        .map(|r| (r.entry.info(), stats(&r.entry, state.stores.get(&r.entry.uuid))))
+                        .collect(),
+                )
+            }
+            Inspection::Templates(_) => Inspected::Templates(Vec::new()),
+            Inspection::Script(id) => Inspected::Script(state.scripts.get(&id).cloned()),
+            Inspection::ClusterSettings => Inspected::ClusterSettings {
+                persistent: Map::new(),
+                transient: Map::new(),
+            },
+            Inspection::Validate { target, query } => {
+                let explain = || query::check(&query).map(|()| query.render().to_string());
+                Inspected::Validated(
+                    state
+                        .catalog
+                        .resolve(&target)?
+                        .iter()
+                        .map(|r| (r.entry.name.clone(), explain()))
+                        .collect(),
+                )
+            }
+            Inspection::Node => Inspected::Node(NodeStats {
+                open_views: state.views.len() as u64,
+                ..NodeStats::default()
+            }),
+        })
+    }
+
+    fn atomic(&self) -> Option<&dyn AtomicWrites> {
+        Some(self)
+    }
+}
+
+fn stats(entry: &Entry, store: Option<&Arc<Store>>) -> IndexStats {
+    let Some(store) = store else { return IndexStats::default() };
+    let visible: Vec<_> = store.searchable.iter().filter(|doc| doc.is_seen(See::Plain)).collect();
+    let mut by_type: BTreeMap<String, u64> = BTreeMap::new();
+    for doc_type in visible.iter().filter_map(|doc| doc.at.id.doc_type.as_deref()) {
+        *by_type.entry(doc_type.to_owned()).or_default() += 1;
+    }
+    debug_assert!(entry.typed() || by_type.is_empty(), "only typed indices have types");
+    IndexStats {
+        docs: visible.len() as u64,
+        docs_by_type: by_type.into_iter().collect(),
+        lucene_docs: visible.iter().map(|doc| 1 + doc.nested.len() as u64).sum(),
+        size_bytes: visible.iter().map(|doc| doc.source.0.len() as u64).sum(),
+        segments: u64::from(!store.searchable.is_empty()),
+        max_seq_no: store.next_seq_no.checked_sub(1),
+        ..IndexStats::default()
+    }
+}
+
+/// What a planner reads: the state under the lock.
+struct Reading<'a>(&'a State);
+
+impl Newest for Reading<'_> {
+    fn read(&mut self, at: &DocAddress, see: See) -> Result<Option<Document>> {
+        self.0.read(&Read {
+            see,
+            ..Read::whole(at.clone())
+        })
+    }
+}
+
+#[async_trait]
+impl AtomicWrites for MemoryEngine {
+    async fn decide(&self, plan: &mut Planner<'_>, refresh: Refresh) -> Result<Decided> {
+        let mut state = self.state();
+        let writes = plan(&mut Reading(&state))?.writes;
+        // A copy is written to. It replaces the state if every write was done; a panic loses the copy alone.
+        let mut next = state.clone();
+        let mut outcomes: Vec<Outcome> = writes.iter().map(|write| next.write(write)).collect();
+        if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_))) {
+            next.commit(&mut outcomes, refresh);
+            *state = next;
+        }
+        Ok(Decided {
+            commit_seq: state.commit_seq,
+            outcomes,
+        })
+    }
+}

@@ -1,0 +1,256 @@
+//! A small HTTP/1.1 client for `import`: one kept connection to one server, whole bodies.
+//!
+//! Not here: TLS, redirects, chunked requests.
+
+use model::{Error, ErrorKind, Result};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// The longest an answer may be: a bulk answer of many small documents is a few megabytes.
+const ANSWER_MAX_BYTES: u64 = 256 << 20;
+/// A bulk that waits longer than this waits for a server that is gone.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A connection to a server.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// `host:port`.
+    authority: String,
+    connection: Option<BufReader<TcpStream>>,
+}
+
+/// What the server said.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+impl Client {
+    /// For a URL such as `http://127.0.0.1:9200`. Connects with the first request.
+    ///
+    /// # Errors
+    /// A URL that is not plain `http://HOST:PORT`.
+    pub(crate) fn new(url: &str) -> Result<Client> {
+        let refuse = || Error::illegal(format!("[{url}] is no URL of a server: write http://HOST:PORT"));
+        let authority = url.strip_prefix("http://").ok_or_else(refuse)?.trim_end_matches('/');
+        if authority.is_empty() || authority.contains(['/', '@', '?', ' ']) {
+            return Err(refuse());
+        }
+        let has_port = authority
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let authority = if has_port {
+            authority.to_owned()
+        } else {
+            format!("{authority}:9200")
+        };
+        Ok(Client {
+            authority,
+            connection: None,
+        })
+    }
+
+    /// Sends a request and reads its answer.
+    ///
+    /// # Errors
+    /// A server that cannot be reached or that does not answer in HTTP.
+    pub(crate) fn send(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> Result<Answer> {
+        let kept = self.connection.is_some();
+        match self.exchange(method, path, media, body) {
+            Ok(answer) => Ok(answer),
+            // The server may close a connection that was idle. All that import sends may be sent twice.
+            Err(_) if kept => {
+                self.connection = None;
+                self.exchange(method, path, media, body).map_err(|cause| self.failed(&cause))
+            }
+            Err(cause) => {
+                self.connection = None;
+                Err(self.failed(&cause))
+            }
+        }
+    }
+
+    fn failed(&self, cause: &std::io::Error) -> Error {
+        let hint = if cause.kind() == std::io::ErrorKind::ConnectionRefused {
+            "; is it running? start it with `pleach`, or name it with --url"
+        } else {
+            ""
+        };
+        Error::new(
+            ErrorKind::Internal,
+            format!("no answer from the server at [{}]: {cause}{hint}", self.authority),
+        )
+    }
+
+    fn exchange(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> std::io::Result<Answer> {
+        if self.connection.is_none() {
+            let stream = TcpStream::connect(&self.authority)?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            self.connection = Some(BufReader::new(stream));
+        }
+        let Some(connection) = self.connection.as_mut() else {
+            return Err(broken("no connection"));
+        };
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\naccept: application/json\r\ncontent-length: {}\r\n",
+            self.authority,
+            body.len()
+        );
+        if !body.is_empty() {
+            request.push_str(&format!("content-type: {media}\r\n"));
+        }
+        request.push_str("\r\n");
+        let mut whole = request.into_bytes();
+        whole.extend_from_slice(body);
+        connection.get_mut().write_all(&whole)?;
+        let (answer, keep) = read_answer(connection, method == "HEAD")?;
+        if !keep {
+            self.connection = None;
+        }
+        Ok(answer)
+    }
+}
+
+fn broken(why: &str) -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::InvalidData, why)
+}
+
+/// Reads one answer; also whether the connection may be used again.
+fn read_answer(from: &mut impl std::io::BufRead, head: bool) -> std::io::Result<(Answer, bool)> {
+    let first = line(from)?;
+    let status = first
+        .split(' ')
+        .nth(1)
+        .and_then(|s| s.parse::<u16>().ok())
+        .ok_or_else(|| broken("the answer is not HTTP"))?;
+    let (mut length, mut chunked, mut keep) = (None, false, true);
+    loop {
+        let header = line(from)?;
+        if header.is_empty() {
+            break;
+        }
+        let Some((name, value)) = header.split_once(':') else {
+            return Err(broken("a header without a colon"));
+        };
+        let value = value.trim();
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => {
+                length = Some(
+                    value
+                        .parse::<u64>()
+                        .map_err(|_| broken("a content-length that is no number"))?,
+                )
+            }
+            "transfer-encoding" => chunked = value.eq_ignore_ascii_case("chunked"),
+            "connection" => keep = !value.eq_ignore_ascii_case("close"),
+            _ => {}
+        }
+    }
+    let mut body = Vec::new();
+    if head || status == 204 {
+        // No body.
+    } else if chunked {
+        loop {
+            let size = line(from)?;
+            let size = u64::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16)
+                .map_err(|_| broken("a chunk without a size"))?;
+            if body.len() as u64 + size > ANSWER_MAX_BYTES {
+                return Err(broken("the answer is too long"));
+            }
+            from.by_ref().take(size).read_to_end(&mut body)?;
+            line(from)?;
+            if size == 0 {
+                break;
+            }
+        }
+    } else {
+        let size = length.unwrap_or(ANSWER_MAX_BYTES);
+        if size > ANSWER_MAX_BYTES {
+            return Err(broken("the answer is too long"));
+        }
+        keep &= length.is_some();
+        from.by_ref().take(size).read_to_end(&mut body)?;
+        if length.is_some_and(|l| l != body.len() as u64) {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    let body = if body.is_empty() {
+        Value::Null
+    } else {
+        serde_json::from_slice(&body).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned()))
+    };
+    Ok((Answer { status, body }, keep))
+}
+
+fn line(from: &mut impl std::io::BufRead) -> std::io::Result<String> {
+    let mut line = String::new();
+    if from.by_ref().take(64 * 1024).read_line(&mut line)? == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// Percent-encodes one segment of a path.
+pub(crate) fn segment(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(byte as char);
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(answer: &str, expected: Option<(u16, &str, bool)>) {
+        let got = read_answer(&mut answer.as_bytes(), false)
+            .ok()
+            .map(|(a, keep)| (a.status, a.body.to_string(), keep));
+        assert_eq!(got, expected.map(|(s, b, k)| (s, b.to_owned(), k)), "{answer}");
+    }
+
+    #[test]
+    fn answers() {
+        check(
+            "HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n{\"a\":1}",
+            Some((200, "{\"a\":1}", true)),
+        );
+        check(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n",
+            Some((200, "{\"a\":1}", true)),
+        );
+        check(
+            "HTTP/1.1 503 Busy\r\nconnection: close\r\ncontent-length: 4\r\n\r\nlate",
+            Some((503, "\"late\"", false)),
+        );
+        check("HTTP/1.1 200 OK\r\n\r\n[1]", Some((200, "[1]", false)));
+        check("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}", None);
+        check("SSH-2.0-OpenSSH\r\n", None);
+        check("", None);
+    }
+
+    #[test]
+    fn urls() {
+        for (url, good) in [
+            ("http://127.0.0.1:9200", true),
+            ("http://[::1]:9200/", true),
+            ("http://here", true),
+            ("https://here", false),
+            ("here:9200", false),
+            ("http://", false),
+        ] {
+            assert_eq!(Client::new(url).is_ok(), good, "{url}");
+        }
+        assert_eq!(segment("a/b c"), "a%2Fb%20c");
+    }
+}

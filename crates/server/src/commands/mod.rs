@@ -1,0 +1,4 @@
+//! One file a subcommand.
+
+pub(crate) mod import;
+pub(crate) mod serve;

@@ -1,0 +1,156 @@
+//! `pleach serve`: listens, answers until told to stop, closes the engine.
+
+use crate::config::{Config, Flags};
+use crate::wire::wire;
+use model::{Error, ErrorKind, Persona, Result};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// What accepted requests are given to finish, and what closing the engine is given after it: 3 s together.
+const GRACE: Duration = Duration::from_millis(1500);
+const CLOSING: Duration = Duration::from_millis(1300);
+
+/// Runs the server until a signal stops it.
+///
+/// # Errors
+/// A configuration, address or data folder that cannot be used.
+pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+    let config = Config::settle(flags)?;
+    if flags.print_config {
+        say(&config.render());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|cause| Error::new(ErrorKind::Internal, format!("starting threads failed: {cause}")))?;
+    let done = runtime.block_on(serve(&config));
+    // A request that outlived its grace must not keep the process.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve(config: &Config) -> Result<ExitCode> {
+    let (tell, stop) = watch::channel(false);
+    // Before anything is written, so that an early signal also ends in order.
+    let mut signals = Signals::listen()?;
+    // Bound before the engine opens: who connects meanwhile waits instead of being refused.
+    let mut listeners = Vec::new();
+    let mut listening = Vec::new();
+    for (address, persona) in &config.listen {
+        let listener = TcpListener::bind(address).await.map_err(|cause| unbound(*address, &cause))?;
+        let bound = listener.local_addr().unwrap_or(*address);
+        listening.push((bound, *persona));
+        listeners.push((listener, *persona));
+    }
+    let address = listening.first().map_or_else(String::new, |(a, _)| a.to_string());
+    let opening = config.clone();
+    let wired = tokio::task::spawn_blocking(move || wire(&opening, &address))
+        .await
+        .map_err(|cause| Error::new(ErrorKind::Internal, format!("opening the data folder failed: {cause}")))??;
+    say(&greeting(config, &listening));
+    let serving = tokio::spawn(rest::serve(wired.rest.clone(), listeners, stop, GRACE));
+    signals.next().await;
+    let _ = tell.send(true);
+    let cut = tokio::select! {
+        served = serving => served.map_or(0, |s| s.cut),
+        () = signals.next() => {
+            complain("stopped at once by a second signal; what was acknowledged is on disk");
+            return Ok(ExitCode::from(130));
+        }
+    };
+    if cut > 0 {
+        complain(&format!("{cut} connections were still busy and were cut"));
+    }
+    let engine = wired.engine.clone();
+    drop(wired);
+    let closed = tokio::task::spawn_blocking(move || engine.close());
+    match tokio::time::timeout(CLOSING, closed).await {
+        Ok(Ok(Ok(()))) => {}
+        Ok(Ok(Err(cause))) => complain(&format!(
+            "closing the engine failed: {}; the log has everything that was acknowledged",
+            cause.reason()
+        )),
+        Ok(Err(cause)) => complain(&format!(
+            "closing the engine failed: {cause}; the log has everything that was acknowledged"
+        )),
+        Err(_) => complain("closing the engine took too long; the next start reads the rest from the log"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Why an address cannot be listened on, with the way out.
+fn unbound(address: SocketAddr, cause: &std::io::Error) -> Error {
+    let reason = if cause.kind() == std::io::ErrorKind::AddrInUse {
+        let other = SocketAddr::new(address.ip(), address.port().wrapping_add(1).max(1024));
+        format!("[{address}] is in use by another process; choose another with --listen {other}")
+    } else {
+        format!("cannot listen on [{address}]: {cause}")
+    };
+    Error::illegal(reason)
+}
+
+/// Where it listens, where its data is, and what to try next.
+fn greeting(config: &Config, listening: &[(SocketAddr, Persona)]) -> String {
+    let mut out = format!("pleach {}\n", env!("CARGO_PKG_VERSION"));
+    for (address, persona) in listening {
+        out.push_str(&format!(
+            "listening on http://{address} as {}\n",
+            crate::config::persona_name(*persona)
+        ));
+    }
+    let data = std::fs::canonicalize(&config.data).unwrap_or_else(|_| config.data.clone());
+    out.push_str(&format!("data in {}\n", data.display()));
+    if let Some((address, _)) = listening.first() {
+        let url = format!("http://{address}");
+        let import_url = if address.to_string() == "127.0.0.1:9200" {
+            String::new()
+        } else {
+            format!(" --url {url}")
+        };
+        out.push_str("\ntry next:\n");
+        out.push_str(&format!("  curl '{url}/?pretty'\n"));
+        out.push_str(&format!("  pleach import --files .{import_url}\n"));
+        out.push_str(&format!(
+            "  curl '{url}/fs/_search?q=contents:readme&_source=path,name&pretty'\n"
+        ));
+    }
+    out
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let failed = |cause: std::io::Error| Error::new(ErrorKind::Internal, format!("listening for signals failed: {cause}"));
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
+            terminate: signal(SignalKind::terminate()).map_err(failed)?,
+        })
+    }
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// To standard output; a closed one is no reason to stop.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "pleach: {text}");
+}

@@ -1,0 +1,546 @@
+//! The configuration: flags over `PLEACH_*` variables over one TOML file, with the same names in all three.
+//!
+//! Names are ours (`data`, `listen`, `persona`) or Elasticsearch's dotted ones (`path.data`, `http.port`, …), and the
+//! node-scope rows of `model::settings`. A name that nobody knows is refused with the nearest right one.
+//!
+//! Not here: index and cluster settings, which are given over HTTP.
+
+use model::settings::{self, Scope};
+use model::{Error, ErrorKind, Persona, Result, units};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// The flags of `serve`.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Flags {
+    /// Folder of the data [default: ./pleach-data].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<String>,
+    /// Address to listen on, with the persona to answer as; may be repeated [default: 127.0.0.1:9200].
+    #[arg(long, value_name = "ADDR:PORT[=PERSONA]")]
+    pub(crate) listen: Vec<String>,
+    /// Server to answer as: es2, es7, es8, es9, opensearch1, opensearch2 or opensearch3 [default: es8].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) persona: Option<String>,
+    /// Name of the cluster [default: pleach].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cluster_name: Option<String>,
+    /// Name of the node [default: pleach-1].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node_name: Option<String>,
+    /// Configuration file [default: ./pleach.toml, if it is there].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Any other setting by its name, as `http.max_content_length=50mb`; may be repeated.
+    #[arg(short = 'E', long = "set", value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Print the configuration with the origin of each value, and stop.
+    #[arg(long)]
+    pub(crate) print_config: bool,
+}
+
+/// What the server runs with.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) data: PathBuf,
+    pub(crate) listen: Vec<(SocketAddr, Persona)>,
+    pub(crate) cluster_name: String,
+    pub(crate) node_name: String,
+    pub(crate) product_header: bool,
+    pub(crate) body_max_bytes: usize,
+    pub(crate) in_flight_max_bytes: usize,
+    pub(crate) engine_limits: embedded::Limits,
+    values: Values,
+}
+
+/// Our names: canonical name, Elasticsearch's other one, default, what it is.
+const NAMES: &[(&str, &str, &str, &str)] = &[
+    ("data", "path.data", "./pleach-data", "Folder of the data."),
+    (
+        "listen",
+        "",
+        "",
+        "Addresses to listen on, each with =PERSONA if it has its own.",
+    ),
+    ("persona", "", "es8", "Server to answer as."),
+    ("cluster_name", "cluster.name", "pleach", "Name of the cluster."),
+    ("node_name", "node.name", "pleach-1", "Name of the node."),
+    ("http.port", "", "9200", "Port, where `listen` is not given."),
+    (
+        "network.host",
+        "http.host",
+        "127.0.0.1",
+        "Address, where `listen` is not given.",
+    ),
+    (
+        "http.product_header",
+        "",
+        "true",
+        "Answers carry X-Elastic-Product, which Elastic's clients insist on.",
+    ),
+];
+
+/// Canonical name to its values and where they came from.
+type Values = BTreeMap<&'static str, (Vec<String>, String)>;
+
+impl Config {
+    /// Reads the three sources and checks every value.
+    ///
+    /// # Errors
+    /// Unknown names, values of the wrong shape, addresses that are not loopback.
+    pub(crate) fn settle(flags: &Flags) -> Result<Config> {
+        let variables: Vec<(String, String)> = std::env::vars().collect();
+        let file = match (&flags.config, variables.iter().find(|(n, _)| n == "PLEACH_CONFIG")) {
+            (Some(path), _) => Some(path.clone()),
+            (None, Some((_, path))) => Some(PathBuf::from(path)),
+            (None, None) => Some(PathBuf::from("pleach.toml")).filter(|p| p.exists()),
+        };
+        let file = match file {
+            None => None,
+            Some(path) => {
+                let text = std::fs::read_to_string(&path).map_err(|cause| {
+                    Error::illegal(format!("cannot read the configuration file [{}]: {cause}", path.display()))
+                })?;
+                Some((path.display().to_string(), text))
+            }
+        };
+        Config::from_sources(
+            flags,
+            &variables,
+            file.as_ref().map(|(name, text)| (name.as_str(), text.as_str())),
+        )
+    }
+
+    /// From the three sources, lowest first.
+    fn from_sources(flags: &Flags, variables: &[(String, String)], file: Option<(&str, &str)>) -> Result<Config> {
+        let mut values = Values::new();
+        if let Some((name, text)) = file {
+            overlay(&mut values, of_file(name, text)?, name);
+        }
+        overlay(&mut values, of_variables(variables)?, "environment");
+        overlay(&mut values, of_flags(flags)?, "flag");
+        Config::check(values)
+    }
+
+    fn check(values: Values) -> Result<Config> {
+        let text = |name: &str| one(&values, name);
+        let persona = parse_persona(&text("persona"))?;
+        let listen = match values.get("listen") {
+            Some((listen, _)) => listen.iter().map(|l| parse_listen(l, persona)).collect::<Result<Vec<_>>>()?,
+            None => {
+                let (host, port) = (text("network.host"), text("http.port"));
+                let host = if host == "_local_" || host == "localhost" {
+                    "127.0.0.1".to_owned()
+                } else {
+                    host
+                };
+                // Elasticsearch allows a range of ports; its first is meant.
+                let port = port.split('-').next().unwrap_or_default().to_owned();
+                let joined = if host.contains(':') && !host.starts_with('[') {
+                    format!("[{host}]:{port}")
+                } else {
+                    format!("{host}:{port}")
+                };
+                vec![parse_listen(&joined, persona)?]
+            }
+        };
+        for (address, _) in &listen {
+            refuse_open(*address)?;
+        }
+        // `data` is also given as text of a byte size here and there: an empty path is surely a mistake.
+        let data = text("data");
+        if data.is_empty() {
+            return Err(Error::illegal("[data] is empty: give the folder that holds the data"));
+        }
+        for setting in settings::ALL.iter().filter(|s| s.scope == Scope::Node) {
+            check_shape(setting.name, setting.default, &text(setting.name))?;
+        }
+        let bytes = |setting: settings::Setting| parse_size(setting.name, &text(setting.name));
+        let searches = text(settings::MAX_CONCURRENT_SEARCHES.name).parse::<usize>().unwrap_or(1);
+        let engine_limits = embedded::Limits {
+            pending_bytes: bytes(settings::PENDING)? as u64,
+            checkpoint_bytes: bytes(settings::LOG_CHECKPOINT)? as u64,
+            queue_bytes: bytes(settings::LOG_QUEUE)? as u64,
+            concurrent_searches: searches.max(1),
+            ..embedded::Limits::default()
+        };
+        Ok(Config {
+            data: PathBuf::from(data),
+            listen,
+            cluster_name: text("cluster_name"),
+            node_name: text("node_name"),
+            product_header: parse_flag("http.product_header", &text("http.product_header"))?,
+            body_max_bytes: bytes(settings::HTTP_MAX_CONTENT_LENGTH)?,
+            in_flight_max_bytes: bytes(settings::HTTP_MAX_IN_FLIGHT)?,
+            engine_limits,
+            values,
+        })
+    }
+
+    /// As a TOML file that would give the same, with the origin of each value.
+    pub(crate) fn render(&self) -> String {
+        let mut out = String::new();
+        let node = settings::ALL
+            .iter()
+            .filter(|s| s.scope == Scope::Node)
+            .map(|s| (s.name, s.about));
+        for (name, about) in NAMES.iter().map(|(name, _, _, about)| (*name, *about)).chain(node) {
+            let origin = self.values.get(name).map_or("default", |(_, origin)| origin.as_str());
+            let value = if name == "listen" {
+                let listen = self
+                    .listen
+                    .iter()
+                    .map(|(a, p)| toml::Value::String(format!("{a}={}", persona_name(*p))));
+                toml::Value::Array(listen.collect())
+            } else {
+                toml::Value::String(one(&self.values, name))
+            };
+            let shadowed = self.values.contains_key("listen") && matches!(name, "http.port" | "network.host");
+            let comment = if shadowed { "# " } else { "" };
+            out.push_str(&format!("# {about} ({origin})\n{comment}{name} = {value}\n"));
+        }
+        out
+    }
+}
+
+/// The persona's name in flags.
+pub(crate) fn persona_name(persona: Persona) -> &'static str {
+    Persona::NAMES
+        .iter()
+        .find(|(_, p)| *p == persona)
+        .map_or("es8", |(name, _)| name)
+}
+
+/// A setting's only (last) value, else its default.
+fn one(values: &Values, name: &str) -> String {
+    if let Some(value) = values.get(name).and_then(|(v, _)| v.last()) {
+        return value.clone();
+    }
+    let ours = NAMES.iter().find(|(n, ..)| *n == name).map(|(_, _, default, _)| *default);
+    ours.or_else(|| settings::find(name).map(|s| s.default))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Puts a source over what lies below it.
+fn overlay(values: &mut Values, source: Vec<(&'static str, Vec<String>)>, origin: &str) {
+    let named = |name: &str| source.iter().any(|(n, _)| *n == name);
+    if !named("listen") && (named("http.port") || named("network.host")) {
+        // Both say where to listen: the higher source wins.
+        values.remove("listen");
+    }
+    for (name, given) in source {
+        values.insert(name, (given, origin.to_owned()));
+    }
+}
+
+fn of_flags(flags: &Flags) -> Result<Vec<(&'static str, Vec<String>)>> {
+    let mut out = Vec::new();
+    for setting in &flags.set {
+        let Some((name, value)) = setting.split_once('=') else {
+            return Err(Error::illegal(format!("-E [{setting}] has no value: write NAME=VALUE")));
+        };
+        out.push((canonical(name.trim(), "-E")?, vec![value.trim().to_owned()]));
+    }
+    let plain = [
+        ("data", &flags.data),
+        ("persona", &flags.persona),
+        ("cluster_name", &flags.cluster_name),
+        ("node_name", &flags.node_name),
+    ];
+    out.extend(
+        plain
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, vec![value.clone()?]))),
+    );
+    if !flags.listen.is_empty() {
+        out.push(("listen", flags.listen.clone()));
+    }
+    Ok(out)
+}
+
+/// `PLEACH_HTTP_PORT` is `http.port`.
+fn of_variables(variables: &[(String, String)]) -> Result<Vec<(&'static str, Vec<String>)>> {
+    let mut out = Vec::new();
+    for (variable, value) in variables {
+        let Some(name) = variable.strip_prefix("PLEACH_") else {
+            continue;
+        };
+        // Kubernetes sets these for a service that is called pleach.
+        if name == "CONFIG" || name.starts_with("SERVICE_") || name == "PORT" || name.starts_with("PORT_") {
+            continue;
+        }
+        let flat = |known: &str| known.replace('.', "_").to_uppercase();
+        let Some((_, found)) = every_name().find(|(known, _)| flat(known) == name) else {
+            let known: Vec<String> = every_name().map(|(known, _)| flat(known)).collect();
+            let nearest = model::nearest::nearest(name, known.iter().map(String::as_str));
+            return Err(unknown(
+                &format!("variable [{variable}]"),
+                nearest.map(|n| format!("PLEACH_{n}")),
+            ));
+        };
+        let values = if found == "listen" {
+            value.split(',').map(|v| v.trim().to_owned()).collect()
+        } else {
+            vec![value.clone()]
+        };
+        out.push((found, values));
+    }
+    Ok(out)
+}
+
+fn of_file(file: &str, text: &str) -> Result<Vec<(&'static str, Vec<String>)>> {
+    let table: toml::Table = text
+        .parse()
+        .map_err(|cause| Error::illegal(format!("the configuration file [{file}] is not TOML: {cause}")))?;
+    let mut out = Vec::new();
+    flatten(&table, "", &mut |name, value| {
+        let canonical = canonical(name, file)?;
+        let scalar = |value: &toml::Value| match value {
+            toml::Value::String(s) => Ok(s.clone()),
+            toml::Value::Integer(_) | toml::Value::Boolean(_) | toml::Value::Float(_) => Ok(value.to_string()),
+            _ => Err(Error::illegal(format!(
+                "[{name}] in [{file}] must be a string, a number or a boolean"
+            ))),
+        };
+        let values = match value {
+            toml::Value::Array(many) if canonical == "listen" => many.iter().map(scalar).collect::<Result<Vec<_>>>()?,
+            single => vec![scalar(single)?],
+        };
+        out.push((canonical, values));
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+/// Every leaf of a table with its dotted name.
+fn flatten(table: &toml::Table, prefix: &str, visit: &mut dyn FnMut(&str, &toml::Value) -> Result<()>) -> Result<()> {
+    for (key, value) in table {
+        let name = if prefix.is_empty() {
+            key.clone()
+        } else {
+            format!("{prefix}.{key}")
+        };
+        match value {
+            toml::Value::Table(inner) => flatten(inner, &name, visit)?,
+            leaf => visit(&name, leaf)?,
+        }
+    }
+    Ok(())
+}
+
+/// Every name that may be given, with the canonical one.
+fn every_name() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let ours = NAMES
+        .iter()
+        .flat_map(|(name, other, ..)| [(*name, *name), (*other, *name)])
+        .filter(|(name, _)| !name.is_empty());
+    ours.chain(
+        settings::ALL
+            .iter()
+            .filter(|s| s.scope == Scope::Node)
+            .map(|s| (s.name, s.name)),
+    )
+}
+
+fn canonical(name: &str, origin: &str) -> Result<&'static str> {
+    if let Some((_, canonical)) = every_name().find(|(known, _)| *known == name) {
+        return Ok(canonical);
+    }
+    if let Some(setting) = settings::find(name) {
+        let place = if setting.scope == Scope::Cluster {
+            "PUT /_cluster/settings"
+        } else {
+            "the settings of an index"
+        };
+        return Err(Error::illegal(format!(
+            "[{name}] in [{origin}] is not a setting of the process: give it with {place}"
+        )));
+    }
+    let nearest = model::nearest::nearest(name, every_name().map(|(known, _)| known));
+    Err(unknown(
+        &format!("setting [{name}] in [{origin}]"),
+        nearest.map(str::to_owned),
+    ))
+}
+
+fn unknown(what: &str, nearest: Option<String>) -> Error {
+    let hint = nearest.map_or_else(
+        || "see --print-config for all of them".to_owned(),
+        |n| format!("did you mean [{n}]?"),
+    );
+    Error::illegal(format!("unknown {what}: {hint}"))
+}
+
+fn parse_persona(name: &str) -> Result<Persona> {
+    Persona::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Persona::NAMES.iter().map(|(n, _)| *n).collect();
+        let hint = model::nearest::nearest(name, names.iter().copied())
+            .map_or_else(|| format!("one of {}", names.join(", ")), |n| format!("did you mean [{n}]?"));
+        Error::illegal(format!("unknown persona [{name}]: {hint}"))
+    })
+}
+
+/// `ADDR:PORT[=PERSONA]`; a port alone is on loopback.
+fn parse_listen(text: &str, default: Persona) -> Result<(SocketAddr, Persona)> {
+    let (address, persona) = match text.split_once('=') {
+        Some((address, persona)) => (address, parse_persona(persona)?),
+        None => (text, default),
+    };
+    let address = address.replace("localhost:", "127.0.0.1:");
+    let parsed = match address.parse::<u16>() {
+        Ok(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
+        Err(_) => address.parse::<SocketAddr>().ok(),
+    };
+    let parsed = parsed.ok_or_else(|| {
+        Error::illegal(format!(
+            "[{text}] is no address to listen on: write ADDR:PORT or ADDR:PORT=PERSONA, as 127.0.0.1:9200=es8"
+        ))
+    })?;
+    Ok((parsed, persona))
+}
+
+/// There is no security yet, so nobody else may reach the server.
+fn refuse_open(address: SocketAddr) -> Result<()> {
+    if address.ip().is_loopback() {
+        return Ok(());
+    }
+    let reason = format!(
+        "refusing to listen on [{address}]: this version has no passwords and no TLS, so everybody who can reach the address could read and delete everything. \
+         Listen on 127.0.0.1 and put a proxy that authenticates in front of it"
+    );
+    Err(Error::new(ErrorKind::Security, reason))
+}
+
+fn parse_flag(name: &str, text: &str) -> Result<bool> {
+    text.parse()
+        .map_err(|_| Error::illegal(format!("[{name}] is [{text}]: must be true or false")))
+}
+
+/// A size such as `100mb`, or a part of the machine's memory such as `10%`.
+fn parse_size(name: &str, text: &str) -> Result<usize> {
+    let bytes = match text.strip_suffix('%').map(|p| p.trim().parse::<u64>()) {
+        Some(Ok(percent)) if (1..=100).contains(&percent) => memory_bytes() / 100 * percent,
+        Some(_) => {
+            return Err(Error::illegal(format!(
+                "[{name}] is [{text}]: a percentage is between 1% and 100%"
+            )));
+        }
+        None => units::parse_bytes(text, name)?,
+    };
+    usize::try_from(bytes).map_err(|_| Error::illegal(format!("[{name}] is [{text}]: more than this machine can address")))
+}
+
+/// A value must look like the row's default: a size, or a whole number.
+fn check_shape(name: &str, default: &str, value: &str) -> Result<()> {
+    if default.parse::<u64>().is_ok() {
+        let parsed = value.parse::<u64>();
+        return parsed
+            .map(|_| ())
+            .map_err(|_| Error::illegal(format!("[{name}] is [{value}]: must be a whole number")));
+    }
+    parse_size(name, value).map(|_| ())
+}
+
+/// The machine's memory; 1 GB where it cannot be learned.
+fn memory_bytes() -> u64 {
+    // SAFETY: sysconf reads two constants and touches no memory of ours.
+    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    match (u64::try_from(pages), u64::try_from(size)) {
+        (Ok(pages), Ok(size)) if pages > 0 => pages * size,
+        _ => 1 << 30,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(flags: &[&str], variables: &[(&str, &str)], file: &str, expected: Result<&str, &str>) {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            flags: Flags,
+        }
+        let line = <Line as clap::Parser>::parse_from([&["pleach"], flags].concat());
+        let variables: Vec<(String, String)> = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        let got = Config::from_sources(&line.flags, &variables, Some(("f.toml", file)));
+        match (got, expected) {
+            (Ok(config), Ok(line)) => {
+                let text = config.render();
+                assert!(text.lines().any(|l| l == line), "no line [{line}] in\n{text}");
+                let again = Config::from_sources(&Flags::default(), &[], Some(("f.toml", &text))).unwrap();
+                assert_eq!(again.listen, config.listen, "what --print-config says can be read again");
+            }
+            (Err(error), Err(part)) => assert!(error.reason().contains(part), "{error}"),
+            (got, expected) => panic!("{:?} instead of {expected:?}", got.map(|c| c.render())),
+        }
+    }
+
+    #[test]
+    fn sources() {
+        check(&[], &[], "", Ok(r#"listen = ["127.0.0.1:9200=es8"]"#));
+        check(&[], &[], "http.port = 9300", Ok(r#"listen = ["127.0.0.1:9300=es8"]"#));
+        check(
+            &[],
+            &[("PLEACH_HTTP_PORT", "9400")],
+            "http.port = 9300",
+            Ok(r#"listen = ["127.0.0.1:9400=es8"]"#),
+        );
+        check(
+            &["--listen", "127.0.0.1:0=es2"],
+            &[("PLEACH_HTTP_PORT", "9400")],
+            "",
+            Ok(r#"listen = ["127.0.0.1:0=es2"]"#),
+        );
+        check(
+            &["-E", "http.port=9500"],
+            &[("PLEACH_LISTEN", "1234,1235=es9")],
+            "",
+            Ok(r#"listen = ["127.0.0.1:9500=es8"]"#),
+        );
+        check(
+            &[],
+            &[("PLEACH_LISTEN", "1234,1235=es9")],
+            "persona = 'es7'",
+            Ok(r#"listen = ["127.0.0.1:1234=es7", "127.0.0.1:1235=es9"]"#),
+        );
+        check(&[], &[], "[cluster]\nname = 'blue'", Ok(r#"cluster_name = "blue""#));
+        check(&["--data", "x"], &[], "path.data = 'y'", Ok(r#"data = "x""#));
+        check(
+            &[],
+            &[],
+            "http.max_content_length = '5mb'",
+            Ok(r#"http.max_content_length = "5mb""#),
+        );
+        check(
+            &[],
+            &[("PLEACH_SERVICE_HOST", "10.0.0.1")],
+            "network.host = '::1'",
+            Ok(r#"listen = ["[::1]:9200=es8"]"#),
+        );
+    }
+
+    #[test]
+    fn refusals() {
+        check(&[], &[], "cluster.nam = 'x'", Err("did you mean [cluster.name]?"));
+        check(&[], &[("PLEACH_PERSOAN", "es8")], "", Err("did you mean [PLEACH_PERSONA]?"));
+        check(&["-E", "http.prot=1"], &[], "", Err("did you mean [http.port]?"));
+        check(&["-E", "http.port"], &[], "", Err("write NAME=VALUE"));
+        check(&["--persona", "es5"], &[], "", Err("did you mean"));
+        check(
+            &["--listen", "0.0.0.0:9200"],
+            &[],
+            "",
+            Err("refusing to listen on [0.0.0.0:9200]"),
+        );
+        check(&[], &[], "network.host = '192.168.1.1'", Err("no passwords"));
+        check(&["--listen", "nowhere"], &[], "", Err("ADDR:PORT"));
+        check(&[], &[], "search.max_buckets = 1", Err("PUT /_cluster/settings"));
+        check(&[], &[], "index.refresh_interval = '1s'", Err("the settings of an index"));
+        check(&[], &[], "search.max_concurrent = 'many'", Err("whole number"));
+        check(&[], &[], "http.max_content_length = '5'", Err("unit"));
+        check(&[], &[], "data = ", Err("not TOML"));
+    }
+}

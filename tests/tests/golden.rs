@@ -1,0 +1,112 @@
+//! Recorded answers of real servers, played against ours. The counts of what passes may only grow.
+//!
+//! They lie beside the repository, not in it; without them, or without python3, this is skipped. With
+//! `PLEACH_GOLDEN_RECORD=1` better counts are written into `passlists/golden.txt`.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test's functions are tests too")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tests::{Server, root};
+
+#[test]
+fn golden_answers() {
+    let shared = root().join("../shared");
+    let modern = recorded(&shared.join("golden"), ".ndjson.gz");
+    let typed = recorded(&shared.join("golden-2015"), ".ndjson");
+    let python = Command::new("python3")
+        .arg("--version")
+        .output()
+        .is_ok_and(|o| o.status.success());
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("passlists/golden.txt");
+    let mut before = read(&list);
+    if modern.is_empty() || typed.is_empty() || !python {
+        println!("skipped: {}", before.len());
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &["opensearch2", "es2"]);
+    let url = |persona: &str| format!("http://{}", server.address(persona));
+    let mut passed = BTreeMap::new();
+    let golden = shared.join("golden/golden.py");
+    let loaded = Command::new("python3")
+        .arg(&golden)
+        .args(["load", "--url", &url("opensearch2"), "--data"])
+        .arg(shared.join("data"))
+        .status();
+    if loaded.is_ok_and(|s| s.success()) {
+        for file in &modern {
+            play(&golden, &url("opensearch2"), file, &mut passed);
+        }
+    } else {
+        println!("golden documents could not be loaded");
+    }
+    for file in &typed {
+        play(&shared.join("golden-2015/golden24.py"), &url("es2"), file, &mut passed);
+    }
+    let lost: Vec<String> = before
+        .iter()
+        .filter_map(|(category, was)| {
+            let is = passed.get(category).copied().unwrap_or(0);
+            (is < *was).then(|| format!("{category}: {was} passed before, {is} now"))
+        })
+        .collect();
+    if std::env::var_os("PLEACH_GOLDEN_RECORD").is_some() {
+        for (category, count) in passed {
+            let kept = before.entry(category).or_default();
+            *kept = count.max(*kept);
+        }
+        let lines: String = before
+            .iter()
+            .map(|(category, count)| format!("{category} {count}\n"))
+            .collect();
+        std::fs::write(
+            &list,
+            format!("# Recorded answers that we give alike: category, requests. May only grow.\n{lines}"),
+        )
+        .unwrap();
+    }
+    assert!(lost.is_empty(), "{}", lost.join("\n"));
+}
+
+/// Files of recorded answers, by name.
+fn recorded(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|e| e.path())
+        .filter(|p| p.to_string_lossy().ends_with(ending))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Plays one file; its last line tells `12/34` or `12 of 34`.
+fn play(tool: &Path, url: &str, file: &Path, passed: &mut BTreeMap<String, u64>) {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let category = name.split('.').next().unwrap_or_default().to_owned();
+    let Ok(done) = Command::new("python3")
+        .arg(tool)
+        .args(["check", "--url", url])
+        .arg(file)
+        .output()
+    else {
+        return;
+    };
+    let out = String::from_utf8_lossy(&done.stdout);
+    let counts = regex::Regex::new(r"(\d+)(?:/| of )(\d+)").unwrap();
+    let found = out.lines().rev().find_map(|line| counts.captures(line));
+    let (count, all) = found.map_or((0, 0), |c| (c[1].parse().unwrap_or(0), c[2].parse().unwrap_or(0)));
+    println!("{category:32} {count}/{all}");
+    passed.insert(category, count);
+}
+
+/// `category passed` lines.
+fn read(list: &Path) -> BTreeMap<String, u64> {
+    let text = std::fs::read_to_string(list).unwrap_or_default();
+    let lines = text.lines().filter(|l| !l.starts_with('#'));
+    lines
+        .filter_map(|l| l.split_once(' '))
+        .filter_map(|(c, n)| Some((c.to_owned(), n.trim().parse().ok()?)))
+        .collect()
+}

@@ -1,0 +1,104 @@
+//! Kills the server at random moments under writes: nothing that was acknowledged may be lost.
+
+#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tests::Server;
+
+const THREADS: u64 = 4;
+/// Few, so that documents are also overwritten and deleted.
+const KEYS: u64 = 50;
+
+/// What a thread knows of a document: the last write answered, and the last one sent.
+#[derive(Clone, Copy, Default, Debug)]
+struct Known {
+    acknowledged: u64,
+    sent: u64,
+}
+
+#[test]
+fn nothing_acknowledged_is_lost() {
+    let rounds = std::env::var("PLEACH_TEST_KILLS")
+        .ok()
+        .and_then(|r| r.parse().ok())
+        .unwrap_or(4_u32);
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut known: Vec<HashMap<u64, Known>> = vec![HashMap::new(); THREADS as usize];
+    let mut acknowledged = 0;
+    for round in 0..rounds {
+        let server = Server::start(&data, &["es8"]);
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for (thread, known) in known.iter_mut().enumerate() {
+                let (server, over) = (&server, &over);
+                scope.spawn(move || write(server, thread, known, over));
+            }
+            std::thread::sleep(Duration::from_millis(150 + RandomState::new().hash_one(round) % 900));
+            server.signal(libc::SIGKILL);
+            over.store(true, Ordering::Relaxed);
+        });
+        drop(server);
+        let server = Server::start(&data, &["es8"]);
+        acknowledged = verify(&server, &mut known);
+        // The verified server is killed too, without a word.
+        server.signal(libc::SIGKILL);
+    }
+    println!("{rounds} kills, {acknowledged} acknowledged writes held");
+    assert!(acknowledged > 0, "nothing was ever acknowledged");
+}
+
+/// Writes until the server is gone. Each key belongs to one thread, and its numbers only grow; every seventh is a delete.
+fn write(server: &Server, thread: usize, known: &mut HashMap<u64, Known>, over: &AtomicBool) {
+    let mut next = known.values().map(|k| k.sent).max().unwrap_or(0);
+    while !over.load(Ordering::Relaxed) {
+        next += 1;
+        let entry = known.entry(next % KEYS).or_default();
+        entry.sent = next;
+        let path = format!("/kill/_doc/{thread}-{}", next % KEYS);
+        let answer = match next % 7 {
+            0 => server.send("DELETE", &path, ""),
+            _ => server.send("PUT", &path, &format!(r#"{{"n":{next}}}"#)),
+        };
+        match answer {
+            Ok(answer) if matches!(answer.status, 200 | 201) || (next.is_multiple_of(7) && answer.status == 404) => {
+                entry.acknowledged = next
+            }
+            Ok(answer) if !over.load(Ordering::Relaxed) => panic!("{path}: {answer:?}"),
+            _ => return,
+        }
+    }
+}
+
+/// Each document is as its last acknowledged write left it, or as a later one that was sent.
+fn verify(server: &Server, known: &mut [HashMap<u64, Known>]) -> u64 {
+    let mut there = 0;
+    let mut sum = 0;
+    for (thread, known) in known.iter_mut().enumerate() {
+        for (key, known) in known {
+            let answer = server.send("GET", &format!("/kill/_doc/{thread}-{key}"), "").unwrap();
+            let found = answer.body["_source"]["n"].as_u64();
+            // A thread sends a key again only after an answer, so there are but two possibilities.
+            let possible = |n: u64| if n == 0 || n.is_multiple_of(7) { None } else { Some(n) };
+            let good = found == possible(known.acknowledged) || found == possible(known.sent);
+            assert!(good, "document {thread}-{key} is {found:?}, known is {known:?}");
+            there += u64::from(found.is_some());
+            sum += u64::from(known.acknowledged > 0);
+            // What is there now is what the next round starts from.
+            known.acknowledged = found.unwrap_or(if possible(known.sent).is_none() {
+                known.sent
+            } else {
+                known.acknowledged
+            });
+        }
+    }
+    if there > 0 {
+        assert_eq!(server.send("POST", "/kill/_refresh", "").unwrap().status, 200);
+        let counted = server.send("GET", "/kill/_count", "").unwrap();
+        assert_eq!(counted.body["count"], there, "searches see what reads see");
+    }
+    sum
+}

@@ -1,0 +1,154 @@
+//! The process as such: signals, a second process on the same folder, addresses, import.
+
+#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tests::{Server, binary};
+
+#[test]
+fn both_signals_end_it_in_order() {
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let mut server = Server::start(&data, &["es8"]);
+        assert_eq!(server.send("PUT", "/i/_doc/1", r#"{"a":1}"#).unwrap().status, 201);
+        // An idle kept connection must not hold it up.
+        let idle = std::net::TcpStream::connect(server.address("")).unwrap();
+        let asked = Instant::now();
+        server.signal(signal);
+        let status = server.wait(Duration::from_secs(10)).expect("it ends");
+        assert_eq!(status.code(), Some(0), "after signal {signal}");
+        assert!(asked.elapsed() < Duration::from_secs(3), "took {:?}", asked.elapsed());
+        drop(idle);
+        let again = Server::start(&data, &["es8"]);
+        assert_eq!(again.send("GET", "/i/_doc/1", "").unwrap().body["_source"]["a"], 1);
+    }
+}
+
+#[test]
+fn a_second_process_is_refused_with_the_pid_of_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = Server::start(&data, &["es8"]);
+    let second = Command::new(binary())
+        .args(["--listen", "127.0.0.1:0", "--data"])
+        .arg(&data)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(1), "{words}");
+    assert!(words.contains(&server.pid().to_string()), "{words}");
+    assert!(words.starts_with("pleach: ") && words.lines().count() == 1, "{words}");
+    assert_eq!(server.send("GET", "/", "").unwrap().status, 200);
+}
+
+fn check_refused(arguments: &[&str], expected: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let done = Command::new(binary())
+        .args(arguments)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{arguments:?}: {words}");
+    assert!(words.contains(expected), "{arguments:?}: {words}");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        0,
+        "{arguments:?}: nothing is left behind"
+    );
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_in_words() {
+    check_refused(&["--listen", "0.0.0.0:0"], "refusing to listen");
+    check_refused(&["--persona", "es4"], "did you mean");
+    check_refused(&["-E", "clustr.name=x"], "did you mean [cluster.name]");
+    check_refused(&["--config", "missing.toml"], "missing.toml");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    check_refused(
+        &["--listen", &taken.local_addr().unwrap().to_string()],
+        "in use by another process",
+    );
+}
+
+#[test]
+fn the_configuration_can_be_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("pleach.toml"), "cluster.name = 'blue'\nhttp.port = 9301\n").unwrap();
+    let done = Command::new(binary())
+        .args(["--print-config"])
+        .env("PLEACH_PERSONA", "es9")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let out = String::from_utf8_lossy(&done.stdout);
+    assert!(
+        out.contains(r#"listen = ["127.0.0.1:9301=es9"]"#) && out.contains("(pleach.toml)\ncluster_name = \"blue\""),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_folder_is_imported_and_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &["es8"]);
+    let tree = folder.path().join("tree");
+    std::fs::create_dir_all(tree.join("garden/beds")).unwrap();
+    for (name, contents) in [
+        ("garden/plan.txt", "hedge of hornbeam"),
+        ("garden/beds/list.txt", "roses, hornbeam"),
+        (".secret", "hornbeam"),
+        ("pixel.bin", "a\0b"),
+    ] {
+        std::fs::write(tree.join(name), contents).unwrap();
+    }
+    let url = format!("http://{}", server.address(""));
+    let import = |extra: &[&str]| {
+        let done = Command::new(binary())
+            .args(["import", "--url", &url])
+            .args(extra)
+            .output()
+            .unwrap();
+        (
+            done.status.code(),
+            format!(
+                "{}{}",
+                String::from_utf8_lossy(&done.stdout),
+                String::from_utf8_lossy(&done.stderr)
+            ),
+        )
+    };
+    let tree = tree.to_str().unwrap();
+    let (code, said) = import(&["--files", tree, "--dry-run"]);
+    assert!(code == Some(0) && said.contains("would import 2 documents"), "{said}");
+    assert_eq!(server.send("HEAD", "/fs", "").unwrap().status, 404, "a dry run sends nothing");
+    let (code, said) = import(&["--files", tree]);
+    assert!(
+        code == Some(0) && said.contains("2 created, 0 updated, 0 failed") && said.contains("1 hidden, 1 binary"),
+        "{said}"
+    );
+    let hits = |filter: &str| {
+        let body = format!(
+            r#"{{"query":{{"bool":{{"must":{{"match":{{"contents":"hornbeam"}}}},"filter":{{"term":{{{filter}}}}}}}}}}}"#
+        );
+        server.send("POST", "/fs/_search", &body).unwrap().body["hits"]["total"]["value"].clone()
+    };
+    assert_eq!(
+        (hits(r#""path":"/garden""#), hits(r#""path.tree":"/garden""#)),
+        (1.into(), 2.into())
+    );
+    let (code, said) = import(&["--files", tree, "--hidden", "--binary"]);
+    assert!(code == Some(0) && said.contains("2 created, 2 updated"), "{said}");
+
+    let lines = folder.path().join("lines.ndjson");
+    std::fs::write(&lines, "{\"key\":\"a\",\"n\":1}\n\n{\"key\":\"b\",\"n\":2}\nnot json\n").unwrap();
+    let (code, said) = import(&[lines.to_str().unwrap(), "--index", "lines", "--id", "key"]);
+    assert!(
+        code == Some(1) && said.contains("2 created, 0 updated, 1 failed") && said.contains("line 4"),
+        "{said}"
+    );
+    assert_eq!(server.send("GET", "/lines/_doc/b", "").unwrap().body["_source"]["n"], 2);
+}

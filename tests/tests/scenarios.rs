@@ -1,0 +1,48 @@
+//! Runs every scenario below `scenarios/`, or those whose path contains `PLEACH_TEST_SCENARIO`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// Each has a server of its own, and two cores are to be kept busy.
+const THREADS: usize = 4;
+
+#[test]
+fn scenarios() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let wanted = std::env::var("PLEACH_TEST_SCENARIO").unwrap_or_default();
+    let mut files = Vec::new();
+    collect(&folder, &mut files);
+    files.retain(|f| f.to_string_lossy().contains(&wanted));
+    files.sort();
+    assert!(!files.is_empty(), "no scenarios in {}", folder.display());
+    tests::binary();
+    let (queue, failures) = (Mutex::new(files.iter()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                loop {
+                    let Some(file) = queue.lock().unwrap().next() else { break };
+                    let name = file.strip_prefix(&folder).unwrap_or(file).display();
+                    let done = std::panic::catch_unwind(|| tests::scenario::run(file)).unwrap_or_else(|_| Err("panicked".into()));
+                    if let Err(why) = done {
+                        failures.lock().unwrap().push(format!("{name}: {why}"));
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    println!("{} of {} scenarios passed", files.len() - failures.len(), files.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|e| e == "yaml") {
+            files.push(path);
+        }
+    }
+}
