@@ -49,13 +49,7 @@ struct Inner {
 
 impl fmt::Debug for Analyzer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let filters: Vec<&str> = self
-            .0
-            .chain
-            .filters
-            .iter()
-            .map(|filter| &*filter.name)
-            .collect();
+        let filters: Vec<&str> = self.0.chain.filters.iter().map(|filter| &*filter.name).collect();
         f.debug_struct("Analyzer")
             .field("name", &self.0.name)
             .field("tokenizer", &&*self.0.chain.tokenizer.name)
@@ -95,10 +89,7 @@ pub struct TokenStage {
 
 impl Analyzer {
     pub(crate) fn new(name: impl Into<String>, chain: Chain) -> Analyzer {
-        let one_by_one = chain
-            .filters
-            .iter()
-            .all(|filter| matches!(&*filter.part, Filter::Each(_)));
+        let one_by_one = chain.filters.iter().all(|filter| matches!(&*filter.part, Filter::Each(_)));
         Analyzer(Arc::new(Inner {
             name: name.into(),
             chain,
@@ -127,9 +118,7 @@ impl Analyzer {
     pub fn for_each(&self, text: &str, f: &mut dyn FnMut(&Token)) {
         let original = text;
         let filtered = self.filtered(text);
-        let text = filtered
-            .as_ref()
-            .map_or(text, |filtered| filtered.text.as_str());
+        let text = filtered.as_ref().map_or(text, |filtered| filtered.text.as_str());
         if self.0.one_by_one {
             let filters = &self.0.chain.filters;
             let mut token = Token::empty();
@@ -195,9 +184,7 @@ impl Analyzer {
             });
             filtered = Some(next);
         }
-        let text = filtered
-            .as_ref()
-            .map_or(text, |filtered| filtered.text.as_str());
+        let text = filtered.as_ref().map_or(text, |filtered| filtered.text.as_str());
         let mut tokens = Vec::new();
         self.tokenize(text, filtered.as_ref(), &mut |piece| {
             let mut token = Token::empty();

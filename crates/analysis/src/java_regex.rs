@@ -14,39 +14,23 @@ pub(crate) fn compile(pattern: &str, flags: &str) -> Result<Regex> {
         )));
     }
     let literal = flags.contains("LITERAL");
-    let translated = if literal {
-        regex::escape(pattern)
-    } else {
-        translate(pattern)
-    };
+    let translated = if literal { regex::escape(pattern) } else { translate(pattern) };
     let mut builder = RegexBuilder::new(&translated);
-    for flag in flags
-        .split('|')
-        .map(str::trim)
-        .filter(|flag| !flag.is_empty())
-    {
+    for flag in flags.split('|').map(str::trim).filter(|flag| !flag.is_empty()) {
         match flag {
             "CASE_INSENSITIVE" => builder.case_insensitive(true),
             "MULTILINE" => builder.multi_line(true),
             "DOTALL" => builder.dot_matches_new_line(true),
             "COMMENTS" => builder.ignore_whitespace(true),
-            "UNICODE_CASE"
-            | "CANON_EQ"
-            | "UNIX_LINES"
-            | "LITERAL"
-            | "UNICODE_CHAR_CLASS"
-            | "UNICODE_CHARACTER_CLASS" => &mut builder,
+            "UNICODE_CASE" | "CANON_EQ" | "UNIX_LINES" | "LITERAL" | "UNICODE_CHAR_CLASS" | "UNICODE_CHARACTER_CLASS" => {
+                &mut builder
+            }
             _ => return Err(Error::illegal(format!("Unknown regex flag [{flag}]"))),
         };
     }
     builder.build().map_err(|error| {
         let why = error.to_string();
-        let why = why
-            .lines()
-            .last()
-            .unwrap_or_default()
-            .trim()
-            .trim_start_matches("error: ");
+        let why = why.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
         Error::illegal(format!("cannot use pattern [{pattern}]: {why}"))
     })
 }
@@ -63,10 +47,7 @@ pub(crate) fn compile_with_lookahead(pattern: &str, flags: &str) -> Result<(Rege
         && !pattern[at + 3..pattern.len() - 1].contains(['(', ')'])
         && !pattern[..at].contains("(?=")
     {
-        let next = compile(
-            &format!("^(?:{})", &pattern[at + 3..pattern.len() - 1]),
-            flags,
-        )?;
+        let next = compile(&format!("^(?:{})", &pattern[at + 3..pattern.len() - 1]), flags)?;
         return Ok((compile(&pattern[..at], flags)?, Some(next)));
     }
     Ok((compile(pattern, flags)?, None))
@@ -122,9 +103,7 @@ fn translate(pattern: &str) -> String {
                     'D' => out.push_str("[^0-9]"),
                     's' => out.push_str(r"[ \t\n\x0B\f\r]"),
                     'S' => out.push_str(r"[^ \t\n\x0B\f\r]"),
-                    'h' => out.push_str(
-                        r"[ \t\u{a0}\u{1680}\u{180e}\u{2000}-\u{200a}\u{202f}\u{205f}\u{3000}]",
-                    ),
+                    'h' => out.push_str(r"[ \t\u{a0}\u{1680}\u{180e}\u{2000}-\u{200a}\u{202f}\u{205f}\u{3000}]"),
                     'R' => out.push_str(r"(?:\r\n|[\n\x0B\f\r\u{85}\u{2028}\u{2029}])"),
                     'Z' => out.push_str(r"\z"),
                     'e' => out.push_str(r"\x1b"),
@@ -181,8 +160,8 @@ fn property(rest: &str, negated: bool, out: &mut String) -> usize {
     };
     let name = &rest[1..=end];
     let posix = match name {
-        "Alpha" | "Digit" | "Alnum" | "Upper" | "Lower" | "Punct" | "Graph" | "Print" | "Blank"
-        | "Cntrl" | "XDigit" | "Space" | "ASCII" => Some(name.to_ascii_lowercase()),
+        "Alpha" | "Digit" | "Alnum" | "Upper" | "Lower" | "Punct" | "Graph" | "Print" | "Blank" | "Cntrl" | "XDigit"
+        | "Space" | "ASCII" => Some(name.to_ascii_lowercase()),
         _ => None,
     };
     match posix {

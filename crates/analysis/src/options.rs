@@ -21,10 +21,7 @@ fn plain(value: &Value) -> String {
 impl Options<'_> {
     /// A string; `null` is as good as absent.
     pub(crate) fn text(&self, key: &str) -> Option<String> {
-        self.values
-            .get(key)
-            .filter(|value| !value.is_null())
-            .map(plain)
+        self.values.get(key).filter(|value| !value.is_null()).map(plain)
     }
 
     /// A string that must be there.
@@ -107,16 +104,12 @@ impl Options<'_> {
         let given = self.list(key).unwrap_or_else(|| vec![default.to_owned()]);
         let mut words = Vec::new();
         for word in given {
-            match word
-                .strip_prefix('_')
-                .and_then(|word| word.strip_suffix('_'))
-            {
+            match word.strip_prefix('_').and_then(|word| word.strip_suffix('_')) {
                 Some("none") => {}
                 Some(language) => match stop_words(language) {
                     Some(list) => words.extend(list.map(str::to_owned)),
                     None => {
-                        let hint = nearest(language, languages())
-                            .map(|near| format!(", did you mean [_{near}_]?"));
+                        let hint = nearest(language, languages()).map(|near| format!(", did you mean [_{near}_]?"));
                         return Err(Error::illegal(format!(
                             "no stop words for [{word}] of [{}]{}",
                             self.name,
@@ -137,9 +130,7 @@ impl Options<'_> {
             (Some(pattern), _) => pattern,
             (None, Some(default)) => default.to_owned(),
             (None, None) => {
-                return self
-                    .required(key)
-                    .and_then(|pattern| java_regex::compile(&pattern, ""));
+                return self.required(key).and_then(|pattern| java_regex::compile(&pattern, ""));
             }
         };
         java_regex::compile(&pattern, &self.text("flags").unwrap_or_default())

@@ -6,22 +6,19 @@
 use crate::analyzer::{Analyzer, Chain, DEFAULT_GAP, Named};
 use crate::char_filters::{self, CharFilter, HtmlStrip, Mapping};
 use crate::filters::{
-    Apostrophe, AsciiFolding, Change, CjkBigram, CjkWidth, CommonGrams, DecimalDigit, Elision,
-    Filter, Fingerprint, Grams, Keep, KeepingOriginal, KeywordMarker, KeywordRepeat, Length, Limit,
-    Lowercase, LowercaseLanguage, Multiplexer, PatternCapture, PatternReplace, Reading,
-    RemoveDuplicates, Reverse, Shingle, Stem, StemmerOverride, Stop, StopButLast, SynonymFilter,
-    SynonymGraphFilter, Trim, Truncate, Unique, Uppercase, WordDelimiter, WordDelimiterOptions,
-    WordSet, lowercase, parse,
+    Apostrophe, AsciiFolding, Change, CjkBigram, CjkWidth, CommonGrams, DecimalDigit, Elision, Filter, Fingerprint, Grams, Keep,
+    KeepingOriginal, KeywordMarker, KeywordRepeat, Length, Limit, Lowercase, LowercaseLanguage, Multiplexer, PatternCapture,
+    PatternReplace, Reading, RemoveDuplicates, Reverse, Shingle, Stem, StemmerOverride, Stop, StopButLast, SynonymFilter,
+    SynonymGraphFilter, Trim, Truncate, Unique, Uppercase, WordDelimiter, WordDelimiterOptions, WordSet, lowercase, parse,
 };
 use crate::java_regex;
 use crate::languages::{
-    FRENCH_ARTICLES, light_french, light_german, light_spanish, minimal_english, minimal_french,
-    minimal_german, normalize_german, porter, possessive_english,
+    FRENCH_ARTICLES, light_french, light_german, light_spanish, minimal_english, minimal_french, minimal_german,
+    normalize_german, porter, possessive_english,
 };
 use crate::options::Options;
 use crate::tokenizers::{
-    ByClass, CharClass, Classic, Keyword, Matches, NGram, PathHierarchy, Pattern, Standard,
-    Tokenizer, UaxUrlEmail,
+    ByClass, CharClass, Classic, Keyword, Matches, NGram, PathHierarchy, Pattern, Standard, Tokenizer, UaxUrlEmail,
 };
 use model::{Error, Result, nearest::nearest};
 use rust_stemmers::Algorithm;
@@ -231,20 +228,12 @@ impl Registry {
             parts: HashMap::new(),
             limits,
         };
-        for part in [
-            "analyzer",
-            "tokenizer",
-            "filter",
-            "char_filter",
-            "normalizer",
-        ] {
+        for part in ["analyzer", "tokenizer", "filter", "char_filter", "normalizer"] {
             let Some(defined) = analysis.get(part).filter(|value| !value.is_null()) else {
                 continue;
             };
             let Some(defined) = object(defined) else {
-                return Err(Error::illegal(format!(
-                    "[index.analysis.{part}] must be an object"
-                )));
+                return Err(Error::illegal(format!("[index.analysis.{part}] must be an object")));
             };
             definitions.parts.insert(part, defined.clone());
         }
@@ -268,11 +257,7 @@ impl Registry {
 
     /// The analyzer of a name, defined or built in.
     pub fn analyzer(&self, name: &str) -> Option<Analyzer> {
-        self.0
-            .analyzers
-            .get(name)
-            .cloned()
-            .or_else(|| built_in(name))
+        self.0.analyzers.get(name).cloned().or_else(|| built_in(name))
     }
 
     /// The normalizer of a name, defined or built in.
@@ -300,9 +285,7 @@ impl Registry {
         let not_found = |part: &'static str, name: &str, known: &'static [&'static str]| {
             let global = if self.0.of_index { "" } else { "global " };
             let hint = suggestion(name, known.iter().copied());
-            Error::illegal(format!(
-                "failed to find {global}{part} under [{name}]{hint}"
-            ))
+            Error::illegal(format!("failed to find {global}{part} under [{name}]{hint}"))
         };
         let mut char_filters = Vec::new();
         for value in &parts.char_filters {
@@ -388,9 +371,7 @@ impl Registry {
 }
 
 fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn inline_kind(part: &str, inline: &Map<String, Value>) -> Result<String> {
@@ -429,13 +410,7 @@ fn built_in(name: &str) -> Option<Analyzer> {
     let kind = if name == "default" { "standard" } else { name };
     let empty = Map::new();
     let analyzer = Definitions::default()
-        .analyzer_of(
-            kind,
-            &Options {
-                name,
-                values: &empty,
-            },
-        )
+        .analyzer_of(kind, &Options { name, values: &empty })
         .ok()??;
     made.insert(name.to_owned(), analyzer.clone());
     Some(analyzer)
@@ -451,16 +426,12 @@ impl Definitions {
             return Ok(None);
         };
         let Some(values) = object(definition) else {
-            return Err(Error::illegal(format!(
-                "[{part}] [{name}] must be an object"
-            )));
+            return Err(Error::illegal(format!("[{part}] [{name}] must be an object")));
         };
         let kind = values.get("type").filter(|kind| !kind.is_null()).map(plain);
         match kind {
             Some(kind) => Ok(Some((kind, values))),
-            None => Err(Error::illegal(format!(
-                "{part} [{name}] must specify a [type]"
-            ))),
+            None => Err(Error::illegal(format!("{part} [{name}] must specify a [type]"))),
         }
     }
 
@@ -507,8 +478,7 @@ impl Definitions {
     fn char_filter(&self, name: &str) -> Result<Option<Named<dyn CharFilter>>> {
         if let Some((kind, values)) = self.defined("char_filter", name)? {
             let made = self.char_filter_of(&kind, &Options { name, values })?;
-            let made =
-                made.ok_or_else(|| Self::unknown("char_filter", &kind, name, CHAR_FILTERS))?;
+            let made = made.ok_or_else(|| Self::unknown("char_filter", &kind, name, CHAR_FILTERS))?;
             return Ok(Some(Named {
                 name: name.into(),
                 part: made.part,
@@ -558,12 +528,8 @@ impl Definitions {
             }
             "pattern_replace" => {
                 let flags = o.text("flags").unwrap_or_default();
-                let (pattern, followed_by) =
-                    java_regex::compile_with_lookahead(&o.required("pattern")?, &flags)?;
-                let replacement = java_regex::replacement(
-                    &o.text("replacement").unwrap_or_default(),
-                    pattern.captures_len(),
-                );
+                let (pattern, followed_by) = java_regex::compile_with_lookahead(&o.required("pattern")?, &flags)?;
+                let replacement = java_regex::replacement(&o.text("replacement").unwrap_or_default(), pattern.captures_len());
                 Arc::new(char_filters::PatternReplace {
                     pattern,
                     followed_by,
@@ -572,10 +538,7 @@ impl Definitions {
             }
             _ => return Ok(None),
         };
-        Ok(Some(Named {
-            name: kind.into(),
-            part,
-        }))
+        Ok(Some(Named { name: kind.into(), part }))
     }
 
     fn tokenizer(&self, name: &str) -> Result<Option<Named<dyn Tokenizer>>> {
@@ -587,10 +550,7 @@ impl Definitions {
                 part: made.part,
             }));
         }
-        if matches!(
-            name,
-            "simple_pattern" | "simple_pattern_split" | "char_group"
-        ) {
+        if matches!(name, "simple_pattern" | "simple_pattern_split" | "char_group") {
             return Ok(None);
         }
         self.tokenizer_of(
@@ -602,21 +562,11 @@ impl Definitions {
         )
     }
 
-    fn grams(
-        &self,
-        what: &str,
-        o: &Options<'_>,
-        (min, max): (usize, usize),
-        any_difference: bool,
-    ) -> Result<(usize, usize)> {
+    fn grams(&self, what: &str, o: &Options<'_>, (min, max): (usize, usize), any_difference: bool) -> Result<(usize, usize)> {
         let min = o.number("min_gram", min)?;
         let max = o.number(
             "max_gram",
-            max.max(if o.text("max_gram").is_none() {
-                min.min(max)
-            } else {
-                0
-            }),
+            max.max(if o.text("max_gram").is_none() { min.min(max) } else { 0 }),
         )?;
         if min < 1 {
             return Err(Error::illegal("minGram must be greater than zero"));
@@ -641,15 +591,14 @@ impl Definitions {
                 n => Ok(n.min(1 << 20)),
             }
         };
-        let by_class =
-            |classes: Vec<CharClass>, keep: bool, lowercase: bool| -> Result<Arc<dyn Tokenizer>> {
-                Ok(Arc::new(ByClass {
-                    classes,
-                    keep,
-                    lowercase,
-                    max_token_length: max_token_length()?,
-                }))
-            };
+        let by_class = |classes: Vec<CharClass>, keep: bool, lowercase: bool| -> Result<Arc<dyn Tokenizer>> {
+            Ok(Arc::new(ByClass {
+                classes,
+                keep,
+                lowercase,
+                max_token_length: max_token_length()?,
+            }))
+        };
         let part: Arc<dyn Tokenizer> = match kind {
             "standard" => Arc::new(Standard {
                 max_token_length: max_token_length()?,
@@ -729,10 +678,7 @@ impl Definitions {
             }),
             _ => return Ok(None),
         };
-        Ok(Some(Named {
-            name: kind.into(),
-            part,
-        }))
+        Ok(Some(Named { name: kind.into(), part }))
     }
 
     fn filter(&self, name: &str, before: &Before<'_>) -> Result<Option<Named<Filter>>> {
@@ -756,12 +702,7 @@ impl Definitions {
             .map(|filter| named(name, filter)))
     }
 
-    fn filter_of(
-        &self,
-        kind: &str,
-        o: &Options<'_>,
-        before: &Before<'_>,
-    ) -> Result<Option<Filter>> {
+    fn filter_of(&self, kind: &str, o: &Options<'_>, before: &Before<'_>) -> Result<Option<Filter>> {
         let own = |change: fn(&mut String)| {
             Filter::each(Stem {
                 change: Change::Own(change),
@@ -769,19 +710,13 @@ impl Definitions {
             })
         };
         let filter = match kind {
-            "lowercase" => match o
-                .text("language")
-                .map(|language| language.to_lowercase())
-                .as_deref()
-            {
+            "lowercase" => match o.text("language").map(|language| language.to_lowercase()).as_deref() {
                 None => Filter::each(Lowercase),
                 Some("greek") => Filter::each(LowercaseLanguage::Greek),
                 Some("irish") => Filter::each(LowercaseLanguage::Irish),
                 Some("turkish") => Filter::each(LowercaseLanguage::Turkish),
                 Some(other) => {
-                    return Err(Error::illegal(format!(
-                        "language [{other}] not support for lower case"
-                    )));
+                    return Err(Error::illegal(format!("language [{other}] not support for lower case")));
                 }
             },
             "uppercase" => Filter::each(Uppercase),
@@ -803,10 +738,7 @@ impl Definitions {
                 }
             }
             "stop" => {
-                let words = WordSet::new(
-                    o.words("stopwords", "_english_")?,
-                    o.flag("ignore_case", false)?,
-                );
+                let words = WordSet::new(o.words("stopwords", "_english_")?, o.flag("ignore_case", false)?);
                 if o.flag("remove_trailing", true)? {
                     Filter::each(Stop(words))
                 } else {
@@ -828,9 +760,8 @@ impl Definitions {
             }
             "snowball" => {
                 let language = o.text("language").unwrap_or_else(|| "English".to_owned());
-                let algorithm = snowball(&language.to_lowercase()).ok_or_else(|| {
-                    Error::illegal(format!("Invalid stemmer class specified: {language}"))
-                })?;
+                let algorithm = snowball(&language.to_lowercase())
+                    .ok_or_else(|| Error::illegal(format!("Invalid stemmer class specified: {language}")))?;
                 Filter::each(Stem {
                     change: Change::snowball(algorithm),
                     normalization: false,
@@ -868,9 +799,7 @@ impl Definitions {
                         "cannot specify both `keywords_pattern` and `keywords` or `keywords_path`",
                     ));
                 }
-                (Some(pattern), None) => Filter::each(KeywordMarker::Pattern(
-                    java_regex::compile_whole(&pattern, "")?,
-                )),
+                (Some(pattern), None) => Filter::each(KeywordMarker::Pattern(java_regex::compile_whole(&pattern, "")?)),
                 (None, Some(_)) => Filter::each(KeywordMarker::Words(WordSet::new(
                     o.words("keywords", "")?,
                     o.flag("ignore_case", false)?,
@@ -891,14 +820,10 @@ impl Definitions {
                 let mut stems = HashMap::new();
                 for rule in rules {
                     let Some((words, stem)) = rule.split_once("=>") else {
-                        return Err(Error::illegal(format!(
-                            "Invalid Keyword override Rule:{rule}"
-                        )));
+                        return Err(Error::illegal(format!("Invalid Keyword override Rule:{rule}")));
                     };
                     for word in words.split(',') {
-                        stems
-                            .entry(word.trim().to_owned())
-                            .or_insert_with(|| stem.trim().to_owned());
+                        stems.entry(word.trim().to_owned()).or_insert_with(|| stem.trim().to_owned());
                     }
                 }
                 Filter::each(StemmerOverride {
@@ -908,26 +833,15 @@ impl Definitions {
             }
             "elision" => {
                 o.no_file("articles_path")?;
-                let articles = o.list("articles").unwrap_or_else(|| {
-                    FRENCH_ARTICLES
-                        .iter()
-                        .map(|word| (*word).to_owned())
-                        .collect()
-                });
+                let articles = o
+                    .list("articles")
+                    .unwrap_or_else(|| FRENCH_ARTICLES.iter().map(|word| (*word).to_owned()).collect());
                 let default = o.list("articles").is_none();
-                Filter::each(Elision(WordSet::new(
-                    articles,
-                    o.flag("articles_case", default)?,
-                )))
+                Filter::each(Elision(WordSet::new(articles, o.flag("articles_case", default)?)))
             }
             "apostrophe" => Filter::each(Apostrophe),
             "edge_ngram" | "edgeNGram" => {
-                let (min, max) = self.grams(
-                    "EdgeNGram TokenFilter",
-                    o,
-                    (1, if o.values.is_empty() { 1 } else { 2 }),
-                    true,
-                )?;
+                let (min, max) = self.grams("EdgeNGram TokenFilter", o, (1, if o.values.is_empty() { 1 } else { 2 }), true)?;
                 let back = match o.text("side").as_deref() {
                     None | Some("front") => false,
                     Some("back") => true,
@@ -957,10 +871,7 @@ impl Definitions {
             }),
             "pattern_replace" => {
                 let pattern = o.pattern("pattern", None)?;
-                let replacement = java_regex::replacement(
-                    &o.text("replacement").unwrap_or_default(),
-                    pattern.captures_len(),
-                );
+                let replacement = java_regex::replacement(&o.text("replacement").unwrap_or_default(), pattern.captures_len());
                 Filter::each(PatternReplace {
                     pattern,
                     replacement,
@@ -968,9 +879,9 @@ impl Definitions {
                 })
             }
             "pattern_capture" => {
-                let patterns = o.list("patterns").ok_or_else(|| {
-                    Error::illegal("required setting 'patterns' is missing for token filter")
-                })?;
+                let patterns = o
+                    .list("patterns")
+                    .ok_or_else(|| Error::illegal("required setting 'patterns' is missing for token filter"))?;
                 let patterns = patterns
                     .iter()
                     .map(|pattern| java_regex::compile(pattern, ""))
@@ -1001,8 +912,7 @@ impl Definitions {
                         "missing or empty [common_words] or [common_words_path] configuration for common_grams token filter",
                     ));
                 }
-                let common =
-                    WordSet::new(o.words("common_words", "")?, o.flag("ignore_case", false)?);
+                let common = WordSet::new(o.words("common_words", "")?, o.flag("ignore_case", false)?);
                 Filter::all(CommonGrams {
                     common,
                     query_mode: o.flag("query_mode", false)?,
@@ -1023,9 +933,9 @@ impl Definitions {
                 )))
             }
             "keep_types" => {
-                let kinds = o.list("types").ok_or_else(|| {
-                    Error::illegal("keep_types requires `types` to be configured")
-                })?;
+                let kinds = o
+                    .list("types")
+                    .ok_or_else(|| Error::illegal("keep_types requires `types` to be configured"))?;
                 Filter::each(Keep::Kinds {
                     kinds,
                     keep: o.text("mode").as_deref() != Some("exclude"),
@@ -1044,16 +954,9 @@ impl Definitions {
         let mut made = Vec::new();
         for chain in chains {
             let mut filters: Vec<Named<Filter>> = Vec::new();
-            for name in chain
-                .split(',')
-                .map(str::trim)
-                .filter(|name| !name.is_empty())
-            {
+            for name in chain.split(',').map(str::trim).filter(|name| !name.is_empty()) {
                 // A multiplexer inside another could name itself.
-                if self
-                    .defined("filter", name)?
-                    .is_some_and(|(kind, _)| kind == "multiplexer")
-                {
+                if self.defined("filter", name)?.is_some_and(|(kind, _)| kind == "multiplexer") {
                     return Err(Error::illegal(format!(
                         "Multiplexing filter [{}] cannot contain filter [{name}]",
                         o.name
@@ -1077,10 +980,7 @@ impl Definitions {
     }
 
     fn shingle(&self, o: &Options<'_>) -> Result<Filter> {
-        let (min, max) = (
-            o.number("min_shingle_size", 2)?,
-            o.number("max_shingle_size", 2)?,
-        );
+        let (min, max) = (o.number("min_shingle_size", 2)?, o.number("max_shingle_size", 2)?);
         let unigrams = o.flag("output_unigrams", true)?;
         if max < 2 {
             return Err(Error::illegal("Max shingle size must be >= 2"));
@@ -1089,14 +989,9 @@ impl Definitions {
             return Err(Error::illegal("Min shingle size must be >= 2"));
         }
         if min > max {
-            return Err(Error::illegal(
-                "Min shingle size must be <= max shingle size",
-            ));
+            return Err(Error::illegal("Min shingle size must be <= max shingle size"));
         }
-        let (difference, limit) = (
-            max - min + usize::from(unigrams),
-            self.limits.max_shingle_diff,
-        );
+        let (difference, limit) = (max - min + usize::from(unigrams), self.limits.max_shingle_diff);
         if difference > limit {
             return Err(Error::illegal(format!(
                 "In Shingle TokenFilter the difference between max_shingle_size and min_shingle_size (and +1 if outputting unigrams) \
@@ -1137,11 +1032,9 @@ impl Definitions {
             // The old way: a tokenizer of its own.
             Some(name) => Chain {
                 char_filters: Vec::new(),
-                tokenizer: self.tokenizer(&name)?.ok_or_else(|| {
-                    Error::illegal(format!(
-                        "failed to find tokenizer [{name}] for synonym token filter"
-                    ))
-                })?,
+                tokenizer: self
+                    .tokenizer(&name)?
+                    .ok_or_else(|| Error::illegal(format!("failed to find tokenizer [{name}] for synonym token filter")))?,
                 filters: Vec::new(),
                 gap: DEFAULT_GAP,
             },
@@ -1165,9 +1058,7 @@ impl Definitions {
                 terms.push(term);
             }
             if terms.is_empty() {
-                Err(format!(
-                    "term: {word} was completely eliminated by analyzer"
-                ))
+                Err(format!("term: {word} was completely eliminated by analyzer"))
             } else {
                 Ok(terms)
             }
@@ -1182,22 +1073,14 @@ impl Definitions {
             },
         )?;
         Ok(match kind {
-            "synonym" => Filter::all(SynonymFilter {
-                synonyms,
-                ignore_case,
-            }),
-            _ => Filter::all(SynonymGraphFilter {
-                synonyms,
-                ignore_case,
-            }),
+            "synonym" => Filter::all(SynonymFilter { synonyms, ignore_case }),
+            _ => Filter::all(SynonymGraphFilter { synonyms, ignore_case }),
         })
     }
 
     fn analyzer(&self, name: &str, definition: &Value) -> Result<Analyzer> {
         let Some(values) = object(definition) else {
-            return Err(Error::illegal(format!(
-                "analyzer [{name}] must be an object"
-            )));
+            return Err(Error::illegal(format!("analyzer [{name}] must be an object")));
         };
         let options = Options { name, values };
         match options.text("type").as_deref() {
@@ -1235,9 +1118,7 @@ impl Definitions {
                 tokenizer: &tokenizer,
                 filters: &filters,
             };
-            let filter = self
-                .filter(&other, &before)?
-                .ok_or_else(|| lost("filter", &other, FILTERS))?;
+            let filter = self.filter(&other, &before)?.ok_or_else(|| lost("filter", &other, FILTERS))?;
             filters.push(filter);
         }
         // The second name is that of the settings before 2.0.
@@ -1274,9 +1155,7 @@ impl Definitions {
 
     fn normalizer(&self, name: &str, definition: &Value) -> Result<Analyzer> {
         let Some(values) = object(definition) else {
-            return Err(Error::illegal(format!(
-                "normalizer [{name}] must be an object"
-            )));
+            return Err(Error::illegal(format!("normalizer [{name}] must be an object")));
         };
         let o = Options { name, values };
         match o.text("type").as_deref() {
@@ -1294,12 +1173,7 @@ impl Definitions {
                 ));
             }
             Some(kind) => {
-                return Err(Self::unknown(
-                    "normalizer",
-                    kind,
-                    name,
-                    &["custom", "lowercase"],
-                ));
+                return Err(Self::unknown("normalizer", kind, name, &["custom", "lowercase"]));
             }
         }
         if o.text("tokenizer").is_some() {
@@ -1322,9 +1196,7 @@ impl Definitions {
                 tokenizer: &tokenizer,
                 filters: &filters,
             };
-            let filter = self
-                .filter(&other, &before)?
-                .ok_or_else(|| lost("filter", &other, FILTERS))?;
+            let filter = self.filter(&other, &before)?.ok_or_else(|| lost("filter", &other, FILTERS))?;
             if !filter.part.normalizes() {
                 return Err(Error::illegal(format!(
                     "Custom normalizer [{name}] may not use filter [{other}]"
@@ -1353,17 +1225,9 @@ impl Definitions {
             "keyword" => ("keyword", &[], ""),
             "stop" => ("lowercase", &["stop"], "_english_"),
             "pattern" => ("pattern", &["lowercase", "stop"], ""),
-            "fingerprint" => (
-                "standard",
-                &["lowercase", "asciifolding", "stop", "fingerprint"],
-                "",
-            ),
+            "fingerprint" => ("standard", &["lowercase", "asciifolding", "stop", "fingerprint"], ""),
             "snowball" => ("standard", &["lowercase", "stop", "snowball"], "_english_"),
-            "cjk" => (
-                "standard",
-                &["cjk_width", "lowercase", "cjk_bigram", "stop"],
-                "_cjk_",
-            ),
+            "cjk" => ("standard", &["cjk_width", "lowercase", "cjk_bigram", "stop"], "_cjk_"),
             "english" => (
                 "standard",
                 &[
@@ -1377,24 +1241,12 @@ impl Definitions {
             ),
             "french" => (
                 "standard",
-                &[
-                    "elision",
-                    "lowercase",
-                    "stop",
-                    "exclude",
-                    "stemmer:light_french",
-                ],
+                &["elision", "lowercase", "stop", "exclude", "stemmer:light_french"],
                 "_french_",
             ),
             "german" => (
                 "standard",
-                &[
-                    "lowercase",
-                    "stop",
-                    "exclude",
-                    "german_normalization",
-                    "stemmer:light_german",
-                ],
+                &["lowercase", "stop", "exclude", "german_normalization", "stemmer:light_german"],
                 "_german_",
             ),
             "spanish" => (
@@ -1402,27 +1254,13 @@ impl Definitions {
                 &["lowercase", "stop", "exclude", "stemmer:light_spanish"],
                 "_spanish_",
             ),
-            "danish" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:danish"],
-                "_danish_",
-            ),
+            "danish" => ("standard", &["lowercase", "stop", "exclude", "stemmer:danish"], "_danish_"),
             "dutch" => (
                 "standard",
-                &[
-                    "lowercase",
-                    "stop",
-                    "exclude",
-                    "dutch_words",
-                    "stemmer:dutch",
-                ],
+                &["lowercase", "stop", "exclude", "dutch_words", "stemmer:dutch"],
                 "_dutch_",
             ),
-            "finnish" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:finnish"],
-                "_finnish_",
-            ),
+            "finnish" => ("standard", &["lowercase", "stop", "exclude", "stemmer:finnish"], "_finnish_"),
             "hungarian" => (
                 "standard",
                 &["lowercase", "stop", "exclude", "stemmer:hungarian"],
@@ -1438,25 +1276,11 @@ impl Definitions {
                 &["lowercase", "stop", "exclude", "stemmer:romanian"],
                 "_romanian_",
             ),
-            "russian" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:russian"],
-                "_russian_",
-            ),
-            "swedish" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:swedish"],
-                "_swedish_",
-            ),
+            "russian" => ("standard", &["lowercase", "stop", "exclude", "stemmer:russian"], "_russian_"),
+            "swedish" => ("standard", &["lowercase", "stop", "exclude", "stemmer:swedish"], "_swedish_"),
             "turkish" => (
                 "standard",
-                &[
-                    "apostrophe",
-                    "lowercase:turkish",
-                    "stop",
-                    "exclude",
-                    "stemmer:turkish",
-                ],
+                &["apostrophe", "lowercase:turkish", "stop", "exclude", "stemmer:turkish"],
                 "_turkish_",
             ),
             _ => return Ok(None),
@@ -1473,9 +1297,7 @@ impl Definitions {
                 "stop" if stop_words.is_empty() => continue,
                 "stop" => Filter::each(Stop(WordSet::new(stop_words.clone(), false))),
                 "exclude" if excluded.is_empty() => continue,
-                "exclude" => {
-                    Filter::each(KeywordMarker::Words(WordSet::new(excluded.clone(), false)))
-                }
+                "exclude" => Filter::each(KeywordMarker::Words(WordSet::new(excluded.clone(), false))),
                 "lowercase" if kind == "pattern" && !o.flag("lowercase", true)? => continue,
                 "dutch_words" => {
                     let stems = [
@@ -1499,11 +1321,7 @@ impl Definitions {
                         values.insert("language".to_owned(), language.into());
                     }
                     for key in ["separator", "max_output_size", "language"] {
-                        if let Some(value) = o
-                            .values
-                            .get(key)
-                            .filter(|_| matches!(name, "fingerprint" | "snowball"))
-                        {
+                        if let Some(value) = o.values.get(key).filter(|_| matches!(name, "fingerprint" | "snowball")) {
                             values.insert(key.to_owned(), value.clone());
                         }
                     }
@@ -1556,7 +1374,9 @@ fn char_classes(o: &Options<'_>, key: &str) -> Result<Vec<CharClass>> {
             _ if key == "tokenize_on_chars" => CharClass::These(unescape(&name).chars().collect()),
             other => {
                 let hint = suggestion(other, ["letter", "digit", "whitespace", "punctuation", "symbol", "custom"]);
-                return Err(Error::illegal(format!("Unknown token type: '{name}', must be one of [symbol, letter, digit, whitespace, punctuation, custom]{hint}")));
+                return Err(Error::illegal(format!(
+                    "Unknown token type: '{name}', must be one of [symbol, letter, digit, whitespace, punctuation, custom]{hint}"
+                )));
             }
         });
     }

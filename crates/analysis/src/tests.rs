@@ -43,31 +43,15 @@ fn analyzers() {
     );
     check(json!("standard"), "", "");
     check(json!("keyword"), "", "|0-0@0");
-    check(
-        json!("simple"),
-        "HTTPServer2Go",
-        "httpserver|0-10@0 go|11-13@1",
-    );
-    check(
-        json!("english"),
-        "The lazy dogs jumped",
-        "lazi|4-8@1 dog|9-13@2 jump|14-20@3",
-    );
+    check(json!("simple"), "HTTPServer2Go", "httpserver|0-10@0 go|11-13@1");
+    check(json!("english"), "The lazy dogs jumped", "lazi|4-8@1 dog|9-13@2 jump|14-20@3");
     check(
         json!("french"),
         "l'avion d'été organisation",
         "avion|0-7@0 été|8-15@1 organ|16-28@2",
     );
-    check(
-        json!("german"),
-        "die Häuser großen",
-        "haus|4-11@1 gross|12-19@2",
-    );
-    check(
-        json!("spanish"),
-        "los libros rápidos",
-        "libr|4-10@1 rapid|11-19@2",
-    );
+    check(json!("german"), "die Häuser großen", "haus|4-11@1 gross|12-19@2");
+    check(json!("spanish"), "los libros rápidos", "libr|4-10@1 rapid|11-19@2");
     check(json!("fingerprint"), "b a b", "a b|0-5@0");
     check(
         json!("pattern"),
@@ -80,17 +64,10 @@ fn analyzers() {
 fn tokenizers() {
     let path = |options: Value| {
         let mut inline = json!({"type": "path_hierarchy"});
-        inline
-            .as_object_mut()
-            .unwrap()
-            .extend(options.as_object().unwrap().clone());
+        inline.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
         json!({ "tokenizer": inline })
     };
-    check(
-        path(json!({})),
-        "/a/b/c",
-        "/a|0-2@0 /a/b|0-4@0 /a/b/c|0-6@0",
-    );
+    check(path(json!({})), "/a/b/c", "/a|0-2@0 /a/b|0-4@0 /a/b/c|0-6@0");
     check(
         path(json!({"delimiter": "-", "replacement": "/", "skip": 1})),
         "one-two-three",
@@ -101,11 +78,7 @@ fn tokenizers() {
         "a.b.c",
         "a.b.c|0-5@0 b.c|2-5@0 c|4-5@0",
     );
-    check(
-        path(json!({"reverse": true, "skip": "2"})),
-        "a/b//c/",
-        "a/b/|0-4@0 b/|2-4@0",
-    );
+    check(path(json!({"reverse": true, "skip": "2"})), "a/b//c/", "a/b/|0-4@0 b/|2-4@0");
     check(
         json!({"tokenizer": {"type": "standard", "max_token_length": 4}}),
         "ab.cdef",
@@ -137,22 +110,14 @@ fn filters() {
         "brown fox run",
         "bf|0-9@0 brown|0-5@0 fox|6-9@1 run|10-13@2",
     );
-    check(
-        with(json!("shingle")),
-        "a b c",
-        "a|0-1@0 a b|0-3@0 b|2-3@1 b c|2-5@1 c|4-5@2",
-    );
+    check(with(json!("shingle")), "a b c", "a|0-1@0 a b|0-3@0 b|2-3@1 b c|2-5@1 c|4-5@2");
     check(
         with(json!({"type": "word_delimiter_graph", "catenate_all": true})),
         "Wi-Fi x",
         "WiFi|0-5@0 Wi|0-2@0 Fi|3-5@1 x|6-7@2",
     );
     check(with(json!("unique")), "b a b c", "b|0-1@0 a|2-3@1 c|6-7@2");
-    check(
-        with(json!("asciifolding")),
-        "Łódź ß",
-        "Lodz|0-7@0 ss|8-10@1",
-    );
+    check(with(json!("asciifolding")), "Łódź ß", "Lodz|0-7@0 ss|8-10@1");
     check(
         json!({"char_filter": ["html_strip"], "tokenizer": "standard"}),
         "<b>x</b> &amp; y",
@@ -161,10 +126,7 @@ fn filters() {
 }
 
 fn refuses(analysis: Value, expected: &str) {
-    assert_eq!(
-        Registry::from_settings(&analysis).unwrap_err().reason(),
-        expected
-    );
+    assert_eq!(Registry::from_settings(&analysis).unwrap_err().reason(), expected);
 }
 
 #[test]
@@ -186,25 +148,13 @@ fn refusals() {
         ..AnalyzeParts::default()
     };
     let error = Registry::default_registry().custom(&parts).unwrap_err();
-    assert_eq!(
-        error.reason(),
-        "failed to find global tokenizer under [nosuchatall]"
-    );
+    assert_eq!(error.reason(), "failed to find global tokenizer under [nosuchatall]");
 }
 
 #[test]
 fn normalizers() {
-    let registry = Registry::from_settings(
-        &json!({"normalizer": {"n": {"filter": ["lowercase", "asciifolding"]}}}),
-    )
-    .unwrap();
+    let registry = Registry::from_settings(&json!({"normalizer": {"n": {"filter": ["lowercase", "asciifolding"]}}})).unwrap();
     assert_eq!(registry.normalizer("n").unwrap().normalize("ÉTÉ"), "ete");
-    assert_eq!(
-        registry.normalizer("lowercase").unwrap().normalize("AB"),
-        "ab"
-    );
-    assert_eq!(
-        registry.analyzer("english").unwrap().normalize("Running"),
-        "running"
-    );
+    assert_eq!(registry.normalizer("lowercase").unwrap().normalize("AB"), "ab");
+    assert_eq!(registry.analyzer("english").unwrap().normalize("Running"), "running");
 }

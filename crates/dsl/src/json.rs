@@ -273,8 +273,7 @@ fn walk(lexer: &mut Lexer<'_>, sink: &mut impl Sink) -> Result<()> {
                 match lexer.peek() {
                     Some(b':') => lexer.pos += 1,
                     Some(_) => {
-                        return Err(lexer
-                            .unexpected("was expecting a colon to separate field name and value"));
+                        return Err(lexer.unexpected("was expecting a colon to separate field name and value"));
                     }
                     None => return Err(lexer.end_of_input(Some(around))),
                 }
@@ -328,26 +327,17 @@ struct Lexer<'a> {
 /// The kind and place of the container that input ended in.
 type Around = Option<(bool, (u32, u32))>;
 
-const SOURCE: &str =
-    "[Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: ";
+const SOURCE: &str = "[Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: ";
 
 impl<'a> Lexer<'a> {
     fn new(bytes: &'a [u8], how: Reading) -> Result<Lexer<'a>> {
         let text = std::str::from_utf8(bytes).map_err(|e| {
             let before = &bytes[..e.valid_up_to()];
             let line = 1 + before.iter().filter(|b| **b == b'\n').count();
-            let start = before
-                .iter()
-                .rposition(|b| *b == b'\n')
-                .map_or(0, |p| p + 1);
+            let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
             let byte = bytes.get(e.valid_up_to()).copied().unwrap_or(0);
             let sentence = format!("Invalid UTF-8 start byte 0x{byte:x}");
-            placed(
-                ErrorKind::JsonParse,
-                &sentence,
-                line,
-                e.valid_up_to() - start + 1,
-            )
+            placed(ErrorKind::JsonParse, &sentence, line, e.valid_up_to() - start + 1)
         })?;
         let pos = if text.starts_with('\u{feff}') { 3 } else { 0 };
         Ok(Lexer {
@@ -364,10 +354,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn position(&self) -> (u32, u32) {
-        (
-            self.line,
-            u32::try_from(self.pos - self.line_start + 1).unwrap_or(u32::MAX),
-        )
+        (self.line, u32::try_from(self.pos - self.line_start + 1).unwrap_or(u32::MAX))
     }
 
     /// A refusal naming the byte at `pos` of the current line.
@@ -388,10 +375,7 @@ impl<'a> Lexer<'a> {
         if code < 32 {
             return self.control();
         }
-        self.refuse(
-            &format!("Unexpected character ('{c}' (code {code})): {expecting}"),
-            self.pos,
-        )
+        self.refuse(&format!("Unexpected character ('{c}' (code {code})): {expecting}"), self.pos)
     }
 
     fn control(&self) -> Error {
@@ -431,9 +415,7 @@ impl<'a> Lexer<'a> {
                     self.newline();
                 }
                 b'#' if self.how.lenient => self.skip_line(),
-                b'/' if self.how.lenient && self.text[self.pos..].starts_with("//") => {
-                    self.skip_line()
-                }
+                b'/' if self.how.lenient && self.text[self.pos..].starts_with("//") => self.skip_line(),
                 b'/' if self.how.lenient && self.text[self.pos..].starts_with("/*") => {
                     let Some(end) = self.text[self.pos + 2..].find("*/") else {
                         return Err(self.end_of_input(around));
@@ -482,9 +464,7 @@ impl<'a> Lexer<'a> {
             }
             Some(_) => {
                 let kind = if open.object { "Object" } else { "Array" };
-                return Err(
-                    self.unexpected(&format!("was expecting comma to separate {kind} entries"))
-                );
+                return Err(self.unexpected(&format!("was expecting comma to separate {kind} entries")));
             }
         }
         Ok(false)
@@ -498,9 +478,7 @@ impl<'a> Lexer<'a> {
             Some(_) if self.how.lenient => {
                 let rest = &self.text[self.pos..];
                 let end = rest
-                    .find(|c: char| {
-                        !(c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | '-' | '*' | '@'))
-                    })
+                    .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | '-' | '*' | '@')))
                     .unwrap_or(rest.len());
                 if end == 0 {
                     return Err(self.unexpected(
@@ -647,7 +625,9 @@ impl<'a> Lexer<'a> {
             "true" => Scalar::Bool(true),
             "false" => Scalar::Bool(false),
             "" if around.is_some() => {
-                return Err(self.unexpected("expected a valid value (JSON String, Number, Array, Object or token 'null', 'true' or 'false')"));
+                return Err(self.unexpected(
+                    "expected a valid value (JSON String, Number, Array, Object or token 'null', 'true' or 'false')",
+                ));
             }
             "" => {
                 return Err(self.unexpected("expected a valid value (JSON String, Number (or 'NaN'/'+INF'/'-INF'), Array, Object or token 'null', 'true' or 'false')"));
@@ -672,13 +652,9 @@ impl<'a> Lexer<'a> {
         if self.peek() == Some(b'-') {
             self.pos += 1;
         }
-        let digits =
-            self.digits("expected digit (0-9) to follow minus sign, for valid numeric value")?;
+        let digits = self.digits("expected digit (0-9) to follow minus sign, for valid numeric value")?;
         if digits > 1 && bytes[self.pos - digits] == b'0' {
-            return Err(self.refuse(
-                "Invalid numeric value: Leading zeroes not allowed",
-                self.pos - digits + 1,
-            ));
+            return Err(self.refuse("Invalid numeric value: Leading zeroes not allowed", self.pos - digits + 1));
         }
         if self.peek() == Some(b'.') {
             whole = false;
@@ -707,10 +683,7 @@ impl<'a> Lexer<'a> {
                 return Ok(n.into());
             }
         }
-        let double = text
-            .parse::<f64>()
-            .ok()
-            .and_then(serde_json::Number::from_f64);
+        let double = text.parse::<f64>().ok().and_then(serde_json::Number::from_f64);
         double.ok_or_else(|| self.refuse("Numeric value out of range of a double", start))
     }
 
@@ -739,9 +712,8 @@ impl<'a> Lexer<'a> {
             Some(b'}' | b']') => {
                 let c = self.peek().map_or('}', char::from);
                 let kind = if c == '}' { "Object" } else { "Array" };
-                let sentence = format!(
-                    "Unexpected close marker '{c}': expected ']' (for root starting at {SOURCE}1, column: 0])"
-                );
+                let sentence =
+                    format!("Unexpected close marker '{c}': expected ']' (for root starting at {SOURCE}1, column: 0])");
                 return Err(self.refuse(&sentence, self.pos).with("expected", kind));
             }
             Some(_) => {
@@ -759,10 +731,7 @@ impl<'a> Lexer<'a> {
 
 /// A refusal in Jackson's form.
 fn placed(kind: ErrorKind, sentence: &str, line: usize, col: usize) -> Error {
-    Error::new(
-        kind,
-        format!("{sentence}\n at {SOURCE}{line}, column: {col}]"),
-    )
+    Error::new(kind, format!("{sentence}\n at {SOURCE}{line}, column: {col}]"))
 }
 
 impl Node {
@@ -774,11 +743,7 @@ impl Node {
             Value::Number(n) => Json::Number(n),
             Value::String(s) => Json::String(s),
             Value::Array(items) => Json::Array(items.into_iter().map(Node::from_value).collect()),
-            Value::Object(map) => Json::Object(
-                map.into_iter()
-                    .map(|(k, v)| (k, Node::from_value(v)))
-                    .collect(),
-            ),
+            Value::Object(map) => Json::Object(map.into_iter().map(|(k, v)| (k, Node::from_value(v))).collect()),
         };
         Node {
             value,
@@ -796,12 +761,7 @@ impl Node {
             Json::Number(n) => Value::Number(n.clone()),
             Json::String(s) => Value::String(s.clone()),
             Json::Array(items) => Value::Array(items.iter().map(Node::to_value).collect()),
-            Json::Object(members) => Value::Object(
-                members
-                    .iter()
-                    .map(|(k, v)| (k.clone(), v.to_value()))
-                    .collect(),
-            ),
+            Json::Object(members) => Value::Object(members.iter().map(|(k, v)| (k.clone(), v.to_value())).collect()),
         }
     }
 
@@ -813,12 +773,7 @@ impl Node {
             Json::Number(n) => Value::Number(n),
             Json::String(s) => Value::String(s),
             Json::Array(items) => Value::Array(items.into_iter().map(Node::into_value).collect()),
-            Json::Object(members) => Value::Object(
-                members
-                    .into_iter()
-                    .map(|(k, v)| (k, v.into_value()))
-                    .collect(),
-            ),
+            Json::Object(members) => Value::Object(members.into_iter().map(|(k, v)| (k, v.into_value())).collect()),
         }
     }
 
@@ -829,8 +784,7 @@ impl Node {
     pub fn fields(self, owner: &str) -> Result<Fields> {
         let (line, col, kind) = (self.line, self.col, self.kind_name());
         let Json::Object(members) = self.value else {
-            let sentence =
-                format!("[{line}:{col}] [{owner}] Expected START_OBJECT but was: {kind}");
+            let sentence = format!("[{line}:{col}] [{owner}] Expected START_OBJECT but was: {kind}");
             return Err(Error::new(ErrorKind::XContentParse, sentence));
         };
         Ok(Fields {
@@ -954,12 +908,7 @@ impl Node {
     /// It is anything else or too large.
     pub fn u32(&self, name: &str) -> Result<u32> {
         let n = self.i64(name)?;
-        u32::try_from(n).map_err(|_| {
-            Error::illegal(format!(
-                "[{name}] must be between 0 and {}, was [{n}]",
-                u32::MAX
-            ))
-        })
+        u32::try_from(n).map_err(|_| Error::illegal(format!("[{name}] must be between 0 and {}, was [{n}]", u32::MAX)))
     }
 
     /// A whole number from 0 up, or its text.
@@ -968,8 +917,7 @@ impl Node {
     /// It is anything else.
     pub fn usize(&self, name: &str) -> Result<usize> {
         let n = self.i64(name)?;
-        usize::try_from(n)
-            .map_err(|_| Error::illegal(format!("[{name}] must be at least 0, was [{n}]")))
+        usize::try_from(n).map_err(|_| Error::illegal(format!("[{name}] must be at least 0, was [{n}]")))
     }
 
     /// `null`.
@@ -1014,18 +962,12 @@ impl Node {
 
     /// `x_content_parse_exception` at this node, its position in front as Elasticsearch's object parsers have it.
     pub fn field_error(&self, owner: &str, field: &str) -> Error {
-        let sentence = format!(
-            "[{}:{}] [{owner}] failed to parse field [{field}]",
-            self.line, self.col
-        );
+        let sentence = format!("[{}:{}] [{owner}] failed to parse field [{field}]", self.line, self.col);
         Error::new(ErrorKind::XContentParse, sentence)
     }
 
     fn unfit(&self, name: &str, wanted: &str) -> Error {
-        self.error(format!(
-            "[{name}] must be {wanted} but was {}",
-            self.kind_name()
-        ))
+        self.error(format!("[{name}] must be {wanted} but was {}", self.kind_name()))
     }
 
     fn to_text(&self) -> String {
@@ -1040,10 +982,7 @@ fn not_a_number(text: &str) -> Error {
     if text.trim().is_empty() {
         return Error::new(ErrorKind::NumberFormat, "empty String");
     }
-    Error::new(
-        ErrorKind::NumberFormat,
-        format!("For input string: \"{text}\""),
-    )
+    Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\""))
 }
 
 /// An object's members while they are being taken; [`Fields::finish`] refuses what nobody took.
@@ -1152,13 +1091,7 @@ impl Fields {
     pub fn take_bool(&mut self, name: &str) -> Result<Option<bool>> {
         let lenient = self.lenient;
         self.given(name)
-            .map(|n| {
-                if lenient {
-                    n.boolean_typed(name)
-                } else {
-                    n.boolean(name)
-                }
-            })
+            .map(|n| if lenient { n.boolean_typed(name) } else { n.boolean(name) })
             .transpose()
     }
 

@@ -17,7 +17,11 @@ impl Store {
     pub(crate) fn alter(&self, wish: &Alteration) -> Result<(Altered, u64)> {
         let _altering = self.altering.lock();
         let catalog = self.catalog.load_full();
-        let moment = Moment { now_ms: self.clock.wall_ms(), uuid: engine::clock::uuid(self.clock.as_ref()), unclean: self.unclean };
+        let moment = Moment {
+            now_ms: self.clock.wall_ms(),
+            uuid: engine::clock::uuid(self.clock.as_ref()),
+            unclean: self.unclean,
+        };
         let next = alter(&catalog, wish, &moment)?;
         if next.deltas.is_empty() {
             return Ok((next.altered, self.altered_at.load(Ordering::Acquire)));
@@ -26,11 +30,22 @@ impl Store {
         let mut parts = Vec::new();
         for (no, delta) in &next.deltas {
             if !participants.iter().any(|p| p.index_no == *no) {
-                participants.push(Participant { index_no: *no, first_seq_no: 0, count: 0 });
+                participants.push(Participant {
+                    index_no: *no,
+                    first_seq_no: 0,
+                    count: 0,
+                });
             }
-            parts.push(Part::Alter { index_no: *no, delta: delta.to_string().into_bytes() });
+            parts.push(Part::Alter {
+                index_no: *no,
+                delta: delta.to_string().into_bytes(),
+            });
         }
-        let record = Record { participants, parts, idempotency_key: None };
+        let record = Record {
+            participants,
+            parts,
+            idempotency_key: None,
+        };
         let mut room = self.log.reserve(record.log_bytes())?;
         let changed: Vec<Arc<IndexEntry>> = next
             .deltas
@@ -65,7 +80,11 @@ impl Store {
     /// An index without documents.
     pub(crate) fn begin_index(&self, entry: &IndexEntry, position: u64) {
         let view = Store::blank_view(entry, position);
-        let state = Arc::new(IndexState::new(entry.no, 1 + self.unclean - entry.unclean_before.min(self.unclean), view));
+        let state = Arc::new(IndexState::new(
+            entry.no,
+            1 + self.unclean - entry.unclean_before.min(self.unclean),
+            view,
+        ));
         let built = state.built.load_full();
         self.indices.write().insert(entry.no, state);
         let _publishing = self.publishing.lock();
@@ -84,7 +103,10 @@ impl Store {
             let old = self.searchable.load_full();
             let mut indices = old.indices.clone();
             indices.remove(&no);
-            self.searchable.store(Arc::new(Searchable { indices, position: old.position }));
+            self.searchable.store(Arc::new(Searchable {
+                indices,
+                position: old.position,
+            }));
         }
         self.versions.drop_index(no);
         self.dirty.lock().remove(&no);
@@ -101,12 +123,17 @@ impl Store {
 
     /// Opens the sets of an index under its newest entry, so that searches go by the new mapping and settings.
     pub(crate) fn realign(&self, entry: &IndexEntry) -> Result<()> {
-        let Some(state) = self.indices.read().get(&entry.no).cloned() else { return Ok(()) };
+        let Some(state) = self.indices.read().get(&entry.no).cloned() else {
+            return Ok(());
+        };
         let _building = state.build.lock();
         let built = state.built.load_full();
         let again = |old: &Arc<IndexView>| -> Result<Arc<IndexView>> {
             let segments = self.reopened(entry, old, |_| Ok(None))?;
-            Ok(Arc::new(IndexView { segments, ..Store::blank_view(entry, old.position) }))
+            Ok(Arc::new(IndexView {
+                segments,
+                ..Store::blank_view(entry, old.position)
+            }))
         };
         let _publishing = self.publishing.lock();
         let published = self.searchable.load().indices.get(&entry.no).cloned();

@@ -34,12 +34,21 @@ impl Store {
             }
             let Some(entry) = catalog.by_no(state.no) else { continue };
             let built = state.built.load_full();
-            let same = state.flushed.lock().as_ref().is_some_and(|(set, revision)| Arc::ptr_eq(set, &built) && *revision == entry.revision);
+            let same = state
+                .flushed
+                .lock()
+                .as_ref()
+                .is_some_and(|(set, revision)| Arc::ptr_eq(set, &built) && *revision == entry.revision);
             if !same {
                 changed.push((state.clone(), built, entry.revision));
             }
         }
-        let gone: Vec<u32> = last.named.iter().filter(|no| catalog.by_no(**no).is_none()).copied().collect();
+        let gone: Vec<u32> = last
+            .named
+            .iter()
+            .filter(|no| catalog.by_no(**no).is_none())
+            .copied()
+            .collect();
         if changed.is_empty() && gone.is_empty() && last.flushed >= limit && !clean {
             return Ok(());
         }
@@ -52,7 +61,11 @@ impl Store {
             let Some(entry) = catalog.by_no(state.no) else { continue };
             let next_seq_no = {
                 let queue = state.queue.lock();
-                queue.ops.iter().find(|op| op.position > set.position).map_or(queue.next_seq_no, |op| op.stamp.seq_no)
+                queue
+                    .ops
+                    .iter()
+                    .find(|op| op.position > set.position)
+                    .map_or(queue.next_seq_no, |op| op.stamp.seq_no)
             };
             let mut segments = Vec::new();
             for view in &set.segments {
@@ -82,8 +95,13 @@ impl Store {
             entries.push((format!("index/{}", state.no), Some(body.to_string().into_bytes())));
             state.counts.flush.fetch_add(1, Ordering::Relaxed);
         }
-        entries.push(("folder".into(), Some(self.folder_json(limit, last.next_file, clean).to_string().into_bytes())));
-        self.disk.sync_dir(&self.segments_dir).map_err(|e| crate::disk::refusal("syncing", &self.segments_dir, &e))?;
+        entries.push((
+            "folder".into(),
+            Some(self.folder_json(limit, last.next_file, clean).to_string().into_bytes()),
+        ));
+        self.disk
+            .sync_dir(&self.segments_dir)
+            .map_err(|e| crate::disk::refusal("syncing", &self.segments_dir, &e))?;
         self.manifest.write(entries)?;
         for no in gone {
             last.named.remove(&no);
@@ -119,7 +137,11 @@ impl Store {
         for (state, set, _) in changed {
             for view in &set.segments {
                 if let Some(parts) = view.data.memory() {
-                    components.extend(parts.iter().map(|(ext, bytes)| (format!("{}/{ext}", view.id), bytes.as_slice())));
+                    components.extend(
+                        parts
+                            .iter()
+                            .map(|(ext, bytes)| (format!("{}/{ext}", view.id), bytes.as_slice())),
+                    );
                 }
                 if view.reader.num_docs() < view.reader.max_doc() {
                     live.push((format!("live-{}-{}", state.no, view.id), live_bytes(view)));
@@ -145,14 +167,22 @@ impl Store {
             .filter(|view| view.data.memory().is_some())
             .map(|view| {
                 let place = Place::File(file.clone(), view.id.to_string().into());
-                (view.id, Arc::new(SegmentData { place, ..(*view.data).clone() }))
+                (
+                    view.id,
+                    Arc::new(SegmentData {
+                        place,
+                        ..(*view.data).clone()
+                    }),
+                )
             })
             .collect();
         if moved.is_empty() {
             return Ok(());
         }
         let _building = state.build.lock();
-        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else { return Ok(()) };
+        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
+            return Ok(());
+        };
         let built = state.built.load_full();
         let _publishing = self.publishing.lock();
         let published = self.searchable.load().indices.get(&state.no).cloned();
@@ -166,7 +196,10 @@ impl Store {
                     None => view,
                 });
             }
-            Ok(Arc::new(IndexView { segments, ..Store::blank_view(&entry, old.position) }))
+            Ok(Arc::new(IndexView {
+                segments,
+                ..Store::blank_view(&entry, old.position)
+            }))
         };
         let next = again(&built)?;
         if Arc::ptr_eq(&built, written) {
@@ -192,7 +225,13 @@ impl Store {
         }
         // The files of every flushed set, with the live documents that lie in checkpoints' files.
         for key in states.iter().map(|state| format!("index/{}", state.no)) {
-            let Some(body) = self.manifest.read(&key).and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok()) else { continue };
+            let Some(body) = self
+                .manifest
+                .read(&key)
+                .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
+            else {
+                continue;
+            };
             for segment in body["segments"].as_array().into_iter().flatten() {
                 for name in [segment["file"].as_str(), segment["live"][0].as_str()].into_iter().flatten() {
                     if let Some(file) = named.iter().find(|file| file.name == name) {
@@ -225,16 +264,29 @@ pub(crate) fn read_set(
     entry: &crate::catalog::IndexEntry,
     open_file: &mut dyn FnMut(&str) -> Result<Arc<DataFile>>,
 ) -> Result<Vec<Arc<SegmentView>>> {
-    let corrupt = || Error::new(ErrorKind::Corruption, format!("the manifest's entry of [{}] is not sound", entry.name));
+    let corrupt = || {
+        Error::new(
+            ErrorKind::Corruption,
+            format!("the manifest's entry of [{}] is not sound", entry.name),
+        )
+    };
     let mut datas = Vec::new();
     let mut lives = Vec::new();
     for segment in body["segments"].as_array().into_iter().flatten() {
         let text = |name: &str| segment[name].as_str().ok_or_else(corrupt);
         let file = open_file(text("file")?)?;
         let uuid = tantivy::index::SegmentId::from_uuid_string(text("uuid")?).map_err(|_| corrupt())?;
-        let max_doc = segment["max_doc"].as_u64().and_then(|n| u32::try_from(n).ok()).ok_or_else(corrupt)?;
+        let max_doc = segment["max_doc"]
+            .as_u64()
+            .and_then(|n| u32::try_from(n).ok())
+            .ok_or_else(corrupt)?;
         let place = Place::File(file, text("prefix")?.into());
-        datas.push(Arc::new(SegmentData { id: segment["id"].as_u64().ok_or_else(corrupt)?, uuid, max_doc, place }));
+        datas.push(Arc::new(SegmentData {
+            id: segment["id"].as_u64().ok_or_else(corrupt)?,
+            uuid,
+            max_doc,
+            place,
+        }));
         lives.push(match (segment["live"][0].as_str(), segment["live"][1].as_str()) {
             (Some(file), Some(component)) => {
                 let bytes = open_file(file)?.bytes.read_whole(component)?;
@@ -247,5 +299,9 @@ pub(crate) fn read_set(
         return Ok(Vec::new());
     }
     let (index, _) = segment::handle(&entry.schema, None, &datas)?;
-    datas.iter().zip(lives).map(|(data, alive)| segment::open(&entry.schema, &index, data, alive, None)).collect()
+    datas
+        .iter()
+        .zip(lives)
+        .map(|(data, alive)| segment::open(&entry.schema, &index, data, alive, None))
+        .collect()
 }

@@ -37,8 +37,8 @@ use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::{
-    Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Document, Effect, Engine, IndexInfo, IndexStats, Inspected, Inspection,
-    NodeStats, Outcome, Planner, Read, Refresh, See, View, Write,
+    Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Document, Effect, Engine, IndexInfo, IndexStats, Inspected,
+    Inspection, NodeStats, Outcome, Planner, Read, Refresh, See, View, Write,
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -90,7 +90,11 @@ impl EmbeddedEngine {
         let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
         let workers = Workers::start(threads, store.limits.concurrent_searches)?;
         let upkeep = Upkeep::start(&store)?;
-        Ok(EmbeddedEngine { store, workers, upkeep: Mutex::new(Some(upkeep)) })
+        Ok(EmbeddedEngine {
+            store,
+            workers,
+            upkeep: Mutex::new(Some(upkeep)),
+        })
     }
 
     /// Ends cleanly: a last checkpoint, so that the next start replays nothing.
@@ -128,7 +132,10 @@ impl EmbeddedEngine {
             Refresh::No => Ok(false),
             Refresh::Now => {
                 let store = self.store.clone();
-                self.workers.run(move || store.publish(&numbers, position)).await.map(|()| true)
+                self.workers
+                    .run(move || store.publish(&numbers, position))
+                    .await
+                    .map(|()| true)
             }
             Refresh::WaitFor => {
                 let states: Vec<Arc<IndexState>> = {
@@ -147,7 +154,12 @@ impl EmbeddedEngine {
                         let searchable = self.store.searchable.load();
                         // An index that was deleted meanwhile is not waited for.
                         let gone = |no: &u32| !self.store.indices.read().contains_key(no);
-                        numbers.iter().all(|no| searchable.indices.get(no).map_or_else(|| gone(no), |view| view.position >= position))
+                        numbers.iter().all(|no| {
+                            searchable
+                                .indices
+                                .get(no)
+                                .map_or_else(|| gone(no), |view| view.position >= position)
+                        })
                     };
                     if there {
                         return Ok(forced);
@@ -179,11 +191,16 @@ impl EmbeddedEngine {
     }
 
     fn stats(&self, entry: &catalog::IndexEntry) -> IndexStats {
-        let Ok(state) = self.store.state(entry) else { return IndexStats::default() };
+        let Ok(state) = self.store.state(entry) else {
+            return IndexStats::default();
+        };
         let shown = self.store.searchable.load().indices.get(&entry.no).cloned();
         let built = state.built.load_full();
         let view = shown.unwrap_or_else(|| built.clone());
-        let mut stats = IndexStats { segments: view.segments.len() as u64, ..IndexStats::default() };
+        let mut stats = IndexStats {
+            segments: view.segments.len() as u64,
+            ..IndexStats::default()
+        };
         for segment in &view.segments {
             let alive = (0..segment.reader.max_doc()).filter(|doc| segment.is_alive(*doc) && segment.is_root(*doc));
             stats.docs += alive.count() as u64;
@@ -220,7 +237,10 @@ impl EmbeddedEngine {
         if !entry.open {
             return Err(catalog::resolve::closed(&entry));
         }
-        let at = DocAddress { index: entry.name.clone(), id: read.at.id.clone() };
+        let at = DocAddress {
+            index: entry.name.clone(),
+            id: read.at.id.clone(),
+        };
         let uid = at.id.uid();
         let state = store.state(&entry)?;
         state.counts.get.fetch_add(1, Ordering::Relaxed);
@@ -228,7 +248,9 @@ impl EmbeddedEngine {
             let set = store.searchable.load().indices.get(&entry.no).cloned();
             let document = match set {
                 None => None,
-                Some(set) => store::locate(&set, &uid)?.map(|location| writing::stored(&set.schema, &location, &at)).transpose()?,
+                Some(set) => store::locate(&set, &uid)?
+                    .map(|location| writing::stored(&set.schema, &location, &at))
+                    .transpose()?,
             };
             (document, 0)
         } else {
@@ -264,7 +286,9 @@ impl Drop for Waiting<'_> {
 }
 
 fn count_types(schema: &index::schema::IndexSchema, segment: &searchable::SegmentView, out: &mut Vec<(String, u64)>) {
-    let Ok(Some(column)) = segment.reader.fast_fields().str("_type") else { return };
+    let Ok(Some(column)) = segment.reader.fast_fields().str("_type") else {
+        return;
+    };
     let _ = schema;
     let mut by_ord: std::collections::BTreeMap<u64, u64> = std::collections::BTreeMap::new();
     for doc in (0..segment.reader.max_doc()).filter(|doc| segment.is_alive(*doc) && segment.is_root(*doc)) {
@@ -294,7 +318,11 @@ impl Engine for EmbeddedEngine {
             out.push(document);
         }
         // What is not durable might not be there after a crash: it is not told.
-        self.wait(After { durable: position, written: 0 }).await?;
+        self.wait(After {
+            durable: position,
+            written: 0,
+        })
+        .await?;
         Ok(out)
     }
 
@@ -315,7 +343,16 @@ impl Engine for EmbeddedEngine {
                 return Err(e);
             }
             // Refusals rest on nothing that was lost; of the rest nobody knows.
-            return Ok(outcomes.into_iter().map(|o| if matches!(o, Outcome::Refused(_)) { o } else { Outcome::Unknown }).collect());
+            return Ok(outcomes
+                .into_iter()
+                .map(|o| {
+                    if matches!(o, Outcome::Refused(_)) {
+                        o
+                    } else {
+                        Outcome::Unknown
+                    }
+                })
+                .collect());
         }
         if !numbers.is_empty() {
             let forced = self.refreshed(numbers, after.durable.max(after.written), refresh).await?;
@@ -337,9 +374,15 @@ impl Engine for EmbeddedEngine {
             .iter()
             .map(|write| {
                 let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, now)?;
-                let engine::WriteOp::Put(source) = &write.op else { return Ok(None) };
+                let engine::WriteOp::Put(source) = &write.op else {
+                    return Ok(None);
+                };
                 let doc_type = write.at.id.doc_type.as_deref();
-                let options = mapping::ReadOptions { id: &write.at.id.id, type_name: doc_type.unwrap_or(""), routing: write.routing.as_deref() };
+                let options = mapping::ReadOptions {
+                    id: &write.at.id.id,
+                    type_name: doc_type.unwrap_or(""),
+                    routing: write.routing.as_deref(),
+                };
                 let parsed = entry.mapping_for(doc_type)?.read(&source.parse()?, &options)?;
                 Ok(parsed.growth.map(|growth| Alteration::PutMapping {
                     target: Target::index(entry.name.as_str()),
@@ -396,21 +439,30 @@ impl Engine for EmbeddedEngine {
         self.workers.run_limited(move || store.search(&target, &request, see)).await
     }
 
-    async fn scan(&self, target: &Target, query: Query, see: See, barrier: Barrier) -> Result<BoxStream<'static, Result<Document>>> {
+    async fn scan(
+        &self,
+        target: &Target,
+        query: Query,
+        see: See,
+        barrier: Barrier,
+    ) -> Result<BoxStream<'static, Result<Document>>> {
         // One process, one moment: the view itself proves that everything before it is there.
         drop(barrier);
         let (store, aim) = (self.store.clone(), target.clone());
         let views = Arc::new(self.workers.run(move || store.views_of(&aim, None)).await?);
         let (store, types) = (self.store.clone(), target.types.clone());
         let parts = stream::try_unfold(Some(ScanAt::default()), move |at| {
-            let part = at.map(|at| store.scan_part(&views, &query, see, &types, at, SCAN_BATCH)).transpose();
+            let part = at
+                .map(|at| store.scan_part(&views, &query, see, &types, at, SCAN_BATCH))
+                .transpose();
             async move { Ok::<_, Error>(part?.map(|(documents, next)| (stream::iter(documents.into_iter().map(Ok)), next))) }
         });
-        Ok(parts.flat_map(|part: Result<_>| match part {
-            Ok(documents) => documents.boxed(),
-            Err(e) => stream::once(async move { Err(e) }).boxed(),
-        })
-        .boxed())
+        Ok(parts
+            .flat_map(|part: Result<_>| match part {
+                Ok(documents) => documents.boxed(),
+                Err(e) => stream::once(async move { Err(e) }).boxed(),
+            })
+            .boxed())
     }
 
     async fn alter(&self, alteration: Alteration) -> Result<Altered> {
@@ -421,10 +473,19 @@ impl Engine for EmbeddedEngine {
                 let (mut altered, end) = store.alter(&alteration)?;
                 match &alteration {
                     Alteration::Flush(target) => {
-                        altered.indices = store.catalog_now().resolve(target, store.clock.wall_ms())?.into_iter().map(|r| r.entry.name.clone()).collect();
+                        altered.indices = store
+                            .catalog_now()
+                            .resolve(target, store.clock.wall_ms())?
+                            .into_iter()
+                            .map(|r| r.entry.name.clone())
+                            .collect();
                         store.checkpoint(false)?;
                     }
-                    Alteration::ForceMerge { target, max_num_segments, only_expunge_deletes } => {
+                    Alteration::ForceMerge {
+                        target,
+                        max_num_segments,
+                        only_expunge_deletes,
+                    } => {
                         for found in store.catalog_now().resolve(target, store.clock.wall_ms())? {
                             let state = store.state(&found.entry)?;
                             store.publish(&[found.entry.no], 0)?;
@@ -437,7 +498,11 @@ impl Engine for EmbeddedEngine {
                 Ok((altered, end))
             })
             .await?;
-        self.wait(After { durable: end, written: 0 }).await?;
+        self.wait(After {
+            durable: end,
+            written: 0,
+        })
+        .await?;
         Ok(altered)
     }
 
@@ -446,21 +511,33 @@ impl Engine for EmbeddedEngine {
         let catalog = store.catalog_now();
         let now = store.clock.wall_ms();
         let answer = match inspection {
-            Inspection::Indices(target) => {
-                Inspected::Indices(catalog.resolve(&target, now)?.iter().map(|r| EmbeddedEngine::info(&r.entry)).collect())
-            }
+            Inspection::Indices(target) => Inspected::Indices(
+                catalog
+                    .resolve(&target, now)?
+                    .iter()
+                    .map(|r| EmbeddedEngine::info(&r.entry))
+                    .collect(),
+            ),
             Inspection::Stats(target) => Inspected::Stats(
-                catalog.resolve(&target, now)?.iter().map(|r| (EmbeddedEngine::info(&r.entry), self.stats(&r.entry))).collect(),
+                catalog
+                    .resolve(&target, now)?
+                    .iter()
+                    .map(|r| (EmbeddedEngine::info(&r.entry), self.stats(&r.entry)))
+                    .collect(),
             ),
             Inspection::Templates(kind) => {
                 let prefix = catalog::templates::key(kind, "");
-                let of_kind = catalog.templates.iter().filter_map(|(key, body)| Some((key.strip_prefix(&prefix)?.to_owned(), body.clone())));
+                let of_kind = catalog
+                    .templates
+                    .iter()
+                    .filter_map(|(key, body)| Some((key.strip_prefix(&prefix)?.to_owned(), body.clone())));
                 Inspected::Templates(of_kind.collect())
             }
             Inspection::Script(id) => Inspected::Script(catalog.scripts.get(&id).cloned()),
-            Inspection::ClusterSettings => {
-                Inspected::ClusterSettings { persistent: catalog.persistent.clone(), transient: catalog.transient.clone() }
-            }
+            Inspection::ClusterSettings => Inspected::ClusterSettings {
+                persistent: catalog.persistent.clone(),
+                transient: catalog.transient.clone(),
+            },
             Inspection::Validate { target, query } => {
                 let store = store.clone();
                 Inspected::Validated(self.workers.run_limited(move || store.validate(&target, &query)).await?)
@@ -470,12 +547,26 @@ impl Engine for EmbeddedEngine {
                 pending_bytes: store.pending_bytes.load(Ordering::Relaxed),
                 log_bytes: store.log.kept_bytes(),
                 open_views: store.views.lock().len() as u64,
-                segments: store.searchable.load().indices.values().map(|view| view.segments.len() as u64).sum(),
-                read_only: store.log.failure().map(|e| e.reason().to_owned()).or_else(|| store.refusing.lock().clone()),
+                segments: store
+                    .searchable
+                    .load()
+                    .indices
+                    .values()
+                    .map(|view| view.segments.len() as u64)
+                    .sum(),
+                read_only: store
+                    .log
+                    .failure()
+                    .map(|e| e.reason().to_owned())
+                    .or_else(|| store.refusing.lock().clone()),
             }),
         };
         // An answer that rests on the catalog leaves once that is durable.
-        self.wait(After { durable: store.altered_at.load(Ordering::Acquire), written: 0 }).await?;
+        self.wait(After {
+            durable: store.altered_at.load(Ordering::Acquire),
+            written: 0,
+        })
+        .await?;
         Ok(answer)
     }
 
@@ -493,12 +584,17 @@ impl AtomicWrites for EmbeddedEngine {
                 return Err(e);
             }
             let unknown = outcomes.iter().map(|_| Outcome::Unknown).collect();
-            return Ok(Decided { commit_seq: after.durable, outcomes: unknown });
+            return Ok(Decided {
+                commit_seq: after.durable,
+                outcomes: unknown,
+            });
         }
         if !numbers.is_empty() {
             self.refreshed(numbers, after.durable.max(after.written), refresh).await?;
         }
-        Ok(Decided { commit_seq: after.durable.max(self.store.log.durable_position()), outcomes })
+        Ok(Decided {
+            commit_seq: after.durable.max(self.store.log.durable_position()),
+            outcomes,
+        })
     }
 }
-

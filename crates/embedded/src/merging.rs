@@ -29,7 +29,12 @@ impl Store {
         let built = state.built.load_full();
         let shown = self.shown_ids(state.no);
         for published in [true, false] {
-            let group: Vec<_> = built.segments.iter().filter(|segment| shown.contains(&segment.id) == published).cloned().collect();
+            let group: Vec<_> = built
+                .segments
+                .iter()
+                .filter(|segment| shown.contains(&segment.id) == published)
+                .cloned()
+                .collect();
             if let Some(inputs) = due(&group) {
                 self.merge_these(state, inputs)?;
                 return Ok(true);
@@ -43,9 +48,24 @@ impl Store {
         loop {
             let built = state.built.load_full();
             let shown = self.shown_ids(state.no);
-            let group: Vec<_> = built.segments.iter().filter(|segment| shown.contains(&segment.id)).cloned().collect();
-            let with_deletes: Vec<_> = group.iter().filter(|s| s.reader.num_docs() < s.reader.max_doc()).cloned().collect();
-            let inputs = if only_deletes { with_deletes } else if group.len() > max_segments.max(1) || !with_deletes.is_empty() { group } else { Vec::new() };
+            let group: Vec<_> = built
+                .segments
+                .iter()
+                .filter(|segment| shown.contains(&segment.id))
+                .cloned()
+                .collect();
+            let with_deletes: Vec<_> = group
+                .iter()
+                .filter(|s| s.reader.num_docs() < s.reader.max_doc())
+                .cloned()
+                .collect();
+            let inputs = if only_deletes {
+                with_deletes
+            } else if group.len() > max_segments.max(1) || !with_deletes.is_empty() {
+                group
+            } else {
+                Vec::new()
+            };
             if inputs.is_empty() {
                 return Ok(());
             }
@@ -58,26 +78,43 @@ impl Store {
 
     fn shown_ids(&self, no: u32) -> HashSet<u64> {
         let searchable = self.searchable.load();
-        searchable.indices.get(&no).map(|view| view.segments.iter().map(|segment| segment.id).collect()).unwrap_or_default()
+        searchable
+            .indices
+            .get(&no)
+            .map(|view| view.segments.iter().map(|segment| segment.id).collect())
+            .unwrap_or_default()
     }
 
     fn merge_these(&self, state: &IndexState, inputs: Vec<Arc<SegmentView>>) -> Result<()> {
-        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else { return Ok(()) };
-        let sources: Vec<_> = inputs.iter().map(|input| (input.data.clone(), input.reader.alive_bitset().cloned())).collect();
+        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
+            return Ok(());
+        };
+        let sources: Vec<_> = inputs
+            .iter()
+            .map(|input| (input.data.clone(), input.reader.alive_bitset().cloned()))
+            .collect();
         let merged = merge(&entry.schema, &sources, self.fresh_segment())?;
         let merged = merged.map(|data| self.spilled(data)).transpose()?;
         let _building = state.build.lock();
-        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else { return Ok(()) };
+        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
+            return Ok(());
+        };
         let built = state.built.load_full();
         let _publishing = self.publishing.lock();
         let published = self.searchable.load().indices.get(&state.no).cloned();
         let swapped = |old: &Arc<IndexView>| -> Result<Option<Arc<IndexView>>> {
-            let present = inputs.iter().filter(|input| old.segments.iter().any(|segment| segment.id == input.id)).count();
+            let present = inputs
+                .iter()
+                .filter(|input| old.segments.iter().any(|segment| segment.id == input.id))
+                .count();
             if present == 0 {
                 return Ok(None);
             }
-            let mut segments: Vec<Arc<SegmentView>> =
-                self.reopened(&entry, old, |_| Ok(None))?.into_iter().filter(|segment| !inputs.iter().any(|input| input.id == segment.id)).collect();
+            let mut segments: Vec<Arc<SegmentView>> = self
+                .reopened(&entry, old, |_| Ok(None))?
+                .into_iter()
+                .filter(|segment| !inputs.iter().any(|input| input.id == segment.id))
+                .collect();
             if let Some(data) = &merged {
                 let (bits, living) = carried(&inputs, old, data.max_doc);
                 if living > 0 {
@@ -86,7 +123,10 @@ impl Store {
                     segments.insert(0, segment::open(&entry.schema, &index, data, alive, None)?);
                 }
             }
-            Ok(Some(Arc::new(IndexView { segments, ..Store::blank_view(&entry, old.position) })))
+            Ok(Some(Arc::new(IndexView {
+                segments,
+                ..Store::blank_view(&entry, old.position)
+            })))
         };
         let next = swapped(&built)?;
         let shown = match &published {
@@ -127,7 +167,12 @@ fn carried(inputs: &[Arc<SegmentView>], set: &IndexView, max_doc: u32) -> (BitSe
 fn due(group: &[Arc<SegmentView>]) -> Option<Vec<Arc<SegmentView>>> {
     let small = |segment: &&Arc<SegmentView>| segment.reader.max_doc() < MAX_DOCS && segment.data.bytes() < MAX_BYTES;
     for class in 0..7 {
-        let same: Vec<_> = group.iter().filter(small).filter(|segment| segment.reader.max_doc().max(1).ilog10() == class).cloned().collect();
+        let same: Vec<_> = group
+            .iter()
+            .filter(small)
+            .filter(|segment| segment.reader.max_doc().max(1).ilog10() == class)
+            .cloned()
+            .collect();
         if same.len() >= PER_CLASS {
             return Some(same.into_iter().take(5 * PER_CLASS).collect());
         }

@@ -52,7 +52,9 @@ impl Store {
     /// Builds an index so that its set has every operation below `limit` (which is durable).
     pub(crate) fn build_to(&self, state: &IndexState, limit: u64) -> Result<()> {
         let _building = state.build.lock();
-        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else { return Ok(()) };
+        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
+            return Ok(());
+        };
         let ops: Vec<Arc<PendingOp>> = {
             let queue = state.queue.lock();
             queue.ops.iter().take_while(|op| op.position <= limit).cloned().collect()
@@ -80,7 +82,11 @@ impl Store {
         let made = build(&entry.schema, &managers, &blocks, bytes, &mut || self.fresh_segment())?;
         drop(blocks);
         let mut segments = self.reopened(&entry, &old, |segment| cleared(segment, &old, newest.keys().copied()))?;
-        let new: Vec<Arc<SegmentData>> = made.segments.into_iter().map(|data| self.spilled(data)).collect::<Result<_>>()?;
+        let new: Vec<Arc<SegmentData>> = made
+            .segments
+            .into_iter()
+            .map(|data| self.spilled(data))
+            .collect::<Result<_>>()?;
         if !new.is_empty() {
             let (index, _) = segment::handle(&entry.schema, None, &new)?;
             for data in new {
@@ -88,11 +94,15 @@ impl Store {
             }
         }
         segments.retain(|segment| segment.reader.num_docs() > 0);
-        state.built.store(Arc::new(IndexView { segments, ..Store::blank_view(&entry, limit.max(old.position)) }));
+        state.built.store(Arc::new(IndexView {
+            segments,
+            ..Store::blank_view(&entry, limit.max(old.position))
+        }));
         let now = self.now_ms();
         for n in &kept {
             let op = &ops[*n];
-            self.versions.built(self.versions.key(state.no, &op.uid), op.stamp.seq_no, now);
+            self.versions
+                .built(self.versions.key(state.no, &op.uid), op.stamp.seq_no, now);
         }
         let mut queue = state.queue.lock();
         let freed: u64 = queue.ops.drain(..ops.len()).map(|op| op.bytes()).sum();
@@ -121,9 +131,18 @@ impl Store {
                 let all: Vec<_> = old.segments.iter().map(|segment| segment.data.clone()).collect();
                 handle = Some(segment::handle(&entry.schema, None, &all)?.0);
             }
-            let alive = bits.as_ref().map(alive_set).or_else(|| segment.reader.alive_bitset().cloned());
+            let alive = bits
+                .as_ref()
+                .map(alive_set)
+                .or_else(|| segment.reader.alive_bitset().cloned());
             if let Some(index) = &handle {
-                out.push(segment::open(&entry.schema, index, &segment.data, alive, Some(segment.core.clone()))?);
+                out.push(segment::open(
+                    &entry.schema,
+                    index,
+                    &segment.data,
+                    alive,
+                    Some(segment.core.clone()),
+                )?);
             }
         }
         Ok(out)
@@ -131,18 +150,31 @@ impl Store {
 
     /// A segment that is big enough goes to a file of its own.
     pub(crate) fn spilled(&self, data: Arc<SegmentData>) -> Result<Arc<SegmentData>> {
-        let Some(parts) = data.memory().filter(|_| data.bytes() >= SPILL_BYTES) else { return Ok(data) };
+        let Some(parts) = data.memory().filter(|_| data.bytes() >= SPILL_BYTES) else {
+            return Ok(data);
+        };
         let name = format!("{:012}.seg", data.id);
         let prefix: Arc<str> = data.id.to_string().into();
-        let components: Vec<(String, &[u8])> = parts.iter().map(|(ext, bytes)| (format!("{prefix}/{ext}"), bytes.as_slice())).collect();
+        let components: Vec<(String, &[u8])> = parts
+            .iter()
+            .map(|(ext, bytes)| (format!("{prefix}/{ext}"), bytes.as_slice()))
+            .collect();
         crate::disk::blockfile::write_segment(self.disk.as_ref(), &self.segments_dir.join(&name), &components)?;
         let file = DataFile::open(&self.disk, &self.segments_dir, &name, false)?;
         self.files.lock().insert(name, Arc::downgrade(&file));
-        Ok(Arc::new(SegmentData { place: Place::File(file, prefix), ..(*data).clone() }))
+        Ok(Arc::new(SegmentData {
+            place: Place::File(file, prefix),
+            ..(*data).clone()
+        }))
     }
 
     fn block_of(&self, entry: &IndexEntry, op: &PendingOp) -> Block {
-        let Kind::Put(put) = &op.kind else { return Block { docs: Vec::new(), bare: tantivy::TantivyDocument::new() } };
+        let Kind::Put(put) = &op.kind else {
+            return Block {
+                docs: Vec::new(),
+                bare: tantivy::TantivyDocument::new(),
+            };
+        };
         let id = model::DocId::from_uid(&op.uid, entry.typed());
         let hidden = put.hidden.as_ref().map(|(hidden, bytes)| (hidden, bytes.as_slice()));
         let envelope = Envelope {
@@ -154,11 +186,20 @@ impl Store {
             parent: put.parent.as_deref(),
             hidden,
         };
-        let options = ReadOptions { id: &id.id, type_name: id.doc_type.as_deref().unwrap_or(""), routing: put.routing.as_deref() };
+        let options = ReadOptions {
+            id: &id.id,
+            type_name: id.doc_type.as_deref().unwrap_or(""),
+            routing: put.routing.as_deref(),
+        };
         // It was read under this mapping before it was stamped; after a crash the newest stands in.
-        let parsed = serde_json::from_slice(&put.source).ok().and_then(|source| put.mapping.read(&source, &options).ok());
+        let parsed = serde_json::from_slice(&put.source)
+            .ok()
+            .and_then(|source| put.mapping.read(&source, &options).ok());
         let bare = block(&entry.schema, None, envelope).pop().unwrap_or_default();
-        Block { docs: block(&entry.schema, parsed.as_ref(), envelope), bare }
+        Block {
+            docs: block(&entry.schema, parsed.as_ref(), envelope),
+            bare,
+        }
     }
 
     /// Publishes these indices with everything durable now, and what their records share with others.
@@ -231,8 +272,13 @@ impl Store {
             }
             indices.insert(state.no, set);
         }
-        self.searchable.store(Arc::new(Searchable { indices, position: old.position.max(target) }));
-        self.shared.lock().retain(|(end, participants)| *end > target || !participants.iter().any(|no| done.contains(no)));
+        self.searchable.store(Arc::new(Searchable {
+            indices,
+            position: old.position.max(target),
+        }));
+        self.shared
+            .lock()
+            .retain(|(end, participants)| *end > target || !participants.iter().any(|no| done.contains(no)));
         self.published.send_modify(|count| *count += 1);
     }
 
@@ -241,17 +287,28 @@ impl Store {
         let old = self.searchable.load_full();
         let mut indices = old.indices.clone();
         indices.insert(set.no, set.clone());
-        self.searchable.store(Arc::new(Searchable { indices, position: old.position }));
+        self.searchable.store(Arc::new(Searchable {
+            indices,
+            position: old.position,
+        }));
     }
 }
 
 /// The live documents of a segment without the blocks of these uids; `None` if it has none of them.
 fn cleared<'a>(segment: &SegmentView, view: &IndexView, uids: impl Iterator<Item = &'a str>) -> Result<Option<BitSet>> {
-    let index = segment.reader.inverted_index(view.schema.id).map_err(crate::searchable::broken)?;
+    let index = segment
+        .reader
+        .inverted_index(view.schema.id)
+        .map_err(crate::searchable::broken)?;
     let mut bits: Option<BitSet> = None;
     for uid in uids {
         let term = Term::from_field_text(view.schema.id, uid);
-        let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).map_err(crate::searchable::broken)? else { continue };
+        let Some(mut postings) = index
+            .read_postings(&term, IndexRecordOption::Basic)
+            .map_err(crate::searchable::broken)?
+        else {
+            continue;
+        };
         while postings.doc() != TERMINATED {
             if segment.is_alive(postings.doc()) {
                 bits.get_or_insert_with(|| alive_bits(segment)).remove(postings.doc());

@@ -36,7 +36,10 @@ impl Store {
         disk.create_dir(dir).map_err(|e| crate::disk::refusal("making", dir, &e))?;
         let lock = if exclusive { Some(FolderLock::acquire(dir)?) } else { None };
         let (manifest, entries) = Manifest::open(dir, disk.clone())?;
-        let folder: Value = entries.get("folder").and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or(Value::Null);
+        let folder: Value = entries
+            .get("folder")
+            .and_then(|bytes| serde_json::from_slice(bytes).ok())
+            .unwrap_or(Value::Null);
         let flushed = folder["flushed"].as_u64().unwrap_or(0);
         let mut options = LogOptions::new(manifest.folder_id(), flushed);
         options.file_bytes = limits.log_file_bytes;
@@ -48,22 +51,36 @@ impl Store {
         catalog.take_common(&folder["common"]);
         let mut bodies: Vec<(IndexEntry, Value)> = Vec::new();
         for (_, bytes) in entries.iter().filter(|(key, _)| key.starts_with("index/")) {
-            let body: Value = serde_json::from_slice(bytes).map_err(|e| Error::new(ErrorKind::Corruption, format!("the manifest: {e}")))?;
+            let body: Value =
+                serde_json::from_slice(bytes).map_err(|e| Error::new(ErrorKind::Corruption, format!("the manifest: {e}")))?;
             let entry = IndexEntry::from_json(&body["entry"])?;
             catalog.put(entry.clone());
             bodies.push((entry, body));
         }
         let store = Store::assemble(dir.to_owned(), disk, clock, limits, log, manifest, catalog, unclean, lock);
-        store.disk.create_dir(&store.segments_dir).map_err(|e| crate::disk::refusal("making", &store.segments_dir, &e))?;
-        store.next_segment.store(folder["next_segment"].as_u64().unwrap_or(1) + 1_000_000, Ordering::Relaxed);
+        store
+            .disk
+            .create_dir(&store.segments_dir)
+            .map_err(|e| crate::disk::refusal("making", &store.segments_dir, &e))?;
+        store
+            .next_segment
+            .store(folder["next_segment"].as_u64().unwrap_or(1) + 1_000_000, Ordering::Relaxed);
         let positions = store.open_sets(bodies, flushed, &folder)?;
         let stopped = store.weigh(&recovered.verdict, &positions)?;
-        let mut replay = Replay { store: &store, flushed, positions, failed: stopped };
+        let mut replay = Replay {
+            store: &store,
+            flushed,
+            positions,
+            failed: stopped,
+        };
         recovered.replay(flushed, |replayed| replay.apply(replayed))?;
         let failed = replay.failed;
         for entry in store.catalog_now().indices.values() {
             let state = store.indices.read().get(&entry.no).cloned();
-            if state.is_some_and(|state| !Arc::ptr_eq(&state.built.load().settings, &entry.settings) || !Arc::ptr_eq(&state.built.load().schema, &entry.schema)) {
+            if state.is_some_and(|state| {
+                !Arc::ptr_eq(&state.built.load().settings, &entry.settings)
+                    || !Arc::ptr_eq(&state.built.load().schema, &entry.schema)
+            }) {
                 store.realign(entry)?;
             }
         }
@@ -88,7 +105,12 @@ impl Store {
         let mut keep: HashSet<String> = HashSet::new();
         for (entry, body) in &bodies {
             for segment in body["segments"].as_array().into_iter().flatten() {
-                keep.extend([segment["file"].as_str(), segment["live"][0].as_str()].into_iter().flatten().map(str::to_owned));
+                keep.extend(
+                    [segment["file"].as_str(), segment["live"][0].as_str()]
+                        .into_iter()
+                        .flatten()
+                        .map(str::to_owned),
+                );
             }
             let position = body["flushed"].as_u64().unwrap_or(0).max(flushed);
             positions.insert(entry.no, position);
@@ -105,7 +127,10 @@ impl Store {
                 Ok(segments) => (segments, None),
                 Err(e) => (Vec::new(), Some(e)),
             };
-            let view = IndexView { segments, ..Store::blank_view(entry, position) };
+            let view = IndexView {
+                segments,
+                ..Store::blank_view(entry, position)
+            };
             let state = IndexState::new(entry.no, 1 + self.unclean - entry.unclean_before.min(self.unclean), view);
             state.queue.lock().next_seq_no = body["next_seq_no"].as_u64().unwrap_or(0);
             *state.stopped.lock() = problem;
@@ -116,14 +141,32 @@ impl Store {
             for tombstone in body["tombstones"].as_array().into_iter().flatten() {
                 let number = |n: usize| tombstone[n].as_u64().unwrap_or(0);
                 if let Some(key) = tombstone[0].as_str().and_then(|hex| u128::from_str_radix(hex, 16).ok()) {
-                    let stamp = Stamp { seq_no: number(1), version: number(2), primary_term: number(3) };
-                    self.versions.set(key, entry.no, Newest::Deleted { stamp, position: 0, since_ms: Some(now) });
+                    let stamp = Stamp {
+                        seq_no: number(1),
+                        version: number(2),
+                        primary_term: number(3),
+                    };
+                    self.versions.set(
+                        key,
+                        entry.no,
+                        Newest::Deleted {
+                            stamp,
+                            position: 0,
+                            since_ms: Some(now),
+                        },
+                    );
                 }
             }
             self.indices.write().insert(entry.no, Arc::new(state));
         }
-        self.searchable.store(Arc::new(Searchable { indices, position: flushed }));
-        let there = self.disk.list(&self.segments_dir).map_err(|e| crate::disk::refusal("listing", &self.segments_dir, &e))?;
+        self.searchable.store(Arc::new(Searchable {
+            indices,
+            position: flushed,
+        }));
+        let there = self
+            .disk
+            .list(&self.segments_dir)
+            .map_err(|e| crate::disk::refusal("listing", &self.segments_dir, &e))?;
         for name in there.into_iter().filter(|name| !keep.contains(name)) {
             // It is of no use; if it cannot be removed now, the next start tries again.
             drop(self.disk.remove(&self.segments_dir.join(name)));
@@ -140,7 +183,9 @@ impl Store {
     /// What damage means: for some indices, or for all.
     fn weigh(&self, verdict: &Verdict, positions: &HashMap<u32, u64>) -> Result<HashMap<u32, Error>> {
         let mut stopped = HashMap::new();
-        let Verdict::Corrupt(damages) = verdict else { return Ok(stopped) };
+        let Verdict::Corrupt(damages) = verdict else {
+            return Ok(stopped);
+        };
         for damage in damages {
             let error = Error::new(ErrorKind::Corruption, damage.reason.clone())
                 .with("path", damage.path.display().to_string())
@@ -172,19 +217,50 @@ impl Replay<'_> {
         for part in replayed.record.parts {
             match part {
                 Part::Alter { delta, .. } => self.alter(&delta, end)?,
-                Part::Put { index_no, seq_no, version, term, uid, routing, hidden, source, .. } => {
-                    let stamp = Stamp { seq_no, primary_term: term, version };
+                Part::Put {
+                    index_no,
+                    seq_no,
+                    version,
+                    term,
+                    uid,
+                    routing,
+                    hidden,
+                    source,
+                    ..
+                } => {
+                    let stamp = Stamp {
+                        seq_no,
+                        primary_term: term,
+                        version,
+                    };
                     let (parent, mark) = read_extras(hidden.as_deref());
                     let hidden = mark.map(|mark| {
                         let bytes = mark_bytes(&mark);
                         (mark, bytes)
                     });
                     self.operation(index_no, uid, stamp, end, &mut touched, |mapping| {
-                        Kind::Put(Put { mapping, source, routing, parent, hidden })
+                        Kind::Put(Put {
+                            mapping,
+                            source,
+                            routing,
+                            parent,
+                            hidden,
+                        })
                     })?;
                 }
-                Part::Delete { index_no, seq_no, version, term, uid, .. } => {
-                    let stamp = Stamp { seq_no, primary_term: term, version };
+                Part::Delete {
+                    index_no,
+                    seq_no,
+                    version,
+                    term,
+                    uid,
+                    ..
+                } => {
+                    let stamp = Stamp {
+                        seq_no,
+                        primary_term: term,
+                        version,
+                    };
                     self.operation(index_no, uid, stamp, end, &mut touched, |_| Kind::Delete)?;
                 }
             }
@@ -196,11 +272,16 @@ impl Replay<'_> {
     }
 
     fn alter(&mut self, delta: &[u8], end: u64) -> Result<()> {
-        let delta: Value = serde_json::from_slice(delta).map_err(|e| Error::new(ErrorKind::Corruption, format!("a logged delta: {e}")))?;
+        let delta: Value =
+            serde_json::from_slice(delta).map_err(|e| Error::new(ErrorKind::Corruption, format!("a logged delta: {e}")))?;
         let mut catalog = (*self.store.catalog_now()).clone();
         let gone = catalog.apply(&delta)?;
-        let new: Vec<Arc<IndexEntry>> =
-            catalog.indices.values().filter(|entry| !self.store.indices.read().contains_key(&entry.no)).cloned().collect();
+        let new: Vec<Arc<IndexEntry>> = catalog
+            .indices
+            .values()
+            .filter(|entry| !self.store.indices.read().contains_key(&entry.no))
+            .cloned()
+            .collect();
         self.store.catalog.store(Arc::new(catalog));
         for entry in new {
             self.store.begin_index(&entry, end);
@@ -222,11 +303,15 @@ impl Replay<'_> {
         kind: impl FnOnce(mapping::Mapping) -> Kind,
     ) -> Result<()> {
         let store = self.store;
-        let Some(state) = store.indices.read().get(&no).cloned() else { return Ok(()) };
+        let Some(state) = store.indices.read().get(&no).cloned() else {
+            return Ok(());
+        };
         if self.positions.get(&no).is_some_and(|flushed| end <= *flushed) {
             return Ok(());
         }
-        let Some(entry) = store.catalog.load().by_no(no).cloned() else { return Ok(()) };
+        let Some(entry) = store.catalog.load().by_no(no).cloned() else {
+            return Ok(());
+        };
         if !touched.contains(&no) {
             touched.push(no);
         }
@@ -234,11 +319,24 @@ impl Replay<'_> {
         let kind = kind(entry.mapping_for(doc_type.as_deref())?);
         let deleted = matches!(kind, Kind::Delete);
         let key = store.versions.key(no, &uid);
-        let op = Arc::new(PendingOp { uid, stamp, position: end, kind });
-        store.versions.set(key, no, match deleted {
-            true => Newest::Deleted { stamp, position: end, since_ms: None },
-            false => Newest::Put(op.clone()),
+        let op = Arc::new(PendingOp {
+            uid,
+            stamp,
+            position: end,
+            kind,
         });
+        store.versions.set(
+            key,
+            no,
+            match deleted {
+                true => Newest::Deleted {
+                    stamp,
+                    position: end,
+                    since_ms: None,
+                },
+                false => Newest::Put(op.clone()),
+            },
+        );
         let bytes = op.bytes();
         let due = {
             let mut queue = state.queue.lock();

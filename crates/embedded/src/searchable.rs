@@ -20,7 +20,6 @@ use tantivy::columnar::Column;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{BitSet, DocId, DocSet, SegmentReader, TERMINATED, Term};
 
-
 /// Every index as searches see it.
 #[derive(Debug, Default)]
 pub struct Searchable {
@@ -56,7 +55,13 @@ pub struct IndexView {
 
 impl fmt::Debug for IndexView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "IndexView({} at {}, {} segments)", self.name, self.position, self.segments.len())
+        write!(
+            f,
+            "IndexView({} at {}, {} segments)",
+            self.name,
+            self.position,
+            self.segments.len()
+        )
     }
 }
 
@@ -67,7 +72,9 @@ impl IndexView {
     }
     /// A setting that is a whole number, given or by default.
     pub fn number(&self, name: &str) -> Option<usize> {
-        model::settings::text(&self.settings, *model::settings::find(name)?).parse().ok()
+        model::settings::text(&self.settings, *model::settings::find(name)?)
+            .parse()
+            .ok()
     }
 }
 
@@ -86,7 +93,13 @@ pub struct SegmentView {
 
 impl fmt::Debug for SegmentView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SegmentView({}, {} of {})", self.id, self.reader.num_docs(), self.reader.max_doc())
+        write!(
+            f,
+            "SegmentView({}, {} of {})",
+            self.id,
+            self.reader.num_docs(),
+            self.reader.max_doc()
+        )
     }
 }
 
@@ -137,7 +150,11 @@ impl SegmentCore {
         let invisible = marked(reader, schema.invisible)?;
         let column = |name| reader.fast_fields().u64(name).map_err(broken);
         Ok(SegmentCore {
-            stamps: Stamps { seq_no: column("_seq_no")?, version: column("_version")?, term: column("_primary_term")? },
+            stamps: Stamps {
+                seq_no: column("_seq_no")?,
+                version: column("_version")?,
+                term: column("_primary_term")?,
+            },
             some_roots: (roots.len() < reader.max_doc() as usize).then(|| Arc::new(roots)),
             invisible,
             roots: OnceLock::new(),
@@ -219,7 +236,9 @@ impl SegmentCore {
 fn marked(reader: &SegmentReader, field: Field) -> Result<Option<BitSet>> {
     let index = reader.inverted_index(field).map_err(broken)?;
     let term = Term::from_field_text(field, crate::index::schema::YES);
-    let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)? else { return Ok(None) };
+    let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)? else {
+        return Ok(None);
+    };
     let mut bits = BitSet::with_max_value(reader.max_doc());
     while postings.doc() != TERMINATED {
         bits.insert(postings.doc());
@@ -233,7 +252,9 @@ fn count_by_terms(reader: &SegmentReader, field: Field) -> Result<u64> {
     let mut seen = BitSet::with_max_value(reader.max_doc());
     let mut terms = index.terms().stream().map_err(broken)?;
     while terms.advance() {
-        let mut postings = index.read_postings_from_terminfo(terms.value(), IndexRecordOption::Basic).map_err(broken)?;
+        let mut postings = index
+            .read_postings_from_terminfo(terms.value(), IndexRecordOption::Basic)
+            .map_err(broken)?;
         while postings.doc() != TERMINATED {
             seen.insert(postings.doc());
             postings.advance();

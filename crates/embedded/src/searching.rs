@@ -33,9 +33,21 @@ impl Store {
                 open.used = self.clock.monotonic();
                 (open.searchable.clone(), open.catalog.clone(), open.view.indices.clone())
             };
-            let all = Target { ignore_unavailable: true, forbid_closed: false, expand_closed: true, ..target.clone() };
+            let all = Target {
+                ignore_unavailable: true,
+                forbid_closed: false,
+                expand_closed: true,
+                ..target.clone()
+            };
             let named = if target.expressions.is_empty() {
-                indices.iter().filter_map(|name| catalog.indices.get(name.as_str())).map(|entry| Resolved { entry: entry.clone(), filters: None }).collect()
+                indices
+                    .iter()
+                    .filter_map(|name| catalog.indices.get(name.as_str()))
+                    .map(|entry| Resolved {
+                        entry: entry.clone(),
+                        filters: None,
+                    })
+                    .collect()
             } else {
                 catalog.resolve(&all, self.clock.wall_ms())?
             };
@@ -53,7 +65,12 @@ impl Store {
         let now = self.clock.monotonic();
         let highest = {
             let searchable = self.searchable.load();
-            found.iter().filter_map(|r| searchable.indices.get(&r.entry.no)).map(|view| view.position).max().unwrap_or(0)
+            found
+                .iter()
+                .filter_map(|r| searchable.indices.get(&r.entry.no))
+                .map(|view| view.position)
+                .max()
+                .unwrap_or(0)
         };
         let mut due = Vec::new();
         for r in found {
@@ -81,12 +98,22 @@ impl Store {
     /// Runs a search.
     pub(crate) fn search(&self, target: &Target, request: &SearchRequest, see: See) -> Result<SearchResponse> {
         let views = self.views_of(target, request.view.as_deref())?;
-        let types: Vec<String> = if request.types.is_empty() { target.types.clone() } else { request.types.clone() };
+        let types: Vec<String> = if request.types.is_empty() {
+            target.types.clone()
+        } else {
+            request.types.clone()
+        };
         self.with_context(see, request.dialect, &types, |cx| search::run(&views, request, cx))
     }
 
     /// Calls `f` with what queries need.
-    pub(crate) fn with_context<T>(&self, see: See, dialect: Dialect, types: &[String], f: impl FnOnce(&Context<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn with_context<T>(
+        &self,
+        see: See,
+        dialect: Dialect,
+        types: &[String],
+        f: impl FnOnce(&Context<'_>) -> Result<T>,
+    ) -> Result<T> {
         let catalog = self.catalog_now();
         let scripts = |source: &ScriptSource| compile(&catalog.scripts, source);
         let number = |setting| usize::try_from(catalog.cluster_number(setting)).unwrap_or(usize::MAX);
@@ -103,7 +130,15 @@ impl Store {
     }
 
     /// The documents of a target that match, in index order, from one view, at most `max` from `from` on.
-    pub(crate) fn scan_part(&self, views: &[Searched], query: &Query, see: See, types: &[String], from: ScanAt, max: usize) -> Result<(Vec<Document>, Option<ScanAt>)> {
+    pub(crate) fn scan_part(
+        &self,
+        views: &[Searched],
+        query: &Query,
+        see: See,
+        types: &[String],
+        from: ScanAt,
+        max: usize,
+    ) -> Result<(Vec<Document>, Option<ScanAt>)> {
         let mut out = Vec::new();
         let mut next = None;
         self.with_context(see, Dialect::default(), types, |cx| {
@@ -142,10 +177,20 @@ impl Store {
         let found = catalog.resolve(target, self.clock.wall_ms())?;
         self.before_search(&found)?;
         let searchable = self.searchable.load_full();
-        let kept: HashMap<u32, Arc<IndexView>> =
-            found.iter().filter_map(|r| searchable.indices.get(&r.entry.no).map(|view| (r.entry.no, view.clone()))).collect();
-        let as_of = if kept.values().all(|view| view.position >= searchable.position) { Some(searchable.position) } else { kept.values().map(|v| v.position).min() };
-        let id = format!("{}{}", engine::clock::uuid(self.clock.as_ref()), engine::clock::uuid(self.clock.as_ref()));
+        let kept: HashMap<u32, Arc<IndexView>> = found
+            .iter()
+            .filter_map(|r| searchable.indices.get(&r.entry.no).map(|view| (r.entry.no, view.clone())))
+            .collect();
+        let as_of = if kept.values().all(|view| view.position >= searchable.position) {
+            Some(searchable.position)
+        } else {
+            kept.values().map(|v| v.position).min()
+        };
+        let id = format!(
+            "{}{}",
+            engine::clock::uuid(self.clock.as_ref()),
+            engine::clock::uuid(self.clock.as_ref())
+        );
         let view = View {
             id: id.clone(),
             as_of,
@@ -164,15 +209,29 @@ impl Store {
                 ),
             ));
         }
-        let searchable = Arc::new(Searchable { indices: kept, position: searchable.position });
-        views.insert(id, OpenView { view: view.clone(), searchable, catalog, used: self.clock.monotonic() });
+        let searchable = Arc::new(Searchable {
+            indices: kept,
+            position: searchable.position,
+        });
+        views.insert(
+            id,
+            OpenView {
+                view: view.clone(),
+                searchable,
+                catalog,
+                used: self.clock.monotonic(),
+            },
+        );
         Ok(view)
     }
 
     pub(crate) fn validate(&self, target: &Target, query: &Query) -> Result<Vec<(IndexName, Result<String>)>> {
         let views = self.views_of(target, None)?;
         self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
-            Ok(views.iter().map(|(view, _)| (view.name.clone(), search::validate(view, query, cx))).collect())
+            Ok(views
+                .iter()
+                .map(|(view, _)| (view.name.clone(), search::validate(view, query, cx)))
+                .collect())
         })
     }
 }
@@ -187,35 +246,67 @@ pub(crate) struct ScanAt {
 
 fn document_at(view: &IndexView, segment: usize, doc: u32) -> Result<Document> {
     use tantivy::schema::{TantivyDocument, Value as _};
-    let location = Location { segment: view.segments[segment].clone(), block: vec![doc] };
-    let store = location.segment.reader.get_store_reader(1).map_err(crate::searchable::broken)?;
+    let location = Location {
+        segment: view.segments[segment].clone(),
+        block: vec![doc],
+    };
+    let store = location
+        .segment
+        .reader
+        .get_store_reader(1)
+        .map_err(crate::searchable::broken)?;
     let found: TantivyDocument = store.get(doc).map_err(crate::searchable::broken)?;
-    let uid = found.get_first(view.schema.id).and_then(|value| value.as_str()).unwrap_or_default();
-    let at = DocAddress { index: view.name.clone(), id: DocId::from_uid(uid, view.typed) };
+    let uid = found
+        .get_first(view.schema.id)
+        .and_then(|value| value.as_str())
+        .unwrap_or_default();
+    let at = DocAddress {
+        index: view.name.clone(),
+        id: DocId::from_uid(uid, view.typed),
+    };
     stored(&view.schema, &location, &at)
 }
 
 pub(crate) fn missing_view(id: &str) -> Error {
-    Error::new(ErrorKind::SearchContextMissing, format!("No search context found for id [{id}]"))
+    Error::new(
+        ErrorKind::SearchContextMissing,
+        format!("No search context found for id [{id}]"),
+    )
 }
 
 fn searched(searchable: &Searchable, found: &[Resolved]) -> Result<Vec<Searched>> {
     let mut out = Vec::with_capacity(found.len());
     for r in found {
-        let Some(view) = searchable.indices.get(&r.entry.no) else { continue };
-        let filter = r.filters.as_ref().map(|filters| any_of(filters, r.entry.typed())).transpose()?;
+        let Some(view) = searchable.indices.get(&r.entry.no) else {
+            continue;
+        };
+        let filter = r
+            .filters
+            .as_ref()
+            .map(|filters| any_of(filters, r.entry.typed()))
+            .transpose()?;
         out.push((view.clone(), filter));
     }
     Ok(out)
 }
 
 fn any_of(filters: &[Value], typed: bool) -> Result<Query> {
-    let dialect = Dialect { typed, ..Dialect::default() };
-    let parsed: Result<Vec<Query>> = filters.iter().map(|filter| dsl::query::parse_query_bytes(filter.to_string().as_bytes(), dialect)).collect();
+    let dialect = Dialect {
+        typed,
+        ..Dialect::default()
+    };
+    let parsed: Result<Vec<Query>> = filters
+        .iter()
+        .map(|filter| dsl::query::parse_query_bytes(filter.to_string().as_bytes(), dialect))
+        .collect();
     let mut parsed = parsed?;
     Ok(match parsed.len() {
         1 => parsed.remove(0),
-        _ => Clause::Bool(BoolQuery { should: parsed, ..BoolQuery::default() }).into(),
+        _ => Clause::Bool(BoolQuery {
+            should: parsed,
+            ..BoolQuery::default()
+        })
+        .into(),
     })
 }
 
@@ -228,7 +319,12 @@ pub(crate) fn compile(stored: &std::collections::BTreeMap<String, Value>, source
     match &source.text {
         ScriptText::Inline(text) => script::compile(text, lang(source.lang.as_deref())?),
         ScriptText::Stored(id) => {
-            let body = stored.get(id).ok_or_else(|| Error::new(ErrorKind::ScriptMissing, format!("unable to find script [{id}] in cluster state")))?;
+            let body = stored.get(id).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::ScriptMissing,
+                    format!("unable to find script [{id}] in cluster state"),
+                )
+            })?;
             let body = if body["script"].is_object() { &body["script"] } else { body };
             script::compile(body["source"].as_str().unwrap_or_default(), lang(body["lang"].as_str())?)
         }

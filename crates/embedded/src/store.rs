@@ -45,7 +45,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { pending_bytes: 64 << 20, checkpoint_bytes: 64 << 20, queue_bytes: 32 << 20, concurrent_searches: 64, log_file_bytes: 64 << 20 }
+        Limits {
+            pending_bytes: 64 << 20,
+            checkpoint_bytes: 64 << 20,
+            queue_bytes: 32 << 20,
+            concurrent_searches: 64,
+            log_file_bytes: 64 << 20,
+        }
     }
 }
 
@@ -208,7 +214,9 @@ pub(crate) fn locate(view: &IndexView, uid: &str) -> Result<Option<Location>> {
     let term = Term::from_field_text(view.schema.id, uid);
     for segment in view.segments.iter().rev() {
         let index = segment.reader.inverted_index(view.schema.id).map_err(broken)?;
-        let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)? else { continue };
+        let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)? else {
+            continue;
+        };
         let mut block = Vec::new();
         while postings.doc() != TERMINATED {
             if segment.is_alive(postings.doc()) {
@@ -218,7 +226,10 @@ pub(crate) fn locate(view: &IndexView, uid: &str) -> Result<Option<Location>> {
         }
         if let Some(root) = block.last() {
             debug_assert!(segment.is_root(*root), "the root is the last of its block");
-            return Ok(Some(Location { segment: segment.clone(), block }));
+            return Ok(Some(Location {
+                segment: segment.clone(),
+                block,
+            }));
         }
     }
     Ok(None)
@@ -237,7 +248,12 @@ impl Store {
     }
     /// The state of an index that the catalog knows.
     pub(crate) fn state(&self, entry: &IndexEntry) -> Result<Arc<IndexState>> {
-        let state = self.indices.read().get(&entry.no).cloned().ok_or_else(|| crate::catalog::resolve::missing(entry.name.as_str()))?;
+        let state = self
+            .indices
+            .read()
+            .get(&entry.no)
+            .cloned()
+            .ok_or_else(|| crate::catalog::resolve::missing(entry.name.as_str()))?;
         state.check()?;
         Ok(state)
     }
@@ -315,7 +331,9 @@ impl Store {
     /// Views that nobody used for their keep alive are closed.
     pub(crate) fn expire_views(&self) {
         let now = self.clock.monotonic();
-        self.views.lock().retain(|_, open| now.saturating_sub(open.used) <= open.view.keep_alive);
+        self.views
+            .lock()
+            .retain(|_, open| now.saturating_sub(open.used) <= open.view.keep_alive);
     }
     pub(crate) fn fresh_segment(&self) -> u64 {
         self.next_segment.fetch_add(1, Ordering::Relaxed)

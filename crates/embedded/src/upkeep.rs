@@ -33,7 +33,9 @@ pub(crate) enum Interval {
 impl Store {
     pub(crate) fn interval(&self, no: u32) -> Interval {
         let catalog = self.catalog.load();
-        let Some(entry) = catalog.by_no(no) else { return Interval::Never };
+        let Some(entry) = catalog.by_no(no) else {
+            return Interval::Never;
+        };
         match entry.settings.get(settings::REFRESH_INTERVAL.name).and_then(|v| v.as_str()) {
             None => Interval::Default,
             Some(text) => match parse_duration_or_never(text, settings::REFRESH_INTERVAL.name) {
@@ -50,10 +52,16 @@ impl Store {
         let crowded = self.pending_bytes.load(Ordering::Relaxed) * 4 > self.limits.pending_bytes * 3;
         let mut publish = Vec::new();
         for no in dirty {
-            let Some(state) = self.indices.read().get(&no).cloned() else { continue };
+            let Some(state) = self.indices.read().get(&no).cloned() else {
+                continue;
+            };
             let (age, bytes, ops) = {
                 let queue = state.queue.lock();
-                (queue.oldest.map(|oldest| now.saturating_sub(oldest)), queue.bytes, queue.ops.len())
+                (
+                    queue.oldest.map(|oldest| now.saturating_sub(oldest)),
+                    queue.bytes,
+                    queue.ops.len(),
+                )
             };
             let Some(age) = age else { continue };
             let searched = self.now_ms().saturating_sub(state.searched_ms.load(Ordering::Relaxed)) < SEARCHED_WITHIN_MS
@@ -85,13 +93,24 @@ impl Store {
         let unflushed = self.log.durable_position().saturating_sub(flushed);
         let old = self.clock.monotonic().saturating_sub(at) > CHECKPOINT_EACH;
         // A start jumps over a stretch of positions: what counts is what the files hold.
-        let much = self.log.kept_bytes() > self.limits.checkpoint_bytes.max(self.limits.log_file_bytes) && unflushed > self.limits.checkpoint_bytes / 2;
-        if much || (old && unflushed > 0) { self.checkpoint(false) } else { Ok(()) }
+        let much = self.log.kept_bytes() > self.limits.checkpoint_bytes.max(self.limits.log_file_bytes)
+            && unflushed > self.limits.checkpoint_bytes / 2;
+        if much || (old && unflushed > 0) {
+            self.checkpoint(false)
+        } else {
+            Ok(())
+        }
     }
 
     /// One round of merges; true if there was any.
     pub(crate) fn merge_due(&self) -> Result<bool> {
-        let states: Vec<Arc<IndexState>> = self.indices.read().values().filter(|s| s.built.load().segments.len() > 1).cloned().collect();
+        let states: Vec<Arc<IndexState>> = self
+            .indices
+            .read()
+            .values()
+            .filter(|s| s.built.load().segments.len() > 1)
+            .cloned()
+            .collect();
         let mut any = false;
         for state in states {
             if self.stopping.load(Ordering::Relaxed) {
@@ -105,7 +124,10 @@ impl Store {
     pub(crate) fn forget_tombstones(&self) {
         let catalog = self.catalog.load_full();
         let keep = |no: u32| {
-            let text = catalog.by_no(no).map_or_else(|| "60s".to_owned(), |entry| settings::text(&entry.settings, settings::GC_DELETES));
+            let text = catalog.by_no(no).map_or_else(
+                || "60s".to_owned(),
+                |entry| settings::text(&entry.settings, settings::GC_DELETES),
+            );
             let kept = parse_duration_or_never(&text, settings::GC_DELETES.name).ok().flatten();
             kept.map_or(60_000, |kept| u64::try_from(kept.as_millis()).unwrap_or(u64::MAX))
         };

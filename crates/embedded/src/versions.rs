@@ -65,7 +65,10 @@ impl Versions {
         }
     }
     /// The key of a document. Keyed hashes: nobody can choose ids that collide.
-    #[allow(deprecated, reason = "the only hasher of the standard library that takes its keys, and they must outlive the process")]
+    #[allow(
+        deprecated,
+        reason = "the only hasher of the standard library that takes its keys, and they must outlive the process"
+    )]
     pub(crate) fn key(&self, no: u32, uid: &str) -> Key {
         let half = |salt: u64| {
             let mut hasher = std::hash::SipHasher::new_with_keys(self.seeds.0 ^ salt, self.seeds.1);
@@ -80,7 +83,11 @@ impl Versions {
         let mut out = Vec::new();
         for shard in &self.shards {
             for (key, (n, newest)) in &*shard.lock() {
-                if let Newest::Deleted { stamp, since_ms: Some(_), .. } = newest
+                if let Newest::Deleted {
+                    stamp,
+                    since_ms: Some(_),
+                    ..
+                } = newest
                     && *n == no
                 {
                     out.push((*key, *stamp));
@@ -104,7 +111,9 @@ impl Versions {
     /// tombstones. A newer entry stays as it is.
     pub(crate) fn built(&self, key: Key, seq_no: u64, now_ms: u64) {
         let mut shard = self.shard(key).lock();
-        let Some((_, newest)) = shard.get_mut(&key).filter(|(_, newest)| newest.stamp().seq_no <= seq_no) else { return };
+        let Some((_, newest)) = shard.get_mut(&key).filter(|(_, newest)| newest.stamp().seq_no <= seq_no) else {
+            return;
+        };
         match newest {
             Newest::Put(_) => drop(shard.remove(&key)),
             Newest::Deleted { since_ms, .. } => {
@@ -121,7 +130,9 @@ impl Versions {
         let mut left = 0;
         for shard in &self.shards {
             shard.lock().retain(|_, (no, newest)| match newest {
-                Newest::Deleted { since_ms: Some(since), .. } => {
+                Newest::Deleted {
+                    since_ms: Some(since), ..
+                } => {
                     let keep = if crowded { keep_ms(*no) / 4 } else { keep_ms(*no) };
                     let stays = now_ms.saturating_sub(*since) < keep;
                     left += u64::from(stays);

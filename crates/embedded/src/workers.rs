@@ -28,7 +28,10 @@ struct Shared {
 impl Workers {
     /// Starts the threads. `limited_max`: how many limited jobs may run or wait.
     pub(crate) fn start(count: usize, limited_max: usize) -> Result<Workers> {
-        let shared = Arc::new(Shared { queue: Mutex::new((VecDeque::new(), false)), more: Condvar::new() });
+        let shared = Arc::new(Shared {
+            queue: Mutex::new((VecDeque::new(), false)),
+            more: Condvar::new(),
+        });
         let mut threads = Vec::new();
         for n in 0..count {
             let shared = shared.clone();
@@ -38,7 +41,12 @@ impl Workers {
                 .map_err(|e| Error::new(ErrorKind::Internal, format!("starting a thread failed: {e}")))?;
             threads.push(thread);
         }
-        Ok(Workers { shared, threads, limited: Arc::default(), limited_max })
+        Ok(Workers {
+            shared,
+            threads,
+            limited: Arc::default(),
+            limited_max,
+        })
     }
 
     /// Runs a job and gives its result. A job that panics is an internal error.
@@ -51,7 +59,8 @@ impl Workers {
         });
         self.shared.queue.lock().0.push_back(job);
         self.shared.more.notify_one();
-        told.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the engine is closing")))
+        told.await
+            .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the engine is closing")))
     }
 
     /// As [`Workers::run`], refused when too many run or wait.

@@ -71,13 +71,19 @@ impl PendingOp {
 
 /// A mark in its stored form.
 pub(crate) fn mark_bytes(hidden: &Hidden) -> Vec<u8> {
-    json!({ "body": hidden.body, "visible": hidden.visible, "held": hidden.held }).to_string().into_bytes()
+    json!({ "body": hidden.body, "visible": hidden.visible, "held": hidden.held })
+        .to_string()
+        .into_bytes()
 }
 
 /// A mark from its stored form.
 pub(crate) fn read_mark(bytes: &[u8]) -> Option<Hidden> {
     let value: Value = serde_json::from_slice(bytes).ok()?;
-    Some(Hidden { visible: value["visible"] == true, held: value["held"] == true, body: value["body"].clone() })
+    Some(Hidden {
+        visible: value["visible"] == true,
+        held: value["held"] == true,
+        body: value["body"].clone(),
+    })
 }
 
 /// What the log keeps beside the source: the parent and the mark.
@@ -91,8 +97,13 @@ pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>) -> Option<Ve
 
 /// The other way.
 pub(crate) fn read_extras(bytes: Option<&[u8]>) -> (Option<Box<str>>, Option<Hidden>) {
-    let Some(value) = bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok()) else { return (None, None) };
-    let mark = value.get("mark").filter(|mark| mark.is_object()).and_then(|mark| read_mark(mark.to_string().as_bytes()));
+    let Some(value) = bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok()) else {
+        return (None, None);
+    };
+    let mark = value
+        .get("mark")
+        .filter(|mark| mark.is_object())
+        .and_then(|mark| read_mark(mark.to_string().as_bytes()));
     (value["parent"].as_str().map(Into::into), mark)
 }
 
@@ -155,14 +166,32 @@ impl Store {
                     }),
                     Kind::Delete => None,
                 };
-                Ok(Here { found: Found::Here(op.stamp), document, position: op.position })
+                Ok(Here {
+                    found: Found::Here(op.stamp),
+                    document,
+                    position: op.position,
+                })
             }
-            Some(Newest::Deleted { stamp, position, .. }) => Ok(Here { found: Found::Deleted(stamp), document: None, position }),
+            Some(Newest::Deleted { stamp, position, .. }) => Ok(Here {
+                found: Found::Deleted(stamp),
+                document: None,
+                position,
+            }),
             None => {
                 let set = state.built.load_full();
-                let Some(location) = locate(&set, uid)? else { return Ok(Here { found: Found::Nothing, document: None, position: 0 }) };
+                let Some(location) = locate(&set, uid)? else {
+                    return Ok(Here {
+                        found: Found::Nothing,
+                        document: None,
+                        position: 0,
+                    });
+                };
                 let document = stored(&set.schema, &location, at)?;
-                Ok(Here { found: Found::Here(location.stamp()), document: Some(document), position: 0 })
+                Ok(Here {
+                    found: Found::Here(location.stamp()),
+                    document: Some(document),
+                    position: 0,
+                })
             }
         }
     }
@@ -173,7 +202,14 @@ impl Store {
             .into_iter()
             .map(|write| match self.write_one(write) {
                 Ok(done) => done,
-                Err(e) => (Outcome::Refused(e), After { durable: self.altered_at.load(Ordering::Acquire), written: 0 }, None),
+                Err(e) => (
+                    Outcome::Refused(e),
+                    After {
+                        durable: self.altered_at.load(Ordering::Acquire),
+                        written: 0,
+                    },
+                    None,
+                ),
             })
             .collect()
     }
@@ -216,11 +252,19 @@ impl Store {
     /// Everything about one write that may fail. `before` is what earlier writes of the same record leave.
     fn judge(&self, entry: &Arc<IndexEntry>, write: Write, after: &mut After, before: Option<&Ready>) -> Result<Judged> {
         let state = self.state(entry)?;
-        let at = DocAddress { index: entry.name.clone(), id: write.at.id.clone() };
+        let at = DocAddress {
+            index: entry.name.clone(),
+            id: write.at.id.clone(),
+        };
         let uid = at.id.uid();
         let key = self.versions.key(entry.no, &uid);
         let here = match before {
-            Some(_) => return Err(Error::illegal(format!("an atomic write has two operations on [{}]", at.id.id))),
+            Some(_) => {
+                return Err(Error::illegal(format!(
+                    "an atomic write has two operations on [{}]",
+                    at.id.id
+                )));
+            }
             None => self.newest(entry, &at, &uid, key)?,
         };
         after.durable = after.durable.max(here.position);
@@ -262,7 +306,13 @@ impl Store {
                     Applied::Noop => {
                         let stamp = here.found.stamp().unwrap_or_default();
                         let source = before_document.map(|document| document.source);
-                        let written = Written { effect: Effect::Noop, at, stamp, source, forced_refresh: false };
+                        let written = Written {
+                            effect: Effect::Noop,
+                            at,
+                            stamp,
+                            source,
+                            forced_refresh: false,
+                        };
                         return Ok(Judged::Done(Outcome::Written(written)));
                     }
                 }
@@ -279,11 +329,16 @@ impl Store {
             None => None,
             Some(source) => {
                 let value = serde_json::from_slice::<Value>(&source.0).map_err(|e| {
-                    Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(Error::new(ErrorKind::JsonParse, e.to_string()))
+                    Error::new(ErrorKind::MapperParsing, "failed to parse")
+                        .caused_by(Error::new(ErrorKind::JsonParse, e.to_string()))
                 })?;
                 let doc_type = at.id.doc_type.clone();
                 let mapping = entry.mapping_for(doc_type.as_deref())?;
-                let options = ReadOptions { id: &at.id.id, type_name: doc_type.as_deref().unwrap_or(""), routing: routing.as_deref() };
+                let options = ReadOptions {
+                    id: &at.id.id,
+                    type_name: doc_type.as_deref().unwrap_or(""),
+                    routing: routing.as_deref(),
+                };
                 let parsed = mapping.read(&value, &options)?;
                 let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
                 if parsed.growth.is_some() || new_type {
@@ -294,7 +349,13 @@ impl Store {
                     let bytes = mark_bytes(&hidden);
                     (hidden, bytes)
                 });
-                Some(Put { mapping, source: source.0, routing: routing.map(Into::into), parent: parent.map(Into::into), hidden })
+                Some(Put {
+                    mapping,
+                    source: source.0,
+                    routing: routing.map(Into::into),
+                    parent: parent.map(Into::into),
+                    hidden,
+                })
             }
         };
         Ok(Judged::Ready(Box::new(Ready {
@@ -321,11 +382,15 @@ impl Store {
             return Ok(());
         }
         if let Some(put) = &mut ready.put {
-            let value: Value = serde_json::from_slice(&put.source).map_err(|e| Error::new(ErrorKind::MapperParsing, e.to_string()))?;
+            let value: Value =
+                serde_json::from_slice(&put.source).map_err(|e| Error::new(ErrorKind::MapperParsing, e.to_string()))?;
             let doc_type = ready.at.id.doc_type.clone();
             put.mapping = entry.mapping_for(doc_type.as_deref())?;
-            let options =
-                ReadOptions { id: &ready.at.id.id, type_name: doc_type.as_deref().unwrap_or(""), routing: put.routing.as_deref() };
+            let options = ReadOptions {
+                id: &ready.at.id.id,
+                type_name: doc_type.as_deref().unwrap_or(""),
+                routing: put.routing.as_deref(),
+            };
             ready.growth = put.mapping.read(&value, &options)?.growth.map(|growth| (doc_type, growth));
         }
         ready.entry = entry;
@@ -342,14 +407,20 @@ impl Store {
             if let Some((doc_type, growth)) = &ready.growth {
                 let next = Arc::new(entry.grown(doc_type.as_deref(), growth)?);
                 let delta = growth_delta(&entry, &next, doc_type.as_deref(), growth);
-                parts.push(Part::Alter { index_no: entry.no, delta: delta.to_string().into_bytes() });
+                parts.push(Part::Alter {
+                    index_no: entry.no,
+                    delta: delta.to_string().into_bytes(),
+                });
                 grown.insert(entry.no, next.clone());
                 if let Some(put) = &mut ready.put {
                     put.mapping = next.mapping_for(doc_type.as_deref())?;
                 }
             }
         }
-        let durability = if all.iter().all(|ready| settings::text(&ready.entry.settings, settings::TRANSLOG_DURABILITY) == "async") {
+        let durability = if all
+            .iter()
+            .all(|ready| settings::text(&ready.entry.settings, settings::TRANSLOG_DURABILITY) == "async")
+        {
             Durability::Async
         } else {
             Durability::Request
@@ -371,21 +442,40 @@ impl Store {
             let at = match participants.iter().position(|p| p.index_no == no) {
                 Some(at) => at,
                 None => {
-                    participants.push(Participant { index_no: no, first_seq_no: ready.state.queue.lock().next_seq_no, count: 0 });
+                    participants.push(Participant {
+                        index_no: no,
+                        first_seq_no: ready.state.queue.lock().next_seq_no,
+                        count: 0,
+                    });
                     participants.len() - 1
                 }
             };
             let participant = &mut participants[at];
             let seq_no = participant.first_seq_no + u64::from(participant.count);
             participant.count += 1;
-            stamps.push(Stamp { seq_no, primary_term: ready.state.term, version: ready.version });
+            stamps.push(Stamp {
+                seq_no,
+                primary_term: ready.state.term,
+                version: ready.version,
+            });
         }
         for (ready, stamp) in all.iter().zip(&stamps) {
             parts.push(part_of(ready, *stamp));
         }
         let numbers: Vec<u32> = participants.iter().map(|p| p.index_no).collect();
-        let counts: Vec<(u32, u64)> = participants.iter().map(|p| (p.index_no, p.first_seq_no + u64::from(p.count))).collect();
-        let ticket = self.log.enqueue(room, Record { participants, parts, idempotency_key: None }, durability)?;
+        let counts: Vec<(u32, u64)> = participants
+            .iter()
+            .map(|p| (p.index_no, p.first_seq_no + u64::from(p.count)))
+            .collect();
+        let ticket = self.log.enqueue(
+            room,
+            Record {
+                participants,
+                parts,
+                idempotency_key: None,
+            },
+            durability,
+        )?;
         // From here on nothing fails.
         if !grown.is_empty() {
             let mut next: Catalog = (*catalog).clone();
@@ -412,9 +502,18 @@ impl Store {
         for (ready, stamp) in all.into_iter().zip(stamps) {
             let deleted = ready.put.is_none();
             let kind = ready.put.map_or(Kind::Delete, Kind::Put);
-            let op = Arc::new(PendingOp { uid: ready.uid, stamp, position: ticket.end, kind });
+            let op = Arc::new(PendingOp {
+                uid: ready.uid,
+                stamp,
+                position: ticket.end,
+                kind,
+            });
             let newest = match deleted {
-                true => Newest::Deleted { stamp, position: ticket.end, since_ms: None },
+                true => Newest::Deleted {
+                    stamp,
+                    position: ticket.end,
+                    since_ms: None,
+                },
                 false => Newest::Put(op.clone()),
             };
             self.versions.set(ready.key, ready.entry.no, newest);
@@ -425,16 +524,32 @@ impl Store {
                 queue.ops.push_back(op);
             }
             self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
-            let counter = if deleted { &ready.state.counts.delete } else { &ready.state.counts.index };
+            let counter = if deleted {
+                &ready.state.counts.delete
+            } else {
+                &ready.state.counts.index
+            };
             counter.fetch_add(1, Ordering::Relaxed);
-            outcomes.push(Outcome::Written(Written { effect: ready.effect, at: ready.at, stamp, source: ready.show, forced_refresh: false }));
+            outcomes.push(Outcome::Written(Written {
+                effect: ready.effect,
+                at: ready.at,
+                stamp,
+                source: ready.show,
+                forced_refresh: false,
+            }));
         }
         drop(sequencer);
         Ok((
             outcomes,
             match durability {
-                Durability::Async => After { durable: 0, written: ticket.end },
-                Durability::Request => After { durable: ticket.end, written: ticket.end },
+                Durability::Async => After {
+                    durable: 0,
+                    written: ticket.end,
+                },
+                Durability::Request => After {
+                    durable: ticket.end,
+                    written: ticket.end,
+                },
             },
         ))
     }
@@ -444,7 +559,10 @@ impl Store {
         self.check_writable()?;
         // Which documents a plan reads is known only when it has run: everything is locked.
         let _all: Vec<_> = (0..crate::store::STRIPES).map(|n| self.stripe(n)).collect();
-        let mut reader = Reading { store: self, after: After::default() };
+        let mut reader = Reading {
+            store: self,
+            after: After::default(),
+        };
         let wanted = plan(&mut reader)?;
         let mut after = reader.after;
         if wanted.writes.is_empty() {
@@ -460,13 +578,18 @@ impl Store {
                 WriteOp::Put(source) => source.0.len() * 2 + 512,
                 _ => 512,
             };
-            let judged = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms()).and_then(|entry| {
-                check_write(&entry, &write)?;
-                if !seen.insert((entry.no, write.at.id.uid())) {
-                    return Err(Error::illegal(format!("an atomic write has two operations on [{}]", write.at.id.id)));
-                }
-                self.judge(&entry, write, &mut after, None)
-            });
+            let judged = catalog
+                .write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())
+                .and_then(|entry| {
+                    check_write(&entry, &write)?;
+                    if !seen.insert((entry.no, write.at.id.uid())) {
+                        return Err(Error::illegal(format!(
+                            "an atomic write has two operations on [{}]",
+                            write.at.id.id
+                        )));
+                    }
+                    self.judge(&entry, write, &mut after, None)
+                });
             match judged {
                 Ok(Judged::Ready(one)) => {
                     // A place until it is known that all may be written.
@@ -509,9 +632,14 @@ impl engine::Newest for Reading<'_> {
     fn read(&mut self, at: &DocAddress, see: See) -> Result<Option<Document>> {
         let catalog = self.store.catalog.load_full();
         let entry = catalog.read_index(at.index.as_str(), self.store.clock.wall_ms())?;
-        let at = DocAddress { index: entry.name.clone(), id: at.id.clone() };
+        let at = DocAddress {
+            index: entry.name.clone(),
+            id: at.id.clone(),
+        };
         let uid = at.id.uid();
-        let here = self.store.newest(&entry, &at, &uid, self.store.versions.key(entry.no, &uid))?;
+        let here = self
+            .store
+            .newest(&entry, &at, &uid, self.store.versions.key(entry.no, &uid))?;
         self.after.durable = self.after.durable.max(here.position);
         Ok(here.document.filter(|document| visible(document, see)))
     }
@@ -524,9 +652,20 @@ pub(crate) fn visible(document: &Document, see: See) -> bool {
 
 fn part_of(ready: &Ready, stamp: Stamp) -> Part {
     let index_no = ready.entry.no;
-    let Stamp { seq_no, primary_term: term, version } = stamp;
+    let Stamp {
+        seq_no,
+        primary_term: term,
+        version,
+    } = stamp;
     match &ready.put {
-        None => Part::Delete { index_no, seq_no, version, term, uid: ready.uid.clone(), hidden: None },
+        None => Part::Delete {
+            index_no,
+            seq_no,
+            version,
+            term,
+            uid: ready.uid.clone(),
+            hidden: None,
+        },
         Some(put) => Part::Put {
             index_no,
             seq_no,
@@ -551,14 +690,21 @@ fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
         return Err(Error::illegal("if _id is specified it must not be empty"));
     }
     if id.len() > ID_MAX_BYTES {
-        return Err(Error::illegal(format!("id [{id}] is too long, must be no longer than {ID_MAX_BYTES} bytes but was: {}", id.len())));
+        return Err(Error::illegal(format!(
+            "id [{id}] is too long, must be no longer than {ID_MAX_BYTES} bytes but was: {}",
+            id.len()
+        )));
     }
     if write.at.id.uid().len() > 2 * ID_MAX_BYTES {
         return Err(Error::illegal("type and id are too long together"));
     }
     let blocked = |name: &str| entry.settings.get(name).and_then(Value::as_str) == Some("true");
     let forbidden = |id: u8, what: &str| {
-        Err(Error::new(ErrorKind::ClusterBlock, format!("index [{}] blocked by: [FORBIDDEN/{id}/{what}];", entry.name)).with("index", entry.name.as_str()))
+        Err(Error::new(
+            ErrorKind::ClusterBlock,
+            format!("index [{}] blocked by: [FORBIDDEN/{id}/{what}];", entry.name),
+        )
+        .with("index", entry.name.as_str()))
     };
     if blocked("index.blocks.write") {
         return forbidden(8, "index write (api)");
@@ -576,7 +722,11 @@ fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
 ///
 /// # Errors
 /// Unreadable files.
-pub(crate) fn stored(schema: &crate::index::schema::IndexSchema, location: &crate::store::Location, at: &DocAddress) -> Result<Document> {
+pub(crate) fn stored(
+    schema: &crate::index::schema::IndexSchema,
+    location: &crate::store::Location,
+    at: &DocAddress,
+) -> Result<Document> {
     use tantivy::schema::{TantivyDocument, Value as _};
     let store = location.segment.reader.get_store_reader(1).map_err(broken)?;
     let doc: TantivyDocument = store.get(location.root()).map_err(broken)?;

@@ -5,7 +5,9 @@ use dsl::search::SearchRequest;
 use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
-use engine::{Alteration, Effect, Engine, EngineExt, Expect, Found, Outcome, Plan, Refresh, See, Source, Write, WriteOp, address};
+use engine::{
+    Alteration, Effect, Engine, EngineExt, Expect, Found, Outcome, Plan, Refresh, See, Source, Write, WriteOp, address,
+};
 use model::{DocId, Target};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -13,16 +15,34 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn limits() -> Limits {
-    Limits { log_file_bytes: 4 << 20, queue_bytes: 2 << 20, checkpoint_bytes: 1 << 20, ..Limits::default() }
+    Limits {
+        log_file_bytes: 4 << 20,
+        queue_bytes: 2 << 20,
+        checkpoint_bytes: 1 << 20,
+        ..Limits::default()
+    }
 }
 
 fn open(disk: &FaultyDisk) -> EmbeddedEngine {
-    EmbeddedEngine::open_on(Arc::new(disk.clone()), Path::new("/data"), Arc::new(SystemClock::default()), limits()).unwrap()
+    EmbeddedEngine::open_on(
+        Arc::new(disk.clone()),
+        Path::new("/data"),
+        Arc::new(SystemClock::default()),
+        limits(),
+    )
+    .unwrap()
 }
 
 async fn create(engine: &dyn Engine, name: &str, settings: Value, mappings: Value) {
     let settings = settings.as_object().cloned().unwrap_or_default();
-    let wish = Alteration::CreateIndex { name: name.into(), settings, mappings: Some(mappings), aliases: Map::new(), typed: false, if_absent: false };
+    let wish = Alteration::CreateIndex {
+        name: name.into(),
+        settings,
+        mappings: Some(mappings),
+        aliases: Map::new(),
+        typed: false,
+        if_absent: false,
+    };
     engine.alter(wish).await.unwrap();
 }
 
@@ -39,7 +59,11 @@ async fn one(engine: &dyn Engine, write: Write) -> Outcome {
 }
 
 async fn source(engine: &dyn Engine, index: &str, id: &str) -> Option<Value> {
-    engine.read_one(address(index, DocId::plain(id))).await.unwrap().map(|d| d.source.parse().unwrap())
+    engine
+        .read_one(address(index, DocId::plain(id)))
+        .await
+        .unwrap()
+        .map(|d| d.source.parse().unwrap())
 }
 
 fn written(outcome: &Outcome) -> (Effect, u64, u64) {
@@ -50,12 +74,27 @@ fn written(outcome: &Outcome) -> (Effect, u64, u64) {
 }
 
 async fn count(engine: &dyn Engine, index: &str, query: Query) -> u64 {
-    let request = SearchRequest { query: Some(query), ..SearchRequest::default() };
-    engine.search(&Target::index(index), request, See::Plain).await.unwrap().hits.total.unwrap().value
+    let request = SearchRequest {
+        query: Some(query),
+        ..SearchRequest::default()
+    };
+    engine
+        .search(&Target::index(index), request, See::Plain)
+        .await
+        .unwrap()
+        .hits
+        .total
+        .unwrap()
+        .value
 }
 
 fn term(field: &str, value: Value) -> Query {
-    Clause::Term(TermQuery { field: field.into(), value, case_insensitive: false }).into()
+    Clause::Term(TermQuery {
+        field: field.into(),
+        value,
+        case_insensitive: false,
+    })
+    .into()
 }
 
 #[tokio::test]
@@ -63,13 +102,20 @@ async fn read_your_write_search_after_refresh_and_reopen() {
     let disk = FaultyDisk::new(1);
     let engine = open(&disk);
     create(&engine, "i", json!({}), json!({})).await;
-    let first = one(&engine, put("i", "1", json!({"title": "Red Fox", "n": 7, "tags": ["a", "b"]}))).await;
+    let first = one(
+        &engine,
+        put("i", "1", json!({"title": "Red Fox", "n": 7, "tags": ["a", "b"]})),
+    )
+    .await;
     assert_eq!(written(&first), (Effect::Created, 1, 0));
     assert_eq!(source(&engine, "i", "1").await.unwrap()["n"], 7);
     assert_eq!(engine.refresh(&Target::index("i"), None).await.unwrap(), 1);
     assert_eq!(count(&engine, "i", term("title", json!("fox"))).await, 1);
     assert_eq!(count(&engine, "i", term("n", json!(7))).await, 1);
-    assert_eq!(written(&one(&engine, put("i", "1", json!({"title": "Blue Cat"}))).await), (Effect::Updated, 2, 1));
+    assert_eq!(
+        written(&one(&engine, put("i", "1", json!({"title": "Blue Cat"}))).await),
+        (Effect::Updated, 2, 1)
+    );
     assert_eq!(source(&engine, "i", "1").await.unwrap(), json!({"title": "Blue Cat"}));
     engine.refresh(&Target::index("i"), None).await.unwrap();
     assert_eq!(count(&engine, "i", term("title", json!("fox"))).await, 0);
@@ -79,7 +125,10 @@ async fn read_your_write_search_after_refresh_and_reopen() {
     drop(engine);
     let engine = open(&disk);
     assert_eq!(count(&engine, "i", term("title", json!("cat"))).await, 1);
-    assert_eq!(written(&one(&engine, put("i", "2", json!({"title": "Green Dog", "new": {"x": 1.5}}))).await), (Effect::Created, 1, 2));
+    assert_eq!(
+        written(&one(&engine, put("i", "2", json!({"title": "Green Dog", "new": {"x": 1.5}}))).await),
+        (Effect::Created, 1, 2)
+    );
     assert_eq!(written(&one(&engine, delete("i", "1")).await), (Effect::Deleted, 3, 3));
     disk.crash();
     drop(engine);
@@ -89,8 +138,14 @@ async fn read_your_write_search_after_refresh_and_reopen() {
     engine.refresh(&Target::index("i"), None).await.unwrap();
     assert_eq!(count(&engine, "i", Query::all()).await, 1);
     assert_eq!(count(&engine, "i", term("new.x", json!(1.5))).await, 1);
-    let Outcome::Written(w) = one(&engine, put("i", "1", json!({"title": "again"}))).await else { panic!() };
-    assert_eq!((w.stamp.version, w.stamp.seq_no, w.stamp.primary_term), (4, 4, 2), "versions survive deletes, and a crash begins a term");
+    let Outcome::Written(w) = one(&engine, put("i", "1", json!({"title": "again"}))).await else {
+        panic!()
+    };
+    assert_eq!(
+        (w.stamp.version, w.stamp.seq_no, w.stamp.primary_term),
+        (4, 4, 2),
+        "versions survive deletes, and a crash begins a term"
+    );
 }
 
 #[tokio::test]
@@ -98,7 +153,10 @@ async fn each_expectation() {
     let disk = FaultyDisk::new(2);
     let engine = open(&disk);
     create(&engine, "i", json!({}), json!({})).await;
-    let with = |expect: Expect, id: &str| Write { expect, ..put("i", id, json!({"a": 1})) };
+    let with = |expect: Expect, id: &str| Write {
+        expect,
+        ..put("i", id, json!({"a": 1}))
+    };
     assert_eq!(written(&one(&engine, with(Expect::Absent, "1")).await).0, Effect::Created);
     for refreshed in [false, true] {
         if refreshed {
@@ -107,19 +165,65 @@ async fn each_expectation() {
         for expect in [
             Expect::Absent,
             Expect::Version(9),
-            Expect::Unchanged { seq_no: 9, primary_term: 1 },
-            Expect::NewerThan { version: 1, or_equal: false },
+            Expect::Unchanged {
+                seq_no: 9,
+                primary_term: 1,
+            },
+            Expect::NewerThan {
+                version: 1,
+                or_equal: false,
+            },
         ] {
-            let Outcome::Conflict(conflict) = one(&engine, with(expect, "1")).await else { panic!("{expect:?}") };
+            let Outcome::Conflict(conflict) = one(&engine, with(expect, "1")).await else {
+                panic!("{expect:?}")
+            };
             assert!(matches!(conflict.found, Found::Here(_)));
         }
-        assert!(matches!(one(&engine, with(Expect::Present, "none")).await, Outcome::Conflict(_)));
+        assert!(matches!(
+            one(&engine, with(Expect::Present, "none")).await,
+            Outcome::Conflict(_)
+        ));
     }
-    assert_eq!(written(&one(&engine, with(Expect::Unchanged { seq_no: 0, primary_term: 1 }, "1")).await).1, 2);
-    assert_eq!(written(&one(&engine, with(Expect::NewerThan { version: 40, or_equal: false }, "1")).await).1, 40);
+    assert_eq!(
+        written(
+            &one(
+                &engine,
+                with(
+                    Expect::Unchanged {
+                        seq_no: 0,
+                        primary_term: 1
+                    },
+                    "1"
+                )
+            )
+            .await
+        )
+        .1,
+        2
+    );
+    assert_eq!(
+        written(
+            &one(
+                &engine,
+                with(
+                    Expect::NewerThan {
+                        version: 40,
+                        or_equal: false
+                    },
+                    "1"
+                )
+            )
+            .await
+        )
+        .1,
+        40
+    );
     assert_eq!(written(&one(&engine, delete("i", "1")).await), (Effect::Deleted, 41, 3));
     assert_eq!(written(&one(&engine, delete("i", "1")).await).0, Effect::NotFound);
-    assert_eq!(written(&one(&engine, with(Expect::Absent, "1")).await), (Effect::Created, 43, 5));
+    assert_eq!(
+        written(&one(&engine, with(Expect::Absent, "1")).await),
+        (Effect::Created, 43, 5)
+    );
 }
 
 #[tokio::test]
@@ -128,26 +232,59 @@ async fn a_bulk_fails_in_parts_and_an_atomic_write_as_a_whole() {
     let engine = open(&disk);
     create(&engine, "a", json!({}), json!({"properties": {"n": {"type": "integer"}}})).await;
     create(&engine, "b", json!({"refresh_interval": "-1"}), json!({})).await;
-    let outcomes = engine.write(vec![put("a", "1", json!({"n": 1})), put("a", "2", json!({"n": "x"})), put("no", "3", json!({}))], Refresh::Now).await.unwrap();
-    assert!(matches!(&outcomes[..], [Outcome::Written(_), Outcome::Refused(_), Outcome::Refused(_)]), "{outcomes:?}");
+    let outcomes = engine
+        .write(
+            vec![
+                put("a", "1", json!({"n": 1})),
+                put("a", "2", json!({"n": "x"})),
+                put("no", "3", json!({})),
+            ],
+            Refresh::Now,
+        )
+        .await
+        .unwrap();
+    assert!(
+        matches!(&outcomes[..], [Outcome::Written(_), Outcome::Refused(_), Outcome::Refused(_)]),
+        "{outcomes:?}"
+    );
     let atomic = engine.atomic().unwrap();
     let mut failing = |_: &mut dyn engine::Newest| {
-        Ok(Plan { writes: vec![put("b", "1", json!({"x": 1})), Write { expect: Expect::Absent, ..put("a", "1", json!({"n": 9})) }] })
+        Ok(Plan {
+            writes: vec![
+                put("b", "1", json!({"x": 1})),
+                Write {
+                    expect: Expect::Absent,
+                    ..put("a", "1", json!({"n": 9}))
+                },
+            ],
+        })
     };
     let decided = atomic.decide(&mut failing, Refresh::No).await.unwrap();
     assert!(matches!(decided.outcomes[1], Outcome::Conflict(_)));
     assert_eq!(source(&engine, "b", "1").await, None);
-    let mut both = |_: &mut dyn engine::Newest| Ok(Plan { writes: vec![put("a", "1", json!({"n": 5})), put("b", "1", json!({"x": 1}))] });
+    let mut both = |_: &mut dyn engine::Newest| {
+        Ok(Plan {
+            writes: vec![put("a", "1", json!({"n": 5})), put("b", "1", json!({"x": 1}))],
+        })
+    };
     let decided = atomic.decide(&mut both, Refresh::No).await.unwrap();
     assert!(decided.outcomes.iter().all(|o| matches!(o, Outcome::Written(_))));
     assert_eq!(count(&engine, "b", Query::all()).await, 0);
     // Refreshing one shows both: no view has half a record.
     engine.refresh(&Target::index("a"), None).await.unwrap();
-    assert_eq!((count(&engine, "a", term("n", json!(5))).await, count(&engine, "b", Query::all()).await), (1, 1));
+    assert_eq!(
+        (
+            count(&engine, "a", term("n", json!(5))).await,
+            count(&engine, "b", Query::all()).await
+        ),
+        (1, 1)
+    );
 }
 
 fn random(state: &mut u64, below: u64) -> u64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) % below
 }
 
@@ -176,7 +313,11 @@ async fn against_a_map(seed: u64) {
             14..=16 => drop(engine.refresh(&Target::index("i"), None).await.unwrap()),
             17 => drop(engine.alter(Alteration::Flush(Target::index("i"))).await.unwrap()),
             18 => {
-                let wish = Alteration::ForceMerge { target: Target::index("i"), max_num_segments: 1, only_expunge_deletes: false };
+                let wish = Alteration::ForceMerge {
+                    target: Target::index("i"),
+                    max_num_segments: 1,
+                    only_expunge_deletes: false,
+                };
                 engine.alter(wish).await.unwrap();
             }
             _ => {
@@ -191,15 +332,31 @@ async fn against_a_map(seed: u64) {
         }
         if step % 10 == 0 {
             for id in 0..40 {
-                assert_eq!(source(&engine, "i", &id.to_string()).await.as_ref(), model.get(&id.to_string()), "seed {seed} step {step} id {id}");
+                assert_eq!(
+                    source(&engine, "i", &id.to_string()).await.as_ref(),
+                    model.get(&id.to_string()),
+                    "seed {seed} step {step} id {id}"
+                );
             }
             engine.refresh(&Target::index("i"), None).await.unwrap();
-            assert_eq!(count(&engine, "i", Query::all()).await, model.len() as u64, "seed {seed} step {step}");
+            assert_eq!(
+                count(&engine, "i", Query::all()).await,
+                model.len() as u64,
+                "seed {seed} step {step}"
+            );
             for n in [3u64, 50, 77] {
                 let expected = model.values().filter(|body| body["n"] == n).count() as u64;
-                assert_eq!(count(&engine, "i", term("n", json!(n))).await, expected, "seed {seed} step {step} n {n}");
+                assert_eq!(
+                    count(&engine, "i", term("n", json!(n))).await,
+                    expected,
+                    "seed {seed} step {step} n {n}"
+                );
                 let field = format!("f{}", n % 7);
-                assert_eq!(count(&engine, "i", term(&field, json!(format!("word{n}")))).await, expected, "seed {seed} step {step} text");
+                assert_eq!(
+                    count(&engine, "i", term(&field, json!(format!("word{n}")))).await,
+                    expected,
+                    "seed {seed} step {step} text"
+                );
             }
         }
     }
@@ -218,7 +375,13 @@ async fn many_small_indices_open_quickly() {
     let start = || EmbeddedEngine::open(dir.path(), Arc::new(SystemClock::default()), Limits::default()).unwrap();
     let engine = start();
     for n in 0..1000 {
-        create(&engine, &format!("i{n}"), json!({}), json!({"properties": {"a": {"type": "keyword"}}})).await;
+        create(
+            &engine,
+            &format!("i{n}"),
+            json!({}),
+            json!({"properties": {"a": {"type": "keyword"}}}),
+        )
+        .await;
     }
     let writes = (0..1000).map(|n| put(&format!("i{n}"), "1", json!({"a": "x"}))).collect();
     engine.write(writes, Refresh::No).await.unwrap();
@@ -246,7 +409,10 @@ async fn concurrent_writers_are_all_kept() {
             tokio::spawn(async move {
                 for n in 0..250 {
                     let id = format!("{w}-{n}");
-                    assert_eq!(written(&one(&*engine, put("i", &id, json!({"w": w, "text": "some words of text here"}))).await).0, Effect::Created);
+                    assert_eq!(
+                        written(&one(&*engine, put("i", &id, json!({"w": w, "text": "some words of text here"}))).await).0,
+                        Effect::Created
+                    );
                 }
             })
         })
@@ -258,7 +424,10 @@ async fn concurrent_writers_are_all_kept() {
     engine.refresh(&Target::index("i"), None).await.unwrap();
     eprintln!("4,000 writes by 16 writers: {writing:?}, with refresh {:?}", from.elapsed());
     assert_eq!(count(&*engine, "i", Query::all()).await, 4000);
-    let info = engine.write_one(put("i", "last", json!({"w": 1})), Refresh::WaitFor).await.unwrap();
+    let info = engine
+        .write_one(put("i", "last", json!({"w": 1})), Refresh::WaitFor)
+        .await
+        .unwrap();
     assert_eq!(written(&info).2, 4000);
     assert_eq!(count(&*engine, "i", Query::all()).await, 4001);
 }

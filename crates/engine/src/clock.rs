@@ -23,7 +23,10 @@ pub struct SystemClock {
 
 impl Default for SystemClock {
     fn default() -> Self {
-        SystemClock { start: Instant::now(), counter: AtomicU64::new(0) }
+        SystemClock {
+            start: Instant::now(),
+            counter: AtomicU64::new(0),
+        }
     }
 }
 
@@ -32,7 +35,9 @@ impl Clock for SystemClock {
         self.start.elapsed()
     }
     fn wall_ms(&self) -> i64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
     }
     fn random(&self) -> u64 {
         use std::hash::{BuildHasher, Hasher, RandomState};
@@ -45,7 +50,14 @@ impl Clock for SystemClock {
 
 /// A document id of 20 URL-safe characters, as Elasticsearch makes them: sortable by time, unique by randomness.
 pub fn generated_id(clock: &dyn Clock) -> String {
-    encode(&[&clock.wall_ms().to_be_bytes()[2..], &clock.random().to_be_bytes(), &clock.random().to_be_bytes()[..1]].concat())
+    encode(
+        &[
+            &clock.wall_ms().to_be_bytes()[2..],
+            &clock.random().to_be_bytes(),
+            &clock.random().to_be_bytes()[..1],
+        ]
+        .concat(),
+    )
 }
 
 /// An index or cluster uuid of 22 URL-safe characters.

@@ -77,11 +77,19 @@ impl Expect {
             (Expect::Unchanged { .. }, _) => false,
             (Expect::Version(version), Found::Here(s)) => s.version == version,
             (Expect::Version(_), _) => false,
-            (Expect::NewerThan { version, or_equal }, found) => {
-                found.stamp().is_none_or(|s| version > s.version || (or_equal && version == s.version))
-            }
+            (Expect::NewerThan { version, or_equal }, found) => found
+                .stamp()
+                .is_none_or(|s| version > s.version || (or_equal && version == s.version)),
         };
-        if holds { Ok(()) } else { Err(Conflict { at: at.clone(), expect: self, found }) }
+        if holds {
+            Ok(())
+        } else {
+            Err(Conflict {
+                at: at.clone(),
+                expect: self,
+                found,
+            })
+        }
     }
 }
 
@@ -91,11 +99,18 @@ mod tests {
     use model::{DocId, IndexName};
 
     fn stamp(seq_no: u64, version: u64) -> Stamp {
-        Stamp { seq_no, primary_term: 1, version }
+        Stamp {
+            seq_no,
+            primary_term: 1,
+            version,
+        }
     }
 
     fn check(expect: Expect, found: Found, holds: bool) {
-        let at = DocAddress { index: IndexName::new("i"), id: DocId::plain("1") };
+        let at = DocAddress {
+            index: IndexName::new("i"),
+            id: DocId::plain("1"),
+        };
         assert_eq!(expect.check(&at, found).is_ok(), holds, "{expect:?} against {found:?}");
     }
 
@@ -106,14 +121,62 @@ mod tests {
             (Expect::Anything, true, true, true),
             (Expect::Absent, true, true, false),
             (Expect::Present, false, false, true),
-            (Expect::Unchanged { seq_no: 4, primary_term: 1 }, false, false, true),
-            (Expect::Unchanged { seq_no: 4, primary_term: 2 }, false, false, false),
-            (Expect::Unchanged { seq_no: 3, primary_term: 1 }, false, false, false),
+            (
+                Expect::Unchanged {
+                    seq_no: 4,
+                    primary_term: 1,
+                },
+                false,
+                false,
+                true,
+            ),
+            (
+                Expect::Unchanged {
+                    seq_no: 4,
+                    primary_term: 2,
+                },
+                false,
+                false,
+                false,
+            ),
+            (
+                Expect::Unchanged {
+                    seq_no: 3,
+                    primary_term: 1,
+                },
+                false,
+                false,
+                false,
+            ),
             (Expect::Version(2), false, false, true),
             (Expect::Version(1), false, false, false),
-            (Expect::NewerThan { version: 3, or_equal: false }, true, true, true),
-            (Expect::NewerThan { version: 2, or_equal: false }, true, false, false),
-            (Expect::NewerThan { version: 2, or_equal: true }, true, true, true),
+            (
+                Expect::NewerThan {
+                    version: 3,
+                    or_equal: false,
+                },
+                true,
+                true,
+                true,
+            ),
+            (
+                Expect::NewerThan {
+                    version: 2,
+                    or_equal: false,
+                },
+                true,
+                false,
+                false,
+            ),
+            (
+                Expect::NewerThan {
+                    version: 2,
+                    or_equal: true,
+                },
+                true,
+                true,
+                true,
+            ),
         ] {
             check(expect, Found::Nothing, on_nothing);
             check(expect, deleted, on_deleted);

@@ -47,7 +47,13 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Searches; the request may name a view.
     async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse>;
     /// Every matching document, in index order, from one view.
-    async fn scan(&self, target: &Target, query: Query, see: See, barrier: Barrier) -> Result<BoxStream<'static, Result<Document>>>;
+    async fn scan(
+        &self,
+        target: &Target,
+        query: Query,
+        see: See,
+        barrier: Barrier,
+    ) -> Result<BoxStream<'static, Result<Document>>>;
     /// Changes the catalog.
     async fn alter(&self, alteration: Alteration) -> Result<Altered>;
     /// Tells about the catalog.
@@ -104,7 +110,8 @@ impl Source {
     /// # Errors
     /// Bytes that are no JSON: they were checked when written, so this is corruption.
     pub fn parse(&self) -> Result<Value> {
-        serde_json::from_slice(&self.0).map_err(|e| Error::new(model::ErrorKind::Corruption, format!("stored source is not JSON: {e}")))
+        serde_json::from_slice(&self.0)
+            .map_err(|e| Error::new(model::ErrorKind::Corruption, format!("stored source is not JSON: {e}")))
     }
 }
 impl fmt::Debug for Source {
@@ -129,7 +136,12 @@ pub struct Read {
 impl Read {
     /// The whole document, newest.
     pub fn whole(at: DocAddress) -> Read {
-        Read { at, routing: None, see: See::Plain, searchable_only: false }
+        Read {
+            at,
+            routing: None,
+            see: See::Plain,
+            searchable_only: false,
+        }
     }
 }
 
@@ -172,7 +184,15 @@ pub struct Write {
 impl Write {
     /// A plain write without expectation.
     pub fn new(at: DocAddress, op: WriteOp) -> Write {
-        Write { at, expect: Expect::Anything, op, routing: None, parent: None, hide: Hide::Keep, require_alias: false }
+        Write {
+            at,
+            expect: Expect::Anything,
+            op,
+            routing: None,
+            parent: None,
+            hide: Hide::Keep,
+            require_alias: false,
+        }
     }
 }
 
@@ -305,22 +325,57 @@ pub enum Hide {
 #[derive(Clone, Debug)]
 pub enum Alteration {
     /// A new index. `typed` mappings have a type level.
-    CreateIndex { name: String, settings: Map<String, Value>, mappings: Option<Value>, aliases: Map<String, Value>, typed: bool, if_absent: bool },
+    CreateIndex {
+        name: String,
+        settings: Map<String, Value>,
+        mappings: Option<Value>,
+        aliases: Map<String, Value>,
+        typed: bool,
+        if_absent: bool,
+    },
     DeleteIndices(Target),
     OpenIndices(Target),
     CloseIndices(Target),
-    PutMapping { target: Target, doc_type: Option<String>, body: Value },
+    PutMapping {
+        target: Target,
+        doc_type: Option<String>,
+        body: Value,
+    },
     /// Flat names with or without `index.`; null resets.
-    PutSettings { target: Target, settings: Map<String, Value>, preserve_existing: bool },
+    PutSettings {
+        target: Target,
+        settings: Map<String, Value>,
+        preserve_existing: bool,
+    },
     UpdateAliases(Vec<AliasAction>),
-    PutTemplate { name: String, kind: TemplateKind, body: Value, create: bool },
-    DeleteTemplate { name: String, kind: TemplateKind },
-    PutScript { id: String, body: Value },
-    DeleteScript { id: String },
-    ClusterSettings { persistent: Map<String, Value>, transient: Map<String, Value> },
+    PutTemplate {
+        name: String,
+        kind: TemplateKind,
+        body: Value,
+        create: bool,
+    },
+    DeleteTemplate {
+        name: String,
+        kind: TemplateKind,
+    },
+    PutScript {
+        id: String,
+        body: Value,
+    },
+    DeleteScript {
+        id: String,
+    },
+    ClusterSettings {
+        persistent: Map<String, Value>,
+        transient: Map<String, Value>,
+    },
     /// Checkpoint.
     Flush(Target),
-    ForceMerge { target: Target, max_num_segments: usize, only_expunge_deletes: bool },
+    ForceMerge {
+        target: Target,
+        max_num_segments: usize,
+        only_expunge_deletes: bool,
+    },
 }
 
 /// `_template`, `_index_template`, `_component_template`.
@@ -335,10 +390,20 @@ pub enum TemplateKind {
 #[derive(Clone, Debug)]
 pub enum AliasAction {
     /// `body`: filter, routing, index_routing, search_routing, is_write_index, is_hidden.
-    Add { target: Target, alias: String, body: Map<String, Value> },
+    Add {
+        target: Target,
+        alias: String,
+        body: Map<String, Value>,
+    },
     /// Alias may be a pattern.
-    Remove { target: Target, alias: String, must_exist: bool },
-    RemoveIndex { target: Target },
+    Remove {
+        target: Target,
+        alias: String,
+        must_exist: bool,
+    },
+    RemoveIndex {
+        target: Target,
+    },
 }
 
 /// What an alteration came to.
@@ -377,7 +442,10 @@ pub enum Inspected {
     Templates(Vec<(String, Value)>),
     /// The stored script's body: lang, source.
     Script(Option<Value>),
-    ClusterSettings { persistent: Map<String, Value>, transient: Map<String, Value> },
+    ClusterSettings {
+        persistent: Map<String, Value>,
+        transient: Map<String, Value>,
+    },
     Validated(Vec<(IndexName, Result<String>)>),
     Node(NodeStats),
 }
@@ -400,7 +468,6 @@ pub struct IndexInfo {
     /// Alias → filter, index_routing, search_routing, is_write_index, is_hidden.
     pub aliases: Map<String, Value>,
 }
-
 
 /// Counts and sizes of one index.
 #[derive(Clone, Debug, Default)]
@@ -461,5 +528,8 @@ impl<E: Engine + ?Sized> EngineExt for E {}
 
 /// Where a document is, from its parts.
 pub fn address(index: &str, id: DocId) -> DocAddress {
-    DocAddress { index: IndexName::new(index), id }
+    DocAddress {
+        index: IndexName::new(index),
+        id,
+    }
 }

@@ -1,11 +1,10 @@
 //! What runs: status, progress, cancel.
 
-use std::sync::Mutex;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
 
 /// One task, running or finished.
 #[derive(Debug)]
@@ -65,7 +64,11 @@ pub struct Tasks {
 impl Tasks {
     /// Remembers up to `kept_max` finished tasks (`tasks.max_kept`).
     pub fn new(kept_max: usize) -> Tasks {
-        Tasks { kept_max, next: AtomicU64::new(1), all: Mutex::new(BTreeMap::new()) }
+        Tasks {
+            kept_max,
+            next: AtomicU64::new(1),
+            all: Mutex::new(BTreeMap::new()),
+        }
     }
     /// Registers a task.
     pub fn start(&self, action: &str, description: String, now_ms: i64) -> Arc<Task> {
@@ -86,7 +89,8 @@ impl Tasks {
     /// Ends a task; `keep` its result for `GET _tasks/id`.
     pub fn finish(&self, task: &Task, outcome: Result<Value, model::Error>, keep: bool, now_ms: i64) {
         *task.outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(outcome);
-        task.finished_ms.store(u64::try_from(now_ms.max(1)).unwrap_or(1), Ordering::Release);
+        task.finished_ms
+            .store(u64::try_from(now_ms.max(1)).unwrap_or(1), Ordering::Release);
         let mut all = self.locked();
         if !keep {
             all.remove(&task.id);

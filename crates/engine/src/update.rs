@@ -56,29 +56,49 @@ impl Update {
         }
         let mut merged = source.clone();
         let changed = self.doc.as_ref().is_some_and(|doc| merge(&mut merged, doc, 0));
-        Ok(if changed || !self.detect_noop { Applied::Put(merged) } else { Applied::Noop })
+        Ok(if changed || !self.detect_noop {
+            Applied::Put(merged)
+        } else {
+            Applied::Noop
+        })
     }
 
     fn insert(&self, at: &DocAddress, routing: Option<&str>) -> Result<Applied> {
         match (&self.upsert, &self.script) {
             (Some(upsert), Some(script)) if self.scripted_upsert => self.run(script, at, upsert.clone(), "create", None, routing),
             (Some(upsert), _) => Ok(Applied::Put(upsert.clone())),
-            (None, Some(script)) if self.scripted_upsert => self.run(script, at, Value::Object(Map::new()), "create", None, routing),
+            (None, Some(script)) if self.scripted_upsert => {
+                self.run(script, at, Value::Object(Map::new()), "create", None, routing)
+            }
             (None, _) if self.doc_as_upsert => Ok(Applied::Put(self.doc.clone().unwrap_or(Value::Object(Map::new())))),
             (None, _) => {
                 let reason = match &at.id.doc_type {
                     Some(doc_type) => format!("[{doc_type}][{}]: document missing", at.id.id),
                     None => format!("[{}]: document missing", at.id.id),
                 };
-                Err(Error::new(ErrorKind::DocumentMissing, reason).with("index", at.index.as_str()).with("shard", "0"))
+                Err(Error::new(ErrorKind::DocumentMissing, reason)
+                    .with("index", at.index.as_str())
+                    .with("shard", "0"))
             }
         }
     }
 
-    fn run(&self, script: &(Program, Params), at: &DocAddress, source: Value, op: &str, stamp: Option<Stamp>, routing: Option<&str>) -> Result<Applied> {
+    fn run(
+        &self,
+        script: &(Program, Params),
+        at: &DocAddress,
+        source: Value,
+        op: &str,
+        stamp: Option<Stamp>,
+        routing: Option<&str>,
+    ) -> Result<Applied> {
         let mut meta = Map::new();
         meta.insert("_index".into(), at.index.as_str().into());
-        let id = if stamp.is_some() { Value::from(&*at.id.id) } else { Value::Null };
+        let id = if stamp.is_some() {
+            Value::from(&*at.id.id)
+        } else {
+            Value::Null
+        };
         meta.insert("_id".into(), if self.lenient_op { id } else { Value::from(&*at.id.id) });
         meta.insert("_type".into(), at.id.doc_type.as_deref().unwrap_or("_doc").into());
         if let Some(stamp) = stamp {
@@ -88,7 +108,11 @@ impl Update {
         }
         meta.insert("_routing".into(), routing.map_or(Value::Null, Value::from));
         meta.insert("_now".into(), self.now_ms.into());
-        let context = UpdateContext { source, op: op.to_owned(), meta };
+        let context = UpdateContext {
+            source,
+            op: op.to_owned(),
+            meta,
+        };
         let result = script::run_update(&script.0, &script.1, context, self.budget, self.now_ms)?;
         match result.op.as_str() {
             "index" => Ok(Applied::Put(result.source)),
@@ -144,7 +168,12 @@ mod tests {
     #[test]
     fn merges() {
         check(json!({"a": 1}), json!({"a": 1}), json!({"a": 1}), false);
-        check(json!({"a": {"b": 1}}), json!({"a": {"c": 2}}), json!({"a": {"b": 1, "c": 2}}), true);
+        check(
+            json!({"a": {"b": 1}}),
+            json!({"a": {"c": 2}}),
+            json!({"a": {"b": 1, "c": 2}}),
+            true,
+        );
         check(json!({"a": [1, 2]}), json!({"a": [3]}), json!({"a": [3]}), true);
         check(json!({"a": {"b": 1}}), json!({"a": null}), json!({"a": null}), true);
     }

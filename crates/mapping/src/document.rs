@@ -47,10 +47,9 @@ impl Mapping {
     /// what to merge, and the fields are those of the merged mapping.
     pub fn read(&self, source: &Value, options: &ReadOptions<'_>) -> Result<Parsed> {
         let Value::Object(object) = source else {
-            return Err(malformed("failed to parse").caused_by(Error::new(
-                ErrorKind::Parse,
-                "request body is required to be an object",
-            )));
+            return Err(
+                malformed("failed to parse").caused_by(Error::new(ErrorKind::Parse, "request body is required to be an object"))
+            );
         };
         if self.0.root.enabled == Some(false) {
             return Ok(Parsed {
@@ -93,11 +92,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn run(
-        mapping: &'a Inner,
-        object: &Map<String, Value>,
-        options: &'a ReadOptions<'a>,
-    ) -> Result<Reader<'a>> {
+    fn run(mapping: &'a Inner, object: &Map<String, Value>, options: &'a ReadOptions<'a>) -> Result<Reader<'a>> {
         let mut reader = Reader {
             mapping,
             options,
@@ -115,27 +110,14 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    fn object(
-        &mut self,
-        object: &Map<String, Value>,
-        path: &mut String,
-        scope: Option<usize>,
-        dynamic: Dynamic,
-    ) -> Result<()> {
+    fn object(&mut self, object: &Map<String, Value>, path: &mut String, scope: Option<usize>, dynamic: Dynamic) -> Result<()> {
         for (key, value) in object {
             self.entry(key, value, path, scope, dynamic)?;
         }
         Ok(())
     }
 
-    fn entry(
-        &mut self,
-        key: &str,
-        value: &Value,
-        path: &mut String,
-        scope: Option<usize>,
-        dynamic: Dynamic,
-    ) -> Result<()> {
+    fn entry(&mut self, key: &str, value: &Value, path: &mut String, scope: Option<usize>, dynamic: Dynamic) -> Result<()> {
         if path.is_empty() && METADATA.contains(&key) {
             let cause = malformed(format!(
                 "Field [{key}] is a metadata field and cannot be added inside a document. Use the index API request parameters."
@@ -196,9 +178,7 @@ impl<'a> Reader<'a> {
                 let within = if around.is_empty() { type_name } else { around };
                 return Err(Error::new(
                     ErrorKind::StrictDynamicMapping,
-                    format!(
-                        "mapping set to strict, dynamic introduction of [{key}] within [{within}] is not allowed"
-                    ),
+                    format!("mapping set to strict, dynamic introduction of [{key}] within [{within}] is not allowed"),
                 ));
             }
         }
@@ -206,13 +186,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An object, an array of objects, or nothing.
-    fn objects(
-        &mut self,
-        key: &str,
-        value: &Value,
-        path: &mut String,
-        scope: Option<usize>,
-    ) -> Result<()> {
+    fn objects(&mut self, key: &str, value: &Value, path: &mut String, scope: Option<usize>) -> Result<()> {
         let Some(info) = self.mapping.objects.get(path.as_str()) else {
             return Ok(());
         };
@@ -221,9 +195,7 @@ impl<'a> Reader<'a> {
         }
         match value {
             Value::Null => Ok(()),
-            Value::Array(items) => items
-                .iter()
-                .try_for_each(|item| self.objects(key, item, path, scope)),
+            Value::Array(items) => items.iter().try_for_each(|item| self.objects(key, item, path, scope)),
             Value::Object(object) if info.nested => {
                 let scope = self.open(path, scope, info.include_in_parent, info.include_in_root)?;
                 self.object(object, path, Some(scope), info.dynamic)
@@ -235,13 +207,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn open(
-        &mut self,
-        path: &str,
-        parent: Option<usize>,
-        in_parent: bool,
-        in_root: bool,
-    ) -> Result<usize> {
+    fn open(&mut self, path: &str, parent: Option<usize>, in_parent: bool, in_root: bool) -> Result<usize> {
         let limit = self.mapping.limits.nested_objects;
         if self.scopes.len() >= limit {
             return Err(malformed(format!(
@@ -266,10 +232,7 @@ impl<'a> Reader<'a> {
     fn leaf(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>) -> Result<()> {
         match leaf.field.kind {
             Kind::Alias => {
-                return Err(self.unreadable(Error::illegal(format!(
-                    "Cannot write to a field alias [{}].",
-                    leaf.path
-                ))));
+                return Err(self.unreadable(Error::illegal(format!("Cannot write to a field alias [{}].", leaf.path))));
             }
             Kind::GeoPoint
                 if value
@@ -281,20 +244,12 @@ impl<'a> Reader<'a> {
             _ => {}
         }
         match value {
-            Value::Array(items) => items
-                .iter()
-                .try_for_each(|item| self.leaf(leaf, item, scope)),
+            Value::Array(items) => items.iter().try_for_each(|item| self.leaf(leaf, item, scope)),
             _ => self.value(leaf, value, scope, true),
         }
     }
 
-    fn value(
-        &mut self,
-        leaf: &Leaf,
-        value: &Value,
-        scope: Option<usize>,
-        copy: bool,
-    ) -> Result<()> {
+    fn value(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>, copy: bool) -> Result<()> {
         self.single(leaf, value, scope)?;
         for at in &leaf.multi {
             let multi = &self.mapping.leaves[*at];
@@ -330,10 +285,7 @@ impl<'a> Reader<'a> {
         };
         match &read {
             FieldValue::Keyword(term) => {
-                if field
-                    .ignore_above
-                    .is_some_and(|limit| term.encode_utf16().count() > limit)
-                {
+                if field.ignore_above.is_some_and(|limit| term.encode_utf16().count() > limit) {
                     self.ignore(&leaf.path);
                     return Ok(());
                 }
@@ -374,10 +326,7 @@ impl<'a> Reader<'a> {
                 parent,
                 ..
             } = self.scopes[scope];
-            self.scopes[scope]
-                .fields
-                .0
-                .push((leaf.path.clone(), value.clone()));
+            self.scopes[scope].fields.0.push((leaf.path.clone(), value.clone()));
             root |= in_root;
             if !in_parent {
                 if root {
@@ -407,10 +356,7 @@ impl<'a> Reader<'a> {
             let mut at = scope;
             while let Some(scope) = at {
                 let Scope { path, parent, .. } = &self.scopes[scope];
-                if target
-                    .strip_prefix(path.as_str())
-                    .is_some_and(|rest| rest.starts_with('.'))
-                {
+                if target.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('.')) {
                     break;
                 }
                 at = *parent;
@@ -467,10 +413,7 @@ impl<'a> Reader<'a> {
             }
         }
         let mut position = vec![0; order.len()];
-        order
-            .iter()
-            .enumerate()
-            .for_each(|(new, old)| position[*old] = new);
+        order.iter().enumerate().for_each(|(new, old)| position[*old] = new);
         let mut nested: Vec<(usize, NestedDoc)> = self
             .scopes
             .into_iter()

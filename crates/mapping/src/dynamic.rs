@@ -22,15 +22,10 @@ pub(crate) fn check(top: &Root) -> Result<()> {
                 return Err(malformed("A dynamic template must be defined with a name"));
             };
             if !body.get("mapping").is_some_and(Value::is_object) {
-                return Err(malformed(format!(
-                    "template [{name}] must have a mapping set"
-                )));
+                return Err(malformed(format!("template [{name}] must have a mapping set")));
             }
             if let Some(kind) = body.get("match_mapping_type").map(text_of)
-                && ![
-                    "*", "object", "string", "long", "double", "boolean", "date", "binary",
-                ]
-                .contains(&kind.as_str())
+                && !["*", "object", "string", "long", "double", "boolean", "date", "binary"].contains(&kind.as_str())
             {
                 return Err(Error::illegal(format!(
                     "No field type matched on [{kind}], possible values are [object, string, long, double, boolean, date, binary]"
@@ -42,17 +37,13 @@ pub(crate) fn check(top: &Root) -> Result<()> {
                     for key in ["match", "unmatch"] {
                         for pattern in patterns(body, key) {
                             regex(&pattern).map_err(|e| {
-                                Error::illegal(format!(
-                                    "Pattern [{pattern}] of template [{name}] is invalid: {e}"
-                                ))
+                                Error::illegal(format!("Pattern [{pattern}] of template [{name}] is invalid: {e}"))
                             })?;
                         }
                     }
                 }
                 Some(other) => {
-                    return Err(Error::illegal(format!(
-                        "No matching pattern matched on [{other}]"
-                    )));
+                    return Err(Error::illegal(format!("No matching pattern matched on [{other}]")));
                 }
             }
         }
@@ -83,21 +74,14 @@ fn regex(pattern: &str) -> Result<regex::Regex, regex::Error> {
 }
 
 fn date_formats(top: &Root) -> Option<Vec<String>> {
-    match top
-        .get("dynamic_date_formats")
-        .or_else(|| top.get("date_formats"))?
-    {
+    match top.get("dynamic_date_formats").or_else(|| top.get("date_formats"))? {
         Value::Array(items) => Some(items.iter().map(text_of).collect()),
         one => Some(vec![text_of(one)]),
     }
 }
 
 /// The mapping that the unknown fields of a document need, `copies` being values for unknown targets.
-pub(crate) fn grow(
-    mapping: &Mapping,
-    object: &Map<String, Value>,
-    copies: &[(String, Value)],
-) -> Result<Mapping> {
+pub(crate) fn grow(mapping: &Mapping, object: &Map<String, Value>, copies: &[(String, Value)]) -> Result<Mapping> {
     let top = &mapping.0.top;
     let formats = match date_formats(top) {
         Some(formats) => formats
@@ -113,12 +97,8 @@ pub(crate) fn grow(
         formats,
         slashes: DateFormat::parse_pattern("yyyy/MM/dd HH:mm:ss||yyyy/MM/dd")?,
         slashes_text: slashes,
-        date_detection: top
-            .get("date_detection")
-            .is_none_or(|v| text_of(v) != "false"),
-        numeric_detection: top
-            .get("numeric_detection")
-            .is_some_and(|v| text_of(v) == "true"),
+        date_detection: top.get("date_detection").is_none_or(|v| text_of(v) != "false"),
+        numeric_detection: top.get("numeric_detection").is_some_and(|v| text_of(v) == "true"),
         templates: top
             .get("dynamic_templates")
             .and_then(Value::as_array)
@@ -148,12 +128,7 @@ struct Growth<'a> {
 }
 
 impl Growth<'_> {
-    fn object(
-        &mut self,
-        object: &Map<String, Value>,
-        prefix: &str,
-        dynamic: Dynamic,
-    ) -> Result<()> {
+    fn object(&mut self, object: &Map<String, Value>, prefix: &str, dynamic: Dynamic) -> Result<()> {
         object
             .iter()
             .try_for_each(|(key, value)| self.entry(key, value, prefix, dynamic))
@@ -181,22 +156,15 @@ impl Growth<'_> {
         }
         match (self.mapping.object(&path), value) {
             (_, value) if says_nothing(value) => Ok(()),
-            (_, Value::Array(items)) => items
-                .iter()
-                .try_for_each(|item| self.entry(key, item, prefix, dynamic)),
-            (Some(info), Value::Object(object)) if info.enabled => {
-                self.object(object, &path, info.dynamic)
-            }
+            (_, Value::Array(items)) => items.iter().try_for_each(|item| self.entry(key, item, prefix, dynamic)),
+            (Some(info), Value::Object(object)) if info.enabled => self.object(object, &path, info.dynamic),
             (Some(_), _) => Ok(()),
             (None, _) if dynamic != Dynamic::True => Ok(()),
             (None, Value::Object(object)) => {
                 let body = self
                     .template(key, &path, &["object"], "object")
                     .unwrap_or_else(|| json!({"type": "object"}));
-                let is_object = matches!(
-                    body.get("type").and_then(Value::as_str),
-                    None | Some("object" | "nested")
-                );
+                let is_object = matches!(body.get("type").and_then(Value::as_str), None | Some("object" | "nested"));
                 let below = match body.get("dynamic").map(text_of).as_deref() {
                     Some("false") => Dynamic::False,
                     Some("strict") => Dynamic::Strict,
@@ -266,10 +234,7 @@ impl Growth<'_> {
     /// Whether a text is a date, and the format to map it with if it is not the default.
     fn date(&self, text: &str) -> Option<Option<String>> {
         if self.custom {
-            let (format, _) = self
-                .formats
-                .iter()
-                .find(|(_, format)| format.parse(text, None).is_ok())?;
+            let (format, _) = self.formats.iter().find(|(_, format)| format.parse(text, None).is_ok())?;
             return Some(Some(format.clone()));
         }
         // A bare year or number is no date.
@@ -286,57 +251,40 @@ impl Growth<'_> {
     }
 
     /// The body of the first template that matches.
-    fn template(
-        &self,
-        name: &str,
-        path: &str,
-        kinds: &[&str],
-        dynamic_type: &str,
-    ) -> Option<Value> {
-        let (_, template) =
-            self.templates
+    fn template(&self, name: &str, path: &str, kinds: &[&str], dynamic_type: &str) -> Option<Value> {
+        let (_, template) = self.templates.iter().filter_map(named).find(|(_, template)| {
+            let wanted = template.get("match_mapping_type").map(text_of);
+            let by_name = ["match", "unmatch", "path_match", "path_unmatch"]
                 .iter()
-                .filter_map(named)
-                .find(|(_, template)| {
-                    let wanted = template.get("match_mapping_type").map(text_of);
-                    let by_name = ["match", "unmatch", "path_match", "path_unmatch"]
-                        .iter()
-                        .any(|key| template.contains_key(*key));
-                    let kind_fits = match wanted.as_deref() {
-                        None => by_name,
-                        Some("*") => true,
-                        Some(wanted) => kinds.contains(&wanted),
-                    };
-                    let is_regex = template.get("match_pattern").is_some_and(|p| p == "regex");
-                    let hit = |key: &str, text: &str| {
-                        let patterns = patterns(template, key);
-                        let any = patterns.iter().any(|pattern| {
-                            match is_regex && !key.starts_with("path") {
-                                true => regex(pattern).is_ok_and(|regex| regex.is_match(text)),
-                                false => matches(pattern, text),
-                            }
-                        });
-                        (!patterns.is_empty()).then_some(any)
-                    };
-                    kind_fits
-                        && hit("match", name) != Some(false)
-                        && hit("unmatch", name) != Some(true)
-                        && hit("path_match", path) != Some(false)
-                        && hit("path_unmatch", path) != Some(true)
-                })?;
+                .any(|key| template.contains_key(*key));
+            let kind_fits = match wanted.as_deref() {
+                None => by_name,
+                Some("*") => true,
+                Some(wanted) => kinds.contains(&wanted),
+            };
+            let is_regex = template.get("match_pattern").is_some_and(|p| p == "regex");
+            let hit = |key: &str, text: &str| {
+                let patterns = patterns(template, key);
+                let any = patterns.iter().any(|pattern| match is_regex && !key.starts_with("path") {
+                    true => regex(pattern).is_ok_and(|regex| regex.is_match(text)),
+                    false => matches(pattern, text),
+                });
+                (!patterns.is_empty()).then_some(any)
+            };
+            kind_fits
+                && hit("match", name) != Some(false)
+                && hit("unmatch", name) != Some(true)
+                && hit("path_match", path) != Some(false)
+                && hit("path_unmatch", path) != Some(true)
+        })?;
         let mut body = filled(template.get("mapping")?, name, dynamic_type);
-        body.as_object_mut()?
-            .entry("type")
-            .or_insert_with(|| dynamic_type.into());
+        body.as_object_mut()?.entry("type").or_insert_with(|| dynamic_type.into());
         Some(body)
     }
 
     fn put(&mut self, path: &str, body: Value) -> Result<()> {
         let refuse = |old: &Value, new: &Value| {
-            let kind = |body: &Value| {
-                body.get("type")
-                    .map_or_else(|| "object".to_owned(), text_of)
-            };
+            let kind = |body: &Value| body.get("type").map_or_else(|| "object".to_owned(), text_of);
             Error::illegal(format!(
                 "mapper [{path}] cannot be changed from type [{}] to [{}]",
                 kind(old),
@@ -356,23 +304,15 @@ impl Growth<'_> {
                     }
                     Some(known)
                         if known.get("type") == body.get("type")
-                            || known.get("properties").is_some()
-                                && body.get("type").is_some_and(|t| t == "object") => {}
+                            || known.get("properties").is_some() && body.get("type").is_some_and(|t| t == "object") => {}
                     Some(known) => return Err(refuse(known, &body)),
                 }
                 return Ok(());
             }
-            let kind = if self.mapping.is_nested(&way) {
-                "nested"
-            } else {
-                "object"
-            };
+            let kind = if self.mapping.is_nested(&way) { "nested" } else { "object" };
             let object = at.entry(segment).or_insert_with(|| json!({"type": kind}));
             let Some(object) = object.as_object_mut() else {
-                return Err(Error::illegal(format!(
-                    "[{way}] is no object: {}",
-                    java(&body)
-                )));
+                return Err(Error::illegal(format!("[{way}] is no object: {}", java(&body))));
             };
             let properties = object.entry("properties").or_insert_with(|| json!({}));
             match properties.as_object_mut() {
@@ -393,10 +333,7 @@ fn filled(value: &Value, name: &str, dynamic_type: &str) -> Value {
     };
     match value {
         Value::String(text) => fill(text).into(),
-        Value::Array(items) => items
-            .iter()
-            .map(|item| filled(item, name, dynamic_type))
-            .collect(),
+        Value::Array(items) => items.iter().map(|item| filled(item, name, dynamic_type)).collect(),
         Value::Object(object) => object
             .iter()
             .map(|(key, value)| (fill(key), filled(value, name, dynamic_type)))

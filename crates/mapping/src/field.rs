@@ -69,20 +69,12 @@ impl Kind {
     pub fn is_integer(self) -> bool {
         matches!(
             self,
-            Kind::Long
-                | Kind::Integer
-                | Kind::Short
-                | Kind::Byte
-                | Kind::UnsignedLong
-                | Kind::TokenCount
+            Kind::Long | Kind::Integer | Kind::Short | Kind::Byte | Kind::UnsignedLong | Kind::TokenCount
         )
     }
     /// Numbers with a fraction.
     pub fn is_float(self) -> bool {
-        matches!(
-            self,
-            Kind::Double | Kind::Float | Kind::HalfFloat | Kind::ScaledFloat
-        )
+        matches!(self, Kind::Double | Kind::Float | Kind::HalfFloat | Kind::ScaledFloat)
     }
     /// Numbers of any sort.
     pub fn is_numeric(self) -> bool {
@@ -164,11 +156,7 @@ pub struct FieldType {
 impl FieldType {
     /// The type's name in mappings: `string` in the typed dialect.
     pub fn wire(&self) -> &'static str {
-        if self.string {
-            "string"
-        } else {
-            self.kind.wire()
-        }
+        if self.string { "string" } else { self.kind.wire() }
     }
 
     /// The mapping of this field alone, as `_mapping` renders it.

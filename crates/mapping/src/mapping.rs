@@ -33,9 +33,7 @@ impl Dynamic {
             "false" | "no" | "0" | "off" => Ok(Dynamic::False),
             "strict" => Ok(Dynamic::Strict),
             "runtime" => Err(malformed("dynamic [runtime] is not supported yet")),
-            other => Err(malformed(format!(
-                "Could not convert [dynamic] to boolean: [{other}]"
-            ))),
+            other => Err(malformed(format!("Could not convert [dynamic] to boolean: [{other}]"))),
         }
     }
     fn render(self) -> &'static str {
@@ -153,12 +151,9 @@ impl PartialEq for Mapping {
 
 /// The error of a mapping that was given when its index was created: the same, with the type in front.
 pub fn failed_at_creation(error: Error, type_name: &str) -> Error {
-    malformed(format!(
-        "Failed to parse mapping [{type_name}]: {}",
-        error.reason()
-    ))
-    .caused_by(error.clone())
-    .rooted_in(error)
+    malformed(format!("Failed to parse mapping [{type_name}]: {}", error.reason()))
+        .caused_by(error.clone())
+        .rooted_in(error)
 }
 
 impl Mapping {
@@ -169,41 +164,23 @@ impl Mapping {
 
     /// A mapping without fields.
     pub fn empty(registry: &Registry, limits: &MappingLimits) -> Mapping {
-        let built = build(
-            ObjectNode::default(),
-            Root::new(),
-            registry.clone(),
-            limits.clone(),
-            false,
-        );
+        let built = build(ObjectNode::default(), Root::new(), registry.clone(), limits.clone(), false);
         // Nothing in it can be refused.
-        Mapping(Arc::new(built.unwrap_or_else(|e| {
-            unreachable!("an empty mapping is sound: {e}")
-        })))
+        Mapping(Arc::new(
+            built.unwrap_or_else(|e| unreachable!("an empty mapping is sound: {e}")),
+        ))
     }
 
-    pub(crate) fn parse_in(
-        body: &Value,
-        registry: &Registry,
-        limits: &MappingLimits,
-        typed: bool,
-    ) -> Result<Mapping> {
+    pub(crate) fn parse_in(body: &Value, registry: &Registry, limits: &MappingLimits, typed: bool) -> Result<Mapping> {
         let empty = Map::new();
         let body = match body {
             Value::Object(body) => body,
             Value::Null => &empty,
             other => {
-                return Err(malformed(format!(
-                    "Expected map for mapping but got [{}]",
-                    java(other)
-                )));
+                return Err(malformed(format!("Expected map for mapping but got [{}]", java(other))));
             }
         };
-        let context = Context {
-            registry,
-            limits,
-            typed,
-        };
+        let context = Context { registry, limits, typed };
         let mut root = ObjectNode::default();
         let mut top = Root::new();
         for (key, value) in body {
@@ -248,10 +225,7 @@ impl Mapping {
             out.insert(key.clone(), value.clone());
         }
         if !self.0.root.properties.is_empty() {
-            out.insert(
-                "properties".into(),
-                render_properties(&self.0.root.properties, self.0.typed),
-            );
+            out.insert("properties".into(), render_properties(&self.0.root.properties, self.0.typed));
         }
         Value::Object(out)
     }
@@ -279,11 +253,7 @@ impl Mapping {
     /// if there is such a field.
     pub fn expand(&self, pattern: &str) -> Vec<String> {
         if !pattern.contains('*') {
-            return self
-                .field(pattern)
-                .map(|_| pattern.to_owned())
-                .into_iter()
-                .collect();
+            return self.field(pattern).map(|_| pattern.to_owned()).into_iter().collect();
         }
         self.fields()
             .filter(|(path, _)| matches(pattern, path))
@@ -292,25 +262,14 @@ impl Mapping {
     }
 
     /// The multi-fields of a field, by full path.
-    pub fn multi_fields<'a>(
-        &'a self,
-        path: &str,
-    ) -> impl Iterator<Item = (&'a str, &'a FieldType)> {
-        let multi = self
-            .0
-            .leaf(path)
-            .map_or(&[][..], |leaf| leaf.multi.as_slice());
-        multi
-            .iter()
-            .map(|at| (&*self.0.leaves[*at].path, &*self.0.leaves[*at].field))
+    pub fn multi_fields<'a>(&'a self, path: &str) -> impl Iterator<Item = (&'a str, &'a FieldType)> {
+        let multi = self.0.leaf(path).map_or(&[][..], |leaf| leaf.multi.as_slice());
+        multi.iter().map(|at| (&*self.0.leaves[*at].path, &*self.0.leaves[*at].field))
     }
 
     /// The innermost nested object that encloses a field or object (a nested object does not enclose itself).
     pub fn nested_path_of(&self, path: &str) -> Option<&str> {
-        let inside = |nested: &&String| {
-            path.strip_prefix(nested.as_str())
-                .is_some_and(|rest| rest.starts_with('.'))
-        };
+        let inside = |nested: &&String| path.strip_prefix(nested.as_str()).is_some_and(|rest| rest.starts_with('.'));
         self.0
             .nested
             .iter()
@@ -336,10 +295,7 @@ impl Mapping {
 
     /// Every object with its path, in no particular order.
     pub fn objects(&self) -> impl Iterator<Item = (&str, &ObjectInfo)> {
-        self.0
-            .objects
-            .iter()
-            .map(|(path, object)| (path.as_str(), object))
+        self.0.objects.iter().map(|(path, object)| (path.as_str(), object))
     }
 
     /// The paths of all nested objects, outer ones first.
@@ -433,16 +389,8 @@ impl Inner {
                 Some(_) => {}
             }
         }
-        if self
-            .leaves
-            .iter()
-            .filter(|leaf| leaf.field.kind == Kind::Join)
-            .count()
-            > 1
-        {
-            return Err(Error::illegal(
-                "Only one [parent-join] field can be defined per index",
-            ));
+        if self.leaves.iter().filter(|leaf| leaf.field.kind == Kind::Join).count() > 1 {
+            return Err(Error::illegal("Only one [parent-join] field can be defined per index"));
         }
         Ok(())
     }
@@ -456,12 +404,7 @@ fn strings(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-fn parse_properties(
-    context: &Context<'_>,
-    prefix: &str,
-    value: &Value,
-    depth: usize,
-) -> Result<Vec<(String, Node)>> {
+fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: usize) -> Result<Vec<(String, Node)>> {
     let Value::Object(object) = value else {
         if value.as_array().is_some_and(Vec::is_empty) {
             return Ok(Vec::new());
@@ -523,13 +466,7 @@ fn check_name(context: &Context<'_>, name: &str) -> Result<()> {
 }
 
 /// Puts a node under objects that are made if they are not there.
-fn insert(
-    properties: &mut Vec<(String, Node)>,
-    way: &[&str],
-    name: &str,
-    node: Node,
-    typed: bool,
-) -> Result<()> {
+fn insert(properties: &mut Vec<(String, Node)>, way: &[&str], name: &str, node: Node, typed: bool) -> Result<()> {
     match way.split_first() {
         None => match properties.iter_mut().find(|(known, _)| known == name) {
             Some((_, known)) => {
@@ -559,12 +496,7 @@ fn insert(
     }
 }
 
-fn parse_node(
-    context: &Context<'_>,
-    name: &str,
-    body: &Map<String, Value>,
-    depth: usize,
-) -> Result<Node> {
+fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, depth: usize) -> Result<Node> {
     let type_name = body.get("type").map(text_of);
     match type_name.as_deref() {
         None if !["properties", "dynamic", "enabled", "include_in_all"]
@@ -583,17 +515,11 @@ fn parse_node(
             for (key, value) in body {
                 match key.as_str() {
                     "type" => {}
-                    "properties" => {
-                        object.properties = parse_properties(context, name, value, depth + 1)?
-                    }
+                    "properties" => object.properties = parse_properties(context, name, value, depth + 1)?,
                     "dynamic" => object.dynamic = Some(Dynamic::parse(value)?),
                     "enabled" => object.enabled = Some(text_of(value) != "false"),
-                    "include_in_parent" if object.nested => {
-                        object.include_in_parent = text_of(value) == "true"
-                    }
-                    "include_in_root" if object.nested => {
-                        object.include_in_root = text_of(value) == "true"
-                    }
+                    "include_in_parent" if object.nested => object.include_in_parent = text_of(value) == "true",
+                    "include_in_root" if object.nested => object.include_in_root = text_of(value) == "true",
                     "include_in_all" | "path" if context.typed => {
                         object.extras.insert(key.clone(), value.clone());
                     }
@@ -607,9 +533,7 @@ fn parse_node(
             }
             Ok(Node::Object(object))
         }
-        Some(_) => Ok(Node::Field(Arc::new(parameters::parse(
-            context, name, body, false,
-        )?))),
+        Some(_) => Ok(Node::Field(Arc::new(parameters::parse(context, name, body, false)?))),
     }
 }
 
@@ -633,8 +557,7 @@ fn render_node(node: &Node, typed: bool) -> Value {
                 && field.kind == Kind::Date
                 && let Some(out) = rendered.as_object_mut()
             {
-                out.entry("format")
-                    .or_insert_with(|| model::date::FORMAT_DEFAULT.into());
+                out.entry("format").or_insert_with(|| model::date::FORMAT_DEFAULT.into());
             }
             return rendered;
         }
@@ -664,26 +587,15 @@ fn render_node(node: &Node, typed: bool) -> Value {
         out.insert(key.clone(), value.clone());
     }
     if !object.properties.is_empty() {
-        out.insert(
-            "properties".into(),
-            render_properties(&object.properties, typed),
-        );
+        out.insert("properties".into(), render_properties(&object.properties, typed));
     }
     Value::Object(out)
 }
 
 /// Makes the tables for looking up, and checks the limits.
-pub(crate) fn build(
-    root: ObjectNode,
-    top: Root,
-    registry: Registry,
-    limits: MappingLimits,
-    typed: bool,
-) -> Result<Inner> {
+pub(crate) fn build(root: ObjectNode, top: Root, registry: Registry, limits: MappingLimits, typed: bool) -> Result<Inner> {
     let source = top.get("_source");
-    let list = |short: &str, long: &str| {
-        strings(source.and_then(|s| s.get(long).or_else(|| s.get(short))))
-    };
+    let list = |short: &str, long: &str| strings(source.and_then(|s| s.get(long).or_else(|| s.get(short))));
     let filter = SourceFilter {
         includes: list("include", "includes"),
         excludes: list("exclude", "excludes"),
@@ -719,13 +631,7 @@ pub(crate) fn build(
 }
 
 impl Inner {
-    fn collect(
-        &mut self,
-        object: &ObjectNode,
-        prefix: &str,
-        dynamic: Dynamic,
-        depth: usize,
-    ) -> Result<()> {
+    fn collect(&mut self, object: &ObjectNode, prefix: &str, dynamic: Dynamic, depth: usize) -> Result<()> {
         for (name, node) in &object.properties {
             let path = if prefix.is_empty() {
                 name.clone()

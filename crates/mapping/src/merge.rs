@@ -35,19 +35,13 @@ fn top(old: &Root, new: &Root) -> Result<Root> {
             )?,
             ("_routing", before) => fixed(key, before, value, &[("required", "false")])?,
             ("_parent", Some(before)) if before != value => {
-                return Err(Error::illegal(
-                    "The _parent field's type option can't be changed",
-                ));
+                return Err(Error::illegal("The _parent field's type option can't be changed"));
             }
             ("dynamic_templates", Some(Value::Array(before))) => {
                 let mut templates = before.clone();
-                let name =
-                    |template: &Value| template.as_object().and_then(|t| t.keys().next().cloned());
+                let name = |template: &Value| template.as_object().and_then(|t| t.keys().next().cloned());
                 for template in value.as_array().into_iter().flatten() {
-                    match templates
-                        .iter_mut()
-                        .find(|known| name(known) == name(template))
-                    {
+                    match templates.iter_mut().find(|known| name(known) == name(template)) {
                         Some(known) => *known = template.clone(),
                         None => templates.push(template.clone()),
                     }
@@ -108,10 +102,7 @@ fn object(path: &str, old: &ObjectNode, new: &ObjectNode, typed: bool) -> Result
         }
         _ => {}
     }
-    if new
-        .enabled
-        .is_some_and(|enabled| enabled != old.enabled.unwrap_or(true))
-    {
+    if new.enabled.is_some_and(|enabled| enabled != old.enabled.unwrap_or(true)) {
         return Err(Error::illegal(format!(
             "the [enabled] parameter can't be updated for the object mapping [{}]",
             if path.is_empty() { "_doc" } else { path }
@@ -119,22 +110,16 @@ fn object(path: &str, old: &ObjectNode, new: &ObjectNode, typed: bool) -> Result
     }
     let mut merged = old.clone();
     merged.dynamic = new.dynamic.or(old.dynamic);
-    merged.extras.extend(
-        new.extras
-            .iter()
-            .map(|(key, value)| (key.clone(), value.clone())),
-    );
+    merged
+        .extras
+        .extend(new.extras.iter().map(|(key, value)| (key.clone(), value.clone())));
     for (name, update) in &new.properties {
         let below = if path.is_empty() {
             name.clone()
         } else {
             format!("{path}.{name}")
         };
-        match merged
-            .properties
-            .iter_mut()
-            .find(|(known, _)| known == name)
-        {
+        match merged.properties.iter_mut().find(|(known, _)| known == name) {
             Some((_, known)) => *known = node(&below, known, update, typed)?,
             None => merged.properties.push((name.clone(), update.clone())),
         }

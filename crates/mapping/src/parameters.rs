@@ -78,12 +78,7 @@ pub(crate) struct Context<'a> {
 }
 
 /// Reads the mapping of one field. `multi` is true below `fields`.
-pub(crate) fn parse(
-    context: &Context<'_>,
-    name: &str,
-    body: &Map<String, Value>,
-    multi: bool,
-) -> Result<FieldType> {
+pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>, multi: bool) -> Result<FieldType> {
     let Some(type_value) = body.get("type") else {
         return Err(malformed(format!("No type specified for field [{name}]")));
     };
@@ -92,14 +87,10 @@ pub(crate) fn parse(
         ("string", true) => (string_kind(body), true),
         _ => match Kind::from_name(&type_name) {
             Some(Kind::Object | Kind::Nested) if multi => {
-                return Err(malformed(format!(
-                    "Type [{type_name}] cannot be used in multi field"
-                )));
+                return Err(malformed(format!("Type [{type_name}] cannot be used in multi field")));
             }
             Some(Kind::Alias | Kind::Join) if multi => {
-                return Err(malformed(format!(
-                    "Type [{type_name}] cannot be used in multi field"
-                )));
+                return Err(malformed(format!("Type [{type_name}] cannot be used in multi field")));
             }
             Some(kind) => (kind, false),
             None if UNSUPPORTED.contains(&type_name.as_str()) => {
@@ -183,11 +174,7 @@ fn string_kind(body: &Map<String, Value>) -> Kind {
     }
 }
 
-fn parse_fields(
-    context: &Context<'_>,
-    value: &Value,
-    multi: bool,
-) -> Result<Vec<(String, Arc<FieldType>)>> {
+fn parse_fields(context: &Context<'_>, value: &Value, multi: bool) -> Result<Vec<(String, Arc<FieldType>)>> {
     let Value::Object(object) = value else {
         if value.as_array().is_some_and(Vec::is_empty) {
             return Ok(Vec::new());
@@ -199,9 +186,7 @@ fn parse_fields(
         )));
     };
     if multi {
-        return Err(malformed(
-            "Multi-fields cannot have multi-fields of their own",
-        ));
+        return Err(malformed("Multi-fields cannot have multi-fields of their own"));
     }
     let mut fields = Vec::with_capacity(object.len());
     for (name, body) in object {
@@ -221,10 +206,7 @@ fn read_value(param: &Param, value: &Value, typed: bool) -> Result<Value> {
             (Value::Bool(b), _) => Ok(Value::Bool(*b)),
             (_, Some("true")) => Ok(Value::Bool(true)),
             (_, Some("false")) => Ok(Value::Bool(false)),
-            _ if typed => Ok(Value::Bool(!matches!(
-                text_of(value).as_str(),
-                "0" | "off" | "no" | ""
-            ))),
+            _ if typed => Ok(Value::Bool(!matches!(text_of(value).as_str(), "0" | "off" | "no" | ""))),
             _ => Err(Error::illegal(format!(
                 "Failed to parse value [{}] as only [true] or [false] are allowed.",
                 text_of(value)
@@ -276,8 +258,7 @@ fn build(
     params: Params,
     fields: Vec<(String, Arc<FieldType>)>,
 ) -> Result<FieldType> {
-    let flag =
-        |key: &str, default: bool| params.get(key).and_then(Value::as_bool).unwrap_or(default);
+    let flag = |key: &str, default: bool| params.get(key).and_then(Value::as_bool).unwrap_or(default);
     let text = |key: &str| params.get(key).map(text_of);
     let analyzer = |key: &str| named(context, name, params.get(key));
     let default_analyzer = || {
@@ -295,32 +276,27 @@ fn build(
         search = match (analyzer("search_analyzer")?, &given) {
             (Some(search), _) => Some(search),
             (None, Some(given)) => Some(given.clone()),
-            (None, None) => context
-                .registry
-                .analyzer("default_search")
-                .or_else(default_analyzer),
+            (None, None) => context.registry.analyzer("default_search").or_else(default_analyzer),
         };
         own = given.or_else(default_analyzer);
         quote = analyzer("search_quote_analyzer")?.or_else(|| search.clone());
     }
     let normalizer = match text("normalizer") {
         None => None,
-        Some(wanted) => Some(context.registry.normalizer(&wanted).ok_or_else(|| {
-            malformed(format!(
-                "normalizer [{wanted}] not found for field [{name}]"
-            ))
-        })?),
+        Some(wanted) => Some(
+            context
+                .registry
+                .normalizer(&wanted)
+                .ok_or_else(|| malformed(format!("normalizer [{wanted}] not found for field [{name}]")))?,
+        ),
     };
     let format = match (kind.is_date(), text("format")) {
         (false, _) => None,
         (true, None) => Some(DateFormat::default()),
-        (true, Some(pattern)) => Some(DateFormat::parse_pattern(&pattern).map_err(|e| {
-            Error::illegal(format!(
-                "Error parsing [format] on field [{name}]: {}",
-                e.reason()
-            ))
-            .caused_by(e)
-        })?),
+        (true, Some(pattern)) => Some(
+            DateFormat::parse_pattern(&pattern)
+                .map_err(|e| Error::illegal(format!("Error parsing [format] on field [{name}]: {}", e.reason())).caused_by(e))?,
+        ),
     };
     let scaling_factor = match (kind, params.get("scaling_factor")) {
         (Kind::ScaledFloat, None) => {
@@ -346,9 +322,7 @@ fn build(
         )));
     }
     let norms = match (string, params.get("norms")) {
-        (true, Some(Value::Object(norms))) => {
-            norms.get("enabled").map(text_of).as_deref() != Some("false")
-        }
+        (true, Some(Value::Object(norms))) => norms.get("enabled").map(text_of).as_deref() != Some("false"),
         (true, None) => !flag("omit_norms", kind == Kind::Keyword),
         _ => flag("norms", kind == Kind::Text),
     };
@@ -358,9 +332,7 @@ fn build(
         Some(path) => vec![text_of(path)],
     };
     if let Some(target) = copy_to.iter().find(|path| path.is_empty()) {
-        return Err(malformed(format!(
-            "[copy_to] of field [{name}] names no field: [{target}]"
-        )));
+        return Err(malformed(format!("[copy_to] of field [{name}] names no field: [{target}]")));
     }
     let gap = params.get("position_increment_gap").and_then(Value::as_i64);
     let gap = gap.map_or(Ok(100), u32::try_from);
@@ -378,17 +350,11 @@ fn build(
         search_analyzer: search,
         search_quote_analyzer: quote,
         normalizer,
-        boost: params
-            .get("boost")
-            .and_then(|b| text_of(b).parse().ok())
-            .unwrap_or(1.0),
+        boost: params.get("boost").and_then(|b| text_of(b).parse().ok()).unwrap_or(1.0),
         format,
         scaling_factor,
         null_value: params.get("null_value").cloned(),
-        ignore_above: params
-            .get("ignore_above")
-            .and_then(Value::as_u64)
-            .map(|n| n as usize),
+        ignore_above: params.get("ignore_above").and_then(Value::as_u64).map(|n| n as usize),
         coerce: flag("coerce", context.limits.coerce),
         ignore_malformed: flag("ignore_malformed", context.limits.ignore_malformed),
         copy_to,
@@ -400,25 +366,12 @@ fn build(
         },
         index_options: text("index_options"),
         fielddata: flag("fielddata", string),
-        meta: params
-            .get("meta")
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default(),
+        meta: params.get("meta").and_then(Value::as_object).cloned().unwrap_or_default(),
         term_vector: text("term_vector"),
-        position_increment_gap: gap
-            .map_err(|_| Error::illegal("[positions_increment_gap] must be a positive number"))?,
+        position_increment_gap: gap.map_err(|_| Error::illegal("[positions_increment_gap] must be a positive number"))?,
         eager_global_ordinals: flag("eager_global_ordinals", kind == Kind::Join),
-        alias_path: if kind == Kind::Alias {
-            text("path")
-        } else {
-            None
-        },
-        constant: if kind == Kind::ConstantKeyword {
-            text("value")
-        } else {
-            None
-        },
+        alias_path: if kind == Kind::Alias { text("path") } else { None },
+        constant: if kind == Kind::ConstantKeyword { text("value") } else { None },
         split_queries_on_whitespace: flag("split_queries_on_whitespace", false),
         params,
         fields,
@@ -447,12 +400,8 @@ fn named(context: &Context<'_>, field: &str, value: Option<&Value>) -> Result<Op
     let name = text_of(value);
     match context.registry.analyzer(&name) {
         Some(analyzer) => Ok(Some(analyzer)),
-        None if context.typed => Err(malformed(format!(
-            "analyzer [{name}] not found for field [{field}]"
-        ))),
-        None => Err(malformed(format!(
-            "analyzer [{name}] has not been configured in mappings"
-        ))),
+        None if context.typed => Err(malformed(format!("analyzer [{name}] not found for field [{field}]"))),
+        None => Err(malformed(format!("analyzer [{name}] has not been configured in mappings"))),
     }
 }
 
@@ -462,37 +411,24 @@ pub(crate) fn render(field: &FieldType) -> Value {
     out.insert("type".into(), field.wire().into());
     for (key, value) in &field.params {
         match key.as_str() {
-            "copy_to" if value.is_string() => {
-                out.insert(key.clone(), Value::Array(vec![value.clone()]))
-            }
+            "copy_to" if value.is_string() => out.insert(key.clone(), Value::Array(vec![value.clone()])),
             _ => out.insert(key.clone(), value.clone()),
         };
     }
     if field.kind == Kind::Join {
-        out.insert(
-            "eager_global_ordinals".into(),
-            field.eager_global_ordinals.into(),
-        );
+        out.insert("eager_global_ordinals".into(), field.eager_global_ordinals.into());
     }
     if !field.fields.is_empty() {
         let mut names: Vec<_> = field.fields.iter().collect();
         names.sort_by(|a, b| a.0.cmp(&b.0));
-        let fields = names
-            .into_iter()
-            .map(|(name, field)| (name.clone(), render(field)))
-            .collect();
+        let fields = names.into_iter().map(|(name, field)| (name.clone(), render(field))).collect();
         out.insert("fields".into(), Value::Object(fields));
     }
     Value::Object(out)
 }
 
 /// An update of a field: the new parameters, with the multi-fields of both.
-pub(crate) fn merge(
-    path: &str,
-    old: &FieldType,
-    new: &FieldType,
-    typed: bool,
-) -> Result<FieldType> {
+pub(crate) fn merge(path: &str, old: &FieldType, new: &FieldType, typed: bool) -> Result<FieldType> {
     if old.wire() != new.wire() {
         return Err(Error::illegal(format!(
             "mapper [{path}] cannot be changed from type [{}] to [{}]",
@@ -541,9 +477,7 @@ pub(crate) fn merge(
     merged.fields = old.fields.clone();
     for (name, field) in &new.fields {
         match merged.fields.iter_mut().find(|(known, _)| known == name) {
-            Some((_, known)) => {
-                *known = Arc::new(merge(&format!("{path}.{name}"), known, field, typed)?)
-            }
+            Some((_, known)) => *known = Arc::new(merge(&format!("{path}.{name}"), known, field, typed)?),
             None => merged.fields.push((name.clone(), field.clone())),
         }
     }

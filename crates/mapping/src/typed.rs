@@ -23,11 +23,7 @@ pub struct TypedMappings {
 
 impl TypedMappings {
     /// Reads `{"post": {"properties": …}, …}`, the value of `mappings` at creation.
-    pub fn parse(
-        body: &Value,
-        registry: &Registry,
-        limits: &MappingLimits,
-    ) -> Result<TypedMappings> {
+    pub fn parse(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<TypedMappings> {
         let mut mappings = TypedMappings {
             types: Arc::new(Vec::new()),
             registry: registry.clone(),
@@ -40,12 +36,9 @@ impl TypedMappings {
             _ => return Err(malformed("Expected map for mappings")),
         };
         // The default first: the others begin with it.
-        let (defaults, others): (Vec<_>, Vec<_>) =
-            body.iter().partition(|(name, _)| *name == DEFAULT);
+        let (defaults, others): (Vec<_>, Vec<_>) = body.iter().partition(|(name, _)| *name == DEFAULT);
         for (name, body) in defaults.into_iter().chain(others) {
-            mappings = mappings
-                .put(name, body)
-                .map_err(|e| failed_at_creation(e, name))?;
+            mappings = mappings.put(name, body).map_err(|e| failed_at_creation(e, name))?;
         }
         Ok(mappings)
     }

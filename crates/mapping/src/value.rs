@@ -49,10 +49,7 @@ pub struct Fields(pub Vec<(Arc<str>, FieldValue)>);
 impl Fields {
     /// The values of one field, in document order.
     pub fn values<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a FieldValue> {
-        self.0
-            .iter()
-            .filter(move |(p, _)| &**p == path)
-            .map(|(_, value)| value)
+        self.0.iter().filter(move |(p, _)| &**p == path).map(|(_, value)| value)
     }
 }
 

@@ -4,18 +4,11 @@ use mapping::{Mapping, MappingLimits, ReadOptions, Registry, TypedMappings};
 use serde_json::{Value, json};
 
 fn mapping(body: Value) -> Mapping {
-    Mapping::parse(
-        &body,
-        &Registry::default_registry(),
-        &MappingLimits::default(),
-    )
-    .unwrap_or_else(|e| panic!("{body}: {e}"))
+    Mapping::parse(&body, &Registry::default_registry(), &MappingLimits::default()).unwrap_or_else(|e| panic!("{body}: {e}"))
 }
 
 fn check_merge(old: Value, update: Value, expected: Result<Value, &str>) {
-    let got = mapping(old.clone())
-        .merge(&mapping(update.clone()))
-        .map(|m| m.render());
+    let got = mapping(old.clone()).merge(&mapping(update.clone())).map(|m| m.render());
     assert_eq!(
         got.as_ref().map_err(|e| e.reason()),
         expected.as_ref().map_err(|e| *e),
@@ -34,9 +27,7 @@ fn merges() {
     check_merge(
         a(),
         json!({"properties": {"a": {"type": "text", "analyzer": "english"}}}),
-        Err(
-            "Mapper for [a] conflicts with existing mapper:\n\tCannot update parameter [analyzer] from [default] to [english]",
-        ),
+        Err("Mapper for [a] conflicts with existing mapper:\n\tCannot update parameter [analyzer] from [default] to [english]"),
     );
     check_merge(
         a(),
@@ -59,10 +50,7 @@ fn check_grow(body: Value, document: Value, expected: Result<Value, &str>) {
             },
         )
         .map(|parsed| match parsed.growth {
-            Some(growth) => old
-                .merge(&growth)
-                .unwrap_or_else(|e| panic!("{document}: {e}"))
-                .render(),
+            Some(growth) => old.merge(&growth).unwrap_or_else(|e| panic!("{document}: {e}")).render(),
             None => old.render(),
         });
     assert_eq!(
@@ -74,8 +62,7 @@ fn check_grow(body: Value, document: Value, expected: Result<Value, &str>) {
 
 #[test]
 fn grows() {
-    let text =
-        json!({"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}});
+    let text = json!({"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}});
     check_grow(
         json!({}),
         json!({"s": "x", "n": 1, "f": 1.5, "b": true, "d": "2020-01-01", "m": "2020-01", "y": "2020", "u": "2020-1-1", "sl": "2020/01/01",
@@ -86,11 +73,7 @@ fn grows() {
             "sl": {"type": "date", "format": "yyyy/MM/dd HH:mm:ss||yyyy/MM/dd||epoch_millis"}, "u": text, "y": text}}),
         ),
     );
-    check_grow(
-        json!({"dynamic": false}),
-        json!({"a": 1}),
-        Ok(json!({"dynamic": "false"})),
-    );
+    check_grow(json!({"dynamic": false}), json!({"a": 1}), Ok(json!({"dynamic": "false"})));
     check_grow(
         json!({"dynamic": "strict"}),
         json!({"oops": 1}),
@@ -99,16 +82,12 @@ fn grows() {
     check_grow(
         json!({"properties": {"n": {"type": "long"}}}),
         json!({"n": "abc"}),
-        Err(
-            "failed to parse field [n] of type [long] in document with id '1'. Preview of field's value: 'abc'",
-        ),
+        Err("failed to parse field [n] of type [long] in document with id '1'. Preview of field's value: 'abc'"),
     );
     check_grow(
         json!({"properties": {"o": {"properties": {"a": {"type": "long"}}}}}),
         json!({"o": 1}),
-        Err(
-            "object mapping for [o] tried to parse field [o] as object, but found a concrete value",
-        ),
+        Err("object mapping for [o] tried to parse field [o] as object, but found a concrete value"),
     );
     check_grow(
         json!({"dynamic_templates": [{"ids": {"match": "*_id", "mapping": {"type": "long"}}}]}),
@@ -137,19 +116,10 @@ fn nested_blocks_have_children_first() {
             &ReadOptions::default(),
         )
         .unwrap();
-    let got: Vec<_> = parsed
-        .nested
-        .iter()
-        .map(|n| (n.path.as_str(), n.parent, n.offset))
-        .collect();
+    let got: Vec<_> = parsed.nested.iter().map(|n| (n.path.as_str(), n.parent, n.offset)).collect();
     assert_eq!(
         got,
-        [
-            ("c.d", Some(2), 0),
-            ("c.d", Some(2), 1),
-            ("c", None, 0),
-            ("c", None, 1)
-        ]
+        [("c.d", Some(2), 0), ("c.d", Some(2), 1), ("c", None, 0), ("c", None, 1)]
     );
     assert_eq!(m.nested_path_of("c.d.k"), Some("c.d"));
 }
@@ -157,20 +127,10 @@ fn nested_blocks_have_children_first() {
 #[test]
 fn typed() {
     let body = json!({"t": {"properties": {"a": {"type": "string", "index": "not_analyzed"}, "d": {"type": "date"}}}});
-    let types = TypedMappings::parse(
-        &body,
-        &Registry::default_registry(),
-        &MappingLimits::default(),
-    )
-    .unwrap();
+    let types = TypedMappings::parse(&body, &Registry::default_registry(), &MappingLimits::default()).unwrap();
     let expected = json!({"t": {"properties": {"a": {"type": "string", "index": "not_analyzed"},
         "d": {"type": "date", "format": "strict_date_optional_time||epoch_millis"}}}});
     assert_eq!(types.render(), expected);
-    let e = types
-        .put("u", &json!({"properties": {"a": {"type": "long"}}}))
-        .unwrap_err();
-    assert_eq!(
-        e.reason(),
-        "mapper [a] cannot be changed from type [string] to [long]"
-    );
+    let e = types.put("u", &json!({"properties": {"a": {"type": "long"}}})).unwrap_err();
+    assert_eq!(e.reason(), "mapper [a] cannot be changed from type [string] to [long]");
 }

@@ -33,17 +33,11 @@ impl Persona {
     ];
     /// The persona of that name.
     pub fn from_name(name: &str) -> Option<Persona> {
-        Persona::NAMES
-            .iter()
-            .find(|(n, _)| *n == name)
-            .map(|(_, p)| *p)
+        Persona::NAMES.iter().find(|(n, _)| *n == name).map(|(_, p)| *p)
     }
     /// OpenSearch of any version.
     pub fn is_opensearch(self) -> bool {
-        matches!(
-            self,
-            Persona::Opensearch1 | Persona::Opensearch2 | Persona::Opensearch3
-        )
+        matches!(self, Persona::Opensearch1 | Persona::Opensearch2 | Persona::Opensearch3)
     }
     /// The version number that `GET /` tells.
     pub fn version(self) -> &'static str {

@@ -122,9 +122,7 @@ impl Error {
     }
     /// `parsing_exception` at a position of the body.
     pub fn parsing(reason: impl Into<String>, line: usize, col: usize) -> Error {
-        Error::new(ErrorKind::Parsing, reason)
-            .with("line", line)
-            .with("col", col)
+        Error::new(ErrorKind::Parsing, reason).with("line", line).with("col", col)
     }
     /// A fact beside the reason: `index`, `shard`, `line`, `col` and the like.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Error {

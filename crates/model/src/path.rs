@@ -64,14 +64,7 @@ pub fn set(value: &mut Value, path: &str, new: Value) {
 /// Removes whatever is at `path`, in all arrays on the way. True if anything was there.
 pub fn remove(value: &mut Value, path: &str) -> bool {
     match value {
-        Value::Array(items) => {
-            items
-                .iter_mut()
-                .map(|item| remove(item, path))
-                .filter(|gone| *gone)
-                .count()
-                > 0
-        }
+        Value::Array(items) => items.iter_mut().map(|item| remove(item, path)).filter(|gone| *gone).count() > 0,
         Value::Object(object) => {
             let mut any = object.shift_remove(path).is_some();
             for (key, rest) in splits(path) {
@@ -182,11 +175,7 @@ impl Filter<'_> {
                 continue;
             }
             // An included object keeps everything inside but what is excluded there.
-            let include = if included {
-                self.includes.inside()
-            } else {
-                include
-            };
+            let include = if included { self.includes.inside() } else { include };
             let at = Where { include, exclude };
             match value {
                 Value::Object(inner) => {
@@ -264,13 +253,7 @@ impl Patterns {
     }
     /// Below a match: everything is accepted from here.
     fn inside(&self) -> State {
-        State(
-            self.0
-                .first()
-                .map(|p| (0, p.len() + 1))
-                .into_iter()
-                .collect(),
-        )
+        State(self.0.first().map(|p| (0, p.len() + 1)).into_iter().collect())
     }
     fn add(&self, state: &mut State, pattern: usize, position: usize) {
         let mut position = position;
@@ -297,9 +280,7 @@ impl Patterns {
                     Some('*') => self.add(&mut next, pattern, position),
                     Some(expected) if *expected == c => self.add(&mut next, pattern, position + 1),
                     Some(_) => {}
-                    None if position > chars.len() || c == '.' => {
-                        self.add(&mut next, pattern, chars.len() + 1)
-                    }
+                    None if position > chars.len() || c == '.' => self.add(&mut next, pattern, chars.len() + 1),
                     None => {}
                 }
             }
@@ -308,10 +289,7 @@ impl Patterns {
         state
     }
     fn accepts(&self, state: &State) -> bool {
-        state
-            .0
-            .iter()
-            .any(|(pattern, position)| *position >= self.0[*pattern].len())
+        state.0.iter().any(|(pattern, position)| *position >= self.0[*pattern].len())
     }
 }
 
@@ -326,38 +304,19 @@ mod tests {
             includes: own(includes),
             excludes: own(excludes),
         };
-        assert_eq!(
-            filter.apply(&source),
-            expected,
-            "{includes:?} {excludes:?} {source}"
-        );
+        assert_eq!(filter.apply(&source), expected, "{includes:?} {excludes:?} {source}");
     }
 
     #[test]
     fn filters() {
         let doc = json!({"a": {"b": 1, "c": {"d": 2}}, "ab": [1, 2], "list": [{"x": 1, "y": 2}, {"y": 3}, 4], "e": {}});
         check_filter(&[], &[], doc.clone(), doc.clone());
-        check_filter(
-            &["a"],
-            &[],
-            doc.clone(),
-            json!({"a": {"b": 1, "c": {"d": 2}}}),
-        );
-        check_filter(
-            &["a*"],
-            &[],
-            doc.clone(),
-            json!({"a": {"b": 1, "c": {"d": 2}}, "ab": [1, 2]}),
-        );
+        check_filter(&["a"], &[], doc.clone(), json!({"a": {"b": 1, "c": {"d": 2}}}));
+        check_filter(&["a*"], &[], doc.clone(), json!({"a": {"b": 1, "c": {"d": 2}}, "ab": [1, 2]}));
         check_filter(&["*.d"], &[], doc.clone(), json!({"a": {"c": {"d": 2}}}));
         check_filter(&["a.c"], &[], doc.clone(), json!({"a": {"c": {"d": 2}}}));
         check_filter(&["a"], &["a.c"], doc.clone(), json!({"a": {"b": 1}}));
-        check_filter(
-            &["a"],
-            &["*.d"],
-            doc.clone(),
-            json!({"a": {"b": 1, "c": {}}}),
-        );
+        check_filter(&["a"], &["*.d"], doc.clone(), json!({"a": {"b": 1, "c": {}}}));
         check_filter(&["list.x"], &[], doc.clone(), json!({"list": [{"x": 1}]}));
         check_filter(
             &[],
@@ -397,10 +356,7 @@ mod tests {
         assert!(remove(&mut doc, "list.n"));
         assert!(remove(&mut doc, "a.b"));
         assert!(!remove(&mut doc, "a.zzz"));
-        assert_eq!(
-            doc,
-            json!({"a": {"c": {"d": 3}}, "x.y": 4, "list": [{"m": 0}, {"m": 0}]})
-        );
+        assert_eq!(doc, json!({"a": {"c": {"d": 3}}, "x.y": 4, "list": [{"m": 0}, {"m": 0}]}));
     }
 
     fn check_matches(pattern: &str, text: &str, expected: bool) {

@@ -48,11 +48,10 @@ pub fn parse_duration_or_never(text: &str, name: &str) -> Result<Option<Duration
         "0" => return Ok(Some(Duration::ZERO)),
         _ => {}
     }
-    let Some((number, nanos)) = TIME_UNITS.iter().find_map(|(suffix, nanos)| {
-        lower
-            .strip_suffix(suffix)
-            .map(|number| (number.trim(), *nanos))
-    }) else {
+    let Some((number, nanos)) = TIME_UNITS
+        .iter()
+        .find_map(|(suffix, nanos)| lower.strip_suffix(suffix).map(|number| (number.trim(), *nanos)))
+    else {
         return Err(Error::illegal(format!(
             "failed to parse setting [{name}] with value [{text}] as a time value: unit is missing or unrecognized"
         )));
@@ -77,9 +76,7 @@ pub fn parse_duration_or_never(text: &str, name: &str) -> Result<Option<Duration
     let total = u128::from(value) * nanos;
     let (seconds, rest) = (total / 1_000_000_000, total % 1_000_000_000);
     match (u64::try_from(seconds), u32::try_from(rest)) {
-        (Ok(seconds), Ok(rest)) if seconds <= i64::MAX as u64 / 1_000 => {
-            Ok(Some(Duration::new(seconds, rest)))
-        }
+        (Ok(seconds), Ok(rest)) if seconds <= i64::MAX as u64 / 1_000 => Ok(Some(Duration::new(seconds, rest))),
         _ => Err(Error::illegal(format!(
             "failed to parse setting [{name}] with value [{text}] as a time value: too long"
         ))),
@@ -105,26 +102,20 @@ pub fn parse_bytes(text: &str, name: &str) -> Result<u64> {
         return Ok(0);
     }
     let refuse = |why: &str| {
-        let sentence =
-            format!("failed to parse setting [{name}] with value [{text}] as a size in bytes");
+        let sentence = format!("failed to parse setting [{name}] with value [{text}] as a size in bytes");
         Err(Error::new(ErrorKind::Parse, format!("{sentence}{why}")))
     };
-    let Some((number, unit)) = SIZE_UNITS.iter().find_map(|(suffix, unit)| {
-        lower
-            .strip_suffix(suffix)
-            .map(|number| (number.trim(), *unit))
-    }) else {
+    let Some((number, unit)) = SIZE_UNITS
+        .iter()
+        .find_map(|(suffix, unit)| lower.strip_suffix(suffix).map(|number| (number.trim(), *unit)))
+    else {
         return refuse(": unit is missing or unrecognized");
     };
     if let Ok(value) = number.parse::<u64>() {
-        return value
-            .checked_mul(unit)
-            .map_or_else(|| refuse(": too large"), Ok);
+        return value.checked_mul(unit).map_or_else(|| refuse(": too large"), Ok);
     }
     match number.parse::<f64>() {
-        Ok(value) if value.is_finite() && value >= 0.0 && value * (unit as f64) < 9e18 => {
-            Ok((value * unit as f64) as u64)
-        }
+        Ok(value) if value.is_finite() && value >= 0.0 && value * (unit as f64) < 9e18 => Ok((value * unit as f64) as u64),
         _ => refuse(""),
     }
 }
@@ -173,9 +164,7 @@ mod tests {
         check_duration("-1", Ok(None));
         check_duration(
             "10",
-            Err(
-                "failed to parse setting [x] with value [10] as a time value: unit is missing or unrecognized",
-            ),
+            Err("failed to parse setting [x] with value [10] as a time value: unit is missing or unrecognized"),
         );
         check_duration(
             "1.5s",
@@ -183,9 +172,7 @@ mod tests {
         );
         check_duration(
             "99999999999999999d",
-            Err(
-                "failed to parse setting [x] with value [99999999999999999d] as a time value: too long",
-            ),
+            Err("failed to parse setting [x] with value [99999999999999999d] as a time value: too long"),
         );
         assert!(parse_duration("-1", "x").is_err());
     }

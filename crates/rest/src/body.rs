@@ -48,7 +48,10 @@ pub(crate) fn inflate(body: &Bytes, max: usize) -> Result<Bytes> {
 
 /// 413 with the setting's name.
 pub(crate) fn too_long(max: usize) -> Error {
-    Error::new(ErrorKind::ContentTooLong, format!("request body exceeds [{max}] bytes, the limit of [http.max_content_length]"))
+    Error::new(
+        ErrorKind::ContentTooLong,
+        format!("request body exceeds [{max}] bytes, the limit of [http.max_content_length]"),
+    )
 }
 
 /// The media types that a body may have. `None` (no header) is what clients of 2015 send.
@@ -72,7 +75,10 @@ pub(crate) fn check_media_type(content_type: Option<&str>, body_is_empty: bool) 
     if body_is_empty || known.contains(&media) {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::NotAcceptable, format!("Content-Type header [{given}] is not supported")))
+    Err(Error::new(
+        ErrorKind::NotAcceptable,
+        format!("Content-Type header [{given}] is not supported"),
+    ))
 }
 
 /// `compatible-with=N` of a media type.
@@ -82,5 +88,10 @@ pub(crate) fn compatible_with(media: Option<&str>) -> Option<u8> {
         return None;
     }
     let (_, after) = media.split_once("compatible-with=")?;
-    after.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
+    after
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect::<String>()
+        .parse()
+        .ok()
 }

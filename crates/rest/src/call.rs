@@ -27,17 +27,26 @@ impl Call {
     }
     /// A part of the path that the route guarantees.
     pub(crate) fn needed(&self, name: &str) -> Result<String> {
-        self.arg(name).map(str::to_owned).ok_or_else(|| Error::illegal(format!("[{name}] is missing")))
+        self.arg(name)
+            .map(str::to_owned)
+            .ok_or_else(|| Error::illegal(format!("[{name}] is missing")))
     }
     /// How JSON is read in this dialect.
     pub(crate) fn reading(&self) -> Reading {
-        Reading { lenient: self.dialect.typed, ..Reading::default() }
+        Reading {
+            lenient: self.dialect.typed,
+            ..Reading::default()
+        }
     }
     /// The body, or `source=` of the URL.
     pub(crate) fn content(&mut self) -> Bytes {
         let source = self.params.take("source");
         self.params.take("source_content_type");
-        if self.body.is_empty() { source.map(Bytes::from).unwrap_or_default() } else { self.body.clone() }
+        if self.body.is_empty() {
+            source.map(Bytes::from).unwrap_or_default()
+        } else {
+            self.body.clone()
+        }
     }
     /// The body as a tree, if there is one.
     ///
@@ -55,7 +64,8 @@ impl Call {
     /// # Errors
     /// There is none, or it is no JSON.
     pub(crate) fn json_needed(&mut self) -> Result<Node> {
-        self.json()?.ok_or_else(|| Error::new(ErrorKind::Parse, "request body is required"))
+        self.json()?
+            .ok_or_else(|| Error::new(ErrorKind::Parse, "request body is required"))
     }
     /// Where the document of the path is.
     ///

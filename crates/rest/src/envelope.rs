@@ -18,6 +18,11 @@ pub(crate) fn render(error: &Error, dialect: Dialect) -> Value {
     json!({ "error": entry, "status": error.status() })
 }
 
+/// The status that goes with it in this dialect.
+pub(crate) fn status(error: &Error, dialect: Dialect) -> u16 {
+    worded(error, dialect).status()
+}
+
 /// One error without the envelope, as bulk items carry it.
 pub(crate) fn object(error: &Error, dialect: Dialect) -> Map<String, Value> {
     worded(error, dialect).to_json()
@@ -39,10 +44,10 @@ fn worded(error: &Error, dialect: Dialect) -> Error {
             }
             out
         }
-        ErrorKind::IndexAlreadyExists => {
-            Error::new(ErrorKind::IndexAlreadyExistsOld, "already exists").with("index", index)
-        }
-        ErrorKind::IndexClosed => Error::new(ErrorKind::IndexClosed, "closed").with("index", index).status_of(403),
+        ErrorKind::IndexAlreadyExists => Error::new(ErrorKind::IndexAlreadyExistsOld, "already exists").with("index", index),
+        ErrorKind::IndexClosed => Error::new(ErrorKind::IndexClosed, "closed")
+            .with("index", index)
+            .status_of(403),
         _ => error.clone(),
     }
 }
@@ -53,7 +58,6 @@ pub(crate) fn all_shards_failed(error: Error, index: &str) -> Error {
         ErrorKind::IndexNotFound
         | ErrorKind::IndexClosed
         | ErrorKind::SearchPhaseExecution
-        | ErrorKind::SearchContextMissing
         | ErrorKind::RejectedExecution
         | ErrorKind::CircuitBreaking
         | ErrorKind::TooManyScrolls
@@ -71,7 +75,10 @@ pub(crate) fn all_shards_failed(error: Error, index: &str) -> Error {
         .status_of(wrapped.status())
         .with("phase", "query")
         .with("grouped", true)
-        .with("failed_shards", json!([{ "shard": 0, "index": index, "node": "pleach", "reason": reason }]))
+        .with(
+            "failed_shards",
+            json!([{ "shard": 0, "index": index, "node": "pleach", "reason": reason }]),
+        )
         .rooted_in(wrapped.clone())
         .caused_by(wrapped)
 }

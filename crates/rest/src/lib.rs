@@ -108,7 +108,10 @@ impl Rest {
         target.expand_closed = true;
         let infos = self.engine.indices(&target).await.ok()?;
         let first = infos.first()?;
-        let known = Known { typed: first.typed, replicas: model::settings::number(&first.settings, model::settings::NUMBER_OF_REPLICAS) };
+        let known = Known {
+            typed: first.typed,
+            replicas: model::settings::number(&first.settings, model::settings::NUMBER_OF_REPLICAS),
+        };
         let mut all = HashMap::clone(&self.known.load());
         if all.len() > 10_000 {
             all.clear();
@@ -121,7 +124,10 @@ impl Rest {
     /// Creates a missing index for a write, if `action.auto_create_index` allows it.
     pub(crate) async fn auto_create(&self, index: &IndexName, dialect: Dialect) -> Result<()> {
         let settings = match self.engine.inspect(engine::Inspection::ClusterSettings).await? {
-            engine::Inspected::ClusterSettings { mut persistent, transient } => {
+            engine::Inspected::ClusterSettings {
+                mut persistent,
+                transient,
+            } => {
                 persistent.extend(transient);
                 persistent
             }

@@ -26,7 +26,12 @@ impl Params {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             given.insert(decode(name, true)?, decode(value, true)?);
         }
-        Ok(Params { path: path.to_owned(), given, known: Vec::new(), lenient: false })
+        Ok(Params {
+            path: path.to_owned(),
+            given,
+            known: Vec::new(),
+            lenient: false,
+        })
     }
     /// Unknown names are ignored, as the servers of 2015 did.
     pub(crate) fn set_lenient(&mut self, lenient: bool) {
@@ -64,7 +69,9 @@ impl Params {
             Some("false") => Ok(Some(false)),
             Some("1" | "on" | "yes") if self.lenient => Ok(Some(true)),
             Some("0" | "off" | "no") if self.lenient => Ok(Some(false)),
-            Some(other) => Err(Error::illegal(format!("Failed to parse value [{other}] as only [true] or [false] are allowed."))),
+            Some(other) => Err(Error::illegal(format!(
+                "Failed to parse value [{other}] as only [true] or [false] are allowed."
+            ))),
         }
     }
     /// A boolean that is false unless told.
@@ -121,7 +128,11 @@ impl Params {
             create: match self.take("op_type").as_deref() {
                 None | Some("index") => false,
                 Some("create") => true,
-                Some(other) => return Err(Error::illegal(format!("opType must be 'create' or 'index', found: [{other}]"))),
+                Some(other) => {
+                    return Err(Error::illegal(format!(
+                        "opType must be 'create' or 'index', found: [{other}]"
+                    )));
+                }
             },
         };
         parts.expect(typed)
@@ -178,7 +189,11 @@ impl Params {
             })
             .collect();
         let plural = if words.len() > 1 { "s" } else { "" };
-        Err(Error::illegal(format!("request [{}] contains unrecognized parameter{plural}: {}", self.path, words.join(", "))))
+        Err(Error::illegal(format!(
+            "request [{}] contains unrecognized parameter{plural}: {}",
+            self.path,
+            words.join(", ")
+        )))
     }
 }
 
@@ -198,8 +213,18 @@ impl ExpectParts {
     /// # Errors
     /// Combinations that make no sense.
     pub(crate) fn expect(self, typed: bool) -> Result<Expect> {
-        let invalid = |what: &str| Err(Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: 1: {what};")));
-        let expect = match (self.version, self.version_type.as_deref(), self.if_seq_no, self.if_primary_term) {
+        let invalid = |what: &str| {
+            Err(Error::new(
+                ErrorKind::ActionRequestValidation,
+                format!("Validation Failed: 1: {what};"),
+            ))
+        };
+        let expect = match (
+            self.version,
+            self.version_type.as_deref(),
+            self.if_seq_no,
+            self.if_primary_term,
+        ) {
             (None, None | Some("internal"), None, None) => Expect::Anything,
             (None, _, Some(seq_no), Some(primary_term)) => {
                 if primary_term == 0 {
@@ -210,10 +235,15 @@ impl ExpectParts {
             (None, _, Some(_), None) => return invalid("ifSeqNo is set, but primary term is [0]"),
             (None, _, None, Some(term)) => return invalid(&format!("ifSeqNo is unassigned, but primary term is [{term}]")),
             (Some(_), _, Some(_), _) => return invalid("compare and write operations can not use versioning"),
-            (Some(version), Some("external" | "external_gt"), ..) => Expect::NewerThan { version, or_equal: false },
+            (Some(version), Some("external" | "external_gt"), ..) => Expect::NewerThan {
+                version,
+                or_equal: false,
+            },
             (Some(version), Some("external_gte"), ..) => Expect::NewerThan { version, or_equal: true },
             (Some(version), None | Some("internal"), ..) if typed => Expect::Version(version),
-            (Some(_), Some("force"), ..) => return Err(Error::illegal("version type [force] is not supported: it could lose updates")),
+            (Some(_), Some("force"), ..) => {
+                return Err(Error::illegal("version type [force] is not supported: it could lose updates"));
+            }
             (Some(_), None | Some("internal"), ..) => {
                 return invalid(
                     "internal versioning can not be used for optimistic concurrency control. Please use `if_seq_no` and `if_primary_term` instead",
@@ -240,7 +270,11 @@ impl ExpectParts {
 
 /// Splits at commas.
 pub(crate) fn split_list(text: &str) -> Vec<String> {
-    text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect()
+    text.split(',')
+        .map(str::trim)
+        .filter(|s| !s.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Percent-decodes; in queries `+` is a space.
@@ -273,8 +307,20 @@ mod tests {
     fn expectations() {
         check("", Ok(Expect::Anything));
         check("op_type=create", Ok(Expect::Absent));
-        check("if_seq_no=3&if_primary_term=1", Ok(Expect::Unchanged { seq_no: 3, primary_term: 1 }));
-        check("version=3&version_type=external", Ok(Expect::NewerThan { version: 3, or_equal: false }));
+        check(
+            "if_seq_no=3&if_primary_term=1",
+            Ok(Expect::Unchanged {
+                seq_no: 3,
+                primary_term: 1,
+            }),
+        );
+        check(
+            "version=3&version_type=external",
+            Ok(Expect::NewerThan {
+                version: 3,
+                or_equal: false,
+            }),
+        );
         check("version=3", Err("if_seq_no"));
         check("if_seq_no=3", Err("primary term is [0]"));
         check("if_seq_no=3&if_primary_term=1&op_type=create", Err("create operations"));
@@ -286,6 +332,9 @@ mod tests {
         let mut params = Params::parse("/i/_search", "rooting=1").expect("well formed");
         params.take("routing");
         let error = params.finish().expect_err("unknown");
-        assert_eq!(error.reason(), "request [/i/_search] contains unrecognized parameter: [rooting] -> did you mean [routing]?");
+        assert_eq!(
+            error.reason(),
+            "request [/i/_search] contains unrecognized parameter: [rooting] -> did you mean [routing]?"
+        );
     }
 }

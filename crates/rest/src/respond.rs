@@ -34,15 +34,27 @@ impl Answer {
     }
     /// A status with JSON.
     pub fn of(status: u16, value: Value) -> Answer {
-        Answer { status, body: Body::Json(value), headers: Vec::new() }
+        Answer {
+            status,
+            body: Body::Json(value),
+            headers: Vec::new(),
+        }
     }
     /// 200 with text (`_cat`).
     pub fn text(text: String) -> Answer {
-        Answer { status: 200, body: Body::Text(text), headers: Vec::new() }
+        Answer {
+            status: 200,
+            body: Body::Text(text),
+            headers: Vec::new(),
+        }
     }
     /// A status alone.
     pub fn empty(status: u16) -> Answer {
-        Answer { status, body: Body::Empty, headers: Vec::new() }
+        Answer {
+            status,
+            body: Body::Empty,
+            headers: Vec::new(),
+        }
     }
     /// With a header.
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Answer {
@@ -158,7 +170,11 @@ fn keep(value: &Value, patterns: &[Vec<&str>]) -> Option<Value> {
                 .iter()
                 .filter_map(|(key, child)| {
                     let below: Vec<Vec<&str>> = patterns.iter().flat_map(|p| step(p, key)).collect();
-                    if below.is_empty() { None } else { keep(child, &below).map(|v| (key.clone(), v)) }
+                    if below.is_empty() {
+                        None
+                    } else {
+                        keep(child, &below).map(|v| (key.clone(), v))
+                    }
                 })
                 .collect();
             if kept.is_empty() { None } else { Some(Value::Object(kept)) }
@@ -230,7 +246,10 @@ mod tests {
         check(&["took"], json!({"took": 1}));
         check(&["hits.hits._id"], json!({"hits": {"hits": [{"_id": "1"}, {"_id": "2"}]}}));
         check(&["hits.hits._source.b"], json!({"hits": {"hits": [{"_source": {"b": 2}}]}}));
-        check(&["**.a"], json!({"hits": {"hits": [{"_source": {"a": 1}}, {"_source": {"a": 3}}]}}));
+        check(
+            &["**.a"],
+            json!({"hits": {"hits": [{"_source": {"a": 1}}, {"_source": {"a": 3}}]}}),
+        );
         check(&["h*.total"], json!({"hits": {"total": {"value": 2}}}));
         check(&["-hits"], json!({"took": 1}));
         check(&["absent"], json!({}));
@@ -238,6 +257,9 @@ mod tests {
 
     #[test]
     fn pretty_is_elasticsearchs() {
-        assert_eq!(pretty(&json!({"a": [1], "b": {}})), "{\n  \"a\" : [\n    1\n  ],\n  \"b\" : {}\n}\n");
+        assert_eq!(
+            pretty(&json!({"a": [1], "b": {}})),
+            "{\n  \"a\" : [\n    1\n  ],\n  \"b\" : {}\n}\n"
+        );
     }
 }

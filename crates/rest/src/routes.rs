@@ -2,7 +2,8 @@
 
 use crate::call::Call;
 use crate::handlers::{
-    aliases, analyze, bulk, by_query, cat, cluster, documents, explain, indices, mappings, scroll, search, settings, stored_scripts, tasks, templates,
+    aliases, analyze, bulk, by_query, cat, cluster, documents, explain, indices, mappings, scroll, search, settings,
+    stored_scripts, tasks, templates,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -138,7 +139,11 @@ endpoints! {
 /// The list that `GET /_cat` shows.
 pub(crate) fn cat_paths() -> String {
     let mut out = String::from("=^.^=\n");
-    for path in ENDPOINTS.iter().filter(|e| e.api.starts_with("cat.") && e.api != "cat.help").flat_map(|e| e.paths) {
+    for path in ENDPOINTS
+        .iter()
+        .filter(|e| e.api.starts_with("cat.") && e.api != "cat.help")
+        .flat_map(|e| e.paths)
+    {
         out.push_str(path);
         out.push('\n');
     }
@@ -187,7 +192,11 @@ pub(crate) fn find(method: &str, path: &str) -> Matched {
                 .filter_map(|((name, value), raw)| {
                     let name = name.strip_prefix('{')?.strip_suffix('}')?;
                     // In ids `+` means space, as in the servers that we follow.
-                    let value = if name == "id" && raw.contains('+') { crate::params::decode(raw, true).ok()? } else { value.clone() };
+                    let value = if name == "id" && raw.contains('+') {
+                        crate::params::decode(raw, true).ok()?
+                    } else {
+                        value.clone()
+                    };
                     Some((name, value))
                 })
                 .collect();
@@ -244,7 +253,11 @@ mod tests {
         check("PUT", "/i/_doc/1", "index id=1 index=i");
         check("PUT", "/i/t/1", "index id=1 index=i type=t");
         check("PUT", "/i/t/_odd", "index id=_odd index=i type=t");
-        check("PUT", "/fs/lock/%2Fclinton%2Fprojects/_create", "create id=/clinton/projects index=fs type=lock");
+        check(
+            "PUT",
+            "/fs/lock/%2Fclinton%2Fprojects/_create",
+            "create id=/clinton/projects index=fs type=lock",
+        );
         check("GET", "/i/t/_search", "search index=i type=t");
         check("GET", "/_all/_search", "search index=_all");
         check("POST", "/i/t/_query", "index id=_query index=i type=t");

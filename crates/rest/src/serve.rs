@@ -28,11 +28,22 @@ pub struct Served {
 }
 
 /// Accepts connections until `stop` turns true, then finishes what was accepted within `grace`.
-pub async fn serve(rest: Arc<Rest>, listeners: Vec<(TcpListener, Persona)>, mut stop: watch::Receiver<bool>, grace: Duration) -> Served {
+pub async fn serve(
+    rest: Arc<Rest>,
+    listeners: Vec<(TcpListener, Persona)>,
+    mut stop: watch::Receiver<bool>,
+    grace: Duration,
+) -> Served {
     let open = Arc::new(AtomicUsize::new(0));
     let mut accepting = Vec::new();
     for (listener, persona) in listeners {
-        accepting.push(tokio::spawn(accept(rest.clone(), listener, persona, stop.clone(), open.clone())));
+        accepting.push(tokio::spawn(accept(
+            rest.clone(),
+            listener,
+            persona,
+            stop.clone(),
+            open.clone(),
+        )));
     }
     while !*stop.borrow_and_update() {
         if stop.changed().await.is_err() {
@@ -46,7 +57,9 @@ pub async fn serve(rest: Arc<Rest>, listeners: Vec<(TcpListener, Persona)>, mut 
     while open.load(Ordering::Acquire) > 0 && tokio::time::Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    Served { cut: open.load(Ordering::Acquire) }
+    Served {
+        cut: open.load(Ordering::Acquire),
+    }
 }
 
 async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
@@ -87,15 +100,27 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
 }
 
 /// One request, from hyper's types to hyper's types.
-async fn one(rest: Arc<Rest>, request: hyper::Request<Incoming>, persona: Persona, in_flight: Arc<AtomicUsize>) -> hyper::Response<Full<Bytes>> {
+async fn one(
+    rest: Arc<Rest>,
+    request: hyper::Request<Incoming>,
+    persona: Persona,
+    in_flight: Arc<AtomicUsize>,
+) -> hyper::Response<Full<Bytes>> {
     let head = request.method() == hyper::Method::HEAD;
     let (parts, incoming) = request.into_parts();
     let mut request = head_of(&parts, persona);
-    let (bytes, counted) = match read_body(incoming, rest.limits.body_max_bytes, rest.limits.in_flight_max_bytes, &in_flight).await {
+    let (bytes, counted) = match read_body(
+        incoming,
+        rest.limits.body_max_bytes,
+        rest.limits.in_flight_max_bytes,
+        &in_flight,
+    )
+    .await
+    {
         Ok(read) => read,
         Err(error) => {
             let dialect = Dialect::of(persona);
-            let answer = Answer::of(error.status(), envelope::render(&error, dialect));
+            let answer = Answer::of(envelope::status(&error, dialect), envelope::render(&error, dialect));
             return respond(&rest, &request, &answer, &Style::default(), head).0;
         }
     };
@@ -104,7 +129,10 @@ async fn one(rest: Arc<Rest>, request: hyper::Request<Incoming>, persona: Person
     let (answer, style) = match AssertUnwindSafe(dispatch(&rest, &mut request)).catch_unwind().await {
         Ok(done) => done,
         Err(_) => {
-            let error = Error::new(ErrorKind::Internal, "the request failed by a fault of the server; it changed nothing that it did not acknowledge");
+            let error = Error::new(
+                ErrorKind::Internal,
+                "the request failed by a fault of the server; it changed nothing that it did not acknowledge",
+            );
             (Answer::of(500, envelope::render(&error, Dialect::of(persona))), style)
         }
     };
@@ -146,7 +174,8 @@ async fn read_body(mut incoming: Incoming, max: usize, in_flight_max: usize, in_
         }
         counted += data.len();
         if in_flight.fetch_add(data.len(), Ordering::AcqRel) + data.len() > in_flight_max {
-            let reason = format!("request bodies in flight exceed [{in_flight_max}] bytes, the limit of [http.max_in_flight_bytes]");
+            let reason =
+                format!("request bodies in flight exceed [{in_flight_max}] bytes, the limit of [http.max_in_flight_bytes]");
             return failed(counted, Error::new(ErrorKind::CircuitBreaking, reason));
         }
         whole.extend_from_slice(data);
@@ -160,7 +189,10 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
     let mut dialect = Dialect::of(request.persona);
     match routed(rest, request, &mut style, &mut dialect).await {
         Ok(answer) => (answer, style),
-        Err(error) => (Answer::of(error.status(), envelope::render(&error, dialect)), style),
+        Err(error) => (
+            Answer::of(envelope::status(&error, dialect), envelope::render(&error, dialect)),
+            style,
+        ),
     }
 }
 
@@ -205,7 +237,11 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
 
 /// Paths and methods that no row has, in the words of each dialect.
 fn unrouted(request: &Request, matched: Matched, dialect: Dialect) -> Answer {
-    let uri = if request.query.is_empty() { request.path.clone() } else { format!("{}?{}", request.path, request.query) };
+    let uri = if request.query.is_empty() {
+        request.path.clone()
+    } else {
+        format!("{}?{}", request.path, request.query)
+    };
     match matched {
         Matched::Method(allowed) if request.method == "OPTIONS" => Answer::empty(200).header("allow", allowed.join(",")),
         _ if dialect.typed => {
@@ -224,10 +260,16 @@ fn unrouted(request: &Request, matched: Matched, dialect: Dialect) -> Answer {
         }
         Matched::Method(allowed) => {
             let methods = allowed.join(", ");
-            let reason = format!("Incorrect HTTP method for uri [{uri}] and method [{}], allowed: [{methods}]", request.method);
+            let reason = format!(
+                "Incorrect HTTP method for uri [{uri}] and method [{}], allowed: [{methods}]",
+                request.method
+            );
             Answer::of(405, json!({ "error": reason, "status": 405 })).header("allow", allowed.join(","))
         }
-        _ => Answer::of(400, json!({ "error": format!("no handler found for uri [{uri}] and method [{}]", request.method) })),
+        _ => Answer::of(
+            400,
+            json!({ "error": format!("no handler found for uri [{uri}] and method [{}]", request.method) }),
+        ),
     }
 }
 

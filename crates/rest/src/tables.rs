@@ -20,15 +20,33 @@ pub(crate) struct Column {
 
 /// A column that is shown.
 pub(crate) const fn col(name: &'static str, aliases: &'static [&'static str], about: &'static str) -> Column {
-    Column { name, aliases, about, shown: true, right: false }
+    Column {
+        name,
+        aliases,
+        about,
+        shown: true,
+        right: false,
+    }
 }
 /// A right-aligned column that is shown.
 pub(crate) const fn num(name: &'static str, aliases: &'static [&'static str], about: &'static str) -> Column {
-    Column { name, aliases, about, shown: true, right: true }
+    Column {
+        name,
+        aliases,
+        about,
+        shown: true,
+        right: true,
+    }
 }
 /// A column that must be asked for.
 pub(crate) const fn extra(name: &'static str, aliases: &'static [&'static str], about: &'static str) -> Column {
-    Column { name, aliases, about, shown: false, right: true }
+    Column {
+        name,
+        aliases,
+        about,
+        shown: false,
+        right: true,
+    }
 }
 
 /// How the client wants the table.
@@ -47,14 +65,25 @@ impl Layout {
     /// # Errors
     /// Values that are not booleans.
     pub(crate) fn take(params: &mut Params, accept_json: bool) -> Result<Layout> {
-        params.accept(&["local", "master_timeout", "cluster_manager_timeout", "bytes", "time", "size", "ts", "timeout"]);
+        params.accept(&[
+            "local",
+            "master_timeout",
+            "cluster_manager_timeout",
+            "bytes",
+            "time",
+            "size",
+            "ts",
+            "timeout",
+        ]);
         let format = params.take("format");
         Ok(Layout {
             help: params.flag("help")?,
             verbose: params.flag("v")?,
             headers: params.take_list("h"),
             sort: params.take_list("s").unwrap_or_default(),
-            json: format.as_deref().map_or(accept_json, |f| f == "json" || f == "yaml" || f == "smile" || f == "cbor"),
+            json: format
+                .as_deref()
+                .map_or(accept_json, |f| f == "json" || f == "yaml" || f == "smile" || f == "cbor"),
         })
     }
 
@@ -71,8 +100,12 @@ impl Layout {
                 Some((name, order)) => (name, order == "desc"),
                 None => (key.as_str(), false),
             };
-            let i = find(columns, name)
-                .ok_or_else(|| Error::new(model::ErrorKind::UnsupportedOperation, format!("Unable to sort by unknown sort key `{name}`")))?;
+            let i = find(columns, name).ok_or_else(|| {
+                Error::new(
+                    model::ErrorKind::UnsupportedOperation,
+                    format!("Unable to sort by unknown sort key `{name}`"),
+                )
+            })?;
             rows.sort_by(|a, b| {
                 let order = compare(a[i].as_deref(), b[i].as_deref());
                 if descending { order.reverse() } else { order }
@@ -98,7 +131,12 @@ impl Layout {
     /// Labels and positions of the columns to show.
     fn chosen(&self, columns: &[Column]) -> Vec<(String, usize)> {
         let Some(headers) = &self.headers else {
-            return columns.iter().enumerate().filter(|(_, c)| c.shown).map(|(i, c)| (c.name.to_owned(), i)).collect();
+            return columns
+                .iter()
+                .enumerate()
+                .filter(|(_, c)| c.shown)
+                .map(|(i, c)| (c.name.to_owned(), i))
+                .collect();
         };
         let mut out = Vec::new();
         for header in headers {
@@ -118,13 +156,17 @@ impl Layout {
             .iter()
             .map(|(label, i)| {
                 let header = if self.verbose { label.chars().count() } else { 0 };
-                rows.iter().map(|r| cell(r, *i).chars().count()).max().unwrap_or(0).max(header)
+                rows.iter()
+                    .map(|r| cell(r, *i).chars().count())
+                    .max()
+                    .unwrap_or(0)
+                    .max(header)
             })
             .collect();
         let mut out = String::new();
-        let mut line = |cells: Vec<String>, header: bool| {
+        let mut line = |cells: Vec<String>| {
             for (k, text) in cells.iter().enumerate() {
-                let right = columns[chosen[k].1].right && !header || (header && columns[chosen[k].1].right);
+                let right = columns[chosen[k].1].right;
                 let pad = " ".repeat(widths[k].saturating_sub(text.chars().count()));
                 if right {
                     out.push_str(&pad);
@@ -142,10 +184,10 @@ impl Layout {
             out.push('\n');
         };
         if self.verbose {
-            line(chosen.iter().map(|(label, _)| label.clone()).collect(), true);
+            line(chosen.iter().map(|(label, _)| label.clone()).collect());
         }
         for row in rows {
-            line(chosen.iter().map(|(_, i)| cell(row, *i)).collect(), false);
+            line(chosen.iter().map(|(_, i)| cell(row, *i)).collect());
         }
         out
     }
@@ -168,7 +210,16 @@ fn compare(a: Option<&str>, b: Option<&str>) -> std::cmp::Ordering {
 
 fn help(columns: &[Column]) -> String {
     let names = columns.iter().map(|c| c.name.len()).max().unwrap_or(0);
-    let aliases: Vec<String> = columns.iter().map(|c| if c.aliases.is_empty() { "-".into() } else { c.aliases.join(",") }).collect();
+    let aliases: Vec<String> = columns
+        .iter()
+        .map(|c| {
+            if c.aliases.is_empty() {
+                "-".into()
+            } else {
+                c.aliases.join(",")
+            }
+        })
+        .collect();
     let width = aliases.iter().map(String::len).max().unwrap_or(0);
     columns
         .iter()
@@ -182,12 +233,19 @@ mod tests {
     use super::*;
     use crate::respond::Body;
 
-    const COLUMNS: &[Column] = &[col("index", &["i"], "name"), num("docs", &["d"], "count"), extra("size", &[], "bytes")];
+    const COLUMNS: &[Column] = &[
+        col("index", &["i"], "name"),
+        num("docs", &["d"], "count"),
+        extra("size", &[], "bytes"),
+    ];
 
     fn check(query: &str, expected: &str) {
         let mut params = Params::parse("/_cat/x", query).expect("well formed");
         let layout = Layout::take(&mut params, false).expect("well formed");
-        let rows = vec![vec![Some("b".into()), Some("10".into()), Some("7".into())], vec![Some("aa".into()), Some("9".into()), None]];
+        let rows = vec![
+            vec![Some("b".into()), Some("10".into()), Some("7".into())],
+            vec![Some("aa".into()), Some("9".into()), None],
+        ];
         match layout.write(COLUMNS, rows).expect("columns exist").body {
             Body::Text(text) => assert_eq!(text, expected, "{query}"),
             Body::Json(value) => assert_eq!(value.to_string(), expected, "{query}"),
@@ -200,7 +258,10 @@ mod tests {
         check("", "b  10\naa  9\n");
         check("v=true&s=docs", "index docs\naa       9\nb       10\n");
         check("h=i&s=index:desc", "b \naa\n");
-        check("h=d,size&format=json", "[{\"d\":\"10\",\"size\":\"7\"},{\"d\":\"9\",\"size\":null}]");
+        check(
+            "h=d,size&format=json",
+            "[{\"d\":\"10\",\"size\":\"7\"},{\"d\":\"9\",\"size\":null}]",
+        );
         check("help", "index | i | name\ndocs  | d | count\nsize  | - | bytes\n");
     }
 }

@@ -50,11 +50,7 @@ impl Scope {
     }
     /// The declared type of a slot in reach.
     pub(crate) fn type_at(&self, slot: u32) -> Ty {
-        self.levels
-            .iter()
-            .flatten()
-            .find(|l| l.1 == slot)
-            .map_or(Ty::Def, |l| l.2)
+        self.levels.iter().flatten().find(|l| l.1 == slot).map_or(Ty::Def, |l| l.2)
     }
     /// How many locals are in use here.
     pub(crate) fn used(&self) -> u32 {
@@ -90,8 +86,7 @@ impl Scope {
             tree.source = true;
         }
         *self.params.entry(name).or_insert_with_key(|name| {
-            tree.params
-                .push((name.clone(), format!("params.{name}").into()));
+            tree.params.push((name.clone(), format!("params.{name}").into()));
             tree.params.len() as u32 - 1
         })
     }
@@ -120,16 +115,12 @@ pub(crate) fn type_of(name: &str) -> Option<Ty> {
         "Map" | "HashMap" | "LinkedHashMap" | "TreeMap" => Ty::Map,
         "Set" | "HashSet" | "LinkedHashSet" | "TreeSet" => Ty::Set,
         "Date" | "ZonedDateTime" | "Instant" | "LocalDate" | "LocalDateTime" => Ty::Date,
-        "Number" | "CharSequence" | "Collection" | "Iterable" | "Iterator" | "StringBuilder"
-        | "StringBuffer" | "Pattern" | "Matcher" | "Function" | "BiFunction" | "Predicate"
-        | "Supplier" | "Consumer" | "Comparator" | "BigDecimal" | "BigInteger" | "void"
-        | "Math" | "Collections" | "Arrays" | "Objects" | "Collectors" | "ChronoUnit"
-        | "ZoneId" | "ZoneOffset" | "DateTimeFormatter" | "GeoPoint" | "System" | "UUID"
-        | "Calendar" | "Duration" | "StrictMath" | "Entry" | "DayOfWeek" | "Month" | "TimeUnit"
-        | "Debug" | "MovingFunctions" => Ty::Other,
-        _ if name.len() > 5 && (name.ends_with("Exception") || name.ends_with("Error")) => {
-            Ty::Other
-        }
+        "Number" | "CharSequence" | "Collection" | "Iterable" | "Iterator" | "StringBuilder" | "StringBuffer" | "Pattern"
+        | "Matcher" | "Function" | "BiFunction" | "Predicate" | "Supplier" | "Consumer" | "Comparator" | "BigDecimal"
+        | "BigInteger" | "void" | "Math" | "Collections" | "Arrays" | "Objects" | "Collectors" | "ChronoUnit" | "ZoneId"
+        | "ZoneOffset" | "DateTimeFormatter" | "GeoPoint" | "System" | "UUID" | "Calendar" | "Duration" | "StrictMath"
+        | "Entry" | "DayOfWeek" | "Month" | "TimeUnit" | "Debug" | "MovingFunctions" => Ty::Other,
+        _ if name.len() > 5 && (name.ends_with("Exception") || name.ends_with("Error")) => Ty::Other,
         "Error" | "Throwable" => Ty::Other,
         _ => return None,
     })

@@ -52,19 +52,13 @@ pub(crate) fn fail<T>(message: impl Into<String>, pos: u32) -> Result<T, SyntaxE
 
 /// Longest first.
 const OPS: &[&str] = &[
-    ">>>=", "==~", "===", "!==", "<=>", "<<=", ">>=", ">>>", "..<", "**", "==", "!=", "<=", ">=",
-    "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "?.", "?:", "->", "=~",
-    "<<", ">>", "..", "::", "*.", "+", "-", "*", "/", "%", "<", ">", "=", "!", "(", ")", "{", "}",
-    "[", "]", ",", ";", ":", ".", "?", "&", "|", "^", "~",
+    ">>>=", "==~", "===", "!==", "<=>", "<<=", ">>=", ">>>", "..<", "**", "==", "!=", "<=", ">=", "&&", "||", "++", "--", "+=",
+    "-=", "*=", "/=", "%=", "&=", "|=", "^=", "?.", "?:", "->", "=~", "<<", ">>", "..", "::", "*.", "+", "-", "*", "/", "%", "<",
+    ">", "=", "!", "(", ")", "{", "}", "[", "]", ",", ";", ":", ".", "?", "&", "|", "^", "~",
 ];
 
 /// The tokens of `text`; `base` is added to every position.
-pub(crate) fn lex(
-    text: &str,
-    lang: Lang,
-    base: u32,
-    depth: u32,
-) -> Result<Vec<Token>, SyntaxError> {
+pub(crate) fn lex(text: &str, lang: Lang, base: u32, depth: u32) -> Result<Vec<Token>, SyntaxError> {
     Lexer {
         text,
         bytes: text.as_bytes(),
@@ -125,39 +119,31 @@ impl Lexer<'_> {
                         self.at += 1;
                     }
                 }
-                b'/' if self.peek(1) == b'*' => {
-                    match self.text.get(start + 2..).and_then(|t| t.find("*/")) {
-                        Some(n) => {
-                            self.line |= self.slice(start, start + 2 + n).contains('\n');
-                            self.at = start + n + 4;
-                        }
-                        None => return fail("unclosed comment", self.pos(start)),
+                b'/' if self.peek(1) == b'*' => match self.text.get(start + 2..).and_then(|t| t.find("*/")) {
+                    Some(n) => {
+                        self.line |= self.slice(start, start + 2 + n).contains('\n');
+                        self.at = start + n + 4;
                     }
-                }
+                    None => return fail("unclosed comment", self.pos(start)),
+                },
                 b'0'..=b'9' => self.number()?,
                 b'.' if self.peek(1).is_ascii_digit() && !self.after_operand() => self.number()?,
                 b'\'' | b'"' => self.string()?,
                 b'/' if !self.after_operand() => self.regex()?,
                 _ if c.is_ascii_alphabetic() || c == b'_' || c == b'$' => {
-                    while matches!(self.peek(0), b'_' | b'$')
-                        || self.peek(0).is_ascii_alphanumeric()
-                    {
+                    while matches!(self.peek(0), b'_' | b'$') || self.peek(0).is_ascii_alphanumeric() {
                         self.at += 1;
                     }
                     let id = Arc::from(self.slice(start, self.at));
                     self.push(Tok::Id(id), start);
                 }
-                _ if c < 0x80 => match OPS.iter().find(|op| self.rest().starts_with(op.as_bytes()))
-                {
+                _ if c < 0x80 => match OPS.iter().find(|op| self.rest().starts_with(op.as_bytes())) {
                     Some(op) => {
                         self.at += op.len();
                         self.push(Tok::Op(op), start);
                     }
                     None => {
-                        return fail(
-                            format!("unexpected character [{}].", c as char),
-                            self.pos(start),
-                        );
+                        return fail(format!("unexpected character [{}].", c as char), self.pos(start));
                     }
                 },
                 _ => self.typographic(start)?,
@@ -171,11 +157,7 @@ impl Lexer<'_> {
 
     /// What word processors made of printed scripts: curly quotes, a dash for `--`, hard spaces.
     fn typographic(&mut self, start: usize) -> Result<(), SyntaxError> {
-        let c = self
-            .text
-            .get(start..)
-            .and_then(|t| t.chars().next())
-            .unwrap_or(' ');
+        let c = self.text.get(start..).and_then(|t| t.chars().next()).unwrap_or(' ');
         match c {
             '\u{a0}' | '\u{feff}' | '\u{200b}' => self.at += c.len_utf8(),
             '\u{2013}' | '\u{2014}' => {
@@ -184,11 +166,7 @@ impl Lexer<'_> {
             }
             '\u{2018}' | '\u{2019}' => {
                 let from = start + c.len_utf8();
-                let Some(n) = self
-                    .text
-                    .get(from..)
-                    .and_then(|t| t.find(['\u{2018}', '\u{2019}']))
-                else {
+                let Some(n) = self.text.get(from..).and_then(|t| t.find(['\u{2018}', '\u{2019}'])) else {
                     return fail("unclosed string", self.pos(start));
                 };
                 let text = Arc::from(self.slice(from, from + n));
@@ -203,10 +181,7 @@ impl Lexer<'_> {
     /// Does the last token end an operand (so that `/` divides)?
     fn after_operand(&self) -> bool {
         match self.out.last().map(|t| &t.tok) {
-            Some(Tok::Id(word)) => !matches!(
-                &**word,
-                "return" | "in" | "case" | "assert" | "throw" | "instanceof"
-            ),
+            Some(Tok::Id(word)) => !matches!(&**word, "return" | "in" | "case" | "assert" | "throw" | "instanceof"),
             Some(Tok::Lit(_) | Tok::GString(_) | Tok::Regex(..)) => true,
             Some(Tok::Op(op)) => matches!(*op, ")" | "]" | "}" | "++" | "--"),
             _ => false,
@@ -249,8 +224,7 @@ impl Lexer<'_> {
                 b'.' if !fraction && self.peek(1).is_ascii_digit() => fraction = true,
                 b'e' | b'E'
                     if self.peek(1).is_ascii_digit()
-                        || (matches!(self.peek(1), b'+' | b'-')
-                            && self.peek(2).is_ascii_digit()) =>
+                        || (matches!(self.peek(1), b'+' | b'-') && self.peek(2).is_ascii_digit()) =>
                 {
                     fraction = true;
                     self.at += 1;
@@ -264,9 +238,7 @@ impl Lexer<'_> {
         let plain = !self.peek(1).is_ascii_alphanumeric();
         let lit = match suffix {
             b'f' if plain && self.lang != Lang::Expression => text.parse().ok().map(Lit::Float),
-            b'd' | b'g' if plain && (fraction || suffix == b'd') => {
-                text.parse().ok().map(Lit::Double)
-            }
+            b'd' | b'g' if plain && (fraction || suffix == b'd') => text.parse().ok().map(Lit::Double),
             b'l' | b'g' if plain => text.parse().ok().map(Lit::Long),
             _ if fraction || self.lang == Lang::Expression => {
                 let lit = text.parse().ok().map(Lit::Double);
@@ -280,12 +252,10 @@ impl Lexer<'_> {
                 let lit = match text.parse::<i32>() {
                     Ok(n) => Lit::Int(n),
                     // Groovy widens by itself; Painless has one such number, the smallest int after `-`.
-                    Err(_) if self.lang == Lang::Groovy || text == "2147483648" => {
-                        match text.parse() {
-                            Ok(n) => Lit::Long(n),
-                            Err(_) => return bad(self),
-                        }
-                    }
+                    Err(_) if self.lang == Lang::Groovy || text == "2147483648" => match text.parse() {
+                        Ok(n) => Lit::Long(n),
+                        Err(_) => return bad(self),
+                    },
                     Err(_) => return bad(self),
                 };
                 self.push(Tok::Lit(lit), start);
@@ -327,12 +297,7 @@ impl Lexer<'_> {
             }
         }
         let flags = self.at;
-        while self.lang == Lang::Painless
-            && matches!(
-                self.peek(0),
-                b'i' | b'm' | b's' | b'u' | b'x' | b'c' | b'l' | b'U'
-            )
-        {
+        while self.lang == Lang::Painless && matches!(self.peek(0), b'i' | b'm' | b's' | b'u' | b'x' | b'c' | b'l' | b'U') {
             self.at += 1;
         }
         let flags = Arc::from(self.slice(flags, self.at));
@@ -357,20 +322,14 @@ impl Lexer<'_> {
                 };
                 return fail(message, self.pos(start));
             };
-            if c as u32 == u32::from(quote)
-                && (!triple || (self.peek(1) == quote && self.peek(2) == quote))
-            {
+            if c as u32 == u32::from(quote) && (!triple || (self.peek(1) == quote && self.peek(2) == quote)) {
                 self.at += width;
                 break;
             }
             self.at += c.len_utf8();
             match c {
                 '\\' => self.escape(&mut text, start)?,
-                '$' if dollars
-                    && (self.peek(0) == b'{'
-                        || self.peek(0).is_ascii_alphabetic()
-                        || self.peek(0) == b'_') =>
-                {
+                '$' if dollars && (self.peek(0) == b'{' || self.peek(0).is_ascii_alphabetic() || self.peek(0) == b'_') => {
                     if self.depth >= GSTRING_DEPTH {
                         return fail("strings nested too deeply", self.pos(start));
                     }
@@ -404,9 +363,7 @@ impl Lexer<'_> {
                 while matches!(self.peek(0), b'_') || self.peek(0).is_ascii_alphanumeric() {
                     self.at += 1;
                 }
-                if self.peek(0) == b'.'
-                    && (self.peek(1).is_ascii_alphabetic() || self.peek(1) == b'_')
-                {
+                if self.peek(0) == b'.' && (self.peek(1).is_ascii_alphabetic() || self.peek(1) == b'_') {
                     self.at += 1;
                 } else {
                     return Ok((from, self.at));

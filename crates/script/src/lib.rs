@@ -148,8 +148,9 @@ pub fn compile(source: &str, lang: Lang) -> model::Result<Program> {
             )
             .caused_by(Error::new(ErrorKind::ScriptParse, cause)))
         }
-        Err(e) => Err(described("compile error", source, lang, e.pos)
-            .caused_by(Error::new(ErrorKind::IllegalArgument, e.message))),
+        Err(e) => {
+            Err(described("compile error", source, lang, e.pos).caused_by(Error::new(ErrorKind::IllegalArgument, e.message)))
+        }
     }
 }
 
@@ -167,12 +168,7 @@ fn described(reason: &str, source: &str, lang: Lang, pos: u32) -> Error {
     let end = floor(offset + 25);
     let cut = |from: usize, to: usize| source.get(from..to).unwrap_or("");
     let dots = |there: bool| if there { "..." } else { "" };
-    let line = format!(
-        "{}{}{}",
-        dots(start > 0),
-        cut(start, end),
-        dots(end < source.len())
-    );
+    let line = format!("{}{}{}", dots(start > 0), cut(start, end), dots(end < source.len()));
     let mark = format!(
         "{}^---- HERE",
         " ".repeat(cut(start, offset).chars().count() + dots(start > 0).len())
@@ -210,13 +206,7 @@ impl Program {
     /// Runs it; the value is that of `return` or of the last expression.
     pub fn run(&self, env: &mut Env<'_>) -> model::Result<Value> {
         let program = &*self.0;
-        let mut run = Run::new(
-            &program.tree,
-            program.lang,
-            env.host,
-            env.params,
-            env.budget,
-        );
+        let mut run = Run::new(&program.tree, program.lang, env.host, env.params, env.budget);
         let result = run.script();
         match result {
             Ok(v) => Ok(v),
@@ -234,18 +224,16 @@ impl Program {
             Value::Bool(b) => Ok(f64::from(u8::from(b))),
             Value::Date(ms) => Ok(ms as f64),
             Value::Null if self.0.lang != Lang::Painless => Ok(0.0),
-            Value::Null => Err(described("runtime error", &self.0.source, self.0.lang, 0)
-                .caused_by(Error::new(
+            Value::Null => Err(
+                described("runtime error", &self.0.source, self.0.lang, 0).caused_by(Error::new(
                     ErrorKind::NullPointer,
                     "the script returned null where a number is needed",
-                ))),
+                )),
+            ),
             other => Err(
                 described("runtime error", &self.0.source, self.0.lang, 0).caused_by(Error::new(
                     ErrorKind::ClassCast,
-                    format!(
-                        "class {} cannot be cast to class java.lang.Number",
-                        other.class()
-                    ),
+                    format!("class {} cannot be cast to class java.lang.Number", other.class()),
                 )),
             ),
         }
@@ -322,12 +310,7 @@ pub fn run_update(
         (Value::str("_source"), Value::from_json(&context.source)),
         (Value::str("op"), Value::str(&context.op)),
     ];
-    entries.extend(
-        context
-            .meta
-            .iter()
-            .map(|(k, v)| (Value::str(k), Value::from_json(v))),
-    );
+    entries.extend(context.meta.iter().map(|(k, v)| (Value::str(k), Value::from_json(v))));
     let ctx = Value::map(entries);
     let mut host = UpdateHost {
         ctx: ctx.clone(),

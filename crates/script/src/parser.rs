@@ -3,9 +3,7 @@
 
 use crate::Lang;
 use crate::api::{math, score, statics};
-use crate::ast::{
-    Block, Catch, Function, Kind, Member, Node, Op, Stmt, StmtKind, Target, Tree, Ty, TyOrDef,
-};
+use crate::ast::{Block, Catch, Function, Kind, Member, Node, Op, Stmt, StmtKind, Target, Tree, Ty, TyOrDef};
 use crate::check::{Scope, type_of};
 use crate::lexer::{Part, SyntaxError, Tok, Token, fail, lex};
 use crate::value::{Lit, Pattern};
@@ -80,10 +78,7 @@ impl Parser<'_> {
         self.ahead(0)
     }
     fn pos(&self) -> u32 {
-        self.tokens
-            .get(self.at)
-            .or(self.tokens.last())
-            .map_or(0, |t| t.pos)
+        self.tokens.get(self.at).or(self.tokens.last()).map_or(0, |t| t.pos)
     }
     /// A line break before the token here that counts.
     fn line(&self) -> bool {
@@ -129,11 +124,7 @@ impl Parser<'_> {
         }
     }
     fn need(&mut self, op: &str) -> P<()> {
-        if self.eat(op) {
-            Ok(())
-        } else {
-            self.unexpected()
-        }
+        if self.eat(op) { Ok(()) } else { self.unexpected() }
     }
     fn id(&mut self) -> P<Arc<str>> {
         match self.peek() {
@@ -168,12 +159,7 @@ impl Parser<'_> {
                 see(&m.target);
                 args.iter().for_each(see);
             }
-            Kind::Index(p)
-            | Kind::And(p)
-            | Kind::Or(p)
-            | Kind::Elvis(p)
-            | Kind::Bin(_, p)
-            | Kind::Range(p, _) => {
+            Kind::Index(p) | Kind::And(p) | Kind::Or(p) | Kind::Elvis(p) | Kind::Bin(_, p) | Kind::Range(p, _) => {
                 see(&p.0);
                 see(&p.1);
             }
@@ -192,11 +178,7 @@ impl Parser<'_> {
                 see(k);
                 see(v);
             }),
-            Kind::Not(n)
-            | Kind::Neg(n)
-            | Kind::BitNot(n)
-            | Kind::Cast(_, n)
-            | Kind::InstanceOf(n, _) => see(n),
+            Kind::Not(n) | Kind::Neg(n) | Kind::BitNot(n) | Kind::Cast(_, n) | Kind::InstanceOf(n, _) => see(n),
             Kind::Assign(p, _) => {
                 see_target(&p.0, &mut see);
                 see(&p.1);
@@ -226,12 +208,7 @@ impl Parser<'_> {
         if depth > MAX_DEPTH {
             return fail("the script nests too deeply", pos);
         }
-        Ok(Node {
-            pos,
-            depth,
-            size,
-            kind,
-        })
+        Ok(Node { pos, depth, size, kind })
     }
 
     fn stmt_of(&self, pos: u32, kind: StmtKind) -> P<Stmt> {
@@ -282,12 +259,7 @@ impl Parser<'_> {
         if depth > MAX_DEPTH {
             return fail("the script nests too deeply", pos);
         }
-        Ok(Stmt {
-            cost,
-            depth,
-            pos,
-            kind,
-        })
+        Ok(Stmt { cost, depth, pos, kind })
     }
 
     // ---- script and functions
@@ -309,9 +281,7 @@ impl Parser<'_> {
             }
             body.push(self.stmt()?);
         }
-        if self.lang == Lang::Expression
-            && (body.len() != 1
-                || !matches!(body.first().map(|s| &s.kind), Some(StmtKind::Expr(_))))
+        if self.lang == Lang::Expression && (body.len() != 1 || !matches!(body.first().map(|s| &s.kind), Some(StmtKind::Expr(_))))
         {
             return fail("an expression is one expression", 0);
         }
@@ -326,10 +296,7 @@ impl Parser<'_> {
                 Some(i) => ordered.push(i),
                 None if self.lang == Lang::Groovy => ordered.push(usize::MAX),
                 None => {
-                    return fail(
-                        format!("Unknown call [{name}] with [{name}] arguments."),
-                        *pos,
-                    );
+                    return fail(format!("Unknown call [{name}] with [{name}] arguments."), *pos);
                 }
             }
         }
@@ -343,11 +310,7 @@ impl Parser<'_> {
         let Tok::Id(ty) = self.peek() else {
             return false;
         };
-        let name = if self.is_at(1, "[") && self.is_at(2, "]") {
-            3
-        } else {
-            1
-        };
+        let name = if self.is_at(1, "[") && self.is_at(2, "]") { 3 } else { 1 };
         type_of(ty).is_some()
             && matches!(self.ahead(name), Tok::Id(_))
             && self.is_at(name + 1, "(")
@@ -570,10 +533,7 @@ impl Parser<'_> {
             "try" if self.is_at(1, "{") => self.try_stmt(),
             "return" => {
                 self.at += 1;
-                let none = self.is(";")
-                    || self.is("}")
-                    || *self.peek() == Tok::Eof
-                    || (self.line() && self.lang == Lang::Groovy);
+                let none = self.is(";") || self.is("}") || *self.peek() == Tok::Eof || (self.line() && self.lang == Lang::Groovy);
                 let value = if none { None } else { Some(self.expr(0)?) };
                 self.end()?;
                 Ok(StmtKind::Return(value))
@@ -629,28 +589,13 @@ impl Parser<'_> {
             let pos = self.pos();
             let name = self.id()?;
             if self.scope.known(&name) {
-                return fail(
-                    format!("variable [{name}] is already defined in the scope"),
-                    pos,
-                );
+                return fail(format!("variable [{name}] is already defined in the scope"), pos);
             }
             // A closure may call itself by the name it is given.
             let early = self.is("=") && (self.is_at(1, "{"));
-            let slot = if early {
-                self.scope.declare(name.clone(), ty)
-            } else {
-                0
-            };
-            let value = if self.eat("=") {
-                Some(self.expr(0)?)
-            } else {
-                None
-            };
-            let slot = if early {
-                slot
-            } else {
-                self.scope.declare(name, ty)
-            };
+            let slot = if early { self.scope.declare(name.clone(), ty) } else { 0 };
+            let value = if self.eat("=") { Some(self.expr(0)?) } else { None };
+            let slot = if early { slot } else { self.scope.declare(name, ty) };
             lets.push(self.stmt_of(pos, StmtKind::Let(slot, ty, value))?);
             if !self.eat(",") {
                 break;
@@ -674,8 +619,8 @@ impl Parser<'_> {
         if typed {
             self.ty()?;
         }
-        let each = matches!(self.peek(), Tok::Id(_))
-            && (self.is_at(1, ":") || matches!(self.ahead(1), Tok::Id(w) if &**w == "in"));
+        let each =
+            matches!(self.peek(), Tok::Id(_)) && (self.is_at(1, ":") || matches!(self.ahead(1), Tok::Id(w) if &**w == "in"));
         self.at = start;
         let kind = if each {
             let ty = if typed { self.ty()? } else { Ty::Def };
@@ -698,11 +643,7 @@ impl Parser<'_> {
                 }
             }
             self.need(";")?;
-            let c = if self.is(";") {
-                None
-            } else {
-                Some(self.expr(0)?)
-            };
+            let c = if self.is(";") { None } else { Some(self.expr(0)?) };
             self.need(";")?;
             let update = self.commas(")")?;
             self.parens -= 1;
@@ -784,11 +725,7 @@ impl Parser<'_> {
             self.scope.leave();
             catches.push(Catch { types, slot, body });
         }
-        let last = if self.eat_word("finally") {
-            self.block()?
-        } else {
-            Vec::new()
-        };
+        let last = if self.eat_word("finally") { self.block()? } else { Vec::new() };
         if catches.is_empty() && last.is_empty() {
             return self.unexpected();
         }
@@ -809,8 +746,7 @@ impl Parser<'_> {
                 _ => break,
             };
             let power = match op {
-                "=" | "+=" | "-=" | "*=" | "/=" | "%=" | "&=" | "|=" | "^=" | "<<=" | ">>="
-                | ">>>=" => 1,
+                "=" | "+=" | "-=" | "*=" | "/=" | "%=" | "&=" | "|=" | "^=" | "<<=" | ">>=" | ">>>=" => 1,
                 "?" | "?:" => 2,
                 "||" => 4,
                 "&&" => 5,
@@ -826,8 +762,7 @@ impl Parser<'_> {
                 "**" if self.lang == Lang::Groovy => 15,
                 _ => break,
             };
-            if power < min || (matches!(op, "+" | "-") && self.line() && self.lang == Lang::Groovy)
-            {
+            if power < min || (matches!(op, "+" | "-") && self.line() && self.lang == Lang::Groovy) {
                 break;
             }
             let pos = self.pos();
@@ -879,22 +814,14 @@ impl Parser<'_> {
             Kind::Local(slot) => Target::Local(slot, self.slot_type(slot)),
             Kind::Root(slot) if self.lang == Lang::Groovy => Target::Root(slot),
             Kind::Root(slot) => {
-                let name = self
-                    .tree
-                    .roots
-                    .get(slot as usize)
-                    .cloned()
-                    .unwrap_or_default();
+                let name = self.tree.roots.get(slot as usize).cloned().unwrap_or_default();
                 return fail(format!("cannot resolve symbol [{name}]"), pos);
             }
             Kind::Param(slot) => Target::Param(slot),
             Kind::Field(m) if !m.spread => Target::Field(m.target, m.name),
             Kind::Index(p) => Target::Index(p.0, p.1),
             _ => {
-                return fail(
-                    "invalid assignment: cannot assign a value to this expression",
-                    pos,
-                );
+                return fail("invalid assignment: cannot assign a value to this expression", pos);
             }
         })
     }
@@ -1104,12 +1031,7 @@ impl Parser<'_> {
     fn paren(&mut self, pos: u32) -> P<Node> {
         let open = self.at - 1;
         let close = self.close.get(open).copied().unwrap_or(0) as usize;
-        if close > 0
-            && self
-                .tokens
-                .get(close + 1)
-                .is_some_and(|t| t.tok == Tok::Op("->"))
-        {
+        if close > 0 && self.tokens.get(close + 1).is_some_and(|t| t.tok == Tok::Op("->")) {
             return self.lambda(pos, true);
         }
         if let Tok::Id(name) = self.peek() {
@@ -1117,10 +1039,7 @@ impl Parser<'_> {
             let operand = match self.tokens.get(close + 1).map(|t| &t.tok) {
                 Some(Tok::Id(w)) => !matches!(&**w, "in" | "instanceof" | "as"),
                 Some(Tok::Lit(_) | Tok::GString(_) | Tok::Op("(" | "[" | "!" | "~")) => true,
-                Some(Tok::Op("-" | "+")) => matches!(
-                    &**name,
-                    "int" | "long" | "double" | "float" | "short" | "byte"
-                ),
+                Some(Tok::Op("-" | "+")) => matches!(&**name, "int" | "long" | "double" | "float" | "short" | "byte"),
                 _ => false,
             };
             if plain && operand && !self.scope.known(name) && type_of(name).is_some() {
@@ -1149,12 +1068,7 @@ impl Parser<'_> {
                 let at = self.pos();
                 // `[a: 1]`: a bare word is the key itself in Groovy.
                 let bare = match self.peek() {
-                    Tok::Id(w)
-                        if self.is_at(1, ":")
-                            && (self.lang == Lang::Groovy || !self.scope.known(w)) =>
-                    {
-                        Some(w.clone())
-                    }
+                    Tok::Id(w) if self.is_at(1, ":") && (self.lang == Lang::Groovy || !self.scope.known(w)) => Some(w.clone()),
                     _ => None,
                 };
                 let key = match bare {
@@ -1176,11 +1090,7 @@ impl Parser<'_> {
             if !map.is_empty() && !list.is_empty() {
                 return self.unexpected();
             }
-            if map.is_empty() {
-                Kind::List(list)
-            } else {
-                Kind::Map(map)
-            }
+            if map.is_empty() { Kind::List(list) } else { Kind::Map(map) }
         };
         self.parens -= 1;
         self.need("]")?;
@@ -1245,13 +1155,7 @@ impl Parser<'_> {
         self.close_lambda(pos, from, params, body)
     }
 
-    fn close_lambda(
-        &mut self,
-        pos: u32,
-        from: u32,
-        params: Vec<(u32, TyOrDef)>,
-        mut body: Block,
-    ) -> P<Node> {
+    fn close_lambda(&mut self, pos: u32, from: u32, params: Vec<(u32, TyOrDef)>, mut body: Block) -> P<Node> {
         self.scope.leave();
         tail(&mut body);
         let depth = body.iter().map(|s| s.depth).max().unwrap_or(0);
@@ -1319,8 +1223,7 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        let class = name.starts_with(|c: char| c.is_ascii_uppercase())
-            && (type_of(&name).is_some() || statics::known(&name));
+        let class = name.starts_with(|c: char| c.is_ascii_uppercase()) && (type_of(&name).is_some() || statics::known(&name));
         if class && self.is("::") {
             self.at += 1;
             return self.method_ref(&name, pos);
@@ -1359,10 +1262,7 @@ impl Parser<'_> {
                 return match math::find(&member, args.len()) {
                     Some(f) => self.node(pos, Kind::Math(f, args)),
                     None => fail(
-                        format!(
-                            "static method [java.lang.Math, {member}/{}] not found",
-                            args.len()
-                        ),
+                        format!("static method [java.lang.Math, {member}/{}] not found", args.len()),
                         pos,
                     ),
                 };
@@ -1386,17 +1286,12 @@ impl Parser<'_> {
         let (kind, two) = match &*name {
             "new" => (Kind::New(class.clone(), Vec::new()), false),
             "compare" | "sum" | "max" | "min" => (
-                Kind::Static(
-                    class.clone(),
-                    name.clone(),
-                    vec![local(self, a)?, local(self, b)?],
-                ),
+                Kind::Static(class.clone(), name.clone(), vec![local(self, a)?, local(self, b)?]),
                 true,
             ),
-            "parseInt" | "parseLong" | "parseDouble" | "valueOf" => (
-                Kind::Static(class.clone(), name.clone(), vec![local(self, a)?]),
-                false,
-            ),
+            "parseInt" | "parseLong" | "parseDouble" | "valueOf" => {
+                (Kind::Static(class.clone(), name.clone(), vec![local(self, a)?]), false)
+            }
             "compareTo" | "concat" => {
                 let member = Member {
                     target: local(self, a)?,

@@ -38,25 +38,13 @@ pub(crate) fn fault<T>(class: &str, kind: ErrorKind, message: impl Into<String>)
     }))
 }
 pub(crate) fn illegal<T>(message: impl Into<String>) -> R<T> {
-    fault(
-        "java.lang.IllegalArgumentException",
-        ErrorKind::IllegalArgument,
-        message,
-    )
+    fault("java.lang.IllegalArgumentException", ErrorKind::IllegalArgument, message)
 }
 pub(crate) fn cast<T>(message: impl Into<String>) -> R<T> {
-    fault(
-        "java.lang.ClassCastException",
-        ErrorKind::ClassCast,
-        message,
-    )
+    fault("java.lang.ClassCastException", ErrorKind::ClassCast, message)
 }
 pub(crate) fn null<T>(message: impl Into<String>) -> R<T> {
-    fault(
-        "java.lang.NullPointerException",
-        ErrorKind::NullPointer,
-        message,
-    )
+    fault("java.lang.NullPointerException", ErrorKind::NullPointer, message)
 }
 pub(crate) fn bounds<T>(i: i64, len: usize) -> R<T> {
     fault(
@@ -66,11 +54,7 @@ pub(crate) fn bounds<T>(i: i64, len: usize) -> R<T> {
     )
 }
 pub(crate) fn arithmetic<T>(message: &str) -> R<T> {
-    fault(
-        "java.lang.ArithmeticException",
-        ErrorKind::Arithmetic,
-        message,
-    )
+    fault("java.lang.ArithmeticException", ErrorKind::Arithmetic, message)
 }
 fn exhausted<T>(message: impl Into<String>) -> R<T> {
     Err(Box::new(Fault {
@@ -142,13 +126,7 @@ impl Drop for Run<'_, '_> {
 }
 
 impl<'p, 'e> Run<'p, 'e> {
-    pub(crate) fn new(
-        tree: &'p Tree,
-        lang: Lang,
-        host: &'e mut dyn Host,
-        given: &'e Params,
-        budget: crate::Budget,
-    ) -> Self {
+    pub(crate) fn new(tree: &'p Tree, lang: Lang, host: &'e mut dyn Host, given: &'e Params, budget: crate::Budget) -> Self {
         let mut scratch = SCRATCH.with(Cell::take).unwrap_or_default();
         scratch.locals.clear();
         scratch.locals.resize(tree.frame as usize, Value::Null);
@@ -294,12 +272,7 @@ impl<'p, 'e> Run<'p, 'e> {
                 Value::Map(m) => {
                     let m = m.0.borrow();
                     seen += m.len() as u64;
-                    stack.extend(
-                        m.items()
-                            .iter()
-                            .filter(|e| e.1.is_container())
-                            .map(|e| e.1.clone()),
-                    );
+                    stack.extend(m.items().iter().filter(|e| e.1.is_container()).map(|e| e.1.clone()));
                 }
                 _ => {}
             }
@@ -388,10 +361,7 @@ impl<'p, 'e> Run<'p, 'e> {
         let tree = self.tree;
         let name = match tree.docs.get(i) {
             Some(name) => name.as_str(),
-            None => self
-                .extra
-                .get(i - tree.docs.len())
-                .map_or("", String::as_str),
+            None => self.extra.get(i - tree.docs.len()).map_or("", String::as_str),
         };
         let Some(cell) = self.scratch.docs.get_mut(i) else {
             return Ok(false);
@@ -417,11 +387,7 @@ impl<'p, 'e> Run<'p, 'e> {
             let tree = self.tree;
             let name = match tree.docs.get(i) {
                 Some(name) => name.clone(),
-                None => self
-                    .extra
-                    .get(i - tree.docs.len())
-                    .cloned()
-                    .unwrap_or_default(),
+                None => self.extra.get(i - tree.docs.len()).cloned().unwrap_or_default(),
             };
             let types = if self.groovy() { " with types []" } else { "" };
             return illegal(format!("No field found for [{name}] in mapping{types}"));
@@ -446,9 +412,7 @@ impl<'p, 'e> Run<'p, 'e> {
             }
         };
         if self.scratch.docs.len() <= known + i {
-            self.scratch
-                .docs
-                .resize_with(known + i + 1, Default::default);
+            self.scratch.docs.resize_with(known + i + 1, Default::default);
         }
         Ok((known + i) as u32)
     }
@@ -572,24 +536,14 @@ impl<'p, 'e> Run<'p, 'e> {
                 Value::Float(n) => Ok(Value::Float(-n)),
                 Value::Double(n) => Ok(Value::Double(-n)),
                 Value::Char(c) => Ok(Value::Int((c as i32).wrapping_neg())),
-                Value::Bool(b) if self.lang == Lang::Expression => {
-                    Ok(Value::Double(if b { -1.0 } else { 0.0 }))
-                }
-                Value::Null => {
-                    null("Cannot invoke \"Object.getClass()\" because \"value\" is null")
-                }
-                v => cast(format!(
-                    "Cannot apply [-] operation to type [{}]",
-                    v.class()
-                )),
+                Value::Bool(b) if self.lang == Lang::Expression => Ok(Value::Double(if b { -1.0 } else { 0.0 })),
+                Value::Null => null("Cannot invoke \"Object.getClass()\" because \"value\" is null"),
+                v => cast(format!("Cannot apply [-] operation to type [{}]", v.class())),
             },
             Kind::BitNot(n) => match self.eval(n)? {
                 Value::Int(n) => Ok(Value::Int(!n)),
                 Value::Long(n) => Ok(Value::Long(!n)),
-                v => cast(format!(
-                    "Cannot apply [~] operation to type [{}]",
-                    v.class()
-                )),
+                v => cast(format!("Cannot apply [~] operation to type [{}]", v.class())),
             },
             Kind::List(items) => {
                 let items = self.values(items)?;
@@ -745,9 +699,7 @@ impl<'p, 'e> Run<'p, 'e> {
         for (n, cell) in nodes.iter().zip(&mut out) {
             *cell = match self.eval(n)? {
                 Value::Null => return null("Cannot read a number: value is null"),
-                Value::Bool(b) if self.lang == Lang::Expression => {
-                    Value::Double(f64::from(u8::from(b)))
-                }
+                Value::Bool(b) if self.lang == Lang::Expression => Value::Double(f64::from(u8::from(b))),
                 v if v.as_f64().is_none() => {
                     return cast(format!("Cannot cast [{}] to [double].", v.class()));
                 }
@@ -763,10 +715,7 @@ impl<'p, 'e> Run<'p, 'e> {
             v if self.groovy() => Ok(truthy(&v)),
             v if self.lang == Lang::Expression => Ok(v.as_f64().is_some_and(|n| n != 0.0)),
             Value::Null => placed(null("Cannot cast null to [boolean]."), node.pos),
-            v => placed(
-                cast(format!("Cannot cast [{}] to [boolean].", v.class())),
-                node.pos,
-            ),
+            v => placed(cast(format!("Cannot cast [{}] to [boolean].", v.class())), node.pos),
         }
     }
     /// Does a closure's answer mean yes?
@@ -782,21 +731,13 @@ impl<'p, 'e> Run<'p, 'e> {
                 let v = match op {
                     None => {
                         let v = self.eval(value)?;
-                        if *ty == Ty::Def {
-                            v
-                        } else {
-                            self.convert(v, *ty, false)?
-                        }
+                        if *ty == Ty::Def { v } else { self.convert(v, *ty, false)? }
                     }
                     Some(op) => {
                         let old = self.local(*slot).clone();
                         let by = self.eval(value)?;
                         let v = self.apply(op, &old, &by)?;
-                        if *ty == Ty::Def {
-                            v
-                        } else {
-                            self.convert(v, *ty, true)?
-                        }
+                        if *ty == Ty::Def { v } else { self.convert(v, *ty, true)? }
                     }
                 };
                 *self.local(*slot) = v.clone();
@@ -866,9 +807,7 @@ impl<'p, 'e> Run<'p, 'e> {
                 map.0.borrow_mut().put(Value::Str(name.clone()), v);
                 Ok(())
             }
-            Value::Null if self.groovy() => {
-                null(format!("Cannot set property '{name}' on null object"))
-            }
+            Value::Null if self.groovy() => null(format!("Cannot set property '{name}' on null object")),
             Value::Null => null(format!("cannot write field [{name}] of null")),
             _ => illegal(format!("dynamic setter [{}, {name}] not found", of.class())),
         }
@@ -885,8 +824,7 @@ impl<'p, 'e> Run<'p, 'e> {
     fn increment(&mut self, target: &'p Target, by: i32, prefix: bool) -> R {
         let step = |run: &mut Self, old: &Value| match old {
             Value::Null => null("Cannot invoke \"Object.getClass()\" because \"value\" is null"),
-            Value::Char(c) => Ok(char::from_u32((*c as u32).wrapping_add_signed(by))
-                .map_or(Value::Null, Value::Char)),
+            Value::Char(c) => Ok(char::from_u32((*c as u32).wrapping_add_signed(by)).map_or(Value::Null, Value::Char)),
             v if v.as_f64().is_none() => cast(format!(
                 "Cannot apply [{}] operation to type [{}]",
                 if by > 0 { "++" } else { "--" },
@@ -1008,9 +946,7 @@ impl<'p, 'e> Run<'p, 'e> {
             }
             Ty::Char => match &v {
                 Value::Char(_) => v,
-                Value::Str(s) if s.chars().count() == 1 => {
-                    Value::Char(s.chars().next().unwrap_or(' '))
-                }
+                Value::Str(s) if s.chars().count() == 1 => Value::Char(s.chars().next().unwrap_or(' ')),
                 _ => match v.as_i64().and_then(|n| char::from_u32(n as u32 & 0xffff)) {
                     Some(c) => Value::Char(c),
                     None => return refuse(&v, name),
@@ -1063,9 +999,7 @@ impl<'p, 'e> Run<'p, 'e> {
         let frame = std::mem::replace(&mut self.frame, new_frame());
         self.scratch.frames.push(self.frame);
         let top = self.base;
-        self.scratch
-            .locals
-            .resize(top + f.slots.1 as usize, Value::Null);
+        self.scratch.locals.resize(top + f.slots.1 as usize, Value::Null);
         let mut result = Ok(Flow::Next);
         for ((slot, ty), v) in f.params.iter().zip(args) {
             match self.convert(v, ty.0, false) {
@@ -1115,9 +1049,7 @@ impl<'p, 'e> Run<'p, 'e> {
         let frame = std::mem::replace(&mut self.frame, closure.frame);
         // A closure that calls itself: its own slots are put aside.
         let (from, to) = lambda.slots;
-        let kept: Vec<Value> = (from..to)
-            .map(|slot| std::mem::take(self.local(slot)))
-            .collect();
+        let kept: Vec<Value> = (from..to).map(|slot| std::mem::take(self.local(slot))).collect();
         for (i, (slot, _)) in lambda.params.iter().enumerate() {
             *self.local(*slot) = match args {
                 // `{ k, v -> }` over entries, `{ a, b -> }` over pairs.
@@ -1146,11 +1078,7 @@ impl<'p, 'e> Run<'p, 'e> {
     /// How many parameters a closure takes.
     pub(crate) fn arity(&self, f: &Value) -> usize {
         match f {
-            Value::Lambda(c) => self
-                .tree
-                .lambdas
-                .get(c.lambda as usize)
-                .map_or(1, |l| l.params.len()),
+            Value::Lambda(c) => self.tree.lambdas.get(c.lambda as usize).map_or(1, |l| l.params.len()),
             _ => 0,
         }
     }
@@ -1197,11 +1125,7 @@ impl<'p, 'e> Run<'p, 'e> {
             }
             StmtKind::Block(b) => return self.block(b),
             StmtKind::If(c, yes, no) => {
-                return if self.truth(c)? {
-                    self.block(yes)
-                } else {
-                    self.block(no)
-                };
+                return if self.truth(c)? { self.block(yes) } else { self.block(no) };
             }
             StmtKind::Return(e) => {
                 return Ok(Flow::Return(match e {
@@ -1220,10 +1144,7 @@ impl<'p, 'e> Run<'p, 'e> {
                         }
                         None => format!("assert {text}\n"),
                     };
-                    return placed(
-                        fault("java.lang.AssertionError", ErrorKind::Groovy, message),
-                        s.pos,
-                    );
+                    return placed(fault("java.lang.AssertionError", ErrorKind::Groovy, message), s.pos);
                 }
             }
             StmtKind::Throw(e) => {
@@ -1330,9 +1251,7 @@ impl<'p, 'e> Run<'p, 'e> {
                     let caught = if f.fatal {
                         None
                     } else {
-                        catches
-                            .iter()
-                            .find(|c| c.types.iter().any(|t| is_a(&f.class, t)))
+                        catches.iter().find(|c| c.types.iter().any(|t| is_a(&f.class, t)))
                     };
                     if let Some(c) = caught {
                         let message = f.message.as_deref().map(Arc::from);
@@ -1463,10 +1382,7 @@ fn throw<T>(v: &Value) -> R<T> {
             }))
         }
         Value::Null => null("cannot throw null"),
-        v => cast(format!(
-            "Cannot cast [{}] to [java.lang.Exception].",
-            v.class()
-        )),
+        v => cast(format!("Cannot cast [{}] to [java.lang.Exception].", v.class())),
     }
 }
 
@@ -1509,10 +1425,5 @@ fn instance_of(v: &Value, name: &str) -> bool {
 
 /// Sorts what a set or map holds; here because `Entries` is private to values.
 pub(crate) fn keys(entries: &RefCell<Entries>) -> Vec<Value> {
-    entries
-        .borrow()
-        .items()
-        .iter()
-        .map(|e| e.0.clone())
-        .collect()
+    entries.borrow().items().iter().map(|e| e.0.clone()).collect()
 }

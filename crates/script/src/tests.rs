@@ -43,8 +43,7 @@ impl Host for Doc {
 }
 
 fn value(lang: Lang, script: &str, given: Json) -> Result<Json, String> {
-    let program = compile(script, lang)
-        .map_err(|e| e.cause().map_or(e.to_string(), |c| c.reason().to_owned()))?;
+    let program = compile(script, lang).map_err(|e| e.cause().map_or(e.to_string(), |c| c.reason().to_owned()))?;
     let given = params(given);
     let mut env = Env {
         params: &given,
@@ -52,18 +51,15 @@ fn value(lang: Lang, script: &str, given: Json) -> Result<Json, String> {
         budget: Budget::default(),
     };
     let v = program.run(&mut env).map_err(|e| {
-        e.cause().map_or(e.to_string(), |c| {
-            format!("{}: {}", c.kind().wire(), c.reason())
-        })
+        e.cause()
+            .map_or(e.to_string(), |c| format!("{}: {}", c.kind().wire(), c.reason()))
     })?;
     v.to_json().map_err(|e| e.to_string())
 }
 
 const BOTH: [Lang; 2] = [Lang::Painless, Lang::Groovy];
-const LOCK: &str =
-    "if ( ctx._source.process_id != process_id )\n  { assert false }; ctx.op = 'noop';";
-const SHARED: &str =
-    "if (ctx._source.lock_type == 'exclusive')\n  { assert false }; ctx._source.lock_count++";
+const LOCK: &str = "if ( ctx._source.process_id != process_id )\n  { assert false }; ctx.op = 'noop';";
+const SHARED: &str = "if (ctx._source.lock_type == 'exclusive')\n  { assert false }; ctx._source.lock_count++";
 const UNLOCK: &str = "if (--ctx._source.lock_count == 0) { ctx.op = 'delete' } ";
 
 #[test]
@@ -79,10 +75,7 @@ fn locks_of_the_chapter() {
         let free = json!({"lock_type": "shared", "lock_count": 1});
         assert_eq!(
             update(lang, SHARED, free.clone(), json!({})),
-            Ok((
-                json!({"lock_type": "shared", "lock_count": 2}),
-                "index".into()
-            ))
+            Ok((json!({"lock_type": "shared", "lock_count": 2}), "index".into()))
         );
         assert!(update(lang, SHARED, json!({"lock_type": "exclusive"}), json!({})).is_err());
         assert_eq!(
@@ -90,10 +83,7 @@ fn locks_of_the_chapter() {
             Ok("delete".into())
         );
         let dash = UNLOCK.replace("--", "—").replace("'delete'", "‘delete’");
-        assert_eq!(
-            update(lang, &dash, free, json!({})).map(|r| r.1),
-            Ok("delete".into())
-        );
+        assert_eq!(update(lang, &dash, free, json!({})).map(|r| r.1), Ok("delete".into()));
         assert!(
             update(lang, UNLOCK, json!({}), json!({}))
                 .expect_err("null")
@@ -111,62 +101,30 @@ fn groovy_updates() {
         ("ctx._source.t -= 'b'", "t", json!(["a", "c"])),
         ("ctx._source.t.remove('b')", "t", json!(["a", "c"])),
         ("ctx._source.t.remove(0)", "t", json!(["b", "c"])),
-        (
-            "ctx._source.t = ctx._source.t - ['a', 'b']",
-            "t",
-            json!(["c"]),
-        ),
+        ("ctx._source.t = ctx._source.t - ['a', 'b']", "t", json!(["c"])),
         ("ctx._source.o = 'b' in ctx._source.t", "o", json!(true)),
         ("ctx._source.o = ctx._source.t[-1]", "o", json!("c")),
         ("ctx._source.o = ctx._source.t[9]", "o", json!(null)),
-        (
-            "ctx._source.t[5] = 'z'",
-            "t",
-            json!(["a", "b", "c", null, null, "z"]),
-        ),
-        (
-            "ctx._source.t = ctx._source.t[0..1]",
-            "t",
-            json!(["a", "b"]),
-        ),
-        (
-            "ctx._source.t = ctx._source.t as Set",
-            "t",
-            json!(["a", "b", "c"]),
-        ),
+        ("ctx._source.t[5] = 'z'", "t", json!(["a", "b", "c", null, null, "z"])),
+        ("ctx._source.t = ctx._source.t[0..1]", "t", json!(["a", "b"])),
+        ("ctx._source.t = ctx._source.t as Set", "t", json!(["a", "b", "c"])),
         (
             "ctx._source.t = (ctx._source.t + 'a').unique().reverse()",
             "t",
             json!(["c", "b", "a"]),
         ),
-        (
-            "ctx._source.n = ctx._source.n.sort()",
-            "n",
-            json!([1, 2, 3]),
-        ),
+        ("ctx._source.n = ctx._source.n.sort()", "n", json!([1, 2, 3])),
         (
             "ctx._source.o = ctx._source.n.max() + ctx._source.n.min() + ctx._source.n.sum()",
             "o",
             json!(10),
         ),
-        (
-            "for (x in ctx._source.n) { ctx._source.o += x }",
-            "o",
-            json!(11),
-        ),
-        (
-            "def i = 0; while (i < 3) { i++ }; ctx._source.o = i",
-            "o",
-            json!(3),
-        ),
+        ("for (x in ctx._source.n) { ctx._source.o += x }", "o", json!(11)),
+        ("def i = 0; while (i < 3) { i++ }; ctx._source.o = i", "o", json!(3)),
         ("x = 4; ctx._source.o = x", "o", json!(4)),
         ("def x = 5\nctx._source.o = x + 1", "o", json!(6)),
         ("ctx._source.o = 7 / 2", "o", json!(3.5)),
-        (
-            "ctx._source.o = \"${ctx._source.o}-$q.r\"",
-            "o",
-            json!("5-1"),
-        ),
+        ("ctx._source.o = \"${ctx._source.o}-$q.r\"", "o", json!("5-1")),
         (
             "ctx._source.o = ctx._source.n.collect { it * 2 }.findAll { it > 2 }",
             "o",
@@ -188,14 +146,9 @@ fn groovy_updates() {
             json!("in"),
         ),
         ("ctx._source.o = new Date(0).getTime()", "o", json!(0)),
-        (
-            "def a = [1, 2]; def b = a; b << 3; ctx._source.o = a",
-            "o",
-            json!([1, 2, 3]),
-        ),
+        ("def a = [1, 2]; def b = a; b << 3; ctx._source.o = a", "o", json!([1, 2, 3])),
     ] {
-        let got = update(Lang::Groovy, script, start.clone(), json!({"q": {"r": 1}}))
-            .map(|r| r.0[field].clone());
+        let got = update(Lang::Groovy, script, start.clone(), json!({"q": {"r": 1}})).map(|r| r.0[field].clone());
         assert_eq!(got, Ok(want), "{script}");
     }
 }
@@ -207,10 +160,7 @@ fn painless_values() {
         ("2147483647 + 1", json!(-2147483648)),
         ("1 / 0", json!("arithmetic_exception: / by zero")),
         ("'a' + 1 + 2.0 + null", json!("a12.0null")),
-        (
-            "int fact(int n) { return n < 2 ? 1 : n * fact(n - 1) } fact(5)",
-            json!(120),
-        ),
+        ("int fact(int n) { return n < 2 ? 1 : n * fact(n - 1) } fact(5)", json!(120)),
         (
             "def l = [3, 1, 2]; l.sort((a, b) -> b - a); l.removeIf(x -> x == 2); return l",
             json!([3, 1]),
@@ -223,10 +173,7 @@ fn painless_values() {
             "try { def x = null; x.foo() } catch (NullPointerException e) { return 'npe' }",
             json!("npe"),
         ),
-        (
-            "throw new IllegalStateException('no')",
-            json!("illegal_state_exception: no"),
-        ),
+        ("throw new IllegalStateException('no')", json!("illegal_state_exception: no")),
         ("'foobar' ==~ /foo.*/ ? 1 : 2", json!(1)),
         ("[1, 2].stream().map(x -> x * 2).sum()", json!(6)),
         (
@@ -234,37 +181,17 @@ fn painless_values() {
             json!(7.5),
         ),
         ("doc['n'].value / params.by", json!(3.5)),
-        (
-            "doc['none'].size() == 0 ? 'none' : doc['none'].value",
-            json!("none"),
-        ),
-        (
-            "long s = 0; for (x in doc['all']) { s += x } return s",
-            json!(6),
-        ),
-        (
-            "doc['date'].value.getYear() - 2000 + doc['date'].value.monthValue",
-            json!(18),
-        ),
-        (
-            "doc['name'].value.toLowerCase().substring(0, 2)",
-            json!("an"),
-        ),
-        (
-            "doc.containsKey('nope') || doc.containsKey('n')",
-            json!(true),
-        ),
+        ("doc['none'].size() == 0 ? 'none' : doc['none'].value", json!("none")),
+        ("long s = 0; for (x in doc['all']) { s += x } return s", json!(6)),
+        ("doc['date'].value.getYear() - 2000 + doc['date'].value.monthValue", json!(18)),
+        ("doc['name'].value.toLowerCase().substring(0, 2)", json!("an")),
+        ("doc.containsKey('nope') || doc.containsKey('n')", json!(true)),
         ("saturation(doc['n'].value, 7)", json!(0.5)),
         ("doc['place'].arcDistance(0, 1)", json!(0.0)),
-        (
-            "decayNumericLinear(7, 10, 0, 0.5, doc['n'].value)",
-            json!(1.0),
-        ),
+        ("decayNumericLinear(7, 10, 0, 0.5, doc['n'].value)", json!(1.0)),
         (
             "def m = new HashMap(); m.foo(1)",
-            json!(
-                "illegal_argument_exception: dynamic method [java.util.HashMap, foo/1] not found"
-            ),
+            json!("illegal_argument_exception: dynamic method [java.util.HashMap, foo/1] not found"),
         ),
         (
             "doc['absent'].value",
@@ -276,11 +203,7 @@ fn painless_values() {
             json!("illegal_argument_exception: Iterable object is self-referencing itself"),
         ),
     ] {
-        let got = match value(
-            Lang::Painless,
-            script,
-            json!({"w": [0.5, 0.25, 3], "by": 2.0}),
-        ) {
+        let got = match value(Lang::Painless, script, json!({"w": [0.5, 0.25, 3], "by": 2.0})) {
             Ok(v) => v,
             Err(e) => json!(e),
         };
@@ -295,11 +218,7 @@ fn expressions() {
         ("_score > 1 ? ln(1) : 2", 0.0),
         ("7 / 2", 3.5),
     ] {
-        assert_eq!(
-            value(Lang::Expression, script, json!({"f": 2})),
-            Ok(json!(want)),
-            "{script}"
-        );
+        assert_eq!(value(Lang::Expression, script, json!({"f": 2})), Ok(json!(want)), "{script}");
     }
 }
 
@@ -313,10 +232,7 @@ fn budgets_hold() {
         "def a = []; for (int i = 0; i < 9000; i++) { a = [a] } return a",
         "def a = [1]; for (int i = 0; i < 60; i++) { a = [a, a] } return a",
     ] {
-        assert!(
-            value(Lang::Painless, script, json!({})).is_err(),
-            "{script}"
-        );
+        assert!(value(Lang::Painless, script, json!({})).is_err(), "{script}");
     }
     for deep in [
         "(".repeat(60_000),

@@ -135,10 +135,7 @@ impl Entries {
     fn find_str(&self, key: &Arc<str>) -> Option<usize> {
         match &self.index {
             Some(index) => index.get(&Key::Str(key.clone())).copied(),
-            None => self
-                .items
-                .iter()
-                .position(|(k, _)| matches!(k, Value::Str(k) if k == key)),
+            None => self.items.iter().position(|(k, _)| matches!(k, Value::Str(k) if k == key)),
         }
     }
     pub(crate) fn get(&self, key: &Value) -> Option<&Value> {
@@ -221,12 +218,7 @@ impl Drop for MapCell {
     fn drop(&mut self) {
         let entries = self.0.get_mut();
         if entries.items.iter().any(|(_, v)| v.is_container()) {
-            dismantle(
-                std::mem::take(&mut entries.items)
-                    .into_iter()
-                    .map(|(_, v)| v)
-                    .collect(),
-            );
+            dismantle(std::mem::take(&mut entries.items).into_iter().map(|(_, v)| v).collect());
         }
     }
 }
@@ -428,13 +420,8 @@ fn write(value: &Value, depth: usize, left: &mut usize) -> Result<Json, String> 
     if depth > MAX_NEST {
         return Err("Iterable object is self-referencing itself or nests too deep".into());
     }
-    *left = left
-        .checked_sub(1)
-        .ok_or("the script's value is too large to be written")?;
-    let real = |n: f64, json: Option<serde_json::Number>| {
-        json.map(Json::Number)
-            .ok_or(format!("cannot write [{n}] as JSON"))
-    };
+    *left = left.checked_sub(1).ok_or("the script's value is too large to be written")?;
+    let real = |n: f64, json: Option<serde_json::Number>| json.map(Json::Number).ok_or(format!("cannot write [{n}] as JSON"));
     Ok(match value {
         Value::Null => Json::Null,
         Value::Bool(b) => Json::Bool(*b),
@@ -472,9 +459,7 @@ fn write(value: &Value, depth: usize, left: &mut usize) -> Result<Json, String> 
             Json::Object(out)
         }
         Value::Geo(lat, lon) => serde_json::json!({ "lat": lat, "lon": lon }),
-        Value::Char(_) | Value::Date(_) | Value::Builder(_) | Value::Tag(_) => {
-            Json::String(value.text())
-        }
+        Value::Char(_) | Value::Date(_) | Value::Builder(_) | Value::Tag(_) => Json::String(value.text()),
         other => {
             return Err(format!(
                 "cannot write xcontent for unknown value of type class {}",
@@ -550,12 +535,7 @@ pub(crate) fn print(value: &Value, out: &mut String, depth: usize, limit: usize)
             print(&e.1, out, depth + 1, limit);
             out.push('=');
             if let Value::Map(m) = &e.0 {
-                print(
-                    &m.0.borrow().get(&e.1).cloned().unwrap_or_default(),
-                    out,
-                    depth + 1,
-                    limit,
-                );
+                print(&m.0.borrow().get(&e.1).cloned().unwrap_or_default(), out, depth + 1, limit);
             }
             Ok(())
         }
@@ -570,18 +550,10 @@ fn java_float(n: f64, science: &str) -> String {
         return "NaN".into();
     }
     if n.is_infinite() {
-        return if n > 0.0 {
-            "Infinity".into()
-        } else {
-            "-Infinity".into()
-        };
+        return if n > 0.0 { "Infinity".into() } else { "-Infinity".into() };
     }
     if n == 0.0 {
-        return if n.is_sign_negative() {
-            "-0.0".into()
-        } else {
-            "0.0".into()
-        };
+        return if n.is_sign_negative() { "-0.0".into() } else { "0.0".into() };
     }
     let (digits, exponent) = science.split_once('e').unwrap_or((science, "0"));
     if (1e-3..1e7).contains(&n.abs()) {
@@ -617,10 +589,7 @@ pub(crate) fn equal(a: &Value, b: &Value, depth: usize, left: &mut u64) -> bool 
         (Value::List(a), Value::List(b)) => {
             Rc::ptr_eq(a, b) || {
                 let (a, b) = (a.0.borrow(), b.0.borrow());
-                a.len() == b.len()
-                    && a.iter()
-                        .zip(b.iter())
-                        .all(|(a, b)| equal(a, b, depth + 1, left))
+                a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| equal(a, b, depth + 1, left))
             }
         }
         (Value::Map(a), Value::Map(b)) | (Value::Set(a), Value::Set(b)) => {
@@ -660,11 +629,7 @@ impl Frozen {
             Json::Number(n) => Frozen::Scalar(number(n)),
             Json::String(s) => Frozen::Scalar(Lit::Str(s.as_str().into())),
             Json::Array(a) => Frozen::List(a.iter().map(Frozen::new).collect()),
-            Json::Object(o) => Frozen::Map(
-                o.iter()
-                    .map(|(k, v)| (k.as_str().into(), Frozen::new(v)))
-                    .collect(),
-            ),
+            Json::Object(o) => Frozen::Map(o.iter().map(|(k, v)| (k.as_str().into(), Frozen::new(v))).collect()),
         }
     }
     pub(crate) fn value(&self) -> Value {
@@ -684,20 +649,14 @@ impl Params {
     /// From the request's `params`.
     pub fn from_json(json: &serde_json::Map<String, Json>) -> Params {
         Params(Arc::new(
-            json.iter()
-                .map(|(k, v)| (k.as_str().into(), Frozen::new(v)))
-                .collect(),
+            json.iter().map(|(k, v)| (k.as_str().into(), Frozen::new(v))).collect(),
         ))
     }
     pub(crate) fn get(&self, name: &str) -> Option<&Frozen> {
         self.0.iter().find(|(k, _)| &**k == name).map(|(_, v)| v)
     }
     pub(crate) fn all(&self) -> Value {
-        Value::map(
-            self.0
-                .iter()
-                .map(|(k, v)| (Value::Str(k.clone()), v.value())),
-        )
+        Value::map(self.0.iter().map(|(k, v)| (Value::Str(k.clone()), v.value())))
     }
 }
 

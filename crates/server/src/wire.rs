@@ -24,7 +24,11 @@ pub(crate) struct Wired {
 /// A folder that another process has, that cannot be written, or whose data cannot be read.
 pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let engine = Arc::new(EmbeddedEngine::open(&config.data, clock.clone(), config.engine_limits.clone())?);
+    let engine = Arc::new(EmbeddedEngine::open(
+        &config.data,
+        clock.clone(),
+        config.engine_limits.clone(),
+    )?);
     let identity = identity(&config.data, clock.as_ref())?;
     let names = Names {
         cluster: config.cluster_name.clone(),

@@ -169,9 +169,7 @@ fn named(name: &str) -> Option<char> {
     let found = match ENTITIES.iter().find(|(known, _)| *known == name) {
         Some((_, c)) => *c,
         None => {
-            let at = LATIN_1
-                .split_ascii_whitespace()
-                .position(|known| known == name)?;
+            let at = LATIN_1.split_ascii_whitespace().position(|known| known == name)?;
             char::from_u32(0xa0 + u32::try_from(at).ok()?)?
         }
     };
@@ -233,9 +231,7 @@ impl CharFilter for HtmlStrip {
             let rest = &text[next..];
             at = next + 1;
             if rest.starts_with('&') {
-                if let Some((length, c)) =
-                    entity(&rest[..rest.floor_char_boundary(rest.len().min(40))])
-                {
+                if let Some((length, c)) = entity(&rest[..rest.floor_char_boundary(rest.len().min(40))]) {
                     at = next + length;
                     out.keep_to(next);
                     out.replace_to(at, c.encode_utf8(&mut [0; 4]));
@@ -243,11 +239,7 @@ impl CharFilter for HtmlStrip {
                 continue;
             }
             if rest.starts_with("<!--") {
-                let end = if no_comment_end {
-                    None
-                } else {
-                    rest.find("-->")
-                };
+                let end = if no_comment_end { None } else { rest.find("-->") };
                 no_comment_end = end.is_none();
                 if let Some(end) = end {
                     at = next + end + 3;
@@ -271,9 +263,7 @@ impl CharFilter for HtmlStrip {
                 continue;
             }
             // No tag is longer than this.
-            let Some((length, name, closes)) =
-                tag(&rest[..rest.floor_char_boundary(rest.len().min(8192))])
-            else {
+            let Some((length, name, closes)) = tag(&rest[..rest.floor_char_boundary(rest.len().min(8192))]) else {
                 continue;
             };
             at = next + length;
@@ -301,14 +291,7 @@ impl CharFilter for HtmlStrip {
                 out.replace_to(at, "\n");
                 continue;
             }
-            out.replace_to(
-                at,
-                if BLOCKS.contains(&name.as_str()) {
-                    "\n"
-                } else {
-                    ""
-                },
-            );
+            out.replace_to(at, if BLOCKS.contains(&name.as_str()) { "\n" } else { "" });
         }
     }
 }

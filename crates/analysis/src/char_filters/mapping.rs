@@ -33,8 +33,7 @@ impl CharFilter for Mapping {
                 continue;
             }
             if let Some(rules) = self.rules.get(&c)
-                && let Some((from, to)) =
-                    rules.iter().find(|(from, _)| text[at..].starts_with(from))
+                && let Some((from, to)) = rules.iter().find(|(from, _)| text[at..].starts_with(from))
             {
                 done = at + from.len();
                 out.keep_to(at);

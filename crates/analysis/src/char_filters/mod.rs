@@ -25,11 +25,7 @@ pub(crate) struct Filtered {
 
 impl Filtered {
     /// The text of `before`, or `original` if there was no filter yet, through one more filter.
-    pub(crate) fn after(
-        before: Option<Filtered>,
-        original: &str,
-        filter: &dyn CharFilter,
-    ) -> Filtered {
+    pub(crate) fn after(before: Option<Filtered>, original: &str, filter: &dyn CharFilter) -> Filtered {
         let (input, mut corrections) = match &before {
             None => (original, Vec::new()),
             Some(before) => (before.text.as_str(), before.corrections.clone()),
@@ -51,18 +47,15 @@ impl Filtered {
 
     /// The offset in the original text of an offset in this one.
     pub(crate) fn original(&self, offset: usize) -> usize {
-        self.corrections
-            .iter()
-            .rev()
-            .fold(offset, |offset, corrections| {
-                match corrections.partition_point(|(output, _)| *output <= offset) {
-                    0 => offset,
-                    n => {
-                        let (output, original) = corrections[n - 1];
-                        original + (offset - output)
-                    }
+        self.corrections.iter().rev().fold(offset, |offset, corrections| {
+            match corrections.partition_point(|(output, _)| *output <= offset) {
+                0 => offset,
+                n => {
+                    let (output, original) = corrections[n - 1];
+                    original + (offset - output)
                 }
-            })
+            }
+        })
     }
 }
 

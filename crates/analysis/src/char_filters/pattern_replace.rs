@@ -21,12 +21,7 @@ impl CharFilter for PatternReplace {
                 break;
             };
             let Some(all) = captures.get(0) else { break };
-            let step = |at: usize| {
-                text[at..]
-                    .chars()
-                    .next()
-                    .map_or(at + 1, |c| at + c.len_utf8())
-            };
+            let step = |at: usize| text[at..].chars().next().map_or(at + 1, |c| at + c.len_utf8());
             if self
                 .followed_by
                 .as_ref()
@@ -39,11 +34,7 @@ impl CharFilter for PatternReplace {
             captures.expand(&self.replacement, &mut with);
             out.keep_to(all.start());
             out.replace_to(all.end(), &with);
-            from = if all.is_empty() {
-                step(all.end())
-            } else {
-                all.end()
-            };
+            from = if all.is_empty() { step(all.end()) } else { all.end() };
         }
     }
 }

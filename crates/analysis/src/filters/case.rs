@@ -72,10 +72,8 @@ impl Each for LowercaseLanguage {
             }
             LowercaseLanguage::Irish => {
                 let mut chars = term.chars();
-                if let (
-                    Some(first @ ('n' | 't')),
-                    Some('A' | 'E' | 'I' | 'O' | 'U' | 'Á' | 'É' | 'Í' | 'Ó' | 'Ú'),
-                ) = (chars.next(), chars.next())
+                if let (Some(first @ ('n' | 't')), Some('A' | 'E' | 'I' | 'O' | 'U' | 'Á' | 'É' | 'Í' | 'Ó' | 'Ú')) =
+                    (chars.next(), chars.next())
                 {
                     *term = format!("{first}-{}", &term[1..]);
                 }

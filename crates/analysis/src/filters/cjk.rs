@@ -6,10 +6,7 @@ use crate::tokenizers::{is_han, is_hangul, is_hiragana, is_katakana};
 use unicode_normalization::UnicodeNormalization;
 
 /// Pairs of neighbouring characters.
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "they are Elasticsearch's options"
-)]
+#[allow(clippy::struct_excessive_bools, reason = "they are Elasticsearch's options")]
 pub(crate) struct CjkBigram {
     pub(crate) han: bool,
     pub(crate) hiragana: bool,
@@ -107,11 +104,7 @@ pub(crate) struct CjkWidth;
 
 impl Each for CjkWidth {
     fn each(&self, token: &mut Token) -> bool {
-        if token
-            .term
-            .chars()
-            .any(|c| ('\u{ff00}'..='\u{ff9f}').contains(&c))
-        {
+        if token.term.chars().any(|c| ('\u{ff00}'..='\u{ff9f}').contains(&c)) {
             let widened: String = token
                 .term
                 .chars()

@@ -12,10 +12,7 @@ pub(crate) struct CommonGrams {
 
 impl All for CommonGrams {
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
-        let common: Vec<bool> = tokens
-            .iter()
-            .map(|token| self.common.has(&token.term))
-            .collect();
+        let common: Vec<bool> = tokens.iter().map(|token| self.common.has(&token.term)).collect();
         let pair = |i: usize| i + 1 < tokens.len() && (common[i] || common[i + 1]);
         let mut out = Vec::with_capacity(tokens.len());
         for (i, token) in tokens.iter().enumerate() {

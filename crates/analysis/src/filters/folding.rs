@@ -63,10 +63,7 @@ fn folded(c: char) -> Option<String> {
         };
     }
     let mut out = String::new();
-    for part in c
-        .nfkd()
-        .filter(|part| !unicode_normalization::char::is_combining_mark(*part))
-    {
+    for part in c.nfkd().filter(|part| !unicode_normalization::char::is_combining_mark(*part)) {
         if part.is_ascii() {
             out.push(part);
         } else {

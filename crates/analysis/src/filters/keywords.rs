@@ -33,10 +33,7 @@ impl All for KeywordRepeat {
                 keyword: true,
                 ..token.clone()
             });
-            out.push(Token {
-                keyword: false,
-                ..token
-            });
+            out.push(Token { keyword: false, ..token });
         }
         out
     }

@@ -19,9 +19,9 @@ impl All for Multiplexer {
                 out.push(token.clone());
             }
             for chain in &self.chains {
-                let made = chain.iter().fold(vec![token.clone()], |tokens, filter| {
-                    filter.part.run(tokens)
-                });
+                let made = chain
+                    .iter()
+                    .fold(vec![token.clone()], |tokens, filter| filter.part.run(tokens));
                 for token in made {
                     let known = out[first..]
                         .iter()

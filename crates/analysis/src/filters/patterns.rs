@@ -15,10 +15,7 @@ pub(crate) struct PatternReplace {
 impl Each for PatternReplace {
     fn each(&self, token: &mut Token) -> bool {
         let limit = if self.all { 0 } else { 1 };
-        if let std::borrow::Cow::Owned(term) =
-            self.pattern
-                .replacen(&token.term, limit, self.replacement.as_str())
-        {
+        if let std::borrow::Cow::Owned(term) = self.pattern.replacen(&token.term, limit, self.replacement.as_str()) {
             token.term = term;
         }
         true
@@ -38,27 +35,15 @@ impl All for PatternCapture {
             let mut found: Vec<(usize, usize)> = Vec::new();
             for pattern in &self.patterns {
                 for captures in pattern.captures_iter(&token.term) {
-                    found.extend(
-                        captures
-                            .iter()
-                            .skip(1)
-                            .flatten()
-                            .map(|group| (group.start(), group.end())),
-                    );
+                    found.extend(captures.iter().skip(1).flatten().map(|group| (group.start(), group.end())));
                 }
             }
-            found.retain(|(start, end)| {
-                start < end && (!self.preserve_original || *end - *start < token.term.len())
-            });
+            found.retain(|(start, end)| start < end && (!self.preserve_original || *end - *start < token.term.len()));
             found.sort_by_key(|(start, _)| *start);
             if self.preserve_original || found.is_empty() {
                 out.push(token.clone());
             }
-            out.extend(
-                found
-                    .into_iter()
-                    .map(|(start, end)| token.with_term(&token.term[start..end])),
-            );
+            out.extend(found.into_iter().map(|(start, end)| token.with_term(&token.term[start..end])));
         }
         out
     }

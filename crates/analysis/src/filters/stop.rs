@@ -13,10 +13,7 @@ pub(crate) struct WordSet {
 
 impl WordSet {
     /// The words; with `ignore_case` they match in any case.
-    pub(crate) fn new<S: Into<String>>(
-        words: impl IntoIterator<Item = S>,
-        ignore_case: bool,
-    ) -> WordSet {
+    pub(crate) fn new<S: Into<String>>(words: impl IntoIterator<Item = S>, ignore_case: bool) -> WordSet {
         let words = words.into_iter().map(|word| {
             let mut word = word.into();
             if ignore_case {
@@ -72,9 +69,7 @@ impl Each for Keep {
     fn each(&self, token: &mut Token) -> bool {
         match self {
             Keep::Words(words) => words.has(&token.term),
-            Keep::Kinds { kinds, keep } => {
-                kinds.iter().any(|kind| kind == token.kind.as_str()) == *keep
-            }
+            Keep::Kinds { kinds, keep } => kinds.iter().any(|kind| kind == token.kind.as_str()) == *keep,
         }
     }
 }

@@ -22,10 +22,7 @@ impl Sort {
 
 /// Which parts and joins of parts become tokens.
 #[derive(Clone, Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "they are Elasticsearch's options"
-)]
+#[allow(clippy::struct_excessive_bools, reason = "they are Elasticsearch's options")]
 pub(crate) struct WordDelimiterOptions {
     pub(crate) generate_word_parts: bool,
     pub(crate) generate_number_parts: bool,
@@ -83,8 +80,7 @@ struct Joined {
 impl Joined {
     fn add(&mut self, term: &str, part: Part, position: u32) {
         if self.parts == 0 {
-            (self.start, self.from, self.alpha, self.digit) =
-                (part.start, position, part.alpha, part.digit);
+            (self.start, self.from, self.alpha, self.digit) = (part.start, position, part.alpha, part.digit);
         }
         self.term.push_str(&term[part.start..part.end]);
         self.end = part.end;
@@ -106,9 +102,7 @@ impl WordDelimiter {
         match c {
             c if c.is_uppercase() => Sort::Upper,
             c if c.is_lowercase() => Sort::Lower,
-            c if c.is_alphabetic() || unicode_normalization::char::is_combining_mark(c) => {
-                Sort::Letter
-            }
+            c if c.is_alphabetic() || unicode_normalization::char::is_combining_mark(c) => Sort::Letter,
             c if c.is_numeric() => Sort::Digit,
             '\u{1f000}'..='\u{1faff}' => Sort::Letter,
             _ => Sort::Delimiter,
@@ -131,10 +125,7 @@ impl WordDelimiter {
 
     fn parts(&self, term: &str) -> Vec<Part> {
         let mut parts = Vec::new();
-        let mut chars = term
-            .char_indices()
-            .map(|(at, c)| (at, self.sort(c)))
-            .peekable();
+        let mut chars = term.char_indices().map(|(at, c)| (at, self.sort(c))).peekable();
         while let Some((start, first)) = chars.next() {
             if first == Sort::Delimiter {
                 continue;
@@ -171,8 +162,7 @@ impl WordDelimiter {
     }
 
     fn generates(&self, part: Part) -> bool {
-        (self.options.generate_word_parts && part.alpha)
-            || (self.options.generate_number_parts && part.digit)
+        (self.options.generate_word_parts && part.alpha) || (self.options.generate_number_parts && part.digit)
     }
 
     /// The tokens of a term and how many positions they take; `None` leaves it as it is.
@@ -189,10 +179,7 @@ impl WordDelimiter {
         let mut position = 0_u32;
         let (mut some, mut all) = (Joined::default(), Joined::default());
         let mut last_count = 0;
-        let flush = |some: &mut Joined,
-                     position: &mut u32,
-                     last_count: &mut usize,
-                     made: &mut Vec<Made>| {
+        let flush = |some: &mut Joined, position: &mut u32, last_count: &mut usize, made: &mut Vec<Made>| {
             let joined = std::mem::take(some);
             if *position == joined.from {
                 *position += 1;
@@ -272,9 +259,7 @@ impl WordDelimiter {
         let order = |one: &Made| (one.from, u32::MAX - one.to, one.start);
         made.sort_by_key(order);
         if options.preserve_original
-            && let Some(at) = made
-                .iter()
-                .rposition(|one| one.term == term && one.from == 0)
+            && let Some(at) = made.iter().rposition(|one| one.term == term && one.from == 0)
         {
             made[..=at].rotate_right(1);
         }
@@ -289,8 +274,7 @@ impl All for WordDelimiter {
         // Positions owed by tokens that vanished or that spanned several.
         let mut owed = 0;
         for (token, step) in tokens.into_iter().zip(steps) {
-            let skipped = self.options.protected.has(&token.term)
-                || (self.options.ignore_keywords && token.keyword);
+            let skipped = self.options.protected.has(&token.term) || (self.options.ignore_keywords && token.keyword);
             let cut = if skipped { None } else { self.cut(&token.term) };
             let Some((made, positions)) = cut else {
                 out.push(token);
@@ -308,16 +292,8 @@ impl All for WordDelimiter {
                 at = i64::from(one.from);
                 out.push(Token {
                     term: one.term.clone(),
-                    start: if adjust {
-                        token.start + one.start
-                    } else {
-                        token.start
-                    },
-                    end: if adjust {
-                        token.start + one.end
-                    } else {
-                        token.end
-                    },
+                    start: if adjust { token.start + one.start } else { token.start },
+                    end: if adjust { token.start + one.end } else { token.end },
                     position_length: if self.graph { one.to - one.from } else { 1 },
                     ..token
                 });
@@ -325,9 +301,7 @@ impl All for WordDelimiter {
             owed = if made.is_empty() {
                 owed + step
             } else {
-                positions
-                    .saturating_sub(1)
-                    .saturating_sub(u32::try_from(at).unwrap_or(0))
+                positions.saturating_sub(1).saturating_sub(u32::try_from(at).unwrap_or(0))
             };
         }
         positions_from_increments(&mut out, &out_steps);

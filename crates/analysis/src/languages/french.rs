@@ -59,10 +59,7 @@ const LATE: &[(usize, &str, usize, &str)] = &[
 
 /// Whether one of the rules was applied.
 fn apply(w: &mut Vec<char>, rules: &[(usize, &str, usize, &str)]) -> bool {
-    let Some((_, suffix, n, with)) = rules
-        .iter()
-        .find(|(longer, suffix, ..)| w.len() > *longer && ends(w, suffix))
-    else {
+    let Some((_, suffix, n, with)) = rules.iter().find(|(longer, suffix, ..)| w.len() > *longer && ends(w, suffix)) else {
         return false;
     };
     if *suffix == "ère" {

@@ -154,10 +154,7 @@ const SINGLE_SUFFIXES: &[(&str, &str)] = &[
 ];
 
 fn replace_if(w: &mut Vec<u8>, suffixes: &[(&str, &str)]) {
-    if let Some((suffix, with)) = suffixes
-        .iter()
-        .find(|(suffix, _)| w.ends_with(suffix.as_bytes()))
-    {
+    if let Some((suffix, with)) = suffixes.iter().find(|(suffix, _)| w.ends_with(suffix.as_bytes())) {
         let stem = w.len() - suffix.len();
         if measure(&w[..stem]) > 0 {
             w.truncate(stem);
@@ -167,17 +164,13 @@ fn replace_if(w: &mut Vec<u8>, suffixes: &[(&str, &str)]) {
 }
 
 const REMOVED: &[&str] = &[
-    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "sion",
-    "tion", "ou", "ism", "ate", "iti", "ous", "ive", "ize",
+    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "sion", "tion", "ou", "ism", "ate", "iti",
+    "ous", "ive", "ize",
 ];
 
 fn remove_suffix(w: &mut Vec<u8>) {
     if let Some(suffix) = REMOVED.iter().find(|suffix| w.ends_with(suffix.as_bytes())) {
-        let removed = if suffix.ends_with("ion") {
-            3
-        } else {
-            suffix.len()
-        };
+        let removed = if suffix.ends_with("ion") { 3 } else { suffix.len() };
         let stem = w.len() - removed;
         if measure(&w[..stem]) > 1 {
             w.truncate(stem);

@@ -21,9 +21,7 @@ impl CharClass {
     pub(crate) fn has(&self, c: char) -> bool {
         match self {
             CharClass::Letter => is_letter(c),
-            CharClass::Digit => {
-                c.is_ascii_digit() || (!c.is_ascii() && crate::filters::digit_value(c).is_some())
-            }
+            CharClass::Digit => c.is_ascii_digit() || (!c.is_ascii() && crate::filters::digit_value(c).is_some()),
             CharClass::Whitespace => is_java_whitespace(c),
             CharClass::Punctuation => is_punctuation(c),
             CharClass::Symbol => is_symbol(c),
@@ -57,17 +55,10 @@ fn is_punctuation(c: char) -> bool {
         c if c.is_ascii() => c.is_ascii_punctuation(),
         '¡' | '§' | '«' | '¶' | '·' | '»' | '¿' => true,
         '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}' => !matches!(c, '\u{2044}' | '\u{2052}'),
-        '\u{3001}'..='\u{3003}'
-        | '\u{3008}'..='\u{3011}'
-        | '\u{3014}'..='\u{301f}'
-        | '\u{30fb}' => true,
-        '\u{ff01}'..='\u{ff0f}'
-        | '\u{ff1a}'..='\u{ff20}'
-        | '\u{ff3b}'..='\u{ff3f}'
-        | '\u{ff5b}'..='\u{ff65}' => !matches!(
-            c,
-            '＄' | '＋' | '＜' | '＝' | '＞' | '＾' | '｀' | '｜' | '～'
-        ),
+        '\u{3001}'..='\u{3003}' | '\u{3008}'..='\u{3011}' | '\u{3014}'..='\u{301f}' | '\u{30fb}' => true,
+        '\u{ff01}'..='\u{ff0f}' | '\u{ff1a}'..='\u{ff20}' | '\u{ff3b}'..='\u{ff3f}' | '\u{ff5b}'..='\u{ff65}' => {
+            !matches!(c, '＄' | '＋' | '＜' | '＝' | '＞' | '＾' | '｀' | '｜' | '～')
+        }
         _ => false,
     }
 }
@@ -77,10 +68,7 @@ fn is_symbol(c: char) -> bool {
         '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~' => true,
         c if c.is_ascii() => false,
         '¢'..='©' | '¬' | '®'..='±' | '´' | '¸' | '×' | '÷' => c != '§',
-        '\u{20a0}'..='\u{20c0}'
-        | '\u{2190}'..='\u{23ff}'
-        | '\u{2500}'..='\u{27bf}'
-        | '\u{2900}'..='\u{2bff}' => true,
+        '\u{20a0}'..='\u{20c0}' | '\u{2190}'..='\u{23ff}' | '\u{2500}'..='\u{27bf}' | '\u{2900}'..='\u{2bff}' => true,
         '\u{2044}' | '\u{2052}' | '\u{1f300}'..='\u{1faff}' => true,
         _ => false,
     }

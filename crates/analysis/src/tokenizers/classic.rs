@@ -47,9 +47,7 @@ impl Tokenizer for Classic {
             }
             // No rule looks further than the next white space, and none further than this.
             let reach = text.floor_char_boundary(text.len().min(at + 4096));
-            let reach = text[at..reach]
-                .find(char::is_whitespace)
-                .map_or(reach, |n| at + n);
+            let reach = text[at..reach].find(char::is_whitespace).map_or(reach, |n| at + n);
             let mut best: Option<(usize, TokenKind)> = None;
             for (kind, rule) in rules() {
                 if let Some(found) = rule.find(&text[at..reach])

@@ -32,13 +32,7 @@ pub(crate) struct Piece<'a> {
 
 impl<'a> Piece<'a> {
     /// The piece of `text` from `start` to `end`.
-    pub(crate) fn of(
-        text: &'a str,
-        start: usize,
-        end: usize,
-        position: u32,
-        kind: TokenKind,
-    ) -> Piece<'a> {
+    pub(crate) fn of(text: &'a str, start: usize, end: usize, position: u32, kind: TokenKind) -> Piece<'a> {
         Piece {
             term: &text[start..end],
             start,

@@ -13,32 +13,15 @@ pub(crate) struct NGram {
 }
 
 impl NGram {
-    fn run(
-        &self,
-        text: &str,
-        from: usize,
-        to: usize,
-        position: &mut u32,
-        f: &mut dyn FnMut(Piece<'_>),
-    ) {
-        let ends: Vec<usize> = text[from..to]
-            .char_indices()
-            .map(|(at, _)| from + at)
-            .chain([to])
-            .collect();
+    fn run(&self, text: &str, from: usize, to: usize, position: &mut u32, f: &mut dyn FnMut(Piece<'_>)) {
+        let ends: Vec<usize> = text[from..to].char_indices().map(|(at, _)| from + at).chain([to]).collect();
         let starts = if self.edges { 1 } else { ends.len() - 1 };
         for first in 0..starts {
             for length in self.min..=self.max {
                 let Some(&end) = ends.get(first + length) else {
                     break;
                 };
-                f(Piece::of(
-                    text,
-                    ends[first],
-                    end,
-                    *position,
-                    TokenKind::Word,
-                ));
+                f(Piece::of(text, ends[first], end, *position, TokenKind::Word));
                 *position += 1;
             }
         }

@@ -16,8 +16,8 @@ pub(crate) struct PathHierarchy {
 
 impl Tokenizer for PathHierarchy {
     fn tokenize(&self, text: &str, f: &mut dyn FnMut(Piece<'_>)) {
-        let replaced = (self.delimiter != self.replacement)
-            .then(|| text.replace(self.delimiter, self.replacement.encode_utf8(&mut [0; 4])));
+        let replaced =
+            (self.delimiter != self.replacement).then(|| text.replace(self.delimiter, self.replacement.encode_utf8(&mut [0; 4])));
         let width = (self.delimiter.len_utf8(), self.replacement.len_utf8());
         if self.reverse {
             self.down_to_leaf(text, replaced.as_deref(), width, f);
@@ -33,13 +33,7 @@ fn shifted(at: usize, delimiters: usize, (old, new): (usize, usize)) -> usize {
 }
 
 impl PathHierarchy {
-    fn up_from_root(
-        &self,
-        text: &str,
-        replaced: Option<&str>,
-        width: (usize, usize),
-        f: &mut dyn FnMut(Piece<'_>),
-    ) {
+    fn up_from_root(&self, text: &str, replaced: Option<&str>, width: (usize, usize), f: &mut dyn FnMut(Piece<'_>)) {
         if text.is_empty() {
             return;
         }
@@ -81,13 +75,7 @@ impl PathHierarchy {
         }
     }
 
-    fn down_to_leaf(
-        &self,
-        text: &str,
-        replaced: Option<&str>,
-        width: (usize, usize),
-        f: &mut dyn FnMut(Piece<'_>),
-    ) {
+    fn down_to_leaf(&self, text: &str, replaced: Option<&str>, width: (usize, usize), f: &mut dyn FnMut(Piece<'_>)) {
         if text.is_empty() {
             return;
         }

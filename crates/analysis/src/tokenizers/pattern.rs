@@ -44,11 +44,7 @@ impl Tokenizer for Pattern {
                 }
             }
             Matches::Group(group) => {
-                for found in self
-                    .pattern
-                    .captures_iter(text)
-                    .filter_map(|captures| captures.get(group))
-                {
+                for found in self.pattern.captures_iter(text).filter_map(|captures| captures.get(group)) {
                     emit(found.start(), found.end());
                 }
             }

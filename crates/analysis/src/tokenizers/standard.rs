@@ -111,10 +111,7 @@ impl Class {
         matches!(self, Letter | HebrewLetter | Hangul)
     }
     fn is_wordly(self) -> bool {
-        matches!(
-            self,
-            Letter | HebrewLetter | Hangul | Katakana | Digit | Underscore
-        )
+        matches!(self, Letter | HebrewLetter | Hangul | Katakana | Digit | Underscore)
     }
     fn bit(self) -> u32 {
         1 << self as u8
@@ -128,9 +125,7 @@ pub(crate) struct Standard {
 
 impl Default for Standard {
     fn default() -> Standard {
-        Standard {
-            max_token_length: 255,
-        }
+        Standard { max_token_length: 255 }
     }
 }
 
@@ -143,14 +138,7 @@ impl Tokenizer for Standard {
 
 impl Standard {
     /// The tokens of a part of a text, from `position` on.
-    pub(super) fn between(
-        &self,
-        text: &str,
-        from: usize,
-        to: usize,
-        position: &mut u32,
-        f: &mut dyn FnMut(Piece<'_>),
-    ) {
+    pub(super) fn between(&self, text: &str, from: usize, to: usize, position: &mut u32, f: &mut dyn FnMut(Piece<'_>)) {
         let (whole, text) = (text, &text[..to]);
         let bytes = text.as_bytes();
         let mut at = from;
@@ -179,9 +167,7 @@ impl Standard {
 
 /// As much of the text as a token of `max` UTF-16 units that begins at `from` can need, and what follows it.
 fn bounded(text: &str, from: usize, max: usize) -> &str {
-    let end = from
-        .saturating_add(max.saturating_mul(3))
-        .saturating_add(64);
+    let end = from.saturating_add(max.saturating_mul(3)).saturating_add(64);
     if end >= text.len() {
         text
     } else {
@@ -299,14 +285,9 @@ fn word(text: &str, first: Class, mut end: usize) -> (usize, Option<TokenKind>) 
                 let Some((follower, follower_end)) = class_at(text, after) else {
                     break;
                 };
-                let letters = matches!(class, MidLetter | MidNumLet | SingleQuote)
-                    && last.is_letter()
-                    && follower.is_letter();
-                let digits = matches!(class, MidNum | MidNumLet | SingleQuote)
-                    && last == Digit
-                    && follower == Digit;
-                let hebrew =
-                    class == DoubleQuote && last == HebrewLetter && follower == HebrewLetter;
+                let letters = matches!(class, MidLetter | MidNumLet | SingleQuote) && last.is_letter() && follower.is_letter();
+                let digits = matches!(class, MidNum | MidNumLet | SingleQuote) && last == Digit && follower == Digit;
+                let hebrew = class == DoubleQuote && last == HebrewLetter && follower == HebrewLetter;
                 if letters || digits || hebrew {
                     last = follower;
                     seen |= follower.bit();

@@ -20,7 +20,9 @@ fn addresses() -> Option<&'static Regex> {
             let host = r"(?:[\p{L}\p{Nd}](?:[\p{L}\p{Nd}_-]*[\p{L}\p{Nd}])?\.)+[A-Za-z]{2,}";
             let email = format!(r"(?P<email>[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~.-]+@{host})");
             let tail = r"(?::\d+)?(?:/[^\s<>\u{22}]*[^\s<>\u{22}.,;:!?'\u{29}])?(?:/)?(?:\?[^\s<>\u{22}#]*)?(?:#[^\s<>\u{22}]*)?";
-            let url = format!(r"(?P<url>(?:(?:https?|ftp|file)://(?:[^\s/@]+@)?(?:{host}|localhost|\d+\.\d+\.\d+\.\d+){tail}|{host}{tail}))");
+            let url = format!(
+                r"(?P<url>(?:(?:https?|ftp|file)://(?:[^\s/@]+@)?(?:{host}|localhost|\d+\.\d+\.\d+\.\d+){tail}|{host}{tail}))"
+            );
             Regex::new(&format!("{email}|{url}")).ok()
         })
         .as_ref()
@@ -29,17 +31,13 @@ fn addresses() -> Option<&'static Regex> {
 impl Tokenizer for UaxUrlEmail {
     fn tokenize(&self, text: &str, f: &mut dyn FnMut(Piece<'_>)) {
         let (mut position, mut from) = (0, 0);
-        for captures in addresses()
-            .into_iter()
-            .flat_map(|addresses| addresses.captures_iter(text))
-        {
+        for captures in addresses().into_iter().flat_map(|addresses| addresses.captures_iter(text)) {
             let (found, kind) = match (captures.name("email"), captures.name("url")) {
                 (Some(found), _) => (found, TokenKind::Email),
                 (_, Some(found)) => (found, TokenKind::Url),
                 _ => continue,
             };
-            self.words
-                .between(text, from, found.start(), &mut position, f);
+            self.words.between(text, from, found.start(), &mut position, f);
             f(Piece::of(text, found.start(), found.end(), position, kind));
             position += 1;
             from = found.end();

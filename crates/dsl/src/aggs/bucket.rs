@@ -17,15 +17,24 @@ pub(crate) fn parse(name: &str, kind: &str, body: &Node, dialect: Dialect) -> Re
     let missing_path = || body.error(format!("Missing [path] field for nested aggregation [{name}]"));
     let missing_type = || body.error(format!("Missing [child_type] field for {kind} aggregation [{name}]"));
     if kind == "filter" {
-        return Ok(Some(AggKind::Filter(Box::new(Query::parse(body.clone(), &mut parsing(dialect))?))));
+        return Ok(Some(AggKind::Filter(Box::new(Query::parse(
+            body.clone(),
+            &mut parsing(dialect),
+        )?))));
     }
     let mut fields = body.clone().fields(kind)?;
     let out = match kind {
         "terms" => AggKind::Terms(parse_terms(&mut fields, kind, name, dialect)?),
         "significant_terms" => {
-            for option in
-                ["background_filter", "jlh", "mutual_information", "chi_square", "gnd", "percentage", "script_heuristic"]
-            {
+            for option in [
+                "background_filter",
+                "jlh",
+                "mutual_information",
+                "chi_square",
+                "gnd",
+                "percentage",
+                "script_heuristic",
+            ] {
                 if fields.has(option) {
                     return Err(Error::illegal(format!("[{option}] of [significant_terms] is not supported")));
                 }
@@ -39,7 +48,12 @@ pub(crate) fn parse(name: &str, kind: &str, body: &Node, dialect: Dialect) -> Re
         "date_range" => {
             let time_zone = fields.take_string("time_zone")?;
             let (source, ranges, keyed) = parse_ranges(&mut fields, kind, name, dialect)?;
-            AggKind::DateRange { source, ranges, keyed, time_zone }
+            AggKind::DateRange {
+                source,
+                ranges,
+                keyed,
+                time_zone,
+            }
         }
         "ip_range" => {
             let (source, ranges, keyed) = parse_ranges(&mut fields, kind, name, dialect)?;
@@ -54,13 +68,26 @@ pub(crate) fn parse(name: &str, kind: &str, body: &Node, dialect: Dialect) -> Re
             let field = source
                 .field
                 .ok_or_else(|| Error::illegal("Required one of fields [field, script], but none were specified. "))?;
-            AggKind::Missing { field, missing: source.missing }
+            AggKind::Missing {
+                field,
+                missing: source.missing,
+            }
         }
-        "nested" => AggKind::Nested { path: fields.take_string("path")?.ok_or_else(missing_path)? },
-        "reverse_nested" => AggKind::ReverseNested { path: fields.take_string("path")? },
-        "children" => AggKind::Children { child_type: fields.take_string("type")?.ok_or_else(missing_type)? },
-        "parent" => AggKind::Parent { child_type: fields.take_string("type")?.ok_or_else(missing_type)? },
-        "sampler" => AggKind::Sampler { shard_size: fields.take_usize("shard_size")?.unwrap_or(100) },
+        "nested" => AggKind::Nested {
+            path: fields.take_string("path")?.ok_or_else(missing_path)?,
+        },
+        "reverse_nested" => AggKind::ReverseNested {
+            path: fields.take_string("path")?,
+        },
+        "children" => AggKind::Children {
+            child_type: fields.take_string("type")?.ok_or_else(missing_type)?,
+        },
+        "parent" => AggKind::Parent {
+            child_type: fields.take_string("type")?.ok_or_else(missing_type)?,
+        },
+        "sampler" => AggKind::Sampler {
+            shard_size: fields.take_usize("shard_size")?.unwrap_or(100),
+        },
         "composite" => parse_composite(&mut fields, dialect)?,
         _ => return Ok(None),
     };
@@ -85,7 +112,12 @@ fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) ->
     fields.take("shard_min_doc_count");
     let least = if kind == "terms" { 1 } else { 3 };
     let min_doc_count = take_min_doc_count(fields, kind, name)?.unwrap_or(least);
-    let order = take_order(fields, kind)?.unwrap_or_else(|| vec![BucketOrder { path: "_count".into(), ascending: false }]);
+    let order = take_order(fields, kind)?.unwrap_or_else(|| {
+        vec![BucketOrder {
+            path: "_count".into(),
+            ascending: false,
+        }]
+    });
     let include = fields.take("include").map(parse_include).transpose()?;
     let exclude = fields.take("exclude").map(parse_include).transpose()?;
     let collect_mode = option(fields, kind, "collect_mode", |n| {
@@ -117,7 +149,9 @@ fn take_min_doc_count(fields: &mut Fields, kind: &str, name: &str) -> Result<Opt
     option(fields, kind, "min_doc_count", |n| {
         let number = n.i64("min_doc_count")?;
         u64::try_from(number).map_err(|_| {
-            Error::illegal(format!("[min_doc_count] must be greater than or equal to 0. Found [{number}] in [{name}]"))
+            Error::illegal(format!(
+                "[min_doc_count] must be greater than or equal to 0. Found [{number}] in [{name}]"
+            ))
         })
     })
 }
@@ -135,7 +169,11 @@ fn take_order(fields: &mut Fields, kind: &str) -> Result<Option<Vec<BucketOrder>
                     _ => return Err(direction.error(format!("Unknown order direction [{text}]"))),
                 };
                 // Before 6 a key was called a term or a time.
-                let path = if matches!(path.as_str(), "_term" | "_time") { "_key".to_owned() } else { path };
+                let path = if matches!(path.as_str(), "_term" | "_time") {
+                    "_key".to_owned()
+                } else {
+                    path
+                };
                 out.push(BucketOrder { path, ascending });
             }
         }
@@ -159,15 +197,21 @@ fn parse_include(node: Node) -> Result<IncludeExclude> {
             let partition = fields.take_i64("partition")?;
             let parts = fields.take_i64("num_partitions")?;
             fields.finish()?;
-            match (partition.and_then(|n| u64::try_from(n).ok()), parts.and_then(|n| u64::try_from(n).ok())) {
+            match (
+                partition.and_then(|n| u64::try_from(n).ok()),
+                parts.and_then(|n| u64::try_from(n).ok()),
+            ) {
                 (None, _) => Err(Error::illegal("Missing [partition] parameter for partition-based include")),
-                (_, None) => Err(Error::illegal("Missing [num_partitions] parameter for partition-based include")),
-                (Some(partition), Some(num_partitions)) if partition < num_partitions => {
-                    Ok(IncludeExclude::Partition { partition, num_partitions })
-                }
-                (Some(partition), Some(_)) => {
-                    Err(Error::illegal(format!("Partition must be less than num_partitions, got [{partition}]")))
-                }
+                (_, None) => Err(Error::illegal(
+                    "Missing [num_partitions] parameter for partition-based include",
+                )),
+                (Some(partition), Some(num_partitions)) if partition < num_partitions => Ok(IncludeExclude::Partition {
+                    partition,
+                    num_partitions,
+                }),
+                (Some(partition), Some(_)) => Err(Error::illegal(format!(
+                    "Partition must be less than num_partitions, got [{partition}]"
+                ))),
             }
         }
         _ => Ok(IncludeExclude::Regex(node.string("include")?)),
@@ -182,10 +226,20 @@ fn parse_ranges(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) -
     let mut ranges = Vec::new();
     for item in fields.take("ranges").map(Node::items).unwrap_or_default() {
         let mut inner = item.fields(kind)?;
-        let mask = if kind == "ip_range" { inner.take_string("mask")? } else { None };
+        let mask = if kind == "ip_range" {
+            inner.take_string("mask")?
+        } else {
+            None
+        };
         let bound = |inner: &mut Fields, bound: &str| -> Result<Option<Value>> {
-            let Some(node) = inner.take(bound).filter(|node| !node.is_null()) else { return Ok(None) };
-            Ok(Some(if kind == "range" { number_value(node.f64(bound)?) } else { node.into_value() }))
+            let Some(node) = inner.take(bound).filter(|node| !node.is_null()) else {
+                return Ok(None);
+            };
+            Ok(Some(if kind == "range" {
+                number_value(node.f64(bound)?)
+            } else {
+                node.into_value()
+            }))
         };
         ranges.push(RangeBucket {
             key: inner.take_string("key")?,
@@ -196,7 +250,9 @@ fn parse_ranges(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) -
         inner.finish()?;
     }
     if ranges.is_empty() {
-        return Err(shape::all_shards_failed(Error::illegal(format!("No [ranges] specified for the [{name}] aggregation"))));
+        return Err(shape::all_shards_failed(Error::illegal(format!(
+            "No [ranges] specified for the [{name}] aggregation"
+        ))));
     }
     Ok((source, ranges, keyed))
 }
@@ -209,7 +265,9 @@ fn parse_histogram(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<
     let source = ValueSource::take(fields, dialect)?;
     let interval = option(fields, "histogram", "interval", |n| match n.f64("interval")? {
         interval if interval > 0.0 => Ok(interval),
-        interval => Err(Error::illegal(format!("[interval] must be >0 for histogram aggregation [{name}], got [{interval}]"))),
+        interval => Err(Error::illegal(format!(
+            "[interval] must be >0 for histogram aggregation [{name}], got [{interval}]"
+        ))),
     })?;
     let bounds = |node: &Node| -> Result<(Option<f64>, Option<f64>)> {
         let mut inner = node.clone().fields("bounds")?;
@@ -230,7 +288,10 @@ fn parse_histogram(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<
 }
 
 fn by_key() -> Vec<BucketOrder> {
-    vec![BucketOrder { path: "_key".into(), ascending: true }]
+    vec![BucketOrder {
+        path: "_key".into(),
+        ascending: true,
+    }]
 }
 
 fn parse_date_histogram(fields: &mut Fields, dialect: Dialect) -> Result<DateHistogramAgg> {
@@ -244,7 +305,11 @@ fn parse_date_histogram(fields: &mut Fields, dialect: Dialect) -> Result<DateHis
         inner.finish()?;
         Ok(bounds)
     };
-    let time_zone = match fields.take_any(if dialect.typed { &["time_zone", "pre_zone", "timeZone"] } else { &["time_zone"] }) {
+    let time_zone = match fields.take_any(if dialect.typed {
+        &["time_zone", "pre_zone", "timeZone"]
+    } else {
+        &["time_zone"]
+    }) {
         Some(node) => Some(node.string("time_zone")?),
         None => None,
     };
@@ -262,8 +327,9 @@ fn parse_date_histogram(fields: &mut Fields, dialect: Dialect) -> Result<DateHis
 }
 
 /// Units of the calendar, in words and as `1x`.
-const CALENDAR: &[&str] =
-    &["second", "1s", "minute", "1m", "hour", "1h", "day", "1d", "week", "1w", "month", "1M", "quarter", "1q", "year", "1y"];
+const CALENDAR: &[&str] = &[
+    "second", "1s", "minute", "1m", "hour", "1h", "day", "1d", "week", "1w", "month", "1M", "quarter", "1q", "year", "1y",
+];
 
 fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<DateInterval> {
     const KIND: &str = "date_histogram";
@@ -280,7 +346,9 @@ fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<DateInter
         if CALENDAR.contains(&text.as_str()) {
             Ok(DateInterval::Calendar(text))
         } else {
-            Err(Error::illegal(format!("The supplied interval [{text}] could not be parsed as a calendar interval.")))
+            Err(Error::illegal(format!(
+                "The supplied interval [{text}] could not be parsed as a calendar interval."
+            )))
         }
     })?;
     let taken = old.is_some() || calendar.is_some();
@@ -293,10 +361,16 @@ fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<DateInter
         fixed(&n.string("fixed_interval")?, dialect).map(DateInterval::Fixed)
     })?;
     if old.is_some() && calendar.is_some() {
-        return Err(Error::illegal("Cannot use [interval] with [fixed_interval] or [calendar_interval] configuration options."));
+        return Err(Error::illegal(
+            "Cannot use [interval] with [fixed_interval] or [calendar_interval] configuration options.",
+        ));
     }
     old.or(calendar).or(fixed).ok_or_else(|| {
-        let kind = if dialect.typed { ErrorKind::SearchParse } else { ErrorKind::IllegalArgument };
+        let kind = if dialect.typed {
+            ErrorKind::SearchParse
+        } else {
+            ErrorKind::IllegalArgument
+        };
         Error::new(kind, "Invalid interval specified, must be non-null and non-empty")
     })
 }
@@ -308,7 +382,9 @@ fn fixed(text: &str, dialect: Dialect) -> Result<String> {
             "failed to parse setting [date_histogram.fixedInterval] with value [{text}] as a time value: unit is missing or unrecognized"
         ))
     };
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-').unwrap_or(text.len());
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let amount: f64 = number.parse().map_err(|_| bad())?;
     let millis = match unit.trim() {
@@ -322,7 +398,9 @@ fn fixed(text: &str, dialect: Dialect) -> Result<String> {
         _ => return Err(bad()),
     };
     if amount <= 0.0 {
-        return Err(shape::all_shards_failed(Error::illegal("Zero or negative time interval not supported")));
+        return Err(shape::all_shards_failed(Error::illegal(
+            "Zero or negative time interval not supported",
+        )));
     }
     let whole = number.bytes().all(|b| b.is_ascii_digit());
     match unit.trim() {
@@ -361,7 +439,11 @@ fn parse_filters(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
         (_, Some(key)) => Some(key),
         (Some(true), None) => Some("_other_".to_owned()),
     };
-    Ok(AggKind::Filters { filters, keyed, other_bucket_key })
+    Ok(AggKind::Filters {
+        filters,
+        keyed,
+        other_bucket_key,
+    })
 }
 
 fn parse_composite(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
@@ -374,15 +456,25 @@ fn parse_composite(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
         for item in node.clone().items() {
             for (name, definition) in shape::object(item, "sources")? {
                 if out.iter().any(|other| other.name == name) {
-                    return Err(Error::illegal(format!("Composite source names must be unique, found duplicates: [{name}]")));
+                    return Err(Error::illegal(format!(
+                        "Composite source names must be unique, found duplicates: [{name}]"
+                    )));
                 }
                 out.push(parse_composite_source(name, definition, dialect)?);
             }
         }
-        if out.is_empty() { Err(Error::illegal("Composite [sources] cannot be null or empty")) } else { Ok(out) }
+        if out.is_empty() {
+            Err(Error::illegal("Composite [sources] cannot be null or empty"))
+        } else {
+            Ok(out)
+        }
     })?;
     let after: Option<Map<String, Value>> = fields.take_map("after")?;
-    Ok(AggKind::Composite { size: size.unwrap_or(10), sources: sources.ok_or_else(|| shape::required("sources"))?, after })
+    Ok(AggKind::Composite {
+        size: size.unwrap_or(10),
+        sources: sources.ok_or_else(|| shape::required("sources"))?,
+        after,
+    })
 }
 
 fn parse_composite_source(name: String, definition: Node, dialect: Dialect) -> Result<CompositeSource> {
@@ -390,10 +482,12 @@ fn parse_composite_source(name: String, definition: Node, dialect: Dialect) -> R
     let (kind, body) = shape::object(definition, "sources")?.into_iter().next().ok_or(empty)?;
     let unknown = body.error(format!("invalid source type: {kind}"));
     let mut fields = body.fields(&kind)?;
-    let ascending = option(&mut fields, &kind, "order", |n| match n.string("order")?.to_ascii_lowercase().as_str() {
-        "asc" => Ok(true),
-        "desc" => Ok(false),
-        other => Err(Error::illegal(format!("Unknown sort order [{other}]"))),
+    let ascending = option(&mut fields, &kind, "order", |n| {
+        match n.string("order")?.to_ascii_lowercase().as_str() {
+            "asc" => Ok(true),
+            "desc" => Ok(false),
+            other => Err(Error::illegal(format!("Unknown sort order [{other}]"))),
+        }
     })?;
     let missing_bucket = fields.take_bool("missing_bucket")?.unwrap_or(false);
     let missing_order = fields.take_string("missing_order")?.filter(|order| order != "default");
@@ -404,5 +498,11 @@ fn parse_composite_source(name: String, definition: Node, dialect: Dialect) -> R
         _ => return Err(unknown),
     };
     fields.finish()?;
-    Ok(CompositeSource { name, kind: parsed, ascending: ascending.unwrap_or(true), missing_bucket, missing_order })
+    Ok(CompositeSource {
+        name,
+        kind: parsed,
+        ascending: ascending.unwrap_or(true),
+        missing_bucket,
+        missing_order,
+    })
 }

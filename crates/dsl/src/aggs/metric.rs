@@ -33,10 +33,15 @@ pub(crate) fn parse(kind: &str, body: Node, dialect: Dialect) -> Result<Option<A
             let threshold = option(&mut fields, kind, "precision_threshold", |n| {
                 let number = n.i64("precision_threshold")?;
                 u64::try_from(number).map_err(|_| {
-                    Error::illegal(format!("[precisionThreshold] must be greater than or equal to 0. Found [{number}]"))
+                    Error::illegal(format!(
+                        "[precisionThreshold] must be greater than or equal to 0. Found [{number}]"
+                    ))
                 })
             })?;
-            AggKind::Cardinality { source, precision_threshold: threshold }
+            AggKind::Cardinality {
+                source,
+                precision_threshold: threshold,
+            }
         }
         "percentiles" => {
             let source = required_source(&mut fields, dialect)?;
@@ -46,26 +51,39 @@ pub(crate) fn parse(kind: &str, body: Node, dialect: Dialect) -> Result<Option<A
             if let Some(bad) = percents.iter().find(|p| !(0.0..=100.0).contains(*p)) {
                 return Err(Error::illegal(format!("percent must be in [0,100], got [{bad}]")));
             }
-            AggKind::Percentiles { source, percents, keyed: fields.take_bool("keyed")?.unwrap_or(true) }
+            AggKind::Percentiles {
+                source,
+                percents,
+                keyed: fields.take_bool("keyed")?.unwrap_or(true),
+            }
         }
         "percentile_ranks" => {
             let source = required_source(&mut fields, dialect)?;
             let values =
                 option(&mut fields, kind, "values", |n| numbers(n, "values"))?.ok_or_else(|| shape::required("values"))?;
             take_digest(&mut fields);
-            AggKind::PercentileRanks { source, values, keyed: fields.take_bool("keyed")?.unwrap_or(true) }
+            AggKind::PercentileRanks {
+                source,
+                values,
+                keyed: fields.take_bool("keyed")?.unwrap_or(true),
+            }
         }
         "weighted_avg" => {
             let value = part(&mut fields, "value", dialect)?;
             let weight = part(&mut fields, "weight", dialect)?;
             let format = fields.take_string("format")?;
             fields.take("value_type");
-            AggKind::WeightedAvg { value: ValueSource { format, ..value }, weight }
+            AggKind::WeightedAvg {
+                value: ValueSource { format, ..value },
+                weight,
+            }
         }
         "top_hits" => return parse_top_hits(fields, dialect).map(|hits| Some(AggKind::TopHits(Box::new(hits)))),
         "top_metrics" => parse_top_metrics(&mut fields, dialect)?,
         _ => {
-            let Some((_, metric)) = PLAIN.iter().find(|(name, _)| *name == kind) else { return Ok(None) };
+            let Some((_, metric)) = PLAIN.iter().find(|(name, _)| *name == kind) else {
+                return Ok(None);
+            };
             let source = required_source(&mut fields, dialect)?;
             fields.take("compression");
             AggKind::Metric(*metric, source)
@@ -81,14 +99,18 @@ fn required_source(fields: &mut Fields, dialect: Dialect) -> Result<ValueSource>
     fields.take("value_type");
     fields.take("valueType");
     if source.field.is_none() && source.script.is_none() && !dialect.typed {
-        return Err(Error::illegal("Required one of fields [field, script], but none were specified. "));
+        return Err(Error::illegal(
+            "Required one of fields [field, script], but none were specified. ",
+        ));
     }
     Ok(source)
 }
 
 fn part(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<ValueSource> {
     let node = fields.take(name).ok_or_else(|| {
-        shape::all_shards_failed(Error::illegal(format!("Could not find field name [{name}] in multiValuesSource")))
+        shape::all_shards_failed(Error::illegal(format!(
+            "Could not find field name [{name}] in multiValuesSource"
+        )))
     })?;
     let mut inner = node.fields(name)?;
     let source = required_source(&mut inner, dialect)?;
@@ -98,24 +120,44 @@ fn part(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<ValueSource
 
 /// How percentiles are estimated is the engine's own affair.
 fn take_digest(fields: &mut Fields) {
-    for name in ["tdigest", "hdr", "compression", "method", "number_of_significant_value_digits"] {
+    for name in [
+        "tdigest",
+        "hdr",
+        "compression",
+        "method",
+        "number_of_significant_value_digits",
+    ] {
         fields.take(name);
     }
 }
 
 fn numbers(node: &Node, name: &str) -> Result<Vec<f64>> {
     if !node.is_array() {
-        return Err(Error::illegal(format!("[{name}] doesn't support values of type: {}", node.kind_name())));
+        return Err(Error::illegal(format!(
+            "[{name}] doesn't support values of type: {}",
+            node.kind_name()
+        )));
     }
-    let list: Vec<f64> = node.clone().items().into_iter().map(|item| item.f64(name)).collect::<Result<_>>()?;
-    if list.is_empty() { Err(Error::illegal(format!("[{name}] must not be an empty array"))) } else { Ok(list) }
+    let list: Vec<f64> = node
+        .clone()
+        .items()
+        .into_iter()
+        .map(|item| item.f64(name))
+        .collect::<Result<_>>()?;
+    if list.is_empty() {
+        Err(Error::illegal(format!("[{name}] must not be an empty array")))
+    } else {
+        Ok(list)
+    }
 }
 
 fn not_negative(number: f64, name: &str) -> Result<f64> {
     if number >= 0.0 {
         Ok(number)
     } else {
-        Err(Error::illegal(format!("[{name}] must be greater than or equal to 0. Found [{number}]")))
+        Err(Error::illegal(format!(
+            "[{name}] must be greater than or equal to 0. Found [{number}]"
+        )))
     }
 }
 
@@ -132,7 +174,11 @@ fn parse_top_metrics(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
     if size == 0 {
         return Err(Error::illegal("[size] must be more than 0 but was [0]"));
     }
-    Ok(AggKind::TopMetrics { metrics, sort: Sort::parse(sort, dialect)?, size })
+    Ok(AggKind::TopMetrics {
+        metrics,
+        sort: Sort::parse(sort, dialect)?,
+        size,
+    })
 }
 
 fn parse_top_hits(fields: Fields, dialect: Dialect) -> Result<TopHitsAgg> {

@@ -36,34 +36,96 @@ pub struct ValueSource {
 #[derive(Clone, Debug, PartialEq)]
 pub enum AggKind {
     Terms(TermsAgg),
-    Range { source: ValueSource, ranges: Vec<RangeBucket>, keyed: bool },
-    DateRange { source: ValueSource, ranges: Vec<RangeBucket>, keyed: bool, time_zone: Option<String> },
-    IpRange { source: ValueSource, ranges: Vec<RangeBucket>, keyed: bool },
+    Range {
+        source: ValueSource,
+        ranges: Vec<RangeBucket>,
+        keyed: bool,
+    },
+    DateRange {
+        source: ValueSource,
+        ranges: Vec<RangeBucket>,
+        keyed: bool,
+        time_zone: Option<String>,
+    },
+    IpRange {
+        source: ValueSource,
+        ranges: Vec<RangeBucket>,
+        keyed: bool,
+    },
     Histogram(HistogramAgg),
     DateHistogram(DateHistogramAgg),
     Filter(Box<Query>),
-    Filters { filters: Vec<(String, Query)>, keyed: bool, other_bucket_key: Option<String> },
+    Filters {
+        filters: Vec<(String, Query)>,
+        keyed: bool,
+        other_bucket_key: Option<String>,
+    },
     Global,
-    Missing { field: String, missing: Option<Value> },
-    Nested { path: String },
-    ReverseNested { path: Option<String> },
-    Children { child_type: String },
-    Parent { child_type: String },
-    Composite { size: usize, sources: Vec<CompositeSource>, after: Option<Map<String, Value>> },
-    Sampler { shard_size: usize },
+    Missing {
+        field: String,
+        missing: Option<Value>,
+    },
+    Nested {
+        path: String,
+    },
+    ReverseNested {
+        path: Option<String>,
+    },
+    Children {
+        child_type: String,
+    },
+    Parent {
+        child_type: String,
+    },
+    Composite {
+        size: usize,
+        sources: Vec<CompositeSource>,
+        after: Option<Map<String, Value>>,
+    },
+    Sampler {
+        shard_size: usize,
+    },
     SignificantTerms(Box<TermsAgg>),
     Metric(Metric, ValueSource),
-    ExtendedStats { source: ValueSource, sigma: f64 },
-    Cardinality { source: ValueSource, precision_threshold: Option<u64> },
-    Percentiles { source: ValueSource, percents: Vec<f64>, keyed: bool },
-    PercentileRanks { source: ValueSource, values: Vec<f64>, keyed: bool },
-    WeightedAvg { value: ValueSource, weight: ValueSource },
+    ExtendedStats {
+        source: ValueSource,
+        sigma: f64,
+    },
+    Cardinality {
+        source: ValueSource,
+        precision_threshold: Option<u64>,
+    },
+    Percentiles {
+        source: ValueSource,
+        percents: Vec<f64>,
+        keyed: bool,
+    },
+    PercentileRanks {
+        source: ValueSource,
+        values: Vec<f64>,
+        keyed: bool,
+    },
+    WeightedAvg {
+        value: ValueSource,
+        weight: ValueSource,
+    },
     TopHits(Box<TopHitsAgg>),
-    TopMetrics { metrics: Vec<String>, sort: Vec<Sort>, size: usize },
+    TopMetrics {
+        metrics: Vec<String>,
+        sort: Vec<Sort>,
+        size: usize,
+    },
     /// Pipelines are worked out after the tree is built.
-    Pipeline { kind: String, buckets_path: Value, body: Map<String, Value> },
+    Pipeline {
+        kind: String,
+        buckets_path: Value,
+        body: Map<String, Value>,
+    },
     /// An aggregation that no engine here knows; refused by name.
-    Opaque { kind: String, body: Value },
+    Opaque {
+        kind: String,
+        body: Value,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

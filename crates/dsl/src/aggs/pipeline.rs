@@ -42,12 +42,19 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node) -> Result<AggKind> {
         Some(Value::Null) | None => return Err(no_path),
         Some(path) => path,
     };
-    let body: serde_json::Map<String, Value> =
-        fields.remaining().into_iter().map(|(key, value)| (key, value.into_value())).collect();
+    let body: serde_json::Map<String, Value> = fields
+        .remaining()
+        .into_iter()
+        .map(|(key, value)| (key, value.into_value()))
+        .collect();
     if matches!(kind, "bucket_script" | "bucket_selector" | "moving_fn") && !body.contains_key("script") {
         return Err(no_script);
     }
-    Ok(AggKind::Pipeline { kind: kind.to_owned(), buckets_path, body })
+    Ok(AggKind::Pipeline {
+        kind: kind.to_owned(),
+        buckets_path,
+        body,
+    })
 }
 
 /// Refuses pipelines in places where they have nothing to work on.
@@ -64,7 +71,9 @@ pub(crate) fn validate(aggs: &[Agg], parent: Option<&AggKind>) -> Result<()> {
             if let (true, Some(path)) = (kind.ends_with("_bucket"), first_path(buckets_path)) {
                 let first = path.split(['>', '.', '[']).next().unwrap_or(path);
                 if !aggs.iter().any(|other| other.name == first || path.starts_with(&other.name)) {
-                    problems.push(format!("buckets_path aggregation does not exist for aggregation [{name}]: {path}"));
+                    problems.push(format!(
+                        "buckets_path aggregation does not exist for aggregation [{name}]: {path}"
+                    ));
                 }
             }
         }

@@ -40,7 +40,12 @@ impl AggKind {
                 ("significant_terms", body)
             }
             AggKind::Range { source, ranges, keyed } => ("range", ranges_body(source, ranges, *keyed)),
-            AggKind::DateRange { source, ranges, keyed, time_zone } => {
+            AggKind::DateRange {
+                source,
+                ranges,
+                keyed,
+                time_zone,
+            } => {
                 let mut body = ranges_body(source, ranges, *keyed);
                 put(&mut body, "time_zone", time_zone.as_deref());
                 ("date_range", body)
@@ -49,7 +54,11 @@ impl AggKind {
             AggKind::Histogram(histogram) => ("histogram", histogram_body(histogram)),
             AggKind::DateHistogram(histogram) => ("date_histogram", date_histogram_body(histogram)),
             AggKind::Filter(query) => return ("filter".into(), query.render()),
-            AggKind::Filters { filters, keyed, other_bucket_key } => {
+            AggKind::Filters {
+                filters,
+                keyed,
+                other_bucket_key,
+            } => {
                 let filters = if *keyed {
                     Value::Object(filters.iter().map(|(name, query)| (name.clone(), query.render())).collect())
                 } else {
@@ -81,7 +90,10 @@ impl AggKind {
             }
             AggKind::Sampler { shard_size } => ("sampler", one("shard_size", *shard_size)),
             AggKind::Metric(which, source) => {
-                let name = metric::PLAIN.iter().find(|(_, known)| known == which).map_or("avg", |(name, _)| name);
+                let name = metric::PLAIN
+                    .iter()
+                    .find(|(_, known)| known == which)
+                    .map_or("avg", |(name, _)| name);
                 (name, source_body(source))
             }
             AggKind::ExtendedStats { source, sigma } => {
@@ -89,7 +101,10 @@ impl AggKind {
                 body.insert("sigma".into(), json!(sigma));
                 ("extended_stats", body)
             }
-            AggKind::Cardinality { source, precision_threshold } => {
+            AggKind::Cardinality {
+                source,
+                precision_threshold,
+            } => {
                 let mut body = source_body(source);
                 put(&mut body, "precision_threshold", *precision_threshold);
                 ("cardinality", body)
@@ -111,11 +126,18 @@ impl AggKind {
             AggKind::TopHits(hits) => ("top_hits", top_hits_body(hits)),
             AggKind::TopMetrics { metrics, sort, size } => {
                 let mut body = one("size", *size);
-                body.insert("metrics".into(), metrics.iter().map(|field| json!({ "field": field })).collect());
+                body.insert(
+                    "metrics".into(),
+                    metrics.iter().map(|field| json!({ "field": field })).collect(),
+                );
                 body.insert("sort".into(), sort.iter().map(Sort::render).collect());
                 ("top_metrics", body)
             }
-            AggKind::Pipeline { kind, buckets_path, body } => {
+            AggKind::Pipeline {
+                kind,
+                buckets_path,
+                body,
+            } => {
                 let mut all = body.clone();
                 if !buckets_path.is_null() {
                     all.insert("buckets_path".into(), buckets_path.clone());
@@ -152,14 +174,21 @@ fn numbers_body(source: &ValueSource, name: &str, numbers: &[f64], keyed: bool) 
 }
 
 fn order(order: &[BucketOrder]) -> Value {
-    order.iter().map(|by| json!({ by.path.as_str(): if by.ascending { "asc" } else { "desc" } })).collect()
+    order
+        .iter()
+        .map(|by| json!({ by.path.as_str(): if by.ascending { "asc" } else { "desc" } }))
+        .collect()
 }
 
 fn terms_body(terms: &TermsAgg) -> Map<String, Value> {
     let mut body = source_body(&terms.source);
     // What a typed request calls 0, no limit, is the largest number elsewhere.
     body.insert("size".into(), terms.size.min(i32::MAX as usize).into());
-    put(&mut body, "shard_size", terms.shard_size.map(|size| size.min(i32::MAX as usize)));
+    put(
+        &mut body,
+        "shard_size",
+        terms.shard_size.map(|size| size.min(i32::MAX as usize)),
+    );
     body.insert("min_doc_count".into(), terms.min_doc_count.into());
     body.insert("order".into(), order(&terms.order));
     put(&mut body, "include", terms.include.as_ref().map(include));
@@ -177,7 +206,10 @@ fn include(which: &IncludeExclude) -> Value {
     match which {
         IncludeExclude::Regex(pattern) => pattern.as_str().into(),
         IncludeExclude::Values(values) => Value::Array(values.clone()),
-        IncludeExclude::Partition { partition, num_partitions } => {
+        IncludeExclude::Partition {
+            partition,
+            num_partitions,
+        } => {
             json!({ "partition": partition, "num_partitions": num_partitions })
         }
     }
@@ -262,7 +294,11 @@ fn top_hits_body(hits: &TopHitsAgg) -> Map<String, Value> {
         body.insert("sort".into(), hits.sort.iter().map(Sort::render).collect());
     }
     put(&mut body, "_source", hits.source.render());
-    put(&mut body, "highlight", hits.highlight.as_ref().map(|highlight| highlight.render()));
+    put(
+        &mut body,
+        "highlight",
+        hits.highlight.as_ref().map(|highlight| highlight.render()),
+    );
     let flags = [
         ("explain", hits.explain),
         ("version", hits.version),
@@ -277,10 +313,17 @@ fn top_hits_body(hits: &TopHitsAgg) -> Map<String, Value> {
             body.insert(name.into(), list.iter().map(FieldAndFormat::render).collect());
         }
     }
-    put(&mut body, "stored_fields", hits.stored_fields.as_ref().map(|fields| json!(fields)));
+    put(
+        &mut body,
+        "stored_fields",
+        hits.stored_fields.as_ref().map(|fields| json!(fields)),
+    );
     if !hits.script_fields.is_empty() {
-        let scripts: Map<String, Value> =
-            hits.script_fields.iter().map(|(name, script)| (name.clone(), json!({ "script": script.render() }))).collect();
+        let scripts: Map<String, Value> = hits
+            .script_fields
+            .iter()
+            .map(|(name, script)| (name.clone(), json!({ "script": script.render() })))
+            .collect();
         body.insert("script_fields".into(), Value::Object(scripts));
     }
     body

@@ -92,8 +92,11 @@ fn parse_level(node: Node, dialect: Dialect, depth: usize) -> Result<Vec<Agg>> {
     for (name, definition) in shape::object(node, "aggs")? {
         if name.is_empty() || name.contains(['[', ']', '>']) {
             let rule = "Aggregation names can contain any character except '[', ']', and '>'";
-            let rule =
-                if dialect.typed { "Aggregation names must be alpha-numeric and can only contain '_' and '-'" } else { rule };
+            let rule = if dialect.typed {
+                "Aggregation names must be alpha-numeric and can only contain '_' and '-'"
+            } else {
+                rule
+            };
             return Err(definition.error(format!("Invalid aggregation name [{name}]. {rule}")));
         }
         out.push(parse_one(name, definition, dialect, depth)?);
@@ -104,9 +107,9 @@ fn parse_level(node: Node, dialect: Dialect, depth: usize) -> Result<Vec<Agg>> {
 fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> Result<Agg> {
     if !definition.is_object() {
         let found = definition.kind_name();
-        return Err(
-            definition.error(format!("Aggregation definition for [{name} starts with a [{found}], expected a [START_OBJECT]."))
-        );
+        return Err(definition.error(format!(
+            "Aggregation definition for [{name} starts with a [{found}], expected a [START_OBJECT]."
+        )));
     }
     let missing = definition.error(format!("Missing definition for aggregation [{name}]"));
     let (mut kind, mut subs, mut meta): (Option<(String, AggKind)>, _, _) = (None, Vec::new(), None);
@@ -116,11 +119,15 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
             "meta" => meta = value.into_value().as_object().cloned(),
             _ => {
                 if let Some((first, _)) = &kind {
-                    return Err(value.error(format!("Found two aggregation type definitions in [{name}]: [{first}] and [{key}]")));
+                    return Err(value.error(format!(
+                        "Found two aggregation type definitions in [{name}]: [{first}] and [{key}]"
+                    )));
                 }
                 if !value.is_object() {
                     let found = value.kind_name();
-                    return Err(value.error(format!("Expected [START_OBJECT] under [{key}], but got a [{found}] in [{name}]")));
+                    return Err(value.error(format!(
+                        "Expected [START_OBJECT] under [{key}], but got a [{found}] in [{name}]"
+                    )));
                 }
                 let parsed = parse_kind(&name, &key, value, dialect)?;
                 kind = Some((key, parsed));
@@ -140,7 +147,10 @@ fn parse_kind(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<Ag
         return pipeline::parse(name, kind, body);
     }
     if OPAQUE.contains(&kind) {
-        return Ok(AggKind::Opaque { kind: kind.to_owned(), body: body.into_value() });
+        return Ok(AggKind::Opaque {
+            kind: kind.to_owned(),
+            body: body.into_value(),
+        });
     }
     let unknown = body.error(unknown_type(kind));
     if let Some(parsed) = bucket::parse(name, kind, &body, dialect)? {
@@ -148,9 +158,10 @@ fn parse_kind(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<Ag
     }
     match metric::parse(kind, body, dialect)? {
         Some(parsed) => Ok(parsed),
-        None if dialect.typed => {
-            Err(Error::new(ErrorKind::SearchParse, format!("Could not find aggregator type [{kind}] in [{name}]")))
-        }
+        None if dialect.typed => Err(Error::new(
+            ErrorKind::SearchParse,
+            format!("Could not find aggregator type [{kind}] in [{name}]"),
+        )),
         None => Err(unknown),
     }
 }
@@ -197,14 +208,20 @@ mod tests {
         match read_aggs(text, persona) {
             Ok(aggs) => assert_eq!(super::super::render(&aggs).to_string(), expected, "{text}"),
             Err(error) => {
-                assert!(error.to_string().contains(expected) || error.root().reason().contains(expected), "{text}: {error}")
+                assert!(
+                    error.to_string().contains(expected) || error.root().reason().contains(expected),
+                    "{text}: {error}"
+                )
             }
         }
     }
 
     #[test]
     fn names_and_types() {
-        check(r#"{"x":5}"#, "Aggregation definition for [x starts with a [VALUE_NUMBER], expected a [START_OBJECT].");
+        check(
+            r#"{"x":5}"#,
+            "Aggregation definition for [x starts with a [VALUE_NUMBER], expected a [START_OBJECT].",
+        );
         check(r#"{"x":{}}"#, "Missing definition for aggregation [x]");
         check(
             r#"{"a[b]":{"max":{"field":"s"}}}"#,
@@ -214,20 +231,39 @@ mod tests {
             r#"{"x":{"sum":{"field":"n"},"max":{"field":"n"}}}"#,
             "Found two aggregation type definitions in [x]: [sum] and [max]",
         );
-        check(r#"{"x":{"term":{"field":"n"}}}"#, "Unknown aggregation type [term] did you mean [terms]?");
+        check(
+            r#"{"x":{"term":{"field":"n"}}}"#,
+            "Unknown aggregation type [term] did you mean [terms]?",
+        );
         check(
             r#"{"x":{"max":{"field":"n"},"aggs":{"y":{"max":{"field":"n"}}}}}"#,
             "Aggregator [x] of type [max] cannot accept sub-aggregations",
         );
-        check_as(Persona::Es2, r#"{"x":{"term":{"field":"n"}}}"#, "Could not find aggregator type [term] in [x]");
+        check_as(
+            Persona::Es2,
+            r#"{"x":{"term":{"field":"n"}}}"#,
+            "Could not find aggregator type [term] in [x]",
+        );
     }
 
     #[test]
     fn refusals() {
-        check(r#"{"x":{"terms":{"field":"s","size":0}}}"#, "[terms] failed to parse field [size]");
-        check(r#"{"x":{"terms":{"field":"s","order":{"_count":"up"}}}}"#, "[terms] failed to parse field [order]");
-        check(r#"{"x":{"terms":{"field":"s","collect_mode":"x"}}}"#, "[terms] failed to parse field [collect_mode]");
-        check(r#"{"x":{"histogram":{"field":"n","interval":"x"}}}"#, "[histogram] failed to parse field [interval]");
+        check(
+            r#"{"x":{"terms":{"field":"s","size":0}}}"#,
+            "[terms] failed to parse field [size]",
+        );
+        check(
+            r#"{"x":{"terms":{"field":"s","order":{"_count":"up"}}}}"#,
+            "[terms] failed to parse field [order]",
+        );
+        check(
+            r#"{"x":{"terms":{"field":"s","collect_mode":"x"}}}"#,
+            "[terms] failed to parse field [collect_mode]",
+        );
+        check(
+            r#"{"x":{"histogram":{"field":"n","interval":"x"}}}"#,
+            "[histogram] failed to parse field [interval]",
+        );
         check(
             r#"{"x":{"date_histogram":{"field":"d","calendar_interval":"2d"}}}"#,
             "[date_histogram] failed to parse field [calendar_interval]",
@@ -238,12 +274,27 @@ mod tests {
         );
         check(r#"{"x":{"filters":{}}}"#, "[filters] cannot be empty.");
         check(r#"{"x":{"nested":{}}}"#, "Missing [path] field for nested aggregation [x]");
-        check(r#"{"x":{"cardinality":{}}}"#, "Required one of fields [field, script], but none were specified.");
-        check(r#"{"x":{"percentiles":{"field":"n","percents":"x"}}}"#, "[percentiles] failed to parse field [percents]");
+        check(
+            r#"{"x":{"cardinality":{}}}"#,
+            "Required one of fields [field, script], but none were specified.",
+        );
+        check(
+            r#"{"x":{"percentiles":{"field":"n","percents":"x"}}}"#,
+            "[percentiles] failed to parse field [percents]",
+        );
         check(r#"{"x":{"composite":{}}}"#, "Required [sources]");
-        check(r#"{"x":{"max_bucket":{}}}"#, "Missing required field [buckets_path] for aggregation [x]");
-        check(r#"{"x":{"range":{"field":"n"}}}"#, "No [ranges] specified for the [x] aggregation");
-        check(r#"{"x":{"weighted_avg":{"value":{"field":"s"}}}}"#, "Could not find field name [weight] in multiValuesSource");
+        check(
+            r#"{"x":{"max_bucket":{}}}"#,
+            "Missing required field [buckets_path] for aggregation [x]",
+        );
+        check(
+            r#"{"x":{"range":{"field":"n"}}}"#,
+            "No [ranges] specified for the [x] aggregation",
+        );
+        check(
+            r#"{"x":{"weighted_avg":{"value":{"field":"s"}}}}"#,
+            "Could not find field name [weight] in multiValuesSource",
+        );
         check(
             r#"{"x":{"terms":{"field":"s"},"aggs":{"d":{"derivative":{"buckets_path":"_count"}}}}}"#,
             "Validation Failed: 1: derivative aggregation [d] must have a histogram, date_histogram or auto_date_histogram as parent;",

@@ -13,7 +13,10 @@ impl ValueSource {
     /// # Errors
     /// One of them is of the wrong kind.
     pub(crate) fn take(fields: &mut Fields, dialect: Dialect) -> Result<ValueSource> {
-        let mut script = fields.take("script").map(|node| ScriptSource::parse(node, dialect)).transpose()?;
+        let mut script = fields
+            .take("script")
+            .map(|node| ScriptSource::parse(node, dialect))
+            .transpose()?;
         if let (true, Some(script)) = (dialect.typed, &mut script) {
             let mut siblings = ScriptSiblings::default();
             for key in ["params", "lang"] {
@@ -54,7 +57,11 @@ pub(crate) fn option<T>(
     name: &str,
     read: impl FnOnce(&Node) -> Result<T>,
 ) -> Result<Option<T>> {
-    let Some(node) = fields.take(name).filter(|node| !node.is_null()) else { return Ok(None) };
+    let Some(node) = fields.take(name).filter(|node| !node.is_null()) else {
+        return Ok(None);
+    };
     let at = (node.line, node.col);
-    read(&node).map(Some).map_err(|cause| crate::search::shape::failed_field(owner, name, at, cause))
+    read(&node)
+        .map(Some)
+        .map_err(|cause| crate::search::shape::failed_field(owner, name, at, cause))
 }

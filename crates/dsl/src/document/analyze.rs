@@ -26,7 +26,13 @@ impl AnalyzeBody {
     /// A key that does not exist.
     pub fn parse(node: Node) -> Result<AnalyzeBody> {
         let mut fields = node.fields("analyze_request")?;
-        let values = |node: Option<Node>| node.map(Node::items).unwrap_or_default().into_iter().map(Node::into_value).collect();
+        let values = |node: Option<Node>| {
+            node.map(Node::items)
+                .unwrap_or_default()
+                .into_iter()
+                .map(Node::into_value)
+                .collect()
+        };
         let out = AnalyzeBody {
             text: fields.take_strings("text")?.unwrap_or_default(),
             analyzer: fields.take_string("analyzer")?,
@@ -53,6 +59,10 @@ impl AnalyzeBody {
         if self.analyzer.is_some() && (self.tokenizer.is_some() || !self.filter.is_empty() || !self.char_filter.is_empty()) {
             problems.push("cannot define extra components on a named analyzer".to_owned());
         }
-        if problems.is_empty() { Ok(()) } else { Err(shape::validation_failed(&problems)) }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(shape::validation_failed(&problems))
+        }
     }
 }

@@ -68,7 +68,16 @@ pub struct BulkItem<'a> {
 /// The first line that is malformed, or everything that is missing, as one refusal.
 pub fn parse_bulk<'a>(bytes: &'a [u8], defaults: &BulkDefaults) -> Result<Vec<BulkItem<'a>>> {
     let typed = defaults.dialect.typed;
-    let derive = || Error::new(ErrorKind::Parse, if typed { "Failed to derive xcontent" } else { "request body is required" });
+    let derive = || {
+        Error::new(
+            ErrorKind::Parse,
+            if typed {
+                "Failed to derive xcontent"
+            } else {
+                "request body is required"
+            },
+        )
+    };
     if bytes.is_empty() {
         return Err(derive());
     }
@@ -110,7 +119,11 @@ pub fn parse_bulk<'a>(bytes: &'a [u8], defaults: &BulkDefaults) -> Result<Vec<Bu
     if items.is_empty() {
         problems.push("no requests added".to_owned());
     }
-    if problems.is_empty() { Ok(items) } else { Err(shape::validation_failed(&problems)) }
+    if problems.is_empty() {
+        Ok(items)
+    } else {
+        Err(shape::validation_failed(&problems))
+    }
 }
 
 /// One action line; `None` for an action 2015 passed over.
@@ -118,7 +131,9 @@ fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Resu
     let dialect = defaults.dialect;
     let node = json::read(line, reading(dialect))?;
     let malformed = |expected: &str, found: &str| {
-        Error::illegal(format!("Malformed action/metadata line [{number}], expected {expected} but found [{found}]"))
+        Error::illegal(format!(
+            "Malformed action/metadata line [{number}], expected {expected} but found [{found}]"
+        ))
     };
     let found = node.kind_name();
     let Json::Object(members) = node.value else {
@@ -167,7 +182,13 @@ fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Resu
         line: number,
     };
     for (key, value) in body.fields("bulk")?.remaining() {
-        let text = || if value.is_null() { Ok(None) } else { value.string(&key).map(Some) };
+        let text = || {
+            if value.is_null() {
+                Ok(None)
+            } else {
+                value.string(&key).map(Some)
+            }
+        };
         let count = || u64::try_from(value.i64(&key)?).map_err(|_| Error::illegal(format!("[{key}] cannot be negative")));
         match key.as_str() {
             "_index" => item.index = text()?.unwrap_or_default(),
@@ -182,7 +203,11 @@ fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Resu
             "op_type" | "opType" => match value.string(&key)?.as_str() {
                 "index" if action == BulkAction::Index => {}
                 "create" if matches!(action, BulkAction::Index | BulkAction::Create) => item.action = BulkAction::Create,
-                other => return Err(Error::illegal(format!("opType must be 'create' or 'index', found: [{other}]"))),
+                other => {
+                    return Err(Error::illegal(format!(
+                        "opType must be 'create' or 'index', found: [{other}]"
+                    )));
+                }
             },
             "pipeline" => item.pipeline = text()?,
             "retry_on_conflict" | "_retry_on_conflict" | "retryOnConflict" => item.retry_on_conflict = value.u32(&key)?,
@@ -191,7 +216,11 @@ fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Resu
             "dynamic_templates" => return Err(Error::illegal("[dynamic_templates] in a bulk line is not supported")),
             // What 2015 wrote beside documents and we do not keep.
             "timestamp" | "_timestamp" | "ttl" | "_ttl" | "fields" | "refresh" | "_refresh" if dialect.typed => {}
-            _ => return Err(Error::illegal(format!("Action/metadata line [{number}] contains an unknown parameter [{key}]"))),
+            _ => {
+                return Err(Error::illegal(format!(
+                    "Action/metadata line [{number}] contains an unknown parameter [{key}]"
+                )));
+            }
         }
     }
     Ok(Some(item))
@@ -214,7 +243,14 @@ mod tests {
             Ok(items) => {
                 let shown: Vec<String> = items
                     .iter()
-                    .map(|i| format!("{:?} {} {}", i.action, i.id.as_deref().unwrap_or("-"), String::from_utf8_lossy(i.source)))
+                    .map(|i| {
+                        format!(
+                            "{:?} {} {}",
+                            i.action,
+                            i.id.as_deref().unwrap_or("-"),
+                            String::from_utf8_lossy(i.source)
+                        )
+                    })
                     .collect();
                 assert_eq!(shown.join("|"), expected, "{body}");
             }
@@ -225,18 +261,42 @@ mod tests {
     #[test]
     fn lines() {
         let (new, old) = (Persona::Es8, Persona::Es2);
-        check(new, "{\"index\":{\"_id\":1}}\n{\"a\":1}\n{\"delete\":{\"_id\":\"2\"}}\n", "Index 1 {\"a\":1}|Delete 2 ");
+        check(
+            new,
+            "{\"index\":{\"_id\":1}}\n{\"a\":1}\n{\"delete\":{\"_id\":\"2\"}}\n",
+            "Index 1 {\"a\":1}|Delete 2 ",
+        );
         check(new, "{\"index\":{}}\n{\"a\":1}\n", "Index - {\"a\":1}");
         check(new, "{\"index\":{\"op_type\":\"create\"}}\r\n{}\r\n", "Create - {}");
-        check(new, "\"x\"\n", "Malformed action/metadata line [1], expected START_OBJECT but found [VALUE_STRING]");
-        check(new, "{\"index\":{\"oops\":1}}\n{}\n", "Action/metadata line [1] contains an unknown parameter [oops]");
+        check(
+            new,
+            "\"x\"\n",
+            "Malformed action/metadata line [1], expected START_OBJECT but found [VALUE_STRING]",
+        );
+        check(
+            new,
+            "{\"index\":{\"oops\":1}}\n{}\n",
+            "Action/metadata line [1] contains an unknown parameter [oops]",
+        );
         check(new, "{\"index\":{}}\n", "Validation Failed: 1: no requests added;");
         check(new, "{\"update\":{}}\n{\"doc\":{}}\n", "Validation Failed: 1: id is missing;");
-        check(new, "{\"index\":{}}\n{}", "The bulk request must be terminated by a newline [\\n]");
+        check(
+            new,
+            "{\"index\":{}}\n{}",
+            "The bulk request must be terminated by a newline [\\n]",
+        );
         check(new, "", "request body is required");
         check(old, "", "Failed to derive xcontent");
-        check(old, "{\"index\":{\"_id\":\"1\"}}\n{\"last\":1}", "Validation Failed: 1: no requests added;");
-        check(old, "{\"nonsense\":{\"_id\":\"1\"}}\n{\"a\":1}\n", "Validation Failed: 1: no requests added;");
+        check(
+            old,
+            "{\"index\":{\"_id\":\"1\"}}\n{\"last\":1}",
+            "Validation Failed: 1: no requests added;",
+        );
+        check(
+            old,
+            "{\"nonsense\":{\"_id\":\"1\"}}\n{\"a\":1}\n",
+            "Validation Failed: 1: no requests added;",
+        );
         check(
             old,
             "{\"index\":{\"_id\":\"x\",\"_bogus\":1}}\n{}\n",

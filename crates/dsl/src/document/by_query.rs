@@ -28,7 +28,10 @@ impl ByQueryBody {
         let mut fields = node.fields("search")?;
         let mut search = SearchRequest::new(dialect);
         let out = ByQueryBody {
-            query: fields.take("query").map(|q| Query::parse(q, &mut parsing(dialect))).transpose()?,
+            query: fields
+                .take("query")
+                .map(|q| Query::parse(q, &mut parsing(dialect)))
+                .transpose()?,
             script: fields.take("script").map(|s| ScriptSource::parse(s, dialect)).transpose()?,
             max_docs: match fields.take_any(&["max_docs", "size"]) {
                 Some(node) => Some(node.usize("max_docs")?),
@@ -42,7 +45,11 @@ impl ByQueryBody {
                 }
                 None => None,
             },
-            sort: fields.take("sort").map(|s| Sort::parse(s, dialect)).transpose()?.unwrap_or_default(),
+            sort: fields
+                .take("sort")
+                .map(|s| Sort::parse(s, dialect))
+                .transpose()?
+                .unwrap_or_default(),
         };
         fields.finish()?;
         Ok(out)
@@ -83,7 +90,10 @@ impl ReindexBody {
     /// No source or destination, a key that does not exist.
     pub fn parse(node: Node, dialect: Dialect) -> Result<ReindexBody> {
         let mut fields = node.fields("reindex")?;
-        let mut search = SearchRequest { size: 1000, ..SearchRequest::new(dialect) };
+        let mut search = SearchRequest {
+            size: 1000,
+            ..SearchRequest::new(dialect)
+        };
         let (mut source_indices, mut source_types, mut remote) = (Vec::new(), Vec::new(), None);
         if let Some(source) = fields.take("source") {
             for (key, value) in shape::object(source, "source")? {
@@ -128,7 +138,16 @@ impl ReindexBody {
         if search.source == SourceSpec::None {
             return Err(Error::illegal("_source:false is not supported in this context"));
         }
-        Ok(ReindexBody { source_indices, source_types, search, remote, dest, script, max_docs, proceed })
+        Ok(ReindexBody {
+            source_indices,
+            source_types,
+            search,
+            remote,
+            dest,
+            script,
+            max_docs,
+            proceed,
+        })
     }
 }
 
@@ -136,6 +155,8 @@ fn proceeds(conflicts: Option<&str>) -> Result<bool> {
     match conflicts {
         None | Some("abort") => Ok(false),
         Some("proceed") => Ok(true),
-        Some(other) => Err(Error::illegal(format!("conflicts may only be \"proceed\" or \"abort\" but was [{other}]"))),
+        Some(other) => Err(Error::illegal(format!(
+            "conflicts may only be \"proceed\" or \"abort\" but was [{other}]"
+        ))),
     }
 }

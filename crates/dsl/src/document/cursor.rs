@@ -22,14 +22,28 @@ impl ScrollBody {
         let text = bytes.trim_ascii();
         if !text.starts_with(b"{") {
             let text = String::from_utf8_lossy(text);
-            let ids = text.split(',').map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned).collect();
+            let ids = text
+                .split(',')
+                .map(str::trim)
+                .filter(|id| !id.is_empty())
+                .map(str::to_owned)
+                .collect();
             return Ok(ScrollBody { ids, keep_alive: None });
         }
         let mut fields = json::read(text, Reading::default())?.fields("scroll")?;
-        let ids = fields.take_any(&["scroll_id", "scrollId"]).map(|node| shape::strings(node, "scroll_id")).transpose()?;
-        let keep_alive = fields.take_string("scroll")?.map(|text| parse_duration(&text, "scroll")).transpose()?;
+        let ids = fields
+            .take_any(&["scroll_id", "scrollId"])
+            .map(|node| shape::strings(node, "scroll_id"))
+            .transpose()?;
+        let keep_alive = fields
+            .take_string("scroll")?
+            .map(|text| parse_duration(&text, "scroll"))
+            .transpose()?;
         fields.finish()?;
-        Ok(ScrollBody { ids: ids.unwrap_or_default(), keep_alive })
+        Ok(ScrollBody {
+            ids: ids.unwrap_or_default(),
+            keep_alive,
+        })
     }
 }
 
@@ -46,8 +60,13 @@ impl PitBody {
     /// No id, or a key that does not exist.
     pub fn parse(node: Node) -> Result<PitBody> {
         let mut fields = node.fields("close_point_in_time")?;
-        let ids = fields.take_any(&["id", "pit_id"]).map(|node| shape::strings(node, "id")).transpose()?;
+        let ids = fields
+            .take_any(&["id", "pit_id"])
+            .map(|node| shape::strings(node, "id"))
+            .transpose()?;
         fields.finish()?;
-        ids.filter(|ids| !ids.is_empty()).map(|ids| PitBody { ids }).ok_or_else(|| shape::required("id"))
+        ids.filter(|ids| !ids.is_empty())
+            .map(|ids| PitBody { ids })
+            .ok_or_else(|| shape::required("id"))
     }
 }

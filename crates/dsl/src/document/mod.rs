@@ -23,5 +23,8 @@ use model::Dialect;
 
 /// How bodies of a dialect are read.
 pub(crate) fn reading(dialect: Dialect) -> Reading {
-    Reading { lenient: dialect.typed, ..Reading::default() }
+    Reading {
+        lenient: dialect.typed,
+        ..Reading::default()
+    }
 }

@@ -33,13 +33,19 @@ impl MgetBody {
         let mut fields = node.fields("mget")?;
         let mut docs = Vec::new();
         for id in fields.take_strings("ids")?.unwrap_or_default() {
-            docs.push(MgetItem { id, ..MgetItem::default() });
+            docs.push(MgetItem {
+                id,
+                ..MgetItem::default()
+            });
         }
         for item in fields.take("docs").map(Node::items).unwrap_or_default() {
             docs.push(if item.is_object() {
                 MgetItem::parse(item)?
             } else {
-                MgetItem { id: item.string("_id")?, ..MgetItem::default() }
+                MgetItem {
+                    id: item.string("_id")?,
+                    ..MgetItem::default()
+                }
             });
         }
         fields.finish()?;
@@ -52,7 +58,11 @@ impl MgetBody {
             .filter(|(_, doc)| doc.id.is_empty())
             .map(|(n, _)| format!("id is missing for doc {n}"))
             .collect();
-        if missing.is_empty() { Ok(MgetBody { docs }) } else { Err(shape::validation_failed(&missing)) }
+        if missing.is_empty() {
+            Ok(MgetBody { docs })
+        } else {
+            Err(shape::validation_failed(&missing))
+        }
     }
 }
 
@@ -110,7 +120,11 @@ pub fn parse_msearch(bytes: &[u8], dialect: Dialect) -> Result<Vec<Result<Msearc
             item
         }));
     }
-    if out.is_empty() { Err(shape::validation_failed(&["no requests added".to_owned()])) } else { Ok(out) }
+    if out.is_empty() {
+        Err(shape::validation_failed(&["no requests added".to_owned()]))
+    } else {
+        Ok(out)
+    }
 }
 
 fn parse_header(line: &[u8], dialect: Dialect) -> Result<MsearchItem> {
@@ -134,12 +148,20 @@ fn parse_header(line: &[u8], dialect: Dialect) -> Result<MsearchItem> {
             | "ccs_minimize_roundtrips"
             | "max_concurrent_shard_requests"
             | "ignore_throttled" => {}
-            _ => return Err(Error::illegal(format!("key [{key}] is not supported in the metadata section"))),
+            _ => {
+                return Err(Error::illegal(format!(
+                    "key [{key}] is not supported in the metadata section"
+                )));
+            }
         }
     }
     Ok(item)
 }
 
 fn split(list: Vec<String>) -> Vec<String> {
-    list.iter().flat_map(|text| text.split(',')).filter(|text| !text.is_empty()).map(str::to_owned).collect()
+    list.iter()
+        .flat_map(|text| text.split(','))
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+        .collect()
 }

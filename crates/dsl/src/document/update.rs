@@ -22,8 +22,17 @@ pub struct UpdateBody {
     pub if_primary_term: Option<i64>,
 }
 
-const KEYS: &[&str] =
-    &["doc", "doc_as_upsert", "script", "upsert", "scripted_upsert", "detect_noop", "_source", "if_seq_no", "if_primary_term"];
+const KEYS: &[&str] = &[
+    "doc",
+    "doc_as_upsert",
+    "script",
+    "upsert",
+    "scripted_upsert",
+    "detect_noop",
+    "_source",
+    "if_seq_no",
+    "if_primary_term",
+];
 
 impl UpdateBody {
     /// Reads the body of an update.
@@ -53,9 +62,12 @@ impl UpdateBody {
         for (key, value) in shape::object(node, "UpdateRequest")? {
             let document = |value: json::Node| match value.is_object() {
                 true => Ok(Some(value.into_value())),
-                false => {
-                    Err(shape::failed_field("UpdateRequest", &key, (value.line, value.col), Error::illegal("expected an object")))
-                }
+                false => Err(shape::failed_field(
+                    "UpdateRequest",
+                    &key,
+                    (value.line, value.col),
+                    Error::illegal("expected an object"),
+                )),
             };
             match key.as_str() {
                 "doc" => out.doc = document(value)?,
@@ -89,7 +101,11 @@ impl UpdateBody {
         if self.doc_as_upsert && self.doc.is_none() {
             problems.push("doc must be specified if doc_as_upsert is enabled".to_owned());
         }
-        if problems.is_empty() { Ok(self) } else { Err(shape::validation_failed(&problems)) }
+        if problems.is_empty() {
+            Ok(self)
+        } else {
+            Err(shape::validation_failed(&problems))
+        }
     }
 }
 
@@ -112,7 +128,11 @@ mod tests {
         check(new, r#"{"doc":{"a":1}}"#, "ok");
         check(new, r#"{"oops":1}"#, "[1:2] [UpdateRequest] unknown field [oops]");
         check(new, "{}", neither);
-        check(new, r#"{"doc":{},"script":{"source":"1"}}"#, "Validation Failed: 1: can't provide both script and doc;");
+        check(
+            new,
+            r#"{"doc":{},"script":{"source":"1"}}"#,
+            "Validation Failed: 1: can't provide both script and doc;",
+        );
         check(old, r#"{"script":"x","params":{"a":1}}"#, "ok");
         check(old, r#"{"bogus":true}"#, neither);
         check(old, r#"{"script":5}"#, neither);

@@ -7,19 +7,10 @@ use model::Result;
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let no_positive = node.error("[boosting] query requires 'positive' query to be set'");
     let no_negative = node.error("[boosting] query requires 'negative' query to be set'");
-    let no_boost =
-        node.error("[boosting] query requires 'negative_boost' to be set to be a positive value'");
+    let no_boost = node.error("[boosting] query requires 'negative_boost' to be set to be a positive value'");
     let mut fields = cx.options(node, "boosting")?;
-    let positive = fields
-        .take("positive")
-        .map(|n| cx.inner(n))
-        .transpose()?
-        .map(Box::new);
-    let negative = fields
-        .take("negative")
-        .map(|n| cx.inner(n))
-        .transpose()?
-        .map(Box::new);
+    let positive = fields.take("positive").map(|n| cx.inner(n)).transpose()?.map(Box::new);
+    let negative = fields.take("negative").map(|n| cx.inner(n)).transpose()?.map(Box::new);
     let negative_boost = fields.take_f32("negative_boost")?.unwrap_or(-1.0);
     let query = cx.common(&mut fields, "boosting", Clause::MatchAll)?;
     fields.finish()?;

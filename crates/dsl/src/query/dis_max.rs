@@ -20,13 +20,6 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     }
     let tie_breaker = fields.take_f32("tie_breaker")?.unwrap_or(0.0);
     let empty = queries.is_empty();
-    let query = cx.done(
-        fields,
-        "dis_max",
-        Clause::DisMax {
-            queries,
-            tie_breaker,
-        },
-    )?;
+    let query = cx.done(fields, "dis_max", Clause::DisMax { queries, tie_breaker })?;
     if empty { Err(missing) } else { Ok(query) }
 }

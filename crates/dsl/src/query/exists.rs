@@ -14,11 +14,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "exists")?;
     let field = match fields.take("field") {
         // 2015 takes a list of one.
-        Some(node) if cx.dialect.typed => node
-            .items()
-            .first()
-            .map(|n| n.string("field"))
-            .transpose()?,
+        Some(node) if cx.dialect.typed => node.items().first().map(|n| n.string("field")).transpose()?,
         Some(node) => Some(node.string("field")?),
         None => None,
     };
@@ -29,9 +25,5 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             field: field.clone().unwrap_or_default(),
         },
     )?;
-    if field.is_some() {
-        Ok(query)
-    } else {
-        Err(missing)
-    }
+    if field.is_some() { Ok(query) } else { Err(missing) }
 }

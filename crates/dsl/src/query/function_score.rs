@@ -1,22 +1,15 @@
 //! `function_score`: scores made by functions.
 
 use super::{
-    BoostMode, Clause, DecayKind, Function, FunctionScoreQuery, Modifier, MultiValueMode, Parsing,
-    Query, ScoreFunction, ScoreMode,
+    BoostMode, Clause, DecayKind, Function, FunctionScoreQuery, Modifier, MultiValueMode, Parsing, Query, ScoreFunction,
+    ScoreMode,
 };
 use super::{render::number, script_source::ScriptSource};
 use crate::json::{Fields, Node};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
-const FUNCTIONS: &[&str] = &[
-    "script_score",
-    "field_value_factor",
-    "random_score",
-    "linear",
-    "exp",
-    "gauss",
-];
+const FUNCTIONS: &[&str] = &["script_score", "field_value_factor", "random_score", "linear", "exp", "gauss"];
 const BOTH: &str = "you can either define [functions] array or a single function, not both. ";
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
@@ -60,12 +53,8 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     };
     let boost_mode = match fields.take_string("boost_mode")? {
         None => BoostMode::Multiply,
-        Some(word) => BoostMode::from_word(&word).ok_or_else(|| {
-            Error::illegal(format!(
-                "No enum constant CombineFunction.{}",
-                word.to_uppercase()
-            ))
-        })?,
+        Some(word) => BoostMode::from_word(&word)
+            .ok_or_else(|| Error::illegal(format!("No enum constant CombineFunction.{}", word.to_uppercase())))?,
     };
     let max_boost = fields.take_f32("max_boost")?;
     let min_score = fields.take_f32("min_score")?;
@@ -77,9 +66,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         if name == "functions" {
             if let Some(single) = &single {
                 let sentence = format!("already found [{single}], now encountering [functions].");
-                return Err(node.error(format!(
-                    "failed to parse [function_score] query. {BOTH}{sentence}"
-                )));
+                return Err(node.error(format!("failed to parse [function_score] query. {BOTH}{sentence}")));
             }
             list = true;
             for item in node.items() {
@@ -94,14 +81,11 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             } else {
                 ""
             };
-            return Err(node.error(format!(
-                "failed to parse [function_score] query. {BOTH}{sentence}{hint}"
-            )));
+            return Err(node.error(format!("failed to parse [function_score] query. {BOTH}{sentence}{hint}")));
         }
         let weight = matches!(name.as_str(), "weight" | "boost_factor");
         if let Some(single) = &single {
-            let both_weight = cx.dialect.typed
-                && (weight != matches!(single.as_str(), "weight" | "boost_factor"));
+            let both_weight = cx.dialect.typed && (weight != matches!(single.as_str(), "weight" | "boost_factor"));
             if !both_weight {
                 return Err(node.error(format!(
                     "failed to parse [function_score] query. already found function [{single}], now encountering [{name}]. use [functions] array if you want to define several functions."
@@ -209,11 +193,7 @@ fn entry(node: Node, cx: &mut Parsing) -> Result<ScoreFunction> {
 }
 
 /// A function with the `_name` and the `weight` that may be inside it.
-fn function(
-    kind: &str,
-    node: Node,
-    cx: &mut Parsing,
-) -> Result<(Function, Option<String>, Option<f32>)> {
+fn function(kind: &str, node: Node, cx: &mut Parsing) -> Result<(Function, Option<String>, Option<f32>)> {
     let here = node.error("");
     let at = |sentence: String| {
         let mut error = Error::new(ErrorKind::Parsing, sentence);
@@ -223,9 +203,7 @@ fn function(
         error
     };
     if !node.is_object() {
-        return Err(node.error(format!(
-            "[{kind}] query malformed, no start_object after query name"
-        )));
+        return Err(node.error(format!("[{kind}] query malformed, no start_object after query name")));
     }
     let mut fields = node.fields(kind)?.of_query().lenient(cx.dialect.typed);
     let name = fields.take_string("_name")?;
@@ -261,10 +239,7 @@ fn function(
         }
         "random_score" => {
             let seed = fields.take_value("seed").filter(|v| !v.is_null());
-            if seed
-                .as_ref()
-                .is_some_and(|s| !s.is_string() && !s.is_number())
-            {
+            if seed.as_ref().is_some_and(|s| !s.is_string() && !s.is_number()) {
                 return Err(at("random_score seed must be an int/long or string".into()));
             }
             Function::RandomScore {
@@ -281,8 +256,7 @@ fn function(
 fn decay(kind: &str, fields: &mut Fields, at: &dyn Fn(String) -> Error) -> Result<Function> {
     let multi_value_mode = match fields.take_string("multi_value_mode")? {
         None => MultiValueMode::Min,
-        Some(word) => MultiValueMode::from_word(&word)
-            .ok_or_else(|| Error::illegal(format!("Illegal sort mode: {word}")))?,
+        Some(word) => MultiValueMode::from_word(&word).ok_or_else(|| Error::illegal(format!("Illegal sort mode: {word}")))?,
     };
     let Some((field, body)) = fields.next_field() else {
         return Err(at(format!(
@@ -290,9 +264,7 @@ fn decay(kind: &str, fields: &mut Fields, at: &dyn Fn(String) -> Error) -> Resul
         )));
     };
     if !body.is_object() {
-        return Err(at(format!(
-            "malformed score function score parameters for [{kind}]."
-        )));
+        return Err(at(format!("malformed score function score parameters for [{kind}].")));
     }
     let mut inner = body.fields(kind)?.of_query();
     let value = |inner: &mut Fields, name: &str| inner.take_value(name).filter(|v| !v.is_null());
@@ -314,10 +286,7 @@ fn decay(kind: &str, fields: &mut Fields, at: &dyn Fn(String) -> Error) -> Resul
 pub(super) fn render(q: &FunctionScoreQuery) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("query".into(), q.query.render());
-    body.insert(
-        "functions".into(),
-        q.functions.iter().map(render_function).collect(),
-    );
+    body.insert("functions".into(), q.functions.iter().map(render_function).collect());
     if q.score_mode != ScoreMode::Multiply {
         body.insert("score_mode".into(), q.score_mode.word().into());
     }

@@ -21,9 +21,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     };
     let fields = if body.is_object() {
         let mut fields = cx.options(body, "fuzzy")?;
-        q.value = fields
-            .take_any(&["value", "term"])
-            .map_or(Value::Null, Node::into_value);
+        q.value = fields.take_any(&["value", "term"]).map_or(Value::Null, Node::into_value);
         q.fuzziness = take_fuzziness(&mut fields)?.unwrap_or(Fuzziness::AUTO);
         if cx.dialect.typed
             && let Some(node) = fields.take_any(&["min_similarity", "min_sim"])

@@ -7,18 +7,10 @@ use model::{Error, Result};
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "has_child")?;
     let typed = cx.dialect.typed;
-    let child_type = fields.take_any(if typed {
-        &["type", "child_type"]
-    } else {
-        &["type"]
-    });
+    let child_type = fields.take_any(if typed { &["type", "child_type"] } else { &["type"] });
     let child_type = child_type.map(|n| n.string("type")).transpose()?;
     let query = fields
-        .take_any(if typed {
-            &["query", "filter"]
-        } else {
-            &["query"]
-        })
+        .take_any(if typed { &["query", "filter"] } else { &["query"] })
         .map(|n| cx.inner(n))
         .transpose()?;
     let mode = fields.take_any(if typed {
@@ -50,15 +42,11 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         fields.take("short_circuit_cutoff");
     }
     fields.finish()?;
-    let child_type =
-        child_type.ok_or_else(|| Error::illegal("[has_child] requires 'type' field"))?;
-    let query =
-        Box::new(query.ok_or_else(|| Error::illegal("[has_child] requires 'query' field"))?);
+    let child_type = child_type.ok_or_else(|| Error::illegal("[has_child] requires 'type' field"))?;
+    let query = Box::new(query.ok_or_else(|| Error::illegal("[has_child] requires 'query' field"))?);
     let min_children = min_children.unwrap_or(1);
     if max_children.is_some_and(|max| max < min_children) {
-        return Err(Error::illegal(
-            "[has_child] 'max_children' is less than 'min_children'",
-        ));
+        return Err(Error::illegal("[has_child] 'max_children' is less than 'min_children'"));
     }
     let clause = HasChildQuery {
         child_type,

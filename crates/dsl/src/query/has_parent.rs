@@ -7,18 +7,10 @@ use model::{Error, Result};
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "has_parent")?;
     let typed = cx.dialect.typed;
-    let parent_type = fields.take_any(if typed {
-        &["parent_type", "type"]
-    } else {
-        &["parent_type"]
-    });
+    let parent_type = fields.take_any(if typed { &["parent_type", "type"] } else { &["parent_type"] });
     let parent_type = parent_type.map(|n| n.string("parent_type")).transpose()?;
     let query = fields
-        .take_any(if typed {
-            &["query", "filter"]
-        } else {
-            &["query"]
-        })
+        .take_any(if typed { &["query", "filter"] } else { &["query"] })
         .map(|n| cx.inner(n))
         .transpose()?;
     let mut score = fields.take_bool("score")?.unwrap_or(false);
@@ -41,10 +33,8 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         .map(Box::new);
     let common = cx.common(&mut fields, "has_parent", Clause::MatchAll)?;
     fields.finish()?;
-    let parent_type =
-        parent_type.ok_or_else(|| Error::illegal("[has_parent] requires 'parent_type' field"))?;
-    let query =
-        Box::new(query.ok_or_else(|| Error::illegal("[has_parent] requires 'query' field"))?);
+    let parent_type = parent_type.ok_or_else(|| Error::illegal("[has_parent] requires 'parent_type' field"))?;
+    let query = Box::new(query.ok_or_else(|| Error::illegal("[has_parent] requires 'query' field"))?);
     Ok(Query {
         clause: Clause::HasParent(HasParentQuery {
             parent_type,

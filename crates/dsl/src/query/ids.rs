@@ -19,12 +19,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         Some(node) if typed && !node.is_array() => {
             return Err(node.error("[ids] query does not support [values]"));
         }
-        Some(node) => Some(
-            node.items()
-                .iter()
-                .map(|n| n.string("values"))
-                .collect::<Result<Vec<_>>>()?,
-        ),
+        Some(node) => Some(node.items().iter().map(|n| n.string("values")).collect::<Result<Vec<_>>>()?),
         None => None,
     };
     if typed && values.is_none() {

@@ -9,11 +9,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "join")?;
     let index = match fields.take_any(&["index", "indices"]) {
         Some(node) => {
-            let names: Vec<String> = node
-                .items()
-                .iter()
-                .map(|n| n.string("index"))
-                .collect::<Result<_>>()?;
+            let names: Vec<String> = node.items().iter().map(|n| n.string("index")).collect::<Result<_>>()?;
             names
                 .iter()
                 .flat_map(|n| n.split(','))
@@ -39,11 +35,8 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         None => Query::all(),
     };
     let kind = match fields.take_string("type")? {
-        Some(word) => JoinKind::from_word(&word).ok_or_else(|| {
-            Error::illegal(format!(
-                "[join] unknown type [{word}], expected one of [semi, anti, left]"
-            ))
-        })?,
+        Some(word) => JoinKind::from_word(&word)
+            .ok_or_else(|| Error::illegal(format!("[join] unknown type [{word}], expected one of [semi, anti, left]")))?,
         None => JoinKind::Semi,
     };
     let score_mode = match fields.take_string("score_mode")? {
@@ -77,8 +70,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
 
 /// `{ours: theirs}` or `[ours, theirs]`.
 fn on(node: Node) -> Result<(String, String)> {
-    let wrong =
-        node.error("[join] 'on' must be an object with one field: {our field: their field}");
+    let wrong = node.error("[join] 'on' must be an object with one field: {our field: their field}");
     if node.is_array() {
         let [ours, theirs] = <[Node; 2]>::try_from(node.items()).map_err(|_| wrong)?;
         return Ok((ours.string("on")?, theirs.string("on")?));

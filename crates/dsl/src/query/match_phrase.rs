@@ -20,14 +20,12 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         let mut fields = cx.options(body, name)?.joined(beside);
         q.query = fields.take_value("query").unwrap_or(Value::Null);
         if let Some(slop) = fields.take_i64("slop")? {
-            q.slop =
-                u32::try_from(slop).map_err(|_| Error::illegal("No negative slop allowed."))?;
+            q.slop = u32::try_from(slop).map_err(|_| Error::illegal("No negative slop allowed."))?;
         }
         q.analyzer = fields.take_string("analyzer")?;
         if let Some(word) = fields.take_string("zero_terms_query")? {
-            q.zero_terms_query = ZeroTerms::from_word(&word).ok_or_else(|| {
-                Error::illegal(format!("Unsupported zero_terms_query value [{word}]"))
-            })?;
+            q.zero_terms_query = ZeroTerms::from_word(&word)
+                .ok_or_else(|| Error::illegal(format!("Unsupported zero_terms_query value [{word}]")))?;
         }
         if name == "match_phrase_prefix" || cx.dialect.typed {
             q.max_expansions = fields.take_u32("max_expansions")?.unwrap_or(50);
@@ -37,10 +35,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         q.query = body.into_value();
         beside
     };
-    let empty = !matches!(
-        q.query,
-        Value::String(_) | Value::Number(_) | Value::Bool(_)
-    );
+    let empty = !matches!(q.query, Value::String(_) | Value::Number(_) | Value::Bool(_));
     let clause = if name == "match_phrase" {
         Clause::MatchPhrase(plain(q))
     } else {
@@ -52,10 +47,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
 
 /// A phrase has nothing to expand.
 pub(super) fn plain(q: MatchPhraseQuery) -> MatchPhraseQuery {
-    MatchPhraseQuery {
-        max_expansions: 50,
-        ..q
-    }
+    MatchPhraseQuery { max_expansions: 50, ..q }
 }
 
 pub(super) fn render(q: &MatchPhraseQuery) -> Map<String, Value> {

@@ -1,8 +1,7 @@
 //! `match` and `match_bool_prefix`: analyzed text.
 
 use super::{
-    Clause, Fuzziness, MatchPhraseQuery, MatchQuery, Parsing, Query, ZeroTerms, match_phrase,
-    parse::take_fuzziness, words,
+    Clause, Fuzziness, MatchPhraseQuery, MatchQuery, Parsing, Query, ZeroTerms, match_phrase, parse::take_fuzziness, words,
 };
 use crate::json::{Fields, Node};
 use model::{Error, Result};
@@ -25,16 +24,8 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(body, name)?.joined(beside);
     q.query = fields.take_value("query").unwrap_or(Value::Null);
     // Before 6.0 `type` made a phrase of it.
-    let kind = if cx.dialect.typed {
-        fields.take_string("type")?
-    } else {
-        None
-    };
-    let slop = if cx.dialect.typed {
-        fields.take_u32("slop")?
-    } else {
-        None
-    };
+    let kind = if cx.dialect.typed { fields.take_string("type")? } else { None };
+    let slop = if cx.dialect.typed { fields.take_u32("slop")? } else { None };
     if !q.query.is_object() && !q.query.is_array() && !q.query.is_null() {
         options(&mut q, &mut fields, cx)?;
         let clause = match kind.as_deref() {
@@ -90,9 +81,7 @@ pub(super) fn options(q: &mut MatchQuery, fields: &mut Fields, cx: &Parsing) -> 
     q.prefix_length = fields.take_u32("prefix_length")?.unwrap_or(0);
     q.max_expansions = match fields.take_u32("max_expansions")? {
         Some(0) => {
-            return Err(Error::illegal(
-                "[match] requires maxExpansions to be positive.",
-            ));
+            return Err(Error::illegal("[match] requires maxExpansions to be positive."));
         }
         n => n.unwrap_or(50),
     };
@@ -101,13 +90,10 @@ pub(super) fn options(q: &mut MatchQuery, fields: &mut Fields, cx: &Parsing) -> 
     q.analyzer = fields.take_string("analyzer")?;
     q.lenient = fields.take_bool("lenient")?.unwrap_or(false);
     if let Some(word) = fields.take_string("zero_terms_query")? {
-        q.zero_terms_query = ZeroTerms::from_word(&word).ok_or_else(|| {
-            Error::illegal(format!("Unsupported zero_terms_query value [{word}]"))
-        })?;
+        q.zero_terms_query =
+            ZeroTerms::from_word(&word).ok_or_else(|| Error::illegal(format!("Unsupported zero_terms_query value [{word}]")))?;
     }
-    q.auto_generate_synonyms_phrase_query = fields
-        .take_bool("auto_generate_synonyms_phrase_query")?
-        .unwrap_or(true);
+    q.auto_generate_synonyms_phrase_query = fields.take_bool("auto_generate_synonyms_phrase_query")?.unwrap_or(true);
     q.cutoff_frequency = fields.take_f32("cutoff_frequency")?;
     if cx.dialect.typed {
         fields.take("rewrite");
@@ -127,10 +113,7 @@ pub(super) fn render_options(q: &MatchQuery, body: &mut Map<String, Value>) {
     if q.operator != plain.operator {
         body.insert("operator".into(), q.operator.word().into());
     }
-    for (name, value) in [
-        ("minimum_should_match", &q.minimum_should_match),
-        ("analyzer", &q.analyzer),
-    ] {
+    for (name, value) in [("minimum_should_match", &q.minimum_should_match), ("analyzer", &q.analyzer)] {
         if let Some(value) = value {
             body.insert(name.into(), value.clone().into());
         }

@@ -528,10 +528,7 @@ impl Query {
     ///
     /// # Errors
     /// What `f` answers.
-    pub fn rewrite(
-        mut self,
-        f: &mut dyn FnMut(Query) -> model::Result<Query>,
-    ) -> model::Result<Query> {
+    pub fn rewrite(mut self, f: &mut dyn FnMut(Query) -> model::Result<Query>) -> model::Result<Query> {
         self.children_mut(&mut |child| {
             let taken = std::mem::replace(child, Query::all());
             *child = taken.rewrite(f)?;
@@ -543,10 +540,7 @@ impl Query {
     ///
     /// # Errors
     /// What `f` answers.
-    pub fn children_mut(
-        &mut self,
-        f: &mut dyn FnMut(&mut Query) -> model::Result<()>,
-    ) -> model::Result<()> {
+    pub fn children_mut(&mut self, f: &mut dyn FnMut(&mut Query) -> model::Result<()>) -> model::Result<()> {
         match &mut self.clause {
             Clause::Bool(b) => {
                 for list in [&mut b.must, &mut b.should, &mut b.filter, &mut b.must_not] {
@@ -555,9 +549,7 @@ impl Query {
                     }
                 }
             }
-            Clause::Boosting {
-                positive, negative, ..
-            } => {
+            Clause::Boosting { positive, negative, .. } => {
                 f(positive)?;
                 f(negative)?;
             }

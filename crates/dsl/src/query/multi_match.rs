@@ -1,9 +1,6 @@
 //! `multi_match`: one text in several fields.
 
-use super::{
-    Clause, MatchQuery, MultiMatchQuery, MultiMatchType, Parsing, Query, match_query,
-    render::number, words,
-};
+use super::{Clause, MatchQuery, MultiMatchQuery, MultiMatchType, Parsing, Query, match_query, render::number, words};
 use crate::json::Node;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
@@ -24,9 +21,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     };
     match_query::options(&mut options, &mut fields, cx)?;
     let slop = match fields.take_i64("slop")? {
-        Some(slop) => {
-            u32::try_from(slop).map_err(|_| Error::illegal("No negative slop allowed."))?
-        }
+        Some(slop) => u32::try_from(slop).map_err(|_| Error::illegal("No negative slop allowed."))?,
         None => 0,
     };
     let mut tie_breaker = fields.take_f32("tie_breaker")?;
@@ -37,10 +32,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         tie_breaker = tie_breaker.or(Some(1.0));
     }
     let fuzzy = options.fuzziness.is_some();
-    let empty = !matches!(
-        options.query,
-        Value::String(_) | Value::Number(_) | Value::Bool(_)
-    );
+    let empty = !matches!(options.query, Value::String(_) | Value::Number(_) | Value::Bool(_));
     let clause = Clause::MultiMatch(MultiMatchQuery {
         fields: names,
         kind,

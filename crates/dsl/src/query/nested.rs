@@ -7,11 +7,7 @@ use model::{Error, Result};
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "nested")?;
     let path = fields.take_string("path")?;
-    let names: &[&str] = if cx.dialect.typed {
-        &["query", "filter"]
-    } else {
-        &["query"]
-    };
+    let names: &[&str] = if cx.dialect.typed { &["query", "filter"] } else { &["query"] };
     let query = fields.take_any(names).map(|n| cx.inner(n)).transpose()?;
     let score_mode = match fields.take_string("score_mode")? {
         Some(word) => ScoreMode::of_children(&word)?,

@@ -1,13 +1,9 @@
 //! From JSON to a clause: the name, then the file of that clause.
 
 use super::{Clause, Fuzziness, InnerHits, Query, script, typed, wrapper};
+use super::{bool_query, boosting, constant_score, dis_max, exists, function_score, fuzzy, has_child, has_parent, ids, join};
 use super::{
-    bool_query, boosting, constant_score, dis_max, exists, function_score, fuzzy, has_child,
-    has_parent, ids, join,
-};
-use super::{
-    match_all, match_phrase, match_query, multi_match, nested, pattern, query_string, range,
-    simple_query_string, term, terms,
+    match_all, match_phrase, match_query, multi_match, nested, pattern, query_string, range, simple_query_string, term, terms,
 };
 use crate::json::{self, Fields, Json, Node, Reading};
 use model::nearest::nearest;
@@ -33,10 +29,7 @@ const DEPTH_AT_LEAST: u32 = 100;
 impl Parsing {
     /// The limits of the settings' defaults.
     pub fn new(dialect: Dialect) -> Parsing {
-        let depth: u32 = settings::QUERY_MAX_DEPTH
-            .default
-            .parse()
-            .unwrap_or(DEPTH_AT_LEAST);
+        let depth: u32 = settings::QUERY_MAX_DEPTH.default.parse().unwrap_or(DEPTH_AT_LEAST);
         Parsing {
             dialect,
             depth_left: depth.max(DEPTH_AT_LEAST),
@@ -47,20 +40,13 @@ impl Parsing {
     /// The options of a clause.
     pub(super) fn options(&self, node: Node, owner: &str) -> Result<Fields> {
         if !node.is_object() {
-            return Err(node.error(format!(
-                "[{owner}] query malformed, no start_object after query name"
-            )));
+            return Err(node.error(format!("[{owner}] query malformed, no start_object after query name")));
         }
         Ok(node.fields(owner)?.of_query().lenient(self.dialect.typed))
     }
 
     /// The clause with its `boost` and `_name`, nothing else being left.
-    pub(super) fn done(
-        &self,
-        mut fields: Fields,
-        owner: &str,
-        clause: impl Into<Clause>,
-    ) -> Result<Query> {
+    pub(super) fn done(&self, mut fields: Fields, owner: &str, clause: impl Into<Clause>) -> Result<Query> {
         let query = self.common(&mut fields, owner, clause.into())?;
         fields.finish()?;
         Ok(query)
@@ -80,11 +66,7 @@ impl Parsing {
                 fields.take(ignored);
             }
         }
-        Ok(Query {
-            clause,
-            boost,
-            name,
-        })
+        Ok(Query { clause, boost, name })
     }
 
     /// Takes `_name`, and in the typed dialect `boost`, from beside the field.
@@ -102,9 +84,7 @@ impl Parsing {
     /// The one field of a clause that is `{field: …}`, and beside it what the typed dialect puts there.
     pub(super) fn one_field(&self, node: Node, owner: &str) -> Result<(String, Node, Fields)> {
         let mut fields = self.options(node, owner)?;
-        let mut beside = Node::from_value(serde_json::json!({}))
-            .fields(owner)?
-            .of_query();
+        let mut beside = Node::from_value(serde_json::json!({})).fields(owner)?.of_query();
         if self.dialect.typed {
             beside = beside.lenient(true);
             for name in ["_name", "boost", "_cache", "_cache_key"] {
@@ -169,13 +149,7 @@ impl Query {
         cx.depth_left -= 1;
         let result = read(node, cx);
         cx.depth_left += 1;
-        result.map_err(|error| {
-            if cx.dialect.typed {
-                as_of_2015(error)
-            } else {
-                error
-            }
-        })
+        result.map_err(|error| if cx.dialect.typed { as_of_2015(error) } else { error })
     }
 }
 
@@ -212,9 +186,7 @@ fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
         if !known(&name) {
             return Err(unknown(&name, &body, cx.dialect));
         }
-        return Err(body.error(format!(
-            "[{name}] query malformed, no start_object after query name"
-        )));
+        return Err(body.error(format!("[{name}] query malformed, no start_object after query name")));
     }
     // One call for all: a frame with room for every clause's result would be large, and this recurses.
     let parse: Parse = match name.as_str() {
@@ -372,12 +344,7 @@ pub fn parse_query_bytes(bytes: &[u8], dialect: Dialect) -> Result<Query> {
 
 /// What a failed member of an object parser is wrapped in.
 pub(super) fn failed_in(owner: &str, field: &str, inner: Error, at: (u32, u32)) -> Error {
-    let number = |name: &str| {
-        inner
-            .details()
-            .get(name)
-            .and_then(serde_json::Value::as_u64)
-    };
+    let number = |name: &str| inner.details().get(name).and_then(serde_json::Value::as_u64);
     let (line, col) = match (number("line"), number("col")) {
         (Some(line), Some(col)) => (line, col),
         _ => (u64::from(at.0), u64::from(at.1)),

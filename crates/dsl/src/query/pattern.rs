@@ -32,9 +32,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
             if let Some(flags) = fields.take_string("flags_value")? {
                 q.flags.get_or_insert(flags);
             }
-            q.max_determinized_states = fields
-                .take_u32("max_determinized_states")?
-                .unwrap_or(STATES);
+            q.max_determinized_states = fields.take_u32("max_determinized_states")?.unwrap_or(STATES);
         }
         (value, fields.joined(beside))
     } else {
@@ -64,10 +62,7 @@ pub(super) fn render(q: &PatternQuery) -> Map<String, Value> {
         }
     }
     if q.max_determinized_states != STATES {
-        body.insert(
-            "max_determinized_states".into(),
-            q.max_determinized_states.into(),
-        );
+        body.insert("max_determinized_states".into(), q.max_determinized_states.into());
     }
     body
 }

@@ -2,8 +2,7 @@
 
 use super::render::number;
 use super::{
-    Clause, Fuzziness, MultiMatchType, Operator, Parsing, Query, QueryStringQuery, multi_match,
-    parse::take_fuzziness, words,
+    Clause, Fuzziness, MultiMatchType, Operator, Parsing, Query, QueryStringQuery, multi_match, parse::take_fuzziness, words,
 };
 use crate::json::{Fields, Node};
 use model::Result;
@@ -21,9 +20,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     common(&mut q, &mut fields)?;
     q.quote_analyzer = fields.take_string("quote_analyzer")?;
     q.allow_leading_wildcard = fields.take_bool("allow_leading_wildcard")?.unwrap_or(true);
-    q.enable_position_increments = fields
-        .take_bool("enable_position_increments")?
-        .unwrap_or(true);
+    q.enable_position_increments = fields.take_bool("enable_position_increments")?.unwrap_or(true);
     q.fuzziness = take_fuzziness(&mut fields)?.unwrap_or(Fuzziness::AUTO);
     q.phrase_slop = fields.take_u32("phrase_slop")?.unwrap_or(0);
     q.tie_breaker = fields.take_f32("tie_breaker")?;
@@ -31,9 +28,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         q.kind = multi_match::kind_of(&word, "query_string")?;
     }
     q.time_zone = fields.take_string("time_zone")?;
-    q.max_determinized_states = fields
-        .take_u32("max_determinized_states")?
-        .unwrap_or(super::pattern::STATES);
+    q.max_determinized_states = fields.take_u32("max_determinized_states")?.unwrap_or(super::pattern::STATES);
     q.rewrite = fields.take_string("rewrite")?;
     for without_effect in [
         "escape",
@@ -62,9 +57,7 @@ pub(super) fn common(q: &mut QueryStringQuery, fields: &mut Fields) -> Result<()
     q.analyzer = fields.take_string("analyzer")?;
     q.quote_field_suffix = fields.take_string("quote_field_suffix")?;
     q.analyze_wildcard = fields.take_bool("analyze_wildcard")?.unwrap_or(false);
-    q.auto_generate_synonyms_phrase_query = fields
-        .take_bool("auto_generate_synonyms_phrase_query")?
-        .unwrap_or(true);
+    q.auto_generate_synonyms_phrase_query = fields.take_bool("auto_generate_synonyms_phrase_query")?.unwrap_or(true);
     q.lenient = fields.take_bool("lenient")?;
     if let Some(node) = fields.take("minimum_should_match") {
         q.minimum_should_match = words::minimum(&node)?;
@@ -105,11 +98,7 @@ pub(super) fn render(q: &QueryStringQuery) -> Map<String, Value> {
             q.auto_generate_synonyms_phrase_query,
             true,
         ),
-        (
-            "enable_position_increments",
-            q.enable_position_increments,
-            true,
-        ),
+        ("enable_position_increments", q.enable_position_increments, true),
         ("fuzzy_transpositions", q.fuzzy_transpositions, true),
     ] {
         if value != usual {
@@ -117,11 +106,7 @@ pub(super) fn render(q: &QueryStringQuery) -> Map<String, Value> {
         }
     }
     for (name, value, usual) in [
-        (
-            "fuzzy_max_expansions",
-            q.fuzzy_max_expansions,
-            plain.fuzzy_max_expansions,
-        ),
+        ("fuzzy_max_expansions", q.fuzzy_max_expansions, plain.fuzzy_max_expansions),
         ("fuzzy_prefix_length", q.fuzzy_prefix_length, 0),
         ("phrase_slop", q.phrase_slop, 0),
         (

@@ -34,17 +34,9 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     };
     let value = |fields: &mut Fields, name: &str| fields.take_value(name).filter(|v| !v.is_null());
     range.gt = value(&mut fields, "gt");
-    range.gte = value(&mut fields, "gte").or(if cx.dialect.typed {
-        value(&mut fields, "ge")
-    } else {
-        None
-    });
+    range.gte = value(&mut fields, "gte").or(if cx.dialect.typed { value(&mut fields, "ge") } else { None });
     range.lt = value(&mut fields, "lt");
-    range.lte = value(&mut fields, "lte").or(if cx.dialect.typed {
-        value(&mut fields, "le")
-    } else {
-        None
-    });
+    range.lte = value(&mut fields, "lte").or(if cx.dialect.typed { value(&mut fields, "le") } else { None });
     let from = value(&mut fields, "from");
     let to = value(&mut fields, "to");
     let lower = fields.take_bool("include_lower")?;
@@ -75,9 +67,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             .iter()
             .any(|r| r.eq_ignore_ascii_case(relation))
     {
-        return Err(Error::illegal(format!(
-            "{relation} is not a valid relation"
-        )));
+        return Err(Error::illegal(format!("{relation} is not a valid relation")));
     }
     let inner = cx.done(fields, "range", Clause::Range(range))?;
     query.clause = inner.clause;
@@ -88,21 +78,12 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
 
 pub(super) fn render(q: &RangeQuery) -> Map<String, Value> {
     let mut body = Map::new();
-    for (name, value) in [
-        ("gt", &q.gt),
-        ("gte", &q.gte),
-        ("lt", &q.lt),
-        ("lte", &q.lte),
-    ] {
+    for (name, value) in [("gt", &q.gt), ("gte", &q.gte), ("lt", &q.lt), ("lte", &q.lte)] {
         if let Some(value) = value {
             body.insert(name.into(), value.clone());
         }
     }
-    for (name, value) in [
-        ("format", &q.format),
-        ("time_zone", &q.time_zone),
-        ("relation", &q.relation),
-    ] {
+    for (name, value) in [("format", &q.format), ("time_zone", &q.time_zone), ("relation", &q.relation)] {
         if let Some(value) = value {
             body.insert(name.into(), value.clone().into());
         }

@@ -1,9 +1,6 @@
 //! From a clause to JSON: the inverse of parsing.
 
-use super::{
-    Clause, InnerHits, Query, ScoreMode, bool_query, function_score, fuzzy, ids, join,
-    match_phrase, match_query,
-};
+use super::{Clause, InnerHits, Query, ScoreMode, bool_query, function_score, fuzzy, ids, join, match_phrase, match_query};
 use super::{multi_match, pattern, query_string, range, term, terms};
 use serde_json::{Map, Number, Value, json};
 
@@ -55,18 +52,10 @@ impl Query {
                 let body = json!({"positive": positive.render(), "negative": negative.render(), "negative_boost": number(*negative_boost)});
                 ("boosting", object(body))
             }
-            Clause::ConstantScore { filter } => {
-                ("constant_score", object(json!({"filter": filter.render()})))
-            }
-            Clause::DisMax {
-                queries,
-                tie_breaker,
-            } => {
+            Clause::ConstantScore { filter } => ("constant_score", object(json!({"filter": filter.render()}))),
+            Clause::DisMax { queries, tie_breaker } => {
                 let mut body = Map::new();
-                body.insert(
-                    "queries".into(),
-                    queries.iter().map(Query::render).collect(),
-                );
+                body.insert("queries".into(), queries.iter().map(Query::render).collect());
                 if *tie_breaker != 0.0 {
                     body.insert("tie_breaker".into(), number(*tie_breaker));
                 }
@@ -110,8 +99,7 @@ impl Query {
                 ("has_child", body)
             }
             Clause::HasParent(q) => {
-                let mut body =
-                    object(json!({"parent_type": q.parent_type, "query": q.query.render()}));
+                let mut body = object(json!({"parent_type": q.parent_type, "query": q.query.render()}));
                 if q.score {
                     body.insert("score".into(), true.into());
                 }
@@ -133,10 +121,7 @@ impl Query {
                 ("join", body)
             }
             // Other engines know it as the terms that it is; the scores stay with us.
-            Clause::KeySet(q) => (
-                "terms",
-                object(json!({ q.field.as_str(): q.keys.as_slice() })),
-            ),
+            Clause::KeySet(q) => ("terms", object(json!({ q.field.as_str(): q.keys.as_slice() }))),
             Clause::Opaque { name, body } => return json!({ name.as_str(): body }),
         };
         self.add_boost(&mut body);

@@ -45,9 +45,7 @@ impl ScriptSource {
         let mut fields = node.fields("script")?;
         let inline = match fields.take_any(&["source", "inline", "script"]) {
             // A source that is JSON is its text.
-            Some(node) if node.is_object() || node.is_array() => {
-                Some(node.into_value().to_string())
-            }
+            Some(node) if node.is_object() || node.is_array() => Some(node.into_value().to_string()),
             Some(node) => Some(node.string("source")?),
             None => None,
         };
@@ -61,9 +59,7 @@ impl ScriptSource {
         fields.lenient(typed).finish()?;
         let text = match (inline, stored) {
             (Some(_), Some(_)) => {
-                return Err(Error::illegal(
-                    "must use only one of [source, id] for a script",
-                ));
+                return Err(Error::illegal("must use only one of [source, id] for a script"));
             }
             (Some(source), None) => ScriptText::Inline(source),
             (None, Some(id)) => ScriptText::Stored(id),
@@ -93,9 +89,7 @@ impl ScriptSource {
     pub fn take(fields: &mut Fields, dialect: Dialect) -> Result<Option<ScriptSource>> {
         let script = fields.take("script");
         if !dialect.typed {
-            return script
-                .map(|node| ScriptSource::parse(node, dialect))
-                .transpose();
+            return script.map(|node| ScriptSource::parse(node, dialect)).transpose();
         }
         let lang = fields.take_string("lang")?;
         let params = fields.take_map("params")?;
@@ -127,9 +121,7 @@ impl ScriptSource {
     pub fn render(&self) -> Value {
         let mut body = Map::new();
         match &self.text {
-            ScriptText::Inline(text) if self.typed => {
-                body.insert("inline".into(), text.clone().into())
-            }
+            ScriptText::Inline(text) if self.typed => body.insert("inline".into(), text.clone().into()),
             ScriptText::Inline(text) => body.insert("source".into(), text.clone().into()),
             ScriptText::Stored(id) => body.insert("id".into(), id.clone().into()),
         };

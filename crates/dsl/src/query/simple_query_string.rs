@@ -69,9 +69,7 @@ fn flags(node: &Node) -> Result<Option<Vec<String>>> {
     let mut names = Vec::new();
     for name in text.split('|').map(str::trim).filter(|n| !n.is_empty()) {
         if !FLAGS.contains(&name) {
-            return Err(Error::illegal(format!(
-                "Unknown simple_query_string flag [{name}]"
-            )));
+            return Err(Error::illegal(format!("Unknown simple_query_string flag [{name}]")));
         }
         names.push(name.to_owned());
     }

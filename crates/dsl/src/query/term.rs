@@ -17,11 +17,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
                 fields.take("value")
             };
             let flag = fields.take_bool("case_insensitive")?.unwrap_or(false);
-            (
-                value.map_or(Value::Null, Node::into_value),
-                flag,
-                fields.joined(beside),
-            )
+            (value.map_or(Value::Null, Node::into_value), flag, fields.joined(beside))
         }
         _ => (body.into_value(), false, beside),
     };

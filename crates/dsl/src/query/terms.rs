@@ -6,7 +6,8 @@ use model::{Error, Result};
 use serde_json::{Map, Value};
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
-    let nameless = node.error("[terms] query requires a field name, followed by array of terms or a document lookup specification");
+    let nameless =
+        node.error("[terms] query requires a field name, followed by array of terms or a document lookup specification");
     let mut fields = cx.options(node, "terms")?;
     let typed = cx.dialect.typed;
     let mut query = cx.common(&mut fields, "terms", Clause::MatchNone)?;
@@ -94,51 +95,34 @@ fn lookup(field: String, body: Node, cx: &mut Parsing) -> Result<TermsLookup> {
     let id = fields.take_string("id")?;
     let path = fields.take_string("path")?;
     let routing = fields.take_string("routing")?;
-    let query = fields
-        .take("query")
-        .map(|node| cx.inner(node).map(Box::new))
-        .transpose()?;
+    let query = fields.take("query").map(|node| cx.inner(node).map(Box::new)).transpose()?;
     fields.take("store");
     if cx.dialect.typed {
         if let Some((name, node)) = fields.next_field() {
-            return Err(node.error(format!(
-                "[terms] query does not support [{name}] within lookup element"
-            )));
+            return Err(node.error(format!("[terms] query does not support [{name}] within lookup element")));
         }
         if doc_type.is_none() && query.is_none() {
-            return Err(at(
-                "[terms] query lookup element requires specifying the type",
-            ));
+            return Err(at("[terms] query lookup element requires specifying the type"));
         }
         if id.is_none() && query.is_none() {
-            return Err(at(
-                "[terms] query lookup element requires specifying the id",
-            ));
+            return Err(at("[terms] query lookup element requires specifying the id"));
         }
     } else {
         fields.finish().map_err(super::match_all::as_parsing)?;
         if index.is_none() {
-            return Err(Error::illegal(
-                "[terms] query lookup element requires specifying the index.",
-            ));
+            return Err(Error::illegal("[terms] query lookup element requires specifying the index."));
         }
         if id.is_none() && query.is_none() {
-            return Err(Error::illegal(
-                "[terms] query lookup element requires specifying the id.",
-            ));
+            return Err(Error::illegal("[terms] query lookup element requires specifying the id."));
         }
     }
     let path = match path {
         Some(path) => path,
         None if cx.dialect.typed => {
-            return Err(at(
-                "[terms] query lookup element requires specifying the path",
-            ));
+            return Err(at("[terms] query lookup element requires specifying the path"));
         }
         None => {
-            return Err(Error::illegal(
-                "[terms] query lookup element requires specifying the path.",
-            ));
+            return Err(Error::illegal("[terms] query lookup element requires specifying the path."));
         }
     };
     Ok(TermsLookup {

@@ -18,11 +18,7 @@ fn read(text: &str, dialect: Dialect) -> Value {
     match parse_query_bytes(text.as_bytes(), dialect) {
         Ok(query) => {
             let rendered = query.render();
-            let again = Query::parse(
-                Node::from_value(rendered.clone()),
-                &mut Parsing::new(dialect),
-            )
-            .expect(text);
+            let again = Query::parse(Node::from_value(rendered.clone()), &mut Parsing::new(dialect)).expect(text);
             assert_eq!(again, query, "{text} as {rendered}");
             rendered
         }
@@ -46,15 +42,11 @@ fn same(text: &str) {
 fn rendered_as_they_are() {
     same(r#"{"match_all":{"boost":2}}"#);
     same(r#"{"match_none":{}}"#);
-    same(
-        r#"{"range":{"a":{"gte":1,"lt":"x","format":"yyyy","time_zone":"+01:00","relation":"within","boost":3,"_name":"r"}}}"#,
-    );
+    same(r#"{"range":{"a":{"gte":1,"lt":"x","format":"yyyy","time_zone":"+01:00","relation":"within","boost":3,"_name":"r"}}}"#);
     same(r#"{"exists":{"field":"a","_name":"n"}}"#);
     same(r#"{"wildcard":{"a":{"value":"x*","case_insensitive":true,"rewrite":"constant_score"}}}"#);
     same(r#"{"regexp":{"a":{"value":"x.*","flags":"ALL","max_determinized_states":20}}}"#);
-    same(
-        r#"{"fuzzy":{"a":{"value":"x","fuzziness":"AUTO:2,5","prefix_length":1,"max_expansions":9,"transpositions":false}}}"#,
-    );
+    same(r#"{"fuzzy":{"a":{"value":"x","fuzziness":"AUTO:2,5","prefix_length":1,"max_expansions":9,"transpositions":false}}}"#);
     same(r#"{"ids":{"values":["1","2"]}}"#);
     same(
         r#"{"match":{"a":{"query":"b","operator":"and","minimum_should_match":"75%","fuzziness":1,"zero_terms_query":"all","lenient":true}}}"#,
@@ -62,36 +54,20 @@ fn rendered_as_they_are() {
     same(r#"{"match_bool_prefix":{"a":{"query":"b"}}}"#);
     same(r#"{"match_phrase":{"a":{"query":"b","slop":2,"analyzer":"english"}}}"#);
     same(r#"{"match_phrase_prefix":{"a":{"query":"b","max_expansions":3}}}"#);
-    same(
-        r#"{"multi_match":{"query":"b","fields":["a^2","c"],"type":"most_fields","tie_breaker":0.3}}"#,
-    );
-    same(
-        r#"{"bool":{"must":[{"match_all":{}}],"should":[{"exists":{"field":"a"}}],"minimum_should_match":"1","boost":0.5}}"#,
-    );
-    same(
-        r#"{"boosting":{"positive":{"match_all":{}},"negative":{"match_none":{}},"negative_boost":0.2}}"#,
-    );
+    same(r#"{"multi_match":{"query":"b","fields":["a^2","c"],"type":"most_fields","tie_breaker":0.3}}"#);
+    same(r#"{"bool":{"must":[{"match_all":{}}],"should":[{"exists":{"field":"a"}}],"minimum_should_match":"1","boost":0.5}}"#);
+    same(r#"{"boosting":{"positive":{"match_all":{}},"negative":{"match_none":{}},"negative_boost":0.2}}"#);
     same(r#"{"constant_score":{"filter":{"match_all":{}},"boost":1.5}}"#);
     same(r#"{"dis_max":{"queries":[{"match_all":{}}],"tie_breaker":0.7}}"#);
-    same(
-        r#"{"script_score":{"query":{"match_all":{}},"script":{"source":"1","params":{"a":1}},"min_score":2}}"#,
-    );
+    same(r#"{"script_score":{"query":{"match_all":{}},"script":{"source":"1","params":{"a":1}},"min_score":2}}"#);
     same(r#"{"script":{"script":{"id":"x","lang":"painless"}}}"#);
-    same(
-        r#"{"query_string":{"query":"a b","fields":["a"],"default_operator":"and","phrase_slop":2}}"#,
-    );
+    same(r#"{"query_string":{"query":"a b","fields":["a"],"default_operator":"and","phrase_slop":2}}"#);
     same(r#"{"simple_query_string":{"query":"a b","flags":"AND|OR"}}"#);
-    same(
-        r#"{"nested":{"path":"a","query":{"match_all":{}},"score_mode":"max","ignore_unmapped":true}}"#,
-    );
-    same(
-        r#"{"has_child":{"type":"a","query":{"match_all":{}},"score_mode":"sum","min_children":2,"max_children":3}}"#,
-    );
+    same(r#"{"nested":{"path":"a","query":{"match_all":{}},"score_mode":"max","ignore_unmapped":true}}"#);
+    same(r#"{"has_child":{"type":"a","query":{"match_all":{}},"score_mode":"sum","min_children":2,"max_children":3}}"#);
     same(r#"{"has_parent":{"parent_type":"a","query":{"match_all":{}},"score":true}}"#);
     same(r#"{"parent_id":{"type":"a","id":"1"}}"#);
-    same(
-        r#"{"join":{"index":["a"],"on":{"b":"c"},"query":{"match_all":{}},"type":"anti","score_mode":"max"}}"#,
-    );
+    same(r#"{"join":{"index":["a"],"on":{"b":"c"},"query":{"match_all":{}},"type":"anti","score_mode":"max"}}"#);
     same(r#"{"terms":{"a":{"index":"i","id":"1","path":"p"}}}"#);
     same(r#"{"terms":{"a":{"index":"i","path":"p","query":{"match_all":{}}}}}"#);
     same(r#"{"span_near":{"clauses":[{"span_term":{"a":"b"}}]}}"#);
@@ -103,10 +79,7 @@ fn rendered_as_they_are() {
 #[test]
 fn short_forms() {
     check(r#"{"term":{"a":1}}"#, json!({"term": {"a": {"value": 1}}}));
-    check(
-        r#"{"match":{"a":"b"}}"#,
-        json!({"match": {"a": {"query": "b"}}}),
-    );
+    check(r#"{"match":{"a":"b"}}"#, json!({"match": {"a": {"query": "b"}}}));
     check(
         r#"{"range":{"a":{"from":1,"to":2,"include_upper":false}}}"#,
         json!({"range": {"a": {"gte": 1, "lt": 2}}}),
@@ -140,10 +113,7 @@ fn refusals() {
         r#"{"matsch": {"a": "x"}}"#,
         "parsing_exception: unknown query [matsch] did you mean [match]?",
     );
-    no(
-        r#"{"nothing": {}}"#,
-        "parsing_exception: unknown query [nothing]",
-    );
+    no(r#"{"nothing": {}}"#, "parsing_exception: unknown query [nothing]");
     no(
         r#"{"match": {"a": {"query": "x", "oops": 1}}}"#,
         "parsing_exception: [match] query does not support [oops]",
@@ -208,10 +178,7 @@ fn refusals() {
         r#"{"match_all": []}"#,
         "parsing_exception: [match_all] query malformed, no start_object after query name",
     );
-    no(
-        "{}",
-        "illegal_argument_exception: query malformed, empty clause found",
-    );
+    no("{}", "illegal_argument_exception: query malformed, empty clause found");
     no(
         r#"{"query_string": {}}"#,
         "parsing_exception: [query_string] must be provided with a [query]",
@@ -254,22 +221,13 @@ fn of_2015() {
         "{filtered: {query: {match_all: {}}, filter: {}}}",
         json!({"bool": {"must": [{"match_all": {}}]}}),
     );
-    check_typed(
-        "{and: [{term: {a: 1}}], }",
-        json!({"bool": {"filter": [term]}}),
-    );
+    check_typed("{and: [{term: {a: 1}}], }", json!({"bool": {"filter": [term]}}));
     check_typed(
         "{or: {filters: [{term: {a: 1}}]}}",
         json!({"bool": {"should": [term], "minimum_should_match": "1"}}),
     );
-    check_typed(
-        "{not: {term: {a: 1}}}",
-        json!({"bool": {"must_not": [term]}}),
-    );
-    check_typed(
-        "{not: {filter: {term: {a: 1}}}}",
-        json!({"bool": {"must_not": [term]}}),
-    );
+    check_typed("{not: {term: {a: 1}}}", json!({"bool": {"must_not": [term]}}));
+    check_typed("{not: {filter: {term: {a: 1}}}}", json!({"bool": {"must_not": [term]}}));
     check_typed(
         "{missing: {field: 'a'}}",
         json!({"bool": {"must_not": [{"exists": {"field": "a"}}]}}),
@@ -278,10 +236,7 @@ fn of_2015() {
     check_typed("{term: {a: 1, _cache: true}}", term.clone());
     check_typed("{query: {term: {a: 1}}}", term.clone());
     check_typed("{in: {a: [1]}}", json!({"terms": {"a": [1]}}));
-    check_typed(
-        "{terms: {a: [1], execution: 'and'}}",
-        json!({"bool": {"filter": [term]}}),
-    );
+    check_typed("{terms: {a: [1], execution: 'and'}}", json!({"bool": {"filter": [term]}}));
     check_typed(
         "{match: {a: {query: 'x', type: 'phrase', slop: 1}}}",
         json!({"match_phrase": {"a": {"query": "x", "slop": 1}}}),
@@ -300,10 +255,7 @@ fn of_2015() {
         json!({"function_score": {"query": {"match_all": {}}, "functions": [
             {"script_score": {"script": {"inline": "_score * 2", "lang": "groovy", "params": {"a": 1}}}}]}}),
     );
-    check_typed(
-        "{template: {query: '{\"term\": {\"a\": {{x}} }}', params: {x: 1}}}",
-        term,
-    );
+    check_typed("{template: {query: '{\"term\": {\"a\": {{x}} }}', params: {x: 1}}}", term);
 }
 
 #[test]
@@ -314,21 +266,14 @@ fn json_sentences() {
             error.to_string().starts_with(start) && error.reason().ends_with(end),
             "{text}: {error}"
         );
-        assert_eq!(
-            json::check(text.as_bytes(), Reading::default()).expect_err(text),
-            error
-        );
+        assert_eq!(json::check(text.as_bytes(), Reading::default()).expect_err(text), error);
     };
     no(
         r#"{"query": {"match": {"subject": "x"}"#,
         "json_e_o_f_exception: Unexpected end-of-input: expected close marker for Object",
         "column: 37]",
     );
-    no(
-        "not json",
-        "json_parse_exception: Unrecognized token 'not'",
-        "column: 5]",
-    );
+    no("not json", "json_parse_exception: Unrecognized token 'not'", "column: 5]");
     no(
         r#"{"query": {"match_all": {}},}"#,
         "json_parse_exception: Unexpected character ('}' (code 125)): was expecting double-quote",
@@ -354,11 +299,7 @@ fn json_sentences() {
         "json_parse_exception: Document nesting depth (129) exceeds",
         "column: 129]",
     );
-    no(
-        "1e999",
-        "json_parse_exception: Numeric value out of range",
-        "]",
-    );
+    no("1e999", "json_parse_exception: Numeric value out of range", "]");
     assert!(json::read(b"\"\xff\"", Reading::default()).is_err());
     let lenient = Reading {
         lenient: true,
@@ -377,12 +318,7 @@ fn never_panics() {
     );
     assert!(parse_query_bytes(deep.as_bytes(), modern()).is_ok());
     let deeper = format!("{}{{}}{}", "{\"not\":".repeat(100_000), "}".repeat(100_000));
-    assert_eq!(
-        parse_query_bytes(deeper.as_bytes(), typed())
-            .unwrap_err()
-            .status(),
-        400
-    );
+    assert_eq!(parse_query_bytes(deeper.as_bytes(), typed()).unwrap_err().status(), 400);
     let words = [
         "{",
         "}",

@@ -20,12 +20,7 @@ pub(super) fn parse(name: &str, body: &mut Node, cx: &mut Parsing) -> Result<Opt
         "template" => |_, body, cx| template(body, cx),
         _ => return Ok(None),
     };
-    parse(
-        name,
-        std::mem::replace(body, Node::from_value(serde_json::Value::Null)),
-        cx,
-    )
-    .map(Some)
+    parse(name, std::mem::replace(body, Node::from_value(serde_json::Value::Null)), cx).map(Some)
 }
 
 fn with_name(body: Node, cx: &mut Parsing, clause: Clause) -> Result<Query> {
@@ -87,9 +82,7 @@ fn all_of(mut filters: Vec<Query>) -> Query {
 
 /// `and` and `or`: a list, or an object with `filters`.
 fn list(name: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
-    let wrong = body.error(format!(
-        "[{name}] query requires 'filters' to be set on it'"
-    ));
+    let wrong = body.error(format!("[{name}] query requires 'filters' to be set on it'"));
     let (filters, common) = if body.is_object() {
         let mut fields = cx.options(body, name)?;
         let node = fields.take_any(&["filters"]);
@@ -134,21 +127,14 @@ fn first_list(mut fields: Fields) -> Option<Node> {
 fn not(body: Node, cx: &mut Parsing) -> Result<Query> {
     let wrong = body.error("filter is required when using `not` query");
     let inside = |node: &Node| match &node.value {
-        Json::Object(members) => members
-            .iter()
-            .any(|(name, _)| name == "filter" || name == "query"),
+        Json::Object(members) => members.iter().any(|(name, _)| name == "filter" || name == "query"),
         _ => false,
     };
     let (must_not, common) = if inside(&body) {
         let mut fields = cx.options(body, "not")?;
         let node = fields.take_any(&["filter", "query"]);
         let common = cx.common(&mut fields, "not", Clause::MatchAll)?;
-        (
-            node.map(|n| filters(n, cx))
-                .transpose()?
-                .unwrap_or_default(),
-            common,
-        )
+        (node.map(|n| filters(n, cx)).transpose()?.unwrap_or_default(), common)
     } else {
         (filters(body, cx)?, Query::all())
     };
@@ -167,14 +153,9 @@ fn not(body: Node, cx: &mut Parsing) -> Result<Query> {
 /// `missing`: a value that is null is indexed nowhere, so both of its options mean the same to us.
 fn missing(body: Node, cx: &mut Parsing) -> Result<Query> {
     let no_field = body.error("missing must be provided with a [field]");
-    let neither =
-        body.error("missing must have either existence, or null_value, or both set to true");
+    let neither = body.error("missing must have either existence, or null_value, or both set to true");
     let mut fields = cx.options(body, "missing")?;
-    let field = fields
-        .take("field")
-        .map(|n| n.string("field"))
-        .transpose()?
-        .ok_or(no_field)?;
+    let field = fields.take("field").map(|n| n.string("field")).transpose()?.ok_or(no_field)?;
     let existence = fields.take_bool("existence")?.unwrap_or(true);
     let null_value = fields.take_bool("null_value")?.unwrap_or(false);
     if !existence && !null_value {
@@ -195,11 +176,7 @@ fn missing(body: Node, cx: &mut Parsing) -> Result<Query> {
 fn fquery(body: Node, cx: &mut Parsing) -> Result<Query> {
     let wrong = body.error("fquery must be provided with a [query]");
     let mut fields = cx.options(body, "fquery")?;
-    let query = fields
-        .take("query")
-        .map(|n| cx.inner(n))
-        .transpose()?
-        .ok_or(wrong)?;
+    let query = fields.take("query").map(|n| cx.inner(n)).transpose()?.ok_or(wrong)?;
     let common = cx.common(&mut fields, "fquery", Clause::MatchAll)?;
     Ok(Query {
         name: common.name.or(query.name.clone()),

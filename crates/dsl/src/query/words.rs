@@ -1,8 +1,7 @@
 //! The words of the options that are one of a few.
 
 use super::{
-    BoostMode, DecayKind, Fuzziness, JoinKind, Modifier, MultiMatchType, MultiValueMode, Operator,
-    ScoreMode, ZeroTerms,
+    BoostMode, DecayKind, Fuzziness, JoinKind, Modifier, MultiMatchType, MultiValueMode, Operator, ScoreMode, ZeroTerms,
 };
 use crate::json::{Json, Node};
 use model::{Error, Result};
@@ -51,9 +50,7 @@ impl ScoreMode {
             "max" => Ok(ScoreMode::Max),
             "avg" => Ok(ScoreMode::Avg),
             "sum" | "total" => Ok(ScoreMode::Sum),
-            _ => Err(Error::illegal(format!(
-                "No score mode for child query [{word}] found"
-            ))),
+            _ => Err(Error::illegal(format!("No score mode for child query [{word}] found"))),
         }
     }
 }
@@ -61,8 +58,7 @@ impl ScoreMode {
 /// `and` or `or`.
 pub(super) fn operator(node: &Node, name: &str) -> Result<Operator> {
     let word = node.string(name)?;
-    Operator::from_word(&word)
-        .ok_or_else(|| Error::illegal(format!("No enum constant Operator.{}", word.to_uppercase())))
+    Operator::from_word(&word).ok_or_else(|| Error::illegal(format!("No enum constant Operator.{}", word.to_uppercase())))
 }
 
 impl Fuzziness {
@@ -76,10 +72,7 @@ impl Fuzziness {
         if word.eq_ignore_ascii_case("auto") {
             return Ok(Fuzziness::AUTO);
         }
-        if word
-            .get(..5)
-            .is_some_and(|p| p.eq_ignore_ascii_case("auto:"))
-        {
+        if word.get(..5).is_some_and(|p| p.eq_ignore_ascii_case("auto:")) {
             let wrong = || {
                 Error::illegal(format!(
                     "failed to find low and high distance values; failed to parse [{word}]"
@@ -104,9 +97,7 @@ impl Fuzziness {
             2.0 => Ok(Fuzziness::Edits(2)),
             // The similarity of old: every word may be two edits away.
             n if n > 0.0 && n < 1.0 => Ok(Fuzziness::Edits(2)),
-            _ => Err(Error::illegal(format!(
-                "Valid edit distances are [0, 1, 2] but was [{word}]"
-            ))),
+            _ => Err(Error::illegal(format!("Valid edit distances are [0, 1, 2] but was [{word}]"))),
         }
     }
 
@@ -126,9 +117,7 @@ impl Fuzziness {
     pub fn edits(self, characters: usize) -> u8 {
         match self {
             Fuzziness::Edits(n) => n,
-            Fuzziness::Auto { low, high } => {
-                u8::from(characters >= low as usize) + u8::from(characters >= high as usize)
-            }
+            Fuzziness::Auto { low, high } => u8::from(characters >= low as usize) + u8::from(characters >= high as usize),
         }
     }
 }
@@ -175,8 +164,5 @@ pub(super) fn render_fields(fields: &[(String, f32)]) -> Value {
 
 /// Whether a node is text, a number or a boolean.
 pub(super) fn is_plain(node: &Node) -> bool {
-    matches!(
-        node.value,
-        Json::String(_) | Json::Number(_) | Json::Bool(_)
-    )
+    matches!(node.value, Json::String(_) | Json::Number(_) | Json::Bool(_))
 }

@@ -19,19 +19,13 @@ pub fn parse(text: &str, default_operator: Operator) -> Result<Syntax> {
     if parser.rest().is_empty() {
         return Ok(Syntax::Bool(Vec::new()));
     }
-    parser
-        .query(false)
-        .filter(|_| parser.rest().is_empty())
-        .ok_or_else(|| {
-            let mut shown: String = text.chars().take(1000).collect();
-            if shown.len() < text.len() {
-                shown.push_str("...");
-            }
-            Error::new(
-                ErrorKind::QueryShard,
-                format!("Failed to parse query [{shown}]"),
-            )
-        })
+    parser.query(false).filter(|_| parser.rest().is_empty()).ok_or_else(|| {
+        let mut shown: String = text.chars().take(1000).collect();
+        if shown.len() < text.len() {
+            shown.push_str("...");
+        }
+        Error::new(ErrorKind::QueryShard, format!("Failed to parse query [{shown}]"))
+    })
 }
 
 struct Parser<'a> {
@@ -57,22 +51,7 @@ fn is_start(c: char) -> bool {
     !is_blank(c)
         && !matches!(
             c,
-            '+' | '-'
-                | '!'
-                | '('
-                | ')'
-                | ':'
-                | '^'
-                | '['
-                | ']'
-                | '"'
-                | '{'
-                | '}'
-                | '~'
-                | '*'
-                | '?'
-                | '\\'
-                | '/'
+            '+' | '-' | '!' | '(' | ')' | ':' | '^' | '[' | ']' | '"' | '{' | '}' | '~' | '*' | '?' | '\\' | '/'
         )
 }
 
@@ -104,8 +83,7 @@ impl<'a> Parser<'a> {
         let Some(after) = self.rest().strip_prefix(word) else {
             return false;
         };
-        let alone =
-            !after.starts_with(|c| is_start(c) || matches!(c, '-' | '+' | '*' | '?' | '\\' | ':'));
+        let alone = !after.starts_with(|c| is_start(c) || matches!(c, '-' | '+' | '*' | '?' | '\\' | ':'));
         if alone {
             self.pos += word.len();
         }
@@ -144,11 +122,7 @@ impl<'a> Parser<'a> {
         if clauses.len() == 1 && alone {
             return clauses.pop().map(|(_, clause)| clause);
         }
-        if first {
-            None
-        } else {
-            Some(Syntax::Bool(clauses))
-        }
+        if first { None } else { Some(Syntax::Bool(clauses)) }
     }
 
     fn symbol(&mut self, symbol: &str) -> bool {
@@ -169,13 +143,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn add(
-        &self,
-        clauses: &mut Vec<(Occur, Syntax)>,
-        conjunction: Conjunction,
-        modifier: Option<Occur>,
-        clause: Syntax,
-    ) {
+    fn add(&self, clauses: &mut Vec<(Occur, Syntax)>, conjunction: Conjunction, modifier: Option<Occur>, clause: Syntax) {
         let and_default = self.default_operator == Operator::And;
         if let Some((occur, _)) = clauses.last_mut()
             && *occur != Occur::MustNot
@@ -224,9 +192,7 @@ impl<'a> Parser<'a> {
         };
         Some(match (field.as_str(), inner) {
             ("*", Syntax::Wildcard(w)) if w == "*" => Syntax::All,
-            ("_exists_", Syntax::Term(name) | Syntax::Phrase { text: name, .. }) => {
-                Syntax::Exists(name)
-            }
+            ("_exists_", Syntax::Term(name) | Syntax::Phrase { text: name, .. }) => Syntax::Exists(name),
             ("_exists_", Syntax::Prefix(name)) => Syntax::Exists(format!("{name}*")),
             ("_exists_", Syntax::Wildcard(name)) => Syntax::Exists(name),
             (_, inner) => Syntax::Field(field, Box::new(inner)),
@@ -279,11 +245,7 @@ impl<'a> Parser<'a> {
                 let text = self.until('"')?;
                 let text = unescape(text)?;
                 let (slop, boost) = self.suffixes()?;
-                #[allow(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "saturates"
-                )]
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
                 let slop = slop.flatten().map(|s| s as u32);
                 let phrase = Syntax::Phrase { text, slop };
                 return Some(boosted(phrase, boost));
@@ -310,9 +272,7 @@ impl<'a> Parser<'a> {
                     }
                 } else if wild {
                     match word.strip_suffix('*') {
-                        Some(stem)
-                            if !stem.is_empty() && !has_wild(stem) && !ends_escaped(stem) =>
-                        {
+                        Some(stem) if !stem.is_empty() && !has_wild(stem) && !ends_escaped(stem) => {
                             Syntax::Prefix(unescape(stem)?)
                         }
                         _ => Syntax::Wildcard(word.to_owned()),
@@ -379,10 +339,7 @@ impl<'a> Parser<'a> {
             return self.until('"').and_then(unescape).map(Some);
         }
         let start = self.pos;
-        while let Some(c) = self
-            .peek()
-            .filter(|c| !is_blank(*c) && !matches!(c, ']' | '}'))
-        {
+        while let Some(c) = self.peek().filter(|c| !is_blank(*c) && !matches!(c, ']' | '}')) {
             self.pos += c.len_utf8();
             if c == '\\' {
                 self.pos += self.peek()?.len_utf8();
@@ -396,10 +353,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `~n` and `^n` in either order.
-    #[allow(
-        clippy::option_option,
-        reason = "a tilde without a number differs from none"
-    )]
+    #[allow(clippy::option_option, reason = "a tilde without a number differs from none")]
     fn suffixes(&mut self) -> Option<(Option<Option<f32>>, Option<f32>)> {
         let mut fuzzy = None;
         let mut boost = None;
@@ -414,19 +368,13 @@ impl<'a> Parser<'a> {
     }
 
     fn boost(&mut self, inner: Syntax) -> Option<Syntax> {
-        let boost = if self.eat('^') {
-            Some(self.number()?)
-        } else {
-            None
-        };
+        let boost = if self.eat('^') { Some(self.number()?) } else { None };
         Some(boosted(inner, boost))
     }
 
     fn number(&mut self) -> Option<f32> {
         let rest = self.rest();
-        let end = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let number: f32 = rest[..end].parse().ok().filter(|n: &f32| n.is_finite())?;
         self.pos += end;
         Some(number)

@@ -1,10 +1,7 @@
 //! From the tree of a query string to clauses.
 
 use super::{Occur, Syntax};
-use crate::query::{
-    BoolQuery, Clause, Fuzziness, FuzzyQuery, MatchPhraseQuery, MatchQuery, MultiMatchQuery,
-    MultiMatchType,
-};
+use crate::query::{BoolQuery, Clause, Fuzziness, FuzzyQuery, MatchPhraseQuery, MatchQuery, MultiMatchQuery, MultiMatchType};
 use crate::query::{PatternQuery, Query, QueryStringQuery, RangeQuery, ZeroTerms};
 use serde_json::Value;
 
@@ -40,13 +37,9 @@ impl Expansion<'_> {
     fn clause(&mut self, syntax: &Syntax, fields: &[(String, f32)], required: bool) -> Query {
         match syntax {
             Syntax::All => Query::all(),
-            Syntax::Exists(name) => Clause::Exists {
-                field: name.clone(),
-            }
-            .into(),
+            Syntax::Exists(name) => Clause::Exists { field: name.clone() }.into(),
             Syntax::Field(name, inner) => {
-                let named: Vec<(String, f32)> =
-                    (self.resolve)(name).into_iter().map(|f| (f, 1.0)).collect();
+                let named: Vec<(String, f32)> = (self.resolve)(name).into_iter().map(|f| (f, 1.0)).collect();
                 self.clause(inner, &named, required)
             }
             Syntax::Boost(inner, boost) => {
@@ -55,14 +48,8 @@ impl Expansion<'_> {
                 query
             }
             Syntax::Bool(clauses) => self.bool(clauses, fields),
-            Syntax::Wildcard(text)
-                if text == "*" && self.options.fields.is_empty() && fields.len() != 1 =>
-            {
-                Query::all()
-            }
-            Syntax::Term(text)
-                if self.options.kind == MultiMatchType::CrossFields && fields.len() > 1 =>
-            {
+            Syntax::Wildcard(text) if text == "*" && self.options.fields.is_empty() && fields.len() != 1 => Query::all(),
+            Syntax::Term(text) if self.options.kind == MultiMatchType::CrossFields && fields.len() > 1 => {
                 let options = MatchQuery {
                     field: String::new(),
                     ..self.of_words(text, "", required)
@@ -129,29 +116,16 @@ impl Expansion<'_> {
         let options = self.options;
         match syntax {
             Syntax::Term(text) => match options.kind {
-                MultiMatchType::Phrase => {
-                    Clause::MatchPhrase(self.phrase(text, field, options.phrase_slop, false))
-                }
-                MultiMatchType::PhrasePrefix => {
-                    Clause::MatchPhrasePrefix(self.phrase(text, field, options.phrase_slop, false))
-                }
-                MultiMatchType::BoolPrefix => {
-                    Clause::MatchBoolPrefix(self.of_words(text, field, required))
-                }
+                MultiMatchType::Phrase => Clause::MatchPhrase(self.phrase(text, field, options.phrase_slop, false)),
+                MultiMatchType::PhrasePrefix => Clause::MatchPhrasePrefix(self.phrase(text, field, options.phrase_slop, false)),
+                MultiMatchType::BoolPrefix => Clause::MatchBoolPrefix(self.of_words(text, field, required)),
                 _ => Clause::Match(self.of_words(text, field, required)),
             },
-            Syntax::Phrase { text, slop } => Clause::MatchPhrase(self.phrase(
-                text,
-                field,
-                slop.unwrap_or(options.phrase_slop),
-                true,
-            )),
+            Syntax::Phrase { text, slop } => {
+                Clause::MatchPhrase(self.phrase(text, field, slop.unwrap_or(options.phrase_slop), true))
+            }
             Syntax::Fuzzy { text, edits } => {
-                #[allow(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "at most 2"
-                )]
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 2")]
                 let fuzziness = match edits {
                     Some(n) if *n == 0.0 || *n >= 1.0 => Fuzziness::Edits(n.min(2.0) as u8),
                     // A similarity of old.
@@ -168,9 +142,7 @@ impl Expansion<'_> {
                     rewrite: None,
                 })
             }
-            Syntax::Wildcard(text) if text == "*" => Clause::Exists {
-                field: field.to_owned(),
-            },
+            Syntax::Wildcard(text) if text == "*" => Clause::Exists { field: field.to_owned() },
             Syntax::Prefix(text) => Clause::Prefix(self.pattern(text, field)),
             Syntax::Wildcard(text) => Clause::Wildcard(self.pattern(text, field)),
             Syntax::Regex(text) => Clause::Regexp(self.pattern(text, field)),
@@ -198,18 +170,12 @@ impl Expansion<'_> {
                 }
                 Clause::Range(range)
             }
-            Syntax::All
-            | Syntax::Exists(_)
-            | Syntax::Field(..)
-            | Syntax::Boost(..)
-            | Syntax::Bool(_) => Clause::MatchAll,
+            Syntax::All | Syntax::Exists(_) | Syntax::Field(..) | Syntax::Boost(..) | Syntax::Bool(_) => Clause::MatchAll,
         }
     }
 
     fn lenient(&self) -> bool {
-        self.options
-            .lenient
-            .unwrap_or(self.options.fields.is_empty())
+        self.options.lenient.unwrap_or(self.options.fields.is_empty())
     }
 
     fn of_words(&self, text: &str, field: &str, required: bool) -> MatchQuery {
@@ -218,11 +184,7 @@ impl Expansion<'_> {
             analyzer: self.options.analyzer.clone(),
             lenient: self.lenient(),
             // Words that analysis drops are not asked for.
-            zero_terms_query: if required {
-                ZeroTerms::All
-            } else {
-                ZeroTerms::None
-            },
+            zero_terms_query: if required { ZeroTerms::All } else { ZeroTerms::None },
             auto_generate_synonyms_phrase_query: self.options.auto_generate_synonyms_phrase_query,
             ..MatchQuery::new(field, Value::String(text.to_owned()))
         }
@@ -230,11 +192,7 @@ impl Expansion<'_> {
 
     fn phrase(&self, text: &str, field: &str, slop: u32, quoted: bool) -> MatchPhraseQuery {
         let options = self.options;
-        let suffix = options
-            .quote_field_suffix
-            .as_deref()
-            .filter(|_| quoted)
-            .unwrap_or_default();
+        let suffix = options.quote_field_suffix.as_deref().filter(|_| quoted).unwrap_or_default();
         let analyzer = options
             .quote_analyzer
             .as_ref()

@@ -10,9 +10,7 @@ pub fn parse(text: &str, flags: Option<&[String]>, default_operator: Operator) -
     } else {
         Occur::Should
     };
-    let on = |names: &[&str]| {
-        flags.is_none_or(|f| f.iter().any(|f| names.contains(&f.as_str()) || f == "ALL"))
-    };
+    let on = |names: &[&str]| flags.is_none_or(|f| f.iter().any(|f| names.contains(&f.as_str()) || f == "ALL"));
     let signs = Signs {
         and: on(&["AND"]),
         or: on(&["OR"]),
@@ -112,9 +110,7 @@ fn sequence(group: &Group<'_>, signs: &Signs, usual: Occur, depth: usize) -> Opt
         match text[at] {
             '(' if signs.groups => {
                 // The ends count from the beginning of the whole text.
-                let end = ends[at]
-                    .checked_sub(offset)
-                    .filter(|end| *end > at && *end < text.len());
+                let end = ends[at].checked_sub(offset).filter(|end| *end > at && *end < text.len());
                 match end {
                     Some(end) if depth < DEPTH_MAX => {
                         let inside = Group {
@@ -256,8 +252,5 @@ fn word(text: &[char], start: usize, signs: &Signs) -> (Option<Syntax>, usize) {
         out.pop();
         return (Some(Syntax::Prefix(out)), at);
     }
-    (
-        (!out.is_empty()).then_some(Syntax::Term(out)),
-        at.min(text.len()),
-    )
+    ((!out.is_empty()).then_some(Syntax::Term(out)), at.min(text.len()))
 }

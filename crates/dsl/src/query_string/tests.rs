@@ -8,14 +8,8 @@ fn show(s: &Syntax) -> String {
     match s {
         Syntax::All => "*:*".into(),
         Syntax::Term(t) => t.clone(),
-        Syntax::Phrase { text, slop } => format!(
-            "\"{text}\"{}",
-            slop.map(|s| format!("~{s}")).unwrap_or_default()
-        ),
-        Syntax::Fuzzy { text, edits } => format!(
-            "{text}~{}",
-            edits.map(|s| s.to_string()).unwrap_or_default()
-        ),
+        Syntax::Phrase { text, slop } => format!("\"{text}\"{}", slop.map(|s| format!("~{s}")).unwrap_or_default()),
+        Syntax::Fuzzy { text, edits } => format!("{text}~{}", edits.map(|s| s.to_string()).unwrap_or_default()),
         Syntax::Prefix(t) => format!("prefix({t})"),
         Syntax::Wildcard(t) => format!("wild({t})"),
         Syntax::Regex(t) => format!("/{t}/"),
@@ -57,19 +51,11 @@ fn check(text: &str, expected: &str) {
 }
 
 fn check_and(text: &str, expected: &str) {
-    assert_eq!(
-        parse(text, Operator::And).map(|s| show(&s)).unwrap(),
-        expected,
-        "{text}"
-    );
+    assert_eq!(parse(text, Operator::And).map(|s| show(&s)).unwrap(), expected, "{text}");
 }
 
 fn check_simple(text: &str, expected: &str) {
-    assert_eq!(
-        show(&simple::parse(text, None, Operator::Or)),
-        expected,
-        "{text}"
-    );
+    assert_eq!(show(&simple::parse(text, None, Operator::Or)), expected, "{text}");
 }
 
 #[test]
@@ -156,11 +142,7 @@ fn never_panics_and_bounds_depth() {
         let tree = simple::parse(&text, None, Operator::And);
         expand(&QueryStringQuery::new(""), &tree, &[("f".into(), 1.0)]);
         if let Ok(tree) = parse(&text, Operator::Or) {
-            expand(
-                &QueryStringQuery::new(""),
-                &tree,
-                &[("f".into(), 1.0), ("g".into(), 2.0)],
-            );
+            expand(&QueryStringQuery::new(""), &tree, &[("f".into(), 1.0), ("g".into(), 2.0)]);
         }
     }
 }

@@ -27,7 +27,10 @@ impl Collapse {
         let inner_hits = fields.take("inner_hits").map(Node::items).unwrap_or_default();
         let out = Collapse {
             field: field.ok_or_else(|| shape::required("field"))?,
-            inner_hits: inner_hits.into_iter().map(|item| InnerHits::parse(item, dialect)).collect::<Result<_>>()?,
+            inner_hits: inner_hits
+                .into_iter()
+                .map(|item| InnerHits::parse(item, dialect))
+                .collect::<Result<_>>()?,
             max_concurrent_group_searches: fields.take_u32("max_concurrent_group_searches")?,
         };
         fields.finish()?;

@@ -23,7 +23,11 @@ impl FieldAndFormat {
     /// # Errors
     /// No name, or an option that does not exist.
     pub fn parse(node: Node) -> Result<FieldAndFormat> {
-        let mut out = FieldAndFormat { field: String::new(), format: None, include_unmapped: false };
+        let mut out = FieldAndFormat {
+            field: String::new(),
+            format: None,
+            include_unmapped: false,
+        };
         if !matches!(node.value, Json::Object(_)) {
             out.field = node.string("field")?;
             return Ok(out);
@@ -35,10 +39,21 @@ impl FieldAndFormat {
                     out.field = value.string("field")?;
                     named = true;
                 }
-                "format" => out.format = if value.is_null() { None } else { Some(value.string("format")?) },
+                "format" => {
+                    out.format = if value.is_null() {
+                        None
+                    } else {
+                        Some(value.string("format")?)
+                    }
+                }
                 "include_unmapped" => out.include_unmapped = value.boolean("include_unmapped")?,
                 _ => {
-                    return Err(shape::unknown_field("field_and_format", &key, &value, &["field", "format", "include_unmapped"]));
+                    return Err(shape::unknown_field(
+                        "field_and_format",
+                        &key,
+                        &value,
+                        &["field", "format", "include_unmapped"],
+                    ));
                 }
             }
         }

@@ -91,7 +91,12 @@ impl Highlight {
                     "default" => out.styled = false,
                     other => {
                         let cause = Error::illegal(format!("Unknown tag schema [{other}]"));
-                        return Err(shape::failed_field("highlight", "tags_schema", (value.line, value.col), cause));
+                        return Err(shape::failed_field(
+                            "highlight",
+                            "tags_schema",
+                            (value.line, value.col),
+                            cause,
+                        ));
                     }
                 },
                 _ => out.common.take("highlight", &key, value, dialect)?,
@@ -108,7 +113,11 @@ impl Highlight {
         if self.styled {
             out.insert("tags_schema".into(), "styled".into());
         }
-        let fields: Vec<Value> = self.fields.iter().map(|(name, options)| json!({ name.as_str(): options.render() })).collect();
+        let fields: Vec<Value> = self
+            .fields
+            .iter()
+            .map(|(name, options)| json!({ name.as_str(): options.render() }))
+            .collect();
         out.insert("fields".into(), Value::Array(fields));
         Value::Object(out)
     }
@@ -174,7 +183,11 @@ impl HighlightOptions {
             ("boundary_chars", &self.boundary_chars),
             ("boundary_scanner_locale", &self.boundary_scanner_locale),
         ];
-        out.extend(texts.into_iter().filter_map(|(name, text)| Some((name.into(), text.as_deref()?.into()))));
+        out.extend(
+            texts
+                .into_iter()
+                .filter_map(|(name, text)| Some((name.into(), text.as_deref()?.into()))),
+        );
         let counts = [
             ("number_of_fragments", self.number_of_fragments),
             ("fragment_size", self.fragment_size),
@@ -184,7 +197,11 @@ impl HighlightOptions {
             ("phrase_limit", self.phrase_limit),
             ("max_analyzed_offset", self.max_analyzed_offset),
         ];
-        out.extend(counts.into_iter().filter_map(|(name, number)| Some((name.into(), number?.into()))));
+        out.extend(
+            counts
+                .into_iter()
+                .filter_map(|(name, number)| Some((name.into(), number?.into()))),
+        );
         let flags = [
             ("require_field_match", self.require_field_match),
             ("force_source", self.force_source),

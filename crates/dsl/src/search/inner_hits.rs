@@ -22,7 +22,10 @@ pub struct InnerHits {
 
 /// Reads queries whose inner hits are read as wholes.
 pub fn parsing(dialect: Dialect) -> Parsing {
-    Parsing { inner_hits: |node, cx| InnerHits::parse(node, cx.dialect), ..Parsing::new(dialect) }
+    Parsing {
+        inner_hits: |node, cx| InnerHits::parse(node, cx.dialect),
+        ..Parsing::new(dialect)
+    }
 }
 
 /// The keys of a search that inner hits have too.
@@ -52,8 +55,18 @@ impl InnerHits {
     /// # Errors
     /// An option that does not exist.
     pub fn parse(node: Node, dialect: Dialect) -> Result<InnerHits> {
-        let request = SearchRequest { size: 3, track_total_hits: TrackTotal::Exact, dialect, ..SearchRequest::default() };
-        let mut out = InnerHits { name: None, request, ignore_unmapped: false, collapse: None };
+        let request = SearchRequest {
+            size: 3,
+            track_total_hits: TrackTotal::Exact,
+            dialect,
+            ..SearchRequest::default()
+        };
+        let mut out = InnerHits {
+            name: None,
+            request,
+            ignore_unmapped: false,
+            collapse: None,
+        };
         for (key, value) in shape::object(node, "inner_hits")? {
             match key.as_str() {
                 "name" => out.name = Some(value.string("name")?),

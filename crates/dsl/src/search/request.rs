@@ -164,8 +164,16 @@ const NOT_SUPPORTED: &[&str] = &[
 impl SearchRequest {
     /// What a search without a body asks in a dialect.
     pub fn new(dialect: Dialect) -> SearchRequest {
-        let track_total_hits = if dialect.typed { TrackTotal::Exact } else { TrackTotal::UpTo(10_000) };
-        SearchRequest { dialect, track_total_hits, ..SearchRequest::default() }
+        let track_total_hits = if dialect.typed {
+            TrackTotal::Exact
+        } else {
+            TrackTotal::UpTo(10_000)
+        };
+        SearchRequest {
+            dialect,
+            track_total_hits,
+            ..SearchRequest::default()
+        }
     }
     /// Reads the body of a search.
     ///
@@ -202,9 +210,11 @@ impl SearchRequest {
         if let Some(filter) = &self.post_filter {
             put("post_filter", filter.render());
         }
-        for (name, number, default) in
-            [("from", self.from, 0), ("size", self.size, 10), ("terminate_after", self.terminate_after, 0)]
-        {
+        for (name, number, default) in [
+            ("from", self.from, 0),
+            ("size", self.size, 10),
+            ("terminate_after", self.terminate_after, 0),
+        ] {
             if number != default {
                 put(name, number.into());
             }
@@ -237,8 +247,11 @@ impl SearchRequest {
             put(if self.dialect.typed { "fields" } else { "stored_fields" }, json!(stored));
         }
         if !self.script_fields.is_empty() {
-            let scripts: Map<String, Value> =
-                self.script_fields.iter().map(|(name, script)| (name.clone(), json!({ "script": script.render() }))).collect();
+            let scripts: Map<String, Value> = self
+                .script_fields
+                .iter()
+                .map(|(name, script)| (name.clone(), json!({ "script": script.render() })))
+                .collect();
             put("script_fields", Value::Object(scripts));
         }
         if let Some(highlight) = &self.highlight {
@@ -263,7 +276,13 @@ impl SearchRequest {
             put("timeout", format!("{}ms", timeout.as_millis()).into());
         }
         if !self.indices_boost.is_empty() {
-            put("indices_boost", self.indices_boost.iter().map(|(index, boost)| json!({ index.as_str(): boost })).collect());
+            put(
+                "indices_boost",
+                self.indices_boost
+                    .iter()
+                    .map(|(index, boost)| json!({ index.as_str(): boost }))
+                    .collect(),
+            );
         }
         if !self.stats.is_empty() {
             put("stats", json!(self.stats));
@@ -284,7 +303,13 @@ impl SearchRequest {
 /// Reads one key of a search into `out`.
 pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Result<()> {
     let dialect = out.dialect;
-    let flag = |value: &Node| if dialect.typed { value.boolean_typed(key) } else { value.boolean(key) };
+    let flag = |value: &Node| {
+        if dialect.typed {
+            value.boolean_typed(key)
+        } else {
+            value.boolean(key)
+        }
+    };
     match key {
         "query" => out.query = Some(Query::parse(value, &mut parsing(dialect))?),
         "post_filter" => out.post_filter = Some(Query::parse(value, &mut parsing(dialect))?),
@@ -331,7 +356,10 @@ fn not_negative(value: &Node, key: &str, dialect: Dialect) -> Result<usize> {
     let number = value.i64(key)?;
     usize::try_from(number).map_err(|_| {
         if dialect.typed {
-            Error::new(ErrorKind::SearchParse, format!("{key} is set to [{number}] but is expected to be 0 or higher"))
+            Error::new(
+                ErrorKind::SearchParse,
+                format!("{key} is set to [{number}] but is expected to be 0 or higher"),
+            )
         } else {
             Error::illegal(format!("[{key}] parameter cannot be negative, found [{number}]"))
         }
@@ -397,8 +425,13 @@ impl Pit {
     /// No `id`, or an option that does not exist.
     pub fn parse(node: Node) -> Result<Pit> {
         let mut fields = node.fields("pit")?;
-        let id = fields.take_string("id")?.ok_or_else(|| Error::illegal("point int time id is not provided"))?;
-        let keep_alive = fields.take_string("keep_alive")?.map(|text| parse_duration(&text, "keep_alive")).transpose()?;
+        let id = fields
+            .take_string("id")?
+            .ok_or_else(|| Error::illegal("point int time id is not provided"))?;
+        let keep_alive = fields
+            .take_string("keep_alive")?
+            .map(|text| parse_duration(&text, "keep_alive"))
+            .transpose()?;
         fields.finish()?;
         Ok(Pit { id, keep_alive })
     }
@@ -434,8 +467,9 @@ impl TrackTotal {
             "false" => return Ok(TrackTotal::No),
             _ => {}
         }
-        let number: i64 =
-            text.parse().map_err(|_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))?;
+        let number: i64 = text
+            .parse()
+            .map_err(|_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))?;
         usize::try_from(number)
             .map(TrackTotal::UpTo)
             .map_err(|_| shape::all_shards_failed(Error::illegal(format!("totalHitsThreshold must be >= 0, got {number}"))))

@@ -48,7 +48,9 @@ fn parse_step(node: Node, dialect: Dialect) -> Result<Rescore> {
     let query = fields.take("query").ok_or(missing)?;
     fields.finish()?;
     let mut fields = query.fields("query")?;
-    let inner = fields.take_any(&["rescore_query", "rescoreQuery"]).ok_or_else(|| shape::required("rescore_query"))?;
+    let inner = fields
+        .take_any(&["rescore_query", "rescoreQuery"])
+        .ok_or_else(|| shape::required("rescore_query"))?;
     let score_mode = fields.take_string("score_mode")?.unwrap_or_else(|| "total".into());
     let step = Rescore {
         window_size,

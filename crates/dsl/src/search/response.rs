@@ -100,7 +100,7 @@ impl Hit {
         if let Some(parent) = &self.parent {
             out.insert("_parent".into(), parent.as_str().into());
         }
-        if !self.ignored.is_empty() && !dialect.typed {
+        if !self.ignored.is_empty() && !dialect.typed && !dialect.persona.is_opensearch() {
             out.insert("_ignored".into(), json!(self.ignored));
         }
         if let Some(source) = &self.source {
@@ -163,7 +163,10 @@ impl Hits {
             out.insert("total".into(), value);
         }
         out.insert("max_score".into(), score(self.max_score));
-        out.insert("hits".into(), Value::Array(self.hits.iter().map(|h| h.render(dialect)).collect()));
+        out.insert(
+            "hits".into(),
+            Value::Array(self.hits.iter().map(|h| h.render(dialect)).collect()),
+        );
         Value::Object(out)
     }
 }

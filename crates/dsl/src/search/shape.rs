@@ -26,7 +26,10 @@ pub(crate) fn unknown_key(key: &str, node: &Node, known: &[&str]) -> Error {
 pub(crate) fn unknown_field(owner: &str, key: &str, node: &Node, known: &[&str]) -> Error {
     let hint = did_you_mean(key, known);
     let (line, col) = node.key;
-    Error::new(ErrorKind::XContentParse, format!("[{line}:{col}] [{owner}] unknown field [{key}]{hint}"))
+    Error::new(
+        ErrorKind::XContentParse,
+        format!("[{line}:{col}] [{owner}] unknown field [{key}]{hint}"),
+    )
 }
 
 /// `[1:2] [owner] failed to parse field [x]`, and why.
@@ -34,7 +37,11 @@ pub(crate) fn failed_field(owner: &str, key: &str, at: (u32, u32), cause: Error)
     let reason = format!("[{}:{}] [{owner}] failed to parse field [{key}]", at.0, at.1);
     let root = cause.clone();
     let outer = Error::new(ErrorKind::XContentParse, reason).caused_by(cause);
-    if root.kind() == ErrorKind::XContentParse { outer.rooted_in(root.root().clone()) } else { outer }
+    if root.kind() == ErrorKind::XContentParse {
+        outer.rooted_in(root.root().clone())
+    } else {
+        outer
+    }
 }
 
 /// `Required [x]`.
@@ -44,14 +51,20 @@ pub(crate) fn required(name: &str) -> Error {
 
 /// `Validation Failed: 1: a;2: b;`
 pub(crate) fn validation_failed(problems: &[String]) -> Error {
-    let list: String = problems.iter().enumerate().map(|(n, text)| format!("{}: {text};", n + 1)).collect();
+    let list: String = problems
+        .iter()
+        .enumerate()
+        .map(|(n, text)| format!("{}: {text};", n + 1))
+        .collect();
     Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: {list}"))
 }
 
 /// A search refused by the shards that were to run it.
 pub(crate) fn all_shards_failed(cause: Error) -> Error {
     let status = cause.status();
-    Error::new(ErrorKind::SearchPhaseExecution, "all shards failed").status_of(status).rooted_in(cause)
+    Error::new(ErrorKind::SearchPhaseExecution, "all shards failed")
+        .status_of(status)
+        .rooted_in(cause)
 }
 
 fn did_you_mean(word: &str, known: &[&str]) -> String {

@@ -32,7 +32,11 @@ pub enum SortBy {
     /// A field's value.
     Field(FieldSort),
     /// `_script`
-    Script { script: ScriptSource, kind: ScriptSortKind, mode: Option<MultiValueMode> },
+    Script {
+        script: ScriptSource,
+        kind: ScriptSortKind,
+        mode: Option<MultiValueMode>,
+    },
     /// `_geo_distance`; points are latitude and longitude.
     GeoDistance {
         field: String,
@@ -100,8 +104,17 @@ pub struct NestedSort {
     pub nested: Option<Box<NestedSort>>,
 }
 
-const FIELD_OPTIONS: &[&str] =
-    &["order", "mode", "missing", "unmapped_type", "numeric_type", "format", "nested", "nested_path", "nested_filter"];
+const FIELD_OPTIONS: &[&str] = &[
+    "order",
+    "mode",
+    "missing",
+    "unmapped_type",
+    "numeric_type",
+    "format",
+    "nested",
+    "nested_path",
+    "nested_filter",
+];
 
 impl Sort {
     /// Reads `sort`: one key or a list of keys.
@@ -120,7 +133,9 @@ impl Sort {
                 Json::String(_) => out.push(named(item.string("sort")?, None)),
                 Json::Number(_) | Json::Bool(_) if !dialect.typed => out.push(named(item.string("sort")?, None)),
                 _ => {
-                    return Err(Error::illegal("malformed sort format, either start with array, object, or an actual string"));
+                    return Err(Error::illegal(
+                        "malformed sort format, either start with array, object, or an actual string",
+                    ));
                 }
             }
         }
@@ -138,9 +153,9 @@ impl Sort {
                 Some((field, order)) if order.eq_ignore_ascii_case("asc") || order.eq_ignore_ascii_case("desc") => {
                     Ok(named(field.to_owned(), Some(order.eq_ignore_ascii_case("asc"))))
                 }
-                Some((_, order)) => {
-                    Err(Error::illegal(format!("Unknown sort order [{order}] in [sort], expected [asc] or [desc]")))
-                }
+                Some((_, order)) => Err(Error::illegal(format!(
+                    "Unknown sort order [{order}] in [sort], expected [asc] or [desc]"
+                ))),
             })
             .collect()
     }
@@ -154,8 +169,11 @@ impl Sort {
             SortBy::Doc => "_doc",
             SortBy::ShardDoc => "_shard_doc",
             SortBy::Field(sort) => {
-                let texts =
-                    [("unmapped_type", &sort.unmapped_type), ("numeric_type", &sort.numeric_type), ("format", &sort.format)];
+                let texts = [
+                    ("unmapped_type", &sort.unmapped_type),
+                    ("numeric_type", &sort.numeric_type),
+                    ("format", &sort.format),
+                ];
                 for (key, text) in texts {
                     if let Some(text) = text {
                         options.insert(key.into(), text.as_str().into());
@@ -173,14 +191,24 @@ impl Sort {
                 &sort.field
             }
             SortBy::Script { script, kind, mode } => {
-                options.insert("type".into(), if *kind == ScriptSortKind::Number { "number" } else { "string" }.into());
+                options.insert(
+                    "type".into(),
+                    if *kind == ScriptSortKind::Number { "number" } else { "string" }.into(),
+                );
                 options.insert("script".into(), script.render());
                 if let Some(mode) = mode {
                     options.insert("mode".into(), mode_name(*mode).into());
                 }
                 "_script"
             }
-            SortBy::GeoDistance { field, points, unit, mode, arc, ignore_unmapped } => {
+            SortBy::GeoDistance {
+                field,
+                points,
+                unit,
+                mode,
+                arc,
+                ignore_unmapped,
+            } => {
                 let points: Vec<Value> = points.iter().map(|(lat, lon)| json!({ "lat": lat, "lon": lon })).collect();
                 options.insert(field.clone(), Value::Array(points));
                 options.insert("unit".into(), unit.as_str().into());
@@ -274,29 +302,58 @@ fn parse_field(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
         }
     }
     if let Some(path) = path {
-        sort.nested = Some(NestedSort { path, filter, max_children: None, nested: None });
+        sort.nested = Some(NestedSort {
+            path,
+            filter,
+            max_children: None,
+            nested: None,
+        });
     }
     let plain = named(sort.field.clone(), ascending);
-    Ok(if matches!(plain.by, SortBy::Field(_)) { Sort { by: SortBy::Field(sort), ..plain } } else { plain })
+    Ok(if matches!(plain.by, SortBy::Field(_)) {
+        Sort {
+            by: SortBy::Field(sort),
+            ..plain
+        }
+    } else {
+        plain
+    })
 }
 
 fn parse_nested(node: Node, dialect: Dialect) -> Result<NestedSort> {
-    let mut out = NestedSort { path: String::new(), filter: None, max_children: None, nested: None };
+    let mut out = NestedSort {
+        path: String::new(),
+        filter: None,
+        max_children: None,
+        nested: None,
+    };
     for (key, value) in shape::object(node, "nested_sort")? {
         match key.as_str() {
             "path" => out.path = value.string("path")?,
             "filter" => out.filter = Some(Query::parse(value, &mut parsing(dialect))?),
             "max_children" => out.max_children = Some(value.u32("max_children")?),
             "nested" => out.nested = Some(Box::new(parse_nested(value, dialect)?)),
-            _ => return Err(Error::illegal(format!("malformed nested sort format, unknown field name [{key}]"))),
+            _ => {
+                return Err(Error::illegal(format!(
+                    "malformed nested sort format, unknown field name [{key}]"
+                )));
+            }
         }
     }
-    if out.path.is_empty() { Err(shape::required("path")) } else { Ok(out) }
+    if out.path.is_empty() {
+        Err(shape::required("path"))
+    } else {
+        Ok(out)
+    }
 }
 
 fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
     let refuse = |reason: &str| {
-        let kind = if dialect.typed { ErrorKind::SearchParse } else { ErrorKind::IllegalArgument };
+        let kind = if dialect.typed {
+            ErrorKind::SearchParse
+        } else {
+            ErrorKind::IllegalArgument
+        };
         Error::new(kind, reason)
     };
     let (mut script, mut kind, mut sort_mode, mut ascending) = (None, None, None, true);
@@ -320,17 +377,39 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
                 return Err(Error::illegal(format!("[{key}] of a [_script] sort is not supported")));
             }
             _ if siblings.take(&key, &value, dialect)? => {}
-            _ => return Err(shape::unknown_field("_script", &key, &value, &["script", "type", "order", "mode"])),
+            _ => {
+                return Err(shape::unknown_field(
+                    "_script",
+                    &key,
+                    &value,
+                    &["script", "type", "order", "mode"],
+                ));
+            }
         }
     }
     let mut script = script.ok_or_else(|| {
-        refuse(if dialect.typed { "_script sorting requires setting the script to sort by" } else { "Required [script]" })
+        refuse(if dialect.typed {
+            "_script sorting requires setting the script to sort by"
+        } else {
+            "Required [script]"
+        })
     })?;
     siblings.apply(&mut script);
     let kind = kind.ok_or_else(|| {
-        refuse(if dialect.typed { "_script sorting requires setting the type of the script" } else { "Required [type]" })
+        refuse(if dialect.typed {
+            "_script sorting requires setting the type of the script"
+        } else {
+            "Required [type]"
+        })
     })?;
-    Ok(Sort { by: SortBy::Script { script, kind, mode: sort_mode }, ascending })
+    Ok(Sort {
+        by: SortBy::Script {
+            script,
+            kind,
+            mode: sort_mode,
+        },
+        ascending,
+    })
 }
 
 fn parse_geo_distance(node: Node, dialect: Dialect) -> Result<Sort> {
@@ -351,9 +430,20 @@ fn parse_geo_distance(node: Node, dialect: Dialect) -> Result<Sort> {
             _ => target = Some((key, parse_points(value)?)),
         }
     }
-    let (field, points) =
-        target.filter(|(_, points)| !points.is_empty()).ok_or_else(|| Error::illegal("must provide at least one point"))?;
-    Ok(Sort { by: SortBy::GeoDistance { field, points, unit, mode: sort_mode, arc, ignore_unmapped }, ascending })
+    let (field, points) = target
+        .filter(|(_, points)| !points.is_empty())
+        .ok_or_else(|| Error::illegal("must provide at least one point"))?;
+    Ok(Sort {
+        by: SortBy::GeoDistance {
+            field,
+            points,
+            unit,
+            mode: sort_mode,
+            arc,
+            ignore_unmapped,
+        },
+        ascending,
+    })
 }
 
 /// `[lon, lat]`, `"lat,lon"`, `{lat, lon}`, or a list of them.
@@ -363,7 +453,10 @@ fn parse_points(node: Node) -> Result<Vec<(f64, f64)>> {
             let numbers: Vec<f64> = items.into_iter().map(|i| i.f64("lon")).collect::<Result<_>>()?;
             match numbers.as_slice() {
                 [lon, lat] | [lon, lat, _] => Ok(vec![(*lat, *lon)]),
-                _ => Err(Error::new(ErrorKind::Parse, "[geo_point] field type does not accept more than 3 values")),
+                _ => Err(Error::new(
+                    ErrorKind::Parse,
+                    "[geo_point] field type does not accept more than 3 values",
+                )),
             }
         }
         Json::Array(items) => {
@@ -379,11 +472,15 @@ fn parse_points(node: Node) -> Result<Vec<(f64, f64)>> {
                     _ => return Err(Error::new(ErrorKind::Parse, "field must be either [lat], [lon] or [geohash]")),
                 }
             }
-            lat.zip(lon).map(|point| vec![point]).ok_or_else(|| Error::new(ErrorKind::Parse, "field [lat] or [lon] missing"))
+            lat.zip(lon)
+                .map(|point| vec![point])
+                .ok_or_else(|| Error::new(ErrorKind::Parse, "field [lat] or [lon] missing"))
         }
         _ => {
             let text = node.string("point")?;
-            let point = text.split_once(',').and_then(|(lat, lon)| Some((lat.trim().parse().ok()?, lon.trim().parse().ok()?)));
+            let point = text
+                .split_once(',')
+                .and_then(|(lat, lon)| Some((lat.trim().parse().ok()?, lon.trim().parse().ok()?)));
             point
                 .map(|p| vec![p])
                 .ok_or_else(|| Error::new(ErrorKind::Parse, format!("unsupported point [{text}], expected [lat,lon]")))
@@ -393,8 +490,13 @@ fn parse_points(node: Node) -> Result<Vec<(f64, f64)>> {
 
 /// `order` among the options of a key.
 fn direction_option(owner: &str, field: &str, value: &Node, dialect: Dialect) -> Result<bool> {
-    direction(&value.string("order")?, field, dialect)
-        .map_err(|cause| if dialect.typed { cause } else { shape::failed_field(owner, "order", (value.line, value.col), cause) })
+    direction(&value.string("order")?, field, dialect).map_err(|cause| {
+        if dialect.typed {
+            cause
+        } else {
+            shape::failed_field(owner, "order", (value.line, value.col), cause)
+        }
+    })
 }
 
 fn direction(text: &str, field: &str, dialect: Dialect) -> Result<bool> {
@@ -402,7 +504,9 @@ fn direction(text: &str, field: &str, dialect: Dialect) -> Result<bool> {
         "asc" => Ok(true),
         "desc" => Ok(false),
         _ if dialect.typed => Err(Error::illegal(format!("sort direction [{field}] not supported"))),
-        _ => Err(Error::illegal(format!("Unknown sort order [{text}], expected [asc] or [desc]"))),
+        _ => Err(Error::illegal(format!(
+            "Unknown sort order [{text}], expected [asc] or [desc]"
+        ))),
     }
 }
 

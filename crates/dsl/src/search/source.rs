@@ -46,7 +46,10 @@ impl SourceSpec {
                 Ok(filtered(includes, excludes))
             }
             Json::Null | Json::Number(_) => {
-                let reason = format!("Expected one of [VALUE_BOOLEAN, START_OBJECT] but found [{}]", node.kind_name());
+                let reason = format!(
+                    "Expected one of [VALUE_BOOLEAN, START_OBJECT] but found [{}]",
+                    node.kind_name()
+                );
                 Err(node.error(reason))
             }
         }
@@ -89,10 +92,18 @@ impl SourceSpec {
 }
 
 fn filtered(includes: Vec<String>, excludes: Vec<String>) -> SourceSpec {
-    if includes.is_empty() && excludes.is_empty() { SourceSpec::All } else { SourceSpec::Filtered { includes, excludes } }
+    if includes.is_empty() && excludes.is_empty() {
+        SourceSpec::All
+    } else {
+        SourceSpec::Filtered { includes, excludes }
+    }
 }
 
 /// A comma-separated list.
 fn patterns(text: &str) -> Vec<String> {
-    text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect()
+    text.split(',')
+        .map(str::trim)
+        .filter(|s| !s.is_empty())
+        .map(str::to_owned)
+        .collect()
 }

@@ -155,7 +155,11 @@ impl Subs {
     pub(crate) fn new(aggs: &[Agg], scope: Option<&str>, cx: &Context<'_>) -> Result<Subs> {
         let mut list = Vec::with_capacity(aggs.len());
         for agg in aggs.iter().filter(|agg| !matches!(agg.kind, AggKind::Pipeline { .. })) {
-            list.push(Named { name: agg.name.clone(), meta: agg.meta.clone(), collector: build(agg, scope, cx)? });
+            list.push(Named {
+                name: agg.name.clone(),
+                meta: agg.meta.clone(),
+                collector: build(agg, scope, cx)?,
+            });
         }
         Ok(Subs { list })
     }
@@ -190,7 +194,9 @@ impl Subs {
     }
     /// What `order` compares at the end of a path.
     pub(crate) fn order(&mut self, bucket: u32, path: &[&str]) -> Result<f64> {
-        let Some((name, rest)) = path.split_first() else { return Err(absent("")) };
+        let Some((name, rest)) = path.split_first() else {
+            return Err(absent(""));
+        };
         match self.list.iter_mut().find(|sub| sub.name == *name) {
             Some(sub) => sub.collector.order(bucket, rest),
             None => Err(absent(name)),
@@ -198,19 +204,25 @@ impl Subs {
     }
     /// Refuses an order's path that leads nowhere.
     pub(crate) fn check_path(&self, path: &[&str]) -> Result<()> {
-        let Some((name, rest)) = path.split_first() else { return Ok(()) };
+        let Some((name, rest)) = path.split_first() else {
+            return Ok(());
+        };
         match self.list.iter().find(|sub| sub.name == *name) {
-            Some(sub) => {
-                sub.collector.subs().filter(|subs| !subs.is_empty() && !rest.is_empty()).map_or(Ok(()), |subs| match rest {
+            Some(sub) => sub
+                .collector
+                .subs()
+                .filter(|subs| !subs.is_empty() && !rest.is_empty())
+                .map_or(Ok(()), |subs| match rest {
                     ["doc_count" | "_count"] => Ok(()),
                     rest => subs.check_path(rest),
-                })
-            }
+                }),
             None => Err(absent(name)),
         }
     }
     fn wants_scores(&self) -> bool {
-        self.list.iter().any(|sub| sub.collector.wants_scores() || sub.collector.subs().is_some_and(Subs::wants_scores))
+        self.list
+            .iter()
+            .any(|sub| sub.collector.wants_scores() || sub.collector.subs().is_some_and(Subs::wants_scores))
     }
 }
 
@@ -265,8 +277,17 @@ impl<'a> Root<'a> {
         // Global aggregations see other documents: they are fed apart.
         let (global, plain): (Vec<Agg>, Vec<Agg>) = aggs.iter().cloned().partition(|agg| agg.kind == AggKind::Global);
         let subs = Subs::new(&plain, None, cx)?;
-        let globals = global.iter().map(|agg| Subs::new(std::slice::from_ref(agg), None, cx)).collect::<Result<_>>()?;
-        Ok(Root { cx, aggs, subs, globals, docs: 0 })
+        let globals = global
+            .iter()
+            .map(|agg| Subs::new(std::slice::from_ref(agg), None, cx))
+            .collect::<Result<_>>()?;
+        Ok(Root {
+            cx,
+            aggs,
+            subs,
+            globals,
+            docs: 0,
+        })
     }
 
     /// Whether [`Root::collect`] needs real scores.
@@ -281,12 +302,22 @@ impl<'a> Root<'a> {
     pub fn segment(&mut self, view: &IndexView, segment: &SegmentView) -> Result<()> {
         let views: &'a [Arc<IndexView>] = self.cx.views;
         let Some(view) = views.iter().find(|known| known.no == view.no) else {
-            return Err(Error::new(ErrorKind::Internal, format!("index [{}] is not part of the request", view.name)));
+            return Err(Error::new(
+                ErrorKind::Internal,
+                format!("index [{}] is not part of the request", view.name),
+            ));
         };
         let Some(segment) = view.segments.iter().find(|known| known.id == segment.id) else {
-            return Err(Error::new(ErrorKind::Internal, format!("segment [{}] is not part of the request", segment.id)));
+            return Err(Error::new(
+                ErrorKind::Internal,
+                format!("segment [{}] is not part of the request", segment.id),
+            ));
         };
-        let at = At { cx: self.cx, view, segment };
+        let at = At {
+            cx: self.cx,
+            view,
+            segment,
+        };
         self.subs.segment(&at)?;
         if self.globals.is_empty() {
             return Ok(());

@@ -16,7 +16,12 @@ use tantivy::DocId;
 pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collector>>> {
     Ok(Some(match &agg.kind {
         AggKind::TopHits(spec) => {
-            let most = cx.views.iter().filter_map(|view| view.number("index.max_inner_result_window")).min().unwrap_or(100);
+            let most = cx
+                .views
+                .iter()
+                .filter_map(|view| view.number("index.max_inner_result_window"))
+                .min()
+                .unwrap_or(100);
             let window = spec.from.saturating_add(spec.size);
             if window > most {
                 let name = &agg.name;
@@ -24,15 +29,25 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
                     "Top hits result window is too large, the top hits aggregator [{name}]'s from + size must be less than or equal to: [{most}] but was [{window}]. This limit can be set by changing the [index.max_inner_result_window] index level setting."
                 )));
             }
-            Box::new(TopHits { spec: spec.clone(), best: Best::new(&spec.sort, window) })
+            Box::new(TopHits {
+                spec: spec.clone(),
+                best: Best::new(&spec.sort, window),
+            })
         }
         AggKind::TopMetrics { metrics, sort, size } => {
             let mut sources = Vec::new();
             for field in metrics {
-                let spec = ValueSource { field: Some(field.clone()), ..ValueSource::default() };
+                let spec = ValueSource {
+                    field: Some(field.clone()),
+                    ..ValueSource::default()
+                };
                 sources.push((field.clone(), Source::new(&spec, Wants::Any, "top_metrics", cx)?));
             }
-            Box::new(TopMetrics { sources, best: Best::new(sort, *size), codes: Vec::new() })
+            Box::new(TopMetrics {
+                sources,
+                best: Best::new(sort, *size),
+                codes: Vec::new(),
+            })
         }
         _ => return Ok(None),
     }))
@@ -67,8 +82,22 @@ struct Bucket {
 
 impl Best {
     fn new(sort: &[Sort], window: usize) -> Best {
-        let sort = if sort.is_empty() { vec![Sort { by: SortBy::Score, ascending: false }] } else { sort.to_vec() };
-        Best { sort, window, readers: Vec::new(), segments: Vec::new(), bases: (u32::MAX, 0), buckets: Vec::new() }
+        let sort = if sort.is_empty() {
+            vec![Sort {
+                by: SortBy::Score,
+                ascending: false,
+            }]
+        } else {
+            sort.to_vec()
+        };
+        Best {
+            sort,
+            window,
+            readers: Vec::new(),
+            segments: Vec::new(),
+            bases: (u32::MAX, 0),
+            buckets: Vec::new(),
+        }
     }
     fn by_score(&self) -> bool {
         self.sort.iter().any(|sort| match &sort.by {
@@ -83,7 +112,8 @@ impl Best {
         }
         self.readers.clear();
         for sort in &self.sort {
-            self.readers.push(Plan::new(at.view, sort, at.cx.plan)?.open(at.view, at.segment, self.bases.1)?);
+            self.readers
+                .push(Plan::new(at.view, sort, at.cx.plan)?.open(at.view, at.segment, self.bases.1)?);
         }
         self.bases.1 += u64::from(at.segment.reader.max_doc());
         self.segments.push((at.view.clone(), at.segment.clone()));
@@ -111,18 +141,33 @@ impl Best {
         if self.window == 0 {
             return Ok(());
         }
-        let keys = self.readers.iter().map(|reader| reader.read(doc, score)).collect::<Result<Vec<_>>>()?;
-        let mut one = One { keys, score, segment: self.segments.len() - 1, doc, codes: Vec::new() };
+        let keys = self
+            .readers
+            .iter()
+            .map(|reader| reader.read(doc, score))
+            .collect::<Result<Vec<_>>>()?;
+        let mut one = One {
+            keys,
+            score,
+            segment: self.segments.len() - 1,
+            doc,
+            codes: Vec::new(),
+        };
         // A sorted prefix of the window: the worst of it is the bar.
         if bucket.list.len() >= self.window
             && bucket.sorted
-            && bucket.list.last().is_some_and(|worst| Self::order(&self.sort, &one, worst) != Ordering::Less)
+            && bucket
+                .list
+                .last()
+                .is_some_and(|worst| Self::order(&self.sort, &one, worst) != Ordering::Less)
         {
             return Ok(());
         }
         one.codes = codes()?;
         if bucket.sorted {
-            let place = bucket.list.partition_point(|other| Self::order(&self.sort, other, &one) == Ordering::Less);
+            let place = bucket
+                .list
+                .partition_point(|other| Self::order(&self.sort, other, &one) == Ordering::Less);
             bucket.list.insert(place, one);
             bucket.list.truncate(self.window);
         } else {
@@ -157,9 +202,11 @@ impl Collector for TopHits {
         self.best.add(doc, score, bucket, || Ok(Vec::new()))
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
-        let scored = self.best.by_score() || self.spec.track_scores;
+        let scored = self.best.by_score() && self.best.sort.len() == 1 || self.spec.track_scores;
         let explicit = !self.spec.sort.is_empty();
-        let sort = explicit.then_some(()).filter(|()| !(self.spec.sort.len() == 1 && self.best.by_score()));
+        let sort = explicit
+            .then_some(())
+            .filter(|()| !(self.spec.sort.len() == 1 && self.best.by_score()));
         let segments = self.best.segments.clone();
         let mut hits = Vec::new();
         let (mut total, mut max_score) = (0, None);
@@ -168,7 +215,12 @@ impl Collector for TopHits {
             max_score = bucket.max_score.filter(|_| scored);
             for one in bucket.list.iter().skip(self.spec.from) {
                 let (view, segment) = segments[one.segment].clone();
-                let found = Found { view, segment, doc: one.doc, score: one.score };
+                let found = Found {
+                    view,
+                    segment,
+                    doc: one.doc,
+                    score: one.score,
+                };
                 let mut hit = to.cx.fetch.hit(&found, &self.spec)?;
                 hit.score = scored.then_some(one.score);
                 hit.sort = match sort {
@@ -181,7 +233,14 @@ impl Collector for TopHits {
         // Only the first key decides whether scores are told.
         let first_is_score = self.best.sort.iter().any(|sort| sort.by == SortBy::Score);
         let max_score = max_score.filter(|_| (!explicit || first_is_score && sort.is_none()) || self.spec.track_scores);
-        let hits = Hits { total: Some(Total { value: total, exact: true }), max_score, hits };
+        let hits = Hits {
+            total: Some(Total {
+                value: total,
+                exact: true,
+            }),
+            max_score,
+            hits,
+        };
         Ok(json!({ "hits": hits.render(to.cx.dialect) }))
     }
     fn order(&mut self, _bucket: u32, _rest: &[&str]) -> Result<f64> {
@@ -200,7 +259,10 @@ impl Collector for TopHits {
 
 /// Sort keys as a hit shows them.
 fn shown(sort: &[Sort], keys: &[Key], view: &IndexView, to: &Finish<'_>) -> Result<Vec<Value>> {
-    sort.iter().zip(keys).map(|(sort, key)| Ok(Plan::new(view, sort, to.cx.plan)?.render(key))).collect()
+    sort.iter()
+        .zip(keys)
+        .map(|(sort, key)| Ok(Plan::new(view, sort, to.cx.plan)?.render(key)))
+        .collect()
 }
 
 struct TopMetrics {
@@ -245,10 +307,19 @@ impl Collector for TopMetrics {
         Ok(json!({ "top": top }))
     }
     fn order(&mut self, bucket: u32, rest: &[&str]) -> Result<f64> {
-        let at = self.sources.iter().position(|(name, _)| rest.first().is_none_or(|wanted| wanted == name)).unwrap_or(0);
-        let code =
-            self.best.of(bucket).and_then(|bucket| bucket.list.first()).and_then(|one| one.codes.get(at).copied().flatten());
-        let Some((code, (_, source))) = code.zip(self.sources.get(at)) else { return Ok(f64::NAN) };
+        let at = self
+            .sources
+            .iter()
+            .position(|(name, _)| rest.first().is_none_or(|wanted| wanted == name))
+            .unwrap_or(0);
+        let code = self
+            .best
+            .of(bucket)
+            .and_then(|bucket| bucket.list.first())
+            .and_then(|one| one.codes.get(at).copied().flatten());
+        let Some((code, (_, source))) = code.zip(self.sources.get(at)) else {
+            return Ok(f64::NAN);
+        };
         Ok(source.key(code)?.0.as_f64().unwrap_or(f64::NAN))
     }
     fn wants_scores(&self) -> bool {

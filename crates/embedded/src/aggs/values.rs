@@ -126,7 +126,11 @@ fn decimal(pattern: &str, number: f64) -> String {
     }
     let point = if rest.is_empty() { "" } else { "." };
     let sign = if number < 0.0 { "-" } else { "" };
-    format!("{sign}{}{digits}{point}{rest}{}", prefix.replace('\'', ""), suffix.replace('\'', ""))
+    format!(
+        "{sign}{}{digits}{point}{rest}{}",
+        prefix.replace('\'', ""),
+        suffix.replace('\'', "")
+    )
 }
 
 /// A number as JSON; what is none is `null`.
@@ -187,7 +191,9 @@ impl Host for Reach<'_> {
                 &late
             }
         };
-        let Opened::Column(kind, column) = opened else { return Ok(false) };
+        let Opened::Column(kind, column) = opened else {
+            return Ok(false);
+        };
         fill(*kind, column.as_ref(), self.doc, out)?;
         Ok(true)
     }
@@ -218,19 +224,29 @@ fn fill(kind: Kind, column: Option<&Column>, doc: DocId, out: &mut DocValues) ->
             }));
         }
         Class::Double if kind.is_float() => {
-            out.doubles().extend(values.iter().filter_map(|v| if let FieldValue::Double(n) = v { Some(*n) } else { None }));
+            out.doubles().extend(
+                values
+                    .iter()
+                    .filter_map(|v| if let FieldValue::Double(n) = v { Some(*n) } else { None }),
+            );
         }
-        Class::Bool => {
-            out.bools().extend(values.iter().filter_map(|v| if let FieldValue::Bool(b) = v { Some(*b) } else { None }))
-        }
+        Class::Bool => out.bools().extend(
+            values
+                .iter()
+                .filter_map(|v| if let FieldValue::Bool(b) = v { Some(*b) } else { None }),
+        ),
         Class::Date => out.dates().extend(values.iter().filter_map(|v| match v {
             FieldValue::Date(ms) => Some(*ms),
             FieldValue::DateNanos(nanos) => Some(nanos.div_euclid(1_000_000)),
             _ => None,
         })),
-        _ if kind == Kind::GeoPoint => out
-            .geo_points()
-            .extend(values.iter().filter_map(|v| if let FieldValue::Geo { lat, lon } = v { Some((*lat, *lon)) } else { None })),
+        _ if kind == Kind::GeoPoint => out.geo_points().extend(values.iter().filter_map(|v| {
+            if let FieldValue::Geo { lat, lon } = v {
+                Some((*lat, *lon))
+            } else {
+                None
+            }
+        })),
         _ => {
             let all = out.strings();
             all.extend(values.into_iter().filter_map(|v| match v {
@@ -260,7 +276,9 @@ impl Script {
         self.program.uses_score()
     }
     fn open(&self, field: &str) -> Result<Opened> {
-        let (Some(view), Some(segment)) = (&self.view, &self.segment) else { return Ok(Opened::Unmapped) };
+        let (Some(view), Some(segment)) = (&self.view, &self.segment) else {
+            return Ok(Opened::Unmapped);
+        };
         Ok(match Target::of(view, field) {
             Some(target) => {
                 refuse_text(&target, field)?;
@@ -273,12 +291,26 @@ impl Script {
     pub(crate) fn segment(&mut self, at: &At<'_>) -> Result<()> {
         self.view = Some(at.view.clone());
         self.segment = Some(at.segment.clone());
-        self.columns = self.program.doc_fields().iter().map(|field| self.open(field)).collect::<Result<_>>()?;
+        self.columns = self
+            .program
+            .doc_fields()
+            .iter()
+            .map(|field| self.open(field))
+            .collect::<Result<_>>()?;
         Ok(())
     }
     fn run(&self, doc: DocId, score: f32, value: Option<script::Value>) -> Result<script::Value> {
-        let mut host = Reach { script: self, doc, score, value };
-        self.program.run(&mut Env { params: &self.params, host: &mut host, budget: Budget::default() })
+        let mut host = Reach {
+            script: self,
+            doc,
+            score,
+            value,
+        };
+        self.program.run(&mut Env {
+            params: &self.params,
+            host: &mut host,
+            budget: Budget::default(),
+        })
     }
 }
 
@@ -509,9 +541,10 @@ impl Source {
                     model::date::parse_math(text, format, zone.as_ref(), now_ms, false).map(|ms| ms as f64)
                 }
                 _ if self.class == Class::Bool => Ok(f64::from(u8::from(text == "true"))),
-                _ => {
-                    text.trim().parse().map_err(|_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))
-                }
+                _ => text
+                    .trim()
+                    .parse()
+                    .map_err(|_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\""))),
             },
             other => Err(Error::illegal(format!("[{other}] is no value"))),
         }
@@ -758,7 +791,12 @@ impl Source {
     pub(crate) fn text(&self, code: u64) -> Result<String> {
         Ok(match self.class {
             Class::Str => self.interner.text(code)?,
-            Class::Ip => self.interner.ips.get(code as usize).map(|ip| ip_text(*ip)).unwrap_or_default(),
+            Class::Ip => self
+                .interner
+                .ips
+                .get(code as usize)
+                .map(|ip| ip_text(*ip))
+                .unwrap_or_default(),
             Class::Double => code_double(code).to_string(),
             Class::Unsigned => code.to_string(),
             Class::Bool => (code_long(code) != 0).to_string(),
@@ -803,7 +841,9 @@ fn check(target: &Target<'_>, path: &str, wants: Wants, kind: &str) -> Result<()
     };
     if !fits {
         let wire = target.kind.wire();
-        return Err(Error::illegal(format!("Field [{path}] of type [{wire}] is not supported for aggregation [{kind}]")));
+        return Err(Error::illegal(format!(
+            "Field [{path}] of type [{wire}] is not supported for aggregation [{kind}]"
+        )));
     }
     if target.slot.column.is_none() {
         return Err(Error::illegal(format!(
@@ -845,6 +885,10 @@ mod tests {
         let values = [f64::NEG_INFINITY, -2.5, -1.0, 0.0, 0.25, 3.0, f64::INFINITY];
         assert!(values.windows(2).all(|w| double_code(w[0]) < double_code(w[1])));
         assert!(values.iter().all(|v| code_double(double_code(*v)) == *v));
-        assert!([i64::MIN, -1, 0, 1, i64::MAX].windows(2).all(|w| long_code(w[0]) < long_code(w[1])));
+        assert!(
+            [i64::MIN, -1, 0, 1, i64::MAX]
+                .windows(2)
+                .all(|w| long_code(w[0]) < long_code(w[1]))
+        );
     }
 }

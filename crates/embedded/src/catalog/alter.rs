@@ -2,7 +2,6 @@
 //!
 //! Not here: logging the deltas, what becomes of segments; `Flush` and `ForceMerge` are no changes of the catalog.
 
-
 use super::{Catalog, IndexEntry, Mappings, names, parse_mappings, settings, templates, union};
 use crate::index::schema::IndexSchema;
 use engine::{AliasAction, Alteration, Altered, TemplateKind};
@@ -36,7 +35,12 @@ pub struct Next {
 
 impl Next {
     fn of(catalog: &Catalog) -> Next {
-        Next { catalog: catalog.clone(), deltas: Vec::new(), removed: Vec::new(), altered: Altered::default() }
+        Next {
+            catalog: catalog.clone(),
+            deltas: Vec::new(),
+            removed: Vec::new(),
+            altered: Altered::default(),
+        }
     }
     fn put(&mut self, entry: IndexEntry) {
         self.deltas.push((entry.no, json!({ "index": entry.to_json() })));
@@ -73,11 +77,20 @@ pub fn alter(catalog: &Catalog, wish: &Alteration, moment: &Moment) -> Result<Ne
         Alteration::OpenIndices(target) => open(&mut next, target, true, moment)?,
         Alteration::CloseIndices(target) => open(&mut next, target, false, moment)?,
         Alteration::PutMapping { target, doc_type, body } => put_mapping(&mut next, target, doc_type.as_deref(), body, moment)?,
-        Alteration::PutSettings { target, settings, preserve_existing } => {
+        Alteration::PutSettings {
+            target,
+            settings,
+            preserve_existing,
+        } => {
             put_settings(&mut next, target, settings, *preserve_existing, moment)?;
         }
         Alteration::UpdateAliases(actions) => aliases(&mut next, actions, moment)?,
-        Alteration::PutTemplate { name, kind, body, create } => put_template(&mut next, name, *kind, body, *create)?,
+        Alteration::PutTemplate {
+            name,
+            kind,
+            body,
+            create,
+        } => put_template(&mut next, name, *kind, body, *create)?,
         Alteration::DeleteTemplate { name, kind } => delete_template(&mut next, name, *kind)?,
         Alteration::PutScript { id, body } => {
             next.catalog.scripts.insert(id.clone(), body.clone());
@@ -85,7 +98,10 @@ pub fn alter(catalog: &Catalog, wish: &Alteration, moment: &Moment) -> Result<Ne
         }
         Alteration::DeleteScript { id } => {
             if next.catalog.scripts.remove(id).is_none() {
-                return Err(Error::new(ErrorKind::ResourceNotFound, format!("stored script [{id}] does not exist and cannot be deleted")));
+                return Err(Error::new(
+                    ErrorKind::ResourceNotFound,
+                    format!("stored script [{id}] does not exist and cannot be deleted"),
+                ));
             }
             next.common();
         }
@@ -96,7 +112,17 @@ pub fn alter(catalog: &Catalog, wish: &Alteration, moment: &Moment) -> Result<Ne
 }
 
 fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
-    let Alteration::CreateIndex { name, settings: given, mappings, aliases, typed, if_absent } = wish else { return Ok(()) };
+    let Alteration::CreateIndex {
+        name,
+        settings: given,
+        mappings,
+        aliases,
+        typed,
+        if_absent,
+    } = wish
+    else {
+        return Ok(());
+    };
     let name = super::date_name::resolve(name, moment.now_ms)?;
     names::check_index(&name)?;
     if let Some(there) = next.catalog.indices.get(&name) {
@@ -105,15 +131,21 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
             return Ok(());
         }
         let reason = format!("index [{name}/{}] already exists", there.uuid);
-        return Err(Error::new(ErrorKind::IndexAlreadyExists, reason).with("index_uuid", there.uuid.clone()).with("index", name));
+        return Err(Error::new(ErrorKind::IndexAlreadyExists, reason)
+            .with("index_uuid", there.uuid.clone())
+            .with("index", name));
     }
     if next.catalog.indices.values().any(|entry| entry.aliases.contains_key(&name)) {
         let reason = format!("Invalid index name [{name}], already exists as alias");
-        return Err(Error::new(ErrorKind::InvalidIndexName, reason).with("index_uuid", "_na_").with("index", name));
+        return Err(Error::new(ErrorKind::InvalidIndexName, reason)
+            .with("index_uuid", "_na_")
+            .with("index", name));
     }
     let max = next.catalog.cluster_number(model::settings::MAX_INDICES);
     if next.catalog.indices.len() as u64 >= max {
-        return Err(Error::illegal(format!("there are [{max}] indices already; the limit is the setting [cluster.max_indices]")));
+        return Err(Error::illegal(format!(
+            "there are [{max}] indices already; the limit is the setting [cluster.max_indices]"
+        )));
     }
     let template = templates::for_index(&next.catalog, &name)?;
     let mut flat = template.settings;
@@ -124,7 +156,8 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     let limits = settings::limits(&flat);
     let mut mapped: Option<Mappings> = None;
     for body in template.mappings.iter().chain(mappings) {
-        let parsed = parse_mappings(body, *typed, &registry, &limits).map_err(|e| if *typed { e } else { mapping::failed_at_creation(e, "_doc") })?;
+        let parsed = parse_mappings(body, *typed, &registry, &limits)
+            .map_err(|e| if *typed { e } else { mapping::failed_at_creation(e, "_doc") })?;
         mapped = Some(match (mapped, parsed) {
             (None, parsed) => parsed,
             (Some(Mappings::Plain(old)), Mappings::Plain(new)) => Mappings::Plain(old.merge(&new)?),
@@ -147,7 +180,10 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     let mut checked = Map::new();
     for (alias, body) in placed {
         check_alias(&next.catalog, &alias, &name)?;
-        checked.insert(alias, Value::Object(templates::alias_options(body.as_object().unwrap_or(&Map::new()))));
+        checked.insert(
+            alias,
+            Value::Object(templates::alias_options(body.as_object().unwrap_or(&Map::new()))),
+        );
     }
     let no = next.catalog.next_no.max(1);
     next.put(IndexEntry {
@@ -172,16 +208,27 @@ fn check_alias(catalog: &Catalog, alias: &str, index: &str) -> Result<()> {
     names::check_alias(alias)?;
     if catalog.indices.contains_key(alias) || alias == index {
         let reason = format!("Invalid alias name [{alias}]: an index or data stream exists with the same name as the alias");
-        return Err(Error::new(ErrorKind::InvalidAliasName, reason).with("index_uuid", "_na_").with("index", alias));
+        return Err(Error::new(ErrorKind::InvalidAliasName, reason)
+            .with("index_uuid", "_na_")
+            .with("index", alias));
     }
     Ok(())
 }
 
 /// Indices named themselves or by wildcards, never through aliases.
 fn delete(next: &mut Next, target: &Target, moment: &Moment) -> Result<()> {
-    let strict = Target { forbid_closed: false, expand_closed: true, ..target.clone() };
+    let strict = Target {
+        forbid_closed: false,
+        expand_closed: true,
+        ..target.clone()
+    };
     for name in target.expressions.iter().filter(|name| !name.contains('*')) {
-        if let Some(entry) = next.catalog.indices.values().find(|entry| entry.aliases.contains_key(name.as_str())) {
+        if let Some(entry) = next
+            .catalog
+            .indices
+            .values()
+            .find(|entry| entry.aliases.contains_key(name.as_str()))
+        {
             if target.ignore_unavailable {
                 continue;
             }
@@ -191,7 +238,11 @@ fn delete(next: &mut Next, target: &Target, moment: &Moment) -> Result<()> {
             .with("index", entry.name.as_str()));
         }
     }
-    let destructive = next.catalog.persistent.get("action.destructive_requires_name").or(next.catalog.transient.get("action.destructive_requires_name"));
+    let destructive = next
+        .catalog
+        .persistent
+        .get("action.destructive_requires_name")
+        .or(next.catalog.transient.get("action.destructive_requires_name"));
     if destructive.and_then(Value::as_str) == Some("true") && target.expressions.iter().any(|e| e == "_all" || e.contains('*')) {
         return Err(Error::illegal("Wildcard expressions or all indices are not allowed"));
     }
@@ -202,10 +253,19 @@ fn delete(next: &mut Next, target: &Target, moment: &Moment) -> Result<()> {
 }
 
 fn open(next: &mut Next, target: &Target, open: bool, moment: &Moment) -> Result<()> {
-    let all = Target { forbid_closed: false, expand_closed: true, expand_open: true, ..target.clone() };
+    let all = Target {
+        forbid_closed: false,
+        expand_closed: true,
+        expand_open: true,
+        ..target.clone()
+    };
     for found in next.catalog.resolve(&all, moment.now_ms)? {
         if found.entry.open != open {
-            next.put(IndexEntry { open, revision: found.entry.revision + 1, ..(*found.entry).clone() });
+            next.put(IndexEntry {
+                open,
+                revision: found.entry.revision + 1,
+                ..(*found.entry).clone()
+            });
         } else {
             next.altered.indices.push(found.entry.name.clone());
         }
@@ -214,7 +274,11 @@ fn open(next: &mut Next, target: &Target, open: bool, moment: &Moment) -> Result
 }
 
 fn put_mapping(next: &mut Next, target: &Target, doc_type: Option<&str>, body: &Value, moment: &Moment) -> Result<()> {
-    let strict = Target { allow_no_indices: false, forbid_closed: false, ..target.clone() };
+    let strict = Target {
+        allow_no_indices: false,
+        forbid_closed: false,
+        ..target.clone()
+    };
     for found in next.catalog.resolve(&strict, moment.now_ms)? {
         let entry = &found.entry;
         let limits = settings::limits(&entry.settings);
@@ -226,7 +290,10 @@ fn put_mapping(next: &mut Next, target: &Target, doc_type: Option<&str>, body: &
             Mappings::Typed(types) => {
                 let only = body.as_object().filter(|o| o.len() == 1).and_then(|o| o.keys().next());
                 let Some(name) = doc_type.or(only.map(String::as_str)) else {
-                    return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: mapping type is missing;"));
+                    return Err(Error::new(
+                        ErrorKind::ActionRequestValidation,
+                        "Validation Failed: 1: mapping type is missing;",
+                    ));
                 };
                 Mappings::Typed(types.put(name, body)?)
             }
@@ -239,7 +306,11 @@ fn put_mapping(next: &mut Next, target: &Target, doc_type: Option<&str>, body: &
 
 fn put_settings(next: &mut Next, target: &Target, given: &Map<String, Value>, preserve: bool, moment: &Moment) -> Result<()> {
     let flat = settings::flatten(given);
-    let all = Target { forbid_closed: false, expand_closed: true, ..target.clone() };
+    let all = Target {
+        forbid_closed: false,
+        expand_closed: true,
+        ..target.clone()
+    };
     for found in next.catalog.resolve(&all, moment.now_ms)? {
         let entry = &found.entry;
         settings::check_update(entry, &flat)?;
@@ -255,7 +326,12 @@ fn put_settings(next: &mut Next, target: &Target, given: &Map<String, Value>, pr
             }
         }
         // Analyzers may change while the index is closed, limits at any time: what rests on them is read again.
-        let mut json = IndexEntry { settings: Arc::new(merged), revision: entry.revision + 1, ..(**entry).clone() }.to_json();
+        let mut json = IndexEntry {
+            settings: Arc::new(merged),
+            revision: entry.revision + 1,
+            ..(**entry).clone()
+        }
+        .to_json();
         json["shapes"] = entry.schema.to_json();
         next.put(IndexEntry::from_json(&json)?);
     }
@@ -266,27 +342,49 @@ fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<
     for action in actions {
         match action {
             AliasAction::Add { target, alias, body } => {
-                let strict = Target { allow_no_indices: false, forbid_closed: false, ..target.clone() };
+                let strict = Target {
+                    allow_no_indices: false,
+                    forbid_closed: false,
+                    ..target.clone()
+                };
                 for found in next.catalog.resolve(&strict, moment.now_ms)? {
                     let entry = &found.entry;
                     check_alias(&next.catalog, alias, entry.name.as_str())?;
                     let options = templates::alias_options(body);
                     if options.get("is_write_index") == Some(&Value::Bool(true)) {
-                        let other = next.catalog.indices.values().find(|o| o.no != entry.no && o.aliases.get(alias).is_some_and(|a| a["is_write_index"] == true));
+                        let other = next
+                            .catalog
+                            .indices
+                            .values()
+                            .find(|o| o.no != entry.no && o.aliases.get(alias).is_some_and(|a| a["is_write_index"] == true));
                         if let Some(other) = other {
                             return Err(Error::new(
                                 ErrorKind::IllegalState,
-                                format!("alias [{alias}] has more than one write index [{},{}]", other.name, entry.name),
+                                format!(
+                                    "alias [{alias}] has more than one write index [{},{}]",
+                                    other.name, entry.name
+                                ),
                             ));
                         }
                     }
                     let mut all = entry.aliases.clone();
                     all.insert(alias.clone(), Value::Object(options));
-                    next.put(IndexEntry { aliases: all, revision: entry.revision + 1, ..(**entry).clone() });
+                    next.put(IndexEntry {
+                        aliases: all,
+                        revision: entry.revision + 1,
+                        ..(**entry).clone()
+                    });
                 }
             }
-            AliasAction::Remove { target, alias, must_exist } => {
-                let all = Target { forbid_closed: false, ..target.clone() };
+            AliasAction::Remove {
+                target,
+                alias,
+                must_exist,
+            } => {
+                let all = Target {
+                    forbid_closed: false,
+                    ..target.clone()
+                };
                 let mut any = false;
                 for found in next.catalog.resolve(&all, moment.now_ms)? {
                     let entry = &found.entry;
@@ -294,7 +392,11 @@ fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<
                     kept.retain(|name, _| !model::path::matches(alias, name));
                     if kept.len() < entry.aliases.len() {
                         any = true;
-                        next.put(IndexEntry { aliases: kept, revision: entry.revision + 1, ..(**entry).clone() });
+                        next.put(IndexEntry {
+                            aliases: kept,
+                            revision: entry.revision + 1,
+                            ..(**entry).clone()
+                        });
                     }
                 }
                 if !any && *must_exist {
@@ -319,13 +421,21 @@ fn put_template(next: &mut Next, name: &str, kind: TemplateKind, body: &Value, c
         };
         return Err(Error::illegal(format!("{what} [{name}] already exists")));
     }
-    let inner = if kind == TemplateKind::Legacy { body } else { &body["template"] };
+    let inner = if kind == TemplateKind::Legacy {
+        body
+    } else {
+        &body["template"]
+    };
     if let Some(given) = inner["settings"].as_object() {
         settings::check(&settings::flatten(given))?;
     }
     if kind == TemplateKind::Index {
         for component in body["composed_of"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            if !next.catalog.templates.contains_key(&templates::key(TemplateKind::Component, component)) {
+            if !next
+                .catalog
+                .templates
+                .contains_key(&templates::key(TemplateKind::Component, component))
+            {
                 return Err(Error::new(
                     ErrorKind::IllegalArgument,
                     format!("index template [{name}] specifies component templates [{component}] that do not exist"),
@@ -343,7 +453,10 @@ fn delete_template(next: &mut Next, name: &str, kind: TemplateKind) -> Result<()
     let before = next.catalog.templates.len();
     next.catalog.templates.retain(|key, _| !model::path::matches(&pattern, key));
     if next.catalog.templates.len() == before && !name.contains('*') {
-        return Err(Error::new(ErrorKind::IndexTemplateMissing, format!("index_template [{name}] missing")));
+        return Err(Error::new(
+            ErrorKind::IndexTemplateMissing,
+            format!("index_template [{name}] missing"),
+        ));
     }
     next.common();
     Ok(())
@@ -355,17 +468,31 @@ fn cluster(next: &mut Next, persistent: &Map<String, Value>, transient: &Map<Str
         let mut flat = Map::new();
         flatten_plain("", &Value::Object(given.clone()), &mut flat);
         for (name, value) in flat {
-            let accepted = ["cluster.routing.", "cluster.info.", "logger.", "indices.", "search.", "discovery.", "cluster.metadata.", "cluster.max_shards_per_node"];
+            let accepted = [
+                "cluster.routing.",
+                "cluster.info.",
+                "logger.",
+                "indices.",
+                "search.",
+                "discovery.",
+                "cluster.metadata.",
+                "cluster.max_shards_per_node",
+            ];
             if !find(&name).is_some_and(|s| s.scope == Scope::Cluster) && !accepted.iter().any(|p| name.starts_with(p)) {
                 let scope = if persistent { "persistent" } else { "transient" };
-                let hint = nearest(&name, ALL.iter().filter(|s| s.scope == Scope::Cluster).map(|s| s.name)).map(|n| format!(", did you mean [{n}]?"));
+                let hint = nearest(&name, ALL.iter().filter(|s| s.scope == Scope::Cluster).map(|s| s.name))
+                    .map(|n| format!(", did you mean [{n}]?"));
                 let reason = match hint {
                     None => format!("{scope} setting [{name}], not recognized"),
                     Some(hint) => format!("{scope} setting [{name}], not recognized{hint}"),
                 };
                 return Err(Error::illegal(reason));
             }
-            let map = if persistent { &mut next.catalog.persistent } else { &mut next.catalog.transient };
+            let map = if persistent {
+                &mut next.catalog.persistent
+            } else {
+                &mut next.catalog.transient
+            };
             if value.is_null() {
                 map.retain(|key, _| !model::path::matches(&name, key));
             } else {
@@ -384,7 +511,11 @@ fn flatten_plain(name: &str, value: &Value, out: &mut Map<String, Value>) {
     match value {
         Value::Object(inner) => {
             for (key, value) in inner {
-                let path = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                let path = if name.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{name}.{key}")
+                };
                 flatten_plain(&path, value, out);
             }
         }
@@ -392,4 +523,3 @@ fn flatten_plain(name: &str, value: &Value, out: &mut Map<String, Value>) {
         other => drop(out.insert(name.to_owned(), Value::String(other.to_string()))),
     }
 }
-

@@ -8,7 +8,9 @@ use model::{Error, Result};
 /// # Errors
 /// Unbalanced braces, unreadable math.
 pub fn resolve(name: &str, now_ms: i64) -> Result<String> {
-    let Some(inner) = name.strip_prefix('<').and_then(|n| n.strip_suffix('>')) else { return Ok(name.to_owned()) };
+    let Some(inner) = name.strip_prefix('<').and_then(|n| n.strip_suffix('>')) else {
+        return Ok(name.to_owned());
+    };
     let wrong = |why: &str| Error::illegal(format!("invalid dynamic name expression [{inner}]. {why}"));
     let mut out = String::new();
     let mut rest = inner;
@@ -23,12 +25,16 @@ pub fn resolve(name: &str, now_ms: i64) -> Result<String> {
             };
             depth == 0
         });
-        let Some((length, _)) = end else { return Err(wrong("date math placeholder is open ended")) };
+        let Some((length, _)) = end else {
+            return Err(wrong("date math placeholder is open ended"));
+        };
         out.push_str(&placeholder(&rest[open + 1..open + length], now_ms)?);
         rest = &rest[open + length + 1..];
     }
     if rest.contains('}') {
-        return Err(wrong("invalid character at position [0]. `{` and `}` are reserved characters"));
+        return Err(wrong(
+            "invalid character at position [0]. `{` and `}` are reserved characters",
+        ));
     }
     out.push_str(rest);
     Ok(out)

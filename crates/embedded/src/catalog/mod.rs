@@ -117,8 +117,18 @@ impl IndexEntry {
     /// Types that contradict each other.
     pub fn with_mappings(&self, mappings: Mappings) -> Result<IndexEntry> {
         let mapping = union(&mappings, &self.registry, &self.settings)?;
-        let schema = if self.schema.covers(&mapping) { self.schema.clone() } else { Arc::new(self.schema.grow(&mapping)) };
-        Ok(IndexEntry { mappings, mapping, schema, revision: self.revision + 1, ..self.clone() })
+        let schema = if self.schema.covers(&mapping) {
+            self.schema.clone()
+        } else {
+            Arc::new(self.schema.grow(&mapping))
+        };
+        Ok(IndexEntry {
+            mappings,
+            mapping,
+            schema,
+            revision: self.revision + 1,
+            ..self.clone()
+        })
     }
     /// With the growth that a document brought.
     ///
@@ -152,10 +162,19 @@ impl IndexEntry {
         let settings = object("settings")?;
         let registry = settings::registry(&settings)?;
         let limits = settings::limits(&settings);
-        let mappings = parse_mappings(&value["mappings"], value["typed"].as_bool().unwrap_or(false), &registry, &limits)?;
+        let mappings = parse_mappings(
+            &value["mappings"],
+            value["typed"].as_bool().unwrap_or(false),
+            &registry,
+            &limits,
+        )?;
         let mapping = union(&mappings, &registry, &settings)?;
         let schema = IndexSchema::from_json(&value["shapes"])?;
-        let schema = if schema.covers(&mapping) { schema } else { schema.grow(&mapping) };
+        let schema = if schema.covers(&mapping) {
+            schema
+        } else {
+            schema.grow(&mapping)
+        };
         Ok(IndexEntry {
             no: u32::try_from(number("no")?).map_err(|_| corrupt("no"))?,
             name: IndexName::new(text("name")?),
@@ -205,7 +224,11 @@ fn union(mappings: &Mappings, registry: &Registry, settings: &Map<String, Value>
                     engine::merge(&mut properties, fields, 0);
                 }
             }
-            let all = TypedMappings::parse(&json!({ "all": { "properties": properties } }), registry, &settings::limits(settings))?;
+            let all = TypedMappings::parse(
+                &json!({ "all": { "properties": properties } }),
+                registry,
+                &settings::limits(settings),
+            )?;
             all.for_type("all")
         }
     }
@@ -242,7 +265,12 @@ impl Catalog {
     }
     /// Takes over what is not in indices.
     pub fn take_common(&mut self, value: &Value) {
-        let map = |name: &str| value[name].as_object().map(|o| o.iter().map(|(k, v)| (k.clone(), v.clone())).collect()).unwrap_or_default();
+        let map = |name: &str| {
+            value[name]
+                .as_object()
+                .map(|o| o.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
+                .unwrap_or_default()
+        };
         self.templates = map("templates");
         self.scripts = map("scripts");
         self.persistent = value["persistent"].as_object().cloned().unwrap_or_default();
@@ -267,7 +295,10 @@ impl Catalog {
                 if let (Some(all), Some(new)) = (shapes.as_array_mut(), grow["shapes"].as_array()) {
                     all.extend(new.iter().cloned());
                 }
-                let placed = IndexEntry { schema: Arc::new(IndexSchema::from_json(&shapes)?), ..(*known).clone() };
+                let placed = IndexEntry {
+                    schema: Arc::new(IndexSchema::from_json(&shapes)?),
+                    ..(*known).clone()
+                };
                 self.put(placed.grown(grow["type"].as_str(), &growth)?);
             }
         } else if let Some(no) = delta.get("delete").and_then(Value::as_u64) {
@@ -290,7 +321,10 @@ impl Catalog {
 /// The delta of a mapping's growth: what is new in the mapping, and the places it got.
 pub fn growth_delta(before: &IndexEntry, after: &IndexEntry, doc_type: Option<&str>, growth: &Mapping) -> Value {
     let shapes = after.schema.to_json();
-    let new: Vec<Value> = shapes.as_array().map(|all| all[before.schema.slots().len()..].to_vec()).unwrap_or_default();
+    let new: Vec<Value> = shapes
+        .as_array()
+        .map(|all| all[before.schema.slots().len()..].to_vec())
+        .unwrap_or_default();
     json!({ "grow": { "no": after.no, "revision": after.revision, "type": doc_type, "mapping": growth.render(), "shapes": new } })
 }
 

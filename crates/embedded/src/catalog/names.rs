@@ -37,9 +37,11 @@ pub fn check_index(name: &str) -> Result<()> {
     let wrong = problem(name).or_else(|| (name.to_lowercase() != name).then(|| "must be lowercase".to_owned()));
     match wrong {
         None => Ok(()),
-        Some(why) => Err(Error::new(ErrorKind::InvalidIndexName, format!("Invalid index name [{name}], {why}"))
-            .with("index_uuid", "_na_")
-            .with("index", name)),
+        Some(why) => Err(
+            Error::new(ErrorKind::InvalidIndexName, format!("Invalid index name [{name}], {why}"))
+                .with("index_uuid", "_na_")
+                .with("index", name),
+        ),
     }
 }
 
@@ -50,6 +52,10 @@ pub fn check_index(name: &str) -> Result<()> {
 pub fn check_alias(name: &str) -> Result<()> {
     match problem(name) {
         None => Ok(()),
-        Some(why) => Err(Error::new(ErrorKind::InvalidAliasName, format!("Invalid alias name [{name}]: {why}")).with("index_uuid", "_na_").with("index", name)),
+        Some(why) => Err(
+            Error::new(ErrorKind::InvalidAliasName, format!("Invalid alias name [{name}]: {why}"))
+                .with("index_uuid", "_na_")
+                .with("index", name),
+        ),
     }
 }

@@ -28,7 +28,9 @@ pub fn missing(name: &str) -> Error {
 
 /// `index_closed_exception`.
 pub fn closed(entry: &IndexEntry) -> Error {
-    Error::new(ErrorKind::IndexClosed, "closed").with("index_uuid", entry.uuid.clone()).with("index", entry.name.as_str())
+    Error::new(ErrorKind::IndexClosed, "closed")
+        .with("index_uuid", entry.uuid.clone())
+        .with("index", entry.name.as_str())
 }
 
 impl Catalog {
@@ -39,7 +41,11 @@ impl Catalog {
     pub fn resolve(&self, target: &Target, now_ms: i64) -> Result<Vec<Resolved>> {
         let mut found: BTreeMap<String, Resolved> = BTreeMap::new();
         let all = ["_all".to_owned()];
-        let expressions: &[String] = if target.expressions.iter().all(String::is_empty) { &all } else { &target.expressions };
+        let expressions: &[String] = if target.expressions.iter().all(String::is_empty) {
+            &all
+        } else {
+            &target.expressions
+        };
         let mut after_wildcard = false;
         for expression in expressions {
             let expression = date_name::resolve(expression, now_ms)?;
@@ -67,7 +73,11 @@ impl Catalog {
 
     fn wildcard(&self, pattern: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) {
         for entry in self.indices.values() {
-            let state = if entry.open { target.expand_open } else { target.expand_closed };
+            let state = if entry.open {
+                target.expand_open
+            } else {
+                target.expand_closed
+            };
             if !state {
                 continue;
             }
@@ -87,7 +97,10 @@ impl Catalog {
 
     fn named(&self, name: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) -> Result<()> {
         let direct = self.indices.get(name).map(|entry| (entry, None));
-        let through = self.indices.values().filter_map(|entry| entry.aliases.get(name).map(|options| (entry, Some(&options["filter"]))));
+        let through = self
+            .indices
+            .values()
+            .filter_map(|entry| entry.aliases.get(name).map(|options| (entry, Some(&options["filter"]))));
         let mut any = false;
         for (entry, filter) in direct.into_iter().chain(through) {
             any = true;
@@ -99,7 +112,11 @@ impl Catalog {
             }
             add(found, entry, filter);
         }
-        if any || target.ignore_unavailable { Ok(()) } else { Err(missing(name)) }
+        if any || target.ignore_unavailable {
+            Ok(())
+        } else {
+            Err(missing(name))
+        }
     }
 
     /// The one index that a write to `name` goes to.
@@ -110,14 +127,24 @@ impl Catalog {
         let name = &date_name::resolve(name, now_ms)?;
         if let Some(entry) = self.indices.get(name) {
             if require_alias {
-                return Err(Error::new(ErrorKind::IndexNotFound, format!("no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias"))
-                    .with("index_uuid", "_na_")
-                    .with("index", name.as_str()));
+                return Err(Error::new(
+                    ErrorKind::IndexNotFound,
+                    format!("no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias"),
+                )
+                .with("index_uuid", "_na_")
+                .with("index", name.as_str()));
             }
             return Ok(entry.clone());
         }
-        let behind: Vec<_> = self.indices.values().filter(|entry| entry.aliases.contains_key(name)).collect();
-        let writers: Vec<_> = behind.iter().filter(|entry| entry.aliases[name]["is_write_index"] == true).collect();
+        let behind: Vec<_> = self
+            .indices
+            .values()
+            .filter(|entry| entry.aliases.contains_key(name))
+            .collect();
+        let writers: Vec<_> = behind
+            .iter()
+            .filter(|entry| entry.aliases[name]["is_write_index"] == true)
+            .collect();
         match (behind.as_slice(), writers.as_slice()) {
             ([], _) => Err(missing(name)),
             ([one], _) if one.aliases[name]["is_write_index"] != false => Ok((*one).clone()),
@@ -138,7 +165,11 @@ impl Catalog {
         if let Some(entry) = self.indices.get(name) {
             return Ok(entry.clone());
         }
-        let behind: Vec<_> = self.indices.values().filter(|entry| entry.aliases.contains_key(name)).collect();
+        let behind: Vec<_> = self
+            .indices
+            .values()
+            .filter(|entry| entry.aliases.contains_key(name))
+            .collect();
         match behind.as_slice() {
             [] => Err(missing(name)),
             [one] => Ok((*one).clone()),
@@ -157,7 +188,13 @@ fn add(found: &mut BTreeMap<String, Resolved>, entry: &Arc<IndexEntry>, filter: 
     let filter = filter.filter(|filter| !filter.is_null()).cloned();
     match found.get_mut(entry.name.as_str()) {
         None => {
-            found.insert(entry.name.as_str().to_owned(), Resolved { entry: entry.clone(), filters: filter.map(|filter| vec![filter]) });
+            found.insert(
+                entry.name.as_str().to_owned(),
+                Resolved {
+                    entry: entry.clone(),
+                    filters: filter.map(|filter| vec![filter]),
+                },
+            );
         }
         Some(known) => match (&mut known.filters, filter) {
             (Some(filters), Some(filter)) => filters.push(filter),

@@ -65,15 +65,32 @@ pub fn flatten(settings: &Map<String, Value>) -> Map<String, Value> {
         flat(name, value, &mut out);
     }
     out.into_iter()
-        .map(|(name, value)| (if name.starts_with("index.") { name } else { format!("index.{name}") }, value))
+        .map(|(name, value)| {
+            (
+                if name.starts_with("index.") {
+                    name
+                } else {
+                    format!("index.{name}")
+                },
+                value,
+            )
+        })
         .collect()
 }
 
 fn flat(name: &str, value: &Value, out: &mut Map<String, Value>) {
     match value {
-        Value::Object(inner) => inner.iter().for_each(|(key, value)| flat(&format!("{name}.{key}"), value, out)),
+        Value::Object(inner) => inner
+            .iter()
+            .for_each(|(key, value)| flat(&format!("{name}.{key}"), value, out)),
         Value::Array(list) => {
-            let text = |v: &Value| if v.is_object() || v.is_string() { v.clone() } else { Value::String(v.to_string()) };
+            let text = |v: &Value| {
+                if v.is_object() || v.is_string() {
+                    v.clone()
+                } else {
+                    Value::String(v.to_string())
+                }
+            };
             out.insert(name.to_owned(), Value::Array(list.iter().map(text).collect()));
         }
         Value::String(_) | Value::Null => drop(out.insert(name.to_owned(), value.clone())),
@@ -90,7 +107,11 @@ fn known(name: &str) -> Option<bool> {
             Scope::Node | Scope::Cluster => None,
         };
     }
-    ACCEPTED.iter().find(|(n, _)| *n == name).or_else(|| ACCEPTED_UNDER.iter().find(|(p, _)| name.starts_with(p))).map(|(_, dynamic)| *dynamic)
+    ACCEPTED
+        .iter()
+        .find(|(n, _)| *n == name)
+        .or_else(|| ACCEPTED_UNDER.iter().find(|(p, _)| name.starts_with(p)))
+        .map(|(_, dynamic)| *dynamic)
 }
 
 /// Refuses what is unknown or unreadable.
@@ -100,10 +121,17 @@ fn known(name: &str) -> Option<bool> {
 pub fn check(flat: &Map<String, Value>) -> Result<()> {
     for (name, value) in flat {
         if known(name).is_none() {
-            let names = settings::ALL.iter().map(|s| s.name).chain(ACCEPTED.iter().map(|(n, _)| *n)).filter(|n| n.starts_with("index."));
+            let names = settings::ALL
+                .iter()
+                .map(|s| s.name)
+                .chain(ACCEPTED.iter().map(|(n, _)| *n))
+                .filter(|n| n.starts_with("index."));
             let hint = nearest(name, names).map(|near| format!(" did you mean [{near}]?"));
             let rest = " please check that any required plugins are installed, or check the breaking changes documentation for removed settings";
-            return Err(Error::illegal(format!("unknown setting [{name}]{}", hint.unwrap_or_else(|| rest.to_owned()))));
+            return Err(Error::illegal(format!(
+                "unknown setting [{name}]{}",
+                hint.unwrap_or_else(|| rest.to_owned())
+            )));
         }
         check_value(name, value)?;
     }
@@ -117,16 +145,24 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
         "index.refresh_interval" | "index.gc_deletes" => drop(model::units::parse_duration_or_never(text, name)?),
         "index.number_of_shards" | "index.number_of_replicas" => {
             let least = i64::from(name == "index.number_of_shards");
-            let number: i64 = text.parse().map_err(|_| Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")))?;
+            let number: i64 = text
+                .parse()
+                .map_err(|_| Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")))?;
             if number < least {
-                return Err(Error::illegal(format!("Failed to parse value [{text}] for setting [{name}] must be >= {least}")));
+                return Err(Error::illegal(format!(
+                    "Failed to parse value [{text}] for setting [{name}] must be >= {least}"
+                )));
             }
             if name == "index.number_of_shards" && number > 1024 {
-                return Err(Error::illegal(format!("Failed to parse value [{text}] for setting [{name}] must be <= 1024")));
+                return Err(Error::illegal(format!(
+                    "Failed to parse value [{text}] for setting [{name}] must be <= 1024"
+                )));
             }
         }
         "index.translog.durability" if !matches!(text.to_ascii_lowercase().as_str(), "request" | "async") => {
-            return Err(Error::illegal(format!("unknown value for [{name}] must be one of [request, async] but was: {text}")));
+            return Err(Error::illegal(format!(
+                "unknown value for [{name}] must be one of [request, async] but was: {text}"
+            )));
         }
         _ if setting.default.parse::<u64>().is_ok() && text.parse::<u64>().is_err() => {
             return Err(Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")));
@@ -145,10 +181,16 @@ pub fn check_update(index: &crate::catalog::IndexEntry, flat: &Map<String, Value
     for name in flat.keys() {
         let full = || format!("[[{}/{}]]", index.name, index.uuid);
         if name == "index.number_of_shards" {
-            return Err(Error::illegal(format!("final {} setting [{name}], not updateable", index.name)));
+            return Err(Error::illegal(format!(
+                "final {} setting [{name}], not updateable",
+                index.name
+            )));
         }
         if known(name) == Some(false) && index.open {
-            return Err(Error::illegal(format!("Can't update non dynamic settings [[{name}]] for open indices {}", full())));
+            return Err(Error::illegal(format!(
+                "Can't update non dynamic settings [[{name}]] for open indices {}",
+                full()
+            )));
         }
     }
     Ok(())
@@ -174,7 +216,11 @@ pub fn registry(flat: &Map<String, Value>) -> Result<Registry> {
         *at = value.clone();
         any = true;
     }
-    if any { Registry::from_settings(&tree) } else { Ok(Registry::default_registry()) }
+    if any {
+        Registry::from_settings(&tree)
+    } else {
+        Ok(Registry::default_registry())
+    }
 }
 
 /// Limits of mappings.

@@ -49,11 +49,16 @@ fn patterns(body: &Value) -> Vec<String> {
 pub fn for_index(catalog: &Catalog, name: &str) -> Result<Given> {
     let of_kind = |kind: &str| {
         let prefix = format!("{kind}/");
-        catalog.templates.iter().filter_map(move |(key, body)| key.strip_prefix(&prefix).map(|name| (name.to_owned(), body)))
+        catalog
+            .templates
+            .iter()
+            .filter_map(move |(key, body)| key.strip_prefix(&prefix).map(|name| (name.to_owned(), body)))
     };
     let fits = |body: &Value| patterns(body).iter().any(|pattern| matches(pattern, name));
     let mut given = Given::default();
-    let best = of_kind("index").filter(|(_, body)| fits(body)).max_by_key(|(_, body)| body["priority"].as_i64().unwrap_or(0));
+    let best = of_kind("index")
+        .filter(|(_, body)| fits(body))
+        .max_by_key(|(_, body)| body["priority"].as_i64().unwrap_or(0));
     if let Some((_, body)) = best {
         for component in body["composed_of"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if let Some(component) = catalog.templates.get(&format!("component/{component}")) {
@@ -68,7 +73,11 @@ pub fn for_index(catalog: &Catalog, name: &str) -> Result<Given> {
     for (_, body) in legacy {
         given.add(body);
     }
-    let placed: Map<String, Value> = given.aliases.iter().map(|(alias, body)| (alias.replace("{index}", name), body.clone())).collect();
+    let placed: Map<String, Value> = given
+        .aliases
+        .iter()
+        .map(|(alias, body)| (alias.replace("{index}", name), body.clone()))
+        .collect();
     given.aliases = placed;
     Ok(given)
 }
@@ -92,7 +101,9 @@ pub fn alias_options(body: &Map<String, Value>) -> Map<String, Value> {
                 out.entry("index_routing").or_insert_with(|| value.clone());
                 out.entry("search_routing").or_insert_with(|| value.clone());
             }
-            "filter" | "index_routing" | "search_routing" | "is_write_index" | "is_hidden" => drop(out.insert(key.clone(), value.clone())),
+            "filter" | "index_routing" | "search_routing" | "is_write_index" | "is_hidden" => {
+                drop(out.insert(key.clone(), value.clone()))
+            }
             _ => {}
         }
     }

@@ -28,11 +28,7 @@ pub type Layout = BTreeMap<String, (u64, u64)>;
 
 /// Writes a file of components; says where each lies. It is not synced: the checkpoint does that
 /// for many at once. Errors: DiskFull, Internal; then no file is left.
-pub fn write_segment(
-    disk: &dyn Disk,
-    path: &Path,
-    components: &[(String, &[u8])],
-) -> Result<Layout> {
+pub fn write_segment(disk: &dyn Disk, path: &Path, components: &[(String, &[u8])]) -> Result<Layout> {
     let mut content = Vec::with_capacity(components.iter().map(|(_, bytes)| bytes.len() + 8).sum());
     let mut layout = Layout::new();
     for (name, bytes) in components {
@@ -64,9 +60,7 @@ pub fn write_segment(
     trailer.extend_from_slice(&crc32fast::hash(&trailer).to_le_bytes());
     debug_assert_eq!(trailer.len(), TRAILER_BYTES);
     content.extend_from_slice(&trailer);
-    let written = disk
-        .create(path)
-        .and_then(|file| file.write_all_at(&content, 0));
+    let written = disk.create(path).and_then(|file| file.write_all_at(&content, 0));
     written.map_err(|e| {
         // The half file is no use to anyone; the first error is the one to tell of.
         drop(disk.remove(path));
@@ -105,9 +99,7 @@ impl SegmentFile {
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<SegmentFile> {
         let image = disk.map(path).map_err(|e| refusal("opening", path, &e))?;
         let (layout, crcs, data_bytes) = read_tables(path, &image)?;
-        let verified = (0..crcs.len().div_ceil(64))
-            .map(|_| AtomicU64::new(0))
-            .collect();
+        let verified = (0..crcs.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Ok(SegmentFile(Arc::new(Inner {
             path: path.to_owned(),
             image: Arc::new(image),
@@ -138,12 +130,8 @@ impl SegmentFile {
     /// beyond its end).
     pub fn verify(&self, component: &str, range: Range<usize>) -> Result<Range<usize>> {
         let place = self.0.layout.get(component);
-        let (offset, length) = place.ok_or_else(|| {
-            Error::illegal(format!(
-                "no component [{component}] in [{}]",
-                self.0.path.display()
-            ))
-        })?;
+        let (offset, length) =
+            place.ok_or_else(|| Error::illegal(format!("no component [{component}] in [{}]", self.0.path.display())))?;
         if range.start > range.end || range.end as u64 > *length {
             let reason = format!(
                 "bytes [{}..{}] are not in component [{component}] of [{length}] bytes",
@@ -171,11 +159,7 @@ impl SegmentFile {
 
     /// A whole component, verified. Errors: as [`SegmentFile::verify`].
     pub fn read_whole(&self, component: &str) -> Result<Slice> {
-        let length = self
-            .0
-            .layout
-            .get(component)
-            .map_or(0, |(_, length)| *length as usize);
+        let length = self.0.layout.get(component).map_or(0, |(_, length)| *length as usize);
         self.read(component, 0..length)
     }
 
@@ -229,11 +213,7 @@ fn read_tables(path: &Path, image: &[u8]) -> Result<(Layout, Vec<u32>, usize)> {
         return Err(damaged("its trailer does not match its checksum").with("offset", at));
     }
     if u32_at(trailer, 4) != FORMAT_VERSION {
-        let reason = format!(
-            "format version [{}] of [{}] is unknown",
-            u32_at(trailer, 4),
-            path.display()
-        );
+        let reason = format!("format version [{}] of [{}] is unknown", u32_at(trailer, 4), path.display());
         return Err(Error::new(ErrorKind::IllegalState, reason));
     }
     let (data_bytes, table_bytes) = (u64_at(trailer, 8) as usize, u64_at(trailer, 16) as usize);
@@ -242,9 +222,7 @@ fn read_tables(path: &Path, image: &[u8]) -> Result<(Layout, Vec<u32>, usize)> {
         return Err(damaged("it does not have the length that its trailer says"));
     }
     if crc32fast::hash(&image[data_bytes..at]) != u32_at(trailer, 32) {
-        return Err(
-            damaged("its contents table does not match its checksum").with("offset", data_bytes)
-        );
+        return Err(damaged("its contents table does not match its checksum").with("offset", data_bytes));
     }
     let (mut table, crcs) = image[data_bytes..at].split_at(table_bytes);
     let mut layout = Layout::new();
@@ -253,26 +231,15 @@ fn read_tables(path: &Path, image: &[u8]) -> Result<(Layout, Vec<u32>, usize)> {
         let entry = table
             .get(..4 + name_bytes + 16)
             .ok_or_else(|| damaged("its contents table is cut short"))?;
-        let name = std::str::from_utf8(&entry[4..4 + name_bytes])
-            .map_err(|_| damaged("a component's name is no UTF-8"))?;
-        let (offset, length) = (
-            u64_at(entry, 4 + name_bytes),
-            u64_at(entry, 12 + name_bytes),
-        );
-        if offset
-            .checked_add(length)
-            .is_none_or(|end| end > data_bytes as u64)
-        {
+        let name = std::str::from_utf8(&entry[4..4 + name_bytes]).map_err(|_| damaged("a component's name is no UTF-8"))?;
+        let (offset, length) = (u64_at(entry, 4 + name_bytes), u64_at(entry, 12 + name_bytes));
+        if offset.checked_add(length).is_none_or(|end| end > data_bytes as u64) {
             return Err(damaged("a component lies beyond the data"));
         }
         layout.insert(name.to_owned(), (offset, length));
         table = &table[entry.len()..];
     }
-    Ok((
-        layout,
-        crcs.chunks_exact(4).map(|crc| u32_at(crc, 0)).collect(),
-        data_bytes,
-    ))
+    Ok((layout, crcs.chunks_exact(4).map(|crc| u32_at(crc, 0)).collect(), data_bytes))
 }
 
 /// The number at an offset that the caller has checked.
@@ -307,10 +274,7 @@ mod tests {
         let bytes = disk.len(path).unwrap();
         let open = || SegmentFile::open(&disk, path);
         assert_eq!(open().unwrap().layout(), &layout);
-        assert_eq!(
-            &*open().unwrap().read("long", 70_000..70_010).unwrap(),
-            &long[70_000..70_010]
-        );
+        assert_eq!(&*open().unwrap().read("long", 70_000..70_010).unwrap(), &long[70_000..70_010]);
         assert_eq!(open().unwrap().read_whole("empty").unwrap().len(), 0);
         assert_eq!(
             open().unwrap().read("a", 0..6).unwrap_err().kind(),
@@ -319,16 +283,8 @@ mod tests {
         let samples = (0..bytes).step_by(9973).chain(bytes - 700..bytes);
         for offset in samples {
             disk.flip(path, offset, 3);
-            let read = open().and_then(|file| {
-                file.read_whole("a")
-                    .and(file.read_whole("long"))
-                    .and(Ok(file))
-            });
-            assert_eq!(
-                read.unwrap_err().kind(),
-                ErrorKind::Corruption,
-                "byte {offset}"
-            );
+            let read = open().and_then(|file| file.read_whole("a").and(file.read_whole("long")).and(Ok(file)));
+            assert_eq!(read.unwrap_err().kind(), ErrorKind::Corruption, "byte {offset}");
             disk.flip(path, offset, 3);
         }
         disk.flip(path, 150_000, 0);
@@ -348,10 +304,7 @@ mod tests {
         write_segment(&RealDisk, &path, &[("x".to_owned(), b"bytes")]).unwrap();
         sync_segment(&RealDisk, &path).unwrap();
         assert_eq!(
-            &*SegmentFile::open(&RealDisk, &path)
-                .unwrap()
-                .read_whole("x")
-                .unwrap(),
+            &*SegmentFile::open(&RealDisk, &path).unwrap().read_whole("x").unwrap(),
             b"bytes"
         );
     }

@@ -135,10 +135,7 @@ impl FaultyDisk {
     /// A file's content as read now.
     pub fn content(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.0.lock();
-        state
-            .names
-            .get(path)
-            .map(|&file| state.files[file].now.clone())
+        state.names.get(path).map(|&file| state.files[file].now.clone())
     }
 }
 
@@ -153,10 +150,7 @@ impl State {
     }
 
     fn used_bytes(&self) -> u64 {
-        self.names
-            .values()
-            .map(|&file| self.files[file].now.len() as u64)
-            .sum()
+        self.names.values().map(|&file| self.files[file].now.len() as u64).sum()
     }
 
     fn step(&mut self) -> io::Result<()> {
@@ -170,10 +164,7 @@ impl State {
     }
 
     fn find(&self, path: &Path) -> io::Result<usize> {
-        self.names
-            .get(path)
-            .copied()
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn crash(&mut self) {
@@ -189,14 +180,9 @@ impl State {
                 let mut from = 0;
                 let fate = self.random(4); // 0: lost, 1: kept, else each sector for itself
                 while from < bytes.len() {
-                    let to =
-                        (from + SECTOR_BYTES - (offset + from) % SECTOR_BYTES).min(bytes.len());
+                    let to = (from + SECTOR_BYTES - (offset + from) % SECTOR_BYTES).min(bytes.len());
                     if fate == 1 || fate > 1 && self.random(2) == 0 {
-                        place(
-                            &mut self.files[file].synced,
-                            offset + from,
-                            &bytes[from..to],
-                        );
+                        place(&mut self.files[file].synced, offset + from, &bytes[from..to]);
                     }
                     from = to;
                 }
@@ -229,9 +215,7 @@ impl Naming {
 
     fn dir(&self) -> Option<&Path> {
         match self {
-            Naming::Made(path, _) | Naming::Renamed(_, path) | Naming::Removed(path) => {
-                path.parent()
-            }
+            Naming::Made(path, _) | Naming::Renamed(_, path) | Naming::Removed(path) => path.parent(),
         }
     }
 }
@@ -373,9 +357,7 @@ impl DiskFile for Handle {
     fn read_some_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let state = self.state()?;
         let content = &state.files[self.file].now;
-        let from = usize::try_from(offset)
-            .unwrap_or(usize::MAX)
-            .min(content.len());
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
         let length = into.len().min(content.len() - from);
         into[..length].copy_from_slice(&content[from..from + length]);
         Ok(length)

@@ -137,10 +137,7 @@ impl Deref for Image {
 
 /// Whether a failure says that the disk (or the quota) is full.
 pub fn is_full(cause: &io::Error) -> bool {
-    matches!(
-        cause.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-    )
+    matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// A failure of the disk as a refusal: 507 where the disk is full, else an internal error; both
@@ -151,9 +148,5 @@ pub fn refusal(doing: &str, path: &Path, cause: &io::Error) -> Error {
     } else {
         ErrorKind::Internal
     };
-    Error::new(
-        kind,
-        format!("{doing} [{}] failed: {cause}", path.display()),
-    )
-    .with("path", path.display().to_string())
+    Error::new(kind, format!("{doing} [{}] failed: {cause}", path.display())).with("path", path.display().to_string())
 }

@@ -30,9 +30,7 @@ impl Disk for RealDisk {
         ))
     }
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(
-            OpenOptions::new().read(true).write(true).open(path)?,
-        ))
+        Ok(Arc::new(OpenOptions::new().read(true).write(true).open(path)?))
     }
     fn map(&self, path: &Path) -> io::Result<Image> {
         let file = File::open(path)?;

@@ -45,7 +45,10 @@ pub fn build(
     bytes: usize,
     fresh_id: &mut dyn FnMut() -> u64,
 ) -> Result<Built> {
-    let mut built = Built { segments: Vec::new(), poisoned: Vec::new() };
+    let mut built = Built {
+        segments: Vec::new(),
+        poisoned: Vec::new(),
+    };
     if !blocks.is_empty() {
         part(schema, tokenizers, blocks, 0, bytes, fresh_id, &mut built)?;
     }
@@ -79,7 +82,10 @@ fn part(
                     built.poisoned.push((first, why));
                     bare.push(0);
                 } else {
-                    return Err(model::Error::new(model::ErrorKind::Internal, format!("building a segment failed: {why}")));
+                    return Err(model::Error::new(
+                        model::ErrorKind::Internal,
+                        format!("building a segment failed: {why}"),
+                    ));
                 }
             }
             Err(_) => {
@@ -110,7 +116,10 @@ fn attempt(
     for (n, block) in blocks.iter().enumerate() {
         let bare_docs = std::slice::from_ref(&block.bare);
         for document in if bare.contains(&n) { bare_docs } else { &block.docs } {
-            let operation = AddOperation { opstamp: u64::from(max_doc), document: document.clone() };
+            let operation = AddOperation {
+                opstamp: u64::from(max_doc),
+                document: document.clone(),
+            };
             match catch_unwind(AssertUnwindSafe(|| writer.add_document(operation))) {
                 Ok(Ok(())) => max_doc += 1,
                 Ok(Err(e)) => return Err((Some(n), e.to_string())),
@@ -124,5 +133,10 @@ fn attempt(
         Err(_) => return Err((None, "finishing the segment panicked".to_owned())),
     }
     let uuid = segment.id();
-    Ok(Arc::new(SegmentData { id: fresh_id(), uuid, max_doc, place: Place::Memory(Arc::new(dir.written(uuid))) }))
+    Ok(Arc::new(SegmentData {
+        id: fresh_id(),
+        uuid,
+        max_doc,
+        place: Place::Memory(Arc::new(dir.written(uuid))),
+    }))
 }

@@ -21,8 +21,14 @@ use tantivy::indexer::merge_filtered_segments;
 ///
 /// # Errors
 /// Unreadable files.
-pub fn merge(schema: &IndexSchema, inputs: &[(Arc<SegmentData>, Option<AliveBitSet>)], id: u64) -> Result<Option<Arc<SegmentData>>> {
-    let alive = |input: &(Arc<SegmentData>, Option<AliveBitSet>)| input.1.as_ref().map_or(input.0.max_doc as usize, AliveBitSet::num_alive_docs);
+pub fn merge(
+    schema: &IndexSchema,
+    inputs: &[(Arc<SegmentData>, Option<AliveBitSet>)],
+    id: u64,
+) -> Result<Option<Arc<SegmentData>>> {
+    let alive = |input: &(Arc<SegmentData>, Option<AliveBitSet>)| {
+        input.1.as_ref().map_or(input.0.max_doc as usize, AliveBitSet::num_alive_docs)
+    };
     let inputs: Vec<_> = inputs.iter().filter(|input| alive(input) > 0).cloned().collect();
     let expected: usize = inputs.iter().map(alive).sum();
     if inputs.is_empty() {
@@ -36,7 +42,10 @@ pub fn merge(schema: &IndexSchema, inputs: &[(Arc<SegmentData>, Option<AliveBitS
             dir.overlay(segment.relative_path(SegmentComponent::FieldNorms), bytes);
         }
     }
-    let segments: Vec<_> = datas.iter().map(|data| index.segment(index.new_segment_meta(data.uuid, data.max_doc))).collect();
+    let segments: Vec<_> = datas
+        .iter()
+        .map(|data| index.segment(index.new_segment_meta(data.uuid, data.max_doc)))
+        .collect();
     let filters = inputs.into_iter().map(|(_, alive)| alive).collect();
     let out = SegmentDir::empty();
     let merged = merge_filtered_segments(&segments, settings(), filters, out.clone()).map_err(failed)?;
@@ -44,7 +53,12 @@ pub fn merge(schema: &IndexSchema, inputs: &[(Arc<SegmentData>, Option<AliveBitS
     let Some(meta) = meta else { return Ok(None) };
     assert_eq!(meta.max_doc() as usize, expected, "a merge keeps exactly the living");
     let place = Place::Memory(Arc::new(out.written(meta.id())));
-    Ok(Some(Arc::new(SegmentData { id, uuid: meta.id(), max_doc: meta.max_doc(), place })))
+    Ok(Some(Arc::new(SegmentData {
+        id,
+        uuid: meta.id(),
+        max_doc: meta.max_doc(),
+        place,
+    })))
 }
 
 /// The segment's lengths with zeros for the text fields that it lacks; `None` if it lacks none.
@@ -52,7 +66,12 @@ fn missing_norms(schema: &IndexSchema, index: &Index, data: &SegmentData) -> Res
     let segment = index.segment(index.new_segment_meta(data.uuid, data.max_doc));
     let old = segment.open_read(SegmentComponent::FieldNorms).map_err(broken)?;
     let old = CompositeFile::open(&old).map_err(broken)?;
-    let fields = || schema.schema.fields().filter(|(_, entry)| entry.is_indexed() && entry.has_fieldnorms());
+    let fields = || {
+        schema
+            .schema
+            .fields()
+            .filter(|(_, entry)| entry.is_indexed() && entry.has_fieldnorms())
+    };
     if fields().all(|(field, _)| old.open_read(field).is_some()) {
         return Ok(None);
     }

@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 use tantivy::schema::{
-    BytesOptions, Field, IndexRecordOption, IpAddrOptions, NumericOptions, Schema, SchemaBuilder, TextFieldIndexing,
-    TextOptions,
+    BytesOptions, Field, IndexRecordOption, IpAddrOptions, NumericOptions, Schema, SchemaBuilder, TextFieldIndexing, TextOptions,
 };
 
 /// How one path is stored; fixed when the path first appears.
@@ -51,7 +50,15 @@ impl Shape {
         }
     }
     fn to_json(&self) -> Value {
-        json!([&*self.path, self.kind.wire(), self.indexed, self.doc_values, self.norms, self.freqs, self.positions])
+        json!([
+            &*self.path,
+            self.kind.wire(),
+            self.indexed,
+            self.doc_values,
+            self.norms,
+            self.freqs,
+            self.positions
+        ])
     }
     fn from_json(value: &Value) -> Option<Shape> {
         Some(Shape {
@@ -139,7 +146,10 @@ impl IndexSchema {
         let mut b = Schema::builder();
         let token = || {
             TextOptions::default().set_indexing_options(
-                TextFieldIndexing::default().set_tokenizer("raw").set_fieldnorms(false).set_index_option(IndexRecordOption::Basic),
+                TextFieldIndexing::default()
+                    .set_tokenizer("raw")
+                    .set_fieldnorms(false)
+                    .set_index_option(IndexRecordOption::Basic),
             )
         };
         let id = b.add_text_field("_id", token().set_stored().set_fast("raw"));
@@ -157,8 +167,16 @@ impl IndexSchema {
         let ignored = b.add_text_field("_ignored", token().set_stored());
         let hidden = b.add_bytes_field("_hidden", BytesOptions::default().set_stored());
         let invisible = b.add_text_field("_invisible", token());
-        let slots: Vec<Slot> = shapes.into_iter().enumerate().map(|(n, shape)| slot(&mut b, n, shape)).collect();
-        let by_path = slots.iter().enumerate().map(|(n, slot)| (slot.shape.path.clone(), n)).collect();
+        let slots: Vec<Slot> = shapes
+            .into_iter()
+            .enumerate()
+            .map(|(n, shape)| slot(&mut b, n, shape))
+            .collect();
+        let by_path = slots
+            .iter()
+            .enumerate()
+            .map(|(n, slot)| (slot.shape.path.clone(), n))
+            .collect();
         IndexSchema {
             schema: b.build(),
             id,
@@ -201,10 +219,15 @@ impl IndexSchema {
     pub fn grow(&self, mapping: &Mapping) -> IndexSchema {
         let mut shapes: Vec<Shape> = self.slots.iter().map(|slot| slot.shape.clone()).collect();
         shapes.extend(
-            stored_fields(mapping).filter(|(path, _)| !self.by_path.contains_key(*path)).map(|(path, field)| Shape::of(path, field)),
+            stored_fields(mapping)
+                .filter(|(path, _)| !self.by_path.contains_key(*path))
+                .map(|(path, field)| Shape::of(path, field)),
         );
         let grown = IndexSchema::with(shapes);
-        debug_assert!(self.slots.iter().zip(&grown.slots).all(|(a, b)| a.field == b.field), "fields are never renumbered");
+        debug_assert!(
+            self.slots.iter().zip(&grown.slots).all(|(a, b)| a.field == b.field),
+            "fields are never renumbered"
+        );
         grown
     }
 
@@ -219,13 +242,17 @@ impl IndexSchema {
     /// `Corruption` where it is none.
     pub fn from_json(value: &Value) -> Result<IndexSchema> {
         let shapes: Option<Vec<Shape>> = value.as_array().and_then(|list| list.iter().map(Shape::from_json).collect());
-        Ok(IndexSchema::with(shapes.ok_or_else(|| Error::new(ErrorKind::Corruption, format!("no list of field shapes: {value}")))?))
+        Ok(IndexSchema::with(shapes.ok_or_else(|| {
+            Error::new(ErrorKind::Corruption, format!("no list of field shapes: {value}"))
+        })?))
     }
 }
 
 /// The leaves that have a place of their own: aliases lead to others, objects have none.
 fn stored_fields(mapping: &Mapping) -> impl Iterator<Item = (&str, &FieldType)> {
-    mapping.fields().filter(|(_, field)| !matches!(field.kind, Kind::Alias | Kind::Object | Kind::Nested))
+    mapping
+        .fields()
+        .filter(|(_, field)| !matches!(field.kind, Kind::Alias | Kind::Object | Kind::Nested))
 }
 
 /// The column of a `geo_point`'s longitudes, from that of its latitudes.
@@ -256,7 +283,10 @@ fn slot(b: &mut SchemaBuilder, n: usize, shape: Shape) -> Slot {
     let keyword = || {
         let mut options = TextOptions::default();
         if shape.indexed {
-            let indexing = TextFieldIndexing::default().set_tokenizer("raw").set_fieldnorms(false).set_index_option(IndexRecordOption::Basic);
+            let indexing = TextFieldIndexing::default()
+                .set_tokenizer("raw")
+                .set_fieldnorms(false)
+                .set_index_option(IndexRecordOption::Basic);
             options = options.set_indexing_options(indexing);
         }
         if shape.doc_values { options.set_fast("raw") } else { options }
@@ -269,10 +299,19 @@ fn slot(b: &mut SchemaBuilder, n: usize, shape: Shape) -> Slot {
                 (true, false) => IndexRecordOption::WithFreqs,
                 (false, false) => IndexRecordOption::Basic,
             };
-            let indexing =
-                TextFieldIndexing::default().set_tokenizer(&tokenizer_name(n)).set_fieldnorms(shape.norms).set_index_option(record);
+            let indexing = TextFieldIndexing::default()
+                .set_tokenizer(&tokenizer_name(n))
+                .set_fieldnorms(shape.norms)
+                .set_index_option(record);
             let options = TextOptions::default();
-            b.add_text_field(&name, if shape.indexed { options.set_indexing_options(indexing) } else { options })
+            b.add_text_field(
+                &name,
+                if shape.indexed {
+                    options.set_indexing_options(indexing)
+                } else {
+                    options
+                },
+            )
         }
         Kind::Keyword | Kind::ConstantKeyword | Kind::Wildcard => b.add_text_field(&name, keyword()),
         Kind::Join => {
@@ -303,5 +342,11 @@ fn slot(b: &mut SchemaBuilder, n: usize, shape: Shape) -> Slot {
         Kind::Binary | Kind::Alias | Kind::Object | Kind::Nested => b.add_bytes_field(&name, BytesOptions::default()),
     };
     let column = (shape.doc_values && !kind.is_text() || kind == Kind::GeoPoint).then_some(name);
-    Slot { shape, kind, field, column, second }
+    Slot {
+        shape,
+        kind,
+        field,
+        column,
+        second,
+    }
 }

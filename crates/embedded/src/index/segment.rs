@@ -113,9 +113,13 @@ impl SegmentData {
     pub fn bytes(&self) -> u64 {
         match &self.place {
             Place::Memory(parts) => parts.values().map(|part| part.len() as u64).sum(),
-            Place::File(file, prefix) => {
-                file.bytes.layout().iter().filter(|(name, _)| in_prefix(name, prefix).is_some()).map(|(_, (_, length))| length).sum()
-            }
+            Place::File(file, prefix) => file
+                .bytes
+                .layout()
+                .iter()
+                .filter(|(name, _)| in_prefix(name, prefix).is_some())
+                .map(|(_, (_, length))| length)
+                .sum(),
         }
     }
     /// Components by extension, while in memory.
@@ -133,14 +137,21 @@ fn in_prefix<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
 
 /// The settings of all our segments.
 pub fn settings() -> IndexSettings {
-    IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() }
+    IndexSettings {
+        docstore_compress_dedicated_thread: false,
+        ..IndexSettings::default()
+    }
 }
 
 /// A fresh handle over some segments, with room in memory for new ones.
 ///
 /// # Errors
 /// tantivy's.
-pub fn handle(schema: &IndexSchema, tokenizers: Option<&TokenizerManager>, segments: &[Arc<SegmentData>]) -> Result<(Index, SegmentDir)> {
+pub fn handle(
+    schema: &IndexSchema,
+    tokenizers: Option<&TokenizerManager>,
+    segments: &[Arc<SegmentData>],
+) -> Result<(Index, SegmentDir)> {
     let dir = SegmentDir::over(segments);
     let mut index = Index::create(dir.clone(), schema.schema.clone(), settings()).map_err(failed)?;
     if let Some(tokenizers) = tokenizers {
@@ -166,7 +177,12 @@ pub fn open(
         Some(core) => core,
         None => Arc::new(SegmentCore::open(&reader, schema)?),
     };
-    Ok(Arc::new(SegmentView { id: data.id, reader, core, data: data.clone() }))
+    Ok(Arc::new(SegmentView {
+        id: data.id,
+        reader,
+        core,
+        data: data.clone(),
+    }))
 }
 
 /// A failure of tantivy while writing.
@@ -194,13 +210,22 @@ impl SegmentDir {
     }
     fn over(segments: &[Arc<SegmentData>]) -> SegmentDir {
         let there = segments.iter().map(|data| (data.uuid.uuid_string(), data.clone())).collect();
-        SegmentDir { there: Arc::new(there), new: Arc::default() }
+        SegmentDir {
+            there: Arc::new(there),
+            new: Arc::default(),
+        }
     }
     /// The components of a segment that was written through this directory.
     pub fn written(&self, uuid: SegmentId) -> HashMap<String, OwnedBytes> {
         let name = uuid.uuid_string();
         let new = self.new.lock();
-        new.iter().filter_map(|(path, bytes)| split(path).filter(|(stem, _)| **stem == name).map(|(_, ext)| (ext.to_owned(), bytes.clone()))).collect()
+        new.iter()
+            .filter_map(|(path, bytes)| {
+                split(path)
+                    .filter(|(stem, _)| **stem == name)
+                    .map(|(_, ext)| (ext.to_owned(), bytes.clone()))
+            })
+            .collect()
     }
     /// Puts a file in front of the segments' own: an overlay for a merge.
     pub fn overlay(&self, path: PathBuf, bytes: Vec<u8>) {
@@ -216,7 +241,11 @@ impl SegmentDir {
             Place::File(file, prefix) => {
                 let component = format!("{prefix}/{ext}");
                 let length = file.bytes.layout().get(&component)?.1 as usize;
-                Some(Arc::new(Component { file: file.clone(), component, length }))
+                Some(Arc::new(Component {
+                    file: file.clone(),
+                    component,
+                    length,
+                }))
             }
         }
     }
@@ -240,7 +269,10 @@ impl HasLen for Component {
 }
 
 /// The file's image, kept by who reads from it.
-struct Pages(Arc<Image>, #[allow(dead_code, reason = "the file lives while its pages are read")] Arc<DataFile>);
+struct Pages(
+    Arc<Image>,
+    #[allow(dead_code, reason = "the file lives while its pages are read")] Arc<DataFile>,
+);
 impl Deref for Pages {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
@@ -281,19 +313,32 @@ impl TerminatingWrite for NewFile {
 
 impl Directory for SegmentDir {
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
-        self.find(path).ok_or_else(|| OpenReadError::FileDoesNotExist(path.to_owned()))
+        self.find(path)
+            .ok_or_else(|| OpenReadError::FileDoesNotExist(path.to_owned()))
     }
     fn delete(&self, path: &Path) -> Result<(), DeleteError> {
-        self.new.lock().remove(path).map(drop).ok_or_else(|| DeleteError::FileDoesNotExist(path.to_owned()))
+        self.new
+            .lock()
+            .remove(path)
+            .map(drop)
+            .ok_or_else(|| DeleteError::FileDoesNotExist(path.to_owned()))
     }
     fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
         Ok(self.find(path).is_some())
     }
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
-        Ok(io::BufWriter::new(Box::new(NewFile { dir: self.clone(), path: path.to_owned(), bytes: Vec::new() })))
+        Ok(io::BufWriter::new(Box::new(NewFile {
+            dir: self.clone(),
+            path: path.to_owned(),
+            bytes: Vec::new(),
+        })))
     }
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
-        self.new.lock().get(path).map(|bytes| bytes.to_vec()).ok_or_else(|| OpenReadError::FileDoesNotExist(path.to_owned()))
+        self.new
+            .lock()
+            .get(path)
+            .map(|bytes| bytes.to_vec())
+            .ok_or_else(|| OpenReadError::FileDoesNotExist(path.to_owned()))
     }
     fn atomic_write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.new.lock().insert(path.to_owned(), OwnedBytes::new(bytes.to_vec()));

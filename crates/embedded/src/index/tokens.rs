@@ -21,7 +21,14 @@ pub fn tokenizers(schema: &IndexSchema, mapping: &Mapping) -> TokenizerManager {
             && let Some(analyzer) = field.analyzer.clone().or_else(|| mapping.registry().analyzer("standard"))
         {
             let gap = field.position_increment_gap;
-            manager.register(&tokenizer_name(n), TextAnalyzer::from(Analyzed { analyzer, gap: gap as usize, tokens: Tokens::default() }));
+            manager.register(
+                &tokenizer_name(n),
+                TextAnalyzer::from(Analyzed {
+                    analyzer,
+                    gap: gap as usize,
+                    tokens: Tokens::default(),
+                }),
+            );
         }
     }
     manager
@@ -55,15 +62,26 @@ impl Tokenizer for Analyzed {
         tokens.ends.clear();
         self.analyzer.for_each(text, &mut |token| {
             tokens.terms.push_str(&token.term);
-            tokens.ends.push((tokens.terms.len(), token.position as usize, token.start, token.end));
+            tokens
+                .ends
+                .push((tokens.terms.len(), token.position as usize, token.start, token.end));
         });
-        Stream { tokens, at: 0, token: Token { position_length: self.gap, ..Token::default() } }
+        Stream {
+            tokens,
+            at: 0,
+            token: Token {
+                position_length: self.gap,
+                ..Token::default()
+            },
+        }
     }
 }
 
 impl TokenStream for Stream<'_> {
     fn advance(&mut self) -> bool {
-        let Some((end, position, from, to)) = self.tokens.ends.get(self.at).copied() else { return false };
+        let Some((end, position, from, to)) = self.tokens.ends.get(self.at).copied() else {
+            return false;
+        };
         let start = self.at.checked_sub(1).map_or(0, |before| self.tokens.ends[before].0);
         self.token.text.clear();
         self.token.text.push_str(&self.tokens.terms[start..end]);

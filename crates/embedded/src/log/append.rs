@@ -15,8 +15,8 @@
 //! Not here: reading (`replay`), bytes (`format`).
 
 use super::format::{
-    FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FRAME_MAX_BYTES, FileHeader, FrameHeader, FrameKind,
-    Head, RECORD_MAX_BYTES, begin_frame, finish_frame, heads_bytes, write_heads,
+    FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FRAME_MAX_BYTES, FileHeader, FrameHeader, FrameKind, Head, RECORD_MAX_BYTES,
+    begin_frame, finish_frame, heads_bytes, write_heads,
 };
 use super::replay::{LogFile, Recovered, file_name, scan};
 use super::{Part, Record};
@@ -116,8 +116,7 @@ impl Log {
             options.file_bytes + options.queue_max_bytes + RECORD_MAX_BYTES <= START_JUMP,
             "a start jumps over all that was given out"
         );
-        disk.create_dir(dir)
-            .map_err(|e| refusal("making", dir, &e))?;
+        disk.create_dir(dir).map_err(|e| refusal("making", dir, &e))?;
         let (recovered, files) = scan(&disk, dir, options.folder_id, options.from, START_JUMP)?;
         let number = files.last().map_or(1, |file| file.number + 1);
         let header = FileHeader {
@@ -171,8 +170,7 @@ impl Log {
     ///
     /// Errors: RejectedExecution (429) if the queue is full, DiskFull (507), ContentTooLong, LogFailed.
     pub fn reserve(&self, bytes: u64) -> Result<Reservation> {
-        self.shared
-            .reserve(bytes, self.shared.options.kept_for_deletes_bytes)
+        self.shared.reserve(bytes, self.shared.options.kept_for_deletes_bytes)
     }
 
     /// As [`Log::reserve`], for deletes: they may use the room that a full disk keeps for them.
@@ -185,12 +183,7 @@ impl Log {
     /// what was reserved is taken all the same, as nothing is refused after its stamp.
     ///
     /// Errors: LogFailed if the log has failed or is closed; then no position was taken.
-    pub fn enqueue(
-        &self,
-        room: &mut Reservation,
-        record: Record,
-        durability: Durability,
-    ) -> Result<Ticket> {
+    pub fn enqueue(&self, room: &mut Reservation, record: Record, durability: Durability) -> Result<Ticket> {
         self.shared.enqueue(room, record, durability)
     }
 
@@ -267,10 +260,7 @@ impl Log {
                 self.shared.fail("its thread panicked");
             }
         }
-        self.shared
-            .failed
-            .get()
-            .map_or(Ok(()), |failed| Err(failed.clone()))
+        self.shared.failed.get().map_or(Ok(()), |failed| Err(failed.clone()))
     }
 }
 
@@ -368,13 +358,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(
-        dir: &Path,
-        disk: Arc<dyn Disk>,
-        options: LogOptions,
-        recovered: &Recovered,
-        files: Vec<LogFile>,
-    ) -> Shared {
+    fn new(dir: &Path, disk: Arc<dyn Disk>, options: LogOptions, recovered: &Recovered, files: Vec<LogFile>) -> Shared {
         Shared {
             dir: dir.to_owned(),
             disk,
@@ -407,9 +391,7 @@ impl Shared {
 
     /// Why nothing can be written, if so.
     fn check_failed(&self) -> Result<()> {
-        self.failed
-            .get()
-            .map_or(Ok(()), |failed| Err(failed.clone()))
+        self.failed.get().map_or(Ok(()), |failed| Err(failed.clone()))
     }
 
     fn check_position(&self, position: u64) -> Result<()> {
@@ -425,9 +407,7 @@ impl Shared {
     fn reserve(self: &Arc<Self>, bytes: u64, kept: u64) -> Result<Reservation> {
         self.check_failed()?;
         if bytes > RECORD_MAX_BYTES {
-            let reason = format!(
-                "a change of [{bytes}] bytes is too large, the limit is [{RECORD_MAX_BYTES}]"
-            );
+            let reason = format!("a change of [{bytes}] bytes is too large, the limit is [{RECORD_MAX_BYTES}]");
             return Err(Error::new(ErrorKind::ContentTooLong, reason));
         }
         let charged = bytes + FRAME_HEADER_BYTES as u64;
@@ -440,11 +420,8 @@ impl Shared {
         };
         // One that alone is bigger than the queue passes if no other such is there: it would starve.
         if before + charged > limit && (charged <= limit || before > limit) {
-            let reason = format!(
-                "the log's queue is full: [{before}] bytes wait, [log.queue_max_bytes] is [{limit}]"
-            );
-            return Err(Error::new(ErrorKind::RejectedExecution, reason)
-                .with("setting", "log.queue_max_bytes"));
+            let reason = format!("the log's queue is full: [{before}] bytes wait, [log.queue_max_bytes] is [{limit}]");
+            return Err(Error::new(ErrorKind::RejectedExecution, reason).with("setting", "log.queue_max_bytes"));
         }
         if charged + FILE_HEADER_BYTES > self.options.file_bytes {
             reservation.own_file = Some(self.own_file(charged)?);
@@ -456,11 +433,7 @@ impl Shared {
                 let (why, full) = self.spare.lock().refused.clone().unwrap_or_default();
                 let reason = format!("no room for the log in [{}]: {why}", self.dir.display());
                 return Err(Error::new(
-                    if full {
-                        ErrorKind::DiskFull
-                    } else {
-                        ErrorKind::LogFailed
-                    },
+                    if full { ErrorKind::DiskFull } else { ErrorKind::LogFailed },
                     reason,
                 ));
             }
@@ -475,20 +448,14 @@ impl Shared {
 
     /// A zero-filled file for one record that is bigger than a file.
     fn own_file(&self, charged: u64) -> Result<OwnFile> {
-        let path = self.dir.join(format!(
-            "own-{}.{PARTIAL}",
-            self.blanks.fetch_add(1, Ordering::Relaxed)
-        ));
+        let path = self
+            .dir
+            .join(format!("own-{}.{PARTIAL}", self.blanks.fetch_add(1, Ordering::Relaxed)));
         let made = allocate(self.disk.as_ref(), &path, FILE_HEADER_BYTES + charged);
         made.map_err(|e| refusal("allocating", &path, &e))
     }
 
-    fn enqueue(
-        &self,
-        room: &mut Reservation,
-        record: Record,
-        durability: Durability,
-    ) -> Result<Ticket> {
+    fn enqueue(&self, room: &mut Reservation, record: Record, durability: Durability) -> Result<Ticket> {
         let bytes = record.log_bytes();
         let charged = bytes + FRAME_HEADER_BYTES as u64;
         let own_file = if charged + FILE_HEADER_BYTES > self.options.file_bytes {
@@ -506,8 +473,7 @@ impl Shared {
         }
         let reserved = charged.min(room.left);
         room.left -= reserved;
-        self.outstanding
-            .fetch_add(charged - reserved, Ordering::AcqRel);
+        self.outstanding.fetch_add(charged - reserved, Ordering::AcqRel);
         // Heads cost at most a thirty-second of the log, however many indices there are.
         let heads_each = self
             .options
@@ -537,9 +503,7 @@ impl Shared {
     }
 
     fn want_sync(&self, position: u64) -> Result<()> {
-        if self.sync_wanted.load(Ordering::Acquire) >= position
-            || self.durable.reached.load(Ordering::Acquire) >= position
-        {
+        if self.sync_wanted.load(Ordering::Acquire) >= position || self.durable.reached.load(Ordering::Acquire) >= position {
             return Ok(());
         }
         self.check_position(position)?;
@@ -647,8 +611,7 @@ impl Shared {
                     self.starved.store(true, Ordering::Release);
                     self.spare_changed.notify_all();
                     if !self.closing.load(Ordering::Acquire) {
-                        self.spare_changed
-                            .wait_for(&mut spare, self.options.retry_each);
+                        self.spare_changed.wait_for(&mut spare, self.options.retry_each);
                     }
                 }
             }
@@ -672,9 +635,7 @@ impl Shared {
             }
         }
         if !below.is_empty() {
-            self.disk
-                .sync_dir(&self.dir)
-                .map_err(|e| refusal("syncing", &self.dir, &e))?;
+            self.disk.sync_dir(&self.dir).map_err(|e| refusal("syncing", &self.dir, &e))?;
         }
         Ok(())
     }
@@ -736,13 +697,7 @@ impl Committer {
                     Item::Heads => FRAME_HEADER_BYTES as u64 + heads_bytes(self.heads.len()) as u64,
                 };
                 let fits = |taken: u64| if taken == 0 { 0 } else { overhead };
-                let own = matches!(
-                    first,
-                    Item::Record {
-                        own_file: Some(_),
-                        ..
-                    }
-                );
+                let own = matches!(first, Item::Record { own_file: Some(_), .. });
                 if own || bytes(first) + FRAME_HEADER_BYTES as u64 > left {
                     return Step::Rotate;
                 }
@@ -750,19 +705,8 @@ impl Committer {
                 let mut taken = 0;
                 while let Some(item) = queue.items.front() {
                     let more = taken + bytes(item);
-                    let own = matches!(
-                        item,
-                        Item::Record {
-                            own_file: Some(_),
-                            ..
-                        }
-                    );
-                    if taken > 0
-                        && (own
-                            || more > FRAME_MAX_BYTES
-                            || more + fits(taken) > left
-                            || matches!(item, Item::Heads))
-                    {
+                    let own = matches!(item, Item::Record { own_file: Some(_), .. });
+                    if taken > 0 && (own || more > FRAME_MAX_BYTES || more + fits(taken) > left || matches!(item, Item::Heads)) {
                         break;
                     }
                     taken = more;
@@ -811,9 +755,7 @@ impl Committer {
         for item in &items {
             advance += item.advance();
             match item {
-                Item::Record {
-                    record, charged, ..
-                } => {
+                Item::Record { record, charged, .. } => {
                     charged_all += charged;
                     let heads = &mut self.heads;
                     record.write(&mut buffer, |index_no| take_ordinal(heads, index_no));
@@ -822,9 +764,7 @@ impl Committer {
                 Item::Heads => {
                     kind = FrameKind::Heads;
                     write_heads(&mut buffer, self.heads.iter());
-                    self.shared
-                        .heads_bytes
-                        .store(buffer.len() as u64, Ordering::Relaxed);
+                    self.shared.heads_bytes.store(buffer.len() as u64, Ordering::Relaxed);
                 }
             }
         }
@@ -879,10 +819,7 @@ impl Committer {
     }
 
     fn sync(&mut self) -> Result<(), String> {
-        self.file
-            .file
-            .sync_data()
-            .map_err(|e| format!("fdatasync: {e}"))?;
+        self.file.file.sync_data().map_err(|e| format!("fdatasync: {e}"))?;
         self.unsynced_since = None;
         self.shared.durable.reach(self.position);
         Ok(())
@@ -896,9 +833,7 @@ impl Committer {
         }
         let mut needed = FILE_HEADER_BYTES + FRAME_HEADER_BYTES as u64;
         let own = match self.shared.queue.lock().items.front_mut() {
-            Some(Item::Record {
-                own_file, bytes, ..
-            }) => {
+            Some(Item::Record { own_file, bytes, .. }) => {
                 needed += *bytes;
                 own_file.take()
             }
@@ -946,12 +881,8 @@ impl Committer {
                 drop(spare);
                 // The other thread has gone or is going; its half-made file is not touched here.
                 let path = self.shared.dir.join(format!("last.{PARTIAL}"));
-                return allocate(
-                    self.shared.disk.as_ref(),
-                    &path,
-                    self.shared.options.file_bytes,
-                )
-                .map_err(|e| format!("closing: {e}"));
+                return allocate(self.shared.disk.as_ref(), &path, self.shared.options.file_bytes)
+                    .map_err(|e| format!("closing: {e}"));
             }
             self.shared.spare_changed.wait(&mut spare);
         }
@@ -961,10 +892,7 @@ impl Committer {
         loop {
             match self.shared.own_file(bytes) {
                 Ok(own) => return Ok(own),
-                Err(e)
-                    if e.kind() == ErrorKind::DiskFull
-                        && !self.shared.closing.load(Ordering::Acquire) =>
-                {
+                Err(e) if e.kind() == ErrorKind::DiskFull && !self.shared.closing.load(Ordering::Acquire) => {
                     std::thread::sleep(self.shared.options.retry_each);
                 }
                 Err(e) => return Err(e.to_string()),
@@ -973,9 +901,7 @@ impl Committer {
     }
 
     fn publish_room(&self) {
-        self.shared
-            .left
-            .store(self.file.bytes - self.offset, Ordering::Release);
+        self.shared.left.store(self.file.bytes - self.offset, Ordering::Release);
     }
 }
 
@@ -999,9 +925,7 @@ fn take_ordinal(heads: &mut FxHashMap<u32, Head>, index_no: u32) -> u64 {
 fn note_heads(heads: &mut FxHashMap<u32, Head>, record: &Record) {
     for participant in &record.participants {
         let head = heads.entry(participant.index_no).or_default();
-        head.next_seq_no = head
-            .next_seq_no
-            .max(participant.first_seq_no + u64::from(participant.count));
+        head.next_seq_no = head.next_seq_no.max(participant.first_seq_no + u64::from(participant.count));
     }
     for part in &record.parts {
         if let Part::Put {
@@ -1048,9 +972,7 @@ fn sweep(disk: &dyn Disk, dir: &Path, file_bytes: u64) -> io::Result<(Vec<OwnFil
     let (mut spares, mut next) = (Vec::new(), 0);
     for name in disk.list(dir)? {
         let path = dir.join(&name);
-        let number = name
-            .strip_prefix(SPARE)
-            .and_then(|number| number.parse::<u64>().ok());
+        let number = name.strip_prefix(SPARE).and_then(|number| number.parse::<u64>().ok());
         if let Some(number) = number {
             next = next.max(number + 1);
             if spares.len() < 2 && disk.len(&path)? == file_bytes {
@@ -1096,15 +1018,8 @@ fn fresh_run_id(start: u64) -> u64 {
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    let spawned = std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(body);
-    spawned.map_err(|e| {
-        Error::new(
-            ErrorKind::Internal,
-            format!("starting the thread [{name}] failed: {e}"),
-        )
-    })
+    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(body);
+    spawned.map_err(|e| Error::new(ErrorKind::Internal, format!("starting the thread [{name}] failed: {e}")))
 }
 
 /// A position that only grows, and who waits for it. Reaching it wakes those it serves, no others.
@@ -1136,10 +1051,7 @@ impl Waiting {
             Waiting::Over(outcome) => outcome,
             Waiting::For(receiver) => match receiver.await {
                 Ok(outcome) => outcome,
-                Err(_) => Err(Error::new(
-                    ErrorKind::LogFailed,
-                    "the log went away; the outcome is unknown",
-                )),
+                Err(_) => Err(Error::new(ErrorKind::LogFailed, "the log went away; the outcome is unknown")),
             },
         }
     }
@@ -1154,17 +1066,11 @@ impl Line {
     }
 
     fn reach(&self, position: u64) {
-        assert!(
-            position >= self.reached.load(Ordering::Acquire),
-            "positions only grow"
-        );
+        assert!(position >= self.reached.load(Ordering::Acquire), "positions only grow");
         // Stored before the lock: whoever joins after it sees it, whoever joined before is woken.
         self.reached.store(position, Ordering::Release);
         let mut waiting = self.waiting.lock();
-        if waiting
-            .first_key_value()
-            .is_none_or(|(first, _)| *first > position)
-        {
+        if waiting.first_key_value().is_none_or(|(first, _)| *first > position) {
             return;
         }
         let later = waiting.split_off(&(position + 1));
@@ -1179,12 +1085,7 @@ impl Line {
     }
 
     /// The outcome if it is known already, else joins the line.
-    fn join(
-        &self,
-        position: u64,
-        failed: &OnceLock<Error>,
-        waiter: impl FnOnce() -> Waiter,
-    ) -> Option<Result<()>> {
+    fn join(&self, position: u64, failed: &OnceLock<Error>, waiter: impl FnOnce() -> Waiter) -> Option<Result<()>> {
         if self.reached.load(Ordering::Acquire) >= position {
             return Some(Ok(()));
         }

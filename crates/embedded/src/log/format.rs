@@ -77,9 +77,7 @@ impl FileHeader {
         }
         let version = input.u32()?;
         if version != FORMAT_VERSION {
-            let reason = format!(
-                "format version [{version}] of the log is unknown, this program writes [{FORMAT_VERSION}]"
-            );
+            let reason = format!("format version [{version}] of the log is unknown, this program writes [{FORMAT_VERSION}]");
             return Err(Error::new(ErrorKind::IllegalState, reason));
         }
         let header = FileHeader {
@@ -156,14 +154,8 @@ impl FrameHeader {
             _ => return None,
         };
         let mut input = Input(&bytes[8..]);
-        let [run_id, frame_no, position, synced] = [
-            input.u64().ok()?,
-            input.u64().ok()?,
-            input.u64().ok()?,
-            input.u64().ok()?,
-        ];
-        let [body_bytes, advance, body_crc] =
-            [input.u32().ok()?, input.u32().ok()?, input.u32().ok()?];
+        let [run_id, frame_no, position, synced] = [input.u64().ok()?, input.u64().ok()?, input.u64().ok()?, input.u64().ok()?];
+        let [body_bytes, advance, body_crc] = [input.u32().ok()?, input.u32().ok()?, input.u32().ok()?];
         position.checked_add(u64::from(advance))?;
         Some(FrameHeader {
             kind,
@@ -196,8 +188,7 @@ pub(super) fn begin_frame(out: &mut Vec<u8>) -> usize {
 /// `header` says all but the body's length and checksum.
 pub(super) fn finish_frame(out: &mut [u8], at: usize, header: FrameHeader) {
     let body = &out[at + FRAME_HEADER_BYTES..];
-    let body_bytes =
-        u32::try_from(body.len()).expect("a frame's body is bounded by the record limit");
+    let body_bytes = u32::try_from(body.len()).expect("a frame's body is bounded by the record limit");
     let header = FrameHeader {
         body_bytes,
         body_crc: crc32fast::hash(body),
@@ -211,8 +202,7 @@ impl Record {
     pub fn log_bytes(&self) -> u64 {
         let key = self.idempotency_key.as_ref().map_or(0, |key| 4 + key.len());
         let parts: usize = self.parts.iter().map(part_bytes).sum();
-        (RECORD_FIXED_BYTES + PARTICIPANT_BYTES * self.participants.len() + 1 + key + 4 + parts)
-            as u64
+        (RECORD_FIXED_BYTES + PARTICIPANT_BYTES * self.participants.len() + 1 + key + 4 + parts) as u64
     }
 
     /// Appends the record; `ordinal_of` gives the ordinal for each participant, called once for each.
@@ -268,9 +258,7 @@ impl<'a> RawRecord<'a> {
         let mut input = Input(bytes);
         let length = input.u32().ok()?;
         let count = input.u32().ok()? as usize;
-        let header_bytes = 8usize
-            .checked_add(count.checked_mul(PARTICIPANT_BYTES)?)?
-            .checked_add(4)?;
+        let header_bytes = 8usize.checked_add(count.checked_mul(PARTICIPANT_BYTES)?)?.checked_add(4)?;
         let header = bytes.get(..header_bytes)?;
         let mut participants = Vec::with_capacity(count);
         for _ in 0..count {
@@ -302,10 +290,7 @@ impl<'a> RawRecord<'a> {
 
     /// The record itself; corruption if its body is not sound.
     pub(super) fn record(&self) -> Result<Record> {
-        let mut input = Input(
-            self.body
-                .ok_or_else(|| corrupt("a record does not match its checksum"))?,
-        );
+        let mut input = Input(self.body.ok_or_else(|| corrupt("a record does not match its checksum"))?);
         let idempotency_key = match input.u8()? {
             0 => None,
             _ => Some(input.text()?.to_owned()),
@@ -318,11 +303,7 @@ impl<'a> RawRecord<'a> {
         if !input.0.is_empty() {
             return Err(corrupt("a record is longer than its parts"));
         }
-        let participants = self
-            .participants
-            .iter()
-            .map(|(participant, _)| *participant)
-            .collect();
+        let participants = self.participants.iter().map(|(participant, _)| *participant).collect();
         Ok(Record {
             participants,
             parts,
@@ -348,10 +329,7 @@ pub(super) fn heads_bytes(count: usize) -> usize {
 }
 
 /// Appends the body of a heads frame.
-pub(super) fn write_heads<'a>(
-    out: &mut Vec<u8>,
-    heads: impl ExactSizeIterator<Item = (&'a u32, &'a Head)>,
-) {
+pub(super) fn write_heads<'a>(out: &mut Vec<u8>, heads: impl ExactSizeIterator<Item = (&'a u32, &'a Head)>) {
     put_u32(out, heads.len() as u32);
     for (index_no, head) in heads {
         put_u32(out, *index_no);
@@ -417,13 +395,10 @@ fn part_bytes(part: &Part) -> usize {
             source,
             ..
         } => {
-            let optionals = optional(routing.as_ref().map(|r| r.len()))
-                + optional(hidden.as_ref().map(Vec::len));
+            let optionals = optional(routing.as_ref().map(|r| r.len())) + optional(hidden.as_ref().map(Vec::len));
             1 + 4 + 8 * 4 + 4 + uid.len() + optionals + 4 + source.len()
         }
-        Part::Delete { uid, hidden, .. } => {
-            1 + 4 + 8 * 3 + 4 + uid.len() + optional(hidden.as_ref().map(Vec::len))
-        }
+        Part::Delete { uid, hidden, .. } => 1 + 4 + 8 * 3 + 4 + uid.len() + optional(hidden.as_ref().map(Vec::len)),
     }
 }
 
@@ -502,9 +477,7 @@ fn read_part(input: &mut Input<'_>) -> Result<Part> {
             hidden: input.optional()?.map(<[u8]>::to_vec),
         },
         _ => {
-            return Err(corrupt(format!(
-                "a record has a part of the unknown kind [{tag}]"
-            )));
+            return Err(corrupt(format!("a record has a part of the unknown kind [{tag}]")));
         }
     })
 }

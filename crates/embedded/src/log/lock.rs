@@ -51,10 +51,7 @@ fn taken(dir: &Path, file: &mut File) -> Error {
     if file.read_to_string(&mut pid).is_err() || pid.is_empty() {
         pid = "unknown".to_owned();
     }
-    let reason = format!(
-        "the data folder [{}] is in use by process [{pid}]",
-        dir.display()
-    );
+    let reason = format!("the data folder [{}] is in use by process [{pid}]", dir.display());
     Error::new(ErrorKind::IllegalState, reason).with("pid", pid)
 }
 
@@ -69,9 +66,7 @@ mod tests {
         // Another open file stands for another process: flock tells them apart by that.
         let refused = FolderLock::acquire(dir.path()).unwrap_err();
         assert!(
-            refused
-                .reason()
-                .contains(&format!("process [{}]", std::process::id())),
+            refused.reason().contains(&format!("process [{}]", std::process::id())),
             "{refused}"
         );
         let other = std::process::Command::new("flock")

@@ -11,8 +11,7 @@
 //! Not here: what entries mean. `disk::RealDisk` and one process are assumed (`FolderLock`).
 
 use super::format::{
-    FILE_HEADER_BYTES, FileHeader, FrameHeader, FrameKind, begin_frame, corrupt, finish_frame,
-    read_entries, write_entry,
+    FILE_HEADER_BYTES, FileHeader, FrameHeader, FrameKind, begin_frame, corrupt, finish_frame, read_entries, write_entry,
 };
 use crate::disk::{Disk, DiskFile, is_full, refusal};
 use model::{Error, ErrorKind, Result};
@@ -53,8 +52,7 @@ impl Manifest {
     /// Errors: Corruption (a damaged frame that was durable), IllegalState (unknown format version),
     /// DiskFull, Internal.
     pub fn open(dir: &Path, disk: Arc<dyn Disk>) -> Result<(Manifest, BTreeMap<String, Vec<u8>>)> {
-        disk.create_dir(dir)
-            .map_err(|e| refusal("making", dir, &e))?;
+        disk.create_dir(dir).map_err(|e| refusal("making", dir, &e))?;
         let path = dir.join(NAME);
         let found = match disk.open(&path) {
             Ok(file) => Some(file),
@@ -62,20 +60,14 @@ impl Manifest {
             Err(e) => return Err(refusal("opening", &path, &e)),
         };
         let content = match &found {
-            Some(file) => Some(
-                file.read_whole()
-                    .map_err(|e| refusal("reading", &path, &e))?,
-            ),
+            Some(file) => Some(file.read_whole().map_err(|e| refusal("reading", &path, &e))?),
             None => None,
         };
         let read = content.map(|content| read(&path, &content)).transpose()?;
         let state = match (found, read) {
             (Some(file), Some(read)) if !read.torn => read.state(file),
             (_, read) => {
-                let (live, header) = read.map_or_else(
-                    || (BTreeMap::new(), new_header()),
-                    |read| (read.live, read.header),
-                );
+                let (live, header) = read.map_or_else(|| (BTreeMap::new(), new_header()), |read| (read.live, read.header));
                 rewrite(
                     disk.as_ref(),
                     dir,
@@ -115,11 +107,7 @@ impl Manifest {
             return Err(failed.clone());
         }
         let path = self.dir.join(NAME);
-        let frame = state.frame(
-            entries
-                .iter()
-                .map(|(key, value)| (key.as_str(), value.as_deref())),
-        );
+        let frame = state.frame(entries.iter().map(|(key, value)| (key.as_str(), value.as_deref())));
         if let Err(e) = state.file.write_all_at(&frame, state.end) {
             // A part of the frame may lie there; the next one overwrites it.
             return Err(if is_full(&e) {
@@ -268,11 +256,9 @@ fn read(path: &Path, content: &[u8]) -> Result<Read> {
     while out.end < content.len() as u64 {
         let at = out.end as usize;
         let sound = FrameHeader::read(&content[at..]).filter(|frame| is_next(frame, &out));
-        let Some((frame, body)) = sound.and_then(|frame| Some((frame, frame.body(content, at)?)))
-        else {
+        let Some((frame, body)) = sound.and_then(|frame| Some((frame, frame.body(content, at)?))) else {
             // Every frame is synced before the next is written, so one behind means damage.
-            let mut behind =
-                (at + 1..content.len()).filter_map(|offset| FrameHeader::read(&content[offset..]));
+            let mut behind = (at + 1..content.len()).filter_map(|offset| FrameHeader::read(&content[offset..]));
             if behind.any(|later| later.run_id == out.header.run_id && later.synced > out.end) {
                 return Err(corrupt(format!(
                     "the manifest [{}] is damaged at byte [{at}]",
@@ -302,19 +288,11 @@ fn is_next(frame: &FrameHeader, read: &Read) -> bool {
 }
 
 fn in_file(path: &Path, cause: &Error) -> Error {
-    Error::new(
-        cause.kind(),
-        format!("the manifest [{}]: {}", path.display(), cause.reason()),
-    )
+    Error::new(cause.kind(), format!("the manifest [{}]: {}", path.display(), cause.reason()))
 }
 
 /// Writes a whole manifest under the temporary name and syncs it.
-fn prepare(
-    disk: &dyn Disk,
-    dir: &Path,
-    live: BTreeMap<String, Vec<u8>>,
-    header: FileHeader,
-) -> io::Result<State> {
+fn prepare(disk: &dyn Disk, dir: &Path, live: BTreeMap<String, Vec<u8>>, header: FileHeader) -> io::Result<State> {
     let file = disk.create(&dir.join(TEMPORARY))?;
     file.write_all_at(&header.write(), 0)?;
     let mut state = State {
@@ -354,14 +332,8 @@ fn publish(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     disk.sync_dir(dir)
 }
 
-fn rewrite(
-    disk: &dyn Disk,
-    dir: &Path,
-    live: BTreeMap<String, Vec<u8>>,
-    header: FileHeader,
-) -> Result<State> {
-    let made =
-        prepare(disk, dir, live, header).and_then(|state| publish(disk, dir).map(|()| state));
+fn rewrite(disk: &dyn Disk, dir: &Path, live: BTreeMap<String, Vec<u8>>, header: FileHeader) -> Result<State> {
+    let made = prepare(disk, dir, live, header).and_then(|state| publish(disk, dir).map(|()| state));
     made.map_err(|e| refusal("writing", &dir.join(NAME), &e))
 }
 

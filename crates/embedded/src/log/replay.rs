@@ -15,8 +15,7 @@
 
 use super::Record;
 use super::format::{
-    FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FileHeader, FrameHeader, FrameKind, Head,
-    RawRecord, corrupt, read_heads,
+    FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FileHeader, FrameHeader, FrameKind, Head, RawRecord, corrupt, read_heads,
 };
 use crate::disk::{Disk, refusal};
 use model::{Error, ErrorKind, Result};
@@ -86,28 +85,15 @@ impl Recovered {
     /// it. Errors of its own: Internal (reading), Corruption (bytes changed since the scan).
     pub fn replay(&self, from: u64, mut apply: impl FnMut(Replayed) -> Result<()>) -> Result<()> {
         let mut read: Option<(&Path, Vec<u8>)> = None;
-        for chunk in self
-            .chunks
-            .iter()
-            .filter(|chunk| chunk.position + chunk.bytes > from)
-        {
-            if read
-                .as_ref()
-                .is_none_or(|(path, _)| *path != chunk.path.as_path())
-            {
+        for chunk in self.chunks.iter().filter(|chunk| chunk.position + chunk.bytes > from) {
+            if read.as_ref().is_none_or(|(path, _)| *path != chunk.path.as_path()) {
                 read = Some((&chunk.path, read_file(self.disk.as_ref(), &chunk.path)?));
             }
             let content = read.as_ref().map_or(&[][..], |(_, content)| content);
-            let changed = || {
-                corrupt(format!(
-                    "[{}] changed while it was replayed",
-                    chunk.path.display()
-                ))
-            };
+            let changed = || corrupt(format!("[{}] changed while it was replayed", chunk.path.display()));
             let (mut at, mut position) = (chunk.offset as usize, chunk.position);
             while position < chunk.position + chunk.bytes {
-                let raw =
-                    RawRecord::read(content.get(at..).ok_or_else(changed)?).ok_or_else(changed)?;
+                let raw = RawRecord::read(content.get(at..).ok_or_else(changed)?).ok_or_else(changed)?;
                 let end = position + u64::from(raw.bytes);
                 if position >= from {
                     apply(Replayed {
@@ -138,13 +124,7 @@ pub(super) fn file_name(number: u64) -> String {
 }
 
 /// Scans the log in `dir` from position `from`: gives what there is to replay and the files, by number.
-pub(super) fn scan(
-    disk: &Arc<dyn Disk>,
-    dir: &Path,
-    folder_id: u128,
-    from: u64,
-    jump: u64,
-) -> Result<(Recovered, Vec<LogFile>)> {
+pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, folder_id: u128, from: u64, jump: u64) -> Result<(Recovered, Vec<LogFile>)> {
     let mut scan = Scan::default();
     let (headers, unreadable) = read_headers(disk.as_ref(), dir, folder_id, &mut scan)?;
     scan.check_numbers(dir, from, &headers);
@@ -176,8 +156,7 @@ pub(super) fn scan(
     files.extend(unreadable.iter().cloned());
     files.sort_by_key(|file| file.number);
     let mut damages: Vec<Damage> = scan.damages.into_iter().map(|(damage, _)| damage).collect();
-    damages
-        .retain(|damage| damage.end > from && (damage.whole_folder || !damage.indices.is_empty()));
+    damages.retain(|damage| damage.end > from && (damage.whole_folder || !damage.indices.is_empty()));
     let verdict = match (damages.is_empty(), scan.torn_bytes) {
         (false, _) => Verdict::Corrupt(damages),
         (true, 0) => Verdict::Clean,
@@ -222,44 +201,29 @@ struct Scan {
 
 impl Scan {
     /// Scans one file; gives the position where it ends.
-    fn file(
-        &mut self,
-        path: &Path,
-        content: &[u8],
-        header: &FileHeader,
-        known_end: Option<u64>,
-    ) -> u64 {
+    fn file(&mut self, path: &Path, content: &[u8], header: &FileHeader, known_end: Option<u64>) -> u64 {
         let written = content.len() - zeros_at_end(content);
         let (mut at, mut position) = (FILE_HEADER_BYTES as usize, header.start);
         while known_end.is_none_or(|end| position < end) {
-            let found = FrameHeader::read(content.get(at..).unwrap_or_default())
-                .filter(|frame| self.follows(frame, header, position));
-            if let Some((frame, body)) =
-                found.and_then(|frame| Some((frame, frame.body(content, at)?)))
-            {
+            let found =
+                FrameHeader::read(content.get(at..).unwrap_or_default()).filter(|frame| self.follows(frame, header, position));
+            if let Some((frame, body)) = found.and_then(|frame| Some((frame, frame.body(content, at)?))) {
                 self.sound_frame(path, at, &frame, body);
                 (at, position) = (at + FRAME_HEADER_BYTES + body.len(), frame.end());
                 continue;
             }
-            if known_end.is_none()
-                && !later_frames(content, at, header, position)
-                    .any(|(_, later)| later.synced > position)
-            {
+            if known_end.is_none() && !later_frames(content, at, header, position).any(|(_, later)| later.synced > position) {
                 self.torn_bytes += written.saturating_sub(at) as u64;
                 break;
             }
             // Corruption: go on behind it, where the frame's own header says, else where the next one is.
             let next = match found {
-                Some(frame) => Some((
-                    at + FRAME_HEADER_BYTES + frame.body_bytes as usize,
-                    frame.end(),
-                )),
+                Some(frame) => Some((at + FRAME_HEADER_BYTES + frame.body_bytes as usize, frame.end())),
                 None => later_frames(content, at, header, position)
                     .next()
                     .map(|(offset, frame)| (offset, frame.position)),
             };
-            let (next_at, next_position) =
-                next.unwrap_or((content.len(), known_end.unwrap_or(position)));
+            let (next_at, next_position) = next.unwrap_or((content.len(), known_end.unwrap_or(position)));
             let is_heads = found.is_some_and(|frame| frame.kind == FrameKind::Heads);
             self.bad_frame(
                 path,
@@ -292,30 +256,12 @@ impl Scan {
             self.heads(body);
             return;
         }
-        let walked = self.walk(
-            path,
-            body,
-            offset,
-            frame.position,
-            u64::from(frame.advance),
-            None,
-        );
-        debug_assert_eq!(
-            walked,
-            u64::from(frame.advance),
-            "a sound frame holds sound records"
-        );
+        let walked = self.walk(path, body, offset, frame.position, u64::from(frame.advance), None);
+        debug_assert_eq!(walked, u64::from(frame.advance), "a sound frame holds sound records");
     }
 
     /// Saves what a damaged stretch still holds and notes whom the rest concerns.
-    fn bad_frame(
-        &mut self,
-        path: &Path,
-        content: &[u8],
-        at: usize,
-        lost: std::ops::Range<u64>,
-        is_heads: bool,
-    ) {
+    fn bad_frame(&mut self, path: &Path, content: &[u8], at: usize, lost: std::ops::Range<u64>, is_heads: bool) {
         let length = lost.end - lost.start;
         if is_heads || length == 1 {
             return; // Heads take one byte and no record is that short: nothing is lost.
@@ -372,11 +318,7 @@ impl Scan {
             if whole {
                 self.keep(path, offset + done, bytes, position + done);
             } else if let Some(touched) = &mut touched {
-                touched.extend(
-                    raw.participants
-                        .iter()
-                        .map(|(participant, _)| participant.index_no),
-                );
+                touched.extend(raw.participants.iter().map(|(participant, _)| participant.index_no));
             }
             done += bytes;
         }
@@ -385,9 +327,7 @@ impl Scan {
 
     fn keep(&mut self, path: &Path, offset: u64, bytes: u64, position: u64) {
         match self.chunks.last_mut() {
-            Some(last) if last.path == path && last.offset + last.bytes == offset => {
-                last.bytes += bytes
-            }
+            Some(last) if last.path == path && last.offset + last.bytes == offset => last.bytes += bytes,
             _ => self.chunks.push(Chunk {
                 path: path.to_owned(),
                 offset,
@@ -476,22 +416,11 @@ impl Scan {
 type Headers = Vec<(FileHeader, PathBuf)>;
 
 /// Reads the header of every file, in order of their numbers. A damaged one is noted and left out.
-fn read_headers(
-    disk: &dyn Disk,
-    dir: &Path,
-    folder_id: u128,
-    scan: &mut Scan,
-) -> Result<(Headers, Vec<LogFile>)> {
+fn read_headers(disk: &dyn Disk, dir: &Path, folder_id: u128, scan: &mut Scan) -> Result<(Headers, Vec<LogFile>)> {
     let mut headers: Headers = Vec::new();
     let mut unreadable = Vec::new();
-    for name in disk
-        .list(dir)
-        .map_err(|e| refusal("listing the log", dir, &e))?
-    {
-        let Some(number) = name
-            .strip_suffix(".log")
-            .and_then(|number| number.parse::<u64>().ok())
-        else {
+    for name in disk.list(dir).map_err(|e| refusal("listing the log", dir, &e))? {
+        let Some(number) = name.strip_suffix(".log").and_then(|number| number.parse::<u64>().ok()) else {
             continue;
         };
         let path = dir.join(&name);

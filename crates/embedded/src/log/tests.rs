@@ -65,10 +65,7 @@ fn records(recovered: &Recovered, from: u64) -> Vec<Record> {
     let mut position = from;
     recovered
         .replay(from, |replayed| {
-            assert!(
-                replayed.start >= position
-                    && replayed.end == replayed.start + replayed.record.log_bytes()
-            );
+            assert!(replayed.start >= position && replayed.end == replayed.start + replayed.record.log_bytes());
             position = replayed.end;
             records.push(replayed.record);
             Ok(())
@@ -116,15 +113,9 @@ fn every_part_comes_back() {
     });
     first.idempotency_key = Some("key".into());
     let all = vec![first, put(4, 1, 0), put(4, 2, 100_000), put(4, 3, 3)]; // the third has its own file
-    let tickets: Vec<Ticket> = all
-        .iter()
-        .map(|record| write(&log, record.clone()))
-        .collect();
+    let tickets: Vec<Ticket> = all.iter().map(|record| write(&log, record.clone())).collect();
     log.close().unwrap();
-    assert_eq!(
-        enqueue(&log, put(4, 4, 1)).unwrap_err().kind(),
-        ErrorKind::LogFailed
-    );
+    assert_eq!(enqueue(&log, put(4, 4, 1)).unwrap_err().kind(), ErrorKind::LogFailed);
     drop(log);
     let (log, recovered) = open(&disk);
     assert_eq!(recovered.verdict, Verdict::Clean);
@@ -149,9 +140,7 @@ fn tail_cut_at_every_byte() {
     let mut ends = vec![];
     for seq_no in 0..4 {
         write(&log, put(1, seq_no, 20));
-        ends.push(
-            FILE_HEADER_BYTES as usize + (56 + put(1, 0, 20).log_bytes() as usize) * ends.len(),
-        );
+        ends.push(FILE_HEADER_BYTES as usize + (56 + put(1, 0, 20).log_bytes() as usize) * ends.len());
     }
     disk.stop_after(0);
     drop(log);
@@ -210,10 +199,7 @@ fn every_flipped_bit_is_classified() {
         let found = records(&recovered, 0);
         let lost: Vec<u64> = match &recovered.verdict {
             Verdict::Corrupt(damages) => {
-                assert!(
-                    damages.iter().all(|damage| !damage.whole_folder),
-                    "byte {at}: {damages:?}"
-                );
+                assert!(damages.iter().all(|damage| !damage.whole_folder), "byte {at}: {damages:?}");
                 damages
                     .iter()
                     .flat_map(|damage| damage.indices.iter().map(|no| u64::from(*no)))
@@ -225,15 +211,8 @@ fn every_flipped_bit_is_classified() {
             assert_eq!((found.len(), lost.len()), (9, 0), "byte {at}");
         } else {
             let harmed = (at - FILE_HEADER_BYTES as usize) / frame;
-            assert_eq!(
-                found.len() + lost.len(),
-                9,
-                "byte {at}: what is not replayed is named"
-            );
-            assert!(
-                lost.is_empty() || lost == [harmed as u64 % 3 + 1],
-                "byte {at}: {lost:?}"
-            );
+            assert_eq!(found.len() + lost.len(), 9, "byte {at}: what is not replayed is named");
+            assert!(lost.is_empty() || lost == [harmed as u64 % 3 + 1], "byte {at}: {lost:?}");
         }
     }
 }
@@ -267,10 +246,7 @@ fn stale_frames_never_revive() {
     for seed in 0..20 {
         let disk = FaultyDisk::new(seed);
         let mut kept = Vec::new();
-        for (life, sizes) in [&[900, 900, 900, 900][..], &[30], &[5, 5]]
-            .iter()
-            .enumerate()
-        {
+        for (life, sizes) in [&[900, 900, 900, 900][..], &[30], &[5, 5]].iter().enumerate() {
             let (log, recovered) = open(&disk);
             let found = records(&recovered, 0);
             assert!(found.starts_with(&kept), "seed {seed} life {life}");
@@ -300,10 +276,7 @@ fn stale_frames_never_revive() {
             let Part::Put { seq_no: found, .. } = &record.parts[0] else {
                 panic!()
             };
-            assert_eq!(
-                *found, seq_no as u64,
-                "seed {seed}: a record came twice or late"
-            );
+            assert_eq!(*found, seq_no as u64, "seed {seed}: a record came twice or late");
         }
     }
 }
@@ -322,10 +295,7 @@ fn nothing_durable_is_lost_by_crashes() {
                 "seed {seed} life {life}: {:?}",
                 recovered.verdict
             );
-            assert!(
-                found >= acknowledged,
-                "seed {seed} life {life}: {found} of {acknowledged}"
-            );
+            assert!(found >= acknowledged, "seed {seed} life {life}: {found} of {acknowledged}");
             acknowledged = found;
             disk.stop_after(disk_steps(seed, life));
             for seq_no in found.. {
@@ -359,9 +329,7 @@ fn group_commit_serves_many() {
                 for _ in 0..200 {
                     let mut room = log.reserve(200).unwrap();
                     let mut next = sequencer.lock();
-                    let ticket = log
-                        .enqueue(&mut room, put(1, *next, 20), Durability::Request)
-                        .unwrap();
+                    let ticket = log.enqueue(&mut room, put(1, *next, 20), Durability::Request).unwrap();
                     *next += 1;
                     drop(next);
                     log.wait_durable(ticket.end).unwrap();
@@ -374,9 +342,7 @@ fn group_commit_serves_many() {
     let (_log, recovered) = open(&disk);
     assert_eq!(
         records(&recovered, 0),
-        (0..3200)
-            .map(|seq_no| put(1, seq_no, 20))
-            .collect::<Vec<_>>()
+        (0..3200).map(|seq_no| put(1, seq_no, 20)).collect::<Vec<_>>()
     );
 }
 
@@ -403,8 +369,7 @@ fn the_queue_has_a_limit() {
     let held = log.reserve(32_000).unwrap();
     let refused = log.reserve(1000).err().unwrap();
     assert!(
-        refused.kind() == ErrorKind::RejectedExecution
-            && refused.reason().contains("log.queue_max_bytes"),
+        refused.kind() == ErrorKind::RejectedExecution && refused.reason().contains("log.queue_max_bytes"),
         "{refused}"
     );
     drop(held);
@@ -438,17 +403,11 @@ fn a_full_disk_refuses_and_recovers() {
         refused.kind() == ErrorKind::DiskFull && written > 64,
         "{refused} after {written}"
     );
-    drop(
-        log.reserve_delete(500)
-            .expect("deletes have room kept for them"),
-    );
+    drop(log.reserve_delete(500).expect("deletes have room kept for them"));
     disk.set_room(None);
     let begun = Instant::now();
     while log.reserve(put(1, written, 500).log_bytes()).is_err() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(5),
-            "room is found again"
-        );
+        assert!(begun.elapsed() < Duration::from_secs(5), "room is found again");
         std::thread::sleep(Duration::from_millis(5));
     }
     write(&log, put(1, written, 500));
@@ -510,9 +469,7 @@ fn another_folders_log_is_refused() {
         ..options()
     };
     assert_eq!(
-        Log::open(Path::new(DIR), Arc::new(disk), other)
-            .err()
-            .map(|e| e.kind()),
+        Log::open(Path::new(DIR), Arc::new(disk), other).err().map(|e| e.kind()),
         Some(ErrorKind::IllegalState)
     );
 }
@@ -528,10 +485,7 @@ fn the_manifest_survives_a_stop_at_every_step() {
         };
         for i in 0..12 {
             let (key, gone) = (format!("k{}", i % 2), format!("g{}", i % 3));
-            let entries = vec![
-                (key.clone(), Some(big(i))),
-                (gone.clone(), (i % 5 == 0).then(|| vec![1])),
-            ];
+            let entries = vec![(key.clone(), Some(big(i))), (gone.clone(), (i % 5 == 0).then(|| vec![1]))];
             for (key, value) in &entries {
                 match value {
                     Some(value) => drop(under_way.insert(key.clone(), value.clone())),
@@ -563,15 +517,10 @@ fn the_manifest_survives_a_stop_at_every_step() {
                 found == durable || found == under_way,
                 "stopped after {steps} steps, seed {seed}"
             );
-            manifest
-                .write(vec![("last".into(), Some(vec![1]))])
-                .unwrap();
+            manifest.write(vec![("last".into(), Some(vec![1]))]).unwrap();
             disk.crash();
             let (_, again) = Manifest::open(Path::new(DIR), Arc::new(disk)).unwrap();
-            assert!(
-                again.len() == found.len() + 1,
-                "stopped after {steps} steps, seed {seed}"
-            );
+            assert!(again.len() == found.len() + 1, "stopped after {steps} steps, seed {seed}");
         }
     }
 }
@@ -581,9 +530,7 @@ fn a_damaged_manifest_is_named() {
     let disk = FaultyDisk::new(0);
     let (manifest, _) = Manifest::open(Path::new(DIR), Arc::new(disk.clone())).unwrap();
     for i in 0..3 {
-        manifest
-            .write(vec![(format!("k{i}"), Some(vec![i]))])
-            .unwrap();
+        manifest.write(vec![(format!("k{i}"), Some(vec![i]))]).unwrap();
     }
     disk.flip(&Path::new(DIR).join("manifest"), FILE_HEADER_BYTES + 80, 0);
     let refused = Manifest::open(Path::new(DIR), Arc::new(disk)).err();

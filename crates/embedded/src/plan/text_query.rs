@@ -3,7 +3,7 @@
 use super::Planner;
 use super::boolean::Shared;
 use super::field::query_shard;
-use dsl::query::QueryStringQuery;
+use dsl::query::{Clause, QueryStringQuery};
 use dsl::query_string::{Syntax, expand_with, parse, simple};
 use model::{Error, ErrorKind, Result};
 
@@ -18,7 +18,12 @@ impl Planner<'_> {
 
     pub(super) fn simple_query_string(&self, q: &QueryStringQuery, boost: f32) -> Result<Shared> {
         let syntax = simple::parse(&q.query, q.flags.as_deref(), q.default_operator);
-        self.expanded(q, &syntax, boost)
+        // Fields add up here, where `query_string` takes the best of them.
+        let summed = QueryStringQuery {
+            tie_breaker: Some(q.tie_breaker.unwrap_or(1.0)),
+            ..q.clone()
+        };
+        self.expanded(&summed, &syntax, boost)
     }
 
     fn expanded(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
@@ -35,6 +40,20 @@ impl Planner<'_> {
                 vec![name.to_owned()]
             }
         });
+        if options.lenient != Some(true) {
+            return self.compile(&query, boost);
+        }
+        // What a field cannot answer finds nothing in it, and the other fields decide.
+        let query = query.rewrite(&mut |mut q| {
+            let leaf = !matches!(
+                q.clause,
+                Clause::Bool(_) | Clause::DisMax { .. } | Clause::ConstantScore { .. } | Clause::Boosting { .. }
+            );
+            if leaf && self.compile(&q, 1.0).is_err() {
+                q.clause = Clause::MatchNone;
+            }
+            Ok(q)
+        })?;
         self.compile(&query, boost)
     }
 }

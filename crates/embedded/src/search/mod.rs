@@ -20,9 +20,9 @@ pub mod collect;
 pub mod fetch;
 mod highlight;
 pub mod sort;
-mod top_hits;
 #[cfg(test)]
 mod tests;
+mod top_hits;
 
 /// An index to search, with the filter of the alias it was reached by.
 pub type Searched = (Arc<IndexView>, Option<Query>);
@@ -37,8 +37,17 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
         return run_with(views, request, cx, None);
     }
     let indices: Vec<Arc<IndexView>> = views.iter().map(|(view, _)| view.clone()).collect();
-    let fetch = top_hits::TopHits { cx, query: request.query.as_ref(), dialect: request.dialect };
-    let context = crate::aggs::Context { plan: cx, views: &indices, dialect: request.dialect, fetch: &fetch };
+    let fetch = top_hits::TopHits {
+        cx,
+        query: request.query.as_ref(),
+        dialect: request.dialect,
+    };
+    let context = crate::aggs::Context {
+        plan: cx,
+        views: &indices,
+        dialect: request.dialect,
+        fetch: &fetch,
+    };
     let mut root = crate::aggs::Root::new(&request.aggs, &context)?;
     let mut response = run_with(views, request, cx, Some(&mut root))?;
     response.aggregations = Some(root.finish()?);
@@ -209,7 +218,10 @@ pub fn run_with(
         took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         timed_out: found.timed_out,
         terminated_early: (request.terminate_after > 0).then_some(found.terminated),
-        shards: u32::try_from(views.len()).unwrap_or(u32::MAX),
+        shards: views
+            .iter()
+            .map(|(view, _)| u32::try_from(view.number("index.number_of_shards").unwrap_or(1)).unwrap_or(1))
+            .sum(),
         hits: Hits {
             total: total(found.count, request.track_total_hits),
             max_score,

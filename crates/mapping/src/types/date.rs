@@ -23,9 +23,7 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
     let text = match value {
         Value::String(_) | Value::Number(_) => text_of(value),
         Value::Bool(_) => {
-            return Err(Error::illegal(format!(
-                "failed to parse date field [{value}]"
-            )));
+            return Err(Error::illegal(format!("failed to parse date field [{value}]")));
         }
         other => return Err(super::not_a_text(other)),
     };
@@ -37,11 +35,7 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
         Kind::DateNanos => ms
             .checked_mul(1_000_000)
             .map(FieldValue::DateNanos)
-            .ok_or_else(|| {
-                Error::illegal(format!(
-                    "date[{text}] is outside the range of nanosecond dates, 1677 to 2262"
-                ))
-            }),
+            .ok_or_else(|| Error::illegal(format!("date[{text}] is outside the range of nanosecond dates, 1677 to 2262"))),
         _ => Ok(FieldValue::Date(ms)),
     }
 }

@@ -24,24 +24,15 @@ pub(crate) fn read(value: &Value) -> Result<FieldValue> {
             .map_err(|_| unreadable(&format!("[{name}] must be a valid double value")))
     };
     let (lat, lon) = match value {
-        Value::Object(object) => match (
-            object.get("lat"),
-            object.get("lon"),
-            object.get("coordinates"),
-        ) {
+        Value::Object(object) => match (object.get("lat"), object.get("lon"), object.get("coordinates")) {
             (Some(lat), Some(lon), _) => (number(lat, "latitude")?, number(lon, "longitude")?),
             (_, _, Some(coordinates)) if coordinates.is_array() => return read(coordinates),
             (None, Some(_), _) => return Err(unreadable("field [lat] missing")),
             (Some(_), None, _) => return Err(unreadable("field [lon] missing")),
             _ => return Err(unreadable("field must be either [lat], [lon] or [geohash]")),
         },
-        Value::Array(items)
-            if (2..=3).contains(&items.len()) && items.iter().all(Value::is_number) =>
-        {
-            (
-                number(&items[1], "latitude")?,
-                number(&items[0], "longitude")?,
-            )
+        Value::Array(items) if (2..=3).contains(&items.len()) && items.iter().all(Value::is_number) => {
+            (number(&items[1], "latitude")?, number(&items[0], "longitude")?)
         }
         Value::String(text) => point(text)?,
         _ => return Err(unreadable("geo_point expected")),
@@ -70,10 +61,7 @@ fn point(text: &str) -> Result<(f64, f64)> {
             _ => Err(refuse()),
         };
     }
-    if text
-        .get(..5)
-        .is_some_and(|head| head.eq_ignore_ascii_case("point"))
-    {
+    if text.get(..5).is_some_and(|head| head.eq_ignore_ascii_case("point")) {
         let inner = text[5..]
             .trim()
             .strip_prefix('(')

@@ -23,9 +23,7 @@ pub(crate) fn read(value: &Value) -> Result<FieldValue> {
     match text.parse() {
         Ok(IpAddr::V4(v4)) => Ok(FieldValue::Ip(v4.to_ipv6_mapped().octets())),
         Ok(IpAddr::V6(v6)) => Ok(FieldValue::Ip(v6.octets())),
-        Err(_) => Err(Error::illegal(format!(
-            "'{text}' is not an IP string literal."
-        ))),
+        Err(_) => Err(Error::illegal(format!("'{text}' is not an IP string literal."))),
     }
 }
 

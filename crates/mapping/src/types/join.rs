@@ -19,9 +19,7 @@ pub(crate) fn relations(field: &str, value: Option<&Value>) -> Result<Relations>
         None => return Ok(Vec::new()),
         Some(Value::Object(object)) => object,
         Some(_) => {
-            return Err(malformed(format!(
-                "[relations] of join field [{field}] must be an object"
-            )));
+            return Err(malformed(format!("[relations] of join field [{field}] must be an object")));
         }
     };
     let mut out = Relations::new();
@@ -65,19 +63,9 @@ pub(crate) fn read(value: &Value) -> Result<FieldValue> {
             parent: None,
         }),
         Value::Object(object) => {
-            let part = |key: &str| {
-                object
-                    .get(key)
-                    .filter(|v| v.is_string() || v.is_number())
-                    .map(text_of)
-            };
-            if let Some(key) = object
-                .keys()
-                .find(|key| !matches!(key.as_str(), "name" | "parent"))
-            {
-                return Err(Error::illegal(format!(
-                    "unknown field name [{key}] in join field"
-                )));
+            let part = |key: &str| object.get(key).filter(|v| v.is_string() || v.is_number()).map(text_of);
+            if let Some(key) = object.keys().find(|key| !matches!(key.as_str(), "name" | "parent")) {
+                return Err(Error::illegal(format!("unknown field name [{key}] in join field")));
             }
             match part("name") {
                 Some(name) => Ok(FieldValue::Join {

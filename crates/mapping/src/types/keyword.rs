@@ -58,15 +58,8 @@ pub(crate) fn term(field: &FieldType, value: &Value) -> Result<FieldValue> {
 
 /// Elasticsearch's refusal of a term that is too long.
 pub(crate) fn immense(path: &str, term: &str) -> Error {
-    let prefix: Vec<String> = term
-        .bytes()
-        .take(30)
-        .map(|b| (b as i8).to_string())
-        .collect();
-    let got = format!(
-        "bytes can be at most {TERM_BYTES_MAX} in length; got {}",
-        term.len()
-    );
+    let prefix: Vec<String> = term.bytes().take(30).map(|b| (b as i8).to_string()).collect();
+    let got = format!("bytes can be at most {TERM_BYTES_MAX} in length; got {}", term.len());
     Error::illegal(format!(
         "Document contains at least one immense term in field=\"{path}\" (whose UTF8 encoding is longer than the max \
          length {TERM_BYTES_MAX}), all of which were skipped.  Please correct the analyzer to not produce such terms.  \

@@ -51,19 +51,14 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
         Kind::Binary => binary::read(value),
         Kind::GeoPoint => geo::read(value),
         Kind::Join => join::read(value),
-        _ => Err(Error::illegal(format!(
-            "[{}] fields have no values",
-            field.wire()
-        ))),
+        _ => Err(Error::illegal(format!("[{}] fields have no values", field.wire()))),
     }
 }
 
 /// A value of a query.
 pub(crate) fn term(field: &FieldType, value: &Value) -> Result<Option<FieldValue>> {
     match field.kind {
-        Kind::Text | Kind::MatchOnlyText => {
-            text::read(value).map(|text| Some(FieldValue::Text(text)))
-        }
+        Kind::Text | Kind::MatchOnlyText => text::read(value).map(|text| Some(FieldValue::Text(text))),
         kind if kind.is_keyword() => keyword::term(field, value).map(Some),
         kind if kind.is_numeric() => numeric::term(field, value),
         Kind::Boolean => boolean::term(value).map(Some),
@@ -96,8 +91,5 @@ fn not_a_text(value: &Value) -> Error {
         Value::Array(_) => "START_ARRAY",
         _ => "START_OBJECT",
     };
-    Error::new(
-        ErrorKind::IllegalState,
-        format!("Can't get text on a {token}"),
-    )
+    Error::new(ErrorKind::IllegalState, format!("Can't get text on a {token}"))
 }

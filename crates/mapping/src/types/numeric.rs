@@ -56,9 +56,7 @@ fn number(value: &Value) -> Result<Number> {
     if let Ok(whole) = text.parse::<i128>() {
         return Ok(Number::Whole(whole));
     }
-    let spelled = text
-        .bytes()
-        .all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+    let spelled = text.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
     match text.parse::<f64>() {
         Ok(number) if spelled => Ok(Number::Fraction(number)),
         _ if text.is_empty() => Err(Error::new(ErrorKind::NumberFormat, "empty String")),
@@ -106,21 +104,13 @@ fn half(value: f64) -> f64 {
     let exponent = (value.abs().log2().floor() as i32).max(-14);
     let step = 2f64.powi(exponent - 10);
     let rounded = (value / step).round_ties_even() * step;
-    if rounded.abs() > 65_504.0 {
-        f64::INFINITY
-    } else {
-        rounded
-    }
+    if rounded.abs() > 65_504.0 { f64::INFINITY } else { rounded }
 }
 
 /// A number of a document.
 pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
     if value.is_string() && !field.coerce {
-        let name = if field.kind.is_integer() {
-            "Integer"
-        } else {
-            "Float"
-        };
+        let name = if field.kind.is_integer() { "Integer" } else { "Float" };
         return Err(Error::illegal(format!("{name} value passed as String")));
     }
     let parsed = number(value)?;
@@ -129,27 +119,20 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
             Number::Whole(number) => number as f64,
             Number::Fraction(number) => number,
         };
-        return rounded(field, number)
-            .map(FieldValue::Double)
-            .ok_or_else(|| {
-                Error::illegal(format!(
-                    "[{}] supports only finite values, but got [{}]",
-                    field.kind.wire(),
-                    text_of(value)
-                ))
-            });
+        return rounded(field, number).map(FieldValue::Double).ok_or_else(|| {
+            Error::illegal(format!(
+                "[{}] supports only finite values, but got [{}]",
+                field.kind.wire(),
+                text_of(value)
+            ))
+        });
     }
     let (min, max, name) = range(field.kind);
     let number = match parsed {
         Number::Whole(number) => number,
-        Number::Fraction(fraction) if fraction.fract() == 0.0 || field.coerce => {
-            fraction.trunc() as i128
-        }
+        Number::Fraction(fraction) if fraction.fract() == 0.0 || field.coerce => fraction.trunc() as i128,
         Number::Fraction(_) => {
-            return Err(Error::illegal(format!(
-                "Value [{}] has a decimal part",
-                text_of(value)
-            )));
+            return Err(Error::illegal(format!("Value [{}] has a decimal part", text_of(value))));
         }
     };
     if number < min || number > max {
@@ -177,17 +160,12 @@ pub(crate) fn term(field: &FieldType, value: &Value) -> Result<Option<FieldValue
         Number::Fraction(fraction) if fraction.fract() == 0.0 => fraction as i128,
         Number::Fraction(_) => return Ok(None),
     };
-    Ok((min..=max)
-        .contains(&number)
-        .then(|| whole(field.kind, number)))
+    Ok((min..=max).contains(&number).then(|| whole(field.kind, number)))
 }
 
 /// The number of tokens of a text.
 pub(crate) fn count(field: &FieldType, value: &Value) -> Result<FieldValue> {
     let text = super::text::read(value)?;
-    let count = field
-        .analyzer
-        .as_ref()
-        .map_or(0, |analyzer| analyzer.analyze(&text).len());
+    let count = field.analyzer.as_ref().map_or(0, |analyzer| analyzer.analyze(&text).len());
     Ok(FieldValue::Long(count as i64))
 }

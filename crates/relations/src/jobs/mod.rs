@@ -18,7 +18,14 @@ pub enum Action {
     /// Script, or re-index as it is.
     Update { script: Option<(Program, Params)> },
     /// It is written elsewhere.
-    Reindex { index: String, create: bool, external: bool, script: Option<(Program, Params)>, routing: Option<String>, typed: bool },
+    Reindex {
+        index: String,
+        create: bool,
+        external: bool,
+        script: Option<(Program, Params)>,
+        routing: Option<String>,
+        typed: bool,
+    },
 }
 
 /// A job.
@@ -85,7 +92,10 @@ impl crate::Relations {
     pub async fn run(&self, job: Job, task: Arc<Task>) -> Result<Counts> {
         let start = self.clock.wall_ms();
         let query = self.query(job.query.clone()).await?;
-        let mut counts = Counts { total: self.total(&job, &query).await?, ..Counts::default() };
+        let mut counts = Counts {
+            total: self.total(&job, &query).await?,
+            ..Counts::default()
+        };
         let mut found = self.engine.scan(&job.target, query, See::Plain, Barrier::None).await?;
         let mut done = 0;
         let mut ended = counts.total == 0;
@@ -168,8 +178,13 @@ impl crate::Relations {
                     if job.proceed {
                         continue;
                     }
-                    let reason = format!("[{}]: version conflict, {:?} expected, {:?} found", at.id.id, conflict.expect, conflict.found);
-                    Error::new(ErrorKind::VersionConflict, reason).with("index", at.index.as_str()).with("shard", "0")
+                    let reason = format!(
+                        "[{}]: version conflict, {:?} expected, {:?} found",
+                        at.id.id, conflict.expect, conflict.found
+                    );
+                    Error::new(ErrorKind::VersionConflict, reason)
+                        .with("index", at.index.as_str())
+                        .with("shard", "0")
                 }
                 Outcome::Refused(error) => error,
                 Outcome::Held(_) => Error::new(ErrorKind::VersionConflict, format!("[{}]: held by a change", at.id.id)),
@@ -191,7 +206,10 @@ impl crate::Relations {
 
     /// The write for one document; `None` for a noop.
     fn plan(&self, action: &Action, document: Document) -> Result<Option<Write>> {
-        let unchanged = Expect::Unchanged { seq_no: document.stamp.seq_no, primary_term: document.stamp.primary_term };
+        let unchanged = Expect::Unchanged {
+            seq_no: document.stamp.seq_no,
+            primary_term: document.stamp.primary_term,
+        };
         let mut write = Write::new(document.at.clone(), WriteOp::Delete);
         write.routing = document.routing.clone();
         write.parent = document.parent.clone();
@@ -212,7 +230,14 @@ impl crate::Relations {
                     now_ms: self.clock.wall_ms(),
                 }));
             }
-            Action::Reindex { index, create, external, script, routing, typed } => {
+            Action::Reindex {
+                index,
+                create,
+                external,
+                script,
+                routing,
+                typed,
+            } => {
                 let (doc_type, typed) = (document.at.id.doc_type.clone(), *typed);
                 let mut id = document.at.id.id.to_string();
                 let mut source = document.source.clone();
@@ -223,13 +248,21 @@ impl crate::Relations {
                     meta.insert("_id".into(), id.as_str().into());
                     meta.insert("_version".into(), document.stamp.version.into());
                     meta.insert("_routing".into(), write.routing.as_deref().map_or(Value::Null, Value::from));
-                    let context = UpdateContext { source: source.parse()?, op: "index".into(), meta };
+                    let context = UpdateContext {
+                        source: source.parse()?,
+                        op: "index".into(),
+                        meta,
+                    };
                     let result = script::run_update(program, params, context, Budget::default(), self.clock.wall_ms())?;
                     match result.op.as_str() {
                         "index" | "create" => {}
                         "noop" | "none" => return Ok(None),
                         "delete" => write.op = WriteOp::Delete,
-                        other => return Err(Error::illegal(format!("Operation type [{other}] not allowed, only [noop, index, delete] are allowed"))),
+                        other => {
+                            return Err(Error::illegal(format!(
+                                "Operation type [{other}] not allowed, only [noop, index, delete] are allowed"
+                            )));
+                        }
                     }
                     if let Some(new) = result.meta.get("_id").and_then(Value::as_str) {
                         id = new.to_owned();
@@ -255,10 +288,16 @@ impl crate::Relations {
                     None if typed => DocId::typed("_doc", id),
                     _ => DocId::plain(id),
                 };
-                write.at = DocAddress { index: IndexName::new(to), id };
+                write.at = DocAddress {
+                    index: IndexName::new(to),
+                    id,
+                };
                 write.expect = match (create, external) {
                     (true, _) => Expect::Absent,
-                    (_, true) => Expect::NewerThan { version: document.stamp.version, or_equal: false },
+                    (_, true) => Expect::NewerThan {
+                        version: document.stamp.version,
+                        or_equal: false,
+                    },
                     _ => Expect::Anything,
                 };
             }

@@ -79,14 +79,22 @@ pub(crate) fn resolve_query(engine: &dyn Engine, mut query: Query) -> BoxFuture<
 
 /// A lookup as plain terms.
 async fn terms(engine: &dyn Engine, lookup: TermsLookup) -> Result<Clause> {
-    let index = lookup.index.clone().ok_or_else(|| Error::new(ErrorKind::Parsing, "[terms] query lookup element requires specifying the index"))?;
+    let index = lookup.index.clone().ok_or_else(|| {
+        Error::new(
+            ErrorKind::Parsing,
+            "[terms] query lookup element requires specifying the index",
+        )
+    })?;
     let values = match (&lookup.id, lookup.query) {
         (Some(id), _) => {
             let id = match &lookup.doc_type {
                 Some(doc_type) => DocId::typed(doc_type.as_str(), id.as_str()),
                 None => DocId::plain(id.as_str()),
             };
-            let mut read = Read::whole(DocAddress { index: IndexName::new(index), id });
+            let mut read = Read::whole(DocAddress {
+                index: IndexName::new(index),
+                id,
+            });
             read.routing = lookup.routing.clone();
             match engine.read(vec![read]).await?.pop().flatten() {
                 Some(document) => values_at(&document.source.parse()?, &lookup.path),
@@ -94,9 +102,18 @@ async fn terms(engine: &dyn Engine, lookup: TermsLookup) -> Result<Clause> {
             }
         }
         (None, Some(query)) => collect(engine, &Target::index(&index), *query, &lookup.path).await?,
-        (None, None) => return Err(Error::new(ErrorKind::Parsing, "[terms] query lookup element requires specifying the id")),
+        (None, None) => {
+            return Err(Error::new(
+                ErrorKind::Parsing,
+                "[terms] query lookup element requires specifying the id",
+            ));
+        }
     };
-    Ok(Clause::Terms(TermsQuery { field: lookup.field, values, minimum_should_match: None }))
+    Ok(Clause::Terms(TermsQuery {
+        field: lookup.field,
+        values,
+        minimum_should_match: None,
+    }))
 }
 
 /// A join as a key set.
@@ -106,10 +123,17 @@ async fn join(engine: &dyn Engine, join: JoinQuery) -> Result<Clause> {
     }
     let target = Target::of(join.index.clone());
     let keys = collect(engine, &target, *join.query, &join.on.1).await?;
-    let set = Clause::KeySet(KeySet { field: join.on.0, keys: Arc::new(keys), scores: None });
+    let set = Clause::KeySet(KeySet {
+        field: join.on.0,
+        keys: Arc::new(keys),
+        scores: None,
+    });
     Ok(match join.kind {
         JoinKind::Semi => set,
-        JoinKind::Anti => Clause::Bool(BoolQuery { must_not: vec![set.into()], ..BoolQuery::default() }),
+        JoinKind::Anti => Clause::Bool(BoolQuery {
+            must_not: vec![set.into()],
+            ..BoolQuery::default()
+        }),
         JoinKind::Left => Clause::MatchAll,
     })
 }
@@ -121,7 +145,11 @@ async fn collect(engine: &dyn Engine, target: &Target, query: Query, field: &str
     let mut keys = Vec::new();
     while let Some(document) = found.next().await {
         let document = document?;
-        let values = if field == "_id" { vec![Value::from(&*document.at.id.id)] } else { values_at(&document.source.parse()?, field) };
+        let values = if field == "_id" {
+            vec![Value::from(&*document.at.id.id)]
+        } else {
+            values_at(&document.source.parse()?, field)
+        };
         for value in values {
             if seen.insert(value.to_string()) {
                 keys.push(value);
@@ -139,5 +167,9 @@ async fn collect(engine: &dyn Engine, target: &Target, query: Query, field: &str
 
 /// The scalar values at a path.
 fn values_at(source: &Value, field: &str) -> Vec<Value> {
-    path::read(source, field).into_iter().filter(|v| !v.is_null()).cloned().collect()
+    path::read(source, field)
+        .into_iter()
+        .filter(|v| !v.is_null())
+        .cloned()
+        .collect()
 }

@@ -28,12 +28,20 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
             AliasVerb::RemoveIndex => actions.push(AliasAction::RemoveIndex { target }),
             AliasVerb::Add => {
                 for alias in &action.aliases {
-                    actions.push(AliasAction::Add { target: target.clone(), alias: alias.clone(), body: body_of(&action) });
+                    actions.push(AliasAction::Add {
+                        target: target.clone(),
+                        alias: alias.clone(),
+                        body: body_of(&action),
+                    });
                 }
             }
             AliasVerb::Remove => {
                 for alias in &action.aliases {
-                    actions.push(AliasAction::Remove { target: target.clone(), alias: alias.clone(), must_exist: action.must_exist.unwrap_or(true) });
+                    actions.push(AliasAction::Remove {
+                        target: target.clone(),
+                        alias: alias.clone(),
+                        must_exist: action.must_exist.unwrap_or(true),
+                    });
                 }
             }
         }
@@ -75,11 +83,24 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         return Err(Error::illegal("index and alias are both required"));
     };
     for name in body.keys() {
-        if !["filter", "routing", "index_routing", "search_routing", "is_write_index", "is_hidden"].contains(&name.as_str()) {
+        if ![
+            "filter",
+            "routing",
+            "index_routing",
+            "search_routing",
+            "is_write_index",
+            "is_hidden",
+        ]
+        .contains(&name.as_str())
+        {
             return Err(Error::illegal(format!("unknown field [{name}]")));
         }
     }
-    let add = AliasAction::Add { target: target_of(split_list(&index)), alias, body };
+    let add = AliasAction::Add {
+        target: target_of(split_list(&index)),
+        alias,
+        body,
+    };
     call.rest.alter(Alteration::UpdateAliases(vec![add])).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }
@@ -94,11 +115,17 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let infos = call.rest.indices(&target).await?;
     let matched = |alias: &str| names.iter().any(|n| n == "_all" || path::matches(n, alias));
     if !infos.iter().any(|i| i.aliases.keys().any(|a| matched(a))) {
-        return Err(Error::new(ErrorKind::AliasesNotFound, format!("aliases [{name}] missing")).with("resource.type", "aliases").with("resource.id", name));
+        return Err(Error::new(ErrorKind::AliasesNotFound, format!("aliases [{name}] missing"))
+            .with("resource.type", "aliases")
+            .with("resource.id", name));
     }
     let actions = names
         .iter()
-        .map(|alias| AliasAction::Remove { target: target.clone(), alias: if alias == "_all" { "*".into() } else { alias.clone() }, must_exist: false })
+        .map(|alias| AliasAction::Remove {
+            target: target.clone(),
+            alias: if alias == "_all" { "*".into() } else { alias.clone() },
+            must_exist: false,
+        })
         .collect();
     call.rest.alter(Alteration::UpdateAliases(actions)).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
@@ -109,13 +136,18 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     call.params.accept(&["local", "master_timeout"]);
     let target = admin_target(&mut call)?;
     call.params.finish()?;
-    let names = call.arg("name").map(split_list).filter(|n| !n.iter().any(|n| n == "_all" || n == "*"));
+    let names = call
+        .arg("name")
+        .map(split_list)
+        .filter(|n| !n.iter().any(|n| n == "_all" || n == "*"));
     let legacy = call.params.path().contains("_aliases");
     let infos = call.rest.indices(&target).await?;
     let mut out = Map::new();
     let mut seen = Vec::new();
     for info in &infos {
-        let Value::Object(mut aliases) = aliases_of(info, call.dialect) else { continue };
+        let Value::Object(mut aliases) = aliases_of(info, call.dialect) else {
+            continue;
+        };
         if let Some(names) = &names {
             aliases.retain(|alias, _| names.iter().any(|n| path::matches(n, alias)));
             seen.extend(aliases.keys().cloned());
@@ -126,7 +158,11 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         }
     }
     if let Some(names) = &names {
-        let missing: Vec<&str> = names.iter().filter(|n| !n.contains('*') && !n.starts_with('-') && !seen.contains(n)).map(String::as_str).collect();
+        let missing: Vec<&str> = names
+            .iter()
+            .filter(|n| !n.contains('*') && !n.starts_with('-') && !seen.contains(n))
+            .map(String::as_str)
+            .collect();
         if !missing.is_empty() && !(legacy && call.dialect.typed) {
             let plural = if missing.len() > 1 { "aliases" } else { "alias" };
             let mut body = json!({ "error": format!("{plural} [{}] missing", missing.join(",")), "status": 404 });
@@ -146,7 +182,9 @@ pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let names = call.arg("name").map(split_list).unwrap_or_else(|| vec!["*".into()]);
     let found = match call.rest.indices(&target).await {
-        Ok(infos) => infos.iter().any(|i| i.aliases.keys().any(|a| names.iter().any(|n| path::matches(n, a)))),
+        Ok(infos) => infos
+            .iter()
+            .any(|i| i.aliases.keys().any(|a| names.iter().any(|n| path::matches(n, a)))),
         Err(error) if error.status() == 404 => false,
         Err(error) => return Err(error),
     };

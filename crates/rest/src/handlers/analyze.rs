@@ -17,9 +17,15 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
     body.field = call.params.take("field");
     body.normalizer = call.params.take("normalizer");
     let list = |v: Option<Vec<String>>| v.into_iter().flatten().map(Value::from).collect::<Vec<_>>();
-    body.filter = list(call.params.take_list("filter")).into_iter().chain(list(call.params.take_list("filters"))).collect();
+    body.filter = list(call.params.take_list("filter"))
+        .into_iter()
+        .chain(list(call.params.take_list("filters")))
+        .collect();
     body.filter.extend(list(call.params.take_list("token_filters")));
-    body.char_filter = list(call.params.take_list("char_filter")).into_iter().chain(list(call.params.take_list("char_filters"))).collect();
+    body.char_filter = list(call.params.take_list("char_filter"))
+        .into_iter()
+        .chain(list(call.params.take_list("char_filters")))
+        .collect();
     body.explain = call.params.flag("explain")?;
     call.params.accept(&["prefer_local", "attributes"]);
     body.text = call.params.take("text").into_iter().collect();
@@ -36,10 +42,17 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
         return Err(Error::illegal("the body of _analyze must be an object"));
     }
     if body.text.is_empty() {
-        return Err(Error::new(model::ErrorKind::ActionRequestValidation, "Validation Failed: 1: text is missing;"));
+        return Err(Error::new(
+            model::ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: text is missing;",
+        ));
     }
     let (analyzer, name) = chosen(&call, index.as_deref(), &body).await?;
-    Ok(Answer::ok(if body.explain { explained(&analyzer, &name, &body) } else { json!({ "tokens": tokens(&analyzer, &body.text, call.dialect.typed)? }) }))
+    Ok(Answer::ok(if body.explain {
+        explained(&analyzer, &name, &body)
+    } else {
+        json!({ "tokens": tokens(&analyzer, &body.text, call.dialect.typed)? })
+    }))
 }
 
 fn merged(url: AnalyzeBody, mut body: AnalyzeBody) -> AnalyzeBody {
@@ -63,36 +76,50 @@ async fn chosen(call: &Call, index: Option<&str>, body: &AnalyzeBody) -> Result<
     if let Some(name) = &body.analyzer {
         let missing = || {
             Error::illegal(match index {
-                Some(index) if !call.dialect.typed => format!("failed to find analyzer [{name}] in index [{index}]").replace(&format!(" in index [{index}]"), ""),
+                Some(index) if !call.dialect.typed => {
+                    format!("failed to find analyzer [{name}] in index [{index}]").replace(&format!(" in index [{index}]"), "")
+                }
                 _ => format!("failed to find global analyzer [{name}]"),
             })
         };
         return Ok((registry.analyzer(name).ok_or_else(missing)?, name.clone()));
     }
     if let Some(name) = &body.normalizer {
-        let Some(index) = index else { return Err(Error::illegal("analysis based on a normalizer requires an index")) };
+        let Some(index) = index else {
+            return Err(Error::illegal("analysis based on a normalizer requires an index"));
+        };
         let missing = || Error::illegal(format!("failed to find normalizer under [{index}]"));
         return Ok((registry.normalizer(name).ok_or_else(missing)?, name.clone()));
     }
     if body.tokenizer.is_some() || !body.filter.is_empty() || !body.char_filter.is_empty() {
-        let parts = AnalyzeParts { tokenizer: body.tokenizer.clone(), filters: body.filter.clone(), char_filters: body.char_filter.clone() };
+        let parts = AnalyzeParts {
+            tokenizer: body.tokenizer.clone(),
+            filters: body.filter.clone(),
+            char_filters: body.char_filter.clone(),
+        };
         return Ok((registry.custom(&parts)?, "__custom__".into()));
     }
     if let Some(field) = &body.field {
-        let Some(info) = &info else { return Err(Error::illegal("analysis based on a specific field requires an index")) };
+        let Some(info) = &info else {
+            return Err(Error::illegal("analysis based on a specific field requires an index"));
+        };
         if let Some((_, found)) = info.mapping.resolve(field) {
             if let Some(analyzer) = found.analyzer.clone().or_else(|| found.normalizer.clone()) {
                 let name = analyzer.name().to_owned();
                 return Ok((analyzer, name));
             }
             if !matches!(found.kind, mapping::Kind::Text) {
-                let keyword = registry.analyzer("keyword").ok_or_else(|| Error::illegal("no keyword analyzer"))?;
+                let keyword = registry
+                    .analyzer("keyword")
+                    .ok_or_else(|| Error::illegal("no keyword analyzer"))?;
                 return Ok((keyword, "keyword".into()));
             }
         }
     }
     let default = registry.analyzer("default").or_else(|| registry.analyzer("standard"));
-    default.map(|a| (a, "standard".into())).ok_or_else(|| Error::illegal("no default analyzer"))
+    default
+        .map(|a| (a, "standard".into()))
+        .ok_or_else(|| Error::illegal("no default analyzer"))
 }
 
 /// UTF-16 offsets of a text, as Java counts: byte offset → offset.
@@ -100,7 +127,10 @@ struct Offsets<'a>(&'a str);
 
 impl Offsets<'_> {
     fn at(&self, byte: usize) -> usize {
-        let end = (0..=byte.min(self.0.len())).rev().find(|i| self.0.is_char_boundary(*i)).unwrap_or(0);
+        let end = (0..=byte.min(self.0.len()))
+            .rev()
+            .find(|i| self.0.is_char_boundary(*i))
+            .unwrap_or(0);
         let head = &self.0[..end];
         if head.is_ascii() { end } else { head.encode_utf16().count() }
     }
@@ -149,8 +179,16 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody) -> Value {
     let list = |tokens: &[Token]| -> Vec<Value> { tokens.iter().map(|t| Value::Object(detailed(t, &offsets))).collect() };
     let stages = analyzer.explain(&text);
     if name == "__custom__" {
-        let charfilters: Vec<Value> = stages.char_filters.iter().map(|s| json!({ "name": s.name, "filtered_text": [s.filtered_text] })).collect();
-        let filters: Vec<Value> = stages.filters.iter().map(|s| json!({ "name": s.name, "tokens": list(&s.tokens) })).collect();
+        let charfilters: Vec<Value> = stages
+            .char_filters
+            .iter()
+            .map(|s| json!({ "name": s.name, "filtered_text": [s.filtered_text] }))
+            .collect();
+        let filters: Vec<Value> = stages
+            .filters
+            .iter()
+            .map(|s| json!({ "name": s.name, "tokens": list(&s.tokens) }))
+            .collect();
         let mut detail = json!({ "custom_analyzer": true });
         if !charfilters.is_empty() {
             detail["charfilters"] = charfilters.into();

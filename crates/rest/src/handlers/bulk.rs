@@ -18,17 +18,29 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     accept_write_params(&mut call)?;
     let refresh = call.params.take_refresh()?;
     if call.params.flag("atomic")? {
-        return Err(Error::illegal("[atomic] is not supported yet: each item of a bulk is written on its own"));
+        return Err(Error::illegal(
+            "[atomic] is not supported yet: each item of a bulk is written on its own",
+        ));
     }
     let default_source = super::documents::source_params(&mut call)?;
     let routing = call.params.take("routing");
     let require_alias = call.params.flag("require_alias")?;
     call.params.accept(&["fields", "batch_size", "list_executed_pipelines"]);
     call.params.finish()?;
-    let defaults = BulkDefaults { index: call.arg("index").map(str::to_owned), doc_type: call.arg("type").map(str::to_owned), routing, pipeline: None, require_alias, dialect: call.dialect };
+    let defaults = BulkDefaults {
+        index: call.arg("index").map(str::to_owned),
+        doc_type: call.arg("type").map(str::to_owned),
+        routing,
+        pipeline: None,
+        require_alias,
+        dialect: call.dialect,
+    };
     let items = parse_bulk(&call.body, &defaults)?;
     if items.is_empty() {
-        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: no requests added;"));
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: no requests added;",
+        ));
     }
     let mut planned = Vec::with_capacity(items.len());
     for item in items {
@@ -63,9 +75,15 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         }
         waiting = later;
     }
-    let items: Vec<Value> = planned.iter().zip(answers).map(|(p, a)| json!({ p.label: a.unwrap_or_default() })).collect();
+    let items: Vec<Value> = planned
+        .iter()
+        .zip(answers)
+        .map(|(p, a)| json!({ p.label: a.unwrap_or_default() }))
+        .collect();
     let took = (call.rest.clock.monotonic() - start).as_millis();
-    Ok(Answer::ok(json!({ "took": u64::try_from(took).unwrap_or(u64::MAX), "errors": errors, "items": items })))
+    Ok(Answer::ok(
+        json!({ "took": u64::try_from(took).unwrap_or(u64::MAX), "errors": errors, "items": items }),
+    ))
 }
 
 /// One item on its way.
@@ -79,7 +97,10 @@ struct Planned {
 impl Planned {
     async fn new(call: &Call, item: BulkItem<'_>) -> Planned {
         let generated = item.id.is_none();
-        let id = item.id.clone().unwrap_or_else(|| engine::clock::generated_id(call.rest.clock.as_ref()));
+        let id = item
+            .id
+            .clone()
+            .unwrap_or_else(|| engine::clock::generated_id(call.rest.clock.as_ref()));
         let index = item.index.clone();
         let typed = match call.rest.known(&index).await {
             Some(known) => known.typed,
@@ -89,7 +110,10 @@ impl Planned {
             Some(doc_type) if typed => DocId::typed(doc_type.as_str(), id),
             _ => DocId::plain(id),
         };
-        let at = DocAddress { index: IndexName::new(index), id };
+        let at = DocAddress {
+            index: IndexName::new(index),
+            id,
+        };
         let label = match item.action {
             BulkAction::Index if generated && call.dialect.typed => "create",
             BulkAction::Index => "index",
@@ -110,9 +134,18 @@ impl Planned {
     }
 }
 
-async fn write_of(call: &Call, item: &BulkItem<'_>, update: Option<Result<UpdateBody>>, at: DocAddress, generated: bool) -> Result<Write> {
+async fn write_of(
+    call: &Call,
+    item: &BulkItem<'_>,
+    update: Option<Result<UpdateBody>>,
+    at: DocAddress,
+    generated: bool,
+) -> Result<Write> {
     if at.index.as_str().is_empty() {
-        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: index is missing;"));
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: index is missing;",
+        ));
     }
     let parts = ExpectParts {
         version: item.version.and_then(|v| u64::try_from(v).ok()),
@@ -127,12 +160,16 @@ async fn write_of(call: &Call, item: &BulkItem<'_>, update: Option<Result<Update
     write.parent = item.parent.clone();
     write.require_alias = item.require_alias;
     if let Some(name) = item.pipeline.as_deref().filter(|p| *p != "_none") {
-        return Err(Error::illegal(format!("pipeline with id [{name}] does not exist: ingest pipelines are not supported yet")));
+        return Err(Error::illegal(format!(
+            "pipeline with id [{name}] does not exist: ingest pipelines are not supported yet"
+        )));
     }
     match item.action {
         BulkAction::Index | BulkAction::Create => write.op = WriteOp::Put(Source(normalized(item.source, call)?)),
         BulkAction::Update => {
-            let Some(body) = update else { return Err(Error::illegal("an update needs a body")) };
+            let Some(body) = update else {
+                return Err(Error::illegal("an update needs a body"));
+            };
             let body = body?;
             if write.expect == Expect::Absent {
                 write.expect = Expect::Anything;
@@ -155,7 +192,11 @@ async fn settle(planned: &Planned, outcome: Outcome, default: &SourceSpec, call:
         },
     };
     let mut body = answer(&call.rest, &written, planned.label, call.dialect).await;
-    let spec = if planned.spec == SourceSpec::Default { default } else { &planned.spec };
+    let spec = if planned.spec == SourceSpec::Default {
+        default
+    } else {
+        &planned.spec
+    };
     if planned.label == "update" {
         if let Some(get) = after(&written, spec, None, call.dialect)? {
             body.insert("get".into(), get);

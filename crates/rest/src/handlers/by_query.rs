@@ -25,9 +25,25 @@ fn options(params: &mut Params) -> Result<Options> {
     let proceed = match conflicts.as_deref() {
         None | Some("abort") => false,
         Some("proceed") => true,
-        Some(other) => return Err(Error::illegal(format!("conflicts may only be \"proceed\" or \"abort\" but was [{other}]"))),
+        Some(other) => {
+            return Err(Error::illegal(format!(
+                "conflicts may only be \"proceed\" or \"abort\" but was [{other}]"
+            )));
+        }
     };
-    params.accept(&["timeout", "wait_for_active_shards", "scroll", "search_timeout", "slices", "preference", "routing", "request_cache", "stats", "search_type", "requests_per_second"]);
+    params.accept(&[
+        "timeout",
+        "wait_for_active_shards",
+        "scroll",
+        "search_timeout",
+        "slices",
+        "preference",
+        "routing",
+        "request_cache",
+        "stats",
+        "search_type",
+        "requests_per_second",
+    ]);
     let size: Option<u64> = params.take_number("size")?;
     Ok(Options {
         proceed,
@@ -41,19 +57,35 @@ fn options(params: &mut Params) -> Result<Options> {
 /// `POST /i/_delete_by_query`.
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     if call.dialect.typed && call.dialect.persona == model::Persona::Es2 {
-        return Err(Error::new(ErrorKind::InvalidTypeName, "Document mapping type name can't start with '_'"));
+        return Err(Error::new(
+            ErrorKind::InvalidTypeName,
+            "Document mapping type name can't start with '_'",
+        ));
     }
     let target = call.target()?;
     let options = options(&mut call.params)?;
     let from_url = super::search::take_query(&mut call.params)?;
     let content = call.json()?;
     call.params.finish()?;
-    let body = content.map(|n| ByQueryBody::parse(n, call.dialect)).transpose()?.unwrap_or_default();
+    let body = content
+        .map(|n| ByQueryBody::parse(n, call.dialect))
+        .transpose()?
+        .unwrap_or_default();
     let Some(query) = from_url.or(body.query) else {
-        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: query is missing;"));
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: query is missing;",
+        ));
     };
     let job = job(target, query, Action::Delete, &options, body.proceed, body.max_docs);
-    finish(call, job, options.wait, "indices:data/write/delete/byquery", "delete-by-query").await
+    finish(
+        call,
+        job,
+        options.wait,
+        "indices:data/write/delete/byquery",
+        "delete-by-query",
+    )
+    .await
 }
 
 /// `POST /i/_update_by_query`.
@@ -63,18 +95,37 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let from_url = super::search::take_query(&mut call.params)?;
     call.params.accept(&["version_type"]);
     if let Some(pipeline) = call.params.take("pipeline") {
-        return Err(Error::illegal(format!("pipeline [{pipeline}]: ingest pipelines are not supported yet")));
+        return Err(Error::illegal(format!(
+            "pipeline [{pipeline}]: ingest pipelines are not supported yet"
+        )));
     }
     let content = call.json()?;
     call.params.finish()?;
-    let body = content.map(|n| ByQueryBody::parse(n, call.dialect)).transpose()?.unwrap_or_default();
+    let body = content
+        .map(|n| ByQueryBody::parse(n, call.dialect))
+        .transpose()?
+        .unwrap_or_default();
     let script = match &body.script {
         Some(source) => Some(compile(&call.rest, source).await?),
         None => None,
     };
     let query = from_url.or(body.query).unwrap_or_else(Query::all);
-    let job = job(target, query, Action::Update { script }, &options, body.proceed, body.max_docs);
-    finish(call, job, options.wait, "indices:data/write/update/byquery", "update-by-query").await
+    let job = job(
+        target,
+        query,
+        Action::Update { script },
+        &options,
+        body.proceed,
+        body.max_docs,
+    );
+    finish(
+        call,
+        job,
+        options.wait,
+        "indices:data/write/update/byquery",
+        "update-by-query",
+    )
+    .await
 }
 
 /// `POST /_reindex`.
@@ -95,7 +146,10 @@ pub(crate) async fn reindex(mut call: Call) -> Result<Answer> {
         None => None,
     };
     if body.source_indices.iter().any(|i| *i == body.dest.index) {
-        let reason = format!("Validation Failed: 1: reindex cannot write into an index its reading from [{}];", body.dest.index);
+        let reason = format!(
+            "Validation Failed: 1: reindex cannot write into an index its reading from [{}];",
+            body.dest.index
+        );
         return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
     }
     let mut target = Target::of(body.source_indices.clone());
@@ -105,14 +159,19 @@ pub(crate) async fn reindex(mut call: Call) -> Result<Answer> {
         None => {
             let typed = call.rest.indices(&target).await?.iter().any(|i| i.typed);
             let dialect = model::Dialect { typed, ..call.dialect };
-            call.rest.auto_create(&model::IndexName::new(body.dest.index.as_str()), dialect).await?;
+            call.rest
+                .auto_create(&model::IndexName::new(body.dest.index.as_str()), dialect)
+                .await?;
             typed
         }
     };
     let action = Action::Reindex {
         index: body.dest.index.clone(),
         create: body.dest.create,
-        external: matches!(body.dest.version_type.as_deref(), Some("external" | "external_gt" | "external_gte")),
+        external: matches!(
+            body.dest.version_type.as_deref(),
+            Some("external" | "external_gt" | "external_gte")
+        ),
         script,
         routing: body.dest.routing.clone(),
         typed,
@@ -177,17 +236,28 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let options = options(&mut call.params)?;
     let from_url = super::search::take_query(&mut call.params)?;
-    call.params.accept(&["consistency", "replication", "lowercase_expanded_terms"]);
+    call.params
+        .accept(&["consistency", "replication", "lowercase_expanded_terms"]);
     let content = call.json()?;
     call.params.finish()?;
-    let body = content.map(|n| ByQueryBody::parse(n, call.dialect)).transpose()?.unwrap_or_default();
+    let body = content
+        .map(|n| ByQueryBody::parse(n, call.dialect))
+        .transpose()?
+        .unwrap_or_default();
     let Some(query) = from_url.or(body.query) else {
-        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: source is missing;"));
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: source is missing;",
+        ));
     };
     let rest = call.rest.clone();
     let mut job = job(target, query, Action::Delete, &options, true, None);
     job.proceed = true;
-    let task = rest.tasks.start("indices:data/write/delete/byquery", "delete by query".into(), rest.clock.wall_ms());
+    let task = rest.tasks.start(
+        "indices:data/write/delete/byquery",
+        "delete by query".into(),
+        rest.clock.wall_ms(),
+    );
     let start = rest.clock.wall_ms();
     let done = rest.relations.run(job, task.clone()).await;
     rest.tasks.finish(&task, Ok(Value::Null), false, rest.clock.wall_ms());
@@ -199,5 +269,7 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     for (index, (found, deleted)) in &counts.by_index {
         indices.insert(index.clone(), entry(*found, *deleted));
     }
-    Ok(Answer::ok(json!({ "took": rest.clock.wall_ms() - start, "timed_out": false, "_indices": indices, "failures": [] })))
+    Ok(Answer::ok(
+        json!({ "took": rest.clock.wall_ms() - start, "timed_out": false, "_indices": indices, "failures": [] }),
+    ))
 }

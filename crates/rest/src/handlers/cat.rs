@@ -20,7 +20,14 @@ pub(crate) async fn help(call: Call) -> Result<Answer> {
 /// Takes the layout and the indices, refuses what is left.
 fn prepare(call: &mut Call) -> Result<(Layout, Target)> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
-    call.params.accept(&["pri", "health", "include_unloaded_segments", "full_id", "request_timeout", "include_hidden"]);
+    call.params.accept(&[
+        "pri",
+        "health",
+        "include_unloaded_segments",
+        "full_id",
+        "request_timeout",
+        "include_hidden",
+    ]);
     let mut target = super::indices::admin_target(call)?;
     target.types.clear();
     call.params.finish()?;
@@ -78,10 +85,19 @@ pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
             ]
         })
         .collect();
-    let columns: Vec<Column> = INDICES.iter().filter(|c| !(call.dialect.typed && c.name == "uuid")).copied().collect();
+    let columns: Vec<Column> = INDICES
+        .iter()
+        .filter(|c| !(call.dialect.typed && c.name == "uuid"))
+        .copied()
+        .collect();
     if call.dialect.typed {
         let rows: Vec<Vec<Option<String>>> = rows;
-        return layout.write(&columns, rows.into_iter().map(|r| r.into_iter().enumerate().filter(|(i, _)| *i != 3).map(|(_, c)| c).collect()).collect());
+        return layout.write(
+            &columns,
+            rows.into_iter()
+                .map(|r| r.into_iter().enumerate().filter(|(i, _)| *i != 3).map(|(_, c)| c).collect())
+                .collect(),
+        );
     }
     layout.write(&columns, rows)
 }
@@ -90,7 +106,10 @@ pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
 fn now(call: &Call) -> (Option<String>, Option<String>) {
     let seconds = call.rest.clock.wall_ms() / 1000;
     let day = seconds.rem_euclid(86_400);
-    (some(seconds), Some(format!("{:02}:{:02}:{:02}", day / 3600, day / 60 % 60, day % 60)))
+    (
+        some(seconds),
+        Some(format!("{:02}:{:02}:{:02}", day / 3600, day / 60 % 60, day % 60)),
+    )
 }
 
 const COUNT: &[Column] = &[
@@ -116,14 +135,38 @@ const HEALTH: &[Column] = &[
     col("status", &["st"], "health status"),
     num("node.total", &["nt", "nodeTotal"], "total number of nodes"),
     num("node.data", &["nd", "nodeData"], "number of nodes that can store data"),
-    num("shards", &["t", "sh", "shards.total", "shardsTotal"], "total number of shards"),
+    num(
+        "shards",
+        &["t", "sh", "shards.total", "shardsTotal"],
+        "total number of shards",
+    ),
     num("pri", &["p", "shards.primary", "shardsPrimary"], "number of primary shards"),
-    num("relo", &["r", "shards.relocating", "shardsRelocating"], "number of relocating nodes"),
-    num("init", &["i", "shards.initializing", "shardsInitializing"], "number of initializing nodes"),
-    num("unassign", &["u", "shards.unassigned", "shardsUnassigned"], "number of unassigned shards"),
+    num(
+        "relo",
+        &["r", "shards.relocating", "shardsRelocating"],
+        "number of relocating nodes",
+    ),
+    num(
+        "init",
+        &["i", "shards.initializing", "shardsInitializing"],
+        "number of initializing nodes",
+    ),
+    num(
+        "unassign",
+        &["u", "shards.unassigned", "shardsUnassigned"],
+        "number of unassigned shards",
+    ),
     num("pending_tasks", &["pt", "pendingTasks"], "number of pending tasks"),
-    col("max_task_wait_time", &["mtwt", "maxTaskWaitTime"], "wait time of longest task pending"),
-    num("active_shards_percent", &["asp", "activeShardsPercent"], "active number of shards in percent"),
+    col(
+        "max_task_wait_time",
+        &["mtwt", "maxTaskWaitTime"],
+        "wait time of longest task pending",
+    ),
+    num(
+        "active_shards_percent",
+        &["asp", "activeShardsPercent"],
+        "active number of shards in percent",
+    ),
 ];
 
 /// `_cat/health`.
@@ -175,7 +218,10 @@ pub(crate) async fn aliases(mut call: Call) -> Result<Answer> {
                 continue;
             }
             let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or("-").to_owned();
-            let write = body.get("is_write_index").and_then(Value::as_bool).map_or("-".to_owned(), |b| b.to_string());
+            let write = body
+                .get("is_write_index")
+                .and_then(Value::as_bool)
+                .map_or("-".to_owned(), |b| b.to_string());
             let mut row = vec![
                 some(alias),
                 some(&info.name),
@@ -222,7 +268,16 @@ pub(crate) async fn shards(mut call: Call) -> Result<Answer> {
                 some(&call.rest.names.node),
             ]);
             for _ in 0..number(&info.settings, model::settings::NUMBER_OF_REPLICAS).min(100) {
-                rows.push(vec![some(&info.name), some(shard), some("r"), some("UNASSIGNED"), None, None, None, None]);
+                rows.push(vec![
+                    some(&info.name),
+                    some(shard),
+                    some("r"),
+                    some("UNASSIGNED"),
+                    None,
+                    None,
+                    None,
+                    None,
+                ]);
             }
         }
     }
@@ -240,8 +295,20 @@ const NODES: &[Column] = &[
     col("node.role", &["r", "role", "nodeRole"], "roles"),
     col("master", &["m"], "*:current master"),
     col("name", &["n"], "node name"),
-    Column { name: "id", aliases: &["nodeId"], about: "unique node id", shown: false, right: false },
-    Column { name: "version", aliases: &["v"], about: "version", shown: false, right: false },
+    Column {
+        name: "id",
+        aliases: &["nodeId"],
+        about: "unique node id",
+        shown: false,
+        right: false,
+    },
+    Column {
+        name: "version",
+        aliases: &["v"],
+        about: "version",
+        shown: false,
+        right: false,
+    },
 ];
 
 /// `_cat/nodes`.
@@ -265,13 +332,26 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
     layout.write(NODES, vec![row])
 }
 
-const MASTER: &[Column] = &[col("id", &[], "node id"), col("host", &["h"], "host name"), col("ip", &[], "ip address"), col("node", &["n"], "node name")];
+const MASTER: &[Column] = &[
+    col("id", &[], "node id"),
+    col("host", &["h"], "host name"),
+    col("ip", &[], "ip address"),
+    col("node", &["n"], "node name"),
+];
 
 /// `_cat/master`.
 pub(crate) async fn master(mut call: Call) -> Result<Answer> {
     let (layout, _) = prepare(&mut call)?;
     let names = &call.rest.names;
-    layout.write(MASTER, vec![vec![some(&names.node_id), some("127.0.0.1"), some("127.0.0.1"), some(&names.node)]])
+    layout.write(
+        MASTER,
+        vec![vec![
+            some(&names.node_id),
+            some("127.0.0.1"),
+            some("127.0.0.1"),
+            some(&names.node),
+        ]],
+    )
 }
 
 const TASKS: &[Column] = &[
@@ -289,7 +369,8 @@ const TASKS: &[Column] = &[
 /// `_cat/tasks`.
 pub(crate) async fn tasks(mut call: Call) -> Result<Answer> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
-    call.params.accept(&["actions", "detailed", "nodes", "node_id", "parent_task_id", "parent_task"]);
+    call.params
+        .accept(&["actions", "detailed", "nodes", "node_id", "parent_task_id", "parent_task"]);
     call.params.finish()?;
     let rest = &call.rest;
     let wall = rest.clock.wall_ms();
@@ -330,7 +411,9 @@ pub(crate) async fn templates(mut call: Call) -> Result<Answer> {
     let names = call.arg("name").map(split_list).unwrap_or_default();
     let mut rows = Vec::new();
     for kind in [TemplateKind::Legacy, TemplateKind::Index] {
-        let Inspected::Templates(list) = call.rest.engine.inspect(Inspection::Templates(kind)).await? else { continue };
+        let Inspected::Templates(list) = call.rest.engine.inspect(Inspection::Templates(kind)).await? else {
+            continue;
+        };
         for (name, body) in list {
             if !names.is_empty() && !names.iter().any(|n| path::matches(n, &name)) {
                 continue;
@@ -340,9 +423,19 @@ pub(crate) async fn templates(mut call: Call) -> Result<Answer> {
                 Some(Value::String(one)) => one.clone(),
                 _ => String::new(),
             };
-            let order = body.get("order").or_else(|| body.get("priority")).and_then(Value::as_i64).unwrap_or(0);
+            let order = body
+                .get("order")
+                .or_else(|| body.get("priority"))
+                .and_then(Value::as_i64)
+                .unwrap_or(0);
             let composed = body.get("composed_of").map(ToString::to_string).unwrap_or_default();
-            rows.push(vec![some(name), Some(format!("[{patterns}]")), some(order), body.get("version").map(ToString::to_string), Some(composed.replace('"', ""))]);
+            rows.push(vec![
+                some(name),
+                Some(format!("[{patterns}]")),
+                some(order),
+                body.get("version").map(ToString::to_string),
+                Some(composed.replace('"', "")),
+            ]);
         }
     }
     layout.write(TEMPLATES, rows)

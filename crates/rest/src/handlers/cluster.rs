@@ -26,7 +26,11 @@ pub(crate) async fn info(call: Call) -> Result<Answer> {
             "build_date": "2026-11-21T00:00:00Z", "build_snapshot": false, "lucene_version": "9.12.2",
             "minimum_wire_compatibility_version": "7.17.0", "minimum_index_compatibility_version": "7.0.0" }),
     };
-    let tagline = if persona.is_opensearch() { "The OpenSearch Project: https://opensearch.org/" } else { "You Know, for Search" };
+    let tagline = if persona.is_opensearch() {
+        "The OpenSearch Project: https://opensearch.org/"
+    } else {
+        "You Know, for Search"
+    };
     Ok(Answer::ok(json!({
         "name": names.node, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid, "version": version, "tagline": tagline })))
 }
@@ -47,14 +51,21 @@ impl Health {
     pub(super) fn of(infos: &[IndexInfo]) -> Health {
         let shards = |i: &IndexInfo| number(&i.settings, model::settings::NUMBER_OF_SHARDS);
         let replicas = |i: &IndexInfo| number(&i.settings, model::settings::NUMBER_OF_REPLICAS);
-        Health { active: infos.iter().map(shards).sum(), unassigned: infos.iter().map(|i| shards(i) * replicas(i)).sum() }
+        Health {
+            active: infos.iter().map(shards).sum(),
+            unassigned: infos.iter().map(|i| shards(i) * replicas(i)).sum(),
+        }
     }
     pub(super) fn status(&self) -> &'static str {
         if self.unassigned > 0 { "yellow" } else { "green" }
     }
     pub(super) fn percent(&self) -> f64 {
         let all = self.active + self.unassigned;
-        if all == 0 { 100.0 } else { self.active as f64 * 100.0 / all as f64 }
+        if all == 0 {
+            100.0
+        } else {
+            self.active as f64 * 100.0 / all as f64
+        }
     }
 }
 
@@ -65,12 +76,22 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     let wait_active = call.params.take("wait_for_active_shards");
     let level = call.params.take("level").unwrap_or_else(|| "cluster".into());
     let timeout = call.params.take_duration("timeout")?;
-    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout", "wait_for_no_relocating_shards", "wait_for_no_initializing_shards",
-        "wait_for_relocating_shards", "wait_for_events", "awareness_attribute"]);
+    call.params.accept(&[
+        "local",
+        "master_timeout",
+        "cluster_manager_timeout",
+        "wait_for_no_relocating_shards",
+        "wait_for_no_initializing_shards",
+        "wait_for_relocating_shards",
+        "wait_for_events",
+        "awareness_attribute",
+    ]);
     call.params.take("expand_wildcards");
     call.params.finish()?;
     if !["cluster", "indices", "shards", "awareness_attributes"].contains(&level.as_str()) {
-        return Err(Error::illegal(format!("level must be one of [cluster], [indices], [shards], not [{level}]")));
+        return Err(Error::illegal(format!(
+            "level must be one of [cluster], [indices], [shards], not [{level}]"
+        )));
     }
     let infos: Vec<IndexInfo> = every_index(&call, call.arg("index")).await?;
     let open: Vec<IndexInfo> = infos.iter().filter(|i| i.open).cloned().collect();
@@ -86,7 +107,11 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         "all" => health.unassigned == 0,
         n => n.parse::<u64>().is_ok_and(|n| n <= health.active),
     });
-    let timed_out = wait_status.as_deref().is_some_and(|w| rank(health.status()) > rank(&w.to_lowercase())) || !nodes_ok || !shards_ok;
+    let timed_out = wait_status
+        .as_deref()
+        .is_some_and(|w| rank(health.status()) > rank(&w.to_lowercase()))
+        || !nodes_ok
+        || !shards_ok;
     if timed_out {
         // What is waited for cannot come while one process serves: waiting is cut short at a second.
         tokio::time::sleep(timeout.unwrap_or_default().min(std::time::Duration::from_secs(1))).await;
@@ -109,14 +134,19 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         out = Value::Object(with);
     }
     if level != "cluster" {
-        let indices: Map<String, Value> = open.iter().map(|i| (i.name.to_string(), index_health(i, level == "shards"))).collect();
+        let indices: Map<String, Value> = open
+            .iter()
+            .map(|i| (i.name.to_string(), index_health(i, level == "shards")))
+            .collect();
         out["indices"] = Value::Object(indices);
     }
     Ok(Answer::of(if timed_out { 408 } else { 200 }, out))
 }
 
 fn nodes_hold(wanted: &str) -> bool {
-    let (op, n) = wanted.find(|c: char| c.is_ascii_digit()).map_or((wanted, ""), |i| wanted.split_at(i));
+    let (op, n) = wanted
+        .find(|c: char| c.is_ascii_digit())
+        .map_or((wanted, ""), |i| wanted.split_at(i));
     let n: u64 = n.trim_end_matches(')').parse().unwrap_or(1);
     match op.trim_end_matches('(') {
         ">=" | "ge" => 1 >= n,
@@ -135,8 +165,10 @@ fn index_health(info: &IndexInfo, shards: bool) -> Value {
         "active_primary_shards": health.active, "active_shards": health.active, "relocating_shards": 0, "initializing_shards": 0,
         "unassigned_shards": health.unassigned });
     if shards {
-        let one = |_| json!({ "status": health.status(), "primary_active": true, "active_shards": 1, "relocating_shards": 0, "initializing_shards": 0,
-            "unassigned_shards": number(&info.settings, model::settings::NUMBER_OF_REPLICAS) });
+        let one = |_| {
+            json!({ "status": health.status(), "primary_active": true, "active_shards": 1, "relocating_shards": 0, "initializing_shards": 0,
+            "unassigned_shards": number(&info.settings, model::settings::NUMBER_OF_REPLICAS) })
+        };
         let list: Map<String, Value> = (0..count.min(1024)).map(|i| (i.to_string(), one(i))).collect();
         out["shards"] = Value::Object(list);
     }
@@ -145,10 +177,22 @@ fn index_health(info: &IndexInfo, shards: bool) -> Value {
 
 /// `_cluster/state`.
 pub(crate) async fn state(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout", "flat_settings", "wait_for_metadata_version", "wait_for_timeout",
-        "expand_wildcards", "ignore_unavailable", "allow_no_indices"]);
+    call.params.accept(&[
+        "local",
+        "master_timeout",
+        "cluster_manager_timeout",
+        "flat_settings",
+        "wait_for_metadata_version",
+        "wait_for_timeout",
+        "expand_wildcards",
+        "ignore_unavailable",
+        "allow_no_indices",
+    ]);
     call.params.finish()?;
-    let metrics = call.arg("metric").map(crate::params::split_list).unwrap_or_else(|| vec!["_all".into()]);
+    let metrics = call
+        .arg("metric")
+        .map(crate::params::split_list)
+        .unwrap_or_else(|| vec!["_all".into()]);
     let wants = |m: &str| metrics.iter().any(|x| x == m || x == "_all");
     let names = &call.rest.names;
     let infos = every_index(&call, call.arg("index")).await?;
@@ -171,12 +215,27 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
         let closed: Map<String, Value> = infos
             .iter()
             .filter(|i| !i.open)
-            .map(|i| (i.name.to_string(), json!({ "4": { "description": "index closed", "retryable": false, "levels": ["read", "write"] } })))
+            .map(|i| {
+                (
+                    i.name.to_string(),
+                    json!({ "4": { "description": "index closed", "retryable": false, "levels": ["read", "write"] } }),
+                )
+            })
             .collect();
-        out.insert("blocks".into(), if closed.is_empty() { json!({}) } else { json!({ "indices": closed }) });
+        out.insert(
+            "blocks".into(),
+            if closed.is_empty() {
+                json!({})
+            } else {
+                json!({ "indices": closed })
+            },
+        );
     }
     if wants("nodes") {
-        out.insert("nodes".into(), json!({ names.node_id.clone(): { "name": names.node, "transport_address": names.address, "attributes": {} } }));
+        out.insert(
+            "nodes".into(),
+            json!({ names.node_id.clone(): { "name": names.node, "transport_address": names.address, "attributes": {} } }),
+        );
     }
     if wants("metadata") {
         let indices: Map<String, Value> = infos
@@ -193,16 +252,25 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
             Inspected::Templates(list) => list.into_iter().collect(),
             _ => Map::new(),
         };
-        out.insert("metadata".into(), json!({ "cluster_uuid": names.cluster_uuid, "templates": templates, "indices": indices }));
+        out.insert(
+            "metadata".into(),
+            json!({ "cluster_uuid": names.cluster_uuid, "templates": templates, "indices": indices }),
+        );
     }
     if wants("routing_table") || wants("routing_nodes") {
-        let table: Map<String, Value> = infos.iter().map(|i| (i.name.to_string(), json!({ "shards": { "0": [shard(&call, i)] } }))).collect();
+        let table: Map<String, Value> = infos
+            .iter()
+            .map(|i| (i.name.to_string(), json!({ "shards": { "0": [shard(&call, i)] } })))
+            .collect();
         if wants("routing_table") {
             out.insert("routing_table".into(), json!({ "indices": table }));
         }
         if wants("routing_nodes") {
             let list: Vec<Value> = infos.iter().map(|i| shard(&call, i)).collect();
-            out.insert("routing_nodes".into(), json!({ "unassigned": [], "nodes": { names.node_id.clone(): list } }));
+            out.insert(
+                "routing_nodes".into(),
+                json!({ "unassigned": [], "nodes": { names.node_id.clone(): list } }),
+            );
         }
     }
     Ok(Answer::ok(Value::Object(out)))
@@ -215,7 +283,8 @@ fn shard(call: &Call, info: &IndexInfo) -> Value {
 
 /// `_search_shards`.
 pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["routing", "preference", "local", "master_timeout", "cluster_manager_timeout"]);
+    call.params
+        .accept(&["routing", "preference", "local", "master_timeout", "cluster_manager_timeout"]);
     let target = call.target()?;
     call.json()?;
     call.params.finish()?;
@@ -227,7 +296,11 @@ pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
         let indices: Map<String, Value> = infos
             .iter()
             .map(|i| {
-                let used: Vec<&String> = i.aliases.keys().filter(|a| target.expressions.iter().any(|e| e == *a)).collect();
+                let used: Vec<&String> = i
+                    .aliases
+                    .keys()
+                    .filter(|a| target.expressions.iter().any(|e| e == *a))
+                    .collect();
                 let mut body = Map::new();
                 if let Some(filter) = used.first().and_then(|a| i.aliases[*a].get("filter")) {
                     body.insert("filter".into(), filter.clone());
@@ -259,8 +332,19 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let mut indices = Map::new();
     indices.insert("count".into(), infos.len().into());
     let shards = shards_of(&infos, false)["successful"].clone();
-    indices.insert("shards".into(), json!({ "total": shards, "primaries": shards, "replication": 0.0 }));
-    for part in ["docs", "store", "fielddata", "query_cache", "completion", "segments", "percolate"] {
+    indices.insert(
+        "shards".into(),
+        json!({ "total": shards, "primaries": shards, "replication": 0.0 }),
+    );
+    for part in [
+        "docs",
+        "store",
+        "fielddata",
+        "query_cache",
+        "completion",
+        "segments",
+        "percolate",
+    ] {
         if let Some(section) = sections.get(part) {
             indices.insert(part.into(), section.clone());
         }
@@ -277,14 +361,19 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
 
 /// `GET /_cluster/settings`.
 pub(crate) async fn get_settings(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "local"]);
+    call.params
+        .accept(&["timeout", "master_timeout", "cluster_manager_timeout", "local"]);
     let flat = call.params.flag("flat_settings")?;
     let defaults = call.params.flag("include_defaults")?;
     call.params.finish()?;
     let (persistent, transient) = current(&call).await?;
     let mut out = json!({ "persistent": shape(persistent, flat), "transient": shape(transient, flat) });
     if defaults {
-        let rows = ALL.iter().filter(|s| s.scope == Scope::Cluster).map(|s| (s.name.to_owned(), Value::from(s.default))).collect();
+        let rows = ALL
+            .iter()
+            .filter(|s| s.scope == Scope::Cluster)
+            .map(|s| (s.name.to_owned(), Value::from(s.default)))
+            .collect();
         out["defaults"] = shape(rows, flat);
     }
     Ok(Answer::ok(out))
@@ -314,7 +403,9 @@ pub(crate) async fn put_settings(mut call: Call) -> Result<Answer> {
     let flat = call.params.flag("flat_settings")?;
     let node = call.json_needed()?;
     call.params.finish()?;
-    let Value::Object(mut body) = node.into_value() else { return Err(Error::new(ErrorKind::Parse, "request body must be an object")) };
+    let Value::Object(mut body) = node.into_value() else {
+        return Err(Error::new(ErrorKind::Parse, "request body must be an object"));
+    };
     let mut part = |name: &str| -> Result<Map<String, Value>> {
         match body.remove(name) {
             None | Some(Value::Null) => Ok(Map::new()),
@@ -324,16 +415,23 @@ pub(crate) async fn put_settings(mut call: Call) -> Result<Answer> {
     };
     let (mut persistent, mut transient) = (part("persistent")?, part("transient")?);
     if let Some(other) = body.keys().next() {
-        return Err(Error::illegal(format!("unknown key [{other}] in cluster settings: use persistent or transient")));
+        return Err(Error::illegal(format!(
+            "unknown key [{other}] in cluster settings: use persistent or transient"
+        )));
     }
     if persistent.is_empty() && transient.is_empty() {
-        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: no settings to update;"));
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: no settings to update;",
+        ));
     }
     for (kind, map) in [("persistent", &mut persistent), ("transient", &mut transient)] {
         let unknown: Vec<String> = map.keys().filter(|n| !known(n)).cloned().collect();
         for name in unknown {
             if !call.dialect.typed {
-                let near = nearest::nearest(&name, ALL.iter().map(|s| s.name)).map(|n| format!(", did you mean [{n}]?")).unwrap_or_default();
+                let near = nearest::nearest(&name, ALL.iter().map(|s| s.name))
+                    .map(|n| format!(", did you mean [{n}]?"))
+                    .unwrap_or_default();
                 return Err(Error::illegal(format!("{kind} setting [{name}], not recognized{near}")));
             }
             map.remove(&name);
@@ -341,13 +439,27 @@ pub(crate) async fn put_settings(mut call: Call) -> Result<Answer> {
     }
     let answered = (strings(&persistent), strings(&transient));
     call.rest.alter(Alteration::ClusterSettings { persistent, transient }).await?;
-    Ok(Answer::ok(json!({ "acknowledged": true, "persistent": shape(answered.0, flat), "transient": shape(answered.1, flat) })))
+    Ok(Answer::ok(
+        json!({ "acknowledged": true, "persistent": shape(answered.0, flat), "transient": shape(answered.1, flat) }),
+    ))
 }
 
 /// Settings of ours, and families that real clusters have and that concern shards and nodes that we do not.
 fn known(name: &str) -> bool {
     find(name).is_some_and(|s| s.scope == Scope::Cluster)
-        || ["cluster.", "indices.", "discovery.", "logger.", "search.", "script.", "action.", "persistent_tasks.", "ingest."].iter().any(|p| name.starts_with(p))
+        || [
+            "cluster.",
+            "indices.",
+            "discovery.",
+            "logger.",
+            "search.",
+            "script.",
+            "action.",
+            "persistent_tasks.",
+            "ingest.",
+        ]
+        .iter()
+        .any(|p| name.starts_with(p))
         || name.contains('*')
 }
 
@@ -414,14 +526,28 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
             map.insert("build".into(), hash);
             map.insert("http_address".into(), names.address.as_str().into());
         }
-        return Ok(Answer::ok(json!({ "cluster_name": names.cluster, "nodes": { names.node_id.clone(): node } })));
+        return Ok(Answer::ok(
+            json!({ "cluster_name": names.cluster, "nodes": { names.node_id.clone(): node } }),
+        ));
     }
-    Ok(Answer::ok(json!({ "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "nodes": { names.node_id.clone(): node } })))
+    Ok(Answer::ok(
+        json!({ "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "nodes": { names.node_id.clone(): node } }),
+    ))
 }
 
 /// `_nodes/stats`.
 pub(crate) async fn nodes_stats(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["level", "fields", "fielddata_fields", "completion_fields", "groups", "types", "timeout", "include_segment_file_sizes", "include_unloaded_segments"]);
+    call.params.accept(&[
+        "level",
+        "fields",
+        "fielddata_fields",
+        "completion_fields",
+        "groups",
+        "types",
+        "timeout",
+        "include_segment_file_sizes",
+        "include_unloaded_segments",
+    ]);
     call.params.finish()?;
     let names = &call.rest.names;
     let mut target = Target::of(Vec::new());
@@ -444,5 +570,7 @@ pub(crate) async fn nodes_stats(mut call: Call) -> Result<Answer> {
         "transport": { "server_open": 0, "rx_count": 0, "rx_size_in_bytes": 0, "tx_count": 0, "tx_size_in_bytes": 0 },
         "http": { "current_open": 0, "total_opened": 0 }, "breakers": {}, "script": { "compilations": 0, "cache_evictions": 0 },
         "pleach": { "pending_in_bytes": own.pending_bytes, "log_in_bytes": own.log_bytes, "open_views": own.open_views, "segments": own.segments, "read_only": own.read_only } });
-    Ok(Answer::ok(json!({ "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "nodes": { names.node_id.clone(): node } })))
+    Ok(Answer::ok(
+        json!({ "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "nodes": { names.node_id.clone(): node } }),
+    ))
 }

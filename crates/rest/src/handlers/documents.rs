@@ -36,7 +36,11 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     accept_write_params(call)?;
     let refresh = call.params.take_refresh()?;
     let expect = call.params.take_expect(call.dialect.typed)?;
-    write.expect = if create || generated && expect == Expect::Anything { Expect::Absent } else { expect };
+    write.expect = if create || generated && expect == Expect::Anything {
+        Expect::Absent
+    } else {
+        expect
+    };
     let content = call.content();
     call.params.finish()?;
     check_source(&content, call)?;
@@ -46,16 +50,35 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     if call.dialect.typed {
         body.insert("created".into(), (written.effect == Effect::Created).into());
     }
-    let location = format!("/{}/_doc/{}", written.at.index, percent_encoding::utf8_percent_encode(&written.at.id.id, percent_encoding::NON_ALPHANUMERIC));
+    let location = format!(
+        "/{}/_doc/{}",
+        written.at.index,
+        percent_encoding::utf8_percent_encode(&written.at.id.id, percent_encoding::NON_ALPHANUMERIC)
+    );
     let done = Answer::of(status(&written), Value::Object(body));
-    Ok(if written.effect == Effect::Created { done.header("location", location) } else { done })
+    Ok(if written.effect == Effect::Created {
+        done.header("location", location)
+    } else {
+        done
+    })
 }
 
 /// Bodies must be one JSON object.
 fn check_source(content: &[u8], call: &Call) -> Result<()> {
     if content.iter().all(u8::is_ascii_whitespace) {
-        let kind = if call.dialect.typed { ErrorKind::MapperParsing } else { ErrorKind::Parse };
-        return Err(Error::new(kind, if call.dialect.typed { "failed to parse, document is empty" } else { "request body is required" }));
+        let kind = if call.dialect.typed {
+            ErrorKind::MapperParsing
+        } else {
+            ErrorKind::Parse
+        };
+        return Err(Error::new(
+            kind,
+            if call.dialect.typed {
+                "failed to parse, document is empty"
+            } else {
+                "request body is required"
+            },
+        ));
     }
     Ok(())
 }
@@ -75,7 +98,10 @@ pub(super) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[
 }
 
 async fn one(call: &Call, write: Write, refresh: engine::Refresh) -> Result<Outcome> {
-    Ok(send(&call.rest, vec![write], refresh, call.dialect).await?.pop().unwrap_or(Outcome::Unknown))
+    Ok(send(&call.rest, vec![write], refresh, call.dialect)
+        .await?
+        .pop()
+        .unwrap_or(Outcome::Unknown))
 }
 
 /// `DELETE /i/_doc/1`.
@@ -108,13 +134,21 @@ struct Wanted {
 }
 
 fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
-    let mut read = Read { at, routing: None, see: See::Plain, searchable_only: false };
+    let mut read = Read {
+        at,
+        routing: None,
+        see: See::Plain,
+        searchable_only: false,
+    };
     read.routing = call.params.take_any(&["routing", "parent"]);
     read.searchable_only = call.params.take_bool("realtime")? == Some(false);
-    call.params.accept(&["preference", "ignore_errors_on_generated_fields", "force_synthetic_source"]);
+    call.params
+        .accept(&["preference", "ignore_errors_on_generated_fields", "force_synthetic_source"]);
     Ok(Wanted {
         source: source_params(call)?,
-        stored: call.params.take_list(if call.dialect.typed { "fields" } else { "stored_fields" }),
+        stored: call
+            .params
+            .take_list(if call.dialect.typed { "fields" } else { "stored_fields" }),
         expect: call.params.take_expect(true)?,
         refresh: call.params.flag("refresh")?,
         read,
@@ -133,7 +167,10 @@ pub(super) fn source_params(call: &mut Call) -> Result<SourceSpec> {
         (source, includes, excludes) => {
             let mut list = source.filter(|s| *s != "true").map(split_list).unwrap_or_default();
             list.extend(includes.as_deref().map(split_list).unwrap_or_default());
-            SourceSpec::Filtered { includes: list, excludes: excludes.as_deref().map(split_list).unwrap_or_default() }
+            SourceSpec::Filtered {
+                includes: list,
+                excludes: excludes.as_deref().map(split_list).unwrap_or_default(),
+            }
         }
     })
 }
@@ -151,12 +188,20 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         return Ok(Answer::of(404, Value::Object(body)));
     };
     expected(&wanted, &document, &call)?;
-    Ok(Answer::ok(Value::Object(shown(&document, &wanted.source, wanted.stored.as_deref(), call.dialect)?)))
+    Ok(Answer::ok(Value::Object(shown(
+        &document,
+        &wanted.source,
+        wanted.stored.as_deref(),
+        call.dialect,
+    )?)))
 }
 
 async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
     if wanted.refresh {
-        call.rest.engine.refresh(&model::Target::index(wanted.read.at.index.as_str()), None).await?;
+        call.rest
+            .engine
+            .refresh(&model::Target::index(wanted.read.at.index.as_str()), None)
+            .await?;
     }
     let mut read = wanted.read.clone();
     // `/i/_all/1` of the typed dialect: whatever type has that id.
@@ -174,7 +219,12 @@ async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
 
 async fn types_of(call: &Call, index: &str) -> Result<Vec<String>> {
     let infos = call.rest.indices(&model::Target::index(index)).await?;
-    Ok(infos.iter().filter(|i| i.typed).flat_map(|i| i.mappings.as_object().into_iter().flatten()).map(|(name, _)| name.clone()).collect())
+    Ok(infos
+        .iter()
+        .filter(|i| i.typed)
+        .flat_map(|i| i.mappings.as_object().into_iter().flatten())
+        .map(|(name, _)| name.clone())
+        .collect())
 }
 
 /// A version asked for must be the one there.
@@ -190,12 +240,21 @@ fn expected(wanted: &Wanted, document: &Document, call: &Call) -> Result<()> {
         Expect::NewerThan { version, .. } => Expect::Version(version),
         other => other,
     };
-    let conflict = engine::Conflict { at: document.at.clone(), expect, found: Found::Here(document.stamp) };
+    let conflict = engine::Conflict {
+        at: document.at.clone(),
+        expect,
+        found: Found::Here(document.stamp),
+    };
     Err(super::writes::conflict_error(&conflict, call.dialect))
 }
 
 /// A found document as `_doc`, `_mget` and `_update`'s `get` show it.
-fn shown(document: &Document, source: &SourceSpec, stored: Option<&[String]>, dialect: model::Dialect) -> Result<Map<String, Value>> {
+fn shown(
+    document: &Document,
+    source: &SourceSpec,
+    stored: Option<&[String]>,
+    dialect: model::Dialect,
+) -> Result<Map<String, Value>> {
     let mut out = head(&document.at, dialect);
     out.insert("_version".into(), document.stamp.version.into());
     if !dialect.typed {
@@ -240,7 +299,11 @@ fn leaf_fields(source: &Value, fields: &[String], document: &Document) -> Map<St
             let _ = document;
             continue;
         }
-        let values: Vec<Value> = path::read(source, field).into_iter().filter(|v| !v.is_null() && !v.is_object()).cloned().collect();
+        let values: Vec<Value> = path::read(source, field)
+            .into_iter()
+            .filter(|v| !v.is_null() && !v.is_object())
+            .cloned()
+            .collect();
         if !values.is_empty() {
             out.insert(field.clone(), Value::Array(values));
         }
@@ -251,9 +314,11 @@ fn leaf_fields(source: &Value, fields: &[String], document: &Document) -> Map<St
 /// A source through its filter.
 pub(super) fn filtered(source: &Value, spec: &SourceSpec) -> Value {
     match spec {
-        SourceSpec::Filtered { includes, excludes } => {
-            SourceFilter { includes: includes.clone(), excludes: excludes.clone() }.apply(source)
+        SourceSpec::Filtered { includes, excludes } => SourceFilter {
+            includes: includes.clone(),
+            excludes: excludes.clone(),
         }
+        .apply(source),
         _ => source.clone(),
     }
 }
@@ -271,7 +336,11 @@ pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
                 SourceSpec::Filtered { .. } => Body::Json(filtered(&document.source.parse()?, &wanted.source)),
                 _ => Body::Raw(bytes::Bytes::copy_from_slice(&document.source.0)),
             };
-            Ok(Answer { status: 200, body, headers: Vec::new() })
+            Ok(Answer {
+                status: 200,
+                body,
+                headers: Vec::new(),
+            })
         }
         None if call.dialect.typed || call.method == "HEAD" => Ok(Answer::empty(404)),
         None => Err(Error::new(
@@ -293,14 +362,25 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let refresh = call.params.take_refresh()?;
     let retries: Option<u32> = call.params.take_number("retry_on_conflict")?;
     write.expect = call.params.take_expect(call.dialect.typed)?;
-    call.params.accept(&["lang", "script", "script_id", "detect_noop", "doc_as_upsert", "scripted_upsert"]);
+    call.params.accept(&[
+        "lang",
+        "script",
+        "script_id",
+        "detect_noop",
+        "doc_as_upsert",
+        "scripted_upsert",
+    ]);
     update_conditions(write.expect, retries, call.dialect.typed)?;
     let from_url = source_params(&mut call)?;
     let fields = call.params.take_list("fields");
     let content = call.content();
     call.params.finish()?;
     let body = UpdateBody::parse(&content, call.dialect)?;
-    let spec = if from_url == SourceSpec::Default { body.source.clone() } else { from_url };
+    let spec = if from_url == SourceSpec::Default {
+        body.source.clone()
+    } else {
+        from_url
+    };
     write.op = WriteOp::Update(Box::new(update_op(&call, &body).await?));
     let mut outcome = one(&call, write.clone(), refresh).await?;
     // The engine applies updates inside the critical section: only a stated condition can conflict.
@@ -320,10 +400,17 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
 
 /// Conditions that an update cannot have.
 pub(super) fn update_conditions(expect: Expect, retries: Option<u32>, typed: bool) -> Result<()> {
-    let invalid = |what: &str| Err(Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: 1: {what};")));
+    let invalid = |what: &str| {
+        Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            format!("Validation Failed: 1: {what};"),
+        ))
+    };
     match (expect, retries.unwrap_or(0)) {
         (Expect::NewerThan { .. }, _) if typed => invalid("version type [EXTERNAL] is not supported by the update API"),
-        (Expect::NewerThan { .. }, _) => invalid("internal versioning can not be used for optimistic concurrency control. Please use `if_seq_no` and `if_primary_term` instead"),
+        (Expect::NewerThan { .. }, _) => invalid(
+            "internal versioning can not be used for optimistic concurrency control. Please use `if_seq_no` and `if_primary_term` instead",
+        ),
         (Expect::Version(_), 1..) => invalid("can't provide both retry_on_conflict and a specific version"),
         (Expect::Unchanged { .. }, 1..) => invalid("compare and write operations can not be retried"),
         _ => Ok(()),
@@ -350,11 +437,18 @@ pub(super) async fn update_op(call: &Call, body: &UpdateBody) -> Result<Update> 
 }
 
 /// The `get` part of an update's answer, if it was asked for.
-pub(super) fn after(written: &engine::Written, spec: &SourceSpec, fields: Option<&[String]>, dialect: model::Dialect) -> Result<Option<Value>> {
+pub(super) fn after(
+    written: &engine::Written,
+    spec: &SourceSpec,
+    fields: Option<&[String]>,
+    dialect: model::Dialect,
+) -> Result<Option<Value>> {
     if matches!(spec, SourceSpec::Default | SourceSpec::None) && fields.is_none() {
         return Ok(None);
     }
-    let Some(source) = &written.source else { return Ok(Some(json!({ "found": false }))) };
+    let Some(source) = &written.source else {
+        return Ok(Some(json!({ "found": false })));
+    };
     let value = source.parse()?;
     let mut out = Map::new();
     if !dialect.typed {
@@ -362,14 +456,19 @@ pub(super) fn after(written: &engine::Written, spec: &SourceSpec, fields: Option
         out.insert("_primary_term".into(), written.stamp.primary_term.into());
     }
     out.insert("found".into(), true.into());
-    let wants = !matches!(spec, SourceSpec::Default | SourceSpec::None) || fields.is_some_and(|f| f.iter().any(|f| f == "_source"));
+    let wants =
+        !matches!(spec, SourceSpec::Default | SourceSpec::None) || fields.is_some_and(|f| f.iter().any(|f| f == "_source"));
     if wants {
         out.insert("_source".into(), filtered(&value, spec));
     }
     if let Some(fields) = fields {
         let mut found = Map::new();
         for field in fields.iter().filter(|f| *f != "_source") {
-            let values: Vec<Value> = path::read(&value, field).into_iter().filter(|v| !v.is_null() && !v.is_object()).cloned().collect();
+            let values: Vec<Value> = path::read(&value, field)
+                .into_iter()
+                .filter(|v| !v.is_null() && !v.is_object())
+                .cloned()
+                .collect();
             if !values.is_empty() {
                 found.insert(field.clone(), Value::Array(values));
             }
@@ -384,7 +483,9 @@ pub(super) fn after(written: &engine::Written, spec: &SourceSpec, fields: Option
 /// `_mget`.
 pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     let default_spec = source_params(&mut call)?;
-    let default_stored = call.params.take_list(if call.dialect.typed { "fields" } else { "stored_fields" });
+    let default_stored = call
+        .params
+        .take_list(if call.dialect.typed { "fields" } else { "stored_fields" });
     let routing = call.params.take("routing");
     let realtime = call.params.take_bool("realtime")?;
     let refresh = call.params.flag("refresh")?;
@@ -392,17 +493,26 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     let content = call.json()?;
     call.params.finish()?;
     let Some(node) = content else {
-        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: no documents to get;"));
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: no documents to get;",
+        ));
     };
     let body = MgetBody::parse(node)?;
     if body.docs.is_empty() {
-        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: no documents to get;"));
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: no documents to get;",
+        ));
     }
     let mut docs = Vec::new();
     for item in body.docs {
         let index = item.index.or_else(|| call.arg("index").map(str::to_owned));
         let Some(index) = index else {
-            return Err(Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: 1: index is missing for doc {};", docs.len())));
+            return Err(Error::new(
+                ErrorKind::ActionRequestValidation,
+                format!("Validation Failed: 1: index is missing for doc {};", docs.len()),
+            ));
         };
         let doc_type = item.doc_type.or_else(|| call.arg("type").map(str::to_owned));
         let typed = call.rest.known(&index).await.is_some_and(|k| k.typed);
@@ -411,15 +521,28 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
             (None, true) => DocId::typed("_all", item.id.as_str()),
             _ => DocId::plain(item.id.as_str()),
         };
-        let at = DocAddress { index: IndexName::new(index), id };
+        let at = DocAddress {
+            index: IndexName::new(index),
+            id,
+        };
         let read = Read {
             at: at.clone(),
             routing: item.routing.or_else(|| routing.clone()),
             see: See::Plain,
             searchable_only: realtime == Some(false),
         };
-        let wanted = Wanted { source: SourceSpec::Default, stored: None, expect: Expect::Anything, refresh, read };
-        let spec = if item.source == SourceSpec::Default { &default_spec } else { &item.source };
+        let wanted = Wanted {
+            source: SourceSpec::Default,
+            stored: None,
+            expect: Expect::Anything,
+            refresh,
+            read,
+        };
+        let spec = if item.source == SourceSpec::Default {
+            &default_spec
+        } else {
+            &item.source
+        };
         let stored = item.stored_fields.as_ref().or(default_stored.as_ref());
         docs.push(match fetch(&call, &wanted).await {
             Ok(Some(document)) => Value::Object(shown(&document, spec, stored.map(Vec::as_slice), call.dialect)?),

@@ -15,7 +15,14 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     let at = call.address(&id)?;
     let from_url = take_query(&mut call.params)?;
-    call.params.accept(&["routing", "parent", "preference", "stored_fields", "fields", "lowercase_expanded_terms"]);
+    call.params.accept(&[
+        "routing",
+        "parent",
+        "preference",
+        "stored_fields",
+        "fields",
+        "lowercase_expanded_terms",
+    ]);
     let spec = super::documents::source_params(&mut call)?;
     let content = call.json()?;
     call.params.finish()?;
@@ -24,7 +31,10 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
         None => None,
     };
     let Some(query) = from_url.or(query) else {
-        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: query is missing;"));
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: query is missing;",
+        ));
     };
     let target = Target::index(at.index.as_str());
     let exists = call.rest.engine.read_one(at.clone()).await?;
@@ -34,9 +44,22 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
         return Ok(Answer::of(404, Value::Object(body)));
     };
     body.insert("_index".into(), document.at.index.as_str().into());
-    let ids = Clause::Ids { values: vec![at.id.id.to_string()], types: at.id.doc_type.iter().map(ToString::to_string).collect() };
-    let only = Clause::Bool(BoolQuery { must: vec![query], filter: vec![ids.into()], ..BoolQuery::default() });
-    let request = SearchRequest { query: Some(Query::from(only)), size: 1, explain: true, source: SourceSpec::None, ..SearchRequest::new(call.dialect) };
+    let ids = Clause::Ids {
+        values: vec![at.id.id.to_string()],
+        types: at.id.doc_type.iter().map(ToString::to_string).collect(),
+    };
+    let only = Clause::Bool(BoolQuery {
+        must: vec![query],
+        filter: vec![ids.into()],
+        ..BoolQuery::default()
+    });
+    let request = SearchRequest {
+        query: Some(Query::from(only)),
+        size: 1,
+        explain: true,
+        source: SourceSpec::None,
+        ..SearchRequest::new(call.dialect)
+    };
     let response = found(&call, &target, request).await?;
     match response.hits.hits.first().and_then(|h| h.explanation.clone()) {
         Some(explanation) => {
@@ -45,7 +68,10 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
         }
         None => {
             body.insert("matched".into(), false.into());
-            body.insert("explanation".into(), json!({ "value": 0.0, "description": "no matching term", "details": [] }));
+            body.insert(
+                "explanation".into(),
+                json!({ "value": 0.0, "description": "no matching term", "details": [] }),
+            );
         }
     }
     if !matches!(spec, SourceSpec::Default | SourceSpec::None) {
@@ -68,7 +94,8 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let explain = call.params.flag("explain")?;
     let rewrite = call.params.flag("rewrite")?;
-    call.params.accept(&["all_shards", "lowercase_expanded_terms", "operation_threading"]);
+    call.params
+        .accept(&["all_shards", "lowercase_expanded_terms", "operation_threading"]);
     let from_url = take_query(&mut call.params)?;
     let content = call.json();
     call.params.finish()?;
@@ -91,9 +118,22 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
         }
     };
     let query = call.rest.relations.query(query).await?;
-    let answers = match call.rest.engine.inspect(Inspection::Validate { target, query: Box::new(query) }).await? {
+    let answers = match call
+        .rest
+        .engine
+        .inspect(Inspection::Validate {
+            target,
+            query: Box::new(query),
+        })
+        .await?
+    {
         Inspected::Validated(list) => list,
-        other => return Err(Error::new(ErrorKind::Internal, format!("{other:?} does not answer a validation"))),
+        other => {
+            return Err(Error::new(
+                ErrorKind::Internal,
+                format!("{other:?} does not answer a validation"),
+            ));
+        }
     };
     let valid = answers.iter().all(|(_, answer)| answer.is_ok());
     let mut body = json!({ "valid": valid, "_shards": shards });

@@ -9,29 +9,59 @@ use serde_json::{Map, Value, json};
 
 /// Names that the top of a typeless mapping may have.
 const MAPPING_ROOTS: &[&str] = &[
-    "properties", "dynamic", "_source", "_routing", "_meta", "dynamic_templates", "date_detection", "numeric_detection",
-    "dynamic_date_formats", "runtime", "_field_names", "_data_stream_timestamp", "_size", "_all", "derived", "subobjects",
+    "properties",
+    "dynamic",
+    "_source",
+    "_routing",
+    "_meta",
+    "dynamic_templates",
+    "date_detection",
+    "numeric_detection",
+    "dynamic_date_formats",
+    "runtime",
+    "_field_names",
+    "_data_stream_timestamp",
+    "_size",
+    "_all",
+    "derived",
+    "subobjects",
 ];
 
 /// Is this mapping written with a type level?
 pub(super) fn has_type_level(mappings: &Value) -> bool {
-    mappings.as_object().is_some_and(|map| !map.is_empty() && map.iter().all(|(key, value)| !MAPPING_ROOTS.contains(&key.as_str()) && value.is_object()))
+    mappings.as_object().is_some_and(|map| {
+        !map.is_empty()
+            && map
+                .iter()
+                .all(|(key, value)| !MAPPING_ROOTS.contains(&key.as_str()) && value.is_object())
+    })
 }
 
 /// `PUT /i`.
 pub(crate) async fn create(mut call: Call) -> Result<Answer> {
     let name = call.needed("index")?;
     let include_type_name = call.params.take_bool("include_type_name")?;
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "wait_for_active_shards", "update_all_types"]);
+    call.params.accept(&[
+        "timeout",
+        "master_timeout",
+        "cluster_manager_timeout",
+        "wait_for_active_shards",
+        "update_all_types",
+    ]);
     let content = call.json()?;
     call.params.finish()?;
     let mut mappings = None;
     let mut settings = Map::new();
     let mut aliases = Map::new();
     if let Some(node) = content {
-        let Value::Object(body) = node.into_value() else { return Err(Error::new(ErrorKind::Parse, "request body must be an object")) };
+        let Value::Object(body) = node.into_value() else {
+            return Err(Error::new(ErrorKind::Parse, "request body must be an object"));
+        };
         // Without any of the known parts the whole body is the settings, as the servers of 2015 read it.
-        let whole = call.dialect.typed && !body.keys().any(|k| ["settings", "mappings", "aliases", "warmers"].contains(&k.as_str()));
+        let whole = call.dialect.typed
+            && !body
+                .keys()
+                .any(|k| ["settings", "mappings", "aliases", "warmers"].contains(&k.as_str()));
         for (key, value) in body {
             match key.as_str() {
                 _ if whole => {
@@ -59,7 +89,14 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
         typed = typed || include_type_name == Some(true) && has_type_level(&body) || has_type_level(&body);
         mappings = Some(body);
     }
-    let create = Alteration::CreateIndex { name: name.clone(), settings, mappings, aliases, typed, if_absent: false };
+    let create = Alteration::CreateIndex {
+        name: name.clone(),
+        settings,
+        mappings,
+        aliases,
+        typed,
+        if_absent: false,
+    };
     call.rest.alter(create).await?;
     let mut out = json!({ "acknowledged": true });
     if !call.dialect.typed {
@@ -96,7 +133,8 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
 
 /// `HEAD /i`.
 pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["local", "flat_settings", "include_defaults", "master_timeout"]);
+    call.params
+        .accept(&["local", "flat_settings", "include_defaults", "master_timeout"]);
     let target = admin_target(&mut call)?;
     call.params.finish()?;
     let wild = target.expressions.iter().any(|e| e.contains('*'));
@@ -117,7 +155,12 @@ pub(crate) async fn exists_type(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let types = crate::params::split_list(&wanted);
     let found = match call.rest.indices(&target).await {
-        Ok(infos) => !infos.is_empty() && infos.iter().all(|i| i.typed && types.iter().all(|t| i.mappings.get(t).is_some())),
+        Ok(infos) => {
+            !infos.is_empty()
+                && infos
+                    .iter()
+                    .all(|i| i.typed && types.iter().all(|t| i.mappings.get(t).is_some()))
+        }
         Err(error) if error.status() == 404 => false,
         Err(error) => return Err(error),
     };
@@ -127,7 +170,11 @@ pub(crate) async fn exists_type(mut call: Call) -> Result<Answer> {
 /// Mappings as an index shows them.
 pub(super) fn mappings_of(info: &IndexInfo, dialect: Dialect) -> Value {
     if dialect.typed && !info.typed {
-        return if info.mappings.as_object().is_some_and(Map::is_empty) { json!({}) } else { json!({ "_doc": info.mappings }) };
+        return if info.mappings.as_object().is_some_and(Map::is_empty) {
+            json!({})
+        } else {
+            json!({ "_doc": info.mappings })
+        };
     }
     info.mappings.clone()
 }
@@ -148,7 +195,14 @@ pub(super) fn aliases_of(info: &IndexInfo, dialect: Dialect) -> Value {
 
 /// `GET /i`, also `GET /i/_mappings,_settings` of the typed dialect by its own route.
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout", "include_type_name", "human", "features"]);
+    call.params.accept(&[
+        "local",
+        "master_timeout",
+        "cluster_manager_timeout",
+        "include_type_name",
+        "human",
+        "features",
+    ]);
     let flat = call.params.flag("flat_settings")?;
     let defaults = call.params.flag("include_defaults")?;
     let target = admin_target(&mut call)?;
@@ -173,20 +227,40 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 
 /// `POST /i/_open`.
 pub(crate) async fn open(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "wait_for_active_shards", "wait_for_completion", "task_execution_timeout"]);
+    call.params.accept(&[
+        "timeout",
+        "master_timeout",
+        "cluster_manager_timeout",
+        "wait_for_active_shards",
+        "wait_for_completion",
+        "task_execution_timeout",
+    ]);
     let target = admin_target(&mut call)?;
     call.params.finish()?;
     call.rest.alter(Alteration::OpenIndices(target)).await?;
-    Ok(Answer::ok(if call.dialect.typed { json!({ "acknowledged": true }) } else { json!({ "acknowledged": true, "shards_acknowledged": true }) }))
+    Ok(Answer::ok(if call.dialect.typed {
+        json!({ "acknowledged": true })
+    } else {
+        json!({ "acknowledged": true, "shards_acknowledged": true })
+    }))
 }
 
 /// `POST /i/_close`.
 pub(crate) async fn close(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "wait_for_active_shards"]);
+    call.params.accept(&[
+        "timeout",
+        "master_timeout",
+        "cluster_manager_timeout",
+        "wait_for_active_shards",
+    ]);
     let target = admin_target(&mut call)?;
     call.params.finish()?;
     let altered = call.rest.alter(Alteration::CloseIndices(target)).await?;
-    let indices: Map<String, Value> = altered.indices.iter().map(|i| (i.to_string(), json!({ "closed": true }))).collect();
+    let indices: Map<String, Value> = altered
+        .indices
+        .iter()
+        .map(|i| (i.to_string(), json!({ "closed": true })))
+        .collect();
     Ok(Answer::ok(if call.dialect.typed {
         json!({ "acknowledged": true })
     } else {
@@ -196,11 +270,18 @@ pub(crate) async fn close(mut call: Call) -> Result<Answer> {
 
 /// `_shards` over some indices: one shard is searched, as many as the settings say are reported.
 pub(super) fn shards_of(infos: &[IndexInfo], with_replicas: bool) -> Value {
-    let shards: u64 = infos.iter().map(|i| model::settings::number(&i.settings, model::settings::NUMBER_OF_SHARDS)).sum();
+    let shards: u64 = infos
+        .iter()
+        .map(|i| model::settings::number(&i.settings, model::settings::NUMBER_OF_SHARDS))
+        .sum();
     let total: u64 = infos
         .iter()
         .map(|i| {
-            let copies = if with_replicas { 1 + model::settings::number(&i.settings, model::settings::NUMBER_OF_REPLICAS) } else { 1 };
+            let copies = if with_replicas {
+                1 + model::settings::number(&i.settings, model::settings::NUMBER_OF_REPLICAS)
+            } else {
+                1
+            };
             copies * model::settings::number(&i.settings, model::settings::NUMBER_OF_SHARDS)
         })
         .sum();
@@ -230,19 +311,41 @@ pub(crate) async fn flush(mut call: Call) -> Result<Answer> {
 /// `POST /i/_forcemerge`, `_optimize`.
 pub(crate) async fn forcemerge(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
-    let max_num_segments = call.params.take_number::<i64>("max_num_segments")?.map_or(1, |n| usize::try_from(n).unwrap_or(1));
+    let max_num_segments = call
+        .params
+        .take_number::<i64>("max_num_segments")?
+        .map_or(1, |n| usize::try_from(n).unwrap_or(1));
     let only_expunge_deletes = call.params.flag("only_expunge_deletes")?;
-    call.params.accept(&["flush", "wait_for_merge", "wait_for_completion", "primary_only", "force"]);
+    call.params
+        .accept(&["flush", "wait_for_merge", "wait_for_completion", "primary_only", "force"]);
     call.params.finish()?;
     let infos = call.rest.indices(&target).await?;
-    call.rest.alter(Alteration::ForceMerge { target, max_num_segments, only_expunge_deletes }).await?;
+    call.rest
+        .alter(Alteration::ForceMerge {
+            target,
+            max_num_segments,
+            only_expunge_deletes,
+        })
+        .await?;
     Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
 }
 
 /// `POST /i/_cache/clear`: there are no caches to clear.
 pub(crate) async fn clear_cache(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
-    call.params.accept(&["fielddata", "field_data", "query", "request", "fields", "filter", "file", "index", "recycler", "query_cache", "request_cache"]);
+    call.params.accept(&[
+        "fielddata",
+        "field_data",
+        "query",
+        "request",
+        "fields",
+        "filter",
+        "file",
+        "index",
+        "recycler",
+        "query_cache",
+        "request_cache",
+    ]);
     call.params.finish()?;
     let infos = call.rest.indices(&target).await?;
     Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
@@ -324,7 +427,16 @@ pub(super) fn summed(stats: &[(IndexInfo, IndexStats)], typed: bool) -> Map<Stri
 pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let metrics = call.arg("metric").map(crate::params::split_list).unwrap_or_default();
     let level = call.params.take("level").unwrap_or_else(|| "indices".into());
-    call.params.accept(&["fields", "fielddata_fields", "completion_fields", "groups", "types", "include_segment_file_sizes", "include_unloaded_segments", "forbid_closed_indices"]);
+    call.params.accept(&[
+        "fields",
+        "fielddata_fields",
+        "completion_fields",
+        "groups",
+        "types",
+        "include_segment_file_sizes",
+        "include_unloaded_segments",
+        "forbid_closed_indices",
+    ]);
     let target = call.target_with(|t| t.forbid_closed = false)?;
     call.params.finish()?;
     let typed = call.dialect.typed;
@@ -337,7 +449,10 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         if !known.contains_key(metric) && !typed {
             let near = model::nearest::nearest(metric, known.keys().map(String::as_str));
             let hint = near.map(|n| format!(" -> did you mean [{n}]?")).unwrap_or_default();
-            return Err(Error::illegal(format!("request [{}] contains unrecognized metric: [{metric}]{hint}", call.params.path())));
+            return Err(Error::illegal(format!(
+                "request [{}] contains unrecognized metric: [{metric}]{hint}",
+                call.params.path()
+            )));
         }
     }
     let stats = match call.rest.engine.inspect(Inspection::Stats(target)).await? {
@@ -352,10 +467,15 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         let mut indices = Map::new();
         for (info, one) in &stats {
             let part = cut(sections(one, typed));
-            let mut entry = if typed { json!({ "primaries": part, "total": part }) } else { json!({ "uuid": info.uuid, "primaries": part, "total": part }) };
+            let mut entry = if typed {
+                json!({ "primaries": part, "total": part })
+            } else {
+                json!({ "uuid": info.uuid, "primaries": part, "total": part })
+            };
             if level == "shards" {
                 let mut shard = part.clone();
-                shard["routing"] = json!({ "state": "STARTED", "primary": true, "node": call.rest.names.node_id, "relocating_node": null });
+                shard["routing"] =
+                    json!({ "state": "STARTED", "primary": true, "node": call.rest.names.node_id, "relocating_node": null });
                 entry["shards"] = json!({ "0": [shard] });
             }
             indices.insert(info.name.to_string(), entry);
@@ -367,7 +487,11 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
 
 /// A concrete index that must be there.
 pub(super) fn must_exist(infos: &[IndexInfo], target: &Target) -> Result<()> {
-    if infos.is_empty() && !target.expressions.is_empty() && !target.expressions.iter().any(|e| e.contains('*') || e == "_all") && !target.ignore_unavailable {
+    if infos.is_empty()
+        && !target.expressions.is_empty()
+        && !target.expressions.iter().any(|e| e.contains('*') || e == "_all")
+        && !target.ignore_unavailable
+    {
         return Err(missing_index(&target.expressions.join(",")));
     }
     Ok(())

@@ -11,7 +11,15 @@ use std::collections::BTreeMap;
 
 /// `PUT /i/_mapping`.
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "include_type_name", "write_index_only", "ignore_conflicts", "update_all_types"]);
+    call.params.accept(&[
+        "timeout",
+        "master_timeout",
+        "cluster_manager_timeout",
+        "include_type_name",
+        "write_index_only",
+        "ignore_conflicts",
+        "update_all_types",
+    ]);
     let mut target = admin_target(&mut call)?;
     target.types.clear();
     let node = call.json_needed()?;
@@ -23,20 +31,38 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let mut doc_type = call.arg("type").map(str::to_owned);
     if !typed {
         // A type level around a typeless mapping is taken off.
-        let wrapped = doc_type.as_deref().and_then(|t| body.get(t)).or_else(|| body.get("_doc")).filter(|v| v.is_object()).cloned();
+        let wrapped = doc_type
+            .as_deref()
+            .and_then(|t| body.get(t))
+            .or_else(|| body.get("_doc"))
+            .filter(|v| v.is_object())
+            .cloned();
         if let Some(inner) = wrapped.filter(|_| body.as_object().is_some_and(|m| m.len() == 1)) {
             body = inner;
         }
         doc_type = None;
     } else if let Some(name) = &doc_type {
-        if let Some(inner) = body.get(name).filter(|v| v.is_object()).cloned().filter(|_| body.as_object().is_some_and(|m| m.len() == 1)) {
+        if let Some(inner) = body
+            .get(name)
+            .filter(|v| v.is_object())
+            .cloned()
+            .filter(|_| body.as_object().is_some_and(|m| m.len() == 1))
+        {
             body = inner;
         }
-    } else if let Some((name, inner)) = body.as_object().filter(|m| m.len() == 1).and_then(|m| m.iter().next()).map(|(k, v)| (k.clone(), v.clone())) {
+    } else if let Some((name, inner)) = body
+        .as_object()
+        .filter(|m| m.len() == 1)
+        .and_then(|m| m.iter().next())
+        .map(|(k, v)| (k.clone(), v.clone()))
+    {
         doc_type = Some(name);
         body = inner;
     } else {
-        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: mapping type is missing;"));
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: mapping type is missing;",
+        ));
     }
     call.rest.alter(Alteration::PutMapping { target, doc_type, body }).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
@@ -44,11 +70,15 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 
 /// `GET /i/_mapping`.
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout", "include_type_name"]);
+    call.params
+        .accept(&["local", "master_timeout", "cluster_manager_timeout", "include_type_name"]);
     let mut target = admin_target(&mut call)?;
     target.types.clear();
     call.params.finish()?;
-    let types = call.arg("type").map(split_list).filter(|t| !t.iter().any(|t| t == "_all" || t == "*"));
+    let types = call
+        .arg("type")
+        .map(split_list)
+        .filter(|t| !t.iter().any(|t| t == "_all" || t == "*"));
     let infos = call.rest.indices(&target).await?;
     must_exist(&infos, &target)?;
     let mut out = Map::new();
@@ -95,7 +125,10 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
         let mappings = if info.typed {
             let mut by_type = Map::new();
             for (name, mapping) in info.mappings.as_object().into_iter().flatten() {
-                if types.as_ref().is_some_and(|types| !types.iter().any(|t| t == "_all" || path::matches(t, name))) {
+                if types
+                    .as_ref()
+                    .is_some_and(|types| !types.iter().any(|t| t == "_all" || path::matches(t, name)))
+                {
                     continue;
                 }
                 let found = fields_of(mapping, &fields, include_defaults);
@@ -112,7 +145,14 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
         }
     }
     let empty = out.values().all(|v| v["mappings"].as_object().is_some_and(Map::is_empty));
-    Ok(Answer::of(if empty && call.dialect.typed { 404 } else { 200 }, if empty && call.dialect.typed { json!({}) } else { Value::Object(out) }))
+    Ok(Answer::of(
+        if empty && call.dialect.typed { 404 } else { 200 },
+        if empty && call.dialect.typed {
+            json!({})
+        } else {
+            Value::Object(out)
+        },
+    ))
 }
 
 /// Fields of one mapping that match a pattern, as `full_name` and `mapping`.
@@ -141,7 +181,11 @@ fn flatten(mapping: &Value, prefix: &str, out: &mut BTreeMap<String, Value>, dep
         return;
     }
     for (name, body) in mapping.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let full = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        let full = if prefix.is_empty() {
+            name.clone()
+        } else {
+            format!("{prefix}.{name}")
+        };
         if body.get("properties").is_some() {
             flatten(body, &full, out, depth + 1);
         } else {
@@ -178,7 +222,11 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
         let query = dsl::query::Query::parse(node, &mut dsl::query::Parsing::new(call.dialect))?;
         let mut kept = Vec::new();
         for info in infos {
-            let request = dsl::search::SearchRequest { query: Some(query.clone()), size: 0, ..dsl::search::SearchRequest::new(call.dialect) };
+            let request = dsl::search::SearchRequest {
+                query: Some(query.clone()),
+                size: 0,
+                ..dsl::search::SearchRequest::new(call.dialect)
+            };
             let found = super::search::found(&call, &model::Target::index(info.name.as_str()), request).await?;
             if found.hits.total.is_some_and(|t| t.value > 0) {
                 kept.push(info);
@@ -187,7 +235,9 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
         infos = kept;
     }
     let names: Vec<&str> = infos.iter().map(|i| i.name.as_str()).collect();
-    Ok(Answer::ok(json!({ "indices": names, "fields": capabilities(&infos, &fields, include_unmapped) })))
+    Ok(Answer::ok(
+        json!({ "indices": names, "fields": capabilities(&infos, &fields, include_unmapped) }),
+    ))
 }
 
 /// Field → type → what can be done with it, and in which indices if they differ.
@@ -198,14 +248,25 @@ fn capabilities(infos: &[IndexInfo], patterns: &[String], include_unmapped: bool
         let index = info.name.to_string();
         let mut add = |name: &str, kind: &str, searchable: bool, aggregatable: bool, metadata: bool| {
             if patterns.iter().any(|p| path::matches(p, name)) {
-                found.entry(name.to_owned()).or_default().entry(kind.to_owned()).or_default().push((searchable, aggregatable, metadata, index.clone()));
+                found
+                    .entry(name.to_owned())
+                    .or_default()
+                    .entry(kind.to_owned())
+                    .or_default()
+                    .push((searchable, aggregatable, metadata, index.clone()));
             }
         };
         for (name, field) in info.mapping.fields() {
             add(name, field.kind.wire(), field.index, field.doc_values, false);
         }
         for (object, _) in info.mapping.objects() {
-            add(object, if info.mapping.is_nested(object) { "nested" } else { "object" }, false, false, false);
+            add(
+                object,
+                if info.mapping.is_nested(object) { "nested" } else { "object" },
+                false,
+                false,
+                false,
+            );
         }
         for (name, searchable, aggregatable) in METADATA {
             add(name, name, *searchable, *aggregatable, true);
@@ -228,16 +289,29 @@ fn capabilities(infos: &[IndexInfo], patterns: &[String], include_unmapped: bool
                 body.insert("indices".into(), caps.iter().map(|c| c.3.clone()).collect::<Vec<_>>().into());
             }
             if !searchable && caps.iter().any(|c| c.0) {
-                body.insert("non_searchable_indices".into(), caps.iter().filter(|c| !c.0).map(|c| c.3.clone()).collect::<Vec<_>>().into());
+                body.insert(
+                    "non_searchable_indices".into(),
+                    caps.iter().filter(|c| !c.0).map(|c| c.3.clone()).collect::<Vec<_>>().into(),
+                );
             }
             if !aggregatable && caps.iter().any(|c| c.1) {
-                body.insert("non_aggregatable_indices".into(), caps.iter().filter(|c| !c.1).map(|c| c.3.clone()).collect::<Vec<_>>().into());
+                body.insert(
+                    "non_aggregatable_indices".into(),
+                    caps.iter().filter(|c| !c.1).map(|c| c.3.clone()).collect::<Vec<_>>().into(),
+                );
             }
             entry.insert(kind.clone(), Value::Object(body));
         }
-        let unmapped: Vec<String> = infos.iter().map(|i| i.name.to_string()).filter(|i| !mapped.contains(i)).collect();
+        let unmapped: Vec<String> = infos
+            .iter()
+            .map(|i| i.name.to_string())
+            .filter(|i| !mapped.contains(i))
+            .collect();
         if include_unmapped && !unmapped.is_empty() {
-            entry.insert("unmapped".into(), json!({ "type": "unmapped", "searchable": false, "aggregatable": false, "indices": unmapped }));
+            entry.insert(
+                "unmapped".into(),
+                json!({ "type": "unmapped", "searchable": false, "aggregatable": false, "indices": unmapped }),
+            );
         }
         out.insert(name, Value::Object(entry));
     }

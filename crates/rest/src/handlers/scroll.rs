@@ -31,8 +31,19 @@ impl Scrolls {
 }
 
 /// The first page.
-pub(super) async fn start(call: &Call, target: Target, mut request: SearchRequest, keep_alive: Duration, scan: bool) -> Result<Answer> {
-    let invalid = |what: &str| Err(Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: 1: {what};")));
+pub(super) async fn start(
+    call: &Call,
+    target: Target,
+    mut request: SearchRequest,
+    keep_alive: Duration,
+    scan: bool,
+) -> Result<Answer> {
+    let invalid = |what: &str| {
+        Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            format!("Validation Failed: 1: {what};"),
+        ))
+    };
     if !call.dialect.typed {
         if request.size == 0 {
             return invalid("[size] cannot be [0] in a scroll context");
@@ -57,15 +68,28 @@ pub(super) async fn start(call: &Call, target: Target, mut request: SearchReques
     request.track_total_hits = TrackTotal::Exact;
     let shown = request.sort.len();
     if scan {
-        request.sort = vec![Sort { by: SortBy::Doc, ascending: true }];
+        request.sort = vec![Sort {
+            by: SortBy::Doc,
+            ascending: true,
+        }];
     } else if request.sort.is_empty() {
-        request.sort.push(Sort { by: SortBy::Score, ascending: false });
+        request.sort.push(Sort {
+            by: SortBy::Score,
+            ascending: false,
+        });
         request.track_scores = true;
     }
-    request.sort.push(Sort { by: SortBy::ShardDoc, ascending: true });
+    request.sort.push(Sort {
+        by: SortBy::ShardDoc,
+        ascending: true,
+    });
     let view = call.rest.engine.open_view(&target, keep_alive).await?;
     request.view = Some(view.id.clone());
-    let scroll = Scroll { request, shown: if scan { 0 } else { shown }, keep_alive };
+    let scroll = Scroll {
+        request,
+        shown: if scan { 0 } else { shown },
+        keep_alive,
+    };
     let page = page(call, &view.id, scroll, scan).await;
     if page.is_err() {
         call.rest.engine.close_view(&view.id).await?;
@@ -109,7 +133,9 @@ fn view_of(call: &Call, scroll_id: &str) -> Result<String> {
         true => Error::illegal(format!("Malformed scrollId [{scroll_id}]")),
         false => Error::illegal("Cannot parse scroll id"),
     };
-    let bytes = base64::engine::general_purpose::URL_SAFE.decode(scroll_id.trim()).map_err(|_| malformed())?;
+    let bytes = base64::engine::general_purpose::URL_SAFE
+        .decode(scroll_id.trim())
+        .map_err(|_| malformed())?;
     let text = String::from_utf8(bytes).map_err(|_| malformed())?;
     text.strip_prefix("scroll:").map(str::to_owned).ok_or_else(malformed)
 }
@@ -117,7 +143,10 @@ fn view_of(call: &Call, scroll_id: &str) -> Result<String> {
 /// Ids by URL, query, JSON (string or list) or raw text.
 fn take_ids(call: &mut Call) -> Result<(Vec<String>, Option<Duration>)> {
     let mut ids = Vec::new();
-    for given in [call.arg("scroll_id").map(str::to_owned), call.params.take("scroll_id")].into_iter().flatten() {
+    for given in [call.arg("scroll_id").map(str::to_owned), call.params.take("scroll_id")]
+        .into_iter()
+        .flatten()
+    {
         ids.extend(crate::params::split_list(&given));
     }
     let mut keep_alive = call.params.take_duration("scroll")?;
@@ -137,7 +166,10 @@ pub(crate) async fn scroll(mut call: Call) -> Result<Answer> {
     let (ids, keep_alive) = take_ids(&mut call)?;
     call.params.finish()?;
     let Some(id) = ids.first() else {
-        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: scrollId is missing;"));
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: scrollId is missing;",
+        ));
     };
     let view = view_of(&call, id)?;
     let known = call.rest.scrolls.locked().get(&view).cloned();
@@ -153,13 +185,19 @@ pub(crate) async fn scroll(mut call: Call) -> Result<Answer> {
 }
 
 fn missing(view: &str) -> Error {
-    let cause = Error::new(ErrorKind::SearchContextMissing, format!("No search context found for id [{view}]"));
+    let cause = Error::new(
+        ErrorKind::SearchContextMissing,
+        format!("No search context found for id [{view}]"),
+    );
     envelope::all_shards_failed(cause.clone(), "_all").rooted_in(cause.clone());
     Error::new(ErrorKind::SearchPhaseExecution, "all shards failed")
         .status_of(404)
         .with("phase", "query")
         .with("grouped", true)
-        .with("failed_shards", json!([{ "shard": -1, "index": Value::Null, "reason": cause.to_json() }]))
+        .with(
+            "failed_shards",
+            json!([{ "shard": -1, "index": Value::Null, "reason": cause.to_json() }]),
+        )
         .rooted_in(cause.clone())
         .caused_by(cause)
 }
@@ -169,7 +207,10 @@ pub(crate) async fn clear(mut call: Call) -> Result<Answer> {
     let (ids, _) = take_ids(&mut call)?;
     call.params.finish()?;
     if ids.is_empty() && !call.dialect.typed {
-        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: no scroll ids specified;"));
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: no scroll ids specified;",
+        ));
     }
     let all = ids.iter().any(|id| id == "_all") || ids.is_empty();
     let views = if all {
@@ -183,21 +224,37 @@ pub(crate) async fn clear(mut call: Call) -> Result<Answer> {
         freed += u32::from(call.rest.engine.close_view(&view).await?);
     }
     let status = if freed > 0 || all { 200 } else { 404 };
-    let body = if call.dialect.typed { json!({}) } else { json!({ "succeeded": true, "num_freed": freed }) };
+    let body = if call.dialect.typed {
+        json!({})
+    } else {
+        json!({ "succeeded": true, "num_freed": freed })
+    };
     Ok(Answer::of(status, body))
 }
 
 /// `POST /i/_pit`.
 pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
     let keep_alive = call.params.take_duration("keep_alive")?;
-    call.params.accept(&["routing", "preference", "allow_partial_pit_creation", "allow_partial_search_results", "max_concurrent_shard_requests"]);
+    call.params.accept(&[
+        "routing",
+        "preference",
+        "allow_partial_pit_creation",
+        "allow_partial_search_results",
+        "max_concurrent_shard_requests",
+    ]);
     let target = call.target()?;
     call.params.finish()?;
     let Some(keep_alive) = keep_alive else {
         return Err(if call.dialect.persona.is_opensearch() {
-            Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: Keep Alive cannot be null or empty;")
+            Error::new(
+                ErrorKind::ActionRequestValidation,
+                "Validation Failed: 1: Keep Alive cannot be null or empty;",
+            )
         } else {
-            Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: [keep_alive] is not specified;")
+            Error::new(
+                ErrorKind::ActionRequestValidation,
+                "Validation Failed: 1: [keep_alive] is not specified;",
+            )
         });
     };
     let view = call.rest.engine.open_view(&target, keep_alive).await?;
@@ -225,16 +282,28 @@ pub(crate) async fn close_pit(mut call: Call) -> Result<Answer> {
         closed.push((id, freed));
     }
     if call.dialect.persona.is_opensearch() {
-        let pits: Vec<Value> = closed.iter().map(|(id, _)| json!({ "pit_id": id, "successful": true })).collect();
+        let pits: Vec<Value> = closed
+            .iter()
+            .map(|(id, _)| json!({ "pit_id": id, "successful": true }))
+            .collect();
         return Ok(Answer::ok(json!({ "pits": pits })));
     }
     let freed = closed.iter().filter(|(_, f)| *f).count();
-    Ok(Answer::of(if freed > 0 { 200 } else { 404 }, json!({ "succeeded": true, "num_freed": freed })))
+    Ok(Answer::of(
+        if freed > 0 { 200 } else { 404 },
+        json!({ "succeeded": true, "num_freed": freed }),
+    ))
 }
 
 async fn pits(rest: &Rest) -> Result<Vec<engine::View>> {
     let scrolls: Vec<String> = rest.scrolls.locked().keys().cloned().collect();
-    Ok(rest.engine.views().await?.into_iter().filter(|v| !scrolls.contains(&v.id)).collect())
+    Ok(rest
+        .engine
+        .views()
+        .await?
+        .into_iter()
+        .filter(|v| !scrolls.contains(&v.id))
+        .collect())
 }
 
 /// `GET /_search/point_in_time/_all`.

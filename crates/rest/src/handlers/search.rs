@@ -56,15 +56,24 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: SearchRequest
     let mut target = target.clone();
     if let Some(pit) = &pit {
         if call.arg("index").is_some() {
-            return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: [indices] cannot be used with point in time. Do not specify any index with point in time.;"));
+            return Err(Error::new(
+                ErrorKind::ActionRequestValidation,
+                "Validation Failed: 1: [indices] cannot be used with point in time. Do not specify any index with point in time.;",
+            ));
         }
         if let Some(keep_alive) = pit.keep_alive {
             call.rest.engine.renew_view(&pit.id, keep_alive).await?;
         }
         request.view = Some(pit.id.clone());
         target = Target::of(Vec::new());
-        if !request.sort.is_empty() && !request.sort.iter().any(|s| s.by == dsl::search::SortBy::ShardDoc) && !call.dialect.persona.is_opensearch() {
-            request.sort.push(Sort { by: dsl::search::SortBy::ShardDoc, ascending: true });
+        if !request.sort.is_empty()
+            && !request.sort.iter().any(|s| s.by == dsl::search::SortBy::ShardDoc)
+            && !call.dialect.persona.is_opensearch()
+        {
+            request.sort.push(Sort {
+                by: dsl::search::SortBy::ShardDoc,
+                ascending: true,
+            });
         }
     }
     let dialect = request.dialect;
@@ -111,13 +120,23 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
         request.stored_fields = Some(split_list(&fields));
     }
     if let Some(fields) = params.take_any(&["docvalue_fields", "fielddata_fields"]) {
-        request.docvalue_fields =
-            split_list(&fields).into_iter().map(|field| FieldAndFormat { field, format: None, include_unmapped: false }).collect();
+        request.docvalue_fields = split_list(&fields)
+            .into_iter()
+            .map(|field| FieldAndFormat {
+                field,
+                format: None,
+                include_unmapped: false,
+            })
+            .collect();
     }
     if let Some(text) = params.take("track_total_hits") {
         request.track_total_hits = TrackTotal::parse_text(&text)?;
     }
-    for (name, slot) in [("track_scores", &mut request.track_scores), ("version", &mut request.version), ("explain", &mut request.explain)] {
+    for (name, slot) in [
+        ("track_scores", &mut request.track_scores),
+        ("version", &mut request.version),
+        ("explain", &mut request.explain),
+    ] {
         if let Some(value) = params.take_bool(name)? {
             *slot = value;
         }
@@ -133,7 +152,9 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
     }
     if request.dialect.total_as_int {
         if matches!(request.track_total_hits, TrackTotal::UpTo(n) if n != 10_000) {
-            return Err(Error::illegal("[rest_total_hits_as_int] cannot be used if the tracking of total hits is not accurate"));
+            return Err(Error::illegal(
+                "[rest_total_hits_as_int] cannot be used if the tracking of total hits is not accurate",
+            ));
         }
         if request.track_total_hits != TrackTotal::No {
             request.track_total_hits = TrackTotal::Exact;
@@ -175,7 +196,11 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
     let operator = match params.take("default_operator").as_deref() {
         None | Some("OR" | "or") => Operator::Or,
         Some("AND" | "and") => Operator::And,
-        Some(other) => return Err(Error::illegal(format!("Unsupported defaultOperator [{other}], can either be [OR] or [AND]"))),
+        Some(other) => {
+            return Err(Error::illegal(format!(
+                "Unsupported defaultOperator [{other}], can either be [OR] or [AND]"
+            )));
+        }
     };
     let Some(text) = params.take("q") else { return Ok(None) };
     let mut query = QueryStringQuery::new(text);
@@ -192,7 +217,9 @@ pub(crate) async fn count(mut call: Call) -> Result<Answer> {
     let (target, request) = count_request(&mut call, "request")?;
     let response = found(&call, &target, request).await?;
     let shards = response.render(call.dialect).remove("_shards").unwrap_or_default();
-    Ok(Answer::ok(json!({ "count": response.hits.total.map_or(0, |t| t.value), "_shards": shards })))
+    Ok(Answer::ok(
+        json!({ "count": response.hits.total.map_or(0, |t| t.value), "_shards": shards }),
+    ))
 }
 
 /// `_search/exists` of 2015.
@@ -237,7 +264,9 @@ pub(super) fn query_only(node: dsl::json::Node, dialect: Dialect, owner: &str) -
             return Err(value.error(format!("request does not support [{name}]")));
         }
     }
-    query.map(|q| Query::parse(q, &mut dsl::query::Parsing::new(dialect))).transpose()
+    query
+        .map(|q| Query::parse(q, &mut dsl::query::Parsing::new(dialect)))
+        .transpose()
 }
 
 /// One search of an `_msearch`.
@@ -269,7 +298,13 @@ async fn one_of_many(call: &Call, base: &Target, search_type: Option<&str>, item
 pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     let search_type = call.params.take("search_type");
-    call.params.accept(&["max_concurrent_searches", "pre_filter_shard_size", "max_concurrent_shard_requests", "ccs_minimize_roundtrips", "cancel_after_time_interval"]);
+    call.params.accept(&[
+        "max_concurrent_searches",
+        "pre_filter_shard_size",
+        "max_concurrent_shard_requests",
+        "ccs_minimize_roundtrips",
+        "cancel_after_time_interval",
+    ]);
     let base = call.target()?;
     let content = call.content();
     call.params.finish()?;
@@ -283,7 +318,10 @@ pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
             Err(error) => Err(error),
         };
         responses.push(match done {
-            Ok(Answer { body: crate::respond::Body::Json(Value::Object(mut body)), .. }) => {
+            Ok(Answer {
+                body: crate::respond::Body::Json(Value::Object(mut body)),
+                ..
+            }) => {
                 if !call.dialect.typed {
                     body.insert("status".into(), 200.into());
                 }
@@ -302,5 +340,9 @@ pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
         });
     }
     let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(0);
-    Ok(Answer::ok(if call.dialect.typed { json!({ "responses": responses }) } else { json!({ "took": took, "responses": responses }) }))
+    Ok(Answer::ok(if call.dialect.typed {
+        json!({ "responses": responses })
+    } else {
+        json!({ "took": took, "responses": responses })
+    }))
 }

@@ -11,7 +11,12 @@ use serde_json::{Map, Value, json};
 
 /// Settings of an index as `GET` shows them: strings, nested or flat, those that match a pattern.
 pub(super) fn render(info: &IndexInfo, dialect: Dialect, flat: bool, patterns: &[String]) -> Value {
-    let mut all: Map<String, Value> = info.settings.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), text(v))).collect();
+    let mut all: Map<String, Value> = info
+        .settings
+        .iter()
+        .filter(|(_, v)| !v.is_null())
+        .map(|(k, v)| (k.clone(), text(v)))
+        .collect();
     all.insert("index.creation_date".into(), info.created_ms.to_string().into());
     all.insert("index.uuid".into(), info.uuid.as_str().into());
     all.insert("index.version.created".into(), version(dialect).into());
@@ -28,9 +33,18 @@ pub(super) fn render(info: &IndexInfo, dialect: Dialect, flat: bool, patterns: &
 /// Version ids as the servers number them.
 fn version(dialect: Dialect) -> String {
     let mut parts = dialect.persona.version().split('.').filter_map(|p| p.parse::<u64>().ok());
-    let (a, b, c) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    let (a, b, c) = (
+        parts.next().unwrap_or(0),
+        parts.next().unwrap_or(0),
+        parts.next().unwrap_or(0),
+    );
     let id = a * 1_000_000 + b * 10_000 + c * 100 + 99;
-    (if dialect.persona.is_opensearch() { id ^ 0x0800_0000 } else { id }).to_string()
+    (if dialect.persona.is_opensearch() {
+        id ^ 0x0800_0000
+    } else {
+        id
+    })
+    .to_string()
 }
 
 fn text(value: &Value) -> Value {
@@ -68,13 +82,16 @@ fn shape(flat_map: Map<String, Value>, flat: bool) -> Value {
 
 /// Defaults of every index setting.
 pub(super) fn defaults(flat: bool) -> Value {
-    let rows = ALL.iter().filter(|s| matches!(s.scope, Scope::IndexStatic | Scope::IndexDynamic));
+    let rows = ALL
+        .iter()
+        .filter(|s| matches!(s.scope, Scope::IndexStatic | Scope::IndexDynamic));
     shape(rows.map(|s| (s.name.to_owned(), s.default.into())).collect(), flat)
 }
 
 /// `GET /i/_settings`.
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout", "human"]);
+    call.params
+        .accept(&["local", "master_timeout", "cluster_manager_timeout", "human"]);
     let flat = call.params.flag("flat_settings")?;
     let with_defaults = call.params.flag("include_defaults")?;
     let target = admin_target(&mut call)?;
@@ -99,7 +116,13 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 
 /// `PUT /i/_settings`.
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "flat_settings", "reopen"]);
+    call.params.accept(&[
+        "timeout",
+        "master_timeout",
+        "cluster_manager_timeout",
+        "flat_settings",
+        "reopen",
+    ]);
     let preserve_existing = call.params.flag("preserve_existing")?;
     let target = admin_target(&mut call)?;
     let content = call.json()?;
@@ -122,8 +145,17 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     }
     call.params.finish()?;
     if settings.is_empty() {
-        return Err(Error::new(ErrorKind::ActionRequestValidation, "Validation Failed: 1: no settings to update;"));
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: no settings to update;",
+        ));
     }
-    call.rest.alter(Alteration::PutSettings { target, settings, preserve_existing }).await?;
+    call.rest
+        .alter(Alteration::PutSettings {
+            target,
+            settings,
+            preserve_existing,
+        })
+        .await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 /// `PUT /_scripts/{id}`. In 2015 the first part of the path is the language.
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let mut id = call.needed("id")?;
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "context"]);
+    call.params
+        .accept(&["timeout", "master_timeout", "cluster_manager_timeout", "context"]);
     let node = call.json_needed()?;
     call.params.finish()?;
     let body = node.into_value();
@@ -26,7 +27,10 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
                 Some(Value::Object(template)) => Some(Value::Object(template.clone()).to_string()),
                 _ => field("source").or_else(|| field("inline")).or_else(|| field("code")),
             };
-            (field("lang").unwrap_or_else(|| "painless".into()), source.ok_or_else(|| Error::illegal("must specify <source> for stored script"))?)
+            (
+                field("lang").unwrap_or_else(|| "painless".into()),
+                source.ok_or_else(|| Error::illegal("must specify <source> for stored script"))?,
+            )
         }
         _ => return Err(Error::illegal("unexpected token [VALUE], expected [{, <source>]")),
     };

@@ -34,7 +34,8 @@ pub(crate) async fn list(mut call: Call) -> Result<Answer> {
     let actions = call.params.take_list("actions").unwrap_or_default();
     let detailed = call.params.flag("detailed")?;
     let group = call.params.take("group_by").unwrap_or_else(|| "nodes".into());
-    call.params.accept(&["nodes", "node_id", "parent_task_id", "wait_for_completion", "timeout"]);
+    call.params
+        .accept(&["nodes", "node_id", "parent_task_id", "wait_for_completion", "timeout"]);
     call.params.finish()?;
     let wanted = |task: &Task| actions.is_empty() || actions.iter().any(|a| path::matches(a, &task.action));
     let rest = &call.rest;
@@ -51,7 +52,11 @@ pub(crate) async fn list(mut call: Call) -> Result<Answer> {
         "nodes" => json!({ "nodes": { rest.names.node_id.clone(): {
             "name": rest.names.node, "transport_address": rest.names.address, "host": "127.0.0.1", "ip": rest.names.address,
             "roles": ["data", "ingest", "master"], "tasks": tasks } } }),
-        other => return Err(Error::illegal(format!("[group_by] must be one of [nodes], [parents] or [none] but was [{other}]"))),
+        other => {
+            return Err(Error::illegal(format!(
+                "[group_by] must be one of [nodes], [parents] or [none] but was [{other}]"
+            )));
+        }
     }))
 }
 
@@ -60,7 +65,9 @@ fn number(rest: &Rest, id: &str) -> Result<u64> {
     let (node, number) = id.rsplit_once(':').ok_or_else(malformed)?;
     let number = number.parse().map_err(|_| malformed())?;
     if node != rest.names.node_id {
-        let reason = format!("task [{id}] belongs to the node [{node}] which isn't part of the cluster and there is no record of the task");
+        let reason = format!(
+            "task [{id}] belongs to the node [{node}] which isn't part of the cluster and there is no record of the task"
+        );
         return Err(Error::new(ErrorKind::ResourceNotFound, reason));
     }
     Ok(number)
@@ -70,15 +77,25 @@ fn number(rest: &Rest, id: &str) -> Result<u64> {
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let id = call.needed("task_id")?;
     let wait = call.params.flag("wait_for_completion")?;
-    let timeout = call.params.take_duration("timeout")?.unwrap_or(std::time::Duration::from_secs(30));
+    let timeout = call
+        .params
+        .take_duration("timeout")?
+        .unwrap_or(std::time::Duration::from_secs(30));
     call.params.finish()?;
     let number = number(&call.rest, &id)?;
-    let missing = || Error::new(ErrorKind::ResourceNotFound, format!("task [{id}] isn't running and hasn't stored its results"));
+    let missing = || {
+        Error::new(
+            ErrorKind::ResourceNotFound,
+            format!("task [{id}] isn't running and hasn't stored its results"),
+        )
+    };
     let task = call.rest.tasks.get(number).ok_or_else(missing)?;
     let until = call.rest.clock.monotonic() + timeout;
     while wait && task.outcome().is_none() {
         if call.rest.clock.monotonic() > until {
-            return Err(Error::new(ErrorKind::Timeout, format!("Timed out waiting for completion of task [{id}]")).status_of(500));
+            return Err(
+                Error::new(ErrorKind::Timeout, format!("Timed out waiting for completion of task [{id}]")).status_of(500),
+            );
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
@@ -106,12 +123,19 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
             let task = rest.tasks.get(number).filter(|t| t.outcome().is_none());
             vec![task.ok_or_else(|| Error::new(ErrorKind::ResourceNotFound, format!("task [{id}] is not found")))?]
         }
-        None => rest.tasks.list().into_iter().filter(|t| t.outcome().is_none() && actions.iter().any(|a| path::matches(a, &t.action))).collect(),
+        None => rest
+            .tasks
+            .list()
+            .into_iter()
+            .filter(|t| t.outcome().is_none() && actions.iter().any(|a| path::matches(a, &t.action)))
+            .collect(),
     };
     let mut tasks = Map::new();
     for task in chosen {
         task.cancel();
         tasks.insert(format!("{}:{}", rest.names.node_id, task.id), render(rest, &task, true));
     }
-    Ok(Answer::ok(json!({ "nodes": { rest.names.node_id.clone(): { "name": rest.names.node, "tasks": tasks } } })))
+    Ok(Answer::ok(
+        json!({ "nodes": { rest.names.node_id.clone(): { "name": rest.names.node, "tasks": tasks } } }),
+    ))
 }

@@ -8,7 +8,14 @@ use model::{Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
 
 async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout", "include_type_name", "cause", "flat_settings"]);
+    call.params.accept(&[
+        "timeout",
+        "master_timeout",
+        "cluster_manager_timeout",
+        "include_type_name",
+        "cause",
+        "flat_settings",
+    ]);
     let create = call.params.flag("create")?;
     let order: Option<i64> = call.params.take_number("order")?;
     let name = call.needed("name")?;
@@ -18,16 +25,24 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
     if let (Some(order), Some(map)) = (order, body.as_object_mut()) {
         map.entry("order").or_insert_with(|| order.into());
     }
-    call.rest.alter(Alteration::PutTemplate { name, kind, body, create }).await?;
+    call.rest
+        .alter(Alteration::PutTemplate {
+            name,
+            kind,
+            body,
+            create,
+        })
+        .await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }
 
 async fn list(call: &Call, kind: TemplateKind) -> Result<Vec<(String, Value)>> {
     let patterns = call.arg("name").map(split_list).unwrap_or_default();
     match call.rest.engine.inspect(Inspection::Templates(kind)).await? {
-        Inspected::Templates(all) => {
-            Ok(all.into_iter().filter(|(name, _)| patterns.is_empty() || patterns.iter().any(|p| path::matches(p, name))).collect())
-        }
+        Inspected::Templates(all) => Ok(all
+            .into_iter()
+            .filter(|(name, _)| patterns.is_empty() || patterns.iter().any(|p| path::matches(p, name)))
+            .collect()),
         other => Err(Error::new(ErrorKind::Internal, format!("{other:?} does not list templates"))),
     }
 }
@@ -41,21 +56,38 @@ fn words(kind: TemplateKind) -> (&'static str, &'static str) {
 }
 
 async fn get(mut call: Call, kind: TemplateKind) -> Result<Answer> {
-    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout", "include_type_name", "flat_settings", "include_defaults"]);
+    call.params.accept(&[
+        "local",
+        "master_timeout",
+        "cluster_manager_timeout",
+        "include_type_name",
+        "flat_settings",
+        "include_defaults",
+    ]);
     call.params.finish()?;
     let found = list(&call, kind).await?;
     let exact = call.arg("name").is_some_and(|n| !n.contains('*'));
     if kind == TemplateKind::Legacy {
         let status = if found.is_empty() && exact { 404 } else { 200 };
-        let out: Map<String, Value> = found.into_iter().map(|(name, body)| (name, legacy(body, call.dialect.typed))).collect();
+        let out: Map<String, Value> = found
+            .into_iter()
+            .map(|(name, body)| (name, legacy(body, call.dialect.typed)))
+            .collect();
         return Ok(Answer::of(status, Value::Object(out)));
     }
     let (plural, singular) = words(kind);
     if found.is_empty() && exact {
-        let reason = format!("{} matching [{}] not found", singular.replace('_', " template").replace(" templatetemplate", " template"), call.arg("name").unwrap_or_default());
+        let reason = format!(
+            "{} matching [{}] not found",
+            singular.replace('_', " template").replace(" templatetemplate", " template"),
+            call.arg("name").unwrap_or_default()
+        );
         return Err(Error::new(ErrorKind::ResourceNotFound, reason));
     }
-    let entries: Vec<Value> = found.into_iter().map(|(name, body)| json!({ "name": name, singular: body })).collect();
+    let entries: Vec<Value> = found
+        .into_iter()
+        .map(|(name, body)| json!({ "name": name, singular: body }))
+        .collect();
     Ok(Answer::ok(json!({ plural: entries })))
 }
 
@@ -64,7 +96,10 @@ fn legacy(body: Value, typed: bool) -> Value {
     let mut out = Map::new();
     out.insert("order".into(), body.get("order").cloned().unwrap_or(json!(0)));
     if typed {
-        let pattern = body.get("template").cloned().or_else(|| body.get("index_patterns").and_then(|p| p.get(0)).cloned());
+        let pattern = body
+            .get("template")
+            .cloned()
+            .or_else(|| body.get("index_patterns").and_then(|p| p.get(0)).cloned());
         out.insert("template".into(), pattern.unwrap_or_default());
     } else {
         if let Some(version) = body.get("version") {

@@ -15,7 +15,10 @@ pub(super) async fn send(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dial
     let mut ready = Vec::new();
     for (i, write) in writes.into_iter().enumerate() {
         if is_system(write.at.index.as_str()) {
-            let reason = format!("index [{}] is kept by the server; clients may not write to it", write.at.index);
+            let reason = format!(
+                "index [{}] is kept by the server; clients may not write to it",
+                write.at.index
+            );
             outcomes[i] = Some(Outcome::Refused(Error::new(ErrorKind::Security, reason)));
         } else {
             ready.push((i, write));
@@ -25,7 +28,9 @@ pub(super) async fn send(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dial
     let mut again = Vec::new();
     for ((i, write), outcome) in ready.into_iter().zip(rest.engine.write(sent, refresh).await?) {
         match &outcome {
-            Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound && creates(&write, dialect) => again.push((i, write)),
+            Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound && creates(&write, dialect) => {
+                again.push((i, write))
+            }
             _ => outcomes[i] = Some(outcome),
         }
     }
@@ -47,7 +52,10 @@ pub(super) async fn send(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dial
 
 /// A write with a type makes a typed index.
 fn dialect_of(write: &Write, dialect: Dialect) -> Dialect {
-    Dialect { typed: write.at.id.doc_type.is_some(), ..dialect }
+    Dialect {
+        typed: write.at.id.doc_type.is_some(),
+        ..dialect
+    }
 }
 
 /// Does this write make a missing index?
@@ -67,8 +75,14 @@ pub(super) fn settled(outcome: Outcome, dialect: Dialect) -> Result<Written> {
         Outcome::Written(written) => Ok(written),
         Outcome::Conflict(conflict) => Err(conflict_error(&conflict, dialect)),
         Outcome::Refused(error) => Err(error),
-        Outcome::Held(_) => Err(Error::new(ErrorKind::VersionConflict, "the document is held by a change that is not finished")),
-        Outcome::Unknown => Err(Error::new(ErrorKind::LogFailed, "the outcome of the write is unknown: the log failed")),
+        Outcome::Held(_) => Err(Error::new(
+            ErrorKind::VersionConflict,
+            "the document is held by a change that is not finished",
+        )),
+        Outcome::Unknown => Err(Error::new(
+            ErrorKind::LogFailed,
+            "the outcome of the write is unknown: the log failed",
+        )),
     }
 }
 
@@ -86,9 +100,15 @@ pub(super) fn conflict_error(conflict: &Conflict, dialect: Dialect) -> Error {
                     (Expect::Version(_), Found::Nothing | Found::Deleted(_)) => -1,
                     _ => version,
                 };
-                Error::new(ErrorKind::VersionConflict, format!("{name}: version conflict, current [{current}], provided [{v}]"))
+                Error::new(
+                    ErrorKind::VersionConflict,
+                    format!("{name}: version conflict, current [{current}], provided [{v}]"),
+                )
             }
-            _ => Error::new(ErrorKind::VersionConflict, format!("{name}: version conflict, current [{version}]")),
+            _ => Error::new(
+                ErrorKind::VersionConflict,
+                format!("{name}: version conflict, current [{version}]"),
+            ),
         };
         return error.with("index", conflict.at.index.as_str()).with("shard", "0");
     }
@@ -99,18 +119,37 @@ pub(super) fn conflict_error(conflict: &Conflict, dialect: Dialect) -> Error {
             s.seq_no, s.primary_term
         ),
         (Expect::Unchanged { seq_no, primary_term }, _) => {
-            format!("[{id}]: version conflict, required seqNo [{seq_no}], primary term [{primary_term}]. but no document was found")
+            format!(
+                "[{id}]: version conflict, required seqNo [{seq_no}], primary term [{primary_term}]. but no document was found"
+            )
         }
-        (Expect::NewerThan { version: v, or_equal: false }, _) => {
+        (
+            Expect::NewerThan {
+                version: v,
+                or_equal: false,
+            },
+            _,
+        ) => {
             format!("[{id}]: version conflict, current version [{version}] is higher or equal to the one provided [{v}]")
         }
-        (Expect::NewerThan { version: v, or_equal: true }, _) => {
+        (
+            Expect::NewerThan {
+                version: v,
+                or_equal: true,
+            },
+            _,
+        ) => {
             format!("[{id}]: version conflict, current version [{version}] is higher than the one provided [{v}]")
         }
-        (Expect::Version(v), _) => format!("[{id}]: version conflict, current version [{version}] is different than the one provided [{v}]"),
+        (Expect::Version(v), _) => {
+            format!("[{id}]: version conflict, current version [{version}] is different than the one provided [{v}]")
+        }
         _ => format!("[{id}]: version conflict, current version [{version}]"),
     };
-    Error::new(ErrorKind::VersionConflict, reason).with("index", conflict.at.index.as_str()).with("shard", "0").with("index_uuid", "_na_")
+    Error::new(ErrorKind::VersionConflict, reason)
+        .with("index", conflict.at.index.as_str())
+        .with("shard", "0")
+        .with("index_uuid", "_na_")
 }
 
 /// Status of a write.
@@ -142,14 +181,28 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
     let noop = written.effect == Effect::Noop;
     out.insert("_version".into(), written.stamp.version.into());
     if dialect.typed {
-        out.insert("_shards".into(), if noop { json!({ "total": 0, "successful": 0, "failed": 0 }) } else { typed_shards() });
+        out.insert(
+            "_shards".into(),
+            if noop {
+                json!({ "total": 0, "successful": 0, "failed": 0 })
+            } else {
+                typed_shards()
+            },
+        );
         return out;
     }
     out.insert("result".into(), result(written.effect).into());
     if written.forced_refresh && !noop {
         out.insert("forced_refresh".into(), true.into());
     }
-    out.insert("_shards".into(), if noop { json!({ "total": 0, "successful": 0, "failed": 0 }) } else { write_shards(replicas) });
+    out.insert(
+        "_shards".into(),
+        if noop {
+            json!({ "total": 0, "successful": 0, "failed": 0 })
+        } else {
+            write_shards(replicas)
+        },
+    );
     out.insert("_seq_no".into(), written.stamp.seq_no.into());
     out.insert("_primary_term".into(), written.stamp.primary_term.into());
     let _ = op;
@@ -174,10 +227,20 @@ pub(super) fn result(effect: Effect) -> &'static str {
 
 /// Parameters that a write accepts and that change nothing with one process and one copy.
 pub(super) fn accept_write_params(call: &mut Call) -> Result<()> {
-    call.params.accept(&["timeout", "wait_for_active_shards", "consistency", "replication", "timestamp", "ttl", "include_type_name"]);
+    call.params.accept(&[
+        "timeout",
+        "wait_for_active_shards",
+        "consistency",
+        "replication",
+        "timestamp",
+        "ttl",
+        "include_type_name",
+    ]);
     match call.params.take("pipeline").as_deref() {
         None | Some("_none") => Ok(()),
-        Some(name) => Err(Error::illegal(format!("pipeline with id [{name}] does not exist: ingest pipelines are not supported yet"))),
+        Some(name) => Err(Error::illegal(format!(
+            "pipeline with id [{name}] does not exist: ingest pipelines are not supported yet"
+        ))),
     }
 }
 
@@ -189,9 +252,17 @@ pub(super) async fn compile(rest: &Rest, source: &ScriptSource) -> Result<(Progr
         ScriptText::Stored(id) => match rest.engine.inspect(Inspection::Script(id.clone())).await? {
             Inspected::Script(Some(body)) => {
                 let field = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
-                (field("source").unwrap_or_default(), field("lang").unwrap_or_else(|| default.to_owned()))
+                (
+                    field("source").unwrap_or_default(),
+                    field("lang").unwrap_or_else(|| default.to_owned()),
+                )
             }
-            _ => return Err(Error::new(ErrorKind::ScriptMissing, format!("unable to find script [{id}] in cluster state"))),
+            _ => {
+                return Err(Error::new(
+                    ErrorKind::ScriptMissing,
+                    format!("unable to find script [{id}] in cluster state"),
+                ));
+            }
         },
     };
     let lang = Lang::from_name(&lang).ok_or_else(|| Error::illegal(format!("script_lang not supported [{lang}]")))?;

@@ -14,11 +14,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
     let mp = (5 * doy + 2) / 153;
     let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    (
-        yoe + era * 400 + i64::from(month <= 2),
-        month,
-        doy - (153 * mp + 2) / 5 + 1,
-    )
+    (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
 }
 
 fn days(year: i64, month: i64, day: i64) -> i64 {
@@ -69,11 +65,7 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
         Some(i) => time.split_at_checked(i)?,
         None => (time, ""),
     };
-    for (part, unit) in
-        time.split(':')
-            .filter(|p| !p.is_empty())
-            .zip([3_600_000.0, 60_000.0, 1000.0])
-    {
+    for (part, unit) in time.split(':').filter(|p| !p.is_empty()).zip([3_600_000.0, 60_000.0, 1000.0]) {
         ms += part.parse::<f64>().ok()? * unit;
     }
     let mut shift = 0;
@@ -86,9 +78,7 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
 
 /// `"10d"` in milliseconds.
 pub(crate) fn duration(text: &str) -> Option<f64> {
-    let split = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (n, unit) = text.split_at_checked(split)?;
     let n: f64 = n.trim().parse().ok()?;
     Some(
@@ -137,11 +127,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, ms: i64, name: &str, args: &[Value]) -
         ("getNano", []) => int(t % 1000 * 1_000_000),
         ("toEpochMilli" | "getMillis" | "getTime" | "toEpochMillis", []) => Value::Long(ms),
         ("toEpochSecond" | "getEpochSecond", []) => Value::Long(ms.div_euclid(1000)),
-        (
-            "toInstant" | "toLocalDate" | "toLocalDateTime" | "toOffsetDateTime"
-            | "toZonedDateTime",
-            [],
-        )
+        ("toInstant" | "toLocalDate" | "toLocalDateTime" | "toOffsetDateTime" | "toZonedDateTime", [])
         | ("withZoneSameInstant" | "atZone" | "format", [Value::Tag(_)]) => Value::Date(ms),
         ("toString", []) => run.text(iso(ms))?,
         ("isBefore" | "before", [Value::Date(b)]) => Value::Bool(ms < *b),
@@ -158,11 +144,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, ms: i64, name: &str, args: &[Value]) -
             }
             let total = y * 12 + m - 1 + n;
             let (y, m) = (total.div_euclid(12), total.rem_euclid(12) + 1);
-            Value::Date(
-                days(y, m, d.min(month_days(y, m)))
-                    .wrapping_mul(DAY)
-                    .wrapping_add(t),
-            )
+            Value::Date(days(y, m, d.min(month_days(y, m))).wrapping_mul(DAY).wrapping_add(t))
         }
         ("truncatedTo", [Value::Tag(u)]) => Value::Date(ms - ms.rem_euclid(unit(u).unwrap_or(1))),
         (_, [n]) => {

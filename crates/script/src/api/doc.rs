@@ -45,12 +45,7 @@ pub(crate) fn get(run: &mut Run<'_, '_>, slot: u32, name: &str) -> R {
 }
 
 /// Methods of `doc['f']`.
-pub(crate) fn call(
-    run: &mut Run<'_, '_>,
-    slot: u32,
-    name: &str,
-    args: &[Value],
-) -> R<Option<Value>> {
+pub(crate) fn call(run: &mut Run<'_, '_>, slot: u32, name: &str, args: &[Value]) -> R<Option<Value>> {
     Ok(Some(match (name, args) {
         ("size" | "count", []) => Value::Int(run.doc(slot)?.len() as i32),
         ("isEmpty", []) => Value::Bool(run.doc(slot)?.is_empty()),
@@ -132,16 +127,13 @@ pub(crate) fn call_geo(at: (f64, f64), name: &str, args: &[Value]) -> Option<Val
 /// The distance between two points, by haversine.
 pub(crate) fn meters(a: (f64, f64), b: (f64, f64)) -> f64 {
     let (lat1, lat2) = (a.0.to_radians(), b.0.to_radians());
-    let h = ((lat2 - lat1) / 2.0).sin().powi(2)
-        + lat1.cos() * lat2.cos() * ((b.1 - a.1).to_radians() / 2.0).sin().powi(2);
+    let h = ((lat2 - lat1) / 2.0).sin().powi(2) + lat1.cos() * lat2.cos() * ((b.1 - a.1).to_radians() / 2.0).sin().powi(2);
     2.0 * EARTH_METERS * h.sqrt().min(1.0).asin()
 }
 
 /// `"5km"` in meters.
 pub(crate) fn distance(text: &str) -> Option<f64> {
-    let split = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (n, unit) = text.split_at_checked(split)?;
     let n: f64 = n.trim().parse().ok()?;
     Some(

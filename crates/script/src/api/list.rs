@@ -25,13 +25,7 @@ pub(crate) fn position(run: &mut Run<'_, '_>, items: &[Value], v: &Value) -> R<O
 }
 
 /// Methods of a list.
-pub(crate) fn call(
-    run: &mut Run<'_, '_>,
-    of: &Value,
-    l: &Rc<ListCell>,
-    name: &str,
-    args: &[Value],
-) -> R<Option<Value>> {
+pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, l: &Rc<ListCell>, name: &str, args: &[Value]) -> R<Option<Value>> {
     let len = l.0.borrow().len();
     Ok(Some(match (name, args) {
         ("add", [v]) => {
@@ -159,12 +153,7 @@ pub(crate) fn call(
 }
 
 /// What lists, sets, streams and document values have in common.
-pub(crate) fn collection(
-    run: &mut Run<'_, '_>,
-    items: Vec<Value>,
-    name: &str,
-    args: &[Value],
-) -> R<Option<Value>> {
+pub(crate) fn collection(run: &mut Run<'_, '_>, items: Vec<Value>, name: &str, args: &[Value]) -> R<Option<Value>> {
     run.step(items.len() as u64 / 8)?;
     let groovy = run.groovy();
     let one = std::slice::from_ref::<Value>;
@@ -186,11 +175,9 @@ pub(crate) fn collection(
             back.reverse();
             Value::Int(position(run, &back, v)?.map_or(-1, |i| (items.len() - 1 - i) as i32))
         }
-        (
-            "stream" | "boxed" | "toList" | "iterator" | "asList" | "toArray" | "mapToObj"
-            | "parallelStream",
-            [],
-        ) => run.list(items)?,
+        ("stream" | "boxed" | "toList" | "iterator" | "asList" | "toArray" | "mapToObj" | "parallelStream", []) => {
+            run.list(items)?
+        }
         ("collect", [Value::Tag("toSet")]) | ("toSet", []) => {
             run.alloc(items.len() * 48)?;
             Value::set(items)
@@ -210,11 +197,7 @@ pub(crate) fn collection(
                     run.call_value(f, one(v))?;
                 }
             }
-            if name == "forEach" {
-                Value::Null
-            } else {
-                run.list(items)?
-            }
+            if name == "forEach" { Value::Null } else { run.list(items)? }
         }
         ("collect" | "map" | "mapToInt" | "mapToLong" | "mapToDouble" | "mapToObj", [f]) => {
             let mut out = Vec::with_capacity(items.len());
@@ -241,11 +224,7 @@ pub(crate) fn collection(
             }
             run.list(out)?
         }
-        (
-            "find" | "any" | "every" | "anyMatch" | "allMatch" | "noneMatch" | "findIndexOf"
-            | "count",
-            [f],
-        ) => {
+        ("find" | "any" | "every" | "anyMatch" | "allMatch" | "noneMatch" | "findIndexOf" | "count", [f]) => {
             let mut hits = 0;
             for (i, v) in items.iter().enumerate() {
                 let answer = if matches!(f, Value::Lambda(_)) {
@@ -288,21 +267,13 @@ pub(crate) fn collection(
             }
             sum
         }
-        ("average", []) => Value::Double(
-            items.iter().filter_map(Value::as_f64).sum::<f64>() / items.len().max(1) as f64,
-        ),
-        ("getAsInt" | "getAsLong" | "getAsDouble", []) => {
-            items.first().cloned().unwrap_or_default()
-        }
+        ("average", []) => Value::Double(items.iter().filter_map(Value::as_f64).sum::<f64>() / items.len().max(1) as f64),
+        ("getAsInt" | "getAsLong" | "getAsDouble", []) => items.first().cloned().unwrap_or_default(),
         ("max" | "min", []) => {
             let mut best = None;
             for v in &items {
                 best = Some(match best {
-                    Some(b)
-                        if (order(v, b)?).is_gt() != (name == "max") || order(v, b)?.is_eq() =>
-                    {
-                        b
-                    }
+                    Some(b) if (order(v, b)?).is_gt() != (name == "max") || order(v, b)?.is_eq() => b,
                     _ => v,
                 });
             }
@@ -325,18 +296,8 @@ pub(crate) fn collection(
             }
             run.list(out)?
         }
-        ("limit" | "take", [n]) => run.list(
-            items
-                .into_iter()
-                .take(n.as_i64().unwrap_or(0).max(0) as usize)
-                .collect(),
-        )?,
-        ("skip" | "drop", [n]) => run.list(
-            items
-                .into_iter()
-                .skip(n.as_i64().unwrap_or(0).max(0) as usize)
-                .collect(),
-        )?,
+        ("limit" | "take", [n]) => run.list(items.into_iter().take(n.as_i64().unwrap_or(0).max(0) as usize).collect())?,
+        ("skip" | "drop", [n]) => run.list(items.into_iter().skip(n.as_i64().unwrap_or(0).max(0) as usize).collect())?,
         ("findFirst", []) => items.first().cloned().unwrap_or_default(),
         ("first" | "head", []) if groovy => items.first().cloned().unwrap_or_default(),
         ("last", []) if groovy => items.last().cloned().unwrap_or_default(),

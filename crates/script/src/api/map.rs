@@ -19,10 +19,7 @@ pub(crate) fn entries(run: &mut Run<'_, '_>, of: &Value) -> R<Vec<Value>> {
     let keys = keys_of(of);
     run.alloc(keys.len() * 64)?;
     run.step(keys.len() as u64 / 8)?;
-    Ok(keys
-        .into_iter()
-        .map(|k| Value::Entry(Rc::new((of.clone(), k))))
-        .collect())
+    Ok(keys.into_iter().map(|k| Value::Entry(Rc::new((of.clone(), k)))).collect())
 }
 
 /// The value of an entry.
@@ -34,12 +31,7 @@ pub(crate) fn entry_value(e: &(Value, Value)) -> Value {
 }
 
 /// Methods of an entry.
-pub(crate) fn call_entry(
-    run: &mut Run<'_, '_>,
-    e: &Rc<(Value, Value)>,
-    name: &str,
-    args: &[Value],
-) -> R<Option<Value>> {
+pub(crate) fn call_entry(run: &mut Run<'_, '_>, e: &Rc<(Value, Value)>, name: &str, args: &[Value]) -> R<Option<Value>> {
     Ok(Some(match (name, args) {
         ("getKey", []) => e.1.clone(),
         ("getValue", []) => entry_value(e),
@@ -52,13 +44,7 @@ pub(crate) fn call_entry(
 }
 
 /// Methods of a map.
-pub(crate) fn call(
-    run: &mut Run<'_, '_>,
-    of: &Value,
-    m: &Rc<MapCell>,
-    name: &str,
-    args: &[Value],
-) -> R<Option<Value>> {
+pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, m: &Rc<MapCell>, name: &str, args: &[Value]) -> R<Option<Value>> {
     let get = |k: &Value| m.0.borrow().get(k).cloned();
     Ok(Some(match (name, args) {
         ("get" | "getAt", [k]) => get(k).unwrap_or_default(),
@@ -67,9 +53,7 @@ pub(crate) fn call(
         ("put" | "putAt", [k, v]) => {
             key(k)?;
             run.adopt(of, v)?;
-            m.0.borrow_mut()
-                .put(k.clone(), v.clone())
-                .unwrap_or_default()
+            m.0.borrow_mut().put(k.clone(), v.clone()).unwrap_or_default()
         }
         ("putIfAbsent", [k, v]) => match get(k) {
             Some(old) if !matches!(old, Value::Null) => old,
@@ -170,13 +154,7 @@ pub(crate) fn call(
 }
 
 /// Methods of a set.
-pub(crate) fn call_set(
-    run: &mut Run<'_, '_>,
-    of: &Value,
-    m: &Rc<MapCell>,
-    name: &str,
-    args: &[Value],
-) -> R<Option<Value>> {
+pub(crate) fn call_set(run: &mut Run<'_, '_>, of: &Value, m: &Rc<MapCell>, name: &str, args: &[Value]) -> R<Option<Value>> {
     Ok(Some(match (name, args) {
         ("add", [k]) => {
             key(k)?;

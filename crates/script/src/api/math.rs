@@ -43,13 +43,7 @@ pub(crate) fn find(name: &str, arity: usize) -> Option<MathFn> {
         ("ceil", 1) => One(f64::ceil),
         ("floor", 1) => One(f64::floor),
         ("rint", 1) => One(f64::round_ties_even),
-        ("signum", 1) => One(|x| {
-            if x == 0.0 || x.is_nan() {
-                x
-            } else {
-                x.signum()
-            }
-        }),
+        ("signum", 1) => One(|x| if x == 0.0 || x.is_nan() { x } else { x.signum() }),
         ("sin", 1) => One(f64::sin),
         ("cos", 1) => One(f64::cos),
         ("tan", 1) => One(f64::tan),
@@ -106,27 +100,11 @@ impl MathFn {
             },
             MathFn::Max => match whole(a, b) {
                 Some((i, j)) => sized(i.max(j), a, b),
-                None => real(
-                    if x.is_nan() || y.is_nan() {
-                        f64::NAN
-                    } else {
-                        x.max(y)
-                    },
-                    a,
-                    b,
-                ),
+                None => real(if x.is_nan() || y.is_nan() { f64::NAN } else { x.max(y) }, a, b),
             },
             MathFn::Min => match whole(a, b) {
                 Some((i, j)) => sized(i.min(j), a, b),
-                None => real(
-                    if x.is_nan() || y.is_nan() {
-                        f64::NAN
-                    } else {
-                        x.min(y)
-                    },
-                    a,
-                    b,
-                ),
+                None => real(if x.is_nan() || y.is_nan() { f64::NAN } else { x.min(y) }, a, b),
             },
             MathFn::Round => match a {
                 Value::Float(n) => Value::Int((n + 0.5).floor() as i32),
@@ -162,12 +140,7 @@ impl MathFn {
 }
 
 /// Methods of numbers and characters.
-pub(crate) fn call(
-    run: &mut Run<'_, '_>,
-    of: &Value,
-    name: &str,
-    args: &[Value],
-) -> R<Option<Value>> {
+pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, name: &str, args: &[Value]) -> R<Option<Value>> {
     let (x, i) = (of.as_f64().unwrap_or(0.0), of.as_i64());
     Ok(Some(match (name, args) {
         ("intValue", []) => Value::Int(i.map_or(x as i32, |n| n as i32)),
@@ -184,9 +157,7 @@ pub(crate) fn call(
             _ => i.unwrap_or(0) as i32,
         }),
         ("abs", []) if run.groovy() => MathFn::Abs.call(&[of.clone(), Value::Null, Value::Null])?,
-        ("round", []) if run.groovy() => {
-            MathFn::Round.call(&[of.clone(), Value::Null, Value::Null])?
-        }
+        ("round", []) if run.groovy() => MathFn::Round.call(&[of.clone(), Value::Null, Value::Null])?,
         ("intdiv", [b]) => match (i, b.as_i64()) {
             (Some(_), Some(0)) => return crate::run::arithmetic("Division by zero"),
             (Some(a), Some(b)) => Value::Int(a.wrapping_div(b) as i32),

@@ -29,12 +29,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, name: &str, args: &[Value]
         Value::Builder(b) => string::call_builder(run, b, of, name, args)?,
         Value::Entry(e) => map::call_entry(run, e, name, args)?,
         Value::Regex(p) => string::call_regex(run, p, name, args)?,
-        Value::Lambda(_)
-            if matches!(
-                name,
-                "call" | "apply" | "test" | "accept" | "get" | "applyAsInt" | "compare"
-            ) =>
-        {
+        Value::Lambda(_) if matches!(name, "call" | "apply" | "test" | "accept" | "get" | "applyAsInt" | "compare") => {
             Some(run.call_value(of, args)?)
         }
         Value::Exception(e) if matches!(name, "getMessage" | "getLocalizedMessage") => {
@@ -44,9 +39,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, name: &str, args: &[Value]
             return null(format!("Cannot invoke method {name}() on null object"));
         }
         Value::Null => {
-            return null(format!(
-                "cannot access method/field [{name}] from a null def reference"
-            ));
+            return null(format!("cannot access method/field [{name}] from a null def reference"));
         }
         v if v.as_f64().is_some() => math::call(run, of, name, args)?,
         _ => None,
@@ -67,11 +60,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, name: &str, args: &[Value]
         ("booleanValue", []) if matches!(of, Value::Bool(_)) => Ok(of.clone()),
         ("with", [f]) => run.call_value(f, std::slice::from_ref(of)),
         _ if run.groovy() => missing_method(of.class(), name, args),
-        _ => illegal(format!(
-            "dynamic method [{}, {name}/{}] not found",
-            of.class(),
-            args.len()
-        )),
+        _ => illegal(format!("dynamic method [{}, {name}/{}] not found", of.class(), args.len())),
     }
 }
 
@@ -82,9 +71,7 @@ pub(crate) fn get(run: &mut Run<'_, '_>, of: &Value, name: &Arc<str>) -> R {
     match of {
         Value::Map(m) => Ok(m.0.borrow().get_str(name).cloned().unwrap_or_default()),
         Value::Null if groovy => null(format!("Cannot get property '{name}' on null object")),
-        Value::Null => null(format!(
-            "cannot access method/field [{name}] from a null def reference"
-        )),
+        Value::Null => null(format!("cannot access method/field [{name}] from a null def reference")),
         Value::List(l) => match &**name {
             "length" | "size" => Ok(Value::Int(l.0.borrow().len() as i32)),
             "empty" => Ok(Value::Bool(l.0.borrow().is_empty())),
@@ -115,9 +102,7 @@ pub(crate) fn get(run: &mut Run<'_, '_>, of: &Value, name: &Arc<str>) -> R {
             "lon" => Ok(Value::Double(*lon)),
             _ => missing(),
         },
-        Value::Exception(e) if &**name == "message" => {
-            Ok(e.1.clone().map_or(Value::Null, Value::Str))
-        }
+        Value::Exception(e) if &**name == "message" => Ok(e.1.clone().map_or(Value::Null, Value::Str)),
         Value::Str(s) if matches!(&**name, "length" | "size") => Ok(Value::Int(string::length(s))),
         _ => {
             // `x.year` is `x.getYear()`.
@@ -233,10 +218,7 @@ pub(crate) fn iterate(run: &mut Run<'_, '_>, of: &Value) -> R<Vec<Value>> {
         Value::List(_) | Value::Set(_) => of.items().unwrap_or_default(),
         Value::Map(_) if run.groovy() => map::entries(run, of)?,
         Value::Doc(slot) => doc::all(run, *slot)?,
-        Value::Str(s) if run.groovy() => s
-            .chars()
-            .map(|c| Value::str(c.encode_utf8(&mut [0; 4])))
-            .collect(),
+        Value::Str(s) if run.groovy() => s.chars().map(|c| Value::str(c.encode_utf8(&mut [0; 4]))).collect(),
         Value::Null if run.groovy() => Vec::new(),
         Value::Null => return null("Cannot iterate over null"),
         _ => return illegal(format!("Cannot iterate over [{}]", of.class())),

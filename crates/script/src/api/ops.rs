@@ -53,10 +53,7 @@ pub(crate) fn binary(run: &mut Run<'_, '_>, op: Op, a: &Value, b: &Value) -> R {
         Op::Compare => return Ok(Value::Int(order(a, b)? as i32)),
         _ => {}
     }
-    if op == Op::Add
-        && (matches!(a, Value::Str(_))
-            || matches!(b, Value::Str(_)) && !(run.groovy() && a.is_container()))
-    {
+    if op == Op::Add && (matches!(a, Value::Str(_)) || matches!(b, Value::Str(_)) && !(run.groovy() && a.is_container())) {
         let mut text = run.show(a)?;
         text.push_str(&run.show(b)?);
         return run.text(text);
@@ -122,9 +119,7 @@ fn groovy(run: &mut Run<'_, '_>, op: Op, a: &Value, b: &Value) -> R<Option<Value
             super::call(run, a, "add", std::slice::from_ref(b))?;
             a.clone()
         }
-        (Op::Lt | Op::Le | Op::Gt | Op::Ge, Value::Str(_) | Value::Null | Value::Date(_)) => {
-            compared(op, order(a, b)?)
-        }
+        (Op::Lt | Op::Le | Op::Gt | Op::Ge, Value::Str(_) | Value::Null | Value::Date(_)) => compared(op, order(a, b)?),
         (Op::Div, _) => match (a.as_i64(), b.as_i64()) {
             (Some(_), Some(0)) => return arithmetic("Division by zero"),
             (Some(a), Some(b)) => Value::Double(a as f64 / b as f64),
@@ -133,8 +128,7 @@ fn groovy(run: &mut Run<'_, '_>, op: Op, a: &Value, b: &Value) -> R<Option<Value
         (Op::Pow, _) => match (a.as_f64(), b.as_f64()) {
             (Some(x), Some(y)) => {
                 let n = x.powf(y);
-                let whole =
-                    a.as_i64().is_some() && b.as_i64().is_some_and(|b| b >= 0) && n.abs() < 9e15;
+                let whole = a.as_i64().is_some() && b.as_i64().is_some_and(|b| b >= 0) && n.abs() < 9e15;
                 match i32::try_from(n as i64) {
                     Ok(n) if whole => Value::Int(n),
                     _ if whole => Value::Long(n as i64),
@@ -173,11 +167,7 @@ pub(crate) fn order(a: &Value, b: &Value) -> R<Ordering> {
             (Some(a), Some(b), ..) => a.cmp(&b),
             (_, _, Some(a), Some(b)) => a.total_cmp(&b),
             _ => {
-                return cast(format!(
-                    "class {} cannot be cast to class {}",
-                    b.class(),
-                    a.class()
-                ));
+                return cast(format!("class {} cannot be cast to class {}", b.class(), a.class()));
             }
         },
     })
@@ -224,9 +214,7 @@ fn numbers(run: &Run<'_, '_>, op: Op, a: &Value, b: &Value) -> R {
             }));
         }
         return match float(x, y) {
-            Some(n) if matches!(a, Value::Double(_)) || matches!(b, Value::Double(_)) => {
-                Ok(Value::Double(n))
-            }
+            Some(n) if matches!(a, Value::Double(_)) || matches!(b, Value::Double(_)) => Ok(Value::Double(n)),
             Some(n) => Ok(Value::Float(n as f32)),
             None if run.lang == Lang::Expression => Ok(Value::Double(match op {
                 Op::BitAnd => (x as i64 & y as i64) as f64,
@@ -285,11 +273,7 @@ fn numbers(run: &Run<'_, '_>, op: Op, a: &Value, b: &Value) -> R {
 }
 
 /// Sorts; by a comparator (two parameters), a key (one), or the natural order.
-pub(crate) fn sort(
-    run: &mut Run<'_, '_>,
-    mut items: Vec<Value>,
-    by: Option<&Value>,
-) -> R<Vec<Value>> {
+pub(crate) fn sort(run: &mut Run<'_, '_>, mut items: Vec<Value>, by: Option<&Value>) -> R<Vec<Value>> {
     let n = items.len() as u64;
     run.step(n * u64::from(64 - n.leading_zeros()) / 4)?;
     let mut failed = None;
@@ -319,11 +303,7 @@ pub(crate) fn sort(
 type Failed = Option<Box<crate::run::Fault>>;
 
 /// A merge sort: a comparator that contradicts itself may not panic here.
-fn merge<T: Clone>(
-    items: &mut Vec<T>,
-    compare: &mut dyn FnMut(&T, &T) -> R<Ordering>,
-    failed: &mut Failed,
-) {
+fn merge<T: Clone>(items: &mut Vec<T>, compare: &mut dyn FnMut(&T, &T) -> R<Ordering>, failed: &mut Failed) {
     let mut width = 1;
     while width < items.len() {
         let mut out = Vec::with_capacity(items.len());

@@ -37,13 +37,12 @@ pub(crate) fn find(name: &str, arity: usize) -> Option<ScoreFn> {
         ("randomScore", 1 | 2) => ScoreFn::Random,
         (_, 5) => {
             let rest = name.strip_prefix("decay")?;
-            let (over, shape) =
-                match rest.split_at_checked(rest.find(['L', 'E']).or(rest.rfind("Gauss"))?)? {
-                    ("Numeric", shape) => (Over::Numeric, shape),
-                    ("Date", shape) => (Over::Date, shape),
-                    ("Geo", shape) => (Over::Geo, shape),
-                    _ => return None,
-                };
+            let (over, shape) = match rest.split_at_checked(rest.find(['L', 'E']).or(rest.rfind("Gauss"))?)? {
+                ("Numeric", shape) => (Over::Numeric, shape),
+                ("Date", shape) => (Over::Date, shape),
+                ("Geo", shape) => (Over::Geo, shape),
+                _ => return None,
+            };
             let shape = match shape {
                 "Linear" => Shape::Linear,
                 "Exp" => Shape::Exp,
@@ -59,10 +58,9 @@ pub(crate) fn find(name: &str, arity: usize) -> Option<ScoreFn> {
 fn number(v: Option<&Value>) -> R<f64> {
     match v {
         Some(Value::Null) | None => null("a score function needs numbers, not null"),
-        Some(v) => v.as_f64().map_or_else(
-            || cast(format!("Cannot cast [{}] to [double].", v.class())),
-            Ok,
-        ),
+        Some(v) => v
+            .as_f64()
+            .map_or_else(|| cast(format!("Cannot cast [{}] to [double].", v.class())), Ok),
     }
 }
 
@@ -105,24 +103,16 @@ impl ScoreFn {
                             return illegal("a decay needs a scale and an offset with units");
                         };
                         let far = match (over, args.get(4)) {
-                            (Over::Date, Some(Value::Date(at) | Value::Long(at))) => {
-                                match date::parse(&text(0)) {
-                                    Some(origin) => at.abs_diff(origin) as f64,
-                                    None => {
-                                        return illegal(format!(
-                                            "failed to parse date field [{}]",
-                                            text(0)
-                                        ));
-                                    }
+                            (Over::Date, Some(Value::Date(at) | Value::Long(at))) => match date::parse(&text(0)) {
+                                Some(origin) => at.abs_diff(origin) as f64,
+                                None => {
+                                    return illegal(format!("failed to parse date field [{}]", text(0)));
                                 }
-                            }
+                            },
                             (Over::Geo, Some(Value::Geo(lat, lon))) => match doc::point(&text(0)) {
                                 Some(origin) => doc::meters((*lat, *lon), origin),
                                 None => {
-                                    return illegal(format!(
-                                        "failed to parse [{}] as a point",
-                                        text(0)
-                                    ));
+                                    return illegal(format!("failed to parse [{}] as a point", text(0)));
                                 }
                             },
                             _ => return cast("a decay needs a document's value"),
@@ -136,9 +126,7 @@ impl ScoreFn {
                         ((reach - distance) / reach).max(0.0)
                     }
                     Shape::Exp => (decay.ln() / scale * distance).exp(),
-                    Shape::Gauss => {
-                        (0.5 * distance.powi(2) / (0.5 * scale.powi(2) / decay.ln())).exp()
-                    }
+                    Shape::Gauss => (0.5 * distance.powi(2) / (0.5 * scale.powi(2) / decay.ln())).exp(),
                 }
             }
         }))

@@ -44,10 +44,7 @@ pub(crate) fn parse_long(s: &str) -> R {
     s.parse().map(Value::Long).or_else(|_| number_format(s))
 }
 pub(crate) fn parse_double(s: &str) -> R {
-    s.trim()
-        .parse()
-        .map(Value::Double)
-        .or_else(|_| number_format(s))
+    s.trim().parse().map(Value::Double).or_else(|_| number_format(s))
 }
 
 /// `Class.name(args)`, or `Class.NAME`.
@@ -61,14 +58,9 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
     Ok(match (class, name, args.len()) {
         ("Integer", "parseInt" | "valueOf", 1) => parse_int(&text(run)?)?,
         ("Long", "parseLong" | "valueOf", 1) => parse_long(&text(run)?)?,
-        ("Double" | "Float", "parseDouble" | "parseFloat" | "valueOf", 1) => {
-            parse_double(&text(run)?)?
-        }
-        ("Boolean", "parseBoolean" | "valueOf", 1) => {
-            Value::Bool(text(run)?.eq_ignore_ascii_case("true"))
-        }
-        ("String", "valueOf" | "copyValueOf", 1)
-        | ("Integer" | "Long" | "Double" | "Boolean" | "Objects", "toString", 1) => {
+        ("Double" | "Float", "parseDouble" | "parseFloat" | "valueOf", 1) => parse_double(&text(run)?)?,
+        ("Boolean", "parseBoolean" | "valueOf", 1) => Value::Bool(text(run)?.eq_ignore_ascii_case("true")),
+        ("String", "valueOf" | "copyValueOf", 1) | ("Integer" | "Long" | "Double" | "Boolean" | "Objects", "toString", 1) => {
             let s = text(run)?;
             run.text(s)?
         }
@@ -88,16 +80,12 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
         ("Integer" | "Long" | "Double" | "String" | "Boolean" | "Character", "compare", 2) => {
             Value::Int(order(&args[0], &args[1])? as i32)
         }
-        ("Integer" | "Long" | "Double", "sum", 2) => {
-            run.apply(crate::ast::Op::Add, &args[0], &args[1])?
-        }
+        ("Integer" | "Long" | "Double", "sum", 2) => run.apply(crate::ast::Op::Add, &args[0], &args[1])?,
         ("Integer" | "Long" | "Double", "max" | "min", 2) => {
             let bigger = order(&args[0], &args[1])?.is_gt();
             args[usize::from(bigger != (name == "max"))].clone()
         }
-        ("Double", "isNaN", 1) => {
-            Value::Bool(first.and_then(Value::as_f64).is_some_and(f64::is_nan))
-        }
+        ("Double", "isNaN", 1) => Value::Bool(first.and_then(Value::as_f64).is_some_and(f64::is_nan)),
         ("Collections", "sort" | "max" | "min" | "reverse", 1..) => {
             let Some(list) = first else {
                 return illegal("a list is needed");
@@ -112,16 +100,13 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
         }
         ("Collections", "emptyList", 0) => Value::list(Vec::new()),
         ("Collections", "emptyMap", 0) => Value::map([]),
-        ("Collections", "singletonList", 1) | ("Arrays" | "List", "asList" | "of", _) => match args
-        {
+        ("Collections", "singletonList", 1) | ("Arrays" | "List", "asList" | "of", _) => match args {
             [list @ Value::List(_)] => list.clone(),
             _ => run.list(args.to_vec())?,
         },
         ("Collections" | "Comparator", "reverseOrder", 0) => Value::Tag("reverseOrder"),
         ("Comparator", "naturalOrder", 0) => Value::Null,
-        ("Comparator", "comparing" | "comparingInt" | "comparingLong" | "comparingDouble", 1) => {
-            args[0].clone()
-        }
+        ("Comparator", "comparing" | "comparingInt" | "comparingLong" | "comparingDouble", 1) => args[0].clone(),
         ("Objects", "equals", 2) => Value::Bool(run.equal(&args[0], &args[1])?),
         ("Objects", "isNull", 1) => Value::Bool(matches!(first, Some(Value::Null))),
         ("Objects", "nonNull", 1) => Value::Bool(!matches!(first, Some(Value::Null))),
@@ -142,15 +127,8 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
         ("Collectors", "joining", 0) => Value::Tag("joining"),
         ("Collectors", "joining", 1) => args[0].clone(),
         ("System", "currentTimeMillis", 0) if run.groovy() => Value::Long(run.host.now_millis()),
-        ("System", "nanoTime", 0) if run.groovy() => {
-            Value::Long(run.host.now_millis().wrapping_mul(1_000_000))
-        }
-        (
-            "Character",
-            "isDigit" | "isLetter" | "isUpperCase" | "isLowerCase" | "isWhitespace"
-            | "isLetterOrDigit",
-            1,
-        ) => {
+        ("System", "nanoTime", 0) if run.groovy() => Value::Long(run.host.now_millis().wrapping_mul(1_000_000)),
+        ("Character", "isDigit" | "isLetter" | "isUpperCase" | "isLowerCase" | "isWhitespace" | "isLetterOrDigit", 1) => {
             let c = text(run)?.chars().next().unwrap_or(' ');
             Value::Bool(match name {
                 "isDigit" => c.is_numeric(),
@@ -168,16 +146,12 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
                 None => return illegal(format!("Text '{s}' could not be parsed")),
             }
         }
-        ("Instant", "ofEpochMilli", 1) | ("ZonedDateTime" | "LocalDateTime", "ofInstant", 2) => {
-            match first {
-                Some(Value::Date(ms)) => Value::Date(*ms),
-                Some(v) => Value::Date(v.as_i64().unwrap_or(0)),
-                None => Value::Null,
-            }
-        }
-        ("Instant" | "ZonedDateTime", "now", _) if run.groovy() => {
-            Value::Date(run.host.now_millis())
-        }
+        ("Instant", "ofEpochMilli", 1) | ("ZonedDateTime" | "LocalDateTime", "ofInstant", 2) => match first {
+            Some(Value::Date(ms)) => Value::Date(*ms),
+            Some(v) => Value::Date(v.as_i64().unwrap_or(0)),
+            None => Value::Null,
+        },
+        ("Instant" | "ZonedDateTime", "now", _) if run.groovy() => Value::Date(run.host.now_millis()),
         ("ZoneId" | "ZoneOffset" | "DateTimeFormatter", _, _) => Value::Tag("UTC"),
         ("ChronoUnit", unit, 0) => match unit {
             "MILLIS" => Value::Tag("MILLIS"),
@@ -187,9 +161,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
             "DAYS" => Value::Tag("DAYS"),
             "WEEKS" => Value::Tag("WEEKS"),
             _ => {
-                return illegal(format!(
-                    "static field [java.time.temporal.ChronoUnit, {unit}] not found"
-                ));
+                return illegal(format!("static field [java.time.temporal.ChronoUnit, {unit}] not found"));
             }
         },
         ("Pattern", "compile", 1) => {
@@ -201,10 +173,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
             return crate::run::fault("painless_explain_error", ErrorKind::IllegalArgument, s);
         }
         _ => {
-            return illegal(format!(
-                "static method [{class}, {name}/{}] not found",
-                args.len()
-            ));
+            return illegal(format!("static method [{class}, {name}/{}] not found", args.len()));
         }
     })
 }
@@ -264,10 +233,7 @@ pub(crate) fn construct(run: &mut Run<'_, '_>, class: &str, args: &[Value]) -> R
         }
         ("Date", []) => Value::Date(run.host.now_millis()),
         ("Date", [v]) => Value::Date(v.as_i64().unwrap_or(0)),
-        (
-            "Integer" | "Long" | "Double" | "Float" | "BigDecimal" | "BigInteger",
-            [Value::Str(s)],
-        ) => match class {
+        ("Integer" | "Long" | "Double" | "Float" | "BigDecimal" | "BigInteger", [Value::Str(s)]) => match class {
             "Integer" => parse_int(s)?,
             "Long" | "BigInteger" => parse_long(s)?,
             _ => parse_double(s)?,
@@ -287,10 +253,7 @@ pub(crate) fn construct(run: &mut Run<'_, '_>, class: &str, args: &[Value]) -> R
             Value::Exception(Rc::new((format!("{package}.{class}").into(), message)))
         }
         _ => {
-            return illegal(format!(
-                "constructor [{class}, <init>/{}] not found",
-                args.len()
-            ));
+            return illegal(format!("constructor [{class}, <init>/{}] not found", args.len()));
         }
     })
 }
@@ -302,9 +265,7 @@ pub(crate) fn kind_of(class: &str) -> ErrorKind {
         "NullPointerException" => ErrorKind::NullPointer,
         "ArithmeticException" => ErrorKind::Arithmetic,
         "ClassCastException" => ErrorKind::ClassCast,
-        "IndexOutOfBoundsException" | "ArrayIndexOutOfBoundsException" => {
-            ErrorKind::ArrayIndexOutOfBounds
-        }
+        "IndexOutOfBoundsException" | "ArrayIndexOutOfBoundsException" => ErrorKind::ArrayIndexOutOfBounds,
         "NumberFormatException" => ErrorKind::NumberFormat,
         "UnsupportedOperationException" => ErrorKind::UnsupportedOperation,
         "AssertionError" => ErrorKind::Groovy,
@@ -345,11 +306,7 @@ fn format(run: &mut Run<'_, '_>, args: &[Value]) -> R<String> {
         let (width, digits) = spec.split_once('.').unwrap_or((&spec, ""));
         let left = width.contains('-');
         let zero = width.trim_start_matches('-').starts_with('0');
-        let width: usize = width
-            .trim_matches(['-', '+', ','])
-            .parse()
-            .unwrap_or(0)
-            .min(1000);
+        let width: usize = width.trim_matches(['-', '+', ',']).parse().unwrap_or(0).min(1000);
         let body = match (kind, v.as_f64(), v.as_i64()) {
             ('d', _, Some(n)) => n.to_string(),
             ('x', _, Some(n)) => format!("{n:x}"),

@@ -36,11 +36,7 @@ fn cut(run: &mut Run<'_, '_>, s: &str, from: i64, to: i64) -> R {
     if s.is_ascii() {
         return run.text(s.get(from as usize..to as usize).unwrap_or(""));
     }
-    let units: Vec<u16> = s
-        .encode_utf16()
-        .skip(from as usize)
-        .take((to - from) as usize)
-        .collect();
+    let units: Vec<u16> = s.encode_utf16().skip(from as usize).take((to - from) as usize).collect();
     run.text(String::from_utf16_lossy(&units))
 }
 
@@ -49,12 +45,7 @@ fn units_before(s: &str, at: Option<usize>) -> Value {
 }
 
 /// Methods of a text.
-pub(crate) fn call(
-    run: &mut Run<'_, '_>,
-    s: &Arc<str>,
-    name: &str,
-    args: &[Value],
-) -> R<Option<Value>> {
+pub(crate) fn call(run: &mut Run<'_, '_>, s: &Arc<str>, name: &str, args: &[Value]) -> R<Option<Value>> {
     run.step(s.len() as u64 / 64)?;
     let texts: Vec<String> = match (name, args) {
         (_, []) | ("substring" | "charAt" | "equals" | "eachMatch" | "padLeft", _) => Vec::new(),
@@ -84,20 +75,14 @@ pub(crate) fn call(
         ("endsWith", 1) => Value::Bool(s.ends_with(a)),
         ("equals", 1) => Value::Bool(args.first().and_then(Value::as_str) == Some(&**s)),
         ("equalsIgnoreCase", 1) => Value::Bool(s.to_lowercase() == a.to_lowercase()),
-        ("compareTo", 1) => {
-            Value::Int(super::ops::order(&Value::Str(s.clone()), &Value::str(a))? as i32)
-        }
+        ("compareTo", 1) => Value::Int(super::ops::order(&Value::Str(s.clone()), &Value::str(a))? as i32),
         ("compareToIgnoreCase", 1) => Value::Int(s.to_lowercase().cmp(&a.to_lowercase()) as i32),
         ("hashCode", 0) => Value::Int(hash(s)),
         ("toLowerCase", 0) => run.text(s.to_lowercase())?,
         ("toUpperCase", 0) => run.text(s.to_uppercase())?,
         ("capitalize", 0) if run.groovy() => {
             let mut chars = s.chars();
-            let first: String = chars
-                .next()
-                .into_iter()
-                .flat_map(char::to_uppercase)
-                .collect();
+            let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
             run.text(first + chars.as_str())?
         }
         ("reverse", 0) if run.groovy() => run.text(s.chars().rev().collect::<String>())?,
@@ -110,11 +95,7 @@ pub(crate) fn call(
             run.text(s.repeat(n))?
         }
         ("replace", 2) => {
-            let hits = if a.is_empty() {
-                s.len() + 1
-            } else {
-                s.matches(a).count()
-            };
+            let hits = if a.is_empty() { s.len() + 1 } else { s.matches(a).count() };
             run.alloc(s.len() + hits.saturating_mul(b.len()))?;
             run.text(s.replace(a, b))?
         }
@@ -201,11 +182,7 @@ pub(crate) fn call_builder(
             of.clone()
         }
         ("setLength", [Value::Int(n)]) => {
-            let text: String = b
-                .borrow()
-                .chars()
-                .take(usize::try_from(*n).unwrap_or(0))
-                .collect();
+            let text: String = b.borrow().chars().take(usize::try_from(*n).unwrap_or(0)).collect();
             *b.borrow_mut() = text;
             Value::Null
         }
@@ -218,12 +195,7 @@ pub(crate) fn call_builder(
 }
 
 /// Methods of a pattern.
-pub(crate) fn call_regex(
-    run: &mut Run<'_, '_>,
-    p: &Arc<Pattern>,
-    name: &str,
-    args: &[Value],
-) -> R<Option<Value>> {
+pub(crate) fn call_regex(run: &mut Run<'_, '_>, p: &Arc<Pattern>, name: &str, args: &[Value]) -> R<Option<Value>> {
     let [text] = args else {
         return Ok((name == "pattern").then(|| Value::Str(p.source.clone())));
     };

@@ -26,8 +26,7 @@ impl All for SynonymFilter {
         let mut dropped = vec![false; tokens.len()];
         let mut at = 0;
         while at < tokens.len() {
-            let Some((matched, outputs)) = self.synonyms.longest(&tokens[at..], self.ignore_case)
-            else {
+            let Some((matched, outputs)) = self.synonyms.longest(&tokens[at..], self.ignore_case) else {
                 at += 1;
                 continue;
             };
@@ -38,11 +37,7 @@ impl All for SynonymFilter {
                         waiting.push(Vec::new());
                     }
                     let single = phrase.len() == 1;
-                    let length = if single && outputs.keep_original {
-                        matched
-                    } else {
-                        1
-                    };
+                    let length = if single && outputs.keep_original { matched } else { 1 };
                     waiting[at + i].push(Waiting {
                         term,
                         end: single.then_some(end),
@@ -56,10 +51,7 @@ impl All for SynonymFilter {
             at += matched;
         }
         let (mut out, mut out_steps) = (Vec::new(), Vec::new());
-        let last = tokens
-            .last()
-            .map(|token| (token.start, token.end))
-            .unwrap_or_default();
+        let last = tokens.last().map(|token| (token.start, token.end)).unwrap_or_default();
         for (i, words) in waiting.iter().enumerate() {
             let mut step = 1;
             let (start, token_end) = tokens.get(i).map_or(last, |token| (token.start, token.end));

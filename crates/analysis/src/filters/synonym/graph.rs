@@ -28,8 +28,7 @@ impl All for SynonymGraphFilter {
         let (mut last, mut next) = (-1_i64, 0_usize);
         let mut at = 0;
         while at < tokens.len() {
-            let Some((matched, outputs)) = self.synonyms.longest(&tokens[at..], self.ignore_case)
-            else {
+            let Some((matched, outputs)) = self.synonyms.longest(&tokens[at..], self.ignore_case) else {
                 last += i64::from(steps[at]);
                 let from = usize::try_from(last).unwrap_or(0);
                 next = from + tokens[at].position_length as usize;

@@ -51,11 +51,7 @@ impl Synonyms {
     /// The longest match that begins at the first of the tokens: its length and what it becomes.
     fn longest(&self, tokens: &[Token], ignore_case: bool) -> Option<(usize, &Outputs)> {
         let key = |term: &str| {
-            if ignore_case {
-                term.to_lowercase()
-            } else {
-                term.to_owned()
-            }
+            if ignore_case { term.to_lowercase() } else { term.to_owned() }
         };
         let (first, rest) = tokens.split_first()?;
         let rules = if ignore_case {
@@ -67,9 +63,10 @@ impl Synonyms {
             .iter()
             .filter(|(words, _)| {
                 words.len() <= rest.len()
-                    && words.iter().zip(rest).all(|(word, token)| {
-                        *word == token.term || (ignore_case && *word == key(&token.term))
-                    })
+                    && words
+                        .iter()
+                        .zip(rest)
+                        .all(|(word, token)| *word == token.term || (ignore_case && *word == key(&token.term)))
             })
             .max_by_key(|(words, _)| words.len())
             .map(|(words, outputs)| (words.len() + 1, outputs))

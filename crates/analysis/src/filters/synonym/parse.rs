@@ -26,11 +26,7 @@ pub(crate) fn parse(rules: &[String], reading: &Reading<'_>) -> Result<Synonyms>
     match result {
         Ok(()) => Ok(synonyms),
         Err((line, why)) => Err(Error::illegal("failed to build synonyms").caused_by(
-            Error::new(
-                ErrorKind::Parse,
-                format!("Invalid synonym rule at line {line}"),
-            )
-            .caused_by(Error::illegal(why)),
+            Error::new(ErrorKind::Parse, format!("Invalid synonym rule at line {line}")).caused_by(Error::illegal(why)),
         )),
     }
 }
@@ -45,10 +41,7 @@ fn solr(rules: &[String], reading: &Reading<'_>, synonyms: &mut Synonyms) -> Out
         }
         let sides = split(rule, "=>");
         if sides.len() > 2 {
-            return Err((
-                line + 1,
-                "more than one explicit mapping specified on the same line".into(),
-            ));
+            return Err((line + 1, "more than one explicit mapping specified on the same line".into()));
         }
         let mut words = Vec::new();
         for side in &sides {

@@ -40,19 +40,32 @@ pub(in crate::aggs) struct Composite {
 impl Part {
     fn new(spec: &CompositeSource, cx: &Context<'_>) -> Result<Part> {
         let (source, steps, formatted) = match &spec.kind {
-            AggKind::Terms(terms) => {
-                (Source::new(&terms.source, Wants::Any, "composite", cx)?, None, terms.source.format.is_some())
-            }
+            AggKind::Terms(terms) => (
+                Source::new(&terms.source, Wants::Any, "composite", cx)?,
+                None,
+                terms.source.format.is_some(),
+            ),
             AggKind::Histogram(histogram) => {
-                let steps = Steps::Number { interval: histogram.interval, offset: 0.0 };
-                (Source::new(&histogram.source, Wants::Numbers, "composite", cx)?, Some(steps), false)
+                let steps = Steps::Number {
+                    interval: histogram.interval,
+                    offset: 0.0,
+                };
+                (
+                    Source::new(&histogram.source, Wants::Numbers, "composite", cx)?,
+                    Some(steps),
+                    false,
+                )
             }
             AggKind::DateHistogram(histogram) => {
                 let mut source = Source::new(&histogram.source, Wants::Numbers, "composite", cx)?;
                 if let (Format::Date(format, _), Some(zone)) = (&source.format, &histogram.time_zone) {
                     source.format = Format::Date(format.clone(), Some(model::date::parse_zone(zone)?));
                 }
-                let steps = Steps::dates(&histogram.interval, histogram.time_zone.as_deref(), histogram.offset.as_deref())?;
+                let steps = Steps::dates(
+                    &histogram.interval,
+                    histogram.time_zone.as_deref(),
+                    histogram.offset.as_deref(),
+                )?;
                 (source, Some(steps), histogram.source.format.is_some())
             }
             _ => return Err(Error::illegal("invalid source type")),
@@ -85,9 +98,11 @@ impl Part {
         let Some(code) = code else { return Ok(Value::Null) };
         Ok(match (&self.steps, &self.source.format) {
             (Some(Steps::Number { .. }), _) => number(code_double(code)),
-            (_, Format::Date(..)) if self.formatted => {
-                self.source.format.text(code_long(code) as f64).map_or(Value::Null, Value::from)
-            }
+            (_, Format::Date(..)) if self.formatted => self
+                .source
+                .format
+                .text(code_long(code) as f64)
+                .map_or(Value::Null, Value::from),
             (Some(Steps::Date(_)), _) => json!(code_long(code)),
             (None, Format::Bool) => json!(code_long(code) != 0),
             (None, _) => self.source.key(code)?.0,
@@ -96,7 +111,11 @@ impl Part {
     fn compare(&self, a: Option<u64>, b: Option<u64>) -> Ordering {
         match (a, b) {
             (Some(a), Some(b)) => {
-                let found = if self.steps.is_some() { a.cmp(&b) } else { self.source.compare(a, b) };
+                let found = if self.steps.is_some() {
+                    a.cmp(&b)
+                } else {
+                    self.source.compare(a, b)
+                };
                 if self.ascending { found } else { found.reverse() }
             }
             (None, None) => Ordering::Equal,
@@ -126,7 +145,10 @@ impl Composite {
         subs: Subs,
         cx: &Context<'_>,
     ) -> Result<Composite> {
-        let mut parts = sources.iter().map(|source| Part::new(source, cx)).collect::<Result<Vec<_>>>()?;
+        let mut parts = sources
+            .iter()
+            .map(|source| Part::new(source, cx))
+            .collect::<Result<Vec<_>>>()?;
         let after = match after {
             None => None,
             Some(after) => {
@@ -193,11 +215,18 @@ impl Collector for Composite {
                 }
                 own.push(None);
             }
-            all = all.iter().flat_map(|codes| own.iter().map(move |code| [codes.as_slice(), &[*code]].concat())).collect();
+            all = all
+                .iter()
+                .flat_map(|codes| own.iter().map(move |code| [codes.as_slice(), &[*code]].concat()))
+                .collect();
             check_collected(all.len())?;
         }
         for codes in all {
-            if self.after.as_ref().is_some_and(|after| Self::order(&self.parts, &codes, after) != Ordering::Greater) {
+            if self
+                .after
+                .as_ref()
+                .is_some_and(|after| Self::order(&self.parts, &codes, after) != Ordering::Greater)
+            {
                 continue;
             }
             let next = self.counts.len() as u32;
@@ -214,7 +243,12 @@ impl Collector for Composite {
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let mut rows: Vec<(&Codes, u32)> = match bucket {
             EMPTY => Vec::new(),
-            bucket => self.map.iter().filter(|((above, _), _)| *above == bucket).map(|((_, codes), own)| (codes, *own)).collect(),
+            bucket => self
+                .map
+                .iter()
+                .filter(|((above, _), _)| *above == bucket)
+                .map(|((_, codes), own)| (codes, *own))
+                .collect(),
         };
         rows.sort_by(|a, b| Self::order(&self.parts, a.0, b.0));
         rows.truncate(self.size);

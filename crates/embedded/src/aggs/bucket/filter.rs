@@ -25,7 +25,14 @@ struct Asked {
 
 impl Asked {
     fn new(query: &Query, scope: Option<&str>) -> Asked {
-        Asked { query: query.clone(), scope: scope.map(str::to_owned), compiled: None, segment: None, docs: None, last: 0 }
+        Asked {
+            query: query.clone(),
+            scope: scope.map(str::to_owned),
+            compiled: None,
+            segment: None,
+            docs: None,
+            last: 0,
+        }
     }
     fn segment(&mut self, at: &At<'_>) -> Result<()> {
         if self.compiled.as_ref().is_none_or(|(view, _)| !Arc::ptr_eq(view, at.view)) {
@@ -37,7 +44,9 @@ impl Asked {
         Ok(())
     }
     fn matches(&mut self, doc: DocId) -> Result<bool> {
-        let (Some((_, node)), Some(segment)) = (&self.compiled, &self.segment) else { return Ok(false) };
+        let (Some((_, node)), Some(segment)) = (&self.compiled, &self.segment) else {
+            return Ok(false);
+        };
         let docs = match &mut self.docs {
             // Below other nested documents the order may go back.
             Some(docs) if doc >= self.last => docs,
@@ -70,7 +79,13 @@ enum Form {
 impl Filters {
     pub(in crate::aggs) fn one(query: &Query, scope: Option<&str>, subs: Subs) -> Filters {
         let asked = vec![(String::new(), Asked::new(query, scope))];
-        Filters { asked, form: Form::One, other: None, counts: Counts::default(), subs }
+        Filters {
+            asked,
+            form: Form::One,
+            other: None,
+            counts: Counts::default(),
+            subs,
+        }
     }
     pub(in crate::aggs) fn several(
         filters: &[(String, Query)],
@@ -79,12 +94,21 @@ impl Filters {
         scope: Option<&str>,
         subs: Subs,
     ) -> Filters {
-        let mut asked: Vec<_> = filters.iter().map(|(name, query)| (name.clone(), Asked::new(query, scope))).collect();
+        let mut asked: Vec<_> = filters
+            .iter()
+            .map(|(name, query)| (name.clone(), Asked::new(query, scope)))
+            .collect();
         let form = if keyed { Form::Keyed } else { Form::List };
         if keyed {
             asked.sort_by(|a, b| a.0.cmp(&b.0));
         }
-        Filters { asked, form, other, counts: Counts::default(), subs }
+        Filters {
+            asked,
+            form,
+            other,
+            counts: Counts::default(),
+            subs,
+        }
     }
     fn width(&self) -> u32 {
         self.asked.len() as u32 + u32::from(self.other.is_some())
@@ -166,7 +190,12 @@ pub(in crate::aggs) struct All {
 
 impl All {
     pub(in crate::aggs) fn new(typed: &'static str, without: Option<Source>, subs: Subs) -> All {
-        All { typed, without, counts: Counts::default(), subs }
+        All {
+            typed,
+            without,
+            counts: Counts::default(),
+            subs,
+        }
     }
 }
 
@@ -176,7 +205,10 @@ pub(in crate::aggs) struct Missing;
 impl Missing {
     #[allow(clippy::new_ret_no_self, reason = "it is a form of another")]
     pub(in crate::aggs) fn new(field: &str, missing: Option<&Value>, subs: Subs, cx: &Context<'_>) -> Result<All> {
-        let spec = ValueSource { field: Some(field.to_owned()), ..ValueSource::default() };
+        let spec = ValueSource {
+            field: Some(field.to_owned()),
+            ..ValueSource::default()
+        };
         let source = Source::new(&spec, Wants::Any, "missing", cx)?;
         // With a stand-in no document is without a value.
         Ok(All::new("missing", Some(source).filter(|_| missing.is_none()), subs).but_nothing(missing.is_some()))
@@ -241,7 +273,13 @@ pub(in crate::aggs) struct Sampler {
 
 impl Sampler {
     pub(in crate::aggs) fn new(size: usize, subs: Subs) -> Sampler {
-        Sampler { size, best: Vec::new(), segments: Vec::new(), counts: Counts::default(), subs }
+        Sampler {
+            size,
+            best: Vec::new(),
+            segments: Vec::new(),
+            counts: Counts::default(),
+            subs,
+        }
     }
 }
 
@@ -268,7 +306,10 @@ impl Collector for Sampler {
         for (bucket, mut best) in std::mem::take(&mut self.best).into_iter().enumerate() {
             best.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
             best.truncate(self.size);
-            all.extend(best.into_iter().map(|(score, segment, doc)| (segment, doc, bucket as u32, score)));
+            all.extend(
+                best.into_iter()
+                    .map(|(score, segment, doc)| (segment, doc, bucket as u32, score)),
+            );
         }
         all.sort_by_key(|(segment, doc, ..)| (*segment, *doc));
         let mut all = all.into_iter().peekable();

@@ -22,7 +22,9 @@ impl Steps {
         let tz = zone.map(model::date::parse_zone).transpose()?.unwrap_or(TimeZone::UTC);
         let interval = match interval {
             DateInterval::Calendar(name) => Interval::Calendar(CalendarUnit::from_name(name).ok_or_else(|| {
-                Error::illegal(format!("The supplied interval [{name}] could not be parsed as a calendar interval."))
+                Error::illegal(format!(
+                    "The supplied interval [{name}] could not be parsed as a calendar interval."
+                ))
             })?),
             DateInterval::Fixed(text) => Interval::Fixed(length(text)?),
         };
@@ -67,9 +69,17 @@ impl Steps {
 
 /// A length of time with a unit, in milliseconds.
 fn length(text: &str) -> Result<i64> {
-    let bad = || Error::illegal(format!("failed to parse [{text}] as a time value: unit is missing or unrecognized"));
+    let bad = || {
+        Error::illegal(format!(
+            "failed to parse [{text}] as a time value: unit is missing or unrecognized"
+        ))
+    };
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let amount: i64 = if split == 0 { 0 } else { text[..split].parse().map_err(|_| bad())? };
+    let amount: i64 = if split == 0 {
+        0
+    } else {
+        text[..split].parse().map_err(|_| bad())?
+    };
     let unit = match &text[split..] {
         "ms" | "" => 1,
         "s" => 1_000,
@@ -101,9 +111,14 @@ impl Histogram {
         if let Some((Some(min), Some(max))) = spec.extended_bounds
             && max < min
         {
-            return Err(Error::illegal(format!("max bound [{max}] must be greater than min bound [{min}]")));
+            return Err(Error::illegal(format!(
+                "max bound [{max}] must be greater than min bound [{min}]"
+            )));
         }
-        let steps = Steps::Number { interval: spec.interval, offset: spec.offset.rem_euclid(spec.interval) };
+        let steps = Steps::Number {
+            interval: spec.interval,
+            offset: spec.offset.rem_euclid(spec.interval),
+        };
         Ok(Histogram {
             source: Source::new(&spec.source, Wants::Numbers, "histogram", cx)?,
             steps,
@@ -123,7 +138,13 @@ impl Histogram {
         let zone = spec.time_zone.as_deref().map(model::date::parse_zone).transpose()?;
         let format = match &source.format {
             Format::Date(format, _) => format.clone(),
-            _ => spec.source.format.as_deref().map(DateFormat::parse_pattern).transpose()?.unwrap_or_default(),
+            _ => spec
+                .source
+                .format
+                .as_deref()
+                .map(DateFormat::parse_pattern)
+                .transpose()?
+                .unwrap_or_default(),
         };
         let bound = |value: &Option<Value>| -> Result<Option<f64>> {
             Ok(match value {
@@ -164,7 +185,11 @@ impl Histogram {
             Vec::new()
         } else {
             let buckets = &mut self.buckets;
-            buckets.of(above).into_iter().map(|own| (buckets.code(own), own, buckets.count(own))).collect()
+            buckets
+                .of(above)
+                .into_iter()
+                .map(|own| (buckets.code(own), own, buckets.count(own)))
+                .collect()
         };
         rows.sort_unstable();
         if self.least > 0 {
@@ -173,9 +198,21 @@ impl Histogram {
             return Ok(rows);
         }
         let (low, high) = self.extended.unwrap_or((None, None));
-        let first = rows.first().map(|row| row.0).into_iter().chain(low.map(|low| self.steps.code(low))).min();
-        let last = rows.last().map(|row| row.0).into_iter().chain(high.map(|high| self.steps.code(high))).max();
-        let (Some(mut at), Some(last)) = (first, last) else { return Ok(rows) };
+        let first = rows
+            .first()
+            .map(|row| row.0)
+            .into_iter()
+            .chain(low.map(|low| self.steps.code(low)))
+            .min();
+        let last = rows
+            .last()
+            .map(|row| row.0)
+            .into_iter()
+            .chain(high.map(|high| self.steps.code(high)))
+            .max();
+        let (Some(mut at), Some(last)) = (first, last) else {
+            return Ok(rows);
+        };
         if rows.is_empty() && (low.is_none() || high.is_none()) {
             return Ok(rows);
         }
@@ -276,7 +313,11 @@ impl Collector for Histogram {
         let mut by_key = Map::new();
         for (code, own, count) in rows {
             let mut out = Map::new();
-            let text = self.source.format.text(self.steps.value(code)).filter(|_| !matches!(self.source.format, Format::Bool));
+            let text = self
+                .source
+                .format
+                .text(self.steps.value(code))
+                .filter(|_| !matches!(self.source.format, Format::Bool));
             if let Some(text) = &text {
                 out.insert("key_as_string".into(), text.as_str().into());
             }
@@ -290,7 +331,11 @@ impl Collector for Histogram {
                 list.push(Value::Object(out));
             }
         }
-        let buckets = if self.keyed { Value::Object(by_key) } else { Value::Array(list) };
+        let buckets = if self.keyed {
+            Value::Object(by_key)
+        } else {
+            Value::Array(list)
+        };
         Ok(Value::Object(Map::from_iter([("buckets".to_owned(), buckets)])))
     }
     fn order(&mut self, _bucket: u32, _rest: &[&str]) -> Result<f64> {
@@ -316,11 +361,19 @@ mod tests {
 
     #[test]
     fn steps() {
-        let rows = [(5.0, 0.0, 12.0, 10.0, 15.0), (12.5, 0.0, -7.0, -12.5, 0.0), (1.0, 0.25, 0.1, -0.75, 0.25)];
+        let rows = [
+            (5.0, 0.0, 12.0, 10.0, 15.0),
+            (12.5, 0.0, -7.0, -12.5, 0.0),
+            (1.0, 0.25, 0.1, -0.75, 0.25),
+        ];
         for (interval, offset, value, key, next) in rows {
             let steps = Steps::Number { interval, offset };
             let code = steps.code(value);
-            assert_eq!((steps.value(code), steps.value(steps.next(code))), (key, next), "{value} in steps of {interval}");
+            assert_eq!(
+                (steps.value(code), steps.value(steps.next(code))),
+                (key, next),
+                "{value} in steps of {interval}"
+            );
         }
     }
 }

@@ -23,7 +23,11 @@ impl Ties {
         let column = |name: &str| segment.reader.fast_fields().str(name).map_err(broken);
         let ids = column("_id")?;
         if view.typed {
-            return Ok(Ties { ids, parents: column("_parent")?, relations: column("_type")? });
+            return Ok(Ties {
+                ids,
+                parents: column("_parent")?,
+                relations: column("_type")?,
+            });
         }
         let slot = view.mapping.join_field().and_then(|(path, _)| view.schema.slot(path));
         let (relations, parents) = match slot {
@@ -31,11 +35,17 @@ impl Ties {
             None => (None, None),
         };
         let open = |name: Option<&str>| name.map(column).transpose().map(Option::flatten);
-        Ok(Ties { ids, parents: open(parents)?, relations: open(relations)? })
+        Ok(Ties {
+            ids,
+            parents: open(parents)?,
+            relations: open(relations)?,
+        })
     }
     fn text(column: &Option<StrColumn>, doc: DocId) -> Result<Option<String>> {
         let Some(column) = column else { return Ok(None) };
-        let Some(ord) = column.term_ords(doc).next() else { return Ok(None) };
+        let Some(ord) = column.term_ords(doc).next() else {
+            return Ok(None);
+        };
         let mut out = String::new();
         column.ord_to_str(ord, &mut out).map_err(broken)?;
         Ok(Some(out))
@@ -86,7 +96,9 @@ impl Collector for Join {
         Ok(())
     }
     fn collect(&mut self, doc: DocId, _score: f32, bucket: u32) -> Result<()> {
-        let (Some(ties), Some(view)) = (&self.ties, &self.view) else { return Ok(()) };
+        let (Some(ties), Some(view)) = (&self.ties, &self.view) else {
+            return Ok(());
+        };
         let parent = if self.down {
             ties.id(view, doc)?
         } else if Ties::text(&ties.relations, doc)?.as_deref() == Some(&self.child) {
@@ -104,7 +116,11 @@ impl Collector for Join {
     }
     fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
         for (view, segment) in std::mem::take(&mut self.segments) {
-            self.subs.segment(&At { cx, view: &view, segment: &segment })?;
+            self.subs.segment(&At {
+                cx,
+                view: &view,
+                segment: &segment,
+            })?;
             let ties = Ties::open(&view, &segment)?;
             for doc in 0..segment.reader.max_doc() {
                 if !segment.is_root(doc) || !segment.is_alive(doc) || segment.is_hidden(doc) {
@@ -116,7 +132,9 @@ impl Collector for Join {
                     (false, false) => ties.id(&view, doc)?,
                     _ => None,
                 };
-                let Some(buckets) = key.and_then(|id| self.wanted.get(&(view.no, id))) else { continue };
+                let Some(buckets) = key.and_then(|id| self.wanted.get(&(view.no, id))) else {
+                    continue;
+                };
                 for bucket in buckets {
                     self.counts.add(*bucket as usize);
                     self.subs.collect(doc, 1.0, *bucket)?;

@@ -21,16 +21,34 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
         AggKind::Terms(spec) => Box::new(terms::Terms::new(spec, false, same(scope)?, cx)?),
         AggKind::SignificantTerms(spec) => Box::new(terms::Terms::new(spec, true, same(scope)?, cx)?),
         AggKind::Range { source, ranges, keyed } => Box::new(range::Ranges::numbers(source, ranges, *keyed, same(scope)?, cx)?),
-        AggKind::DateRange { source, ranges, keyed, time_zone } => {
-            Box::new(range::Ranges::dates(source, ranges, *keyed, time_zone.as_deref(), same(scope)?, cx)?)
-        }
+        AggKind::DateRange {
+            source,
+            ranges,
+            keyed,
+            time_zone,
+        } => Box::new(range::Ranges::dates(
+            source,
+            ranges,
+            *keyed,
+            time_zone.as_deref(),
+            same(scope)?,
+            cx,
+        )?),
         AggKind::IpRange { source, ranges, keyed } => Box::new(range::IpRanges::new(source, ranges, *keyed, same(scope)?, cx)?),
         AggKind::Histogram(spec) => Box::new(histogram::Histogram::numbers(spec, same(scope)?, cx)?),
         AggKind::DateHistogram(spec) => Box::new(histogram::Histogram::dates(spec, same(scope)?, cx)?),
         AggKind::Filter(query) => Box::new(filter::Filters::one(query, scope, same(scope)?)),
-        AggKind::Filters { filters, keyed, other_bucket_key } => {
-            Box::new(filter::Filters::several(filters, *keyed, other_bucket_key.clone(), scope, same(scope)?))
-        }
+        AggKind::Filters {
+            filters,
+            keyed,
+            other_bucket_key,
+        } => Box::new(filter::Filters::several(
+            filters,
+            *keyed,
+            other_bucket_key.clone(),
+            scope,
+            same(scope)?,
+        )),
         AggKind::Global => Box::new(filter::All::new("global", None, same(None)?)),
         AggKind::Sampler { shard_size } => Box::new(filter::Sampler::new(*shard_size, same(scope)?)),
         AggKind::Missing { field, missing } => Box::new(filter::Missing::new(field, missing.as_ref(), same(scope)?, cx)?),

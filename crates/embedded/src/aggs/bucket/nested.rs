@@ -44,7 +44,13 @@ pub(in crate::aggs) struct Nested {
 
 impl Nested {
     pub(in crate::aggs) fn new(path: &str, scope: Option<&str>, subs: Subs) -> Nested {
-        Nested { path: path.to_owned(), scope: scope.map(str::to_owned), bits: None, counts: Counts::default(), subs }
+        Nested {
+            path: path.to_owned(),
+            scope: scope.map(str::to_owned),
+            bits: None,
+            counts: Counts::default(),
+            subs,
+        }
     }
 }
 
@@ -98,7 +104,13 @@ pub(in crate::aggs) struct Reverse {
 
 impl Reverse {
     pub(in crate::aggs) fn new(path: Option<&str>, subs: Subs) -> Reverse {
-        Reverse { path: path.map(str::to_owned), above: None, last: Vec::new(), counts: Counts::default(), subs }
+        Reverse {
+            path: path.map(str::to_owned),
+            above: None,
+            last: Vec::new(),
+            counts: Counts::default(),
+            subs,
+        }
     }
 }
 

@@ -60,7 +60,12 @@ impl Ranges {
         let zone = zone.map(model::date::parse_zone).transpose()?;
         let format = match &source.format {
             Format::Date(format, _) => format.clone(),
-            _ => spec.format.as_deref().map(DateFormat::parse_pattern).transpose()?.unwrap_or_default(),
+            _ => spec
+                .format
+                .as_deref()
+                .map(DateFormat::parse_pattern)
+                .transpose()?
+                .unwrap_or_default(),
         };
         source.format = Format::Date(format.clone(), zone.clone());
         let bound = |value: &Option<Value>, otherwise: f64| match value {
@@ -82,7 +87,11 @@ impl Ranges {
             .iter()
             .map(|range| {
                 let (from, to) = (bound(&range.from, f64::NEG_INFINITY)?, bound(&range.to, f64::INFINITY)?);
-                Ok(Range { key: range.key.clone(), from, to })
+                Ok(Range {
+                    key: range.key.clone(),
+                    from,
+                    to,
+                })
             })
             .collect::<Result<_>>()?;
         Ok(Ranges::new(source, ranges, keyed, "date_range", subs))
@@ -90,11 +99,23 @@ impl Ranges {
 
     fn new(source: Source, mut ranges: Vec<Range>, keyed: bool, typed: &'static str, subs: Subs) -> Ranges {
         ranges.sort_by(|a, b| a.from.total_cmp(&b.from).then(a.to.total_cmp(&b.to)));
-        Ranges { source, ranges, keyed, typed, counts: Counts::default(), subs, values: Vec::new() }
+        Ranges {
+            source,
+            ranges,
+            keyed,
+            typed,
+            counts: Counts::default(),
+            subs,
+            values: Vec::new(),
+        }
     }
 
     fn shown(&self, bound: f64) -> String {
-        if bound.is_infinite() { "*".to_owned() } else { self.source.format.text(bound).unwrap_or_else(|| java(bound)) }
+        if bound.is_infinite() {
+            "*".to_owned()
+        } else {
+            self.source.format.text(bound).unwrap_or_else(|| java(bound))
+        }
     }
 }
 
@@ -149,8 +170,15 @@ impl Collector for Ranges {
         to.count(self.ranges.len())?;
         let mut parts = Vec::new();
         for (at, range) in self.ranges.iter().enumerate() {
-            let own = if bucket == EMPTY { EMPTY } else { bucket * self.ranges.len() as u32 + at as u32 };
-            let key = range.key.clone().unwrap_or_else(|| format!("{}-{}", self.shown(range.from), self.shown(range.to)));
+            let own = if bucket == EMPTY {
+                EMPTY
+            } else {
+                bucket * self.ranges.len() as u32 + at as u32
+            };
+            let key = range
+                .key
+                .clone()
+                .unwrap_or_else(|| format!("{}-{}", self.shown(range.from), self.shown(range.to)));
             let mut out = Map::new();
             for (name, bound) in [("from", range.from), ("to", range.to)] {
                 if bound.is_finite() {
@@ -214,13 +242,28 @@ impl IpRanges {
             out.push(match &range.mask {
                 Some(mask) => {
                     let (from, to) = masked(mask)?;
-                    IpRange { key: Some(range.key.clone().unwrap_or_else(|| mask.clone())), from, to }
+                    IpRange {
+                        key: Some(range.key.clone().unwrap_or_else(|| mask.clone())),
+                        from,
+                        to,
+                    }
                 }
-                None => IpRange { key: range.key.clone(), from: bound(&range.from)?, to: bound(&range.to)? },
+                None => IpRange {
+                    key: range.key.clone(),
+                    from: bound(&range.from)?,
+                    to: bound(&range.to)?,
+                },
             });
         }
         out.sort_by(|a, b| (a.from, a.to.is_none(), a.to).cmp(&(b.from, b.to.is_none(), b.to)));
-        Ok(IpRanges { source, ranges: out, keyed, counts: Counts::default(), subs, codes: Vec::new() })
+        Ok(IpRanges {
+            source,
+            ranges: out,
+            keyed,
+            counts: Counts::default(),
+            subs,
+            codes: Vec::new(),
+        })
     }
 }
 
@@ -232,7 +275,11 @@ fn masked(text: &str) -> Result<Bounds> {
     let (ip, prefix) = text.split_once('/').ok_or_else(bad)?;
     let address = parse_ip(ip)?;
     let prefix: u32 = prefix.parse().map_err(|_| bad())?;
-    let (prefix, most) = if ip.contains(':') { (prefix, 128) } else { (prefix.saturating_add(96), 128) };
+    let (prefix, most) = if ip.contains(':') {
+        (prefix, 128)
+    } else {
+        (prefix.saturating_add(96), 128)
+    };
     if prefix > most {
         return Err(bad());
     }
@@ -254,7 +301,10 @@ impl Collector for IpRanges {
             ips.push(parse_ip(&self.source.text(*code)?)?);
         }
         for (at, range) in self.ranges.iter().enumerate() {
-            if ips.iter().any(|ip| range.from.is_none_or(|from| *ip >= from) && range.to.is_none_or(|to| *ip < to)) {
+            if ips
+                .iter()
+                .any(|ip| range.from.is_none_or(|from| *ip >= from) && range.to.is_none_or(|to| *ip < to))
+            {
                 let own = bucket * self.ranges.len() as u32 + at as u32;
                 self.counts.add(own as usize);
                 self.subs.collect(doc, score, own)?;
@@ -267,8 +317,15 @@ impl Collector for IpRanges {
         let mut parts = Vec::new();
         let shown = |ip: Option<Ipv6Addr>| ip.map_or("*".to_owned(), ip_text);
         for (at, range) in self.ranges.iter().enumerate() {
-            let own = if bucket == EMPTY { EMPTY } else { bucket * self.ranges.len() as u32 + at as u32 };
-            let key = range.key.clone().unwrap_or_else(|| format!("{}-{}", shown(range.from), shown(range.to)));
+            let own = if bucket == EMPTY {
+                EMPTY
+            } else {
+                bucket * self.ranges.len() as u32 + at as u32
+            };
+            let key = range
+                .key
+                .clone()
+                .unwrap_or_else(|| format!("{}-{}", shown(range.from), shown(range.to)));
             let mut out = Map::new();
             for (name, bound) in [("from", range.from), ("to", range.to)] {
                 if let Some(ip) = bound {
@@ -301,16 +358,29 @@ mod tests {
 
     #[test]
     fn numbers_of_java() {
-        for (value, expected) in [(15.0, "15.0"), (0.25, "0.25"), (1e7, "1.0E7"), (-1.5e10, "-1.5E10"), (0.0, "0.0")] {
+        for (value, expected) in [
+            (15.0, "15.0"),
+            (0.25, "0.25"),
+            (1e7, "1.0E7"),
+            (-1.5e10, "-1.5E10"),
+            (0.0, "0.0"),
+        ] {
             assert_eq!(java(value), expected);
         }
     }
 
     #[test]
     fn masks() {
-        for (mask, from, to) in [("10.0.0.0/25", "10.0.0.0", "10.0.0.128"), ("10.0.0.77/24", "10.0.0.0", "10.0.1.0")] {
+        for (mask, from, to) in [
+            ("10.0.0.0/25", "10.0.0.0", "10.0.0.128"),
+            ("10.0.0.77/24", "10.0.0.0", "10.0.1.0"),
+        ] {
             let bounds = masked(mask).expect("a mask");
-            assert_eq!((bounds.0.map(ip_text).as_deref(), bounds.1.map(ip_text).as_deref()), (Some(from), Some(to)), "{mask}");
+            assert_eq!(
+                (bounds.0.map(ip_text).as_deref(), bounds.1.map(ip_text).as_deref()),
+                (Some(from), Some(to)),
+                "{mask}"
+            );
         }
     }
 }

@@ -45,10 +45,16 @@ impl Filter {
         Ok(match spec {
             None => Filter::None,
             Some(IncludeExclude::Regex(text)) => Filter::Regex(Box::new(pattern(text)?)),
-            Some(IncludeExclude::Values(values)) => {
-                Filter::Codes(values.iter().map(|value| source.code_of_value(value, now_ms)).collect::<Result<_>>()?)
-            }
-            Some(IncludeExclude::Partition { partition, num_partitions }) => Filter::Partition(*partition, *num_partitions),
+            Some(IncludeExclude::Values(values)) => Filter::Codes(
+                values
+                    .iter()
+                    .map(|value| source.code_of_value(value, now_ms))
+                    .collect::<Result<_>>()?,
+            ),
+            Some(IncludeExclude::Partition {
+                partition,
+                num_partitions,
+            }) => Filter::Partition(*partition, *num_partitions),
         })
     }
     fn holds(&self, code: u64, text: &str) -> bool {
@@ -63,7 +69,9 @@ impl Filter {
 
 /// FNV-1a: partitions have to stay the same from request to request.
 fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// A pattern of `include` or `exclude`: all of the term has to match.
@@ -114,7 +122,9 @@ impl Terms {
     pub(in crate::aggs) fn new(spec: &TermsAgg, significant: bool, subs: Subs, cx: &Context<'_>) -> Result<Terms> {
         let kind = if significant { "significant_terms" } else { "terms" };
         if spec.source.field.is_none() && spec.source.script.is_none() {
-            return Err(Error::illegal("Required one of fields [field, script], but none were specified. "));
+            return Err(Error::illegal(
+                "Required one of fields [field, script], but none were specified. ",
+            ));
         }
         let mut source = Source::new(&spec.source, Wants::Any, kind, cx)?;
         let now_ms = cx.plan.now_ms;
@@ -172,7 +182,12 @@ impl Terms {
             let more: Vec<u64> = self.all.iter().copied().filter(|code| !have.contains(code)).collect();
             for code in more {
                 if !self.filtered() || self.accepts(code)? {
-                    out.push(Entry { code, bucket: EMPTY, count: 0, values: Vec::new() });
+                    out.push(Entry {
+                        code,
+                        bucket: EMPTY,
+                        count: 0,
+                        values: Vec::new(),
+                    });
                 }
             }
         }
@@ -203,7 +218,9 @@ impl Terms {
 
     fn significant(&mut self, above: u32, to: &mut Finish<'_>) -> Result<Value> {
         let entries = self.entries(above)?;
-        let Some(background) = &self.significant else { return Ok(Value::Null) };
+        let Some(background) = &self.significant else {
+            return Ok(Value::Null);
+        };
         let subset = background.collected.get(&above).copied().unwrap_or(0);
         let superset = background.docs;
         let least = self.spec.min_doc_count;
@@ -308,7 +325,11 @@ impl Collector for Terms {
         let total: u64 = entries.iter().map(|entry| entry.count).sum();
         let found = entries.len();
         let size = self.spec.size;
-        let shard_size = self.spec.shard_size.unwrap_or_else(|| size.saturating_add(size / 2).saturating_add(10)).max(size);
+        let shard_size = self
+            .spec
+            .shard_size
+            .unwrap_or_else(|| size.saturating_add(size / 2).saturating_add(10))
+            .max(size);
         let source = &self.source;
         if entries.len() > shard_size {
             entries.select_nth_unstable_by(shard_size, |a, b| compare(a, b, &order, source));
@@ -383,7 +404,10 @@ mod tests {
     #[test]
     fn scores() {
         for (count, subset, all, superset, expected) in [(1, 10, 1, 10, 0.0), (5, 10, 5, 100, 4.5), (0, 0, 0, 0, 0.0)] {
-            assert!((jlh(count, subset, all, superset) - expected).abs() < 1e-9, "{count} of {subset}, {all} of {superset}");
+            assert!(
+                (jlh(count, subset, all, superset) - expected).abs() < 1e-9,
+                "{count} of {subset}, {all} of {superset}"
+            );
         }
     }
 }

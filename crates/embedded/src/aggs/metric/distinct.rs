@@ -16,7 +16,11 @@ pub(in crate::aggs) struct Count {
 
 impl Count {
     pub(in crate::aggs) fn new(source: Source) -> Count {
-        Count { source, counts: Vec::new(), codes: Vec::new() }
+        Count {
+            source,
+            counts: Vec::new(),
+            codes: Vec::new(),
+        }
     }
     fn at(&self, bucket: u32) -> u64 {
         self.counts.get(bucket as usize).copied().unwrap_or(0)
@@ -82,7 +86,11 @@ impl Seen {
 
 impl Distinct {
     pub(in crate::aggs) fn new(source: Source) -> Distinct {
-        Distinct { source, seen: Vec::new(), codes: Vec::new() }
+        Distinct {
+            source,
+            seen: Vec::new(),
+            codes: Vec::new(),
+        }
     }
     fn at(&self, bucket: u32) -> u64 {
         self.seen.get(bucket as usize).map_or(0, |seen| seen.count)

@@ -35,23 +35,34 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
             };
             Box::new(numbers::Numbers::new(numeric(spec, kind)?, kind, 2.0))
         }
-        AggKind::ExtendedStats { source, sigma } => {
-            Box::new(numbers::Numbers::new(numeric(source, "extended_stats")?, "extended_stats", *sigma))
-        }
+        AggKind::ExtendedStats { source, sigma } => Box::new(numbers::Numbers::new(
+            numeric(source, "extended_stats")?,
+            "extended_stats",
+            *sigma,
+        )),
         AggKind::Cardinality { source, .. } => {
             Box::new(distinct::Distinct::new(Source::new(source, Wants::Any, "cardinality", cx)?))
         }
         AggKind::Percentiles { source, percents, keyed } => {
             let source = numeric(source, "percentiles")?;
-            Box::new(percentiles::Percentiles::new(source, percentiles::Ask::Values(percents.clone()), *keyed))
+            Box::new(percentiles::Percentiles::new(
+                source,
+                percentiles::Ask::Values(percents.clone()),
+                *keyed,
+            ))
         }
         AggKind::PercentileRanks { source, values, keyed } => {
             let source = numeric(source, "percentile_ranks")?;
-            Box::new(percentiles::Percentiles::new(source, percentiles::Ask::Ranks(values.clone()), *keyed))
+            Box::new(percentiles::Percentiles::new(
+                source,
+                percentiles::Ask::Ranks(values.clone()),
+                *keyed,
+            ))
         }
-        AggKind::WeightedAvg { value, weight } => {
-            Box::new(weighted::Weighted::new(numeric(value, "weighted_avg")?, numeric(weight, "weighted_avg")?))
-        }
+        AggKind::WeightedAvg { value, weight } => Box::new(weighted::Weighted::new(
+            numeric(value, "weighted_avg")?,
+            numeric(weight, "weighted_avg")?,
+        )),
         _ => return Ok(None),
     }))
 }

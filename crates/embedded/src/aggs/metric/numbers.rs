@@ -21,7 +21,15 @@ pub(in crate::aggs) struct Moments {
 
 impl Default for Moments {
     fn default() -> Moments {
-        Moments { count: 0, sum: 0.0, lost: 0.0, squares: 0.0, squares_lost: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY }
+        Moments {
+            count: 0,
+            sum: 0.0,
+            lost: 0.0,
+            squares: 0.0,
+            squares_lost: 0.0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+        }
     }
 }
 
@@ -56,11 +64,13 @@ impl Moments {
     }
     fn variance(&self) -> Option<f64> {
         let n = self.count as f64;
-        self.some((self.squares - self.sum * self.sum / n) / n).map(|v| if v < 0.0 { 0.0 } else { v })
+        self.some((self.squares - self.sum * self.sum / n) / n)
+            .map(|v| if v < 0.0 { 0.0 } else { v })
     }
     fn variance_sampling(&self) -> Option<f64> {
         let n = self.count as f64;
-        self.some((self.squares - self.sum * self.sum / n) / (n - 1.0)).map(|v| if v < 0.0 { 0.0 } else { v })
+        self.some((self.squares - self.sum * self.sum / n) / (n - 1.0))
+            .map(|v| if v < 0.0 { 0.0 } else { v })
     }
     fn get(&self, name: &str, sigma: f64) -> Option<f64> {
         let avg = self.avg();
@@ -129,7 +139,14 @@ pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, 
     let bounds: &[&str] = if typed {
         &["upper", "lower"]
     } else {
-        &["upper", "lower", "upper_population", "lower_population", "upper_sampling", "lower_sampling"]
+        &[
+            "upper",
+            "lower",
+            "upper_population",
+            "lower_population",
+            "upper_sampling",
+            "lower_sampling",
+        ]
     };
     let bounds: Map<String, Value> = bounds.iter().map(|name| ((*name).to_owned(), shown(name))).collect();
     out.insert("std_deviation_bounds".into(), Value::Object(bounds));
@@ -154,7 +171,13 @@ pub(in crate::aggs) struct Numbers {
 
 impl Numbers {
     pub(in crate::aggs) fn new(source: Source, kind: &'static str, sigma: f64) -> Numbers {
-        Numbers { source, kind, sigma, all: Vec::new(), values: Vec::new() }
+        Numbers {
+            source,
+            kind,
+            sigma,
+            all: Vec::new(),
+            values: Vec::new(),
+        }
     }
     fn at(&self, bucket: u32) -> Moments {
         self.all.get(bucket as usize).copied().unwrap_or_default()
@@ -239,7 +262,11 @@ mod tests {
         for (values, name, expected) in rows {
             let mut moments = Moments::default();
             values.iter().for_each(|value| moments.add(*value));
-            assert_eq!(moments.get(name, 2.0).map_or(Value::Null, number), expected, "{name} of {values:?}");
+            assert_eq!(
+                moments.get(name, 2.0).map_or(Value::Null, number),
+                expected,
+                "{name} of {values:?}"
+            );
         }
     }
 }

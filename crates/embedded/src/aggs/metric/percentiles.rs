@@ -32,7 +32,14 @@ pub(in crate::aggs) struct Percentiles {
 
 impl Percentiles {
     pub(in crate::aggs) fn new(source: Source, ask: Ask, keyed: bool) -> Percentiles {
-        Percentiles { source, ask, keyed, all: Vec::new(), kept: 0, values: Vec::new() }
+        Percentiles {
+            source,
+            ask,
+            keyed,
+            all: Vec::new(),
+            kept: 0,
+            values: Vec::new(),
+        }
     }
     fn at(&mut self, bucket: u32) -> &[f64] {
         match self.all.get_mut(bucket as usize) {
@@ -124,7 +131,11 @@ impl Collector for Percentiles {
         let values = if keyed {
             let mut out = Map::new();
             for (percent, value) in &pairs {
-                let name = if ranks { format.text(*percent).unwrap_or_else(|| key(*percent)) } else { key(*percent) };
+                let name = if ranks {
+                    format.text(*percent).unwrap_or_else(|| key(*percent))
+                } else {
+                    key(*percent)
+                };
                 out.insert(name.clone(), value.map_or(Value::Null, number));
                 if let Some(text) = text(*value) {
                     out.insert(format!("{name}_as_string"), text.into());
@@ -152,7 +163,9 @@ impl Collector for Percentiles {
             (Ask::Values(_), Some(percent)) => quantile(self.at(bucket), percent),
             (Ask::Ranks(_), Some(value)) => rank(self.at(bucket), value),
             _ => {
-                return Err(Error::illegal("When ordering on a multi-value metrics aggregation a metric name must be specified."));
+                return Err(Error::illegal(
+                    "When ordering on a multi-value metrics aggregation a metric name must be specified.",
+                ));
             }
         };
         Ok(found.unwrap_or(f64::NAN))
@@ -181,7 +194,11 @@ mod tests {
             (&[1.0], 99.0, Some(1.0), Some(100.0)),
         ];
         for (values, percent, expected, above) in rows {
-            assert_eq!((quantile(values, percent), rank(values, 9.0)), (expected, above), "{percent} of {values:?}");
+            assert_eq!(
+                (quantile(values, percent), rank(values, 9.0)),
+                (expected, above),
+                "{percent} of {values:?}"
+            );
         }
         assert_eq!(deviation(&[1.0, 2.0, 3.0, 4.0, 100.0]), Some(1.0));
     }

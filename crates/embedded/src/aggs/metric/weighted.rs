@@ -18,10 +18,19 @@ pub(in crate::aggs) struct Weighted {
 
 impl Weighted {
     pub(in crate::aggs) fn new(value: Source, weight: Source) -> Weighted {
-        Weighted { value, weight, sums: Vec::new(), values: Vec::new(), weights: Vec::new() }
+        Weighted {
+            value,
+            weight,
+            sums: Vec::new(),
+            values: Vec::new(),
+            weights: Vec::new(),
+        }
     }
     fn at(&self, bucket: u32) -> Option<f64> {
-        self.sums.get(bucket as usize).filter(|(_, weight)| *weight != 0.0).map(|(sum, weight)| sum / weight)
+        self.sums
+            .get(bucket as usize)
+            .filter(|(_, weight)| *weight != 0.0)
+            .map(|(sum, weight)| sum / weight)
     }
 }
 

@@ -56,7 +56,11 @@ pub(super) fn run(aggs: &[Agg], level: &mut Map<String, Value>, cx: &Context<'_>
         }
     }
     for agg in aggs {
-        if let AggKind::Pipeline { kind, buckets_path, body } = &agg.kind
+        if let AggKind::Pipeline {
+            kind,
+            buckets_path,
+            body,
+        } = &agg.kind
             && kind.ends_with("_bucket")
         {
             let mut value = sibling::run(kind, buckets_path, body, level, cx)?;

@@ -25,16 +25,29 @@ pub(super) fn run(agg: &Agg, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<
         .subs
         .iter()
         .filter_map(|sub| match &sub.kind {
-            AggKind::Pipeline { kind, buckets_path, body } if !kind.ends_with("_bucket") => {
-                Some(Job { name: &sub.name, kind, paths: buckets_path, body, meta: sub.meta.as_ref() })
-            }
+            AggKind::Pipeline {
+                kind,
+                buckets_path,
+                body,
+            } if !kind.ends_with("_bucket") => Some(Job {
+                name: &sub.name,
+                kind,
+                paths: buckets_path,
+                body,
+                meta: sub.meta.as_ref(),
+            }),
             _ => None,
         })
         .collect();
     while !jobs.is_empty() {
-        let ready = jobs.iter().position(|job| !jobs.iter().any(|other| other.name != job.name && reads(job, other.name)));
+        let ready = jobs
+            .iter()
+            .position(|job| !jobs.iter().any(|other| other.name != job.name && reads(job, other.name)));
         let Some(ready) = ready else {
-            return Err(Error::illegal(format!("Cyclical dependency found with aggregation [{}]", jobs[0].name)));
+            return Err(Error::illegal(format!(
+                "Cyclical dependency found with aggregation [{}]",
+                jobs[0].name
+            )));
         };
         let job = jobs.remove(ready);
         one(&job, agg, list, cx)?;
@@ -64,7 +77,10 @@ fn sort_keys(body: &Map<String, Value>) -> Vec<(String, bool)> {
             Value::Object(map) => map
                 .iter()
                 .map(|(path, how)| {
-                    let text = how.as_str().or_else(|| how.get("order").and_then(Value::as_str)).unwrap_or("asc");
+                    let text = how
+                        .as_str()
+                        .or_else(|| how.get("order").and_then(Value::as_str))
+                        .unwrap_or("asc");
                     (path.clone(), !text.eq_ignore_ascii_case("desc"))
                 })
                 .collect(),
@@ -98,7 +114,11 @@ fn put(bucket: &mut Value, job: &Job<'_>, value: Option<f64>, more: Option<(&str
         out.insert("meta".into(), Value::Object(meta.clone()));
     }
     out.insert("value".into(), value.map_or(Value::Null, number));
-    let format = job.body.get("format").and_then(Value::as_str).map(|pattern| Format::Decimal(pattern.to_owned()));
+    let format = job
+        .body
+        .get("format")
+        .and_then(Value::as_str)
+        .map(|pattern| Format::Decimal(pattern.to_owned()));
     if let Some(text) = format.zip(value).and_then(|(format, value)| format.text(value)) {
         out.insert("value_as_string".into(), text.into());
     }
@@ -196,8 +216,15 @@ impl Host for Nothing {}
 fn scripted(job: &Job<'_>, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<()> {
     let (program, base) = compile(job, cx)?;
     let named: Vec<(String, String)> = match job.paths {
-        Value::Object(map) => map.iter().filter_map(|(name, path)| Some((name.clone(), path.as_str()?.to_owned()))).collect(),
-        paths => all_paths(paths).into_iter().enumerate().map(|(at, path)| (format!("_value{at}"), path.to_owned())).collect(),
+        Value::Object(map) => map
+            .iter()
+            .filter_map(|(name, path)| Some((name.clone(), path.as_str()?.to_owned())))
+            .collect(),
+        paths => all_paths(paths)
+            .into_iter()
+            .enumerate()
+            .map(|(at, path)| (format!("_value{at}"), path.to_owned()))
+            .collect(),
     };
     let mut kept = Vec::with_capacity(list.len());
     for mut bucket in std::mem::take(list) {
@@ -216,7 +243,11 @@ fn scripted(job: &Job<'_>, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<()
             continue;
         }
         let params = Params::from_json(&params);
-        let result = program.run(&mut Env { params: &params, host: &mut Nothing, budget: Budget::default() })?;
+        let result = program.run(&mut Env {
+            params: &params,
+            host: &mut Nothing,
+            budget: Budget::default(),
+        })?;
         if job.kind == "bucket_script" {
             match result.as_f64() {
                 Some(value) => put(&mut bucket, job, Some(value), None),
@@ -239,7 +270,12 @@ fn scripted(job: &Job<'_>, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<()
 
 fn sort(job: &Job<'_>, list: &mut Vec<Value>) -> Result<()> {
     let keys = sort_keys(job.body);
-    let whole = |name: &str| job.body.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+    let whole = |name: &str| {
+        job.body
+            .get(name)
+            .and_then(Value::as_u64)
+            .and_then(|n| usize::try_from(n).ok())
+    };
     if !keys.is_empty() {
         let read = |bucket: &Value, path: &str| -> Value {
             if path == "_key" {
@@ -281,7 +317,11 @@ fn sort(job: &Job<'_>, list: &mut Vec<Value>) -> Result<()> {
 /// The functions of `MovingFunctions` over a window of values before each bucket.
 fn moving(job: &Job<'_>, list: &mut [Value], values: &[f64], cx: &Context<'_>) -> Result<()> {
     let window = job.body.get("window").and_then(Value::as_u64).unwrap_or(5).max(1) as usize;
-    let shift = job.body.get("shift").and_then(Value::as_i64).unwrap_or(i64::from(job.kind == "moving_avg"));
+    let shift = job
+        .body
+        .get("shift")
+        .and_then(Value::as_i64)
+        .unwrap_or(i64::from(job.kind == "moving_avg"));
     let script = match job.body.get("script") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Object(map)) => map.get("source").and_then(Value::as_str).unwrap_or_default().to_owned(),
@@ -290,9 +330,18 @@ fn moving(job: &Job<'_>, list: &mut [Value], values: &[f64], cx: &Context<'_>) -
             _ => "MovingFunctions.unweightedAvg(values)".to_owned(),
         },
     };
-    let name = script.trim().strip_prefix("MovingFunctions.").and_then(|rest| rest.split('(').next()).map(str::to_owned);
+    let name = script
+        .trim()
+        .strip_prefix("MovingFunctions.")
+        .and_then(|rest| rest.split('(').next())
+        .map(str::to_owned);
     let custom = if name.is_none() { Some(compile(job, cx)?) } else { None };
-    let numbers: Vec<(usize, f64)> = values.iter().copied().enumerate().filter(|(_, value)| !value.is_nan()).collect();
+    let numbers: Vec<(usize, f64)> = values
+        .iter()
+        .copied()
+        .enumerate()
+        .filter(|(_, value)| !value.is_nan())
+        .collect();
     for (order, (place, _)) in numbers.iter().enumerate() {
         let end = (order as i64 + shift).clamp(0, numbers.len() as i64) as usize;
         let start = end.saturating_sub(window);
@@ -303,7 +352,11 @@ fn moving(job: &Job<'_>, list: &mut [Value], values: &[f64], cx: &Context<'_>) -
                 let mut params = base.clone();
                 params.insert("values".into(), seen.iter().map(|value| number(*value)).collect());
                 let params = Params::from_json(&params);
-                program.run_f64(&mut Env { params: &params, host: &mut Nothing, budget: Budget::default() })?
+                program.run_f64(&mut Env {
+                    params: &params,
+                    host: &mut Nothing,
+                    budget: Budget::default(),
+                })?
             }
             (None, None) => f64::NAN,
         };
@@ -316,9 +369,18 @@ fn moved(name: &str, values: &[f64], script: &str) -> Result<f64> {
     let n = values.len() as f64;
     let arguments: Vec<f64> = script
         .split_once(',')
-        .map(|(_, rest)| rest.trim_end_matches(')').split(',').filter_map(|text| text.trim().parse().ok()).collect())
+        .map(|(_, rest)| {
+            rest.trim_end_matches(')')
+                .split(',')
+                .filter_map(|text| text.trim().parse().ok())
+                .collect()
+        })
         .unwrap_or_default();
-    let avg = if values.is_empty() { f64::NAN } else { values.iter().sum::<f64>() / n };
+    let avg = if values.is_empty() {
+        f64::NAN
+    } else {
+        values.iter().sum::<f64>() / n
+    };
     Ok(match name {
         "max" => values.iter().copied().reduce(f64::max).unwrap_or(f64::NAN),
         "min" => values.iter().copied().reduce(f64::min).unwrap_or(f64::NAN),
@@ -326,15 +388,18 @@ fn moved(name: &str, values: &[f64], script: &str) -> Result<f64> {
         "unweightedAvg" => avg,
         "stdDev" => (values.iter().map(|value| (value - avg).powi(2)).sum::<f64>() / n).sqrt(),
         "linearWeightedAvg" => {
-            let (sum, weights) = values
-                .iter()
-                .zip(1..)
-                .fold((0.0, 1.0), |(sum, all), (value, weight)| (sum + value * f64::from(weight), all + f64::from(weight)));
+            let (sum, weights) = values.iter().zip(1..).fold((0.0, 1.0), |(sum, all), (value, weight)| {
+                (sum + value * f64::from(weight), all + f64::from(weight))
+            });
             if values.is_empty() { f64::NAN } else { sum / weights }
         }
         "ewma" => {
             let alpha = arguments.first().copied().unwrap_or(0.3);
-            values.iter().copied().reduce(|last, value| value * alpha + last * (1.0 - alpha)).unwrap_or(f64::NAN)
+            values
+                .iter()
+                .copied()
+                .reduce(|last, value| value * alpha + last * (1.0 - alpha))
+                .unwrap_or(f64::NAN)
         }
         other => return Err(Error::illegal(format!("MovingFunctions.{other} is not supported"))),
     })

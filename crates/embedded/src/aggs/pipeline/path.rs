@@ -10,8 +10,16 @@ pub(super) fn value(bucket: &Map<String, Value>, path: &str) -> f64 {
 /// The buckets of an aggregation as (key, bucket).
 pub(super) fn buckets(value: &Value) -> Option<Vec<(String, &Map<String, Value>)>> {
     match value.get("buckets")? {
-        Value::Array(list) => Some(list.iter().filter_map(|bucket| Some((key(bucket), bucket.as_object()?))).collect()),
-        Value::Object(map) => Some(map.iter().filter_map(|(key, bucket)| Some((key.clone(), bucket.as_object()?))).collect()),
+        Value::Array(list) => Some(
+            list.iter()
+                .filter_map(|bucket| Some((key(bucket), bucket.as_object()?)))
+                .collect(),
+        ),
+        Value::Object(map) => Some(
+            map.iter()
+                .filter_map(|(key, bucket)| Some((key.clone(), bucket.as_object()?)))
+                .collect(),
+        ),
         _ => None,
     }
 }
@@ -33,7 +41,11 @@ pub(super) fn step<'a>(level: &Map<String, Value>, path: &'a str) -> (&'a str, O
     }
     if let Some((name, tail)) = first.split_once('[') {
         let (inner, after) = tail.split_once(']').unwrap_or((tail, ""));
-        let rest = if rest.is_empty() { after.trim_start_matches('.') } else { rest };
+        let rest = if rest.is_empty() {
+            after.trim_start_matches('.')
+        } else {
+            rest
+        };
         return (name, Some(inner.trim_matches(['\'', '"'])), rest);
     }
     match first.split_once('.') {
@@ -60,7 +72,11 @@ fn find<'a>(bucket: &'a Map<String, Value>, path: &str) -> Option<std::borrow::C
                 let (_, bucket) = list.into_iter().find(|(key, _)| key == wanted)?;
                 find(bucket, if rest.is_empty() { "_count" } else { rest })
             }
-            None => value.get("values").and_then(|values| values.get(wanted)).or_else(|| value.get(wanted)).map(Borrowed),
+            None => value
+                .get("values")
+                .and_then(|values| values.get(wanted))
+                .or_else(|| value.get(wanted))
+                .map(Borrowed),
         };
     }
     let object = value.as_object()?;
@@ -71,7 +87,11 @@ fn find<'a>(bucket: &'a Map<String, Value>, path: &str) -> Option<std::borrow::C
         .get(rest)
         .filter(|value| !value.is_object())
         .or_else(|| object.get("values").and_then(|values| values.get(rest)))
-        .or_else(|| object.get("std_deviation_bounds").and_then(|bounds| bounds.get(rest.trim_start_matches("std_"))))
+        .or_else(|| {
+            object
+                .get("std_deviation_bounds")
+                .and_then(|bounds| bounds.get(rest.trim_start_matches("std_")))
+        })
         .map(Borrowed)
         .or_else(|| find(object, rest))
 }

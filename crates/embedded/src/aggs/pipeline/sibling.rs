@@ -24,7 +24,11 @@ fn collect(level: &Map<String, Value>, at: &str, zeros: bool, out: &mut Vec<(Str
                 }
                 let empty = bucket.get("doc_count").and_then(Value::as_u64) == Some(0) && !matches!(rest, "_count");
                 let value = path::value(bucket, rest);
-                let value = if value.is_nan() || empty { if zeros { 0.0 } else { f64::NAN } } else { value };
+                let value = if value.is_nan() || empty {
+                    if zeros { 0.0 } else { f64::NAN }
+                } else {
+                    value
+                };
                 if !value.is_nan() {
                     out.push((own, value));
                 }
@@ -75,14 +79,21 @@ pub(super) fn run(
         "min_bucket" | "max_bucket" => {
             let best = if kind == "min_bucket" { moments.min } else { moments.max };
             let mut out = one(some(best));
-            let keys: Vec<&str> = found.iter().filter(|(_, value)| *value == best).map(|(key, _)| key.as_str()).collect();
+            let keys: Vec<&str> = found
+                .iter()
+                .filter(|(_, value)| *value == best)
+                .map(|(key, _)| key.as_str())
+                .collect();
             out.insert("keys".into(), json!(keys));
             out
         }
         "stats_bucket" => stats(&moments, &format),
-        "extended_stats_bucket" => {
-            extended(&moments, body.get("sigma").and_then(Value::as_f64).unwrap_or(2.0), &format, cx.dialect.typed)
-        }
+        "extended_stats_bucket" => extended(
+            &moments,
+            body.get("sigma").and_then(Value::as_f64).unwrap_or(2.0),
+            &format,
+            cx.dialect.typed,
+        ),
         _ => {
             let mut values: Vec<f64> = found.into_iter().map(|(_, value)| value).collect();
             values.sort_by(f64::total_cmp);
