@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
         match &read {
             FieldValue::Keyword(term) => {
                 if field.ignore_above.is_some_and(|limit| term.encode_utf16().count() > limit) {
-                    self.ignore(&leaf.path);
+                    // Not `_ignored`: OpenSearch reports only malformed values there.
                     return Ok(());
                 }
                 if term.len() > keyword::TERM_BYTES_MAX && (field.index || field.doc_values) {

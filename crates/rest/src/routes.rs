@@ -11,7 +11,7 @@ use model::Result;
 use std::collections::HashMap;
 
 /// What answers a request.
-pub type Handler = fn(Call) -> BoxFuture<'static, Result<Answer>>;
+pub(crate) type Handler = fn(Call) -> BoxFuture<'static, Result<Answer>>;
 
 /// One row.
 #[derive(Clone, Copy, Debug)]

@@ -100,7 +100,7 @@ impl Hit {
         if let Some(parent) = &self.parent {
             out.insert("_parent".into(), parent.as_str().into());
         }
-        if !self.ignored.is_empty() && !dialect.typed && !dialect.persona.is_opensearch() {
+        if !self.ignored.is_empty() && !dialect.typed {
             out.insert("_ignored".into(), json!(self.ignored));
         }
         if let Some(source) = &self.source {

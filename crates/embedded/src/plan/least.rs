@@ -6,7 +6,7 @@ use model::{Error, Result};
 ///
 /// # Errors
 /// Texts that are no specification.
-pub fn minimum_should_match(spec: &str, count: usize) -> Result<usize> {
+pub(super) fn minimum_should_match(spec: &str, count: usize) -> Result<usize> {
     let spec = spec.trim();
     let malformed = || Error::new(model::ErrorKind::NumberFormat, format!("For input string: \"{spec}\""));
     if spec.contains('<') {

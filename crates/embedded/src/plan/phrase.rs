@@ -14,7 +14,7 @@ use tantivy::{DocId, DocSet, TERMINATED, Term};
 
 /// One place of a phrase: any of these terms, so many positions after the first.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub(super) struct Place {
     /// Alternatives.
     pub terms: Vec<Term>,
     /// Position in the phrase.
@@ -22,7 +22,7 @@ pub struct Place {
 }
 
 /// A phrase in one field.
-pub struct PhraseNode {
+pub(super) struct PhraseNode {
     /// At least two places.
     pub places: Vec<Place>,
     /// How far terms may be moved.

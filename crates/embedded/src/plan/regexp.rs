@@ -83,7 +83,7 @@ impl Automaton for Pattern {
 }
 
 /// Longest regular expression (`index.max_regex_length`).
-pub const MAX_REGEX: usize = 1000;
+pub(super) const MAX_REGEX: usize = 1000;
 
 impl Pattern {
     fn compile(regex: &str, ignore_case: bool, original: &str) -> Result<Pattern> {

@@ -28,7 +28,7 @@ impl FieldStatistics {
 }
 
 /// Inverse document frequency.
-pub fn idf(doc_freq: u64, docs: u64) -> f32 {
+pub(super) fn idf(doc_freq: u64, docs: u64) -> f32 {
     let (n, total) = (doc_freq as f64, docs.max(doc_freq) as f64);
     (1.0 + (total - n + 0.5) / (n + 0.5)).ln() as f32
 }

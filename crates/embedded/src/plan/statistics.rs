@@ -12,14 +12,14 @@ use std::cell::RefCell;
 use tantivy::Term;
 
 /// The statistics of one view, worked out as they are asked for.
-pub struct Statistics<'a> {
+pub(super) struct Statistics<'a> {
     view: &'a IndexView,
     fields: RefCell<FxHashMap<u32, FieldStatistics>>,
 }
 
 impl<'a> Statistics<'a> {
     /// Nothing counted yet.
-    pub fn new(view: &'a IndexView) -> Statistics<'a> {
+    pub(super) fn new(view: &'a IndexView) -> Statistics<'a> {
         Statistics {
             view,
             fields: RefCell::default(),
@@ -27,7 +27,7 @@ impl<'a> Statistics<'a> {
     }
 
     /// The numbers of a field.
-    pub fn field(&self, target: &Target<'_>) -> Result<FieldStatistics> {
+    pub(super) fn field(&self, target: &Target<'_>) -> Result<FieldStatistics> {
         let field = target.slot.field;
         if let Some(known) = self.fields.borrow().get(&field.field_id()) {
             return Ok(*known);
@@ -56,7 +56,7 @@ impl<'a> Statistics<'a> {
     }
 
     /// How many documents have a term.
-    pub fn doc_freq(&self, term: &Term) -> Result<u64> {
+    pub(super) fn doc_freq(&self, term: &Term) -> Result<u64> {
         let mut sum = 0;
         for segment in &self.view.segments {
             let index = segment.reader.inverted_index(term.field()).map_err(broken)?;
@@ -66,7 +66,7 @@ impl<'a> Statistics<'a> {
     }
 
     /// A term's rarity.
-    pub fn rarity(&self, term: &Term, text: &str) -> Result<Rarity> {
+    pub(super) fn rarity(&self, term: &Term, text: &str) -> Result<Rarity> {
         Ok(Rarity {
             term: text.to_owned(),
             doc_freq: self.doc_freq(term)?,

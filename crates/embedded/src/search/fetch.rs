@@ -290,13 +290,12 @@ impl<'a> Fetch<'a> {
                 {
                     continue;
                 }
-                match kind.parse_term(value) {
-                    Ok(Some(parsed)) => shown.push(match (&format, &parsed) {
+                if let Ok(Some(parsed)) = kind.parse_term(value) {
+                    shown.push(match (&format, &parsed) {
                         (Some(format), FieldValue::Date(ms)) => format.render(*ms, None).into(),
                         _ if kind.kind.is_text() => value.clone(),
                         _ => kind.render_value(&parsed),
-                    }),
-                    _ => {}
+                    })
                 }
             }
             if !shown.is_empty() {

@@ -37,11 +37,11 @@ impl aggs::Fetch for TopHits<'_> {
         let fetch = Fetch::new(&found.view, &request, self.cx)?;
         let shelf = Shelf::open(&found.view, &found.segment)?;
         let (mut hit, _) = fetch.hit(&found.segment, &shelf, found.doc, Some(found.score))?;
-        if spec.explain {
-            if let Some(query) = self.query {
-                let planned = crate::plan::plan(&found.view, Some(query), None, self.cx)?;
-                hit.explanation = Some(planned.explain(&found.segment, found.doc)?.to_json());
-            }
+        if spec.explain
+            && let Some(query) = self.query
+        {
+            let planned = crate::plan::plan(&found.view, Some(query), None, self.cx)?;
+            hit.explanation = Some(planned.explain(&found.segment, found.doc)?.to_json());
         }
         Ok(hit)
     }

@@ -197,10 +197,10 @@ async fn settle(planned: &Planned, outcome: Outcome, default: &SourceSpec, call:
     } else {
         &planned.spec
     };
-    if planned.label == "update" {
-        if let Some(get) = after(&written, spec, None, call.dialect)? {
-            body.insert("get".into(), get);
-        }
+    if planned.label == "update"
+        && let Some(get) = after(&written, spec, None, call.dialect)?
+    {
+        body.insert("get".into(), get);
     }
     body.insert("status".into(), status(&written).into());
     if call.dialect.typed && planned.label == "delete" {

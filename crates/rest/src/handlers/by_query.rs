@@ -145,7 +145,7 @@ pub(crate) async fn reindex(mut call: Call) -> Result<Answer> {
         Some(source) => Some(compile(&call.rest, source).await?),
         None => None,
     };
-    if body.source_indices.iter().any(|i| *i == body.dest.index) {
+    if body.source_indices.contains(&body.dest.index) {
         let reason = format!(
             "Validation Failed: 1: reindex cannot write into an index its reading from [{}];",
             body.dest.index

@@ -97,12 +97,12 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     let open: Vec<IndexInfo> = infos.iter().filter(|i| i.open).cloned().collect();
     let health = Health::of(&open);
     let rank = |s: &str| ["green", "yellow", "red"].iter().position(|x| *x == s).unwrap_or(2);
-    if let Some(wanted) = &wait_status {
-        if !["green", "yellow", "red"].contains(&wanted.to_lowercase().as_str()) {
-            return Err(Error::illegal(format!("unknown cluster health status [{wanted}]")));
-        }
+    if let Some(wanted) = &wait_status
+        && !["green", "yellow", "red"].contains(&wanted.to_lowercase().as_str())
+    {
+        return Err(Error::illegal(format!("unknown cluster health status [{wanted}]")));
     }
-    let nodes_ok = wait_nodes.as_deref().is_none_or(|w| nodes_hold(w));
+    let nodes_ok = wait_nodes.as_deref().is_none_or(nodes_hold);
     let shards_ok = wait_active.as_deref().is_none_or(|w| match w {
         "all" => health.unassigned == 0,
         n => n.parse::<u64>().is_ok_and(|n| n <= health.active),

@@ -88,10 +88,10 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
             if let Some(map) = mappings.as_object_mut() {
                 map.retain(|name, _| types.iter().any(|t| path::matches(t, name)));
             }
-        } else if types.is_none() {
-            if let Some(map) = mappings.as_object_mut().filter(|_| info.typed) {
-                map.retain(|name, _| name != "_default_" || call.dialect.typed);
-            }
+        } else if types.is_none()
+            && let Some(map) = mappings.as_object_mut().filter(|_| info.typed)
+        {
+            map.retain(|name, _| name != "_default_" || call.dialect.typed);
         }
         let empty = mappings.as_object().is_some_and(Map::is_empty);
         if empty && (info.typed || call.dialect.typed) {

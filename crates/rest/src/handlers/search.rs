@@ -259,10 +259,10 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
 pub(super) fn query_only(node: dsl::json::Node, dialect: Dialect, owner: &str) -> Result<Option<Query>> {
     let mut fields = node.fields(owner)?;
     let query = fields.take("query");
-    if let Some((name, value)) = fields.next_field() {
-        if !dialect.typed {
-            return Err(value.error(format!("request does not support [{name}]")));
-        }
+    if let Some((name, value)) = fields.next_field()
+        && !dialect.typed
+    {
+        return Err(value.error(format!("request does not support [{name}]")));
     }
     query
         .map(|q| Query::parse(q, &mut dsl::query::Parsing::new(dialect)))
@@ -330,10 +330,10 @@ pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
             Ok(_) => Value::Null,
             Err(error) => {
                 let mut body = envelope::render(&error, call.dialect);
-                if call.dialect.typed {
-                    if let Some(map) = body.as_object_mut() {
-                        map.remove("status");
-                    }
+                if call.dialect.typed
+                    && let Some(map) = body.as_object_mut()
+                {
+                    map.remove("status");
                 }
                 body
             }

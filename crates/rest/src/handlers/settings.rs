@@ -138,10 +138,10 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         Some(_) => return Err(Error::new(ErrorKind::Parse, "request body must be an object")),
         None => Map::new(),
     };
-    if call.dialect.typed {
-        if let Some(interval) = call.params.take("refresh_interval") {
-            settings.insert("index.refresh_interval".into(), interval.into());
-        }
+    if call.dialect.typed
+        && let Some(interval) = call.params.take("refresh_interval")
+    {
+        settings.insert("index.refresh_interval".into(), interval.into());
     }
     call.params.finish()?;
     if settings.is_empty() {

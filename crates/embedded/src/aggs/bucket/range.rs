@@ -255,7 +255,7 @@ impl IpRanges {
                 },
             });
         }
-        out.sort_by(|a, b| (a.from, a.to.is_none(), a.to).cmp(&(b.from, b.to.is_none(), b.to)));
+        out.sort_by_key(|a| (a.from, a.to.is_none(), a.to));
         Ok(IpRanges {
             source,
             ranges: out,

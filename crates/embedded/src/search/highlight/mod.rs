@@ -38,7 +38,7 @@ const STYLED: &str = "<em class=\"hlt1\">";
 ///
 /// # Errors
 /// An unknown highlighter type, or a request a highlighter cannot serve.
-pub fn highlight(
+pub(super) fn highlight(
     source: &Value,
     request: &Highlight,
     query: &Query,
