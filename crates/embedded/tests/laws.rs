@@ -1,5 +1,7 @@
 //! What the embedded engine promises about documents, on a disk in memory and on a real one.
 
+#![allow(clippy::unwrap_used, reason = "a law that cannot be asked has failed")]
+
 use dsl::query::{Clause, Query, TermQuery};
 use dsl::search::SearchRequest;
 use embedded::disk::FaultyDisk;

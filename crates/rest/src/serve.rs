@@ -198,8 +198,7 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
 
 async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dialect: &mut Dialect) -> Result<Answer> {
     let mut params = Params::parse(&request.path, &request.query)?;
-    let flag = |v: Option<String>| v.is_some_and(|v| v != "false");
-    style.pretty = flag(params.take("pretty"));
+    style.pretty = params.take("pretty").is_some_and(|v| v != "false");
     style.filter_path = params.take_list("filter_path").unwrap_or_default();
     params.accept(&["human", "error_trace"]);
     let accepts = |part: &str| request.accept.as_deref().is_some_and(|a| a.contains(part));

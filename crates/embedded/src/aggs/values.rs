@@ -422,7 +422,6 @@ fn each_term(column: &StrColumn, mut f: impl FnMut(&str)) -> Result<()> {
 pub(crate) struct Source {
     field: Option<String>,
     script: Option<Script>,
-    missing: Option<Value>,
     missing_code: Option<u64>,
     missing_number: Option<f64>,
     /// The kind of all values.
@@ -506,7 +505,6 @@ impl Source {
         let mut source = Source {
             field: spec.field.clone(),
             script,
-            missing: spec.missing.clone(),
             missing_code: None,
             missing_number: None,
             class,

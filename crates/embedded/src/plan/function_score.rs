@@ -229,7 +229,7 @@ pub(crate) fn pick(mode: MultiValueMode, values: &mut [f64]) -> Option<f64> {
 pub(crate) fn haversine(a: (f64, f64), b: (f64, f64)) -> f64 {
     let (la, lb) = (a.0.to_radians(), b.0.to_radians());
     let x = ((lb - la) / 2.0).sin().powi(2) + la.cos() * lb.cos() * ((b.1 - a.1).to_radians() / 2.0).sin().powi(2);
-    2.0 * 6_371_008.7714 * x.sqrt().min(1.0).asin()
+    2.0 * 6_371_008.771_4 * x.sqrt().min(1.0).asin()
 }
 
 impl FunctionNode {

@@ -180,8 +180,7 @@ impl PhraseScorer {
         };
         let mut length = end - at[current];
         let mut next = lowest(&at, places, Some(current)).map_or(i64::MAX, |i| at[i]);
-        'windows: loop {
-            let Some(position) = places[current].step() else { break };
+        'windows: while let Some(position) = places[current].step() {
             at[current] = position;
             end = end.max(position);
             // Repeated terms that meet: the lesser of the two moves on.
