@@ -1,7 +1,7 @@
 //! The embedded engine: [`EmbeddedEngine`] implements `engine::Engine` over one data folder.
 //!
 //! tantivy's segments under our own log; see write-path.md. This is the only async file: it waits for the disk
-//! and hands long work to a few threads, all else is plain calls on a [`store::Store`].
+//! and hands long work to a few threads, all else is plain calls on a `store::Store`.
 //!
 //! Not here: HTTP, joins over several indices (`relations`).
 

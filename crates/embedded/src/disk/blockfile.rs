@@ -1,7 +1,7 @@
 //! Segment files: named components in one file, with a CRC for each 64 KiB block.
 //!
 //! Layout: components one after the other (each begins at a multiple of 8), the contents table, one
-//! CRC for each block of what precedes the table, a trailer of [`TRAILER_BYTES`] with its own CRC.
+//! CRC for each block of what precedes the table, a trailer of `TRAILER_BYTES` with its own CRC.
 //! Opening checks the trailer, the table and the list of CRCs; a block is checked when first touched
 //! (write-path.md 7), so a start is fast and a flipped bit is named before its byte is used.
 //!

@@ -4,7 +4,7 @@
 //! templates) it refuses by name. One mutex is its critical section; a group of writes works on a copy that replaces
 //! the state at once or not at all.
 //!
-//! **Invariants**, asserted in [`Store::record`]: sequence numbers of an index count from 0 without holes; a
+//! **Invariants**, asserted in `Store::record`: sequence numbers of an index count from 0 without holes; a
 //! document's version never goes back except by an external version that says so; refused writes leave nothing.
 //!
 //! Not here: durability (it forgets), refreshing by time (searches see what was refreshed and nothing else), a runtime.
