@@ -554,6 +554,8 @@ impl Engine for EmbeddedEngine {
                     .values()
                     .map(|view| view.segments.len() as u64)
                     .sum(),
+                disk_free_bytes: store.disk.free_bytes(&store.dir).unwrap_or(0),
+                disk_total_bytes: store.disk.total_bytes(&store.dir).unwrap_or(0),
                 read_only: store
                     .log
                     .failure()

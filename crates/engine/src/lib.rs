@@ -501,6 +501,9 @@ pub struct NodeStats {
     pub log_bytes: u64,
     pub open_views: u64,
     pub segments: u64,
+    /// What is left of the disk that holds the data; 0 if that is not known.
+    pub disk_free_bytes: u64,
+    pub disk_total_bytes: u64,
     /// Why writes are refused, if they are.
     pub read_only: Option<String>,
 }

@@ -41,7 +41,6 @@ impl Call {
     /// The body, or `source=` of the URL.
     pub(crate) fn content(&mut self) -> Bytes {
         let source = self.params.take("source");
-        self.params.take("source_content_type");
         if self.body.is_empty() {
             source.map(Bytes::from).unwrap_or_default()
         } else {
@@ -93,7 +92,10 @@ impl Call {
     pub(crate) fn target_with(&mut self, defaults: impl FnOnce(&mut Target)) -> Result<Target> {
         let mut target = Target::of(Vec::new());
         defaults(&mut target);
-        let index = self.arg("index").map(str::to_owned);
+        let mut index = self.arg("index").map(str::to_owned);
+        if index.is_none() && self.params.has_row("index") {
+            index = self.params.take("index");
+        }
         let mut target = self.params.take_target(index.as_deref(), target)?;
         if self.dialect.typed {
             let types = self.arg("type").map(crate::params::split_list).unwrap_or_default();

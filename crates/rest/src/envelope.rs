@@ -23,6 +23,13 @@ pub(crate) fn status(error: &Error, dialect: Dialect) -> u16 {
     worded(error, dialect).status()
 }
 
+/// The error and what caused it, one a line: what `error_trace` asks for.
+pub(crate) fn trace(error: &Error) -> String {
+    let line = |error: &Error| format!("{}: {}", error.kind().wire(), error.reason());
+    let causes = std::iter::successors(error.cause(), |error| error.cause());
+    causes.fold(line(error), |text, cause| format!("{text}\nCaused by: {}", line(cause)))
+}
+
 /// One error without the envelope, as bulk items carry it.
 pub(crate) fn object(error: &Error, dialect: Dialect) -> Map<String, Value> {
     worded(error, dialect).to_json()

@@ -17,6 +17,8 @@ mod call;
 mod dialect;
 mod envelope;
 mod handlers;
+mod machine;
+pub mod parameters;
 mod params;
 mod respond;
 mod routes;

@@ -1,5 +1,6 @@
 //! URL parameters: each is taken once, by the handler that knows it; the rest are refused by name.
 
+use crate::parameters::{self, Effect};
 use engine::{Expect, Refresh};
 use model::nearest::nearest;
 use model::{Error, ErrorKind, Result, Target, units};
@@ -11,7 +12,7 @@ use std::time::Duration;
 pub(crate) struct Params {
     path: String,
     given: BTreeMap<String, String>,
-    known: Vec<&'static str>,
+    api: &'static str,
     lenient: bool,
 }
 
@@ -29,7 +30,7 @@ impl Params {
         Ok(Params {
             path: path.to_owned(),
             given,
-            known: Vec::new(),
+            api: "*",
             lenient: false,
         })
     }
@@ -41,13 +42,25 @@ impl Params {
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
+    /// Whose parameters these are: a name in `ENDPOINTS`.
+    pub(crate) fn set_api(&mut self, api: &'static str) {
+        self.api = api;
+    }
+    /// Is there a row for it?
+    pub(crate) fn has_row(&self, name: &str) -> bool {
+        parameters::of(self.api).any(|p| p.name == name && p.effect == Effect::Changes)
+    }
+    /// Is one given that has no effect but on a warning?
+    pub(crate) fn is_given(&self, name: &str) -> bool {
+        self.given.contains_key(name)
+    }
     /// Looks without taking.
     pub(crate) fn peek(&self, name: &str) -> Option<&str> {
         self.given.get(name).map(String::as_str)
     }
     /// Takes one as text.
     pub(crate) fn take(&mut self, name: &'static str) -> Option<String> {
-        self.known.push(name);
+        debug_assert!(self.has_row(name), "[{}] takes [{name}], which has no row in the table of parameters", self.api);
         self.given.remove(name)
     }
     /// Takes names that mean the same; the first given wins.
@@ -115,33 +128,54 @@ impl Params {
             Some(other) => Err(Error::illegal(format!("Unknown value for refresh: [{other}]."))),
         }
     }
-    /// `if_seq_no` + `if_primary_term`, `version` + `version_type`, `op_type`: one expectation.
+    /// `if_seq_no` + `if_primary_term`, `version` + `version_type`: one expectation.
     ///
     /// # Errors
     /// Combinations that make no sense.
     pub(crate) fn take_expect(&mut self, typed: bool) -> Result<Expect> {
-        let parts = ExpectParts {
+        self.take_expect_parts()?.expect(typed)
+    }
+    fn take_expect_parts(&mut self) -> Result<ExpectParts> {
+        Ok(ExpectParts {
             version: self.take_number("version")?,
             version_type: self.take("version_type"),
             if_seq_no: self.take_number("if_seq_no")?,
             if_primary_term: self.take_number("if_primary_term")?,
+            create: false,
+        })
+    }
+    /// `version` + `version_type` of a read.
+    ///
+    /// # Errors
+    /// Combinations that make no sense.
+    pub(crate) fn take_version(&mut self) -> Result<Expect> {
+        let parts = ExpectParts {
+            version: self.take_number("version")?,
+            version_type: self.take("version_type"),
+            ..ExpectParts::default()
+        };
+        parts.expect(true)
+    }
+    /// The same with `op_type`; `create` is what the URL says of it.
+    ///
+    /// # Errors
+    /// Combinations that make no sense.
+    pub(crate) fn take_expect_of_put(&mut self, typed: bool, create: bool) -> Result<Expect> {
+        let parts = ExpectParts {
             create: match self.take("op_type").as_deref() {
-                None | Some("index") => false,
+                None => create,
+                Some("index") if !create => false,
                 Some("create") => true,
+                Some("index") => return Err(Error::illegal("opType must be 'create', found: [index]")),
                 Some(other) => {
                     return Err(Error::illegal(format!(
                         "opType must be 'create' or 'index', found: [{other}]"
                     )));
                 }
             },
+            ..self.take_expect_parts()?
         };
         parts.expect(typed)
-    }
-    /// Parameters that every request may carry and that change nothing here. Their reasons stand in `ACCEPTED`.
-    pub(crate) fn accept(&mut self, names: &[&'static str]) {
-        for name in names {
-            self.take(name);
-        }
     }
     /// `ignore_unavailable`, `allow_no_indices`, `expand_wildcards` over the indices of the path.
     ///
@@ -156,6 +190,14 @@ impl Params {
         if let Some(v) = self.take_bool("allow_no_indices")? {
             target.allow_no_indices = v;
         }
+        self.take_expand_wildcards(&mut target)?;
+        Ok(target)
+    }
+    /// Which indices wildcards reach.
+    ///
+    /// # Errors
+    /// Words that are not its.
+    pub(crate) fn take_expand_wildcards(&mut self, target: &mut Target) -> Result<()> {
         if let Some(list) = self.take_list("expand_wildcards") {
             (target.expand_open, target.expand_closed, target.expand_hidden) = (false, false, false);
             for word in list {
@@ -169,8 +211,7 @@ impl Params {
                 }
             }
         }
-        self.take("ignore_throttled");
-        Ok(target)
+        Ok(())
     }
     /// Everything has been taken, or the request is refused.
     ///
@@ -180,14 +221,19 @@ impl Params {
         if self.lenient || self.given.is_empty() {
             return Ok(());
         }
+        let silent = |name: &str| parameters::of(self.api).any(|p| p.name == name && p.effect != Effect::Changes);
         let words: Vec<String> = self
             .given
             .keys()
-            .map(|name| match nearest(name, self.known.iter().copied()) {
+            .filter(|name| !silent(name))
+            .map(|name| match nearest(name, parameters::of(self.api).map(|p| p.name)) {
                 Some(known) => format!("[{name}] -> did you mean [{known}]?"),
                 None => format!("[{name}]"),
             })
             .collect();
+        if words.is_empty() {
+            return Ok(());
+        }
         let plural = if words.len() > 1 { "s" } else { "" };
         Err(Error::illegal(format!(
             "request [{}] contains unrecognized parameter{plural}: {}",
@@ -295,7 +341,8 @@ mod tests {
 
     fn check(query: &str, expected: Result<Expect, &str>) {
         let mut params = Params::parse("/i/_doc/1", query).expect("well formed");
-        let found = params.take_expect(false);
+        params.set_api("index");
+        let found = params.take_expect_of_put(false, false);
         match (found, expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{query}"),
             (Err(found), Err(part)) => assert!(found.reason().contains(part), "{query}: {}", found.reason()),
@@ -329,8 +376,8 @@ mod tests {
 
     #[test]
     fn unknown_names_are_refused_with_the_nearest() {
-        let mut params = Params::parse("/i/_search", "rooting=1").expect("well formed");
-        params.take("routing");
+        let mut params = Params::parse("/i/_search", "rooting=1&routing=2&preference=_local").expect("well formed");
+        params.set_api("search");
         let error = params.finish().expect_err("unknown");
         assert_eq!(
             error.reason(),

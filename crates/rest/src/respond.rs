@@ -56,6 +56,12 @@ impl Answer {
             headers: Vec::new(),
         }
     }
+    /// With a deprecation warning, as the servers that we follow word the header.
+    pub(crate) fn warning(self, dialect: model::Dialect, text: &str) -> Answer {
+        let product = if dialect.persona.is_opensearch() { "OpenSearch" } else { "Elasticsearch" };
+        let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
+        self.header("warning", format!("299 {product}-{} \"{quoted}\"", dialect.persona.version()))
+    }
     /// With a header.
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Answer {
         self.headers.push((name, value.into()));
@@ -68,6 +74,10 @@ impl Answer {
 pub(crate) struct Style {
     pub(crate) pretty: bool,
     pub(crate) yaml: bool,
+    /// Sizes and durations also with their units.
+    pub(crate) human: bool,
+    /// Errors with what caused them as a text.
+    pub(crate) trace: bool,
     pub(crate) filter_path: Vec<String>,
 }
 
@@ -81,6 +91,22 @@ pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> 
         Body::Empty => (Bytes::new(), json_type),
         Body::Text(text) => (Bytes::from(text.clone()), "text/plain; charset=UTF-8".to_owned()),
         Body::Raw(bytes) if !style.pretty && !style.yaml && style.filter_path.is_empty() => (bytes.clone(), json_type),
+        // What a client stored is never added to.
+        Body::Raw(bytes) if style.human => {
+            let value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+            let style = Style {
+                human: false,
+                ..style.clone()
+            };
+            write(&Body::Json(value), &style, compatible_with)
+        }
+        Body::Json(value) if style.human => {
+            let style = Style {
+                human: false,
+                ..style.clone()
+            };
+            write(&Body::Json(humane(value)), &style, compatible_with)
+        }
         Body::Raw(bytes) => {
             let value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
             write(&Body::Json(value), style, compatible_with)
@@ -100,6 +126,32 @@ pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> 
             let text = if style.pretty { pretty(value) } else { value.to_string() };
             (Bytes::from(text), json_type)
         }
+    }
+}
+
+/// Beside each `x_in_bytes` and `x_in_millis` an `x` with a unit. The depth is that of an answer, which is limited;
+/// a document in it is left alone.
+fn humane(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut out = serde_json::Map::new();
+            for (key, value) in map {
+                let spoken = match (key.strip_suffix("_in_bytes"), key.strip_suffix("_in_millis"), value.as_u64()) {
+                    (Some(name), _, Some(n)) => Some((name, model::units::render_bytes(n))),
+                    (_, Some(name), Some(n)) if !name.starts_with("start_") && !name.ends_with("timestamp") => {
+                        Some((name, model::units::render_duration(std::time::Duration::from_millis(n))))
+                    }
+                    _ => None,
+                };
+                if let Some((name, text)) = spoken {
+                    out.entry(name.to_owned()).or_insert_with(|| text.into());
+                }
+                out.insert(key.clone(), if key == "_source" { value.clone() } else { humane(value) });
+            }
+            Value::Object(out)
+        }
+        Value::Array(items) => Value::Array(items.iter().map(humane).collect()),
+        other => other.clone(),
     }
 }
 
@@ -253,6 +305,14 @@ mod tests {
         check(&["h*.total"], json!({"hits": {"total": {"value": 2}}}));
         check(&["-hits"], json!({"took": 1}));
         check(&["absent"], json!({}));
+    }
+
+    #[test]
+    fn human_adds_units() {
+        assert_eq!(
+            humane(&json!({"size_in_bytes": 2048, "t": [{"time_in_millis": 1500}], "_source": {"a_in_bytes": 1}})),
+            json!({"size": "2kb", "size_in_bytes": 2048, "t": [{"time": "1.5s", "time_in_millis": 1500}], "_source": {"a_in_bytes": 1}})
+        );
     }
 
     #[test]

@@ -96,7 +96,7 @@ endpoints! {
     "indices.put_settings" ["PUT"] ["/_settings", "/{index}/_settings"] => settings::put;
     "indices.get_settings" ["GET"] ["/_settings", "/{index}/_settings", "/{index}/_settings/{name}", "/_settings/{name}"] => settings::get;
     "indices.update_aliases" ["POST"] ["/_aliases"] => aliases::update;
-    "indices.put_alias" ["PUT", "POST"] ["/{index}/_alias/{name}", "/{index}/_aliases/{name}", "/_alias/{name}", "/_aliases/{name}", "/{index}/_alias"] => aliases::put;
+    "indices.put_alias" ["PUT", "POST"] ["/_alias", "/{index}/_alias/{name}", "/{index}/_aliases/{name}", "/_alias/{name}", "/_aliases/{name}", "/{index}/_alias"] => aliases::put;
     "indices.get_alias" ["GET"] ["/_alias", "/_aliases", "/_alias/{name}", "/{index}/_alias", "/{index}/_alias/{name}", "/{index}/_aliases",
         "/_aliases/{name}", "/{index}/_aliases/{name}"] => aliases::get;
     "indices.exists_alias" ["HEAD"] ["/_alias/{name}", "/{index}/_alias/{name}", "/{index}/_alias"] => aliases::exists;
@@ -133,6 +133,7 @@ endpoints! {
     "cat.nodes" ["GET"] ["/_cat/nodes"] => cat::nodes;
     "cat.tasks" ["GET"] ["/_cat/tasks"] => cat::tasks;
     "cat.templates" ["GET"] ["/_cat/templates", "/_cat/templates/{name}"] => cat::templates;
+    "cat.allocation" ["GET"] ["/_cat/allocation", "/_cat/allocation/{node_id}"] => cat::allocation;
     "cat.master" ["GET"] ["/_cat/master", "/_cat/cluster_manager"] => cat::master;
 }
 

@@ -189,10 +189,13 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
     let mut dialect = Dialect::of(request.persona);
     match routed(rest, request, &mut style, &mut dialect).await {
         Ok(answer) => (answer, style),
-        Err(error) => (
-            Answer::of(envelope::status(&error, dialect), envelope::render(&error, dialect)),
-            style,
-        ),
+        Err(error) => {
+            let mut body = envelope::render(&error, dialect);
+            if style.trace {
+                body["error"]["stack_trace"] = envelope::trace(&error).into();
+            }
+            (Answer::of(envelope::status(&error, dialect), body), style)
+        }
     }
 }
 
@@ -200,8 +203,9 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     let mut params = Params::parse(&request.path, &request.query)?;
     style.pretty = params.take("pretty").is_some_and(|v| v != "false");
     style.filter_path = params.take_list("filter_path").unwrap_or_default();
-    params.accept(&["human", "error_trace"]);
     let accepts = |part: &str| request.accept.as_deref().is_some_and(|a| a.contains(part));
+    style.human = params.flag("human")?;
+    style.trace = params.flag("error_trace")?;
     style.yaml = params.peek("format") == Some("yaml") || accepts("application/yaml");
     check_media_type(request.content_type.as_deref(), request.body.is_empty())?;
     if request.gzipped {
@@ -211,9 +215,10 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         Matched::Found(endpoint, args) => (endpoint, args),
         other => return Ok(unrouted(request, other, *dialect)),
     };
+    params.set_api(endpoint.api);
     *dialect = dialect::choose(rest, request, &args).await;
-    dialect.total_as_int = params.flag("rest_total_hits_as_int")?;
-    dialect.typed_keys = params.flag("typed_keys")?;
+    dialect.total_as_int = params.has_row("rest_total_hits_as_int") && params.flag("rest_total_hits_as_int")?;
+    dialect.typed_keys = params.has_row("typed_keys") && params.flag("typed_keys")?;
     params.set_lenient(dialect.typed);
     let table = request.path.starts_with("/_cat");
     if !table {

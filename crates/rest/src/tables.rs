@@ -1,8 +1,9 @@
-//! The `_cat` format: columns with names, aliases and descriptions; `h`, `s`, `v`, `help`, `format`.
+//! The `_cat` format: columns with names, aliases and descriptions; `h`, `s`, `v`, `help`, `format`, `bytes`, `time`.
 
 use crate::params::Params;
 use crate::respond::Answer;
 use model::path;
+use model::units::render_bytes;
 use model::{Error, Result};
 use serde_json::{Map, Value};
 
@@ -49,6 +50,63 @@ pub(crate) const fn extra(name: &'static str, aliases: &'static [&'static str], 
     }
 }
 
+/// A left-aligned column that must be asked for.
+pub(crate) const fn extra_text(name: &'static str, aliases: &'static [&'static str], about: &'static str) -> Column {
+    Column {
+        name,
+        aliases,
+        about,
+        shown: false,
+        right: false,
+    }
+}
+
+/// What stands in a row, in its own unit: the client may ask for another.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    /// Empty; `null` in JSON.
+    Nothing,
+    Text(String),
+    Bytes(u64),
+    Millis(u64),
+}
+
+impl Cell {
+    /// A word or a number.
+    pub(crate) fn of(value: impl ToString) -> Cell {
+        Cell::Text(value.to_string())
+    }
+    /// That, or nothing.
+    pub(crate) fn if_any(value: Option<impl ToString>) -> Cell {
+        value.map_or(Cell::Nothing, Cell::of)
+    }
+}
+
+/// Units of `bytes` with their size.
+const BYTE_UNITS: &[(&str, u64)] = &[
+    ("b", 1),
+    ("k", 1 << 10),
+    ("kb", 1 << 10),
+    ("m", 1 << 20),
+    ("mb", 1 << 20),
+    ("g", 1 << 30),
+    ("gb", 1 << 30),
+    ("t", 1 << 40),
+    ("tb", 1 << 40),
+    ("p", 1 << 50),
+    ("pb", 1 << 50),
+];
+/// Units of `time` with their nanoseconds.
+const TIME_UNITS: &[(&str, u64)] = &[
+    ("nanos", 1),
+    ("micros", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+];
+
 /// How the client wants the table.
 #[derive(Debug)]
 pub(crate) struct Layout {
@@ -57,41 +115,44 @@ pub(crate) struct Layout {
     headers: Option<Vec<String>>,
     sort: Vec<String>,
     json: bool,
+    /// Size of the unit that sizes are counted in, without naming it.
+    bytes: Option<u64>,
+    /// The same of durations, in nanoseconds.
+    time: Option<u64>,
 }
 
 impl Layout {
-    /// Takes `help`, `v`, `h`, `s`, `format` and the parameters that tables accept without effect.
+    /// Takes `help`, `v`, `h`, `s`, `format`, and `bytes` and `time` where the table has such columns.
     ///
     /// # Errors
-    /// Values that are not booleans.
+    /// Values that are not theirs.
     pub(crate) fn take(params: &mut Params, accept_json: bool) -> Result<Layout> {
-        params.accept(&[
-            "local",
-            "master_timeout",
-            "cluster_manager_timeout",
-            "bytes",
-            "time",
-            "size",
-            "ts",
-            "timeout",
-        ]);
         let format = params.take("format");
         Ok(Layout {
+            bytes: take_unit(params, "bytes", BYTE_UNITS)?,
+            time: take_unit(params, "time", TIME_UNITS)?,
             help: params.flag("help")?,
             verbose: params.flag("v")?,
             headers: params.take_list("h"),
             sort: params.take_list("s").unwrap_or_default(),
-            json: format
-                .as_deref()
-                .map_or(accept_json, |f| f == "json" || f == "yaml" || f == "smile" || f == "cbor"),
+            json: match format.as_deref() {
+                None => accept_json,
+                Some("text" | "txt") => false,
+                Some("json" | "yaml") => true,
+                Some(other) => {
+                    return Err(Error::illegal(format!(
+                        "format [{other}] is not supported: use text, json or yaml"
+                    )));
+                }
+            },
         })
     }
 
-    /// Writes the rows. A row has one cell for each column, `None` where there is nothing.
+    /// Writes the rows. A row has one cell for each column.
     ///
     /// # Errors
     /// A sort key that is no column.
-    pub(crate) fn write(&self, columns: &[Column], mut rows: Vec<Vec<Option<String>>>) -> Result<Answer> {
+    pub(crate) fn write(&self, columns: &[Column], mut rows: Vec<Vec<Cell>>) -> Result<Answer> {
         if self.help {
             return Ok(Answer::text(help(columns)));
         }
@@ -107,11 +168,12 @@ impl Layout {
                 )
             })?;
             rows.sort_by(|a, b| {
-                let order = compare(a[i].as_deref(), b[i].as_deref());
+                let order = compare(&a[i], &b[i]);
                 if descending { order.reverse() } else { order }
             });
         }
         let chosen = self.chosen(columns);
+        let rows: Vec<Vec<Option<String>>> = rows.iter().map(|row| row.iter().map(|cell| self.shown(cell)).collect()).collect();
         if self.json {
             let list = rows
                 .iter()
@@ -126,6 +188,18 @@ impl Layout {
             return Ok(Answer::ok(Value::Array(list)));
         }
         Ok(Answer::text(self.text(columns, &chosen, &rows)))
+    }
+
+    /// A cell in the unit asked for, else with the unit that suits it.
+    fn shown(&self, cell: &Cell) -> Option<String> {
+        match (cell, self.bytes, self.time) {
+            (Cell::Nothing, ..) => None,
+            (Cell::Text(text), ..) => Some(text.clone()),
+            (Cell::Bytes(n), Some(unit), _) => Some((n / unit).to_string()),
+            (Cell::Bytes(n), None, _) => Some(render_bytes(*n)),
+            (Cell::Millis(n), _, Some(unit)) => Some((u128::from(*n) * 1_000_000 / u128::from(unit)).to_string()),
+            (Cell::Millis(n), _, None) => Some(model::units::render_duration(std::time::Duration::from_millis(*n))),
+        }
     }
 
     /// Labels and positions of the columns to show.
@@ -198,13 +272,29 @@ fn find(columns: &[Column], name: &str) -> Option<usize> {
 }
 
 /// Numbers by value, the rest as text, nothing first.
-fn compare(a: Option<&str>, b: Option<&str>) -> std::cmp::Ordering {
+fn compare(a: &Cell, b: &Cell) -> std::cmp::Ordering {
     match (a, b) {
-        (Some(a), Some(b)) => match (a.parse::<f64>(), b.parse::<f64>()) {
+        (Cell::Bytes(a), Cell::Bytes(b)) | (Cell::Millis(a), Cell::Millis(b)) => a.cmp(b),
+        (Cell::Text(a), Cell::Text(b)) => match (a.parse::<f64>(), b.parse::<f64>()) {
             (Ok(x), Ok(y)) => x.total_cmp(&y),
             _ => a.cmp(b),
         },
-        (a, b) => a.cmp(&b),
+        (a, b) => (*a != Cell::Nothing).cmp(&(*b != Cell::Nothing)),
+    }
+}
+
+/// Takes the name of a unit, if the table has a column for it.
+fn take_unit(params: &mut Params, name: &'static str, units: &[(&str, u64)]) -> Result<Option<u64>> {
+    if !params.has_row(name) {
+        return Ok(None);
+    }
+    let Some(given) = params.take(name) else { return Ok(None) };
+    match units.iter().find(|(unit, _)| *unit == given.to_lowercase()) {
+        Some((_, size)) => Ok(Some(*size)),
+        None => {
+            let names: Vec<&str> = units.iter().map(|(unit, _)| *unit).collect();
+            Err(Error::illegal(format!("[{name}] is one of [{}], not [{given}]", names.join(", "))))
+        }
     }
 }
 
@@ -240,11 +330,12 @@ mod tests {
     ];
 
     fn check(query: &str, expected: &str) {
-        let mut params = Params::parse("/_cat/x", query).expect("well formed");
+        let mut params = Params::parse("/_cat/indices", query).expect("well formed");
+        params.set_api("cat.indices");
         let layout = Layout::take(&mut params, false).expect("well formed");
         let rows = vec![
-            vec![Some("b".into()), Some("10".into()), Some("7".into())],
-            vec![Some("aa".into()), Some("9".into()), None],
+            vec![Cell::of("b"), Cell::of(10), Cell::Bytes(2048)],
+            vec![Cell::of("aa"), Cell::of(9), Cell::Nothing],
         ];
         match layout.write(COLUMNS, rows).expect("columns exist").body {
             Body::Text(text) => assert_eq!(text, expected, "{query}"),
@@ -260,8 +351,9 @@ mod tests {
         check("h=i&s=index:desc", "b \naa\n");
         check(
             "h=d,size&format=json",
-            "[{\"d\":\"10\",\"size\":\"7\"},{\"d\":\"9\",\"size\":null}]",
+            "[{\"d\":\"10\",\"size\":\"2kb\"},{\"d\":\"9\",\"size\":null}]",
         );
+        check("h=size&s=size&bytes=k", " \n2\n");
         check("help", "index | i | name\ndocs  | d | count\nsize  | - | bytes\n");
     }
 }

@@ -310,6 +310,9 @@ impl Disk for FaultyDisk {
             .room_bytes
             .map_or(u64::MAX, |room| room.saturating_sub(state.used_bytes())))
     }
+    fn total_bytes(&self, _dir: &Path) -> io::Result<u64> {
+        Ok(self.0.lock().room_bytes.unwrap_or(u64::MAX))
+    }
 }
 
 struct Handle {

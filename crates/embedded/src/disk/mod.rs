@@ -44,6 +44,8 @@ pub trait Disk: Send + Sync {
     fn len(&self, path: &Path) -> io::Result<u64>;
     /// Bytes that may still be written below a folder.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
+    /// Bytes of the whole disk that a folder is on.
+    fn total_bytes(&self, dir: &Path) -> io::Result<u64>;
 }
 
 /// One open file. Reads and writes name their offset, so that one file serves many threads.

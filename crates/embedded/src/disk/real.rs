@@ -64,6 +64,18 @@ impl Disk for RealDisk {
         Ok(std::fs::metadata(path)?.len())
     }
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let stat = statvfs(dir)?;
+        #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
+        Ok((stat.f_bavail as u64).saturating_mul(stat.f_frsize as u64))
+    }
+    fn total_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let stat = statvfs(dir)?;
+        #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
+        Ok((stat.f_blocks as u64).saturating_mul(stat.f_frsize as u64))
+    }
+}
+
+fn statvfs(dir: &Path) -> io::Result<libc::statvfs> {
         let dir = CString::new(dir.as_os_str().as_bytes()).map_err(io::Error::other)?;
         let mut stat = std::mem::MaybeUninit::<libc::statvfs>::uninit();
         // SAFETY: `dir` ends in a zero byte and `stat` has room for one `statvfs`.
@@ -71,10 +83,7 @@ impl Disk for RealDisk {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the call succeeded, so it filled `stat`.
-        let stat = unsafe { stat.assume_init() };
-        #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
-        Ok((stat.f_bavail as u64).saturating_mul(stat.f_frsize as u64))
-    }
+        Ok(unsafe { stat.assume_init() })
 }
 
 impl DiskFile for File {

@@ -18,7 +18,6 @@ fn target_of(expressions: Vec<String>) -> Target {
 
 /// `POST /_aliases`.
 pub(crate) async fn update(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout"]);
     let node = call.json_needed()?;
     call.params.finish()?;
     let mut actions = Vec::new();
@@ -68,7 +67,10 @@ fn body_of(action: &dsl::document::AliasAction) -> Map<String, Value> {
 
 /// `PUT /i/_alias/a`.
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout"]);
+    let from_url = (
+        call.arg("index").map(str::to_owned).or_else(|| call.params.take("index")),
+        call.arg("name").map(str::to_owned).or_else(|| call.params.take("name")),
+    );
     let content = call.json()?;
     call.params.finish()?;
     let mut body = match content.map(dsl::json::Node::into_value) {
@@ -77,9 +79,9 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         None => Map::new(),
     };
     let in_body = |body: &mut Map<String, Value>, name: &str| body.remove(name).and_then(|v| v.as_str().map(str::to_owned));
-    let index = in_body(&mut body, "index").or_else(|| call.arg("index").map(str::to_owned));
-    let alias = in_body(&mut body, "alias").or_else(|| call.arg("name").map(str::to_owned));
-    let (Some(index), Some(alias)) = (index, alias) else {
+    let index = in_body(&mut body, "index").or(from_url.0);
+    let alias = in_body(&mut body, "alias").or(from_url.1);
+    let (Some(index), Some(alias)) = (index.filter(|i| !i.is_empty()), alias.filter(|a| !a.is_empty())) else {
         return Err(Error::illegal("index and alias are both required"));
     };
     for name in body.keys() {
@@ -107,7 +109,6 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 
 /// `DELETE /i/_alias/a`.
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout"]);
     let (index, name) = (call.needed("index")?, call.needed("name")?);
     call.params.finish()?;
     let target = target_of(split_list(&index));
@@ -133,7 +134,6 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
 
 /// `GET /_alias/a`.
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["local", "master_timeout"]);
     let target = admin_target(&mut call)?;
     call.params.finish()?;
     let names = call
@@ -177,7 +177,6 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 
 /// `HEAD /_alias/a`.
 pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["local"]);
     let target = admin_target(&mut call)?;
     call.params.finish()?;
     let names = call.arg("name").map(split_list).unwrap_or_else(|| vec!["*".into()]);

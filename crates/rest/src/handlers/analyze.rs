@@ -27,7 +27,7 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
         .chain(list(call.params.take_list("char_filters")))
         .collect();
     body.explain = call.params.flag("explain")?;
-    call.params.accept(&["prefer_local", "attributes"]);
+    body.attributes = call.params.take_list("attributes").unwrap_or_default();
     body.text = call.params.take("text").into_iter().collect();
     let content = call.content();
     call.params.finish()?;
@@ -47,11 +47,11 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
             "Validation Failed: 1: text is missing;",
         ));
     }
-    let (analyzer, name) = chosen(&call, index.as_deref(), &body).await?;
+    let Chosen { analyzer, name, max } = chosen(&call, index.as_deref(), &body).await?;
     Ok(Answer::ok(if body.explain {
-        explained(&analyzer, &name, &body)
+        explained(&analyzer, &name, &body, max)?
     } else {
-        json!({ "tokens": tokens(&analyzer, &body.text, call.dialect.typed)? })
+        json!({ "tokens": tokens(&analyzer, &body.text, call.dialect.typed, max)? })
     }))
 }
 
@@ -60,18 +60,37 @@ fn merged(url: AnalyzeBody, mut body: AnalyzeBody) -> AnalyzeBody {
     body.field = body.field.or(url.field);
     body.tokenizer = body.tokenizer.or(url.tokenizer);
     body.explain |= url.explain;
+    if body.attributes.is_empty() {
+        body.attributes = url.attributes;
+    }
     if body.text.is_empty() {
         body.text = url.text;
     }
     body
 }
 
-/// The analyzer that the request means, and the name that `explain` shows.
-async fn chosen(call: &Call, index: Option<&str>, body: &AnalyzeBody) -> Result<(Analyzer, String)> {
+/// What a request means.
+struct Chosen {
+    analyzer: Analyzer,
+    /// What `explain` shows.
+    name: String,
+    /// Tokens that it may make.
+    max: usize,
+}
+
+async fn chosen(call: &Call, index: Option<&str>, body: &AnalyzeBody) -> Result<Chosen> {
     let info = match index {
         Some(index) => call.rest.indices(&Target::index(index)).await?.into_iter().next(),
         None => None,
     };
+    let none = Map::new();
+    let settings = info.as_ref().map_or(&none, |i| &i.settings);
+    let max = usize::try_from(model::settings::number(settings, model::settings::MAX_ANALYZE_TOKENS)).unwrap_or(usize::MAX);
+    let (analyzer, name) = analyzer_of(call, index, info, body)?;
+    Ok(Chosen { analyzer, name, max })
+}
+
+fn analyzer_of(call: &Call, index: Option<&str>, info: Option<engine::IndexInfo>, body: &AnalyzeBody) -> Result<(Analyzer, String)> {
     let registry = info.as_ref().map_or_else(Registry::default_registry, |i| i.registry.clone());
     if let Some(name) = &body.analyzer {
         let missing = || {
@@ -150,8 +169,7 @@ fn token(token: &Token, offsets: &Offsets<'_>, start: usize, position: u32, type
 }
 
 /// Tokens of every text; later texts continue positions and offsets.
-fn tokens(analyzer: &Analyzer, texts: &[String], typed: bool) -> Result<Vec<Value>> {
-    let max = usize::try_from(model::settings::number(&Map::new(), model::settings::MAX_ANALYZE_TOKENS)).unwrap_or(10_000);
+fn tokens(analyzer: &Analyzer, texts: &[String], typed: bool, max: usize) -> Result<Vec<Value>> {
     let mut out = Vec::new();
     let (mut start, mut position) = (0, 0);
     for text in texts {
@@ -160,24 +178,35 @@ fn tokens(analyzer: &Analyzer, texts: &[String], typed: bool) -> Result<Vec<Valu
         for t in &found {
             out.push(Value::Object(token(t, &offsets, start, position, typed)));
         }
-        if out.len() > max {
-            return Err(Error::new(
-                model::ErrorKind::IllegalState,
-                format!("The number of tokens produced by calling _analyze has exceeded the allowed maximum of [{max}]. This limit can be set by changing the [index.analyze.max_token_count] index level setting."),
-            ).status_of(400));
-        }
+        within(out.len(), max)?;
         position += found.last().map_or(0, |t| t.position + 1) + analyzer.position_increment_gap();
         start += offsets.at(text.len()) + 1;
     }
     Ok(out)
 }
 
+fn within(count: usize, max: usize) -> Result<()> {
+    if count <= max {
+        return Ok(());
+    }
+    let reason = format!(
+        "The number of tokens produced by calling _analyze has exceeded the allowed maximum of [{max}]. \
+         This limit can be set by changing the [index.analyze.max_token_count] index level setting."
+    );
+    Err(Error::new(model::ErrorKind::IllegalState, reason).status_of(400))
+}
+
 /// `explain=true`: every stage.
-fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody) -> Value {
+fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize) -> Result<Value> {
     let text = body.text.join(" ");
     let offsets = Offsets(&text);
-    let list = |tokens: &[Token]| -> Vec<Value> { tokens.iter().map(|t| Value::Object(detailed(t, &offsets))).collect() };
+    let attributes = &body.attributes;
+    let list = |tokens: &[Token]| -> Vec<Value> {
+        let tokens = tokens.iter().map(|t| Value::Object(detailed(t, &offsets, attributes)));
+        tokens.collect()
+    };
     let stages = analyzer.explain(&text);
+    within(stages.tokenizer.tokens.len(), max)?;
     if name == "__custom__" {
         let charfilters: Vec<Value> = stages
             .char_filters
@@ -197,17 +226,24 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody) -> Value {
         if !filters.is_empty() {
             detail["tokenfilters"] = filters.into();
         }
-        return json!({ "detail": detail });
+        return Ok(json!({ "detail": detail }));
     }
-    json!({ "detail": { "custom_analyzer": false, "analyzer": { "name": name, "tokens": list(&analyzer.analyze(&text)) } } })
+    let found = analyzer.analyze(&text);
+    within(found.len(), max)?;
+    Ok(json!({ "detail": { "custom_analyzer": false, "analyzer": { "name": name, "tokens": list(&found) } } }))
 }
 
-fn detailed(t: &Token, offsets: &Offsets<'_>) -> Map<String, Value> {
+/// A token with all its attributes, or those that were asked for.
+fn detailed(t: &Token, offsets: &Offsets<'_>, wanted: &[String]) -> Map<String, Value> {
     let mut out = token(t, offsets, 0, 0, true);
     let bytes: Vec<String> = t.term.bytes().map(|b| format!("{b:x}")).collect();
     out.insert("bytes".into(), format!("[{}]", bytes.join(" ")).into());
     out.insert("keyword".into(), t.keyword.into());
     out.insert("positionLength".into(), t.position_length.into());
     out.insert("termFrequency".into(), 1.into());
+    if !wanted.is_empty() {
+        let extra = ["bytes", "keyword", "positionLength", "termFrequency"];
+        out.retain(|name, _| !extra.contains(&name.as_str()) || wanted.iter().any(|w| w.eq_ignore_ascii_case(name)));
+    }
     out
 }

@@ -1,7 +1,7 @@
 //! `_bulk`: many writes in one request, each on its own.
 
 use super::documents::{after, normalized, update_conditions, update_op};
-use super::writes::{accept_write_params, answer, conflict_error, head, send, settled, status};
+use super::writes::{refuse_pipeline, answer, conflict_error, head, send, settled, status};
 use crate::call::Call;
 use crate::envelope;
 use crate::params::ExpectParts;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 /// `POST /_bulk`.
 pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
-    accept_write_params(&mut call)?;
+    refuse_pipeline(&mut call)?;
     let refresh = call.params.take_refresh()?;
     if call.params.flag("atomic")? {
         return Err(Error::illegal(
@@ -25,7 +25,6 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let default_source = super::documents::source_params(&mut call)?;
     let routing = call.params.take("routing");
     let require_alias = call.params.flag("require_alias")?;
-    call.params.accept(&["fields", "batch_size", "list_executed_pipelines"]);
     call.params.finish()?;
     let defaults = BulkDefaults {
         index: call.arg("index").map(str::to_owned),

@@ -31,19 +31,6 @@ fn options(params: &mut Params) -> Result<Options> {
             )));
         }
     };
-    params.accept(&[
-        "timeout",
-        "wait_for_active_shards",
-        "scroll",
-        "search_timeout",
-        "slices",
-        "preference",
-        "routing",
-        "request_cache",
-        "stats",
-        "search_type",
-        "requests_per_second",
-    ]);
     let size: Option<u64> = params.take_number("size")?;
     Ok(Options {
         proceed,
@@ -93,7 +80,6 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let options = options(&mut call.params)?;
     let from_url = super::search::take_query(&mut call.params)?;
-    call.params.accept(&["version_type"]);
     if let Some(pipeline) = call.params.take("pipeline") {
         return Err(Error::illegal(format!(
             "pipeline [{pipeline}]: ingest pipelines are not supported yet"
@@ -131,7 +117,6 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
 /// `POST /_reindex`.
 pub(crate) async fn reindex(mut call: Call) -> Result<Answer> {
     let options = options(&mut call.params)?;
-    call.params.accept(&["require_alias"]);
     let node = call.json_needed()?;
     call.params.finish()?;
     let body = ReindexBody::parse(node, call.dialect)?;
@@ -234,10 +219,7 @@ fn render(counts: &Counts, created: bool) -> Value {
 /// `DELETE /i/t/_query` of 2015.
 pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
-    let options = options(&mut call.params)?;
     let from_url = super::search::take_query(&mut call.params)?;
-    call.params
-        .accept(&["consistency", "replication", "lowercase_expanded_terms"]);
     let content = call.json()?;
     call.params.finish()?;
     let body = content
@@ -251,8 +233,14 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
         ));
     };
     let rest = call.rest.clone();
-    let mut job = job(target, query, Action::Delete, &options, true, None);
-    job.proceed = true;
+    let options = Options {
+        proceed: true,
+        refresh: false,
+        wait: true,
+        max_docs: None,
+        batch: 1000,
+    };
+    let job = job(target, query, Action::Delete, &options, true, None);
     let task = rest.tasks.start(
         "indices:data/write/delete/byquery",
         "delete by query".into(),

@@ -1,7 +1,9 @@
 //! The server itself: what it is, how it does, its settings.
 
-use super::indices::{aliases_of, mappings_of, shards_of, summed};
+use super::indices::{mappings_of, shards_of, summed};
+use crate::Names;
 use crate::call::Call;
+use crate::machine::{Machine, percent};
 use crate::respond::Answer;
 use engine::{Alteration, IndexInfo, Inspected, Inspection, NodeStats, TemplateKind};
 use model::settings::{ALL, Scope, find, number};
@@ -35,10 +37,10 @@ pub(crate) async fn info(call: Call) -> Result<Answer> {
         "name": names.node, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid, "version": version, "tagline": tagline })))
 }
 
-async fn every_index(call: &Call, index: Option<&str>) -> Result<Vec<IndexInfo>> {
-    let mut target = Target::of(index.map(crate::params::split_list).unwrap_or_default());
-    (target.expand_closed, target.forbid_closed, target.expand_hidden) = (true, false, true);
-    call.rest.indices(&target).await
+/// Does one of these name the node that there is?
+pub(super) fn is_this_node(names: &Names, wanted: &[String]) -> bool {
+    let own = ["_all", "_local", "_master", "_cluster_manager", names.node_id.as_str(), names.node.as_str(), names.address.as_str(), "127.0.0.1"];
+    wanted.is_empty() || wanted.iter().any(|w| own.contains(&w.as_str()) || model::path::matches(w, &names.node))
 }
 
 /// Shards and status of some indices: primaries are here, replicas are nowhere.
@@ -76,26 +78,23 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     let wait_active = call.params.take("wait_for_active_shards");
     let level = call.params.take("level").unwrap_or_else(|| "cluster".into());
     let timeout = call.params.take_duration("timeout")?;
-    call.params.accept(&[
-        "local",
-        "master_timeout",
-        "cluster_manager_timeout",
-        "wait_for_no_relocating_shards",
-        "wait_for_no_initializing_shards",
-        "wait_for_relocating_shards",
-        "wait_for_events",
-        "awareness_attribute",
-    ]);
-    call.params.take("expand_wildcards");
+    let mut target = Target::of(call.arg("index").map(crate::params::split_list).unwrap_or_default());
+    (target.expand_closed, target.forbid_closed, target.expand_hidden) = (true, false, true);
+    call.params.take_expand_wildcards(&mut target)?;
     call.params.finish()?;
     if !["cluster", "indices", "shards", "awareness_attributes"].contains(&level.as_str()) {
         return Err(Error::illegal(format!(
             "level must be one of [cluster], [indices], [shards], not [{level}]"
         )));
     }
-    let infos: Vec<IndexInfo> = every_index(&call, call.arg("index")).await?;
-    let open: Vec<IndexInfo> = infos.iter().filter(|i| i.open).cloned().collect();
-    let health = Health::of(&open);
+    let infos: Vec<IndexInfo> = match call.rest.indices(&target).await {
+        // An index that is not there is waited for, in vain.
+        Err(error) if error.status() == 404 && !call.dialect.typed => {
+            return Ok(missing_health(&call, timeout).await);
+        }
+        found => found?,
+    };
+    let health = Health::of(&infos);
     let rank = |s: &str| ["green", "yellow", "red"].iter().position(|x| *x == s).unwrap_or(2);
     if let Some(wanted) = &wait_status
         && !["green", "yellow", "red"].contains(&wanted.to_lowercase().as_str())
@@ -116,8 +115,27 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         // What is waited for cannot come while one process serves: waiting is cut short at a second.
         tokio::time::sleep(timeout.unwrap_or_default().min(std::time::Duration::from_secs(1))).await;
     }
-    let mut out = json!({
-        "cluster_name": call.rest.names.cluster, "status": health.status(), "timed_out": timed_out,
+    let mut out = health_body(&call, health.status(), &health, timed_out);
+    if level != "cluster" {
+        let indices: Map<String, Value> = infos
+            .iter()
+            .map(|i| (i.name.to_string(), index_health(i, level == "shards")))
+            .collect();
+        out["indices"] = Value::Object(indices);
+    }
+    Ok(Answer::of(if timed_out { 408 } else { 200 }, out))
+}
+
+/// What waiting for an index that is not there comes to.
+async fn missing_health(call: &Call, timeout: Option<std::time::Duration>) -> Answer {
+    tokio::time::sleep(timeout.unwrap_or_default().min(std::time::Duration::from_secs(1))).await;
+    let none = Health { active: 0, unassigned: 0 };
+    Answer::of(408, health_body(call, "red", &none, true))
+}
+
+fn health_body(call: &Call, status: &str, health: &Health, timed_out: bool) -> Value {
+    let out = json!({
+        "cluster_name": call.rest.names.cluster, "status": status, "timed_out": timed_out,
         "number_of_nodes": 1, "number_of_data_nodes": 1, "active_primary_shards": health.active, "active_shards": health.active,
         "relocating_shards": 0, "initializing_shards": 0, "unassigned_shards": health.unassigned, "delayed_unassigned_shards": 0,
         "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0, "task_max_waiting_in_queue_millis": 0,
@@ -131,16 +149,9 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
                 with.insert("discovered_cluster_manager".into(), true.into());
             }
         }
-        out = Value::Object(with);
+        return Value::Object(with);
     }
-    if level != "cluster" {
-        let indices: Map<String, Value> = open
-            .iter()
-            .map(|i| (i.name.to_string(), index_health(i, level == "shards")))
-            .collect();
-        out["indices"] = Value::Object(indices);
-    }
-    Ok(Answer::of(if timed_out { 408 } else { 200 }, out))
+    out
 }
 
 fn nodes_hold(wanted: &str) -> bool {
@@ -177,25 +188,24 @@ fn index_health(info: &IndexInfo, shards: bool) -> Value {
 
 /// `_cluster/state`.
 pub(crate) async fn state(mut call: Call) -> Result<Answer> {
-    call.params.accept(&[
-        "local",
-        "master_timeout",
-        "cluster_manager_timeout",
-        "flat_settings",
-        "wait_for_metadata_version",
-        "wait_for_timeout",
-        "expand_wildcards",
-        "ignore_unavailable",
-        "allow_no_indices",
-    ]);
+    let flat = call.params.flag("flat_settings")?;
+    let target = call.target_with(|t| (t.expand_closed, t.forbid_closed, t.expand_hidden) = (true, false, true))?;
     call.params.finish()?;
     let metrics = call
         .arg("metric")
         .map(crate::params::split_list)
         .unwrap_or_else(|| vec!["_all".into()]);
+    let known = ["_all", "version", "master_node", "cluster_manager_node", "blocks", "nodes", "metadata", "routing_table", "routing_nodes", "customs"];
+    if let Some(unknown) = metrics.iter().find(|m| !known.contains(&m.as_str())).filter(|_| !call.dialect.typed) {
+        let near = nearest::nearest(unknown, known).map(|n| format!(" -> did you mean [{n}]?")).unwrap_or_default();
+        return Err(Error::illegal(format!(
+            "request [{}] contains unrecognized metric: [{unknown}]{near}",
+            call.params.path()
+        )));
+    }
     let wants = |m: &str| metrics.iter().any(|x| x == m || x == "_all");
     let names = &call.rest.names;
-    let infos = every_index(&call, call.arg("index")).await?;
+    let infos = call.rest.indices(&target).await?;
     let mut out = Map::new();
     out.insert("cluster_name".into(), names.cluster.as_str().into());
     if !call.dialect.typed {
@@ -242,9 +252,8 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
             .iter()
             .map(|i| {
                 let aliases: Vec<&String> = i.aliases.keys().collect();
-                let settings = super::settings::render(i, call.dialect, false, &[]);
+                let settings = super::settings::render(i, call.dialect, flat, &[]);
                 let body = json!({ "state": if i.open { "open" } else { "close" }, "settings": settings, "mappings": mappings_of(i, call.dialect), "aliases": aliases });
-                let _ = aliases_of(i, call.dialect);
                 (i.name.to_string(), body)
             })
             .collect();
@@ -283,8 +292,6 @@ fn shard(call: &Call, info: &IndexInfo) -> Value {
 
 /// `_search_shards`.
 pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
-    call.params
-        .accept(&["routing", "preference", "local", "master_timeout", "cluster_manager_timeout"]);
     let target = call.target()?;
     call.json()?;
     call.params.finish()?;
@@ -318,7 +325,6 @@ pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
 
 /// `_cluster/stats`.
 pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["flat_settings", "timeout", "include_remotes"]);
     call.params.finish()?;
     let mut target = Target::of(Vec::new());
     target.forbid_closed = false;
@@ -361,8 +367,6 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
 
 /// `GET /_cluster/settings`.
 pub(crate) async fn get_settings(mut call: Call) -> Result<Answer> {
-    call.params
-        .accept(&["timeout", "master_timeout", "cluster_manager_timeout", "local"]);
     let flat = call.params.flag("flat_settings")?;
     let defaults = call.params.flag("include_defaults")?;
     call.params.finish()?;
@@ -399,7 +403,6 @@ fn shape(settings: Map<String, Value>, flat: bool) -> Value {
 
 /// `PUT /_cluster/settings`.
 pub(crate) async fn put_settings(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout"]);
     let flat = call.params.flag("flat_settings")?;
     let node = call.json_needed()?;
     call.params.finish()?;
@@ -487,12 +490,11 @@ fn flattened(map: Map<String, Value>) -> Map<String, Value> {
 
 /// `_cluster/pending_tasks`: nothing waits.
 pub(crate) async fn pending_tasks(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["local", "master_timeout", "cluster_manager_timeout"]);
     call.params.finish()?;
     Ok(Answer::ok(json!({ "tasks": [] })))
 }
 
-async fn node_stats(call: &Call) -> Result<NodeStats> {
+pub(super) async fn node_stats(call: &Call) -> Result<NodeStats> {
     match call.rest.engine.inspect(Inspection::Node).await? {
         Inspected::Node(stats) => Ok(stats),
         _ => Ok(NodeStats::default()),
@@ -501,15 +503,25 @@ async fn node_stats(call: &Call) -> Result<NodeStats> {
 
 /// `_nodes`. Leaves that only a JVM has are zero.
 pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["flat_settings", "timeout"]);
+    let flat = call.params.flag("flat_settings")?;
     call.params.finish()?;
+    let (chosen, metrics) = nodes_and_metrics(&call);
     let names = &call.rest.names;
     let roles = ["data", "ingest", "master"];
+    let machine = Machine::look();
+    let settings: Map<String, Value> = [
+        ("cluster.name", names.cluster.clone()),
+        ("node.name", names.node.clone()),
+        ("path.data", node_stats(&call).await?.data_path),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value.into()))
+    .collect();
     let mut node = json!({
         "name": names.node, "transport_address": names.address, "host": "127.0.0.1", "ip": "127.0.0.1", "version": call.dialect.persona.version(),
         "build_flavor": "default", "build_type": "tar", "build_hash": env!("CARGO_PKG_VERSION"), "roles": roles, "attributes": {},
-        "settings": { "cluster": { "name": names.cluster }, "node": { "name": names.node }, "path": { "data": node_stats(&call).await?.data_path } },
-        "os": { "name": std::env::consts::OS, "arch": std::env::consts::ARCH, "available_processors": 1, "allocated_processors": 1, "refresh_interval_in_millis": 1000 },
+        "settings": shape(settings, flat),
+        "os": { "name": std::env::consts::OS, "arch": std::env::consts::ARCH, "available_processors": machine.processors, "allocated_processors": machine.processors, "refresh_interval_in_millis": 1000 },
         "process": { "id": std::process::id(), "mlockall": false, "refresh_interval_in_millis": 1000 },
         "jvm": { "pid": std::process::id(), "version": "0", "vm_name": "none", "vm_version": "0", "vm_vendor": "none", "start_time_in_millis": 0,
             "mem": { "heap_init_in_bytes": 0, "heap_max_in_bytes": 0, "non_heap_init_in_bytes": 0, "non_heap_max_in_bytes": 0, "direct_max_in_bytes": 0 },
@@ -526,29 +538,57 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
             map.insert("build".into(), hash);
             map.insert("http_address".into(), names.address.as_str().into());
         }
-        return Ok(Answer::ok(
-            json!({ "cluster_name": names.cluster, "nodes": { names.node_id.clone(): node } }),
-        ));
     }
-    Ok(Answer::ok(
-        json!({ "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "nodes": { names.node_id.clone(): node } }),
-    ))
+    cut(&mut node, &metrics, NODE_SECTIONS);
+    Ok(of_node(&call, chosen, node))
+}
+
+/// Parts of `_nodes` that a metric names; the rest is always shown.
+const NODE_SECTIONS: &[&str] = &[
+    "settings", "os", "process", "jvm", "thread_pool", "transport", "http", "plugins", "modules", "ingest", "aggregations", "indices", "fs", "breakers",
+    "script",
+];
+
+/// Is this node meant, and which of its parts? One segment of the path may be either.
+fn nodes_and_metrics(call: &Call) -> (bool, Vec<String>) {
+    let list = |name: &str| call.arg(name).map(crate::params::split_list).unwrap_or_default();
+    let (nodes, metrics) = (list("node_id"), list("metric"));
+    if metrics.is_empty() && !nodes.is_empty() && nodes.iter().all(|n| NODE_SECTIONS.contains(&n.as_str())) {
+        return (true, nodes);
+    }
+    (is_this_node(&call.rest.names, &nodes), metrics)
+}
+
+/// Without the sections that were not asked for.
+fn cut(node: &mut Value, metrics: &[String], sections: &[&str]) {
+    if let Some(map) = node.as_object_mut().filter(|_| !metrics.is_empty() && !metrics.iter().any(|m| m == "_all")) {
+        map.retain(|name, _| !sections.contains(&name.as_str()) || metrics.contains(name));
+    }
+}
+
+/// The answer of a request to nodes.
+fn of_node(call: &Call, chosen: bool, node: Value) -> Answer {
+    let names = &call.rest.names;
+    let nodes = if chosen { json!({ names.node_id.clone(): node }) } else { json!({}) };
+    if call.dialect.persona == Persona::Es2 {
+        return Answer::ok(json!({ "cluster_name": names.cluster, "nodes": nodes }));
+    }
+    let count = u8::from(chosen);
+    Answer::ok(
+        json!({ "_nodes": { "total": count, "successful": count, "failed": 0 }, "cluster_name": names.cluster, "nodes": nodes }),
+    )
 }
 
 /// `_nodes/stats`.
 pub(crate) async fn nodes_stats(mut call: Call) -> Result<Answer> {
-    call.params.accept(&[
-        "level",
-        "fields",
-        "fielddata_fields",
-        "completion_fields",
-        "groups",
-        "types",
-        "timeout",
-        "include_segment_file_sizes",
-        "include_unloaded_segments",
-    ]);
+    let level = call.params.take("level").unwrap_or_else(|| "node".into());
     call.params.finish()?;
+    if !["node", "indices", "shards"].contains(&level.as_str()) {
+        return Err(Error::illegal(format!(
+            "level parameter must be one of [node] or [indices] or [shards] but was [{level}]"
+        )));
+    }
+    let (chosen, metrics) = nodes_and_metrics(&call);
     let names = &call.rest.names;
     let mut target = Target::of(Vec::new());
     target.forbid_closed = false;
@@ -557,20 +597,36 @@ pub(crate) async fn nodes_stats(mut call: Call) -> Result<Answer> {
         _ => Vec::new(),
     };
     let own = node_stats(&call).await?;
-    let node = json!({
+    let machine = Machine::look();
+    let mut indices = summed(&stats, call.dialect.typed);
+    if level != "node" {
+        let each: Map<String, Value> = stats
+            .iter()
+            .map(|one| (one.0.name.to_string(), summed(std::slice::from_ref(one), call.dialect.typed)))
+            .map(|(name, sections)| match level.as_str() {
+                "shards" => (name, json!([{ "0": sections }])),
+                _ => (name, Value::Object(sections)),
+            })
+            .collect();
+        indices.insert(level, Value::Object(each));
+    }
+    let mut node = json!({
         "timestamp": call.rest.clock.wall_ms(), "name": names.node, "transport_address": names.address, "host": "127.0.0.1", "ip": names.address,
-        "roles": ["data", "ingest", "master"], "attributes": {}, "indices": summed(&stats, call.dialect.typed),
-        "os": { "timestamp": call.rest.clock.wall_ms(), "cpu": { "percent": 0, "load_average": {} }, "mem": { "total_in_bytes": 0, "free_in_bytes": 0, "used_in_bytes": 0, "free_percent": 0, "used_percent": 0 } },
-        "process": { "timestamp": call.rest.clock.wall_ms(), "open_file_descriptors": 0, "max_file_descriptors": 0, "cpu": { "percent": 0, "total_in_millis": 0 }, "mem": { "total_virtual_in_bytes": 0 } },
-        "jvm": { "timestamp": call.rest.clock.wall_ms(), "uptime_in_millis": 0, "mem": { "heap_used_in_bytes": 0, "heap_used_percent": 0, "heap_committed_in_bytes": 0, "heap_max_in_bytes": 0,
+        "roles": ["data", "ingest", "master"], "attributes": {}, "indices": indices,
+        "os": { "timestamp": call.rest.clock.wall_ms(), "cpu": { "percent": machine.cpu_percent(), "load_average": { "1m": machine.load[0], "5m": machine.load[1], "15m": machine.load[2] } },
+            "mem": { "total_in_bytes": machine.memory_total_bytes, "free_in_bytes": machine.memory_available_bytes, "used_in_bytes": machine.memory_used_bytes(),
+                "free_percent": percent(machine.memory_available_bytes, machine.memory_total_bytes), "used_percent": percent(machine.memory_used_bytes(), machine.memory_total_bytes) } },
+        "process": { "timestamp": call.rest.clock.wall_ms(), "open_file_descriptors": machine.open_files, "max_file_descriptors": machine.open_files_max,
+            "cpu": { "percent": machine.cpu_percent(), "total_in_millis": machine.cpu_ms }, "mem": { "total_virtual_in_bytes": machine.virtual_bytes } },
+        "jvm": { "timestamp": call.rest.clock.wall_ms(), "uptime_in_millis": machine.uptime_ms, "mem": { "heap_used_in_bytes": machine.resident_bytes,
+            "heap_used_percent": percent(machine.resident_bytes, machine.memory_total_bytes), "heap_committed_in_bytes": machine.resident_bytes, "heap_max_in_bytes": machine.memory_total_bytes,
             "non_heap_used_in_bytes": 0, "non_heap_committed_in_bytes": 0, "pools": {} }, "threads": { "count": 0, "peak_count": 0 },
             "gc": { "collectors": { "young": { "collection_count": 0, "collection_time_in_millis": 0 }, "old": { "collection_count": 0, "collection_time_in_millis": 0 } } },
             "buffer_pools": {}, "classes": { "current_loaded_count": 0, "total_loaded_count": 0, "total_unloaded_count": 0 } },
-        "thread_pool": {}, "fs": { "timestamp": call.rest.clock.wall_ms(), "total": { "total_in_bytes": 0, "free_in_bytes": 0, "available_in_bytes": 0 }, "data": [{ "path": own.data_path }] },
+        "thread_pool": {}, "fs": { "timestamp": call.rest.clock.wall_ms(), "total": { "total_in_bytes": own.disk_total_bytes, "free_in_bytes": own.disk_free_bytes, "available_in_bytes": own.disk_free_bytes }, "data": [{ "path": own.data_path }] },
         "transport": { "server_open": 0, "rx_count": 0, "rx_size_in_bytes": 0, "tx_count": 0, "tx_size_in_bytes": 0 },
         "http": { "current_open": 0, "total_opened": 0 }, "breakers": {}, "script": { "compilations": 0, "cache_evictions": 0 },
         "pleach": { "pending_in_bytes": own.pending_bytes, "log_in_bytes": own.log_bytes, "open_views": own.open_views, "segments": own.segments, "read_only": own.read_only } });
-    Ok(Answer::ok(
-        json!({ "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "nodes": { names.node_id.clone(): node } }),
-    ))
+    cut(&mut node, &metrics, NODE_SECTIONS);
+    Ok(of_node(&call, chosen, node))
 }

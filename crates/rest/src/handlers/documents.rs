@@ -1,6 +1,6 @@
 //! One document: index, create, get, head, source, update, delete; and several at once: mget.
 
-use super::writes::{accept_write_params, answer, compile, head, send, settled, status};
+use super::writes::{refuse_pipeline, answer, compile, head, send, settled, status};
 use crate::call::Call;
 use crate::envelope;
 use crate::params::split_list;
@@ -33,9 +33,9 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     write.routing = call.params.take("routing");
     write.parent = call.params.take("parent");
     write.require_alias = call.params.flag("require_alias")?;
-    accept_write_params(call)?;
+    refuse_pipeline(call)?;
     let refresh = call.params.take_refresh()?;
-    let expect = call.params.take_expect(call.dialect.typed)?;
+    let expect = call.params.take_expect_of_put(call.dialect.typed, create)?;
     write.expect = if create || generated && expect == Expect::Anything {
         Expect::Absent
     } else {
@@ -110,7 +110,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let mut write = Write::new(call.address(&id)?, WriteOp::Delete);
     write.routing = call.params.take("routing");
     write.parent = call.params.take("parent");
-    accept_write_params(&mut call)?;
+    refuse_pipeline(&mut call)?;
     let refresh = call.params.take_refresh()?;
     write.expect = call.params.take_expect(call.dialect.typed)?;
     call.params.finish()?;
@@ -142,14 +142,15 @@ fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
     };
     read.routing = call.params.take_any(&["routing", "parent"]);
     read.searchable_only = call.params.take_bool("realtime")? == Some(false);
-    call.params
-        .accept(&["preference", "ignore_errors_on_generated_fields", "force_synthetic_source"]);
+    let fields = if call.dialect.typed { "fields" } else { "stored_fields" };
     Ok(Wanted {
         source: source_params(call)?,
-        stored: call
-            .params
-            .take_list(if call.dialect.typed { "fields" } else { "stored_fields" }),
-        expect: call.params.take_expect(true)?,
+        stored: if call.params.has_row(fields) {
+            call.params.take_list(fields)
+        } else {
+            None
+        },
+        expect: call.params.take_version()?,
         refresh: call.params.flag("refresh")?,
         read,
     })
@@ -358,18 +359,10 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     write.routing = call.params.take("routing");
     write.parent = call.params.take("parent");
     write.require_alias = call.params.flag("require_alias")?;
-    accept_write_params(&mut call)?;
+    refuse_pipeline(&mut call)?;
     let refresh = call.params.take_refresh()?;
     let retries: Option<u32> = call.params.take_number("retry_on_conflict")?;
     write.expect = call.params.take_expect(call.dialect.typed)?;
-    call.params.accept(&[
-        "lang",
-        "script",
-        "script_id",
-        "detect_noop",
-        "doc_as_upsert",
-        "scripted_upsert",
-    ]);
     update_conditions(write.expect, retries, call.dialect.typed)?;
     let from_url = source_params(&mut call)?;
     let fields = call.params.take_list("fields");
@@ -489,7 +482,6 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     let routing = call.params.take("routing");
     let realtime = call.params.take_bool("realtime")?;
     let refresh = call.params.flag("refresh")?;
-    call.params.accept(&["preference"]);
     let content = call.json()?;
     call.params.finish()?;
     let Some(node) = content else {

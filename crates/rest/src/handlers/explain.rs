@@ -15,14 +15,6 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     let at = call.address(&id)?;
     let from_url = take_query(&mut call.params)?;
-    call.params.accept(&[
-        "routing",
-        "parent",
-        "preference",
-        "stored_fields",
-        "fields",
-        "lowercase_expanded_terms",
-    ]);
     let spec = super::documents::source_params(&mut call)?;
     let content = call.json()?;
     call.params.finish()?;
@@ -94,8 +86,6 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let explain = call.params.flag("explain")?;
     let rewrite = call.params.flag("rewrite")?;
-    call.params
-        .accept(&["all_shards", "lowercase_expanded_terms", "operation_threading"]);
     let from_url = take_query(&mut call.params)?;
     let content = call.json();
     call.params.finish()?;

@@ -41,13 +41,6 @@ pub(super) fn has_type_level(mappings: &Value) -> bool {
 pub(crate) async fn create(mut call: Call) -> Result<Answer> {
     let name = call.needed("index")?;
     let include_type_name = call.params.take_bool("include_type_name")?;
-    call.params.accept(&[
-        "timeout",
-        "master_timeout",
-        "cluster_manager_timeout",
-        "wait_for_active_shards",
-        "update_all_types",
-    ]);
     let content = call.json()?;
     call.params.finish()?;
     let mut mappings = None;
@@ -86,7 +79,15 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
             }
             other => other,
         };
-        typed = typed || include_type_name == Some(true) && has_type_level(&body) || has_type_level(&body);
+        if has_type_level(&body) {
+            if include_type_name == Some(false) {
+                let name = body.as_object().and_then(|m| m.keys().next()).cloned().unwrap_or_default();
+                return Err(Error::illegal(format!(
+                    "The mapping definition cannot be nested under a type [{name}] unless include_type_name is set to true."
+                )));
+            }
+            typed = true;
+        }
         mappings = Some(body);
     }
     let create = Alteration::CreateIndex {
@@ -124,7 +125,6 @@ pub(super) fn admin_target(call: &mut Call) -> Result<Target> {
 
 /// `DELETE /i`.
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout"]);
     let target = admin_target(&mut call)?;
     call.params.finish()?;
     call.rest.alter(Alteration::DeleteIndices(target)).await?;
@@ -133,8 +133,6 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
 
 /// `HEAD /i`.
 pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
-    call.params
-        .accept(&["local", "flat_settings", "include_defaults", "master_timeout"]);
     let target = admin_target(&mut call)?;
     call.params.finish()?;
     let wild = target.expressions.iter().any(|e| e.contains('*'));
@@ -149,7 +147,6 @@ pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
 /// `HEAD /i/t` of the typed dialect.
 pub(crate) async fn exists_type(mut call: Call) -> Result<Answer> {
     let wanted = call.needed("type")?;
-    call.params.accept(&["local"]);
     let mut target = admin_target(&mut call)?;
     target.types.clear();
     call.params.finish()?;
@@ -165,6 +162,20 @@ pub(crate) async fn exists_type(mut call: Call) -> Result<Answer> {
         Err(error) => return Err(error),
     };
     Ok(Answer::empty(if found { 200 } else { 404 }))
+}
+
+/// With or without the level of the type, where `include_type_name` says so: a typeless mapping is of `_doc`, and a
+/// typed one of one type may be shown without it.
+pub(super) fn type_level(mappings: Value, include: Option<bool>) -> Value {
+    let empty = mappings.as_object().is_none_or(Map::is_empty);
+    match include {
+        Some(true) if !empty && !has_type_level(&mappings) => json!({ "_doc": mappings }),
+        Some(false) if has_type_level(&mappings) => match mappings {
+            Value::Object(map) if map.len() == 1 => map.into_values().next().unwrap_or_default(),
+            several => several,
+        },
+        _ => mappings,
+    }
 }
 
 /// Mappings as an index shows them.
@@ -195,14 +206,7 @@ pub(super) fn aliases_of(info: &IndexInfo, dialect: Dialect) -> Value {
 
 /// `GET /i`, also `GET /i/_mappings,_settings` of the typed dialect by its own route.
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
-    call.params.accept(&[
-        "local",
-        "master_timeout",
-        "cluster_manager_timeout",
-        "include_type_name",
-        "human",
-        "features",
-    ]);
+    let include_type_name = call.params.take_bool("include_type_name")?;
     let flat = call.params.flag("flat_settings")?;
     let defaults = call.params.flag("include_defaults")?;
     let target = admin_target(&mut call)?;
@@ -211,7 +215,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     for info in call.rest.indices(&target).await? {
         let mut entry = json!({
             "aliases": aliases_of(&info, call.dialect),
-            "mappings": mappings_of(&info, call.dialect),
+            "mappings": type_level(mappings_of(&info, call.dialect), include_type_name),
             "settings": super::settings::render(&info, call.dialect, flat, &[]),
         });
         if defaults {
@@ -227,16 +231,14 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 
 /// `POST /i/_open`.
 pub(crate) async fn open(mut call: Call) -> Result<Answer> {
-    call.params.accept(&[
-        "timeout",
-        "master_timeout",
-        "cluster_manager_timeout",
-        "wait_for_active_shards",
-        "wait_for_completion",
-        "task_execution_timeout",
-    ]);
+    let wait = call.params.take_bool("wait_for_completion")?.unwrap_or(true);
     let target = admin_target(&mut call)?;
     call.params.finish()?;
+    if !wait {
+        let description = format!("open indices [{}]", target.expressions.join(", "));
+        let open = Alteration::OpenIndices(target);
+        return Ok(super::tasks::in_background(&call, "indices:admin/open", description, open));
+    }
     call.rest.alter(Alteration::OpenIndices(target)).await?;
     Ok(Answer::ok(if call.dialect.typed {
         json!({ "acknowledged": true })
@@ -247,12 +249,6 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
 
 /// `POST /i/_close`.
 pub(crate) async fn close(mut call: Call) -> Result<Answer> {
-    call.params.accept(&[
-        "timeout",
-        "master_timeout",
-        "cluster_manager_timeout",
-        "wait_for_active_shards",
-    ]);
     let target = admin_target(&mut call)?;
     call.params.finish()?;
     let altered = call.rest.alter(Alteration::CloseIndices(target)).await?;
@@ -291,7 +287,6 @@ pub(super) fn shards_of(infos: &[IndexInfo], with_replicas: bool) -> Value {
 /// `POST /i/_refresh`.
 pub(crate) async fn refresh(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
-    call.params.accept(&["force"]);
     call.params.finish()?;
     let infos = call.rest.indices(&target).await?;
     call.rest.engine.refresh(&target, None).await?;
@@ -301,11 +296,27 @@ pub(crate) async fn refresh(mut call: Call) -> Result<Answer> {
 /// `POST /i/_flush`.
 pub(crate) async fn flush(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
-    call.params.accept(&["force", "wait_if_ongoing", "full"]);
+    let force = call.params.flag("force")?;
+    let wait = call.params.take_bool("wait_if_ongoing")?.unwrap_or(true);
     call.params.finish()?;
+    if force && !wait {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: wait_if_ongoing must be true for a force flush;",
+        ));
+    }
+    let synced = call.params.path().ends_with("/synced");
     let infos = call.rest.indices(&target).await?;
     call.rest.alter(Alteration::Flush(target)).await?;
-    Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
+    let answer = Answer::ok(json!({ "_shards": shards_of(&infos, true) }));
+    Ok(if synced && !call.dialect.typed {
+        answer.warning(
+            call.dialect,
+            "Synced flush is deprecated and will be removed in 8.0. Use flush at _/flush or /{index}/_flush instead.",
+        )
+    } else {
+        answer
+    })
 }
 
 /// `POST /i/_forcemerge`, `_optimize`.
@@ -316,36 +327,28 @@ pub(crate) async fn forcemerge(mut call: Call) -> Result<Answer> {
         .take_number::<i64>("max_num_segments")?
         .map_or(1, |n| usize::try_from(n).unwrap_or(1));
     let only_expunge_deletes = call.params.flag("only_expunge_deletes")?;
-    call.params
-        .accept(&["flush", "wait_for_merge", "wait_for_completion", "primary_only", "force"]);
+    let wait = call.params.take_bool("wait_for_completion")?.unwrap_or(true);
     call.params.finish()?;
     let infos = call.rest.indices(&target).await?;
-    call.rest
-        .alter(Alteration::ForceMerge {
-            target,
-            max_num_segments,
-            only_expunge_deletes,
-        })
-        .await?;
+    let description = format!(
+        "Force-merge indices [{}], maxSegments[{max_num_segments}], onlyExpungeDeletes[{only_expunge_deletes}], flush[true], primaryOnly[false]",
+        target.expressions.join(", ")
+    );
+    let merge = Alteration::ForceMerge {
+        target,
+        max_num_segments,
+        only_expunge_deletes,
+    };
+    if !wait {
+        return Ok(super::tasks::in_background(&call, "indices:admin/forcemerge", description, merge));
+    }
+    call.rest.alter(merge).await?;
     Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
 }
 
 /// `POST /i/_cache/clear`: there are no caches to clear.
 pub(crate) async fn clear_cache(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
-    call.params.accept(&[
-        "fielddata",
-        "field_data",
-        "query",
-        "request",
-        "fields",
-        "filter",
-        "file",
-        "index",
-        "recycler",
-        "query_cache",
-        "request_cache",
-    ]);
     call.params.finish()?;
     let infos = call.rest.indices(&target).await?;
     Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
@@ -427,23 +430,30 @@ pub(super) fn summed(stats: &[(IndexInfo, IndexStats)], typed: bool) -> Map<Stri
 pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let metrics = call.arg("metric").map(crate::params::split_list).unwrap_or_default();
     let level = call.params.take("level").unwrap_or_else(|| "indices".into());
-    call.params.accept(&[
-        "fields",
-        "fielddata_fields",
-        "completion_fields",
-        "groups",
-        "types",
-        "include_segment_file_sizes",
-        "include_unloaded_segments",
-        "forbid_closed_indices",
-    ]);
-    let target = call.target_with(|t| t.forbid_closed = false)?;
+    let forbid_closed = call.params.take_bool("forbid_closed_indices")?.unwrap_or(true);
+    let target = call.target_with(|t| (t.forbid_closed, t.expand_closed) = (forbid_closed, !forbid_closed))?;
     call.params.finish()?;
     let typed = call.dialect.typed;
     let known = sections(&IndexStats::default(), typed);
     // The plural and singular names that the URL takes.
-    let name = |m: &str| if m == "merge" { "merges".to_owned() } else { m.to_owned() };
+    let name = |m: &str| match m {
+        "merge" => "merges".to_owned(),
+        "suggest" if !typed => "search".to_owned(),
+        other => other.to_owned(),
+    };
     let wanted: Vec<String> = metrics.iter().map(|m| name(m)).collect();
+    if wanted.len() > 1 && wanted.iter().any(|m| m == "_all") && !typed {
+        return Err(Error::illegal(format!(
+            "request [{}] contains _all and individual metrics [{}]",
+            call.params.path(),
+            metrics.join(",")
+        )));
+    }
+    if !["cluster", "indices", "shards"].contains(&level.as_str()) {
+        return Err(Error::illegal(format!(
+            "level parameter must be one of [cluster] or [indices] or [shards] but was [{level}]"
+        )));
+    }
     let all = wanted.is_empty() || wanted.iter().any(|m| m == "_all");
     for metric in wanted.iter().filter(|m| *m != "_all") {
         if !known.contains_key(metric) && !typed {

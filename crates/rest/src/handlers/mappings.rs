@@ -1,6 +1,6 @@
 //! Mappings: put, get, one field; and `_field_caps`.
 
-use super::indices::{admin_target, mappings_of, must_exist};
+use super::indices::{admin_target, mappings_of, must_exist, type_level};
 use crate::call::Call;
 use crate::params::split_list;
 use crate::respond::Answer;
@@ -11,15 +11,7 @@ use std::collections::BTreeMap;
 
 /// `PUT /i/_mapping`.
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
-    call.params.accept(&[
-        "timeout",
-        "master_timeout",
-        "cluster_manager_timeout",
-        "include_type_name",
-        "write_index_only",
-        "ignore_conflicts",
-        "update_all_types",
-    ]);
+    let write_index_only = call.params.flag("write_index_only")?;
     let mut target = admin_target(&mut call)?;
     target.types.clear();
     let node = call.json_needed()?;
@@ -27,6 +19,9 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let mut body = node.into_value();
     let infos = call.rest.indices(&target).await?;
     must_exist(&infos, &target)?;
+    if write_index_only {
+        target.expressions = write_indices(&infos, &target.expressions)?;
+    }
     let typed = infos.iter().any(|i| i.typed);
     let mut doc_type = call.arg("type").map(str::to_owned);
     if !typed {
@@ -68,10 +63,31 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }
 
+/// Of each alias the index that writes go to.
+fn write_indices(infos: &[IndexInfo], expressions: &[String]) -> Result<Vec<String>> {
+    let mut out = Vec::new();
+    for expression in expressions {
+        let behind: Vec<&IndexInfo> = infos.iter().filter(|i| i.aliases.contains_key(expression)).collect();
+        let writers: Vec<&&IndexInfo> = behind
+            .iter()
+            .filter(|i| behind.len() == 1 || i.aliases[expression]["is_write_index"] == true)
+            .collect();
+        match (behind.is_empty(), writers.as_slice()) {
+            (true, _) => out.push(expression.clone()),
+            (false, [one]) => out.push(one.name.to_string()),
+            (false, _) => {
+                return Err(Error::illegal(format!(
+                    "The index expression [{expression}] and options provided did not point to a single write-index"
+                )));
+            }
+        }
+    }
+    Ok(out)
+}
+
 /// `GET /i/_mapping`.
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
-    call.params
-        .accept(&["local", "master_timeout", "cluster_manager_timeout", "include_type_name"]);
+    let include_type_name = call.params.take_bool("include_type_name")?;
     let mut target = admin_target(&mut call)?;
     target.types.clear();
     call.params.finish()?;
@@ -97,6 +113,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         if empty && (info.typed || call.dialect.typed) {
             continue;
         }
+        let mappings = type_level(mappings, include_type_name);
         out.insert(info.name.to_string(), json!({ "mappings": mappings }));
     }
     if call.method == "HEAD" {
@@ -111,8 +128,9 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 
 /// `GET /i/_mapping/field/f`.
 pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["local", "include_type_name"]);
     let include_defaults = call.params.flag("include_defaults")?;
+    let include_type_name = call.params.take_bool("include_type_name")?;
+    let local = call.params.is_given("local");
     let mut target = admin_target(&mut call)?;
     target.types.clear();
     let fields = split_list(&call.needed("fields")?);
@@ -138,21 +156,30 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
             }
             by_type
         } else {
-            fields_of(&info.mappings, &fields, include_defaults)
+            let found = fields_of(&info.mappings, &fields, include_defaults);
+            if include_type_name == Some(true) && !found.is_empty() {
+                Map::from_iter([("_doc".to_owned(), Value::Object(found))])
+            } else {
+                found
+            }
         };
         if !mappings.is_empty() || !info.typed {
             out.insert(info.name.to_string(), json!({ "mappings": mappings }));
         }
     }
     let empty = out.values().all(|v| v["mappings"].as_object().is_some_and(Map::is_empty));
-    Ok(Answer::of(
-        if empty && call.dialect.typed { 404 } else { 200 },
-        if empty && call.dialect.typed {
-            json!({})
-        } else {
-            Value::Object(out)
-        },
-    ))
+    if empty && call.dialect.typed {
+        return Ok(Answer::of(404, json!({})));
+    }
+    let answer = Answer::ok(Value::Object(out));
+    Ok(if local && call.dialect.persona == model::Persona::Es7 {
+        answer.warning(
+            call.dialect,
+            "Use [local] in get field mapping requests is deprecated. The parameter will be removed in the next major version",
+        )
+    } else {
+        answer
+    })
 }
 
 /// Fields of one mapping that match a pattern, as `full_name` and `mapping`.
@@ -201,7 +228,12 @@ fn flatten(mapping: &Value, prefix: &str, out: &mut BTreeMap<String, Value>, dep
 pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let include_unmapped = call.params.flag("include_unmapped")?;
-    call.params.accept(&["types", "filters", "include_empty_fields"]);
+    let types = call.params.take_list("types").unwrap_or_default();
+    let filters = call.params.take_list("filters").unwrap_or_default();
+    let known = ["+metadata", "-metadata", "-parent", "-nested", "-multifield"];
+    if let Some(other) = filters.iter().find(|f| !known.contains(&f.as_str())) {
+        return Err(Error::illegal(format!("Field filter [{other}] is not supported: use {}", known.join(", "))));
+    }
     let mut fields = call.params.take_list("fields").unwrap_or_default();
     let content = call.json()?;
     call.params.finish()?;
@@ -235,9 +267,34 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
         infos = kept;
     }
     let names: Vec<&str> = infos.iter().map(|i| i.name.as_str()).collect();
-    Ok(Answer::ok(
-        json!({ "indices": names, "fields": capabilities(&infos, &fields, include_unmapped) }),
-    ))
+    let mut found = capabilities(&infos, &fields, include_unmapped);
+    if let Some(map) = found.as_object_mut().filter(|_| !types.is_empty() || !filters.is_empty()) {
+        map.retain(|name, kinds| keeps(&infos, &types, &filters, name, kinds));
+    }
+    Ok(Answer::ok(json!({ "indices": names, "fields": found })))
+}
+
+/// Do `types` and `filters` leave a field in?
+fn keeps(infos: &[IndexInfo], types: &[String], filters: &[String], name: &str, kinds: &Value) -> bool {
+    let kinds = || kinds.as_object().into_iter().flatten();
+    let metadata = kinds().any(|(_, body)| body["metadata_field"] == true);
+    let multifield = name
+        .rsplit_once('.')
+        .is_some_and(|(parent, _)| infos.iter().any(|i| i.mapping.fields().any(|(n, _)| n == parent)));
+    let nested = infos.iter().any(|i| {
+        i.mapping
+            .objects()
+            .any(|(o, _)| i.mapping.is_nested(o) && (name == o || name.starts_with(&format!("{o}."))))
+    });
+    (types.is_empty() || kinds().any(|(kind, _)| types.contains(kind)))
+        && filters.iter().all(|filter| match filter.as_str() {
+            "+metadata" => metadata,
+            "-metadata" => !metadata,
+            "-parent" => !kinds().all(|(kind, _)| kind == "object" || kind == "nested"),
+            "-nested" => !nested,
+            "-multifield" => !multifield,
+            _ => true,
+        })
 }
 
 /// Field → type → what can be done with it, and in which indices if they differ.

@@ -235,13 +235,6 @@ pub(crate) async fn clear(mut call: Call) -> Result<Answer> {
 /// `POST /i/_pit`.
 pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
     let keep_alive = call.params.take_duration("keep_alive")?;
-    call.params.accept(&[
-        "routing",
-        "preference",
-        "allow_partial_pit_creation",
-        "allow_partial_search_results",
-        "max_concurrent_shard_requests",
-    ]);
     let target = call.target()?;
     call.params.finish()?;
     let Some(keep_alive) = keep_alive else {
@@ -308,7 +301,6 @@ async fn pits(rest: &Rest) -> Result<Vec<engine::View>> {
 
 /// `GET /_search/point_in_time/_all`.
 pub(crate) async fn list_pits(mut call: Call) -> Result<Answer> {
-    call.params.accept(&["timeout"]);
     call.params.finish()?;
     let list: Vec<Value> = pits(&call.rest)
         .await?
@@ -321,7 +313,6 @@ pub(crate) async fn list_pits(mut call: Call) -> Result<Answer> {
 /// `DELETE /_search/point_in_time/_all`.
 pub(crate) async fn close_all_pits(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
-    call.params.accept(&["timeout"]);
     let mut closed = Vec::new();
     for view in pits(&call.rest).await? {
         call.rest.engine.close_view(&view.id).await?;

@@ -163,22 +163,9 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
     if dialect.typed {
         request.track_total_hits = TrackTotal::Exact;
     }
-    params.accept(&[
-        "routing",
-        "preference",
-        "request_cache",
-        "query_cache",
-        "batched_reduce_size",
-        "max_concurrent_shard_requests",
-        "pre_filter_shard_size",
-        "allow_partial_search_results",
-        "ccs_minimize_roundtrips",
-        "stats",
-        "lowercase_expanded_terms",
-        "phase_took",
-        "include_named_queries_score",
-        "cancel_after_time_interval",
-    ]);
+    if let Some(name) = params.take("search_pipeline").filter(|name| name != "_none") {
+        return Err(Error::illegal(format!("Pipeline {name} is not defined: search pipelines are not supported yet")));
+    }
     for name in ["suggest_field", "suggest_mode", "suggest_size", "suggest_text"] {
         if params.take(name).is_some() {
             return Err(Error::illegal(format!("[{name}] is not supported yet")));
@@ -236,7 +223,6 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
     let from_url = take_query(&mut call.params)?;
     let min_score = call.params.take_number::<f32>("min_score")?;
     let terminate_after = call.params.take_number::<usize>("terminate_after")?.unwrap_or(0);
-    call.params.accept(&["routing", "preference", "lowercase_expanded_terms"]);
     let content = call.json()?;
     call.params.finish()?;
     let query = match content {
@@ -298,13 +284,6 @@ async fn one_of_many(call: &Call, base: &Target, search_type: Option<&str>, item
 pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     let search_type = call.params.take("search_type");
-    call.params.accept(&[
-        "max_concurrent_searches",
-        "pre_filter_shard_size",
-        "max_concurrent_shard_requests",
-        "ccs_minimize_roundtrips",
-        "cancel_after_time_interval",
-    ]);
     let base = call.target()?;
     let content = call.content();
     call.params.finish()?;

@@ -55,6 +55,31 @@ fn text(value: &Value) -> Value {
     }
 }
 
+/// Milliseconds since 1970 as `2026-11-21T12:00:00.000Z`.
+pub(super) fn date_text(ms: i64) -> String {
+    model::date::DateFormat::parse_pattern("strict_date_time").map_or_else(|_| ms.to_string(), |format| format.render(ms, None))
+}
+
+/// The settings of a template, as they were given, in the form in which indices show theirs.
+pub(super) fn of_template(given: &Value, flat: bool) -> Value {
+    let mut found = Map::new();
+    let mut open: Vec<(String, &Value)> = vec![(String::new(), given)];
+    while let Some((name, value)) = open.pop() {
+        match value {
+            Value::Object(inner) => {
+                let below = |key: &String| if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                open.extend(inner.iter().map(|(key, value)| (below(key), value)));
+            }
+            value => {
+                let name = if name.starts_with("index.") { name } else { format!("index.{name}") };
+                found.insert(name, text(value));
+            }
+        }
+    }
+    found.sort_keys();
+    shape(found, flat)
+}
+
 /// Flat names as they are, or as a tree.
 fn shape(flat_map: Map<String, Value>, flat: bool) -> Value {
     if flat {
@@ -90,8 +115,6 @@ pub(super) fn defaults(flat: bool) -> Value {
 
 /// `GET /i/_settings`.
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
-    call.params
-        .accept(&["local", "master_timeout", "cluster_manager_timeout", "human"]);
     let flat = call.params.flag("flat_settings")?;
     let with_defaults = call.params.flag("include_defaults")?;
     let target = admin_target(&mut call)?;
@@ -116,13 +139,6 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 
 /// `PUT /i/_settings`.
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
-    call.params.accept(&[
-        "timeout",
-        "master_timeout",
-        "cluster_manager_timeout",
-        "flat_settings",
-        "reopen",
-    ]);
     let preserve_existing = call.params.flag("preserve_existing")?;
     let target = admin_target(&mut call)?;
     let content = call.json()?;

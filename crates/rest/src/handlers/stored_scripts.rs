@@ -9,8 +9,6 @@ use serde_json::{Value, json};
 /// `PUT /_scripts/{id}`. In 2015 the first part of the path is the language.
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let mut id = call.needed("id")?;
-    call.params
-        .accept(&["timeout", "master_timeout", "cluster_manager_timeout", "context"]);
     let node = call.json_needed()?;
     call.params.finish()?;
     let body = node.into_value();
@@ -42,7 +40,6 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 /// `GET /_scripts/{id}`.
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
-    call.params.accept(&["master_timeout", "cluster_manager_timeout"]);
     call.params.finish()?;
     match call.rest.engine.inspect(Inspection::Script(id.clone())).await? {
         Inspected::Script(Some(body)) => Ok(Answer::ok(json!({ "_id": id, "found": true, "script": body }))),
@@ -53,7 +50,6 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 /// `DELETE /_scripts/{id}`.
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout"]);
     call.params.finish()?;
     call.rest.alter(Alteration::DeleteScript { id }).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))

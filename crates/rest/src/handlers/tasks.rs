@@ -1,5 +1,6 @@
 //! `_tasks`: what runs, what has ended, and stopping it.
 
+use super::cluster::is_this_node;
 use crate::Rest;
 use crate::call::Call;
 use crate::respond::Answer;
@@ -29,15 +30,20 @@ fn render(rest: &Rest, task: &Task, detailed: bool) -> Value {
     Value::Object(out)
 }
 
+/// Takes `nodes` (once `node_id`): is this node among them?
+pub(super) fn take_nodes(call: &mut Call) -> bool {
+    let given = call.params.take_any(&["nodes", "node_id"]);
+    given.is_none_or(|nodes| is_this_node(&call.rest.names, &crate::params::split_list(&nodes)))
+}
+
 /// `GET /_tasks`.
 pub(crate) async fn list(mut call: Call) -> Result<Answer> {
     let actions = call.params.take_list("actions").unwrap_or_default();
     let detailed = call.params.flag("detailed")?;
     let group = call.params.take("group_by").unwrap_or_else(|| "nodes".into());
-    call.params
-        .accept(&["nodes", "node_id", "parent_task_id", "wait_for_completion", "timeout"]);
+    let here = take_nodes(&mut call);
     call.params.finish()?;
-    let wanted = |task: &Task| actions.is_empty() || actions.iter().any(|a| path::matches(a, &task.action));
+    let wanted = |task: &Task| here && (actions.is_empty() || actions.iter().any(|a| path::matches(a, &task.action)));
     let rest = &call.rest;
     let tasks: Map<String, Value> = rest
         .tasks
@@ -49,6 +55,7 @@ pub(crate) async fn list(mut call: Call) -> Result<Answer> {
     Ok(Answer::ok(match group.as_str() {
         "none" => json!({ "tasks": tasks.into_iter().map(|(_, v)| v).collect::<Vec<_>>() }),
         "parents" => json!({ "tasks": tasks }),
+        "nodes" if !here => json!({ "nodes": {} }),
         "nodes" => json!({ "nodes": { rest.names.node_id.clone(): {
             "name": rest.names.node, "transport_address": rest.names.address, "host": "127.0.0.1", "ip": rest.names.address,
             "roles": ["data", "ingest", "master"], "tasks": tasks } } }),
@@ -114,7 +121,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 /// `POST /_tasks/{id}/_cancel`.
 pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
     let actions = call.params.take_list("actions").unwrap_or_default();
-    call.params.accept(&["nodes", "parent_task_id", "wait_for_completion"]);
+    let here = take_nodes(&mut call);
     call.params.finish()?;
     let rest = &call.rest;
     let chosen = match call.arg("task_id") {
@@ -127,7 +134,7 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
             .tasks
             .list()
             .into_iter()
-            .filter(|t| t.outcome().is_none() && actions.iter().any(|a| path::matches(a, &t.action)))
+            .filter(|t| here && t.outcome().is_none() && actions.iter().any(|a| path::matches(a, &t.action)))
             .collect(),
     };
     let mut tasks = Map::new();
@@ -135,7 +142,22 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
         task.cancel();
         tasks.insert(format!("{}:{}", rest.names.node_id, task.id), render(rest, &task, true));
     }
+    if tasks.is_empty() {
+        return Ok(Answer::ok(json!({ "nodes": {} })));
+    }
     Ok(Answer::ok(
         json!({ "nodes": { rest.names.node_id.clone(): { "name": rest.names.node, "tasks": tasks } } }),
     ))
+}
+
+/// Runs catalog work that a client does not want to wait for: the answer is a task.
+pub(super) fn in_background(call: &Call, action: &str, description: String, work: engine::Alteration) -> Answer {
+    let rest = call.rest.clone();
+    let task = rest.tasks.start(action, description, rest.clock.wall_ms());
+    let id = format!("{}:{}", rest.names.node_id, task.id);
+    tokio::spawn(async move {
+        let done = rest.alter(work).await.map(|_| json!({ "acknowledged": true, "shards_acknowledged": true }));
+        rest.tasks.finish(&task, done, true, rest.clock.wall_ms());
+    });
+    Answer::ok(json!({ "task": id }))
 }

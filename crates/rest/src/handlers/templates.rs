@@ -8,23 +8,19 @@ use model::{Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
 
 async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
-    call.params.accept(&[
-        "timeout",
-        "master_timeout",
-        "cluster_manager_timeout",
-        "include_type_name",
-        "cause",
-        "flat_settings",
-    ]);
     let create = call.params.flag("create")?;
-    let order: Option<i64> = call.params.take_number("order")?;
+    let order: Option<i64> = if kind == TemplateKind::Legacy { call.params.take_number("order")? } else { None };
     let name = call.needed("name")?;
     let node = call.json_needed()?;
     call.params.finish()?;
-    let mut body = node.into_value();
-    if let (Some(order), Some(map)) = (order, body.as_object_mut()) {
-        map.entry("order").or_insert_with(|| order.into());
+    let Value::Object(mut body) = node.into_value() else {
+        return Err(Error::new(ErrorKind::Parse, "request body must be an object"));
+    };
+    if let Some(order) = order {
+        body.entry("order").or_insert_with(|| order.into());
     }
+    check(&name, kind, &mut body, call.dialect.typed)?;
+    let body = Value::Object(body);
     call.rest
         .alter(Alteration::PutTemplate {
             name,
@@ -34,6 +30,82 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
         })
         .await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// Parts that a template of each kind may have.
+fn parts(kind: TemplateKind) -> &'static [&'static str] {
+    match kind {
+        TemplateKind::Legacy => &[
+            "index_patterns", "template", "order", "version", "settings", "mappings", "aliases", "warmers",
+        ],
+        TemplateKind::Index => &[
+            "index_patterns", "template", "composed_of", "priority", "version", "_meta", "data_stream", "allow_auto_create", "context",
+            "ignore_missing_component_templates", "deprecated",
+        ],
+        TemplateKind::Component => &["template", "version", "_meta", "deprecated"],
+    }
+}
+
+/// Refuses what is no template, and brings one into the form in which it is kept: a list of patterns, aliases with
+/// their routing split in two.
+fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: bool) -> Result<()> {
+    let invalid = |what: &str| {
+        Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            format!("Validation Failed: 1: {what};"),
+        ))
+    };
+    let known = parts(kind);
+    if let Some(unknown) = body.keys().find(|key| !known.contains(&key.as_str())) {
+        let near = model::nearest::nearest(unknown, known.iter().copied());
+        let hint = near.map(|n| format!(" did you mean [{n}]?")).unwrap_or_default();
+        let reason = match kind {
+            TemplateKind::Legacy => format!("unknown key [{unknown}] in the template {hint}"),
+            _ => format!("unknown field [{unknown}]{hint}"),
+        };
+        return Err(Error::new(if kind == TemplateKind::Legacy { ErrorKind::Parse } else { ErrorKind::XContentParse }, reason.trim_end().to_owned()));
+    }
+    if name.is_empty() || name.contains([' ', ',', '#', '*']) || name.starts_with('_') || name.to_lowercase() != name {
+        return Err(Error::new(
+            ErrorKind::InvalidIndexName,
+            format!("index_template [{name}] invalid, cause [name must be lower case and have no space, comma, # or *, and not begin with _]"),
+        )
+        .status_of(400));
+    }
+    if body.contains_key("data_stream") {
+        return Err(Error::illegal("[data_stream] is not supported yet"));
+    }
+    if kind != TemplateKind::Component {
+        if let Some(Value::String(one)) = body.get("index_patterns") {
+            let list = json!([one]);
+            body.insert("index_patterns".into(), list);
+        }
+        let named = |key: &str| match body.get(key) {
+            Some(Value::Array(list)) => !list.is_empty(),
+            Some(Value::String(text)) => !text.is_empty(),
+            _ => false,
+        };
+        let old_form = kind == TemplateKind::Legacy && named("template");
+        if !named("index_patterns") && !old_form {
+            return invalid("index patterns are missing");
+        }
+        if old_form && !typed && !named("index_patterns") {
+            let one = body.remove("template").unwrap_or_default();
+            body.insert("index_patterns".into(), json!([one]));
+        }
+    } else if !body.get("template").is_some_and(Value::is_object) {
+        return Err(Error::illegal("Required [template]"));
+    }
+    let inner = if kind == TemplateKind::Legacy { Some(body) } else { body.get_mut("template").and_then(Value::as_object_mut) };
+    if let Some(aliases) = inner.and_then(|inner| inner.get_mut("aliases")).and_then(Value::as_object_mut) {
+        for options in aliases.values_mut().filter_map(Value::as_object_mut) {
+            if let Some(routing) = options.remove("routing") {
+                options.entry("index_routing").or_insert_with(|| routing.clone());
+                options.entry("search_routing").or_insert(routing);
+            }
+        }
+    }
+    Ok(())
 }
 
 async fn list(call: &Call, kind: TemplateKind) -> Result<Vec<(String, Value)>> {
@@ -56,14 +128,11 @@ fn words(kind: TemplateKind) -> (&'static str, &'static str) {
 }
 
 async fn get(mut call: Call, kind: TemplateKind) -> Result<Answer> {
-    call.params.accept(&[
-        "local",
-        "master_timeout",
-        "cluster_manager_timeout",
-        "include_type_name",
-        "flat_settings",
-        "include_defaults",
-    ]);
+    let flat = call.params.flag("flat_settings")?;
+    let include_type_name = match kind {
+        TemplateKind::Legacy => call.params.take_bool("include_type_name")?,
+        _ => None,
+    };
     call.params.finish()?;
     let found = list(&call, kind).await?;
     let exact = call.arg("name").is_some_and(|n| !n.contains('*'));
@@ -71,7 +140,7 @@ async fn get(mut call: Call, kind: TemplateKind) -> Result<Answer> {
         let status = if found.is_empty() && exact { 404 } else { 200 };
         let out: Map<String, Value> = found
             .into_iter()
-            .map(|(name, body)| (name, legacy(body, call.dialect.typed)))
+            .map(|(name, body)| (name, legacy(body, call.dialect.typed, flat, include_type_name)))
             .collect();
         return Ok(Answer::of(status, Value::Object(out)));
     }
@@ -86,13 +155,21 @@ async fn get(mut call: Call, kind: TemplateKind) -> Result<Answer> {
     }
     let entries: Vec<Value> = found
         .into_iter()
-        .map(|(name, body)| json!({ "name": name, singular: body }))
+        .map(|(name, mut body)| {
+            if let Some(settings) = body.pointer_mut("/template/settings") {
+                *settings = super::settings::of_template(settings, flat);
+            }
+            if kind == TemplateKind::Index && body.get("composed_of").is_none() {
+                body["composed_of"] = json!([]);
+            }
+            json!({ "name": name, singular: body })
+        })
         .collect();
     Ok(Answer::ok(json!({ plural: entries })))
 }
 
 /// A legacy template with every part it has by default.
-fn legacy(body: Value, typed: bool) -> Value {
+fn legacy(body: Value, typed: bool, flat: bool, include_type_name: Option<bool>) -> Value {
     let mut out = Map::new();
     out.insert("order".into(), body.get("order").cloned().unwrap_or(json!(0)));
     if typed {
@@ -112,9 +189,10 @@ fn legacy(body: Value, typed: bool) -> Value {
         };
         out.insert("index_patterns".into(), patterns);
     }
-    for part in ["settings", "mappings", "aliases"] {
-        out.insert(part.into(), body.get(part).cloned().unwrap_or(json!({})));
-    }
+    let part = |name: &str| body.get(name).cloned().unwrap_or(json!({}));
+    out.insert("settings".into(), super::settings::of_template(&part("settings"), flat));
+    out.insert("mappings".into(), super::indices::type_level(part("mappings"), include_type_name));
+    out.insert("aliases".into(), part("aliases"));
     Value::Object(out)
 }
 
@@ -124,7 +202,6 @@ async fn exists(call: Call, kind: TemplateKind) -> Result<Answer> {
 }
 
 async fn delete(mut call: Call, kind: TemplateKind) -> Result<Answer> {
-    call.params.accept(&["timeout", "master_timeout", "cluster_manager_timeout"]);
     let name = call.needed("name")?;
     call.params.finish()?;
     let found = list(&call, kind).await?;

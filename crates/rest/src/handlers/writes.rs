@@ -225,17 +225,8 @@ pub(super) fn result(effect: Effect) -> &'static str {
     }
 }
 
-/// Parameters that a write accepts and that change nothing with one process and one copy.
-pub(super) fn accept_write_params(call: &mut Call) -> Result<()> {
-    call.params.accept(&[
-        "timeout",
-        "wait_for_active_shards",
-        "consistency",
-        "replication",
-        "timestamp",
-        "ttl",
-        "include_type_name",
-    ]);
+/// The `pipeline` of a write: there are none.
+pub(super) fn refuse_pipeline(call: &mut Call) -> Result<()> {
     match call.params.take("pipeline").as_deref() {
         None | Some("_none") => Ok(()),
         Some(name) => Err(Error::illegal(format!(

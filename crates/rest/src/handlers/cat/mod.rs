@@ -1,0 +1,48 @@
+//! `_cat`: the same facts as tables. Indices in `indices`, what runs and where in `nodes`.
+
+mod indices;
+mod nodes;
+
+pub(crate) use indices::{aliases, count, indices, shards, templates};
+pub(crate) use nodes::{allocation, health, master, nodes, tasks};
+
+use crate::call::Call;
+use crate::respond::Answer;
+use crate::tables::Layout;
+use engine::{IndexInfo, IndexStats, Inspected, Inspection};
+use model::{Result, Target};
+
+/// `GET /_cat`.
+pub(crate) async fn help(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    Ok(Answer::text(crate::routes::cat_paths()))
+}
+
+/// Takes the layout and the indices, refuses what is left.
+fn prepare(call: &mut Call) -> Result<(Layout, Target)> {
+    let layout = Layout::take(&mut call.params, call.wants_json)?;
+    let mut target = super::indices::admin_target(call)?;
+    target.types.clear();
+    call.params.finish()?;
+    Ok((layout, target))
+}
+
+/// The same of tables that are not about indices.
+fn layout_only(call: &mut Call) -> Result<Layout> {
+    let layout = Layout::take(&mut call.params, call.wants_json)?;
+    call.params.finish()?;
+    Ok(layout)
+}
+
+async fn stats(call: &Call, target: Target) -> Result<Vec<(IndexInfo, IndexStats)>> {
+    match call.rest.engine.inspect(Inspection::Stats(target)).await? {
+        Inspected::Stats(stats) => Ok(stats),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// `12:34:56` of milliseconds since 1970.
+fn time_of_day(ms: i64) -> String {
+    let second = (ms / 1000).rem_euclid(86_400);
+    format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
+}

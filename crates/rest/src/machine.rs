@@ -1,0 +1,96 @@
+//! What the operating system says of this process and its machine, for `_nodes/stats` and `_cat/nodes`.
+//!
+//! Read from `/proc` when asked; where that is missing a figure is zero. Not here: the data folder's disk, which the engine tells.
+
+/// One look at the process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Machine {
+    /// Resident memory.
+    pub(crate) resident_bytes: u64,
+    /// Address space.
+    pub(crate) virtual_bytes: u64,
+    pub(crate) memory_total_bytes: u64,
+    pub(crate) memory_available_bytes: u64,
+    pub(crate) open_files: u64,
+    pub(crate) open_files_max: u64,
+    /// Of the machine, over 1, 5 and 15 minutes.
+    pub(crate) load: [f64; 3],
+    /// User and system time of the process.
+    pub(crate) cpu_ms: u64,
+    pub(crate) uptime_ms: u64,
+    pub(crate) processors: u64,
+}
+
+impl Machine {
+    /// Looks now.
+    pub(crate) fn look() -> Machine {
+        let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let (status, memory, limits) = (text("/proc/self/status"), text("/proc/meminfo"), text("/proc/self/limits"));
+        let stat = text("/proc/self/stat");
+        // After the name in parentheses: utime is the 14th field of all, stime the 15th, starttime the 22nd; ticks of 10 ms.
+        let fields: Vec<u64> = stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .map(|field| field.parse().unwrap_or(0))
+            .collect();
+        let ticks = |i: usize| fields.get(i - 3).copied().unwrap_or(0) * 10;
+        let mut load = [0.0; 3];
+        for (slot, word) in load.iter_mut().zip(text("/proc/loadavg").split_whitespace()) {
+            *slot = word.parse().unwrap_or(0.0);
+        }
+        let up = text("/proc/uptime").split_whitespace().next().and_then(|s| s.parse::<f64>().ok());
+        let total = kilobytes(&memory, "MemTotal:");
+        Machine {
+            resident_bytes: kilobytes(&status, "VmRSS:"),
+            virtual_bytes: kilobytes(&status, "VmSize:"),
+            memory_total_bytes: total,
+            memory_available_bytes: kilobytes(&memory, "MemAvailable:").min(total),
+            open_files: std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64),
+            open_files_max: after(&limits, "Max open files").unwrap_or(0),
+            load,
+            cpu_ms: ticks(14) + ticks(15),
+            uptime_ms: up.map_or(0, |up| ((up * 1000.0) as u64).saturating_sub(ticks(22))),
+            processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
+        }
+    }
+    /// Used memory of the machine.
+    pub(crate) fn memory_used_bytes(&self) -> u64 {
+        self.memory_total_bytes - self.memory_available_bytes
+    }
+    /// Time of the process a second of its life, in percent of all processors.
+    pub(crate) fn cpu_percent(&self) -> u64 {
+        percent(self.cpu_ms, self.uptime_ms * self.processors)
+    }
+}
+
+/// Whole percent of a part; 0 of nothing.
+pub(crate) fn percent(part: u64, whole: u64) -> u64 {
+    if whole == 0 { 0 } else { part.saturating_mul(100) / whole }
+}
+
+fn after(text: &str, label: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(label))?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+fn kilobytes(text: &str, label: &str) -> u64 {
+    after(text, label).unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_running_process_has_memory_and_files() {
+        let machine = Machine::look();
+        assert!(machine.processors > 0);
+        if cfg!(target_os = "linux") {
+            assert!(machine.resident_bytes > 0 && machine.resident_bytes <= machine.virtual_bytes, "{machine:?}");
+            assert!(machine.open_files > 0 && machine.open_files <= machine.open_files_max, "{machine:?}");
+            assert!(machine.memory_used_bytes() > 0, "{machine:?}");
+        }
+    }
+}
