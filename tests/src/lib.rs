@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 pub mod scenario;
+pub mod shared;
 
 /// The folder of the repository.
 pub fn root() -> &'static Path {

@@ -14,6 +14,17 @@
 //!   save: { seq: _seq_no }
 //! ```
 //!
+//! A step that shows what a parameter of the URL does has `with` instead of `expect`: each entry is a query string and what the
+//! answer holds with it, and does not hold without it.
+//!
+//! ```yaml
+//! - api: search                      # whose parameters, by the name in the table of endpoints
+//!   do: GET /i/_search               # or each: { search: GET /i/_search, count: { do: GET /i/_count, body: .. } }
+//!   before: [ PUT /i${n} ]           # played ahead of every attempt; ${n} is a number that no other attempt has
+//!   then: GET /i/_doc/${n}           # its answer is the one that is judged
+//!   with: { size=1: { hits.hits: { $len: 1 } }, size=x: { $status: 400 } }
+//! ```
+//!
 //! Values match if equal (numbers by value), or by one operator: `$any`, `$absent`, `$gt`, `$gte`, `$lt`, `$len`,
 //! `$match` (a regular expression), `$not`, `$has` (an array holds each of these).
 
@@ -27,8 +38,21 @@ use std::path::Path;
 pub const PERSONAS: &[&str] = &["es8", "es2", "opensearch2"];
 
 const KEYS: &[&str] = &[
-    "do", "persona", "headers", "body", "ndjson", "raw", "repeat", "status", "expect", "save",
+    "do", "persona", "headers", "body", "ndjson", "raw", "repeat", "status", "expect", "save", "api", "each", "before", "then",
+    "with",
 ];
+
+/// Every scenario below a folder.
+pub fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|e| e == "yaml") {
+            files.push(path);
+        }
+    }
+}
 
 /// Runs one file on a server of its own; the failures, each in words.
 pub fn run(file: &Path) -> Result<(), String> {
@@ -50,6 +74,20 @@ fn play(server: &Server, step: &Map<String, Value>, saved: &mut BTreeMap<String,
     if let Some(unknown) = step.keys().find(|k| !KEYS.contains(&k.as_str())) {
         return Err(format!("unknown key [{unknown}]"));
     }
+    if let Some(with) = step.get("with") {
+        let with = with.as_object().ok_or("[with] is a map")?;
+        return compare(server, step, with, saved);
+    }
+    let answer = ask(server, step, "", saved)?;
+    check(step, &answer, saved).map_err(|why| told(why, &answer))
+}
+
+fn told(why: String, answer: &Answer) -> String {
+    format!("{why}\n    answer {}: {}", answer.status, shorten(&answer.body.to_string()))
+}
+
+/// The request of a step, with more in its query string.
+fn ask(server: &Server, step: &Map<String, Value>, query: &str, saved: &BTreeMap<String, Value>) -> Result<Answer, String> {
     let request = step.get("do").and_then(Value::as_str).ok_or("no [do]")?;
     let (method, path) = request.split_once(' ').ok_or("[do] is METHOD PATH")?;
     let path = fill(&Value::from(path), saved);
@@ -63,10 +101,130 @@ fn play(server: &Server, step: &Map<String, Value>, saved: &mut BTreeMap<String,
     }
     let body = body_of(step, saved)?;
     let path = path.as_str().unwrap_or_default();
-    let answer =
-        crate::send(server.address(persona), method, path, &headers, body.as_bytes()).map_err(|e| format!("no answer: {e}"))?;
-    check(step, &answer, saved)
-        .map_err(|why| format!("{why}\n    answer {}: {}", answer.status, shorten(&answer.body.to_string())))
+    let path = match (query.is_empty(), path.contains('?')) {
+        (true, _) => path.to_owned(),
+        (false, true) => format!("{path}&{query}"),
+        (false, false) => format!("{path}?{query}"),
+    };
+    crate::send(server.address(persona), method, &path, &headers, body.as_bytes()).map_err(|e| format!("no answer: {e}"))
+}
+
+/// The APIs that a step with `with` is about, each with its own step.
+fn about(step: &Map<String, Value>) -> Result<Vec<(String, Map<String, Value>)>, String> {
+    let Some(each) = step.get("each") else {
+        let api = step
+            .get("api")
+            .and_then(Value::as_str)
+            .ok_or("[with] needs [api] or [each]")?;
+        return Ok(vec![(api.to_owned(), step.clone())]);
+    };
+    let each = each.as_object().ok_or("[each] is a map")?;
+    let own = |request: &Value| {
+        let mut own = step.clone();
+        match request {
+            Value::Object(more) => own.extend(more.clone()),
+            request => drop(own.insert("do".into(), request.clone())),
+        }
+        own
+    };
+    Ok(each.iter().map(|(api, request)| (api.clone(), own(request))).collect())
+}
+
+/// Plays each entry of `with` twice, with and without the parameter: what is expected holds only with it.
+fn compare(
+    server: &Server,
+    step: &Map<String, Value>,
+    with: &Map<String, Value>,
+    saved: &mut BTreeMap<String, Value>,
+) -> Result<(), String> {
+    for (api, step) in about(step)? {
+        for (query, expected) in with {
+            let failed = |why: String| format!("{api}, {query}: {why}");
+            let mut judged = |query: &str| -> Result<(Result<(), String>, Answer), String> {
+                let n = saved.get("n").and_then(Value::as_u64).unwrap_or(0) + 1;
+                saved.insert("n".into(), n.into());
+                for before in step.get("before").and_then(Value::as_array).into_iter().flatten() {
+                    ask(server, &as_step(before, &step), "", saved)?;
+                }
+                let mut answer = ask(server, &step, query, saved)?;
+                if let Some(then) = step.get("then") {
+                    answer = ask(server, &as_step(then, &step), "", saved)?;
+                }
+                let mut expected = expected.as_object().cloned().ok_or("what is expected is a map")?;
+                let status = expected.remove("$status");
+                let mut wanted = Map::new();
+                if let Some(status) = status {
+                    wanted.insert("status".into(), status);
+                }
+                wanted.insert("expect".into(), Value::Object(expected));
+                Ok((check(&wanted, &answer, &mut saved.clone()), answer))
+            };
+            let (with, answer) = judged(&encoded(query)).map_err(failed)?;
+            with.map_err(|why| failed(told(why, &answer)))?;
+            let (without, answer) = judged("").map_err(failed)?;
+            if without.is_ok() {
+                return Err(failed(told("the answer holds it without the parameter too".into(), &answer)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A request in one line, or a step; with the persona of the step around it.
+fn as_step(request: &Value, around: &Map<String, Value>) -> Map<String, Value> {
+    let mut step = match request {
+        Value::Object(step) => step.clone(),
+        request => Map::from_iter([("do".to_owned(), request.clone())]),
+    };
+    if let Some(persona) = around.get("persona") {
+        step.entry("persona").or_insert_with(|| persona.clone());
+    }
+    step
+}
+
+/// Values of a query string as a client sends them.
+fn encoded(query: &str) -> String {
+    let value = |text: &str| -> String {
+        text.bytes()
+            .map(|b| match b {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b',' | b'*' | b':' => {
+                    char::from(b).to_string()
+                }
+                other => format!("%{other:02X}"),
+            })
+            .collect()
+    };
+    let pairs: Vec<String> = query
+        .split('&')
+        .map(|pair| match pair.split_once('=') {
+            Some((name, text)) => format!("{name}={}", value(text)),
+            None => pair.to_owned(),
+        })
+        .collect();
+    pairs.join("&")
+}
+
+/// The parameters that the scenarios of a file show having an effect: API and name.
+///
+/// # Errors
+/// A file that is no scenario.
+pub fn parameters(file: &Path) -> Result<Vec<(String, String)>, String> {
+    let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
+    let steps: Vec<Map<String, Value>> = serde_yaml_ng::from_str(&text).map_err(|e| format!("not a list of steps: {e}"))?;
+    let mut out = Vec::new();
+    for step in &steps {
+        let Some(with) = step.get("with").and_then(Value::as_object) else {
+            continue;
+        };
+        for (api, _) in about(step)? {
+            let names = with
+                .keys()
+                .flat_map(|query| query.split('&'))
+                .map(|pair| pair.split('=').next().unwrap_or(pair));
+            out.extend(names.map(|name| (api.clone(), name.to_owned())));
+        }
+    }
+    Ok(out)
 }
 
 fn body_of(step: &Map<String, Value>, saved: &BTreeMap<String, Value>) -> Result<String, String> {

@@ -8,23 +8,23 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tests::{Server, root};
+use tests::{Server, shared};
 
 #[test]
 fn golden_answers() {
-    let shared = root().join("../shared");
+    let list = shared::list("golden.txt");
+    let mut before = read(&list);
+    let Some(shared) = shared::folder() else {
+        println!("skipped: {}", before.values().sum::<u64>());
+        return;
+    };
     let modern = recorded(&shared.join("golden"), ".ndjson.gz");
     let typed = recorded(&shared.join("golden-2015"), ".ndjson");
-    let python = Command::new("python3")
-        .arg("--version")
-        .output()
-        .is_ok_and(|o| o.status.success());
-    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("passlists/golden.txt");
-    let mut before = read(&list);
-    if modern.is_empty() || typed.is_empty() || !python {
-        println!("skipped: {}", before.len());
-        return;
-    }
+    assert!(
+        !modern.is_empty() && !typed.is_empty(),
+        "no recorded answers in {}",
+        shared.display()
+    );
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("data"), &["opensearch2", "es2"]);
     let url = |persona: &str| format!("http://{}", server.address(persona));
@@ -48,24 +48,20 @@ fn golden_answers() {
     let lost: Vec<String> = before
         .iter()
         .filter_map(|(category, was)| {
-            let is = passed.get(category).copied().unwrap_or(0);
+            let is = passed.get(category).map_or(0, |(count, _)| *count);
             (is < *was).then(|| format!("{category}: {was} passed before, {is} now"))
         })
         .collect();
-    if std::env::var_os("PLEACH_GOLDEN_RECORD").is_some() {
-        for (category, count) in passed {
-            let kept = before.entry(category).or_default();
-            *kept = count.max(*kept);
+    if shared::recording() {
+        let mut table = String::from("## Recorded answers\n\n| category | passed | of |\n|---|---:|---:|\n");
+        for (category, (count, all)) in &passed {
+            table.push_str(&format!("| {category} | {count} | {all} |\n"));
+            let kept = before.entry(category.clone()).or_default();
+            *kept = *count.max(kept);
         }
-        let lines: String = before
-            .iter()
-            .map(|(category, count)| format!("{category} {count}\n"))
-            .collect();
-        std::fs::write(
-            &list,
-            format!("# Recorded answers that we give alike: category, requests. May only grow.\n{lines}"),
-        )
-        .unwrap();
+        shared::write_section("golden", &table);
+        let lines: Vec<String> = before.iter().map(|(category, count)| format!("{category} {count}")).collect();
+        shared::write(&list, "Recorded answers that we give alike: category, requests.", &lines);
     }
     assert!(lost.is_empty(), "{}", lost.join("\n"));
 }
@@ -82,7 +78,7 @@ fn recorded(folder: &Path, ending: &str) -> Vec<PathBuf> {
 }
 
 /// Plays one file; its last line tells `12/34` or `12 of 34`.
-fn play(tool: &Path, url: &str, file: &Path, passed: &mut BTreeMap<String, u64>) {
+fn play(tool: &Path, url: &str, file: &Path, passed: &mut BTreeMap<String, (u64, u64)>) {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let category = name.split('.').next().unwrap_or_default().to_owned();
     let Ok(done) = Command::new("python3")
@@ -98,14 +94,14 @@ fn play(tool: &Path, url: &str, file: &Path, passed: &mut BTreeMap<String, u64>)
     let found = out.lines().rev().find_map(|line| counts.captures(line));
     let (count, all) = found.map_or((0, 0), |c| (c[1].parse().unwrap_or(0), c[2].parse().unwrap_or(0)));
     println!("{category:32} {count}/{all}");
-    passed.insert(category, count);
+    passed.insert(category, (count, all));
 }
 
 /// `category passed` lines.
 fn read(list: &Path) -> BTreeMap<String, u64> {
-    let text = std::fs::read_to_string(list).unwrap_or_default();
-    let lines = text.lines().filter(|l| !l.starts_with('#'));
+    let lines = shared::read(list);
     lines
+        .iter()
         .filter_map(|l| l.split_once(' '))
         .filter_map(|(c, n)| Some((c.to_owned(), n.trim().parse().ok()?)))
         .collect()

@@ -1,6 +1,6 @@
 //! Runs every scenario below `scenarios/`, or those whose path contains `PLEACH_TEST_SCENARIO`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
 /// Each has a server of its own, and two cores are to be kept busy.
@@ -11,7 +11,7 @@ fn scenarios() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
     let wanted = std::env::var("PLEACH_TEST_SCENARIO").unwrap_or_default();
     let mut files = Vec::new();
-    collect(&folder, &mut files);
+    tests::scenario::collect(&folder, &mut files);
     files.retain(|f| f.to_string_lossy().contains(&wanted));
     files.sort();
     assert!(!files.is_empty(), "no scenarios in {}", folder.display());
@@ -34,15 +34,4 @@ fn scenarios() {
     let failures = failures.into_inner().unwrap();
     println!("{} of {} scenarios passed", files.len() - failures.len(), files.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            collect(&path, files);
-        } else if path.extension().is_some_and(|e| e == "yaml") {
-            files.push(path);
-        }
-    }
 }

@@ -219,6 +219,7 @@ impl EmbeddedEngine {
         for (to, from) in [
             (&mut stats.index_total, &counts.index),
             (&mut stats.delete_total, &counts.delete),
+            (&mut stats.noop_total, &counts.noop),
             (&mut stats.get_total, &counts.get),
             (&mut stats.search_total, &counts.search),
             (&mut stats.refresh_total, &counts.refresh),

@@ -159,6 +159,7 @@ pub(crate) struct Queue {
 pub(crate) struct Counts {
     pub(crate) index: AtomicU64,
     pub(crate) delete: AtomicU64,
+    pub(crate) noop: AtomicU64,
     pub(crate) get: AtomicU64,
     pub(crate) search: AtomicU64,
     pub(crate) refresh: AtomicU64,

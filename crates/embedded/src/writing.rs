@@ -304,6 +304,7 @@ impl Store {
                     }
                     Applied::Delete => (None, None),
                     Applied::Noop => {
+                        state.counts.noop.fetch_add(1, Ordering::Relaxed);
                         let stamp = here.found.stamp().unwrap_or_default();
                         let source = before_document.map(|document| document.source);
                         let written = Written {

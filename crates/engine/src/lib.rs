@@ -484,6 +484,8 @@ pub struct IndexStats {
     pub max_seq_no: Option<u64>,
     pub index_total: u64,
     pub delete_total: u64,
+    /// Updates that changed nothing.
+    pub noop_total: u64,
     pub get_total: u64,
     pub search_total: u64,
     pub refresh_total: u64,

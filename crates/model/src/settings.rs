@@ -68,6 +68,7 @@ settings! {
     MAX_INNER_RESULT_WINDOW: "index.max_inner_result_window" = "100", IndexDynamic, "from + size of inner hits and top_hits.";
     MAX_TERMS_COUNT: "index.max_terms_count" = "65536", IndexDynamic, "Values of one terms query.";
     MAX_DOCVALUE_FIELDS: "index.max_docvalue_fields_search" = "100", IndexDynamic, "docvalue_fields of one search.";
+    MAX_SLICES: "index.max_slices_per_scroll" = "1024", IndexDynamic, "Slices of one search.";
     MAX_SCRIPT_FIELDS: "index.max_script_fields" = "32", IndexDynamic, "script_fields of one search.";
     MAX_NGRAM_DIFF: "index.max_ngram_diff" = "1", IndexDynamic, "max_gram - min_gram of the ngram tokenizer and filter.";
     MAX_SHINGLE_DIFF: "index.max_shingle_diff" = "3", IndexDynamic, "max_shingle_size - min_shingle_size.";

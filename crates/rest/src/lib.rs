@@ -70,6 +70,8 @@ pub struct Limits {
 pub(crate) struct Known {
     pub(crate) typed: bool,
     pub(crate) replicas: u64,
+    /// `_source` is enabled.
+    pub(crate) source: bool,
 }
 
 impl Rest {
@@ -112,6 +114,7 @@ impl Rest {
         let first = infos.first()?;
         let known = Known {
             typed: first.typed,
+            source: source_enabled(first),
             replicas: model::settings::number(&first.settings, model::settings::NUMBER_OF_REPLICAS),
         };
         let mut all = HashMap::clone(&self.known.load());
@@ -123,9 +126,9 @@ impl Rest {
         Some(known)
     }
 
-    /// Creates a missing index for a write, if `action.auto_create_index` allows it.
-    pub(crate) async fn auto_create(&self, index: &IndexName, dialect: Dialect) -> Result<()> {
-        let settings = match self.engine.inspect(engine::Inspection::ClusterSettings).await? {
+    /// Cluster settings that are set, transient over persistent.
+    pub(crate) async fn cluster_settings(&self) -> Result<Map<String, Value>> {
+        Ok(match self.engine.inspect(engine::Inspection::ClusterSettings).await? {
             engine::Inspected::ClusterSettings {
                 mut persistent,
                 transient,
@@ -134,7 +137,12 @@ impl Rest {
                 persistent
             }
             _ => Map::new(),
-        };
+        })
+    }
+
+    /// Creates a missing index for a write, if `action.auto_create_index` allows it.
+    pub(crate) async fn auto_create(&self, index: &IndexName, dialect: Dialect) -> Result<()> {
+        let settings = self.cluster_settings().await?;
         if model::settings::text(&settings, model::settings::AUTO_CREATE_INDEX) == "false" {
             return Err(missing_index(index.as_str()).caused_by(Error::new(
                 ErrorKind::IndexNotFound,
@@ -153,6 +161,18 @@ impl Rest {
     }
 }
 
+/// Do documents of the index have a `_source` to show? Of typed indices every type must.
+fn source_enabled(info: &IndexInfo) -> bool {
+    let disabled = |mapping: &Value| {
+        let enabled = mapping.pointer("/_source/enabled");
+        enabled.is_some_and(|v| *v == Value::Bool(false) || v == "false")
+    };
+    match (&info.mappings, info.typed) {
+        (Value::Object(types), true) => !types.values().any(disabled),
+        (mapping, _) => !disabled(mapping),
+    }
+}
+
 /// The refusal for an index that is not there.
 pub(crate) fn missing_index(name: &str) -> Error {
     Error::new(ErrorKind::IndexNotFound, format!("no such index [{name}]"))
@@ -165,6 +185,11 @@ pub(crate) fn missing_index(name: &str) -> Error {
 /// The `_shards` object of a write.
 pub(crate) fn write_shards(replicas: u64) -> Value {
     serde_json::json!({ "total": 1 + replicas, "successful": 1, "failed": 0 })
+}
+
+/// Answers in the shapes of 2015. Elasticsearch 7 still took types in URLs, and answered in its own.
+pub(crate) fn answers_of_2015(dialect: Dialect) -> bool {
+    dialect.typed && dialect.persona != Persona::Es7
 }
 
 /// Types are shown as `_doc` by these even where there are none.

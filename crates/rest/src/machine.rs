@@ -40,7 +40,10 @@ impl Machine {
         for (slot, word) in load.iter_mut().zip(text("/proc/loadavg").split_whitespace()) {
             *slot = word.parse().unwrap_or(0.0);
         }
-        let up = text("/proc/uptime").split_whitespace().next().and_then(|s| s.parse::<f64>().ok());
+        let up = text("/proc/uptime")
+            .split_whitespace()
+            .next()
+            .and_then(|s| s.parse::<f64>().ok());
         let total = kilobytes(&memory, "MemTotal:");
         Machine {
             resident_bytes: kilobytes(&status, "VmRSS:"),
@@ -88,8 +91,14 @@ mod tests {
         let machine = Machine::look();
         assert!(machine.processors > 0);
         if cfg!(target_os = "linux") {
-            assert!(machine.resident_bytes > 0 && machine.resident_bytes <= machine.virtual_bytes, "{machine:?}");
-            assert!(machine.open_files > 0 && machine.open_files <= machine.open_files_max, "{machine:?}");
+            assert!(
+                machine.resident_bytes > 0 && machine.resident_bytes <= machine.virtual_bytes,
+                "{machine:?}"
+            );
+            assert!(
+                machine.open_files > 0 && machine.open_files <= machine.open_files_max,
+                "{machine:?}"
+            );
             assert!(machine.memory_used_bytes() > 0, "{machine:?}");
         }
     }

@@ -46,9 +46,17 @@ impl Params {
     pub(crate) fn set_api(&mut self, api: &'static str) {
         self.api = api;
     }
+    /// That name.
+    pub(crate) fn api(&self) -> &'static str {
+        self.api
+    }
     /// Is there a row for it?
     pub(crate) fn has_row(&self, name: &str) -> bool {
         parameters::of(self.api).any(|p| p.name == name && p.effect == Effect::Changes)
+    }
+    /// Are unknown names ignored?
+    pub(crate) fn is_lenient(&self) -> bool {
+        self.lenient
     }
     /// Is one given that has no effect but on a warning?
     pub(crate) fn is_given(&self, name: &str) -> bool {
@@ -60,7 +68,11 @@ impl Params {
     }
     /// Takes one as text.
     pub(crate) fn take(&mut self, name: &'static str) -> Option<String> {
-        debug_assert!(self.has_row(name), "[{}] takes [{name}], which has no row in the table of parameters", self.api);
+        debug_assert!(
+            self.has_row(name),
+            "[{}] takes [{name}], which has no row in the table of parameters",
+            self.api
+        );
         self.given.remove(name)
     }
     /// Takes names that mean the same; the first given wins.

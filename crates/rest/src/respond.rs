@@ -58,7 +58,11 @@ impl Answer {
     }
     /// With a deprecation warning, as the servers that we follow word the header.
     pub(crate) fn warning(self, dialect: model::Dialect, text: &str) -> Answer {
-        let product = if dialect.persona.is_opensearch() { "OpenSearch" } else { "Elasticsearch" };
+        let product = if dialect.persona.is_opensearch() {
+            "OpenSearch"
+        } else {
+            "Elasticsearch"
+        };
         let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
         self.header("warning", format!("299 {product}-{} \"{quoted}\"", dialect.persona.version()))
     }

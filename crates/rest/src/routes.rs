@@ -2,8 +2,8 @@
 
 use crate::call::Call;
 use crate::handlers::{
-    aliases, analyze, bulk, by_query, cat, cluster, documents, explain, indices, mappings, scroll, search, settings,
-    stored_scripts, tasks, templates,
+    aliases, analyze, bulk, by_query, cat, cluster, documents, explain, indices, mappings, resolve, rollover, scroll, search,
+    settings, stored_scripts, tasks, templates, unsupported,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -74,6 +74,8 @@ endpoints! {
     "put_script" ["PUT", "POST"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => stored_scripts::put;
     "get_script" ["GET"] ["/_scripts/{id}"] => stored_scripts::get;
     "delete_script" ["DELETE"] ["/_scripts/{id}"] => stored_scripts::delete;
+    "get_script_context" ["GET"] ["/_script_context"] => stored_scripts::contexts;
+    "get_script_languages" ["GET"] ["/_script_language"] => stored_scripts::languages;
 
     "indices.create" ["PUT", "POST"] ["/{index}"] => indices::create;
     "indices.delete" ["DELETE"] ["/{index}"] => indices::delete;
@@ -113,6 +115,8 @@ endpoints! {
     "cluster.get_component_template" ["GET"] ["/_component_template", "/_component_template/{name}"] => templates::get_component;
     "cluster.exists_component_template" ["HEAD"] ["/_component_template/{name}"] => templates::exists_component;
     "cluster.delete_component_template" ["DELETE"] ["/_component_template/{name}"] => templates::delete_component;
+    "indices.rollover" ["POST"] ["/{index}/_rollover", "/{index}/_rollover/{new_index}"] => rollover::rollover;
+    "indices.resolve_index" ["GET"] ["/_resolve/index/{name}"] => resolve::resolve;
     "indices.analyze" ["GET", "POST"] ["/_analyze", "/{index}/_analyze"] => analyze::analyze;
 
     "cluster.health" ["GET"] ["/_cluster/health", "/_cluster/health/{index}"] => cluster::health;
@@ -135,6 +139,27 @@ endpoints! {
     "cat.templates" ["GET"] ["/_cat/templates", "/_cat/templates/{name}"] => cat::templates;
     "cat.allocation" ["GET"] ["/_cat/allocation", "/_cat/allocation/{node_id}"] => cat::allocation;
     "cat.master" ["GET"] ["/_cat/master", "/_cat/cluster_manager"] => cat::master;
+
+    "indices.shrink" ["PUT", "POST"] ["/{index}/_shrink/{target}"] => unsupported::refuse;
+    "indices.split" ["PUT", "POST"] ["/{index}/_split/{target}"] => unsupported::refuse;
+    "indices.clone" ["PUT", "POST"] ["/{index}/_clone/{target}"] => unsupported::refuse;
+    "indices.add_block" ["PUT"] ["/{index}/_block/{block}"] => unsupported::refuse;
+    "indices.data_stream" ["GET", "PUT", "DELETE"] ["/_data_stream", "/_data_stream/{name}"] => unsupported::refuse;
+    "indices.simulate_template" ["POST"] ["/_index_template/_simulate", "/_index_template/_simulate/{name}",
+        "/_index_template/_simulate_index/{name}"] => unsupported::refuse;
+    "ingest.pipeline" ["GET", "PUT", "DELETE"] ["/_ingest/pipeline", "/_ingest/pipeline/{id}"] => unsupported::refuse;
+    "ingest.simulate" ["GET", "POST"] ["/_ingest/pipeline/_simulate", "/_ingest/pipeline/{id}/_simulate"] => unsupported::refuse;
+    "snapshot" ["PUT", "POST", "DELETE"] ["/_snapshot/{repository}", "/_snapshot/{repository}/{snapshot}",
+        "/_snapshot/{repository}/{snapshot}/_restore"] => unsupported::refuse;
+    "termvectors" ["GET", "POST"] ["/{index}/_termvectors", "/{index}/_termvectors/{id}", "/{index}/{type}/{id}/_termvectors"] => unsupported::refuse;
+    "mtermvectors" ["GET", "POST"] ["/_mtermvectors", "/{index}/_mtermvectors", "/{index}/{type}/_mtermvectors"] => unsupported::refuse;
+    "search_template" ["GET", "POST"] ["/_search/template", "/{index}/_search/template", "/{index}/{type}/_search/template"] => unsupported::refuse;
+    "msearch_template" ["GET", "POST"] ["/_msearch/template", "/{index}/_msearch/template"] => unsupported::refuse;
+    "render_search_template" ["GET", "POST"] ["/_render/template", "/_render/template/{id}"] => unsupported::refuse;
+    "rank_eval" ["GET", "POST"] ["/_rank_eval", "/{index}/_rank_eval"] => unsupported::refuse;
+    "cluster.reroute" ["POST"] ["/_cluster/reroute"] => unsupported::refuse;
+    "cluster.allocation_explain" ["GET", "POST"] ["/_cluster/allocation/explain"] => unsupported::refuse;
+    "nodes.hot_threads" ["GET"] ["/_nodes/hot_threads", "/_nodes/{node_id}/hot_threads"] => unsupported::refuse;
 }
 
 /// The list that `GET /_cat` shows.

@@ -119,6 +119,8 @@ pub(crate) struct Layout {
     bytes: Option<u64>,
     /// The same of durations, in nanoseconds.
     time: Option<u64>,
+    /// As the servers of 2015 wrote: every cell is filled up, and a space follows the last.
+    filled: bool,
 }
 
 impl Layout {
@@ -129,6 +131,7 @@ impl Layout {
     pub(crate) fn take(params: &mut Params, accept_json: bool) -> Result<Layout> {
         let format = params.take("format");
         Ok(Layout {
+            filled: params.is_lenient(),
             bytes: take_unit(params, "bytes", BYTE_UNITS)?,
             time: take_unit(params, "time", TIME_UNITS)?,
             help: params.flag("help")?,
@@ -173,7 +176,10 @@ impl Layout {
             });
         }
         let chosen = self.chosen(columns);
-        let rows: Vec<Vec<Option<String>>> = rows.iter().map(|row| row.iter().map(|cell| self.shown(cell)).collect()).collect();
+        let rows: Vec<Vec<Option<String>>> = rows
+            .iter()
+            .map(|row| row.iter().map(|cell| self.shown(cell)).collect())
+            .collect();
         if self.json {
             let list = rows
                 .iter()
@@ -247,11 +253,11 @@ impl Layout {
                     out.push_str(text);
                 } else {
                     out.push_str(text);
-                    if k + 1 < cells.len() || !pad.is_empty() {
+                    if k + 1 < cells.len() || self.filled {
                         out.push_str(&pad);
                     }
                 }
-                if k + 1 < cells.len() {
+                if k + 1 < cells.len() || self.filled {
                     out.push(' ');
                 }
             }
@@ -293,7 +299,10 @@ fn take_unit(params: &mut Params, name: &'static str, units: &[(&str, u64)]) -> 
         Some((_, size)) => Ok(Some(*size)),
         None => {
             let names: Vec<&str> = units.iter().map(|(unit, _)| *unit).collect();
-            Err(Error::illegal(format!("[{name}] is one of [{}], not [{given}]", names.join(", "))))
+            Err(Error::illegal(format!(
+                "[{name}] is one of [{}], not [{given}]",
+                names.join(", ")
+            )))
         }
     }
 }
@@ -348,7 +357,7 @@ mod tests {
     fn tables() {
         check("", "b  10\naa  9\n");
         check("v=true&s=docs", "index docs\naa       9\nb       10\n");
-        check("h=i&s=index:desc", "b \naa\n");
+        check("h=i&s=index:desc", "b\naa\n");
         check(
             "h=d,size&format=json",
             "[{\"d\":\"10\",\"size\":\"2kb\"},{\"d\":\"9\",\"size\":null}]",

@@ -66,12 +66,19 @@ impl AliasActions {
 impl AliasAction {
     fn parse(verb: AliasVerb, body: Node, owner: &str) -> Result<AliasAction> {
         let mut fields = body.fields(owner)?;
-        let both = |one: Option<Vec<String>>, many: Option<Vec<String>>| one.or(many).unwrap_or_default();
+        let mut both = |one: &'static str, many: &'static str| -> Result<Vec<String>> {
+            let (single, several) = (fields.take_strings(one)?, fields.take_strings(many)?);
+            if several.as_ref().is_some_and(Vec::is_empty) {
+                return Err(Error::illegal(format!("[{many}] can't be empty")));
+            }
+            Ok(single.or(several).unwrap_or_default())
+        };
+        let (indices, aliases) = (both("index", "indices")?, both("alias", "aliases")?);
         let routing = fields.take_string("routing")?;
         let out = AliasAction {
             verb,
-            indices: both(fields.take_strings("index")?, fields.take_strings("indices")?),
-            aliases: both(fields.take_strings("alias")?, fields.take_strings("aliases")?),
+            indices,
+            aliases,
             filter: fields.take_value("filter").filter(|filter| !filter.is_null()),
             index_routing: fields.take_string("index_routing")?.or_else(|| routing.clone()),
             search_routing: fields.take_string("search_routing")?.or(routing),

@@ -29,7 +29,7 @@ impl MgetBody {
     ///
     /// # Errors
     /// Neither, an item without id, or a key that does not exist.
-    pub fn parse(node: Node) -> Result<MgetBody> {
+    pub fn parse(node: Node, dialect: Dialect) -> Result<MgetBody> {
         let mut fields = node.fields("mget")?;
         let mut docs = Vec::new();
         for id in fields.take_strings("ids")?.unwrap_or_default() {
@@ -40,7 +40,7 @@ impl MgetBody {
         }
         for item in fields.take("docs").map(Node::items).unwrap_or_default() {
             docs.push(if item.is_object() {
-                MgetItem::parse(item)?
+                MgetItem::parse(item, dialect)?
             } else {
                 MgetItem {
                     id: item.string("_id")?,
@@ -67,10 +67,14 @@ impl MgetBody {
 }
 
 impl MgetItem {
-    fn parse(node: Node) -> Result<MgetItem> {
+    fn parse(node: Node, dialect: Dialect) -> Result<MgetItem> {
         let mut out = MgetItem::default();
         for (key, value) in shape::object(node, "mget")? {
             match key.as_str() {
+                // Names of 2015, gone since 7.
+                "_routing" | "_parent" | "_version" | "_version_type" | "fields" | "parent" if !dialect.typed => {
+                    return Err(value.error(format!("Unexpected field [{key}]")));
+                }
                 "_index" => out.index = Some(value.string(&key)?),
                 "_type" => out.doc_type = Some(value.string(&key)?),
                 "_id" => out.id = value.string(&key)?,

@@ -128,6 +128,11 @@ pub enum Clause {
     Join(JoinQuery),
     /// Made by `relations` only: the keys of a join, a lookup.
     KeySet(KeySet),
+    /// Made from the `slice` of a search: one of `max` parts of the documents, by their ids.
+    Slice {
+        id: u32,
+        max: u32,
+    },
     /// A clause that we do not read; an engine that does not know it refuses it by name.
     Opaque {
         name: String,

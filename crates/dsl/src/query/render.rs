@@ -122,6 +122,7 @@ impl Query {
             }
             // Other engines know it as the terms that it is; the scores stay with us.
             Clause::KeySet(q) => ("terms", object(json!({ q.field.as_str(): q.keys.as_slice() }))),
+            Clause::Slice { id, max } => ("slice", object(json!({ "id": id, "max": max }))),
             Clause::Opaque { name, body } => return json!({ name.as_str(): body }),
         };
         self.add_boost(&mut body);

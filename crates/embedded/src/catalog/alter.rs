@@ -246,7 +246,7 @@ fn delete(next: &mut Next, target: &Target, moment: &Moment) -> Result<()> {
     if destructive.and_then(Value::as_str) == Some("true") && target.expressions.iter().any(|e| e == "_all" || e.contains('*')) {
         return Err(Error::illegal("Wildcard expressions or all indices are not allowed"));
     }
-    for found in next.catalog.resolve(&strict, moment.now_ms)? {
+    for found in next.catalog.without_aliases().resolve(&strict, moment.now_ms)? {
         next.remove(&found.entry);
     }
     Ok(())

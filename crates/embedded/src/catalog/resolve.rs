@@ -71,6 +71,18 @@ impl Catalog {
         Ok(found.into_values().collect())
     }
 
+    /// The same indices as if no alias led to them.
+    pub(super) fn without_aliases(&self) -> Catalog {
+        let mut bare = self.clone();
+        for entry in self.indices.values().filter(|entry| !entry.aliases.is_empty()) {
+            bare.put(IndexEntry {
+                aliases: serde_json::Map::new(),
+                ..(**entry).clone()
+            });
+        }
+        bare
+    }
+
     fn wildcard(&self, pattern: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) {
         for entry in self.indices.values() {
             let state = if entry.open {

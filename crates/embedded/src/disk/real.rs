@@ -76,14 +76,14 @@ impl Disk for RealDisk {
 }
 
 fn statvfs(dir: &Path) -> io::Result<libc::statvfs> {
-        let dir = CString::new(dir.as_os_str().as_bytes()).map_err(io::Error::other)?;
-        let mut stat = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-        // SAFETY: `dir` ends in a zero byte and `stat` has room for one `statvfs`.
-        if unsafe { libc::statvfs(dir.as_ptr(), stat.as_mut_ptr()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the call succeeded, so it filled `stat`.
-        Ok(unsafe { stat.assume_init() })
+    let dir = CString::new(dir.as_os_str().as_bytes()).map_err(io::Error::other)?;
+    let mut stat = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: `dir` ends in a zero byte and `stat` has room for one `statvfs`.
+    if unsafe { libc::statvfs(dir.as_ptr(), stat.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so it filled `stat`.
+    Ok(unsafe { stat.assume_init() })
 }
 
 impl DiskFile for File {

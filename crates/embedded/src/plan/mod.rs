@@ -37,6 +37,7 @@ mod range;
 mod regexp;
 pub mod scripts;
 mod similarity;
+mod slice;
 mod statistics;
 pub mod term;
 mod terms;
@@ -307,6 +308,7 @@ impl<'a> Planner<'a> {
             Clause::Term(q) => self.term(q, boost),
             Clause::Terms(q) => self.terms(q, boost),
             Clause::KeySet(q) => self.key_set(q, boost),
+            Clause::Slice { id, max } => self.slice(*id, *max, boost),
             Clause::Range(q) => self.range(q, boost),
             Clause::Exists { field } => self.exists(field, boost),
             Clause::Prefix(q) => self.prefix(q, boost),

@@ -108,7 +108,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /i/_alias/a`.
-pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
+pub(crate) async fn delete(call: Call) -> Result<Answer> {
     let (index, name) = (call.needed("index")?, call.needed("name")?);
     call.params.finish()?;
     let target = target_of(split_list(&index));

@@ -90,7 +90,12 @@ async fn chosen(call: &Call, index: Option<&str>, body: &AnalyzeBody) -> Result<
     Ok(Chosen { analyzer, name, max })
 }
 
-fn analyzer_of(call: &Call, index: Option<&str>, info: Option<engine::IndexInfo>, body: &AnalyzeBody) -> Result<(Analyzer, String)> {
+fn analyzer_of(
+    call: &Call,
+    index: Option<&str>,
+    info: Option<engine::IndexInfo>,
+    body: &AnalyzeBody,
+) -> Result<(Analyzer, String)> {
     let registry = info.as_ref().map_or_else(Registry::default_registry, |i| i.registry.clone());
     if let Some(name) = &body.analyzer {
         let missing = || {

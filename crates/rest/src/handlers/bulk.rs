@@ -1,7 +1,8 @@
 //! `_bulk`: many writes in one request, each on its own.
 
 use super::documents::{after, normalized, update_conditions, update_op};
-use super::writes::{refuse_pipeline, answer, conflict_error, head, send, settled, status};
+use super::writes::{answer, conflict_error, head, refuse_pipeline, send, settled, status};
+use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
 use crate::params::ExpectParts;
@@ -91,6 +92,8 @@ struct Planned {
     at: DocAddress,
     write: Result<Write>,
     spec: SourceSpec,
+    /// An update that says what to write where there is nothing.
+    upserts: bool,
 }
 
 impl Planned {
@@ -114,7 +117,7 @@ impl Planned {
             id,
         };
         let label = match item.action {
-            BulkAction::Index if generated && call.dialect.typed => "create",
+            BulkAction::Index if generated && answers_of_2015(call.dialect) => "create",
             BulkAction::Index => "index",
             BulkAction::Create => "create",
             BulkAction::Update => "update",
@@ -128,8 +131,15 @@ impl Planned {
         if let (SourceSpec::Default, Some(Ok(body))) = (&spec, &update) {
             spec = body.source.clone();
         }
+        let upserts = matches!(&update, Some(Ok(body)) if body.upsert.is_some() || body.doc_as_upsert);
         let write = write_of(call, &item, update, at.clone(), generated).await;
-        Planned { label, at, write, spec }
+        Planned {
+            label,
+            at,
+            write,
+            spec,
+            upserts,
+        }
     }
 }
 
@@ -183,6 +193,11 @@ async fn write_of(
 
 /// The answer of one item, and whether it is an error.
 async fn settle(planned: &Planned, outcome: Outcome, default: &SourceSpec, call: &Call) -> Result<(Map<String, Value>, bool)> {
+    let outcome = if planned.label == "update" {
+        super::documents::missing_before_conflict(outcome, planned.upserts)
+    } else {
+        outcome
+    };
     let written = match outcome {
         Outcome::Conflict(conflict) => return Ok((failed(planned, &conflict_error(&conflict, call.dialect), call), true)),
         other => match settled(other, call.dialect) {
@@ -202,7 +217,7 @@ async fn settle(planned: &Planned, outcome: Outcome, default: &SourceSpec, call:
         body.insert("get".into(), get);
     }
     body.insert("status".into(), status(&written).into());
-    if call.dialect.typed && planned.label == "delete" {
+    if answers_of_2015(call.dialect) && planned.label == "delete" {
         body.insert("found".into(), (written.effect == Effect::Deleted).into());
     }
     Ok((body, false))

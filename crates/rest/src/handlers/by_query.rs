@@ -64,6 +64,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
             "Validation Failed: 1: query is missing;",
         ));
     };
+    let query = super::search::sliced(Some(query), body.slice).unwrap_or_else(Query::all);
     let job = job(target, query, Action::Delete, &options, body.proceed, body.max_docs);
     finish(
         call,
@@ -95,7 +96,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
         Some(source) => Some(compile(&call.rest, source).await?),
         None => None,
     };
-    let query = from_url.or(body.query).unwrap_or_else(Query::all);
+    let query = super::search::sliced(from_url.or(body.query), body.slice).unwrap_or_else(Query::all);
     let job = job(
         target,
         query,
@@ -161,7 +162,7 @@ pub(crate) async fn reindex(mut call: Call) -> Result<Answer> {
         routing: body.dest.routing.clone(),
         typed,
     };
-    let query = body.search.query.clone().unwrap_or_else(Query::all);
+    let query = super::search::sliced(body.search.query.clone(), body.search.slice).unwrap_or_else(Query::all);
     let job = job(target, query, action, &options, body.proceed, body.max_docs);
     finish(call, job, options.wait, "indices:data/write/reindex", "reindex").await
 }

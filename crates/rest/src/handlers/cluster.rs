@@ -39,8 +39,20 @@ pub(crate) async fn info(call: Call) -> Result<Answer> {
 
 /// Does one of these name the node that there is?
 pub(super) fn is_this_node(names: &Names, wanted: &[String]) -> bool {
-    let own = ["_all", "_local", "_master", "_cluster_manager", names.node_id.as_str(), names.node.as_str(), names.address.as_str(), "127.0.0.1"];
-    wanted.is_empty() || wanted.iter().any(|w| own.contains(&w.as_str()) || model::path::matches(w, &names.node))
+    let own = [
+        "_all",
+        "_local",
+        "_master",
+        "_cluster_manager",
+        names.node_id.as_str(),
+        names.node.as_str(),
+        names.address.as_str(),
+        "127.0.0.1",
+    ];
+    wanted.is_empty()
+        || wanted
+            .iter()
+            .any(|w| own.contains(&w.as_str()) || model::path::matches(w, &names.node))
 }
 
 /// Shards and status of some indices: primaries are here, replicas are nowhere.
@@ -129,7 +141,10 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
 /// What waiting for an index that is not there comes to.
 async fn missing_health(call: &Call, timeout: Option<std::time::Duration>) -> Answer {
     tokio::time::sleep(timeout.unwrap_or_default().min(std::time::Duration::from_secs(1))).await;
-    let none = Health { active: 0, unassigned: 0 };
+    let none = Health {
+        active: 0,
+        unassigned: 0,
+    };
     Answer::of(408, health_body(call, "red", &none, true))
 }
 
@@ -195,9 +210,26 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
         .arg("metric")
         .map(crate::params::split_list)
         .unwrap_or_else(|| vec!["_all".into()]);
-    let known = ["_all", "version", "master_node", "cluster_manager_node", "blocks", "nodes", "metadata", "routing_table", "routing_nodes", "customs"];
-    if let Some(unknown) = metrics.iter().find(|m| !known.contains(&m.as_str())).filter(|_| !call.dialect.typed) {
-        let near = nearest::nearest(unknown, known).map(|n| format!(" -> did you mean [{n}]?")).unwrap_or_default();
+    let known = [
+        "_all",
+        "version",
+        "master_node",
+        "cluster_manager_node",
+        "blocks",
+        "nodes",
+        "metadata",
+        "routing_table",
+        "routing_nodes",
+        "customs",
+    ];
+    if let Some(unknown) = metrics
+        .iter()
+        .find(|m| !known.contains(&m.as_str()))
+        .filter(|_| !call.dialect.typed)
+    {
+        let near = nearest::nearest(unknown, known)
+            .map(|n| format!(" -> did you mean [{n}]?"))
+            .unwrap_or_default();
         return Err(Error::illegal(format!(
             "request [{}] contains unrecognized metric: [{unknown}]{near}",
             call.params.path()
@@ -324,7 +356,7 @@ pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
 }
 
 /// `_cluster/stats`.
-pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
+pub(crate) async fn stats(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let mut target = Target::of(Vec::new());
     target.forbid_closed = false;
@@ -489,7 +521,7 @@ fn flattened(map: Map<String, Value>) -> Map<String, Value> {
 }
 
 /// `_cluster/pending_tasks`: nothing waits.
-pub(crate) async fn pending_tasks(mut call: Call) -> Result<Answer> {
+pub(crate) async fn pending_tasks(call: Call) -> Result<Answer> {
     call.params.finish()?;
     Ok(Answer::ok(json!({ "tasks": [] })))
 }
@@ -545,7 +577,20 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
 
 /// Parts of `_nodes` that a metric names; the rest is always shown.
 const NODE_SECTIONS: &[&str] = &[
-    "settings", "os", "process", "jvm", "thread_pool", "transport", "http", "plugins", "modules", "ingest", "aggregations", "indices", "fs", "breakers",
+    "settings",
+    "os",
+    "process",
+    "jvm",
+    "thread_pool",
+    "transport",
+    "http",
+    "plugins",
+    "modules",
+    "ingest",
+    "aggregations",
+    "indices",
+    "fs",
+    "breakers",
     "script",
 ];
 
@@ -561,7 +606,10 @@ fn nodes_and_metrics(call: &Call) -> (bool, Vec<String>) {
 
 /// Without the sections that were not asked for.
 fn cut(node: &mut Value, metrics: &[String], sections: &[&str]) {
-    if let Some(map) = node.as_object_mut().filter(|_| !metrics.is_empty() && !metrics.iter().any(|m| m == "_all")) {
+    if let Some(map) = node
+        .as_object_mut()
+        .filter(|_| !metrics.is_empty() && !metrics.iter().any(|m| m == "_all"))
+    {
         map.retain(|name, _| !sections.contains(&name.as_str()) || metrics.contains(name));
     }
 }
@@ -569,7 +617,11 @@ fn cut(node: &mut Value, metrics: &[String], sections: &[&str]) {
 /// The answer of a request to nodes.
 fn of_node(call: &Call, chosen: bool, node: Value) -> Answer {
     let names = &call.rest.names;
-    let nodes = if chosen { json!({ names.node_id.clone(): node }) } else { json!({}) };
+    let nodes = if chosen {
+        json!({ names.node_id.clone(): node })
+    } else {
+        json!({})
+    };
     if call.dialect.persona == Persona::Es2 {
         return Answer::ok(json!({ "cluster_name": names.cluster, "nodes": nodes }));
     }

@@ -1,6 +1,7 @@
 //! One document: index, create, get, head, source, update, delete; and several at once: mget.
 
-use super::writes::{refuse_pipeline, answer, compile, head, send, settled, status};
+use super::writes::{answer, compile, head, refuse_pipeline, send, settled, status};
+use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
 use crate::params::split_list;
@@ -35,7 +36,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     write.require_alias = call.params.flag("require_alias")?;
     refuse_pipeline(call)?;
     let refresh = call.params.take_refresh()?;
-    let expect = call.params.take_expect_of_put(call.dialect.typed, create)?;
+    let expect = call.params.take_expect_of_put(answers_of_2015(call.dialect), create)?;
     write.expect = if create || generated && expect == Expect::Anything {
         Expect::Absent
     } else {
@@ -47,7 +48,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     write.op = WriteOp::Put(Source(normalized(&content, call)?));
     let written = settled(one(call, write, refresh).await?, call.dialect)?;
     let mut body = answer(&call.rest, &written, if create { "create" } else { "index" }, call.dialect).await;
-    if call.dialect.typed {
+    if answers_of_2015(call.dialect) {
         body.insert("created".into(), (written.effect == Effect::Created).into());
     }
     let location = format!(
@@ -117,7 +118,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let written = settled(one(&call, write, refresh).await?, call.dialect)?;
     let body = answer(&call.rest, &written, "delete", call.dialect).await;
     let mut out = Map::new();
-    if call.dialect.typed {
+    if answers_of_2015(call.dialect) {
         out.insert("found".into(), (written.effect == Effect::Deleted).into());
     }
     out.extend(body);
@@ -142,7 +143,11 @@ fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
     };
     read.routing = call.params.take_any(&["routing", "parent"]);
     read.searchable_only = call.params.take_bool("realtime")? == Some(false);
-    let fields = if call.dialect.typed { "fields" } else { "stored_fields" };
+    let fields = if answers_of_2015(call.dialect) {
+        "fields"
+    } else {
+        "stored_fields"
+    };
     Ok(Wanted {
         source: source_params(call)?,
         stored: if call.params.has_row(fields) {
@@ -189,12 +194,43 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         return Ok(Answer::of(404, Value::Object(body)));
     };
     expected(&wanted, &document, &call)?;
+    let kept = kept(&call, &document, wanted.stored.as_deref()).await?;
     Ok(Answer::ok(Value::Object(shown(
         &document,
-        &wanted.source,
+        if kept.source { &wanted.source } else { &SourceSpec::None },
         wanted.stored.as_deref(),
+        &kept.fields,
         call.dialect,
     )?)))
+}
+
+/// What the mapping keeps of a document besides what it finds it by.
+#[derive(Default)]
+struct Kept {
+    /// `_source` is enabled.
+    source: bool,
+    /// Of the fields asked for those that are stored on their own.
+    fields: Vec<String>,
+}
+
+async fn kept(call: &Call, document: &Document, stored: Option<&[String]>) -> Result<Kept> {
+    let index = document.at.index.as_str();
+    let source = call.rest.known(index).await.is_none_or(|known| known.source);
+    let Some(wanted) = stored.filter(|_| !answers_of_2015(call.dialect)) else {
+        return Ok(Kept {
+            source,
+            fields: Vec::new(),
+        });
+    };
+    let infos = call.rest.indices(&model::Target::index(index)).await?;
+    let is_stored = |field: &&String| {
+        let found = infos.first().and_then(|info| info.mapping.resolve(field));
+        found.is_some_and(|(_, field)| field.store)
+    };
+    Ok(Kept {
+        source,
+        fields: wanted.iter().filter(is_stored).cloned().collect(),
+    })
 }
 
 async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
@@ -254,11 +290,12 @@ fn shown(
     document: &Document,
     source: &SourceSpec,
     stored: Option<&[String]>,
+    kept: &[String],
     dialect: model::Dialect,
 ) -> Result<Map<String, Value>> {
     let mut out = head(&document.at, dialect);
     out.insert("_version".into(), document.stamp.version.into());
-    if !dialect.typed {
+    if !answers_of_2015(dialect) {
         out.insert("_seq_no".into(), document.stamp.seq_no.into());
         out.insert("_primary_term".into(), document.stamp.primary_term.into());
     }
@@ -276,7 +313,7 @@ fn shown(
     };
     if wants_source || stored.is_some() {
         let value = document.source.parse()?;
-        if let Some(fields) = stored.filter(|_| dialect.typed) {
+        if let Some(fields) = stored.map(|fields| if answers_of_2015(dialect) { fields } else { kept }) {
             let found = leaf_fields(&value, fields, document);
             if !found.is_empty() {
                 out.insert("fields".into(), Value::Object(found));
@@ -331,6 +368,22 @@ pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
     let wanted = wanted(&mut call, at)?;
     call.params.finish()?;
     match fetch(&call, &wanted).await? {
+        Some(document)
+            if !call
+                .rest
+                .known(document.at.index.as_str())
+                .await
+                .is_none_or(|known| known.source) =>
+        {
+            if call.method == "HEAD" {
+                return Ok(Answer::empty(404));
+            }
+            let at = &document.at;
+            Err(Error::new(
+                ErrorKind::ResourceNotFound,
+                format!("Source not found [{}]/[{}]", at.index, at.id.id),
+            ))
+        }
         Some(document) => {
             expected(&wanted, &document, &call)?;
             let body = match wanted.source {
@@ -383,12 +436,30 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
         }
         outcome = one(&call, write.clone(), refresh).await?;
     }
-    let written = settled(outcome, call.dialect)?;
+    let upserts = body.upsert.is_some() || body.doc_as_upsert;
+    let written = settled(missing_before_conflict(outcome, upserts), call.dialect)?;
     let mut out = answer(&call.rest, &written, "update", call.dialect).await;
     if let Some(get) = after(&written, &spec, fields.as_deref(), call.dialect)? {
         out.insert("get".into(), get);
     }
     Ok(Answer::of(status(&written), Value::Object(out)))
+}
+
+/// A condition on a document that is not there: what an update misses first is the document.
+pub(super) fn missing_before_conflict(outcome: Outcome, upserts: bool) -> Outcome {
+    match outcome {
+        Outcome::Conflict(conflict)
+            if !upserts && matches!(conflict.expect, Expect::Unchanged { .. }) && !matches!(conflict.found, Found::Here(_)) =>
+        {
+            let reason = format!("[{}]: document missing", conflict.at.id.id);
+            Outcome::Refused(
+                Error::new(ErrorKind::DocumentMissing, reason)
+                    .with("index", conflict.at.index.as_str())
+                    .with("shard", "0"),
+            )
+        }
+        other => other,
+    }
 }
 
 /// Conditions that an update cannot have.
@@ -444,7 +515,7 @@ pub(super) fn after(
     };
     let value = source.parse()?;
     let mut out = Map::new();
-    if !dialect.typed {
+    if !answers_of_2015(dialect) {
         out.insert("_seq_no".into(), written.stamp.seq_no.into());
         out.insert("_primary_term".into(), written.stamp.primary_term.into());
     }
@@ -476,9 +547,11 @@ pub(super) fn after(
 /// `_mget`.
 pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     let default_spec = source_params(&mut call)?;
-    let default_stored = call
-        .params
-        .take_list(if call.dialect.typed { "fields" } else { "stored_fields" });
+    let default_stored = call.params.take_list(if answers_of_2015(call.dialect) {
+        "fields"
+    } else {
+        "stored_fields"
+    });
     let routing = call.params.take("routing");
     let realtime = call.params.take_bool("realtime")?;
     let refresh = call.params.flag("refresh")?;
@@ -490,7 +563,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
             "Validation Failed: 1: no documents to get;",
         ));
     };
-    let body = MgetBody::parse(node)?;
+    let body = MgetBody::parse(node, call.dialect)?;
     if body.docs.is_empty() {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
@@ -537,7 +610,12 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
         };
         let stored = item.stored_fields.as_ref().or(default_stored.as_ref());
         docs.push(match fetch(&call, &wanted).await {
-            Ok(Some(document)) => Value::Object(shown(&document, spec, stored.map(Vec::as_slice), call.dialect)?),
+            Ok(Some(document)) => {
+                let stored = stored.map(Vec::as_slice);
+                let kept = kept(&call, &document, stored).await?;
+                let spec = if kept.source { spec } else { &SourceSpec::None };
+                Value::Object(shown(&document, spec, stored, &kept.fields, call.dialect)?)
+            }
             Ok(None) => {
                 let mut out = head(&at, call.dialect);
                 if let (Some(doc_type), true) = (&doc_type, call.dialect.typed) {

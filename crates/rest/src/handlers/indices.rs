@@ -340,7 +340,12 @@ pub(crate) async fn forcemerge(mut call: Call) -> Result<Answer> {
         only_expunge_deletes,
     };
     if !wait {
-        return Ok(super::tasks::in_background(&call, "indices:admin/forcemerge", description, merge));
+        return Ok(super::tasks::in_background(
+            &call,
+            "indices:admin/forcemerge",
+            description,
+            merge,
+        ));
     }
     call.rest.alter(merge).await?;
     Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
@@ -360,7 +365,7 @@ fn sections(stats: &IndexStats, typed: bool) -> Map<String, Value> {
         "docs": { "count": stats.docs, "deleted": stats.deleted },
         "store": { "size_in_bytes": stats.size_bytes, "reserved_in_bytes": 0 },
         "indexing": { "index_total": stats.index_total, "index_time_in_millis": 0, "index_current": 0, "index_failed": 0,
-            "delete_total": stats.delete_total, "delete_time_in_millis": 0, "delete_current": 0, "noop_update_total": 0,
+            "delete_total": stats.delete_total, "delete_time_in_millis": 0, "delete_current": 0, "noop_update_total": stats.noop_total,
             "is_throttled": false, "throttle_time_in_millis": 0 },
         "get": { "total": stats.get_total, "time_in_millis": 0, "exists_total": stats.get_total, "exists_time_in_millis": 0,
             "missing_total": 0, "missing_time_in_millis": 0, "current": 0 },

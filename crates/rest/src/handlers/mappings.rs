@@ -168,7 +168,7 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
         }
     }
     let empty = out.values().all(|v| v["mappings"].as_object().is_some_and(Map::is_empty));
-    if empty && call.dialect.typed {
+    if empty && crate::answers_of_2015(call.dialect) {
         return Ok(Answer::of(404, json!({})));
     }
     let answer = Answer::ok(Value::Object(out));
@@ -232,7 +232,10 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
     let filters = call.params.take_list("filters").unwrap_or_default();
     let known = ["+metadata", "-metadata", "-parent", "-nested", "-multifield"];
     if let Some(other) = filters.iter().find(|f| !known.contains(&f.as_str())) {
-        return Err(Error::illegal(format!("Field filter [{other}] is not supported: use {}", known.join(", "))));
+        return Err(Error::illegal(format!(
+            "Field filter [{other}] is not supported: use {}",
+            known.join(", ")
+        )));
     }
     let mut fields = call.params.take_list("fields").unwrap_or_default();
     let content = call.json()?;

@@ -64,6 +64,7 @@ pub(super) async fn start(
             return invalid("disabling [track_total_hits] is not allowed in a scroll context");
         }
     }
+    check_keep_alive(call, keep_alive).await?;
     request.from = 0;
     request.track_total_hits = TrackTotal::Exact;
     let shown = request.sort.len();
@@ -95,6 +96,21 @@ pub(super) async fn start(
         call.rest.engine.close_view(&view.id).await?;
     }
     page
+}
+
+/// Refuses what would keep a view longer than the setting allows.
+async fn check_keep_alive(call: &Call, wanted: Duration) -> Result<()> {
+    let settings = call.rest.cluster_settings().await?;
+    let most = model::settings::text(&settings, model::settings::MAX_KEEP_ALIVE);
+    let limit = model::units::parse_duration(&most, model::settings::MAX_KEEP_ALIVE.name)?;
+    if wanted <= limit {
+        return Ok(());
+    }
+    let wanted = model::units::render_duration(wanted);
+    Err(Error::illegal(format!(
+        "Keep alive for request ({wanted}) is too large. It must be less than ({most}). \
+         This limit can be set by changing the [search.max_keep_alive] cluster level setting."
+    )))
 }
 
 /// One page; the scroll moves behind its last hit.
@@ -149,7 +165,10 @@ fn take_ids(call: &mut Call) -> Result<(Vec<String>, Option<Duration>)> {
     {
         ids.extend(crate::params::split_list(&given));
     }
-    let mut keep_alive = call.params.take_duration("scroll")?;
+    let mut keep_alive = match call.params.has_row("scroll") {
+        true => call.params.take_duration("scroll")?,
+        false => None,
+    };
     let content = call.content();
     if !content.iter().all(u8::is_ascii_whitespace) {
         let body = dsl::document::ScrollBody::parse(&content)?;
@@ -175,6 +194,7 @@ pub(crate) async fn scroll(mut call: Call) -> Result<Answer> {
     let known = call.rest.scrolls.locked().get(&view).cloned();
     let Some(mut scroll) = known else { return Err(missing(&view)) };
     if let Some(keep_alive) = keep_alive {
+        check_keep_alive(&call, keep_alive).await?;
         scroll.keep_alive = keep_alive;
     }
     if call.rest.engine.renew_view(&view, scroll.keep_alive).await.is_err() {
@@ -250,6 +270,7 @@ pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
             )
         });
     };
+    check_keep_alive(&call, keep_alive).await?;
     let view = call.rest.engine.open_view(&target, keep_alive).await?;
     let shards = json!({ "total": view.indices.len(), "successful": view.indices.len(), "skipped": 0, "failed": 0 });
     Ok(Answer::ok(if call.dialect.persona.is_opensearch() {
@@ -300,7 +321,7 @@ async fn pits(rest: &Rest) -> Result<Vec<engine::View>> {
 }
 
 /// `GET /_search/point_in_time/_all`.
-pub(crate) async fn list_pits(mut call: Call) -> Result<Answer> {
+pub(crate) async fn list_pits(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let list: Vec<Value> = pits(&call.rest)
         .await?
@@ -311,7 +332,7 @@ pub(crate) async fn list_pits(mut call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_search/point_in_time/_all`.
-pub(crate) async fn close_all_pits(mut call: Call) -> Result<Answer> {
+pub(crate) async fn close_all_pits(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let mut closed = Vec::new();
     for view in pits(&call.rest).await? {

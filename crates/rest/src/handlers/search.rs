@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::envelope;
 use crate::params::{Params, split_list};
 use crate::respond::Answer;
-use dsl::query::{Clause, Operator, Query, QueryStringQuery};
+use dsl::query::{BoolQuery, Clause, Operator, Query, QueryStringQuery};
 use dsl::search::{FieldAndFormat, SearchRequest, SearchResponse, Sort, SourceSpec, TrackTotal};
 use model::{Dialect, Error, ErrorKind, Result, Target};
 use serde_json::{Map, Value, json};
@@ -89,7 +89,8 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: SearchRequest
 }
 
 /// One search; what fails at the shards is wrapped as Elasticsearch wraps it.
-pub(super) async fn found(call: &Call, target: &Target, request: SearchRequest) -> Result<SearchResponse> {
+pub(super) async fn found(call: &Call, target: &Target, mut request: SearchRequest) -> Result<SearchResponse> {
+    request.query = sliced(request.query, request.slice.take());
     let start = call.rest.clock.monotonic();
     let mut response = call
         .rest
@@ -99,6 +100,17 @@ pub(super) async fn found(call: &Call, target: &Target, request: SearchRequest) 
         .map_err(|e| envelope::all_shards_failed(e, target.expressions.first().map_or("_all", String::as_str)))?;
     response.took_ms = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(0);
     Ok(response)
+}
+
+/// A query, or everything, within one part of the documents.
+pub(super) fn sliced(query: Option<Query>, slice: Option<(u32, u32)>) -> Option<Query> {
+    let Some((id, max)) = slice else { return query };
+    let within = BoolQuery {
+        must: vec![query.unwrap_or_else(Query::all)],
+        filter: vec![Clause::Slice { id, max }.into()],
+        ..BoolQuery::default()
+    };
+    Some(Clause::Bool(within).into())
 }
 
 /// Parameters of the URL over those of the body.
@@ -164,7 +176,9 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
         request.track_total_hits = TrackTotal::Exact;
     }
     if let Some(name) = params.take("search_pipeline").filter(|name| name != "_none") {
-        return Err(Error::illegal(format!("Pipeline {name} is not defined: search pipelines are not supported yet")));
+        return Err(Error::illegal(format!(
+            "Pipeline {name} is not defined: search pipelines are not supported yet"
+        )));
     }
     for name in ["suggest_field", "suggest_mode", "suggest_size", "suggest_text"] {
         if params.take(name).is_some() {

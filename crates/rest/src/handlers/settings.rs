@@ -67,11 +67,21 @@ pub(super) fn of_template(given: &Value, flat: bool) -> Value {
     while let Some((name, value)) = open.pop() {
         match value {
             Value::Object(inner) => {
-                let below = |key: &String| if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                let below = |key: &String| {
+                    if name.is_empty() {
+                        key.clone()
+                    } else {
+                        format!("{name}.{key}")
+                    }
+                };
                 open.extend(inner.iter().map(|(key, value)| (below(key), value)));
             }
             value => {
-                let name = if name.starts_with("index.") { name } else { format!("index.{name}") };
+                let name = if name.starts_with("index.") {
+                    name
+                } else {
+                    format!("index.{name}")
+                };
                 found.insert(name, text(value));
             }
         }

@@ -38,7 +38,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /_scripts/{id}`.
-pub(crate) async fn get(mut call: Call) -> Result<Answer> {
+pub(crate) async fn get(call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     call.params.finish()?;
     match call.rest.engine.inspect(Inspection::Script(id.clone())).await? {
@@ -48,9 +48,39 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_scripts/{id}`.
-pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
+pub(crate) async fn delete(call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     call.params.finish()?;
     call.rest.alter(Alteration::DeleteScript { id }).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// Where scripts run, and what each answers.
+const CONTEXTS: &[(&str, &str)] = &[
+    ("aggs", "java.lang.Object"),
+    ("field", "java.lang.Object"),
+    ("filter", "boolean"),
+    ("number_sort", "double"),
+    ("score", "double"),
+    ("string_sort", "java.lang.String"),
+    ("update", "void"),
+];
+
+/// `GET /_script_context`.
+pub(crate) async fn contexts(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    let list: Vec<Value> = CONTEXTS
+        .iter()
+        .map(|(name, answer)| json!({ "name": name, "methods": [{ "name": "execute", "return_type": answer, "params": [] }] }))
+        .collect();
+    Ok(Answer::ok(json!({ "contexts": list })))
+}
+
+/// `GET /_script_language`.
+pub(crate) async fn languages(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    let contexts: Vec<&str> = CONTEXTS.iter().map(|(name, _)| *name).collect();
+    Ok(Answer::ok(json!({
+        "types_allowed": ["inline", "stored"],
+        "language_contexts": [{ "language": "painless", "contexts": contexts }] })))
 }

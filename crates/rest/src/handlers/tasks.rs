@@ -156,7 +156,10 @@ pub(super) fn in_background(call: &Call, action: &str, description: String, work
     let task = rest.tasks.start(action, description, rest.clock.wall_ms());
     let id = format!("{}:{}", rest.names.node_id, task.id);
     tokio::spawn(async move {
-        let done = rest.alter(work).await.map(|_| json!({ "acknowledged": true, "shards_acknowledged": true }));
+        let done = rest
+            .alter(work)
+            .await
+            .map(|_| json!({ "acknowledged": true, "shards_acknowledged": true }));
         rest.tasks.finish(&task, done, true, rest.clock.wall_ms());
     });
     Answer::ok(json!({ "task": id }))

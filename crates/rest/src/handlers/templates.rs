@@ -9,7 +9,11 @@ use serde_json::{Map, Value, json};
 
 async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
     let create = call.params.flag("create")?;
-    let order: Option<i64> = if kind == TemplateKind::Legacy { call.params.take_number("order")? } else { None };
+    let order: Option<i64> = if kind == TemplateKind::Legacy {
+        call.params.take_number("order")?
+    } else {
+        None
+    };
     let name = call.needed("name")?;
     let node = call.json_needed()?;
     call.params.finish()?;
@@ -36,11 +40,27 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
 fn parts(kind: TemplateKind) -> &'static [&'static str] {
     match kind {
         TemplateKind::Legacy => &[
-            "index_patterns", "template", "order", "version", "settings", "mappings", "aliases", "warmers",
+            "index_patterns",
+            "template",
+            "order",
+            "version",
+            "settings",
+            "mappings",
+            "aliases",
+            "warmers",
         ],
         TemplateKind::Index => &[
-            "index_patterns", "template", "composed_of", "priority", "version", "_meta", "data_stream", "allow_auto_create", "context",
-            "ignore_missing_component_templates", "deprecated",
+            "index_patterns",
+            "template",
+            "composed_of",
+            "priority",
+            "version",
+            "_meta",
+            "data_stream",
+            "allow_auto_create",
+            "context",
+            "ignore_missing_component_templates",
+            "deprecated",
         ],
         TemplateKind::Component => &["template", "version", "_meta", "deprecated"],
     }
@@ -63,7 +83,14 @@ fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: b
             TemplateKind::Legacy => format!("unknown key [{unknown}] in the template {hint}"),
             _ => format!("unknown field [{unknown}]{hint}"),
         };
-        return Err(Error::new(if kind == TemplateKind::Legacy { ErrorKind::Parse } else { ErrorKind::XContentParse }, reason.trim_end().to_owned()));
+        return Err(Error::new(
+            if kind == TemplateKind::Legacy {
+                ErrorKind::Parse
+            } else {
+                ErrorKind::XContentParse
+            },
+            reason.trim_end().to_owned(),
+        ));
     }
     if name.is_empty() || name.contains([' ', ',', '#', '*']) || name.starts_with('_') || name.to_lowercase() != name {
         return Err(Error::new(
@@ -96,8 +123,15 @@ fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: b
     } else if !body.get("template").is_some_and(Value::is_object) {
         return Err(Error::illegal("Required [template]"));
     }
-    let inner = if kind == TemplateKind::Legacy { Some(body) } else { body.get_mut("template").and_then(Value::as_object_mut) };
-    if let Some(aliases) = inner.and_then(|inner| inner.get_mut("aliases")).and_then(Value::as_object_mut) {
+    let inner = if kind == TemplateKind::Legacy {
+        Some(body)
+    } else {
+        body.get_mut("template").and_then(Value::as_object_mut)
+    };
+    if let Some(aliases) = inner
+        .and_then(|inner| inner.get_mut("aliases"))
+        .and_then(Value::as_object_mut)
+    {
         for options in aliases.values_mut().filter_map(Value::as_object_mut) {
             if let Some(routing) = options.remove("routing") {
                 options.entry("index_routing").or_insert_with(|| routing.clone());
@@ -191,7 +225,10 @@ fn legacy(body: Value, typed: bool, flat: bool, include_type_name: Option<bool>)
     }
     let part = |name: &str| body.get(name).cloned().unwrap_or(json!({}));
     out.insert("settings".into(), super::settings::of_template(&part("settings"), flat));
-    out.insert("mappings".into(), super::indices::type_level(part("mappings"), include_type_name));
+    out.insert(
+        "mappings".into(),
+        super::indices::type_level(part("mappings"), include_type_name),
+    );
     out.insert("aliases".into(), part("aliases"));
     Value::Object(out)
 }
@@ -201,7 +238,7 @@ async fn exists(call: Call, kind: TemplateKind) -> Result<Answer> {
     Ok(Answer::empty(if found { 200 } else { 404 }))
 }
 
-async fn delete(mut call: Call, kind: TemplateKind) -> Result<Answer> {
+async fn delete(call: Call, kind: TemplateKind) -> Result<Answer> {
     let name = call.needed("name")?;
     call.params.finish()?;
     let found = list(&call, kind).await?;

@@ -1,7 +1,7 @@
 //! What the document APIs share: sending one write, creating a missing index, wording conflicts, answering.
 
 use crate::call::Call;
-use crate::{Rest, shows_doc_type, write_shards};
+use crate::{Rest, answers_of_2015, shows_doc_type, write_shards};
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use engine::{Conflict, Effect, Expect, Found, Inspected, Inspection, Outcome, Refresh, Write, Written};
 use model::{Dialect, DocAddress, Error, ErrorKind, Result};
@@ -91,7 +91,7 @@ pub(super) fn conflict_error(conflict: &Conflict, dialect: Dialect) -> Error {
     let id = &conflict.at.id.id;
     let stamp = conflict.found.stamp();
     let version = stamp.map_or(-1, |s| i64::try_from(s.version).unwrap_or(i64::MAX));
-    if dialect.typed {
+    if answers_of_2015(dialect) {
         let name = format!("[{}][{id}]", conflict.at.id.doc_type.as_deref().unwrap_or("_doc"));
         let error = match conflict.expect {
             Expect::Absent => Error::new(ErrorKind::DocumentAlreadyExists, format!("{name}: document already exists")),
@@ -180,7 +180,7 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
     let mut out = head(&written.at, dialect);
     let noop = written.effect == Effect::Noop;
     out.insert("_version".into(), written.stamp.version.into());
-    if dialect.typed {
+    if answers_of_2015(dialect) {
         out.insert(
             "_shards".into(),
             if noop {

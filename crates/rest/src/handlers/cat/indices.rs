@@ -67,7 +67,9 @@ pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
     }
     let without = |i: &usize| *i != UUID;
     let columns: Vec<Column> = (0..INDICES.len()).filter(without).map(|i| INDICES[i]).collect();
-    let rows = rows.into_iter().map(|row| (0..row.len()).filter(without).map(|i| row[i].clone()).collect());
+    let rows = rows
+        .into_iter()
+        .map(|row| (0..row.len()).filter(without).map(|i| row[i].clone()).collect());
     layout.write(&columns, rows.collect())
 }
 
@@ -129,7 +131,10 @@ pub(crate) async fn aliases(mut call: Call) -> Result<Answer> {
         }
     }
     rows.sort();
-    let rows = rows.into_iter().map(|row| row.into_iter().map(Cell::Text).collect()).collect();
+    let rows = rows
+        .into_iter()
+        .map(|row| row.into_iter().map(Cell::Text).collect())
+        .collect();
     layout.write(if typed { &ALIASES[..5] } else { ALIASES }, rows)
 }
 

@@ -17,14 +17,38 @@ const HEALTH: &[Column] = &[
     num("node.total", &["nt", "nodeTotal"], "total number of nodes"),
     num("node.data", &["nd", "nodeData"], "number of nodes that can store data"),
     num("discovered_cluster_manager", &["dcm"], "discovered cluster manager"),
-    num("shards", &["t", "sh", "shards.total", "shardsTotal"], "total number of shards"),
+    num(
+        "shards",
+        &["t", "sh", "shards.total", "shardsTotal"],
+        "total number of shards",
+    ),
     num("pri", &["p", "shards.primary", "shardsPrimary"], "number of primary shards"),
-    num("relo", &["r", "shards.relocating", "shardsRelocating"], "number of relocating nodes"),
-    num("init", &["i", "shards.initializing", "shardsInitializing"], "number of initializing nodes"),
-    num("unassign", &["u", "shards.unassigned", "shardsUnassigned"], "number of unassigned shards"),
+    num(
+        "relo",
+        &["r", "shards.relocating", "shardsRelocating"],
+        "number of relocating nodes",
+    ),
+    num(
+        "init",
+        &["i", "shards.initializing", "shardsInitializing"],
+        "number of initializing nodes",
+    ),
+    num(
+        "unassign",
+        &["u", "shards.unassigned", "shardsUnassigned"],
+        "number of unassigned shards",
+    ),
     num("pending_tasks", &["pt", "pendingTasks"], "number of pending tasks"),
-    num("max_task_wait_time", &["mtwt", "maxTaskWaitTime"], "wait time of longest task pending"),
-    num("active_shards_percent", &["asp", "activeShardsPercent"], "active number of shards in percent"),
+    num(
+        "max_task_wait_time",
+        &["mtwt", "maxTaskWaitTime"],
+        "wait time of longest task pending",
+    ),
+    num(
+        "active_shards_percent",
+        &["asp", "activeShardsPercent"],
+        "active number of shards in percent",
+    ),
 ];
 
 /// `_cat/health`.
@@ -86,20 +110,36 @@ const NODES: &[Column] = &[
     extra("disk.avail", &["d", "da", "disk", "diskAvail"], "available disk space"),
     extra("disk.used_percent", &["dup", "diskUsedPercent"], "used disk space percentage"),
     extra("heap.current", &["hc", "heapCurrent"], "used memory of the process"),
-    num("heap.percent", &["hp", "heapPercent"], "used memory of the process in percent of the machine's"),
+    num(
+        "heap.percent",
+        &["hp", "heapPercent"],
+        "used memory of the process in percent of the machine's",
+    ),
     extra("heap.max", &["hm", "heapMax"], "memory of the machine"),
     extra("ram.current", &["rc", "ramCurrent"], "used machine memory"),
     num("ram.percent", &["rp", "ramPercent"], "used machine memory ratio"),
     extra("ram.max", &["rm", "ramMax"], "total machine memory"),
-    extra("file_desc.current", &["fdc", "fileDescriptorCurrent"], "used file descriptors"),
-    extra("file_desc.percent", &["fdp", "fileDescriptorPercent"], "used file descriptor ratio"),
+    extra(
+        "file_desc.current",
+        &["fdc", "fileDescriptorCurrent"],
+        "used file descriptors",
+    ),
+    extra(
+        "file_desc.percent",
+        &["fdp", "fileDescriptorPercent"],
+        "used file descriptor ratio",
+    ),
     extra("file_desc.max", &["fdm", "fileDescriptorMax"], "max file descriptors"),
     num("cpu", &[], "cpu usage of the process since it started"),
     num("load_1m", &["l"], "1m load avg"),
     num("load_5m", &[], "5m load avg"),
     num("load_15m", &[], "15m load avg"),
     extra("uptime", &["u"], "node uptime"),
-    col("node.role", &["r", "role", "nodeRole"], "d:data node, i:ingest node, m:node that may be elected"),
+    col(
+        "node.role",
+        &["r", "role", "nodeRole"],
+        "d:data node, i:ingest node, m:node that may be elected",
+    ),
     col("node.roles", &["rs", "all roles"], "names of the roles"),
     col("cluster_manager", &["m"], "*:current cluster manager"),
     col("name", &["n"], "node name"),
@@ -149,10 +189,7 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
         .zip(row)
         .filter(|(column, _)| modern || column.name != "node.roles")
         .map(|(column, cell)| match column.name {
-            "cluster_manager" if !modern => (
-                col("master", &["m"], "*:current master"),
-                cell,
-            ),
+            "cluster_manager" if !modern => (col("master", &["m"], "*:current master"), cell),
             _ => (*column, cell),
         })
         .unzip();
@@ -182,7 +219,10 @@ pub(crate) async fn allocation(mut call: Call) -> Result<Answer> {
     let own = node_stats(&call).await?;
     let used = own.disk_total_bytes - own.disk_free_bytes.min(own.disk_total_bytes);
     let mut rows = Vec::new();
-    if call.arg("node_id").is_none_or(|ids| is_this_node(&call.rest.names, &split_list(ids))) {
+    if call
+        .arg("node_id")
+        .is_none_or(|ids| is_this_node(&call.rest.names, &split_list(ids)))
+    {
         rows.push(vec![
             Cell::of(health.active),
             Cell::Bytes(stats.iter().map(|(_, s)| s.size_bytes).sum()),
