@@ -78,6 +78,12 @@ impl Server {
         for persona in personas {
             command.arg("--listen").arg(format!("127.0.0.1:0={persona}"));
         }
+        // Variables of the tests are no settings of a server, which would refuse them.
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("PLEACH_") {
+                command.env_remove(name);
+            }
+        }
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -149,6 +155,8 @@ pub struct Answer {
     pub headers: Vec<(String, String)>,
     /// JSON if it is, else a string; null if empty.
     pub body: Value,
+    /// As it came.
+    pub text: String,
 }
 
 /// One request on a connection of its own.
@@ -200,5 +208,11 @@ pub fn send(address: &str, method: &str, path: &str, headers: &[(String, String)
         [] => Value::Null,
         rest => serde_json::from_slice(rest).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(rest).into_owned())),
     };
-    Ok(Answer { status, headers, body })
+    let text = String::from_utf8_lossy(rest).into_owned();
+    Ok(Answer {
+        status,
+        headers,
+        body,
+        text,
+    })
 }

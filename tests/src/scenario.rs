@@ -22,7 +22,7 @@
 //!   do: GET /i/_search               # or each: { search: GET /i/_search, count: { do: GET /i/_count, body: .. } }
 //!   before: [ PUT /i${n} ]           # played ahead of every attempt; ${n} is a number that no other attempt has
 //!   then: GET /i/_doc/${n}           # its answer is the one that is judged
-//!   with: { size=1: { hits.hits: { $len: 1 } }, size=x: { $status: 400 } }
+//!   with: { size=1: { hits.hits: { $len: 1 } }, size=x: { $status: 400 } }   # $text: the answer as it came
 //! ```
 //!
 //! Values match if equal (numbers by value), or by one operator: `$any`, `$absent`, `$gt`, `$gte`, `$lt`, `$len`,
@@ -140,6 +140,7 @@ fn compare(
     for (api, step) in about(step)? {
         for (query, expected) in with {
             let failed = |why: String| format!("{api}, {query}: {why}");
+            let query = encoded(&filled(query, saved));
             let mut judged = |query: &str| -> Result<(Result<(), String>, Answer), String> {
                 let n = saved.get("n").and_then(Value::as_u64).unwrap_or(0) + 1;
                 saved.insert("n".into(), n.into());
@@ -151,15 +152,21 @@ fn compare(
                     answer = ask(server, &as_step(then, &step), "", saved)?;
                 }
                 let mut expected = expected.as_object().cloned().ok_or("what is expected is a map")?;
-                let status = expected.remove("$status");
-                let mut wanted = Map::new();
+                let (status, text) = (expected.remove("$status"), expected.remove("$text"));
+                let mut wanted = Map::from_iter([("expect".to_owned(), Value::Object(expected))]);
+                let mut holds = Ok(());
                 if let Some(status) = status {
-                    wanted.insert("status".into(), status);
+                    let found = Value::from(answer.status);
+                    holds = matches(Some(&found), &status).map_err(|why| format!("[$status] {why}"));
+                    wanted.insert("status".into(), found);
                 }
-                wanted.insert("expect".into(), Value::Object(expected));
-                Ok((check(&wanted, &answer, &mut saved.clone()), answer))
+                if let Some(text) = text {
+                    let found = Value::from(answer.text.as_str());
+                    holds = holds.and_then(|()| matches(Some(&found), &text).map_err(|why| format!("[$text] {why}")));
+                }
+                Ok((holds.and_then(|()| check(&wanted, &answer, &mut saved.clone())), answer))
             };
-            let (with, answer) = judged(&encoded(query)).map_err(failed)?;
+            let (with, answer) = judged(&query).map_err(failed)?;
             with.map_err(|why| failed(told(why, &answer)))?;
             let (without, answer) = judged("").map_err(failed)?;
             if without.is_ok() {
@@ -352,17 +359,21 @@ fn fill(value: &Value, saved: &BTreeMap<String, Value>) -> Value {
             if let Some(value) = whole {
                 return value.clone();
             }
-            let mut text = text.clone();
-            for (name, value) in saved {
-                let plain = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                text = text.replace(&format!("${{{name}}}"), &plain);
-            }
-            Value::String(text)
+            Value::String(filled(text, saved))
         }
         Value::Array(items) => items.iter().map(|i| fill(i, saved)).collect(),
-        Value::Object(fields) => fields.iter().map(|(k, v)| (k.clone(), fill(v, saved))).collect(),
+        Value::Object(fields) => fields.iter().map(|(k, v)| (filled(k, saved), fill(v, saved))).collect(),
         other => other.clone(),
     }
+}
+
+fn filled(text: &str, saved: &BTreeMap<String, Value>) -> String {
+    let mut text = text.to_owned();
+    for (name, value) in saved {
+        let plain = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text = text.replace(&format!("${{{name}}}"), &plain);
+    }
+    text
 }
 
 fn shorten(text: &str) -> String {

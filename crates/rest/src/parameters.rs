@@ -86,7 +86,8 @@ const WRITE_2015: Group = nothing!(
     "the URL tells whether there is a type": include_type_name;
 );
 /// `q` and its options.
-const QUERY: Group = changes!(q df analyzer analyze_wildcard lenient default_operator);
+const QUERY: Group = changes!(q df analyzer lenient default_operator);
+const WILDCARDS: Group = nothing!("wildcards are normalized as their field says": analyze_wildcard;);
 const QUERY_2015: Group =
     nothing!("the field's analyzer decides what becomes of the case of wildcards": lowercase_expanded_terms;);
 const SOURCE: Group = changes!(_source _source_includes _source_include _source_excludes _source_exclude);
@@ -195,6 +196,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
             TARGET,
             THROTTLED,
             QUERY,
+            WILDCARDS,
             QUERY_2015,
             SOURCE,
             BODY,
@@ -219,6 +221,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
             TARGET,
             THROTTLED,
             QUERY,
+            WILDCARDS,
             QUERY_2015,
             BODY,
             BODY_TYPE,
@@ -243,6 +246,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
         &["explain"],
         &[
             QUERY,
+            WILDCARDS,
             QUERY_2015,
             SOURCE,
             BODY,
@@ -257,6 +261,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
             TARGET,
             THROTTLED,
             QUERY,
+            WILDCARDS,
             QUERY_2015,
             BODY,
             BODY_TYPE,
@@ -275,7 +280,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
             nothing!("fields are told from the mapping, whether or not documents have them": include_empty_fields;),
         ],
     ),
-    (&["search_shards"], &[TARGET, THROTTLED, BODY, BODY_TYPE, ONE_SHARD, LOCAL]),
+    (&["search_shards"], &[TARGET, THROTTLED, ONE_SHARD, LOCAL]),
     (
         &["scroll"],
         &[BODY, BODY_TYPE, changes!(scroll scroll_id rest_total_hits_as_int typed_keys)],
@@ -300,7 +305,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
     // By query.
     (
         &["delete_by_query", "update_by_query"],
-        &[TARGET, THROTTLED, QUERY, BODY, BODY_TYPE, BY_QUERY, JOBS],
+        &[TARGET, THROTTLED, QUERY, WILDCARDS, BODY, BODY_TYPE, BY_QUERY, JOBS],
     ),
     (
         &["delete_by_query_2015"],
@@ -308,6 +313,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
             TARGET,
             THROTTLED,
             QUERY,
+            WILDCARDS,
             QUERY_2015,
             BODY,
             BODY_TYPE,
@@ -382,7 +388,15 @@ const TABLE: &[(&[&str], &[Group])] = &[
             nothing!("the answer has no body": flat_settings include_defaults;),
         ],
     ),
-    (&["indices.exists_type"], &[TARGET, THROTTLED, LOCAL]),
+    (
+        &["indices.exists_type"],
+        &[
+            THROTTLED,
+            LOCAL,
+            changes!(ignore_unavailable expand_wildcards),
+            nothing!("a type of no index is not there": allow_no_indices;),
+        ],
+    ),
     (
         &["indices.get"],
         &[
@@ -492,7 +506,16 @@ const TABLE: &[(&[&str], &[Group])] = &[
     ),
     (&["indices.put_alias"], &[changes!(index name)]),
     (&["indices.delete_alias"], &[ACKNOWLEDGED]),
-    (&["indices.get_alias", "indices.exists_alias"], &[TARGET, THROTTLED, LOCAL]),
+    (&["indices.get_alias"], &[TARGET, THROTTLED, LOCAL]),
+    (
+        &["indices.exists_alias"],
+        &[
+            THROTTLED,
+            LOCAL,
+            changes!(ignore_unavailable expand_wildcards),
+            nothing!("an alias of no index is not there": allow_no_indices;),
+        ],
+    ),
     (
         &[
             "indices.put_template",
@@ -637,7 +660,18 @@ const TABLE: &[(&[&str], &[Group])] = &[
     ),
     (&["cat.count"], &[TABLE_FORM, NO_SIZES, NO_TIMES, LOCAL, TARGET, THROTTLED]),
     (&["cat.health"], &[TABLE_FORM, NO_SIZES, CAT_TIMES, LOCAL, changes!(ts)]),
-    (&["cat.aliases"], &[TABLE_FORM, NO_SIZES, NO_TIMES, LOCAL, TARGET, THROTTLED]),
+    (
+        &["cat.aliases"],
+        &[
+            TABLE_FORM,
+            NO_SIZES,
+            NO_TIMES,
+            LOCAL,
+            THROTTLED,
+            changes!(expand_wildcards),
+            nothing!("the path names aliases, not indices": ignore_unavailable allow_no_indices;),
+        ],
+    ),
     (&["cat.shards"], &[TABLE_FORM, CAT_SIZES, NO_TIMES, LOCAL, TARGET, THROTTLED]),
     (
         &["cat.nodes"],

@@ -255,8 +255,6 @@ fn delete(next: &mut Next, target: &Target, moment: &Moment) -> Result<()> {
 fn open(next: &mut Next, target: &Target, open: bool, moment: &Moment) -> Result<()> {
     let all = Target {
         forbid_closed: false,
-        expand_closed: true,
-        expand_open: true,
         ..target.clone()
     };
     for found in next.catalog.resolve(&all, moment.now_ms)? {

@@ -325,7 +325,6 @@ fn shard(call: &Call, info: &IndexInfo) -> Value {
 /// `_search_shards`.
 pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
-    call.json()?;
     call.params.finish()?;
     let infos = call.rest.indices(&target).await?;
     let names = &call.rest.names;

@@ -280,7 +280,7 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
 /// Do `types` and `filters` leave a field in?
 fn keeps(infos: &[IndexInfo], types: &[String], filters: &[String], name: &str, kinds: &Value) -> bool {
     let kinds = || kinds.as_object().into_iter().flatten();
-    let metadata = kinds().any(|(_, body)| body["metadata_field"] == true);
+    let metadata = METADATA.iter().any(|(metadata, ..)| *metadata == name);
     let multifield = name
         .rsplit_once('.')
         .is_some_and(|(parent, _)| infos.iter().any(|i| i.mapping.fields().any(|(n, _)| n == parent)));

@@ -192,7 +192,6 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
 pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
     let df = params.take("df");
     let analyzer = params.take("analyzer");
-    let analyze_wildcard = params.flag("analyze_wildcard")?;
     let lenient = params.take_bool("lenient")?;
     let operator = match params.take("default_operator").as_deref() {
         None | Some("OR" | "or") => Operator::Or,
@@ -207,7 +206,6 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
     let mut query = QueryStringQuery::new(text);
     query.fields = df.into_iter().map(|f| (f, 1.0)).collect();
     query.analyzer = analyzer;
-    query.analyze_wildcard = analyze_wildcard;
     query.lenient = lenient;
     query.default_operator = operator;
     Ok(Some(Clause::QueryString(query).into()))
