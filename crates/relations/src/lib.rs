@@ -1,4 +1,4 @@
-//! Everything that spans documents: lookups, joins, by-query jobs; later locks and changes.
+//! Everything that spans documents: lookups, joins, by-query jobs, locks.
 //!
 //! Made of the engine's per-document calls alone. Not here: HTTP, tantivy, a runtime.
 
@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 pub mod jobs;
 mod joins;
+pub mod locks;
 pub mod schema;
 
 /// The façade that `rest` calls.

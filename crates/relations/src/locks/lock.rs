@@ -1,0 +1,226 @@
+//! One lock document: who holds it, who waits, and its JSON form.
+
+use super::{LockKey, Mode};
+use model::{Error, ErrorKind, Result};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Who holds or waits: the id of a change, or of a lock that a client opened.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner(Arc<str>);
+
+impl Owner {
+    /// From an id.
+    pub fn new(id: impl Into<Arc<str>>) -> Owner {
+        Owner(id.into())
+    }
+    /// The id.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+/// Since when somebody has been at it: (primary term, sequence number) of the write that created the first attempt.
+/// Kept across retries, so that nobody starves. Smaller is older. No clock is in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Age {
+    /// Primary term of the control shard.
+    pub term: u64,
+    /// Sequence number in it; on the embedded engine the log's position does as well.
+    pub seq: u64,
+}
+
+/// An entry of `h`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Holder {
+    /// How it is held.
+    pub mode: Mode,
+    /// The session or lease that keeps it alive.
+    pub session: Arc<str>,
+    /// Its age, for those who come to wait.
+    pub age: Age,
+    /// The document's `n` at the grant: tells a repeated grant from a new one.
+    pub grant: u64,
+}
+
+/// An entry of `q`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Waiter {
+    /// Who.
+    pub owner: Owner,
+    /// What it wants to hold in the end: for an owner that holds already, the join.
+    pub mode: Mode,
+    /// The session or lease that keeps it alive.
+    pub session: Arc<str>,
+    /// Its place in the queue.
+    pub age: Age,
+}
+
+/// A lock document.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lock {
+    /// What it is about.
+    pub key: LockKey,
+    /// Owners and how they hold. **Invariant:** pairwise compatible.
+    pub holders: BTreeMap<Owner, Holder>,
+    /// **Invariant:** oldest first, each owner once.
+    pub waiters: Vec<Waiter>,
+    /// Steps so far.
+    pub n: u64,
+    /// Of the last writer: tells one's own write from another's after a lost answer.
+    pub nonce: Arc<str>,
+}
+
+impl Lock {
+    /// Held by nobody.
+    pub fn new(key: LockKey) -> Lock {
+        Lock {
+            key,
+            holders: BTreeMap::new(),
+            waiters: Vec::new(),
+            n: 0,
+            nonce: Arc::from(""),
+        }
+    }
+
+    /// Nobody holds it, nobody waits: the document may go.
+    pub fn is_free(&self) -> bool {
+        self.holders.is_empty() && self.waiters.is_empty()
+    }
+
+    /// Owners other than these whose mode does not go with `mode`.
+    pub fn against<'a>(&'a self, mode: Mode, own: &'a [Owner]) -> impl Iterator<Item = (&'a Owner, &'a Holder)> {
+        self.holders
+            .iter()
+            .filter(move |(owner, holder)| !own.contains(owner) && !holder.mode.is_compatible(mode))
+    }
+
+    /// Do its invariants hold?
+    pub fn is_sound(&self) -> bool {
+        let mut modes = self.holders.values().map(|holder| holder.mode);
+        let compatible = std::iter::from_fn(|| modes.next().map(|mode| (mode, modes.clone())))
+            .all(|(mode, mut rest)| rest.all(|other| mode.is_compatible(other)));
+        let ordered = self.waiters.is_sorted_by(|a, b| (a.age, &a.owner) < (b.age, &b.owner));
+        let once = (1..self.waiters.len()).all(|i| self.waiters[..i].iter().all(|w| w.owner != self.waiters[i].owner));
+        compatible && ordered && once
+    }
+
+    /// The document's source, with a mirror for those who read lock documents literally: `lock_type` is `exclusive`
+    /// if somebody holds S, SIX or X, and `lock_count` is the number of holders.
+    pub fn render(&self) -> Value {
+        assert!(self.is_sound(), "an unsound lock was about to be written: {self:?}");
+        let holders: Map<String, Value> = self
+            .holders
+            .iter()
+            .map(|(owner, h)| {
+                let entry = json!({"m": h.mode.render(), "s": &*h.session, "g": h.grant, "age": [h.age.term, h.age.seq]});
+                (owner.to_string(), entry)
+            })
+            .collect();
+        let waiters: Vec<Value> = self
+            .waiters
+            .iter()
+            .map(|w| json!({"o": w.owner.as_str(), "m": w.mode.render(), "s": &*w.session, "age": [w.age.term, w.age.seq]}))
+            .collect();
+        let exclusive = self.holders.values().any(|holder| !holder.mode.is_intention());
+        json!({
+            "kind": "lock",
+            "key": self.key.to_string(),
+            "v": 2,
+            "h": holders,
+            "q": waiters,
+            "n": self.n,
+            "nonce": &*self.nonce,
+            "lock_type": if exclusive { "exclusive" } else { "shared" },
+            "lock_count": self.holders.len(),
+            "process_id": null,
+        })
+    }
+
+    /// The inverse of [`Lock::render`].
+    ///
+    /// # Errors
+    /// What is no lock document, or an unsound one: over a cluster, others could have written it.
+    pub fn parse(source: &Value) -> Result<Lock> {
+        read(source)
+            .filter(Lock::is_sound)
+            .ok_or_else(|| Error::new(ErrorKind::Corruption, format!("no sound lock document: {source}")))
+    }
+}
+
+fn read(source: &Value) -> Option<Lock> {
+    let age = |value: &Value| {
+        let [term, seq] = value.as_array()?.as_slice() else {
+            return None;
+        };
+        Some(Age {
+            term: term.as_u64()?,
+            seq: seq.as_u64()?,
+        })
+    };
+    let text = |value: &Value| value.as_str().map(Arc::<str>::from);
+    if source["v"] != 2 {
+        return None;
+    }
+    let holders = source["h"].as_object()?.iter().map(|(owner, h)| {
+        let holder = Holder {
+            mode: Mode::parse(h["m"].as_str()?)?,
+            session: text(&h["s"])?,
+            age: age(&h["age"])?,
+            grant: h["g"].as_u64()?,
+        };
+        Some((Owner::new(owner.as_str()), holder))
+    });
+    let waiters = source["q"].as_array()?.iter().map(|q| {
+        Some(Waiter {
+            owner: Owner(text(&q["o"])?),
+            mode: Mode::parse(q["m"].as_str()?)?,
+            session: text(&q["s"])?,
+            age: age(&q["age"])?,
+        })
+    });
+    Some(Lock {
+        key: LockKey::parse(source["key"].as_str()?)?,
+        holders: holders.collect::<Option<_>>()?,
+        waiters: waiters.collect::<Option<_>>()?,
+        n: source["n"].as_u64()?,
+        nonce: text(&source["nonce"])?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_lock() {
+        let good = Lock::new(LockKey::All).render();
+        assert_eq!(Lock::parse(&good).expect("a lock"), Lock::new(LockKey::All));
+        let two = json!({"a": {"m": "X", "s": "", "g": 1, "age": [0, 1]}, "b": {"m": "IS", "s": "", "g": 1, "age": [0, 1]}});
+        for (member, value) in [
+            ("v", json!(1)),
+            ("key", json!("what")),
+            ("n", json!(-1)),
+            ("h", json!({"a": {"m": "Z"}})),
+            ("h", two),
+            ("q", json!([{"o": "a"}])),
+            ("nonce", json!(null)),
+        ] {
+            let mut bad = good.clone();
+            bad[member] = value;
+            assert!(Lock::parse(&bad).is_err(), "{bad}");
+        }
+    }
+}

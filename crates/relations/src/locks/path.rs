@@ -1,0 +1,171 @@
+//! Literal paths of locks: components, what lies above, what covers what, and where a document says it is.
+//!
+//! Not here: the mapping's idea of a path; a lock reads the source alone.
+
+use model::{Error, Result, path as field};
+use serde_json::Value;
+use std::fmt;
+
+/// Components of a path, bounded by `locks.max_path_depth`: each costs a lock document.
+pub const PATH_DEPTH_MAX: usize = 64;
+
+/// A path by components. Empty components do not count, so `/a//b/` is `/a/b`; `/` has no component.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct LockPath(Vec<Box<str>>);
+
+impl LockPath {
+    /// Reads `/a/b`; a leading slash is not needed.
+    ///
+    /// # Errors
+    /// Deeper than [`PATH_DEPTH_MAX`].
+    pub fn parse(text: &str) -> Result<LockPath> {
+        let components: Vec<Box<str>> = text.split('/').filter(|part| !part.is_empty()).map(Box::from).collect();
+        if components.len() > PATH_DEPTH_MAX {
+            return Err(Error::illegal(format!(
+                "path of {} components is deeper than [locks.max_path_depth] = {PATH_DEPTH_MAX}",
+                components.len()
+            )));
+        }
+        Ok(LockPath(components))
+    }
+    /// `/`, which stands for the whole index.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+    /// Is `other` this path or below it? `/a` covers `/a` and `/a/b`, not `/ab`.
+    pub fn covers(&self, other: &LockPath) -> bool {
+        other.0.starts_with(&self.0)
+    }
+    /// Every path above, the longest last, without `/` and without itself.
+    pub fn ancestors(&self) -> impl Iterator<Item = LockPath> + '_ {
+        (1..self.0.len()).map(|n| LockPath(self.0[..n].to_vec()))
+    }
+}
+
+impl fmt::Display for LockPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_root() {
+            return f.write_str("/");
+        }
+        self.0.iter().try_for_each(|part| write!(f, "/{part}"))
+    }
+}
+
+/// `index.pleach.lock_path`: the field, or the fields joined by `/`, that say where a document is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PlaceFields(Vec<String>);
+
+impl PlaceFields {
+    /// Reads the setting: a name, names separated by commas, or an array of names.
+    ///
+    /// # Errors
+    /// Anything else; an empty name.
+    pub fn parse(setting: &Value) -> Result<PlaceFields> {
+        let wrong = || {
+            Error::illegal(format!(
+                "[index.pleach.lock_path] must be a field or an array of fields, but is [{setting}]"
+            ))
+        };
+        let names: Vec<String> = match setting {
+            Value::Null => Vec::new(),
+            Value::String(text) if text.is_empty() => Vec::new(),
+            // Settings may arrive as text, an array rendered as JSON among them.
+            Value::String(text) if text.starts_with('[') => serde_json::from_str(text).map_err(|_| wrong())?,
+            Value::String(text) => text.split(',').map(|name| name.trim().to_owned()).collect(),
+            Value::Array(names) => names
+                .iter()
+                .map(|name| name.as_str().map(str::to_owned).ok_or_else(wrong))
+                .collect::<Result<_>>()?,
+            _ => return Err(wrong()),
+        };
+        if names.iter().any(String::is_empty) {
+            return Err(wrong());
+        }
+        Ok(PlaceFields(names))
+    }
+    /// No field: path locks meet only path, index and whole-store locks.
+    pub fn is_unset(&self) -> bool {
+        self.0.is_empty()
+    }
+    /// Where a document is; `None` if a field is missing or is no single word, number or truth value.
+    ///
+    /// # Errors
+    /// A path deeper than [`PATH_DEPTH_MAX`].
+    pub fn place(&self, source: &Value) -> Result<Option<LockPath>> {
+        let mut text = String::new();
+        for name in &self.0 {
+            let values = field::read(source, name);
+            let part = match values.as_slice() {
+                [Value::String(text)] => text.clone(),
+                [value @ (Value::Number(_) | Value::Bool(_))] => value.to_string(),
+                _ => return Ok(None),
+            };
+            text.push('/');
+            text.push_str(&part);
+        }
+        if self.is_unset() {
+            Ok(None)
+        } else {
+            LockPath::parse(&text).map(Some)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn path(text: &str) -> LockPath {
+        LockPath::parse(text).expect("a short path")
+    }
+
+    #[test]
+    fn covering_is_by_components() {
+        for (above, below, covers) in [
+            ("/a", "/a", true),
+            ("/a", "/a/b", true),
+            ("/a", "/ab", false),
+            ("/a/b", "/a", false),
+            ("/", "/a", true),
+            ("a//b/", "/a/b/c", true),
+        ] {
+            assert_eq!(path(above).covers(&path(below)), covers, "{above} over {below}");
+        }
+    }
+
+    #[test]
+    fn ancestors_are_outermost_first() {
+        let found: Vec<String> = path("/a/b/c").ancestors().map(|p| p.to_string()).collect();
+        assert_eq!(found, ["/a", "/a/b"]);
+        assert_eq!(path("/a").ancestors().count() + path("/").ancestors().count(), 0);
+        assert!(LockPath::parse(&"/x".repeat(PATH_DEPTH_MAX)).is_ok());
+        assert!(LockPath::parse(&"/x".repeat(PATH_DEPTH_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn places() {
+        for (setting, source, place) in [
+            (json!("path"), json!({"path": "/a/b"}), Some("/a/b")),
+            (
+                json!(["path", "name"]),
+                json!({"path": "/a", "name": "f.txt"}),
+                Some("/a/f.txt"),
+            ),
+            (json!("[\"path\",\"name\"]"), json!({"path": "/a", "name": "f"}), Some("/a/f")),
+            (json!("path, name"), json!({"path": "/a", "name": 7}), Some("/a/7")),
+            (json!("dir.path"), json!({"dir": {"path": "/a"}}), Some("/a")),
+            (json!(["path", "name"]), json!({"path": "/a"}), None),
+            (json!("path"), json!({"path": ["/a", "/b"]}), None),
+            (json!("path"), json!({"path": {"x": 1}}), None),
+            (json!(""), json!({"path": "/a"}), None),
+        ] {
+            let fields = PlaceFields::parse(&setting).expect("a good setting");
+            let found = fields.place(&source).expect("a short path").map(|p| p.to_string());
+            assert_eq!(found.as_deref(), place, "{setting} {source}");
+        }
+        for bad in [json!(7), json!(["a", 1]), json!("a,,b"), json!([""]), json!("[1]")] {
+            assert!(PlaceFields::parse(&bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! One step of one lock document: a request in, the next document and an answer out. Pure; there is no time in it.
+//!
+//! Run as read → `step` → compare-and-set, or inside a critical section. An answer is a fact only when the write of
+//! the document it came with has been acknowledged.
+//!
+//! Not here: requests for several targets (`acquire_all`).
+
+use super::lock::{Age, Holder, Lock, Owner, Waiter};
+use super::mode::Mode;
+use std::sync::Arc;
+
+/// Waiters of one lock document, `locks.max_waiters`.
+pub const WAITERS_MAX: usize = 256;
+
+/// Who asks for what.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The change or lock that asks.
+    pub owner: Owner,
+    /// The session or lease that keeps the entry alive.
+    pub session: Arc<str>,
+    /// Its age, kept across retries.
+    pub age: Age,
+    /// Marks the write, so that its author knows it again.
+    pub nonce: Arc<str>,
+    /// What is asked.
+    pub action: Action,
+}
+
+/// What can be asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Hold at least `mode`; where that is not possible, wait in the queue or be told why.
+    Acquire { mode: Mode, wait: bool },
+    /// Leave the queue; what is held stays held.
+    Withdraw,
+    /// Hold nothing and wait for nothing.
+    Release,
+}
+
+/// What came of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// The owner holds `mode`, which is at least what it asked for. `grant` grows with every grant of this document.
+    Granted { grant: u64, mode: Mode },
+    /// In the queue, with `position` older or earlier waiters before it.
+    Queued { position: usize, blockers: Vec<Blocker> },
+    /// Not possible now, and it did not want to wait.
+    Busy { blockers: Vec<Blocker> },
+    /// The queue holds [`WAITERS_MAX`].
+    Full,
+    /// It and `with` hold shared and both wait to hold more; the older one stays, this one must give up.
+    Deadlock { with: Owner },
+    /// It holds nothing any more, or waits no more; `was` tells whether there was an entry.
+    Released { was: bool },
+}
+
+/// Who is in the way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Blocker {
+    /// The change or lock.
+    pub owner: Owner,
+    /// What it holds, or wants.
+    pub mode: Mode,
+    /// What keeps it alive.
+    pub session: Arc<str>,
+    /// Its age: an older asker may wound it.
+    pub age: Age,
+    /// It does not hold, but waits and was first.
+    pub waiting: bool,
+}
+
+/// One step. `dead` are owners whose death is a confirmed fact; their entries go, whoever asks.
+///
+/// An owner that holds already converts: it gets the join of the modes, and does not queue behind those who wait.
+/// Nobody else passes an older waiter that it does not go with.
+pub fn step(mut lock: Lock, request: &Request, dead: &[Owner]) -> (Lock, Answer) {
+    assert!(lock.is_sound(), "a step from an unsound lock: {lock:?}");
+    purge(&mut lock, dead);
+    lock.n += 1;
+    lock.nonce = request.nonce.clone();
+    let answer = match request.action {
+        Action::Acquire { mode, wait } => acquire(&mut lock, request, mode, wait),
+        Action::Withdraw => Answer::Released {
+            was: leave(&mut lock, &request.owner),
+        },
+        Action::Release => {
+            let waited = leave(&mut lock, &request.owner);
+            let held = lock.holders.remove(&request.owner).is_some();
+            Answer::Released { was: waited || held }
+        }
+    };
+    assert!(lock.is_sound(), "a step to an unsound lock: {lock:?}");
+    (lock, answer)
+}
+
+impl Lock {
+    /// What the owner would hold after being granted `mode` too.
+    pub(crate) fn want(&self, owner: &Owner, mode: Mode) -> Mode {
+        self.holders.get(owner).map_or(mode, |held| held.mode.join(mode))
+    }
+
+    /// Who is in the way of an owner that wants to hold `want` in the end: incompatible holders, and, for one who
+    /// does not hold yet, older incompatible waiters.
+    pub fn blockers(&self, owner: &Owner, want: Mode, age: Age) -> Vec<Blocker> {
+        let own = std::slice::from_ref(owner);
+        let holders = self.against(want, own).map(|(owner, held)| Blocker {
+            owner: owner.clone(),
+            mode: held.mode,
+            session: held.session.clone(),
+            age: held.age,
+            waiting: false,
+        });
+        let converts = self.holders.contains_key(owner);
+        let ahead = self
+            .waiters
+            .iter()
+            .filter(|w| !converts && w.owner != *owner && (w.age, &w.owner) < (age, owner) && !w.mode.is_compatible(want))
+            .map(|w| Blocker {
+                owner: w.owner.clone(),
+                mode: w.mode,
+                session: w.session.clone(),
+                age: w.age,
+                waiting: true,
+            });
+        holders.chain(ahead).collect()
+    }
+
+    /// Waiters whom nothing is in the way of any more, oldest first: those to wake.
+    pub fn ready(&self) -> impl Iterator<Item = &Waiter> {
+        self.waiters
+            .iter()
+            .filter(|w| self.blockers(&w.owner, w.mode, w.age).is_empty())
+    }
+
+    /// The owner's entry in the queue, made or brought up to date; false if the queue is full.
+    pub(crate) fn enqueue(&mut self, request: &Request, want: Mode) -> bool {
+        leave(self, &request.owner);
+        if self.waiters.len() >= WAITERS_MAX {
+            return false;
+        }
+        let place = self
+            .waiters
+            .partition_point(|w| (w.age, &w.owner) < (request.age, &request.owner));
+        let waiter = Waiter {
+            owner: request.owner.clone(),
+            mode: want,
+            session: request.session.clone(),
+            age: request.age,
+        };
+        self.waiters.insert(place, waiter);
+        true
+    }
+
+    /// An older owner with whom this one would wait in a circle, each holding what the other's conversion needs.
+    pub(crate) fn crossing(&self, owner: &Owner, want: Mode, age: Age) -> Option<Owner> {
+        let held = self.holders.get(owner)?;
+        let crossed = self.waiters.iter().find(|w| {
+            w.owner != *owner
+                && (w.age, &w.owner) < (age, owner)
+                && !w.mode.is_compatible(held.mode)
+                && self
+                    .holders
+                    .get(&w.owner)
+                    .is_some_and(|other| !other.mode.is_compatible(want))
+        });
+        crossed.map(|w| w.owner.clone())
+    }
+}
+
+fn acquire(lock: &mut Lock, request: &Request, mode: Mode, wait: bool) -> Answer {
+    let owner = &request.owner;
+    let want = lock.want(owner, mode);
+    let blockers = lock.blockers(owner, want, request.age);
+    if blockers.is_empty() {
+        leave(lock, owner);
+        let holder = Holder {
+            mode: want,
+            session: request.session.clone(),
+            age: request.age,
+            grant: lock.n,
+        };
+        lock.holders.insert(owner.clone(), holder);
+        return Answer::Granted {
+            grant: lock.n,
+            mode: want,
+        };
+    }
+    if let Some(with) = lock.crossing(owner, want, request.age) {
+        leave(lock, owner);
+        return Answer::Deadlock { with };
+    }
+    if !wait {
+        leave(lock, owner);
+        return Answer::Busy { blockers };
+    }
+    if !lock.enqueue(request, want) {
+        return Answer::Full;
+    }
+    let position = lock.waiters.iter().position(|w| w.owner == *owner).unwrap_or(0);
+    Answer::Queued { position, blockers }
+}
+
+fn purge(lock: &mut Lock, dead: &[Owner]) {
+    lock.holders.retain(|owner, _| !dead.contains(owner));
+    lock.waiters.retain(|waiter| !dead.contains(&waiter.owner));
+}
+
+fn leave(lock: &mut Lock, owner: &Owner) -> bool {
+    let before = lock.waiters.len();
+    lock.waiters.retain(|waiter| waiter.owner != *owner);
+    lock.waiters.len() < before
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,458 @@
+//! What can be locked, and which lock documents a target takes in which mode: its own, and an intention on everything
+//! that lies above it.
+//!
+//! Not here: aliases and patterns; a target names a concrete index, existing or not.
+
+use super::{LockPath, Mode};
+use model::{DocAddress, DocId, Error, IndexName, Result};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Targets of one request, `locks.max_targets`.
+pub const TARGETS_MAX: usize = 1_000;
+
+/// Ids of documents of the control index are at most 512 bytes; longer keys are hashed well before.
+const ID_BYTES_MAX: usize = 400;
+
+/// What a client may lock.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LockTarget {
+    /// The whole store: `{"name": "_all"}`.
+    All,
+    /// An index and all that is in it.
+    Index(IndexName),
+    /// A literal path prefix, by components. `/` is the index.
+    Path { index: IndexName, path: LockPath },
+    /// One document, under every routing.
+    Document(DocAddress),
+    /// A plain mutex of that name. It covers nothing and guards anything.
+    Name(String),
+}
+
+/// What one lock document is about. The order is the order of acquisition: what lies above comes first, so that
+/// requests with known targets cannot wait in a circle.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LockKey {
+    /// The whole store.
+    All,
+    /// An index, by name.
+    Index(IndexName),
+    /// A path in an index; never `/`.
+    Path { index: IndexName, path: LockPath },
+    /// A document: index and `id` or `type#id`.
+    Document { index: IndexName, uid: String },
+    /// A plain mutex.
+    Name(String),
+}
+
+/// One lock document that a request asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claim {
+    /// Which.
+    pub key: LockKey,
+    /// In which mode.
+    pub mode: Mode,
+    /// Only because something below is asked for.
+    pub implied: bool,
+}
+
+impl LockTarget {
+    /// The lock document of the target itself.
+    pub fn key(&self) -> LockKey {
+        match self {
+            LockTarget::All => LockKey::All,
+            LockTarget::Index(index) => LockKey::Index(index.clone()),
+            LockTarget::Path { index, path } if path.is_root() => LockKey::Index(index.clone()),
+            LockTarget::Path { index, path } => LockKey::Path {
+                index: index.clone(),
+                path: path.clone(),
+            },
+            LockTarget::Document(at) => LockKey::Document {
+                index: at.index.clone(),
+                uid: at.id.uid(),
+            },
+            LockTarget::Name(name) => LockKey::Name(name.clone()),
+        }
+    }
+
+    /// Every lock document that the target takes, its own last. `places` says where a document is (before and after
+    /// the change, where that differs); other targets ignore it.
+    pub fn claims(&self, mode: Mode, places: &[LockPath]) -> Vec<Claim> {
+        let mut above = Vec::new();
+        match self {
+            LockTarget::All => {}
+            LockTarget::Name(_) | LockTarget::Index(_) => above.push(LockKey::All),
+            LockTarget::Path { index, path } => {
+                above.push(LockKey::All);
+                if !path.is_root() {
+                    above.push(LockKey::Index(index.clone()));
+                    above.extend(path.ancestors().map(|path| LockKey::Path {
+                        index: index.clone(),
+                        path,
+                    }));
+                }
+            }
+            LockTarget::Document(at) => {
+                above.extend([LockKey::All, LockKey::Index(at.index.clone())]);
+                for place in places.iter().filter(|place| !place.is_root()) {
+                    above.extend(place.ancestors().chain([place.clone()]).map(|path| LockKey::Path {
+                        index: at.index.clone(),
+                        path,
+                    }));
+                }
+            }
+        }
+        let intentions = above.into_iter().map(|key| Claim {
+            key,
+            mode: mode.intention(),
+            implied: true,
+        });
+        let own = Claim {
+            key: self.key(),
+            mode,
+            implied: false,
+        };
+        intentions.chain([own]).collect()
+    }
+
+    /// Is a write of this document inside the target? The document is in a path only if all its places are.
+    pub fn covers(&self, at: &DocAddress, places: &[LockPath]) -> bool {
+        match self {
+            LockTarget::All | LockTarget::Name(_) => true,
+            LockTarget::Index(index) => *index == at.index,
+            LockTarget::Path { index, path } => {
+                *index == at.index && (path.is_root() || (!places.is_empty() && places.iter().all(|place| path.covers(place))))
+            }
+            LockTarget::Document(own) => own == at,
+        }
+    }
+
+    /// As requests write it: `{"name"}`, `{"index"}`, `{"index","id"}` (with `"type"` in typed indices) or
+    /// `{"index","path"}`. Other members are the caller's.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let value = match self {
+            LockTarget::All => json!({"name": "_all"}),
+            LockTarget::Name(name) => json!({"name": name}),
+            LockTarget::Index(index) => json!({"index": index.as_str()}),
+            LockTarget::Path { index, path } => json!({"index": index.as_str(), "path": path.to_string()}),
+            LockTarget::Document(at) => match &at.id.doc_type {
+                Some(doc_type) => json!({"index": at.index.as_str(), "type": &**doc_type, "id": &*at.id.id}),
+                None => json!({"index": at.index.as_str(), "id": &*at.id.id}),
+            },
+        };
+        match value {
+            Value::Object(members) => members,
+            _ => unreachable!("a target is rendered as an object"),
+        }
+    }
+
+    /// The inverse of [`LockTarget::to_json`]; unknown members are ignored, for the caller has read them.
+    ///
+    /// # Errors
+    /// No form of the four; a pattern for an index; a path that is too deep.
+    pub fn parse(members: &Map<String, Value>) -> Result<LockTarget> {
+        let text = |name: &str| match members.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.as_str())),
+            Some(Value::Number(number)) if name == "id" => {
+                Err(Error::illegal(format!("[id] of a lock target must be text: \"{number}\"")))
+            }
+            Some(other) => Err(Error::illegal(format!(
+                "[{name}] of a lock target must be a non-empty text, but is [{other}]"
+            ))),
+        };
+        let index = text("index")?.map(|index| {
+            if index.contains(['*', ',', '?']) || index == "_all" {
+                return Err(Error::illegal(format!(
+                    "a lock target names one index, but [{index}] is a pattern; the whole store is {{\"name\": \"_all\"}}"
+                )));
+            }
+            Ok(IndexName::new(index))
+        });
+        let (name, id, doc_type, path) = (text("name")?, text("id")?, text("type")?, text("path")?);
+        match (name, index.transpose()?, id, path) {
+            (Some("_all"), None, None, None) if doc_type.is_none() => Ok(LockTarget::All),
+            (Some(name), None, None, None) if doc_type.is_none() => Ok(LockTarget::Name(name.to_owned())),
+            (None, Some(index), None, None) if doc_type.is_none() => Ok(LockTarget::Index(index)),
+            (None, Some(index), None, Some(path)) if doc_type.is_none() => Ok(LockTarget::Path {
+                index,
+                path: LockPath::parse(path)?,
+            }),
+            (None, Some(index), Some(id), None) => Ok(LockTarget::Document(DocAddress {
+                index,
+                id: match doc_type {
+                    Some(doc_type) => DocId::typed(doc_type, id),
+                    None => DocId::plain(id),
+                },
+            })),
+            _ => Err(Error::illegal(
+                "a lock target is {name}, {index}, {index, id} or {index, path}, and nothing between",
+            )),
+        }
+    }
+}
+
+impl fmt::Display for LockTarget {
+    /// As errors name it: `[fs][/clinton]`, `[fs][1]`, `[fs]`, `[name]`, `[_all]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LockTarget::All => f.write_str("[_all]"),
+            LockTarget::Name(name) => write!(f, "[{name}]"),
+            LockTarget::Index(index) => write!(f, "[{index}]"),
+            LockTarget::Path { index, path } => write!(f, "[{index}][{path}]"),
+            LockTarget::Document(at) => write!(f, "[{}][{}]", at.index, at.id.id),
+        }
+    }
+}
+
+impl LockKey {
+    /// The id of its lock document: `l:` and the key, or a hash of keys that are too long for an id. The document
+    /// holds the whole key, and who reads it compares.
+    pub fn document_id(&self) -> String {
+        let key = self.to_string();
+        if key.len() + 2 <= ID_BYTES_MAX {
+            return format!("l:{key}");
+        }
+        let hash = blake3::hash(key.as_bytes());
+        format!("l:h:{}", &hash.to_hex()[..32])
+    }
+
+    /// The inverse of its text form.
+    pub fn parse(text: &str) -> Option<LockKey> {
+        let (kind, key) = text.split_once(':')?;
+        let inside = || key.split_once('/').map(|(index, rest)| (IndexName::new(index), rest));
+        Some(match kind {
+            "all" if key.is_empty() => LockKey::All,
+            "index" => LockKey::Index(IndexName::new(key)),
+            "path" => {
+                let (index, path) = inside()?;
+                let path = LockPath::parse(path).ok().filter(|path| !path.is_root())?;
+                LockKey::Path { index, path }
+            }
+            "doc" => {
+                let (index, uid) = inside()?;
+                LockKey::Document {
+                    index,
+                    uid: uid.to_owned(),
+                }
+            }
+            "name" => LockKey::Name(key.to_owned()),
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LockKey::All => f.write_str("all:"),
+            LockKey::Index(index) => write!(f, "index:{index}"),
+            LockKey::Path { index, path } => write!(f, "path:{index}{path}"),
+            LockKey::Document { index, uid } => write!(f, "doc:{index}/{uid}"),
+            LockKey::Name(name) => write!(f, "name:{name}"),
+        }
+    }
+}
+
+/// The lock documents of a whole request, each once, in the order of acquisition. What is asked for twice is asked
+/// for in the join of the modes; it is implied only if nobody asked for it outright.
+pub fn plan(claims: impl IntoIterator<Item = Claim>) -> Vec<Claim> {
+    let mut merged: BTreeMap<LockKey, Claim> = BTreeMap::new();
+    for claim in claims {
+        merged
+            .entry(claim.key.clone())
+            .and_modify(|known| {
+                known.mode = known.mode.join(claim.mode);
+                known.implied &= claim.implied;
+            })
+            .or_insert(claim);
+    }
+    merged.into_values().collect()
+}
+
+/// What a write of one document would have to hold: the locks that foreign owners must be compatible with.
+pub fn write_claims(at: &DocAddress, places: &[LockPath]) -> Vec<Claim> {
+    plan(LockTarget::Document(at.clone()).claims(Mode::Exclusive, places))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> LockPath {
+        LockPath::parse(text).expect("a short path")
+    }
+    fn target(value: &Value) -> Result<LockTarget> {
+        LockTarget::parse(value.as_object().expect("an object"))
+    }
+    fn at(index: &str, id: &str) -> DocAddress {
+        DocAddress {
+            index: IndexName::new(index),
+            id: DocId::plain(id),
+        }
+    }
+
+    #[test]
+    fn claims_of_each_target() {
+        for (asked, mode, places, claims) in [
+            (json!({"name": "_all"}), Mode::Exclusive, &[][..], "all: X"),
+            (json!({"name": "a"}), Mode::Exclusive, &[], "all: IX, name:a X"),
+            (json!({"name": "a"}), Mode::Shared, &[], "all: IS, name:a S"),
+            (json!({"index": "fs"}), Mode::Exclusive, &[], "all: IX, index:fs X"),
+            (
+                json!({"index": "fs", "path": "/"}),
+                Mode::Exclusive,
+                &[],
+                "all: IX, index:fs X",
+            ),
+            (
+                json!({"index": "fs", "path": "/a/b"}),
+                Mode::Exclusive,
+                &[],
+                "all: IX, index:fs IX, path:fs/a IX, path:fs/a/b X",
+            ),
+            (
+                json!({"index": "fs", "path": "/a"}),
+                Mode::Shared,
+                &[],
+                "all: IS, index:fs IS, path:fs/a S",
+            ),
+            (
+                json!({"index": "fs", "id": "1"}),
+                Mode::Exclusive,
+                &[],
+                "all: IX, index:fs IX, doc:fs/1 X",
+            ),
+            (
+                json!({"index": "fs", "id": "1"}),
+                Mode::Exclusive,
+                &["/a/b", "/c"],
+                "all: IX, index:fs IX, path:fs/a IX, path:fs/a/b IX, path:fs/c IX, doc:fs/1 X",
+            ),
+            (
+                json!({"index": "fs", "type": "file", "id": "1"}),
+                Mode::Shared,
+                &[],
+                "all: IS, index:fs IS, doc:fs/file#1 S",
+            ),
+        ] {
+            let target = target(&asked).expect("a target");
+            assert_eq!(
+                Value::Object(LockTarget::parse(&target.to_json()).expect("a target").to_json()),
+                Value::Object(target.to_json())
+            );
+            let places: Vec<LockPath> = places.iter().map(|p| path(p)).collect();
+            let found: Vec<String> = plan(target.claims(mode, &places))
+                .iter()
+                .map(|c| format!("{} {}", c.key, c.mode))
+                .collect();
+            assert_eq!(found.join(", "), claims, "{asked}");
+            for claim in target.claims(mode, &places) {
+                assert_eq!(LockKey::parse(&claim.key.to_string()).as_ref(), Some(&claim.key));
+                assert_eq!(claim.implied, claim.key != target.key());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_target() {
+        for bad in [
+            json!({}),
+            json!({"name": ""}),
+            json!({"name": "a", "index": "b"}),
+            json!({"index": "a*"}),
+            json!({"index": "_all"}),
+            json!({"index": "a,b"}),
+            json!({"id": "1"}),
+            json!({"path": "/a"}),
+            json!({"index": "a", "id": "1", "path": "/a"}),
+            json!({"index": "a", "id": 1}),
+            json!({"index": "a", "type": "t"}),
+            json!({"index": "a", "path": "/x".repeat(65)}),
+        ] {
+            assert!(target(&bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn covering_a_document() {
+        for (asked, places, covers) in [
+            (json!({"name": "_all"}), &[][..], true),
+            (json!({"name": "any"}), &[], true),
+            (json!({"index": "fs"}), &[], true),
+            (json!({"index": "other"}), &[], false),
+            (json!({"index": "fs", "id": "1"}), &[], true),
+            (json!({"index": "fs", "id": "2"}), &[], false),
+            (json!({"index": "fs", "path": "/"}), &[], true),
+            (json!({"index": "fs", "path": "/a"}), &["/a/b"], true),
+            (json!({"index": "fs", "path": "/a"}), &["/a/b", "/c"], false),
+            (json!({"index": "fs", "path": "/a"}), &["/ab"], false),
+            (json!({"index": "fs", "path": "/a"}), &[], false),
+        ] {
+            let places: Vec<LockPath> = places.iter().map(|p| path(p)).collect();
+            let target = target(&asked).expect("a target");
+            assert_eq!(target.covers(&at("fs", "1"), &places), covers, "{asked} {places:?}");
+        }
+    }
+
+    /// Whoever covers a document exclusively meets every other writer of it in some lock document.
+    #[test]
+    fn covering_means_meeting() {
+        let place = path("/a/b");
+        let write = write_claims(&at("fs", "1"), std::slice::from_ref(&place));
+        for asked in [
+            json!({"name": "_all"}),
+            json!({"index": "fs"}),
+            json!({"index": "fs", "id": "1"}),
+            json!({"index": "fs", "path": "/a"}),
+            json!({"index": "fs", "path": "/a/b"}),
+        ] {
+            let target = target(&asked).expect("a target");
+            assert!(target.covers(&at("fs", "1"), std::slice::from_ref(&place)), "{asked}");
+            for mode in [Mode::Exclusive, Mode::Shared] {
+                let meet = target
+                    .claims(mode, &[])
+                    .iter()
+                    .any(|held| write.iter().any(|w| w.key == held.key && !held.mode.is_compatible(w.mode)));
+                assert!(meet, "{asked} in {mode}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_keys_are_hashed() {
+        let long = LockKey::Document {
+            index: IndexName::new("i"),
+            uid: "é".repeat(250),
+        };
+        assert_eq!(long.document_id().len(), 4 + 32);
+        assert_ne!(
+            long.document_id(),
+            LockKey::Name("é".repeat(250)).document_id(),
+            "the kind is part of the key"
+        );
+        assert_eq!(LockKey::All.document_id(), "l:all:");
+        assert_eq!(LockKey::parse("dir:7"), None);
+    }
+
+    #[test]
+    fn merged_claims_join_their_modes() {
+        let both = [
+            target(&json!({"index": "fs", "path": "/a"}))
+                .expect("a target")
+                .claims(Mode::Shared, &[]),
+            target(&json!({"index": "fs", "path": "/a/b"}))
+                .expect("a target")
+                .claims(Mode::Exclusive, &[]),
+        ];
+        let found: Vec<String> = plan(both.concat())
+            .iter()
+            .map(|c| format!("{} {}{}", c.key, c.mode, if c.implied { " implied" } else { "" }))
+            .collect();
+        assert_eq!(
+            found,
+            ["all: IX implied", "index:fs IX implied", "path:fs/a SIX", "path:fs/a/b X"]
+        );
+    }
+}
