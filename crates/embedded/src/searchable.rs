@@ -39,6 +39,8 @@ pub struct IndexView {
     pub typed: bool,
     /// The types of a typed index.
     pub types: Vec<String>,
+    /// Of typed indices: each type that has a parent, and the parent's type.
+    pub parents: Vec<(String, String)>,
     /// Of typed indices: all types together.
     pub mapping: Mapping,
     /// Its analyzers.

@@ -346,6 +346,7 @@ impl Store {
             name: entry.name.clone(),
             typed: entry.typed(),
             types: entry.types(),
+            parents: entry.parents(),
             mapping: entry.mapping.clone(),
             registry: entry.registry.clone(),
             settings: entry.settings.clone(),

@@ -253,7 +253,7 @@ fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Col
     if let Some(collector) = metric::build(agg, cx)? {
         return Ok(collector);
     }
-    if let Some(collector) = top_hits::build(agg, cx)? {
+    if let Some(collector) = top_hits::build(agg, scope, cx)? {
         return Ok(collector);
     }
     bucket::build(agg, scope, cx)

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tantivy::DocId;
 
 /// The collector of either; `None` if it is none.
-pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collector>>> {
+pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Option<Box<dyn Collector>>> {
     Ok(Some(match &agg.kind {
         AggKind::TopHits(spec) => {
             let most = cx
@@ -31,7 +31,7 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
             }
             Box::new(TopHits {
                 spec: spec.clone(),
-                best: Best::new(&spec.sort, window),
+                best: Best::new(&spec.sort, window, scope),
             })
         }
         AggKind::TopMetrics { metrics, sort, size } => {
@@ -45,7 +45,7 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
             }
             Box::new(TopMetrics {
                 sources,
-                best: Best::new(sort, *size),
+                best: Best::new(sort, *size, scope),
                 codes: Vec::new(),
             })
         }
@@ -65,6 +65,8 @@ struct One {
 /// The best documents by bucket.
 struct Best {
     sort: Vec<Sort>,
+    /// The nested path whose documents are collected.
+    scope: Option<String>,
     window: usize,
     readers: Vec<Reader>,
     segments: Vec<(Arc<IndexView>, Arc<SegmentView>)>,
@@ -81,7 +83,7 @@ struct Bucket {
 }
 
 impl Best {
-    fn new(sort: &[Sort], window: usize) -> Best {
+    fn new(sort: &[Sort], window: usize, scope: Option<&str>) -> Best {
         let sort = if sort.is_empty() {
             vec![Sort {
                 by: SortBy::Score,
@@ -92,6 +94,7 @@ impl Best {
         };
         Best {
             sort,
+            scope: scope.map(str::to_owned),
             window,
             readers: Vec::new(),
             segments: Vec::new(),
@@ -113,7 +116,7 @@ impl Best {
         self.readers.clear();
         for sort in &self.sort {
             self.readers
-                .push(Plan::new(at.view, sort, at.cx.plan)?.open(at.view, at.segment, self.bases.1)?);
+                .push(Plan::within(at.view, sort, at.cx.plan, self.scope.as_deref())?.open(at.view, at.segment, self.bases.1)?);
         }
         self.bases.1 += u64::from(at.segment.reader.max_doc());
         self.segments.push((at.view.clone(), at.segment.clone()));
@@ -208,6 +211,7 @@ impl Collector for TopHits {
             .then_some(())
             .filter(|()| !(self.spec.sort.len() == 1 && self.best.by_score()));
         let segments = self.best.segments.clone();
+        let scope = self.best.scope.clone();
         let mut hits = Vec::new();
         let (mut total, mut max_score) = (0, None);
         if let Some(bucket) = self.best.of(bucket) {
@@ -224,7 +228,7 @@ impl Collector for TopHits {
                 let mut hit = to.cx.fetch.hit(&found, &self.spec)?;
                 hit.score = scored.then_some(one.score);
                 hit.sort = match sort {
-                    Some(()) => shown(&self.spec.sort, &one.keys, &found.view, to)?,
+                    Some(()) => shown(&self.spec.sort, &one.keys, scope.as_deref(), &found.view, to)?,
                     None => Vec::new(),
                 };
                 hits.push(hit);
@@ -258,10 +262,10 @@ impl Collector for TopHits {
 }
 
 /// Sort keys as a hit shows them.
-fn shown(sort: &[Sort], keys: &[Key], view: &IndexView, to: &Finish<'_>) -> Result<Vec<Value>> {
+fn shown(sort: &[Sort], keys: &[Key], scope: Option<&str>, view: &IndexView, to: &Finish<'_>) -> Result<Vec<Value>> {
     sort.iter()
         .zip(keys)
-        .map(|(sort, key)| Ok(Plan::new(view, sort, to.cx.plan)?.render(key)))
+        .map(|(sort, key)| Ok(Plan::within(view, sort, to.cx.plan, scope)?.render(key)))
         .collect()
 }
 
@@ -289,6 +293,7 @@ impl Collector for TopMetrics {
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let segments = self.best.segments.clone();
+        let scope = self.best.scope.clone();
         let sort = self.best.sort.clone();
         let mut top = Vec::new();
         if let Some(bucket) = self.best.of(bucket) {
@@ -301,7 +306,7 @@ impl Collector for TopMetrics {
                     };
                     metrics.insert(name.clone(), value);
                 }
-                top.push(json!({ "sort": shown(&sort, &one.keys, &segments[one.segment].0, to)?, "metrics": metrics }));
+                top.push(json!({ "sort": shown(&sort, &one.keys, scope.as_deref(), &segments[one.segment].0, to)?, "metrics": metrics }));
             }
         }
         Ok(json!({ "top": top }))

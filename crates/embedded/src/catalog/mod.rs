@@ -111,6 +111,16 @@ impl IndexEntry {
             Mappings::Typed(types) => types.types().map(|(name, _)| name.to_owned()).collect(),
         }
     }
+    /// Of a typed index: each type that has a parent, and the parent's type.
+    pub fn parents(&self) -> Vec<(String, String)> {
+        match &self.mappings {
+            Mappings::Plain(_) => Vec::new(),
+            Mappings::Typed(types) => types
+                .types()
+                .filter_map(|(name, mapping)| Some((name.to_owned(), mapping.parent_type()?.to_owned())))
+                .collect(),
+        }
+    }
     /// With other mappings; the schema grows with them.
     ///
     /// # Errors

@@ -23,9 +23,11 @@ pub mod combine;
 mod exists;
 mod expand;
 pub mod explain;
+pub(crate) mod family;
 mod field;
 mod full_text;
 mod function_score;
+mod keys;
 mod least;
 mod levenshtein;
 mod meta;
@@ -47,6 +49,7 @@ pub mod visible;
 pub use explain::Explained;
 pub use field::{Target, setting, text_of};
 pub(crate) use function_score::{haversine, metres, pick};
+pub(crate) use nested::enclosing;
 pub use regexp::Pattern;
 
 /// What a search needs besides its request.
@@ -133,13 +136,7 @@ impl Planned {
     /// # Errors
     /// As [`Planned::scorer`].
     pub fn matched(&self, segment: &SegmentView, doc: tantivy::DocId) -> Result<Vec<String>> {
-        let mut names = Vec::new();
-        for (name, node) in &self.named {
-            if node::score_at(node.scorer(segment)?, doc).is_some() && !names.contains(name) {
-                names.push(name.clone());
-            }
-        }
-        Ok(names)
+        names_at(&self.named, segment, doc)
     }
 
     /// Whether any clause has a name.
@@ -208,6 +205,59 @@ pub fn compile(view: &IndexView, query: &Query, cx: &Context<'_>, nested_path: O
     let mut planner = Planner::new(view, cx);
     planner.path = nested_path.map(str::to_owned);
     planner.compile(query, 1.0)
+}
+
+/// A clause compiled with what it says of itself: names, failures of scripts.
+pub struct Part {
+    /// The clause, not restricted to what is visible.
+    pub node: Shared,
+    named: Vec<(String, Shared)>,
+    failure: scripts::Failure,
+}
+
+impl Part {
+    /// The error of a script that failed while documents were looked at.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn check(&self) -> Result<()> {
+        self.failure.check()
+    }
+    /// The names of the clauses that match a document.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn matched(&self, segment: &SegmentView, doc: tantivy::DocId) -> Result<Vec<String>> {
+        names_at(&self.named, segment, doc)
+    }
+}
+
+/// The clause of inner hits: asked of the documents of a nested path, or of roots.
+///
+/// # Errors
+/// As [`plan`].
+pub fn part(view: &IndexView, query: Option<&Query>, cx: &Context<'_>, nested_path: Option<&str>) -> Result<Part> {
+    let mut planner = Planner::new(view, cx);
+    planner.path = nested_path.map(str::to_owned);
+    let node = match query {
+        Some(query) => planner.compile(query, 1.0)?,
+        None => Arc::new(AllNode(1.0)),
+    };
+    Ok(Part {
+        node,
+        named: planner.named.into_inner(),
+        failure: planner.failure,
+    })
+}
+
+fn names_at(named: &[(String, Shared)], segment: &SegmentView, doc: tantivy::DocId) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for (name, node) in named {
+        if !names.contains(name) && node::score_at(node.scorer(segment)?, doc).is_some() {
+            names.push(name.clone());
+        }
+    }
+    Ok(names)
 }
 
 /// Compiles clauses for one index.

@@ -190,7 +190,7 @@ impl Planner<'_> {
             .into_iter()
             .map(|(t, i)| (t, scores.get(i).copied().unwrap_or(1.0) * boost))
             .collect();
-        Ok(Arc::new(super::nested::KeyScores { keyed }))
+        Ok(Arc::new(super::keys::KeyScores { keyed }))
     }
 
     /// Keys as terms, those that are no value of the field left out.

@@ -1,5 +1,6 @@
 //! One pass over the documents that match: counting, keeping the best, telling aggregations.
 
+use super::expand::Group;
 use super::sort::{Key, Plan, Reader, compare};
 use crate::plan::combine::seek_to;
 use crate::plan::{Context, Planned};
@@ -70,7 +71,7 @@ pub struct Best<'a> {
     order: &'a Order,
     limit: usize,
     heap: Vec<Ranked>,
-    groups: std::collections::HashMap<String, Ranked>,
+    groups: std::collections::HashMap<Group, Ranked>,
 }
 
 impl<'a> Best<'a> {
@@ -100,7 +101,7 @@ impl<'a> Best<'a> {
             return;
         }
         if let Some(group) = &one.group {
-            let name = group.render().to_string();
+            let name = Group::of(group);
             match self.groups.get_mut(&name) {
                 Some(known) if self.order.compare(&one, known).is_ge() => {}
                 Some(known) => *known = one,

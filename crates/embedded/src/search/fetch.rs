@@ -11,7 +11,7 @@ use model::date::DateFormat;
 use model::path::SourceFilter;
 use model::{DocId, Error, ErrorKind, Result};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tantivy::schema::document::Value as _;
 use tantivy::store::StoreReader;
@@ -84,6 +84,102 @@ impl<'a> Shelf<'a> {
         }
         Ok(out)
     }
+}
+
+/// One step from a document to a nested one in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// The nested field, relative to the level above.
+    pub field: String,
+    /// The position among the objects of that field.
+    pub offset: usize,
+}
+
+/// The document that nested hits are in.
+pub struct Root {
+    stored: Stored,
+    value: Option<Value>,
+}
+
+impl Root {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn read(shelf: &Shelf<'_>, doc: Doc) -> Result<Root> {
+        Ok(Root {
+            stored: shelf.read(doc)?,
+            value: None,
+        })
+    }
+    fn value(&mut self) -> Result<Option<&Value>> {
+        if let (None, Some(bytes)) = (&self.value, &self.stored.source) {
+            self.value = Some(parsed(bytes)?);
+        }
+        Ok(self.value.as_ref())
+    }
+}
+
+/// The way from a root document to a nested one of `path` in it.
+///
+/// # Errors
+/// Unreadable files.
+pub fn lineage(view: &IndexView, segment: &SegmentView, path: &str, doc: Doc) -> Result<Vec<Level>> {
+    let offsets = segment.core.cached("nested offsets", || {
+        segment.reader.fast_fields().u64("_offset").map_err(broken)
+    })?;
+    let mut out = Vec::new();
+    let (mut path, mut at) = (Some(path), doc);
+    while let Some(inner) = path {
+        let outer = view.mapping.nested_path_of(inner);
+        let field = outer.map_or(inner, |outer| &inner[outer.len() + 1..]);
+        let offset = offsets.first(at).unwrap_or(0);
+        out.push(Level {
+            field: field.to_owned(),
+            offset: usize::try_from(offset).unwrap_or(0),
+        });
+        if let Some(outer) = outer {
+            at = crate::plan::enclosing(segment, &view.schema, Some(outer))?.next(at);
+        }
+        path = outer;
+    }
+    out.reverse();
+    Ok(out)
+}
+
+/// `_nested` of a hit.
+fn identity(lineage: &[Level]) -> Option<Value> {
+    lineage.iter().rev().fold(None, |inner, level| {
+        let mut out = json!({ "field": level.field, "offset": level.offset });
+        if let Some(inner) = inner {
+            out["_nested"] = inner;
+        }
+        Some(out)
+    })
+}
+
+/// The source with nothing in it but one nested object, at its full path: so filters, highlighting and
+/// `fields` read it as they read the whole.
+fn isolated(source: &Value, lineage: &[Level]) -> Value {
+    let mut at = Some(source);
+    for level in lineage {
+        let objects = at.map(|object| model::path::read(object, &level.field)).unwrap_or_default();
+        at = objects.into_iter().filter(|found| found.is_object()).nth(level.offset);
+    }
+    let mut out = at.cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    for part in lineage.iter().rev().flat_map(|level| level.field.rsplit('.')) {
+        out = json!({ part: out });
+    }
+    out
+}
+
+fn parsed(bytes: &[u8]) -> Result<Value> {
+    serde_json::from_slice(bytes).map_err(|e| Error::new(ErrorKind::Corruption, format!("stored source is not JSON: {e}")))
+}
+
+fn raw_json(text: String) -> Result<Arc<RawValue>> {
+    let raw = RawValue::from_string(text).map_err(|e| Error::new(ErrorKind::Corruption, e.to_string()))?;
+    Ok(Arc::from(raw))
 }
 
 /// What to show, worked out once a search and index.
@@ -186,16 +282,8 @@ impl<'a> Fetch<'a> {
         hit.show_version = self.request.version;
         hit.show_seq_no = self.request.seq_no_primary_term;
         hit.stamp = Some(segment.core.stamp(doc));
-        let needs_value = !self.request.fields.is_empty()
-            || self.request.stored_fields.as_ref().is_some_and(|f| !f.is_empty())
-            || self.filter.is_some()
-            || self.request.highlight.is_some()
-            || !self.scripts.is_empty();
         let value: Option<Value> = match &stored.source {
-            Some(bytes) if needs_value => Some(
-                serde_json::from_slice(bytes)
-                    .map_err(|e| Error::new(ErrorKind::Corruption, format!("stored source is not JSON: {e}")))?,
-            ),
+            Some(bytes) if self.filter.is_some() || self.reads_source() => Some(parsed(bytes)?),
             _ => None,
         };
         if self.show_source {
@@ -204,11 +292,62 @@ impl<'a> Fetch<'a> {
                 (_, _, Some(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
                 _ => None,
             };
-            if let Some(raw) = raw {
-                let raw = RawValue::from_string(raw).map_err(|e| Error::new(ErrorKind::Corruption, e.to_string()))?;
-                hit.source = Some(Arc::from(raw));
-            }
+            hit.source = raw.map(raw_json).transpose()?;
         }
+        self.parts(segment, doc, score, value.as_ref(), &mut hit)?;
+        Ok((hit, value))
+    }
+
+    /// A nested document as a hit. `root` is the document that it is in; it is parsed once for all of its own.
+    ///
+    /// # Errors
+    /// As [`Fetch::hit`].
+    pub fn nested_hit(
+        &self,
+        segment: &SegmentView,
+        root: &mut Root,
+        doc: Doc,
+        lineage: &[Level],
+        score: Option<f32>,
+    ) -> Result<Hit> {
+        let mut hit = Hit::new(self.view.name.clone(), root.stored.id.clone());
+        hit.score = score;
+        hit.show_id = self.show_id;
+        hit.show_version = self.request.version;
+        // Nested documents have no stamp of their own; Elasticsearch gives them the version 1.
+        hit.stamp = Some(model::Stamp {
+            version: 1,
+            ..segment.core.stamp(doc)
+        });
+        hit.nested = identity(lineage);
+        let value = if self.show_source || self.reads_source() {
+            root.value()?.map(|source| isolated(source, lineage))
+        } else {
+            None
+        };
+        if let (true, Some(value)) = (self.show_source, &value) {
+            let filtered = self.filter.as_ref().map(|filter| filter.apply(value));
+            let mut own = filtered.as_ref().or(Some(value));
+            for part in lineage.iter().flat_map(|level| level.field.split('.')) {
+                own = own.and_then(|object| object.get(part));
+            }
+            let raw = own.map_or_else(|| "{}".to_owned(), Value::to_string);
+            hit.source = Some(raw_json(raw)?);
+        }
+        self.parts(segment, doc, score, value.as_ref(), &mut hit)?;
+        Ok(hit)
+    }
+
+    /// Something besides `_source` needs the source as a value.
+    fn reads_source(&self) -> bool {
+        !self.request.fields.is_empty()
+            || self.request.stored_fields.as_ref().is_some_and(|f| !f.is_empty())
+            || self.request.highlight.is_some()
+            || !self.scripts.is_empty()
+    }
+
+    /// Everything that a hit shows beside its address and source.
+    fn parts(&self, segment: &SegmentView, doc: Doc, score: Option<f32>, value: Option<&Value>, hit: &mut Hit) -> Result<()> {
         for (path, format) in &self.docvalues {
             let Some(target) = Target::of(self.view, path) else { continue };
             if target.kind.kind.is_text() {
@@ -231,7 +370,7 @@ impl<'a> Fetch<'a> {
                 hit.fields.insert(path.clone(), Value::Array(values));
             }
         }
-        if let Some(value) = &value {
+        if let Some(value) = value {
             for field in &self.request.fields {
                 self.field(field, value, &mut hit.fields);
             }
@@ -250,18 +389,18 @@ impl<'a> Fetch<'a> {
         }
         for (name, script) in &self.scripts {
             let bound = script.open(segment)?;
-            let result = bound.value(doc, score.unwrap_or(0.0), value.as_ref())?.to_json()?;
+            let result = bound.value(doc, score.unwrap_or(0.0), value)?.to_json()?;
             let list = match result {
                 Value::Array(list) => list,
                 one => vec![one],
             };
             hit.fields.insert(name.clone(), Value::Array(list));
         }
-        if let (Some(wanted), Some(value)) = (&self.request.highlight, &value) {
+        if let (Some(wanted), Some(value)) = (&self.request.highlight, value) {
             let query = self.request.query.clone().unwrap_or_else(dsl::query::Query::all);
             hit.highlight = super::highlight::highlight(value, wanted, &query, &self.view.mapping, &self.view.registry)?;
         }
-        Ok((hit, value))
+        Ok(())
     }
 
     /// `fields`: values of the source as their fields read them.

@@ -17,8 +17,11 @@ use std::time::Instant;
 use tantivy::{DocId, DocSet, TERMINATED};
 
 pub mod collect;
+mod expand;
 pub mod fetch;
 mod highlight;
+mod inner_hits;
+mod nested_sort;
 pub mod sort;
 #[cfg(test)]
 mod tests;
@@ -57,20 +60,6 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
 /// What a request may ask and no code here answers yet is refused, never dropped.
 fn check_supported(request: &SearchRequest) -> Result<()> {
     let missing = |what: &str| Err(Error::illegal(format!("[{what}] is not supported yet")));
-    let mut inner = request.collapse.as_ref().is_some_and(|c| !c.inner_hits.is_empty());
-    if let Some(query) = &request.query {
-        query.visit(&mut |q| {
-            inner |= match &q.clause {
-                dsl::query::Clause::Nested(n) => n.inner_hits.is_some(),
-                dsl::query::Clause::HasChild(h) => h.inner_hits.is_some(),
-                dsl::query::Clause::HasParent(h) => h.inner_hits.is_some(),
-                _ => false,
-            };
-        });
-    }
-    if inner {
-        return missing("inner_hits");
-    }
     if request.suggest.is_some() {
         return missing("suggest");
     }
@@ -149,10 +138,6 @@ pub fn run_with(
                 .and_then(serde_json::Value::as_f64)
                 .map(|s| vec![Key::Score(s as f32)]),
         };
-        let boosts = request
-            .indices_boost
-            .iter()
-            .find(|(name, _)| model::path::matches(name, view.name.as_str()));
         let source = Source {
             no,
             view,
@@ -161,7 +146,7 @@ pub fn run_with(
             sort,
             after: after.as_deref(),
             collapse: collapse.as_ref(),
-            boost: boosts.map_or(1.0, |(_, boost)| *boost),
+            boost: index_boost(request, view),
         };
         collect::collect(&source, request, cx, deadline, &mut best, &mut sink, &mut found)?;
         if found.timed_out || found.terminated {
@@ -173,6 +158,11 @@ pub fn run_with(
         rescored(views, &mut ranked, rescore, cx)?;
     }
     let mut hits = Vec::new();
+    let wanted = inner_hits::wanted(request.query.iter().chain(&request.post_filter))?;
+    let inner = views
+        .iter()
+        .map(|(view, _)| inner_hits::Compiled::all(view, &wanted, None, cx))
+        .collect::<Result<Vec<_>>>()?;
     let fetches = views
         .iter()
         .map(|(view, _)| Fetch::new(view, request, cx))
@@ -203,7 +193,27 @@ pub fn run_with(
         {
             hit.fields.insert(collapse.field.clone(), vec![group.render()].into());
         }
+        for inner in &inner[one.view] {
+            inner.add(&mut hit, one.segment, one.doc, one.doc)?;
+        }
         hits.push(hit);
+    }
+    if let Some(collapse) = &request.collapse {
+        let page = ranked.iter().skip(request.from).take(request.size);
+        let groups: Vec<expand::Group> = page
+            .map(|one| one.group.as_ref().map_or(expand::Group::None, expand::Group::of))
+            .collect();
+        let sources: Vec<expand::Compiled<'_>> = compiled
+            .iter()
+            .filter_map(|(planned, post, _, group)| {
+                Some(expand::Compiled {
+                    planned,
+                    post_filter: post.as_ref(),
+                    collapse: group.as_ref()?,
+                })
+            })
+            .collect();
+        expand::expand(views, &sources, request, collapse, &groups, &mut hits, cx)?;
     }
     let max_score = if by_score && !ranked.is_empty() {
         ranked.iter().map(|r| r.score).reduce(f32::max)
@@ -229,6 +239,14 @@ pub fn run_with(
         },
         ..SearchResponse::default()
     })
+}
+
+/// What the scores of an index are multiplied with.
+fn index_boost(request: &SearchRequest, view: &IndexView) -> f32 {
+    let mut boosts = request.indices_boost.iter();
+    boosts
+        .find(|(name, _)| model::path::matches(name, view.name.as_str()))
+        .map_or(1.0, |(_, boost)| *boost)
 }
 
 fn total(count: u64, track: TrackTotal) -> Option<Total> {

@@ -1,9 +1,8 @@
 //! Sort keys: how each is read for a document, compared, and shown.
 
-use crate::plan::boolean::Shared;
+use super::nested_sort::{Children, Levels};
 use crate::plan::columns::Column;
 use crate::plan::scripts::{Bound, Script};
-use crate::plan::term::{DocBits, any_of};
 use crate::plan::{Context, Target};
 use crate::searchable::{IndexView, SegmentView};
 use dsl::query::MultiValueMode;
@@ -13,7 +12,7 @@ use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::sync::Arc;
-use tantivy::{DocId, Term};
+use tantivy::DocId;
 
 /// One key of one document.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +105,7 @@ struct FieldKey {
     as_float: bool,
     as_date: bool,
     format: Option<model::date::DateFormat>,
-    nested: Option<(String, Option<Shared>)>,
+    nested: Option<Levels>,
 }
 
 /// A key's reader in one segment.
@@ -139,17 +138,20 @@ enum ReadBy {
     },
 }
 
-struct Children {
-    parents: DocBits,
-    wanted: DocBits,
-}
-
 impl Plan {
-    /// Compiles one key.
+    /// Compiles one key for root documents.
     ///
     /// # Errors
     /// Fields that are not mapped or cannot be sorted by.
     pub fn new(view: &IndexView, sort: &Sort, cx: &Context<'_>) -> Result<Plan> {
+        Plan::within(view, sort, cx, None)
+    }
+
+    /// Compiles one key for the documents of a nested path (or roots).
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn within(view: &IndexView, sort: &Sort, cx: &Context<'_>, scope: Option<&str>) -> Result<Plan> {
         let ascending = sort.ascending;
         let by = match &sort.by {
             SortBy::Score => By::Score,
@@ -157,7 +159,7 @@ impl Plan {
             SortBy::Field(field) if field.field == "_doc" => By::Doc,
             SortBy::Field(field) if field.field == "_score" => By::Score,
             SortBy::Field(field) if field.field == "_type" => By::Type,
-            SortBy::Field(field) => field_key(view, field, ascending, cx)?,
+            SortBy::Field(field) => field_key(view, field, ascending, cx, scope)?,
             SortBy::Script { script, kind, .. } => By::Script {
                 script: Script::new(view, script, cx)?,
                 text: *kind == ScriptSortKind::String,
@@ -267,20 +269,7 @@ impl Plan {
                 let target = Target::of(view, &key.path);
                 let column = target.map(|t| Column::open(segment, &t)).transpose()?.flatten();
                 let text = target.is_some_and(|t| t.has_string_terms() || t.kind.kind == mapping::Kind::Ip);
-                let children = match &key.nested {
-                    None => None,
-                    Some((path, filter)) => {
-                        let path = Term::from_field_text(view.schema.nested_path, path);
-                        let mut set = any_of(segment, &[path])?;
-                        if let Some(filter) = filter {
-                            set = crate::plan::combine::and(vec![(set, false), (filter.scorer(segment)?, false)]);
-                        }
-                        let wanted = DocBits::of(segment.reader.max_doc(), set.as_mut());
-                        let root = Term::from_field_text(view.schema.root, crate::index::schema::YES);
-                        let parents = DocBits::of(segment.reader.max_doc(), any_of(segment, &[root])?.as_mut());
-                        Some(Children { parents, wanted })
-                    }
-                };
+                let children = key.nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?;
                 let float = key.as_float || target.is_some_and(|t| t.kind.kind.is_float()) && !key.as_date;
                 ReadBy::Column {
                     column,
@@ -431,26 +420,11 @@ fn unit_metres(unit: &str) -> f64 {
     crate::plan::metres(&format!("1{unit}")).unwrap_or(1.0)
 }
 
-fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<'_>) -> Result<By> {
+fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<'_>, scope: Option<&str>) -> Result<By> {
     let first = field.missing.as_ref().and_then(Value::as_str) == Some("_first");
     let mode = field
         .mode
         .unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max });
-    let nested = match &field.nested {
-        None => None,
-        Some(nested) => {
-            let mut inner = nested;
-            while let Some(deeper) = &inner.nested {
-                inner = deeper;
-            }
-            let filter = inner
-                .filter
-                .as_ref()
-                .map(|q| crate::plan::compile(view, q, cx, Some(&inner.path)))
-                .transpose()?;
-            Some((inner.path.clone(), filter))
-        }
-    };
     let mut key = FieldKey {
         path: field.field.clone(),
         mode,
@@ -462,7 +436,7 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
             .as_deref()
             .map(model::date::DateFormat::parse_pattern)
             .transpose()?,
-        nested,
+        nested: None,
     };
     if field.field == "_id" {
         return Ok(By::Field(Box::new(key)));
@@ -498,11 +472,7 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
         };
         return Err(Error::illegal(reason));
     }
-    if key.nested.is_none()
-        && let Some(path) = view.mapping.nested_path_of(target.path)
-    {
-        key.nested = Some((path.to_owned(), None));
-    }
+    key.nested = Levels::of(view, field, target.path, scope, cx)?;
     key.path = target.path.to_owned();
     Ok(By::Field(Box::new(key)))
 }
@@ -547,12 +517,13 @@ impl Reader {
                 let mut docs = vec![doc];
                 if let Some(children) = children {
                     docs.clear();
-                    let first = children.parents.before(doc).map_or(0, |before| before + 1);
-                    let mut child = children.wanted.next(first);
-                    while child < doc {
-                        docs.push(child);
-                        child = children.wanted.next(child + 1);
-                    }
+                    children.of(doc, |child| {
+                        let has = column.has(child);
+                        if has {
+                            docs.push(child);
+                        }
+                        has
+                    });
                 }
                 match column {
                     Column::Str(strings) => {

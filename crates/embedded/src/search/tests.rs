@@ -81,6 +81,7 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
         segments,
         position: 0,
         types: Default::default(),
+        parents: Vec::new(),
     }
 }
 

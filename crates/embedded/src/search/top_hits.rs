@@ -1,12 +1,13 @@
 //! Hits inside aggregations: the fetch phase for `top_hits`, with what its aggregation says of it.
 
-use super::fetch::{Fetch, Shelf};
+use super::fetch::{Fetch, Level, Root, Shelf, lineage};
+use super::inner_hits::root_of;
 use crate::aggs;
 use crate::plan::Context;
 use dsl::aggs::TopHitsAgg;
 use dsl::query::Query;
 use dsl::search::{Hit, SearchRequest};
-use model::{Dialect, Error, Result};
+use model::{Dialect, Result};
 
 /// Fetches for one request.
 pub(crate) struct TopHits<'a> {
@@ -18,9 +19,6 @@ pub(crate) struct TopHits<'a> {
 
 impl aggs::Fetch for TopHits<'_> {
     fn hit(&self, found: &aggs::Found, spec: &TopHitsAgg) -> Result<Hit> {
-        if !found.segment.is_root(found.doc) {
-            return Err(Error::illegal("[top_hits] below [nested] is not supported yet"));
-        }
         let request = SearchRequest {
             query: self.query.cloned(),
             source: spec.source.clone(),
@@ -36,7 +34,19 @@ impl aggs::Fetch for TopHits<'_> {
         };
         let fetch = Fetch::new(&found.view, &request, self.cx)?;
         let shelf = Shelf::open(&found.view, &found.segment)?;
-        let (mut hit, _) = fetch.hit(&found.segment, &shelf, found.doc, Some(found.score))?;
+        let mut hit = if found.segment.is_root(found.doc) {
+            fetch.hit(&found.segment, &shelf, found.doc, Some(found.score))?.0
+        } else {
+            let root = root_of(&found.view, &found.segment, found.doc)?;
+            let way = nested_way(found)?;
+            fetch.nested_hit(
+                &found.segment,
+                &mut Root::read(&shelf, root)?,
+                found.doc,
+                &way,
+                Some(found.score),
+            )?
+        };
         if spec.explain
             && let Some(query) = self.query
         {
@@ -45,4 +55,14 @@ impl aggs::Fetch for TopHits<'_> {
         }
         Ok(hit)
     }
+}
+
+/// The way to a nested document: the path is the one that has it.
+fn nested_way(found: &aggs::Found) -> Result<Vec<Level>> {
+    for path in found.view.mapping.nested_paths() {
+        if crate::plan::enclosing(&found.segment, &found.view.schema, Some(path))?.contains(found.doc) {
+            return lineage(&found.view, &found.segment, path, found.doc);
+        }
+    }
+    Ok(Vec::new())
 }

@@ -1,0 +1,183 @@
+//! Keys that join documents: the strings of a column as 64-bit hashes, the same in all segments.
+//!
+//! Ordinals differ from segment to segment, so a join over several would have to compare strings. Instead each
+//! segment has an array from ordinal to hash, made once and kept with the segment: a refresh adds arrays for
+//! its new segments and rebuilds nothing. The hash is keyed by the process, so nobody can choose ids that collide.
+//!
+//! Not here: which columns are joined (`family`, `terms`).
+
+use super::node::{Node, broken};
+use super::term::{BitsDocs, DocBits};
+use crate::searchable::SegmentView;
+use model::Result;
+use rustc_hash::FxHashMap;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::sync::{Arc, OnceLock};
+use tantivy::columnar::StrColumn;
+use tantivy::query::Scorer;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, TERMINATED, Term};
+
+/// The hash of a key, as every segment of this process has it.
+pub(crate) fn hash(key: &[u8]) -> u64 {
+    static KEY: OnceLock<RandomState> = OnceLock::new();
+    KEY.get_or_init(RandomState::new).hash_one(key)
+}
+
+/// A map by such hashes, which need no more hashing.
+pub(crate) type ByKey<V> = HashMap<u64, V, BuildHasherDefault<Already>>;
+
+/// Takes a hash for what it is.
+#[derive(Default)]
+pub(crate) struct Already(u64);
+
+impl Hasher for Already {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        debug_assert!(false, "only hashes are hashed here: {bytes:?}");
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = n;
+    }
+}
+
+/// A column of strings with the hash of each.
+#[derive(Clone)]
+pub(crate) struct Keys {
+    column: StrColumn,
+    by_ord: Arc<Vec<u64>>,
+}
+
+impl Keys {
+    /// Opens a column; `None` if the segment has none. `bare` leaves out what stands before the first `#`: uids
+    /// of typed indices are `type#id`.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(crate) fn open(segment: &SegmentView, column: &str, bare: bool) -> Result<Option<Keys>> {
+        let Some(strings) = segment.reader.fast_fields().str(column).map_err(broken)? else {
+            return Ok(None);
+        };
+        let by_ord = segment.core.cached(&format!("keys {bare} {column}"), || {
+            let mut by_ord = Vec::with_capacity(strings.num_terms());
+            let mut terms = strings.dictionary().stream().map_err(broken)?;
+            while terms.advance() {
+                let term = terms.key();
+                let from = if bare {
+                    term.iter().position(|b| *b == b'#').map_or(0, |at| at + 1)
+                } else {
+                    0
+                };
+                by_ord.push(hash(&term[from..]));
+            }
+            Ok(by_ord)
+        })?;
+        Ok(Some(Keys { column: strings, by_ord }))
+    }
+
+    /// The ordinal and hash of a document's first string.
+    #[inline]
+    pub(crate) fn of(&self, doc: DocId) -> Option<(u64, u64)> {
+        let ord = self.column.term_ords(doc).next()?;
+        let hash = self.by_ord.get(usize::try_from(ord).ok()?)?;
+        Some((ord, *hash))
+    }
+
+    /// The string of an ordinal.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(crate) fn text(&self, ord: u64) -> Result<String> {
+        let mut out = String::new();
+        self.column.ord_to_str(ord, &mut out).map_err(broken)?;
+        Ok(out)
+    }
+}
+
+/// The documents of a set whose key is in a map, with the score there.
+pub(crate) struct Keyed {
+    set: Box<dyn Scorer>,
+    keys: Keys,
+    scores: Arc<ByKey<f32>>,
+    score: f32,
+}
+
+impl Keyed {
+    /// Those of `set`.
+    pub(crate) fn of(set: Box<dyn Scorer>, keys: Keys, scores: Arc<ByKey<f32>>) -> Keyed {
+        let mut keyed = Keyed {
+            set,
+            keys,
+            scores,
+            score: 0.0,
+        };
+        keyed.settle();
+        keyed
+    }
+    fn settle(&mut self) -> DocId {
+        let mut doc = self.set.doc();
+        while doc != TERMINATED {
+            if let Some(score) = self.keys.of(doc).and_then(|(_, hash)| self.scores.get(&hash)) {
+                self.score = *score;
+                break;
+            }
+            doc = self.set.advance();
+        }
+        doc
+    }
+}
+
+impl DocSet for Keyed {
+    fn advance(&mut self) -> DocId {
+        self.set.advance();
+        self.settle()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.set.doc() < target {
+            self.set.seek(target);
+        }
+        self.settle()
+    }
+    fn doc(&self) -> DocId {
+        self.set.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.set.size_hint().min(u32::try_from(self.scores.len()).unwrap_or(u32::MAX))
+    }
+    fn cost(&self) -> u64 {
+        self.set.cost()
+    }
+}
+
+impl Scorer for Keyed {
+    fn score(&mut self) -> f32 {
+        self.score
+    }
+}
+
+/// Terms with a score each; a document with several has the best.
+pub(super) struct KeyScores {
+    pub(super) keyed: Vec<(Term, f32)>,
+}
+
+impl Node for KeyScores {
+    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+        let mut bits = DocBits::new(segment.reader.max_doc());
+        let mut scores: FxHashMap<DocId, f32> = FxHashMap::default();
+        for (term, score) in &self.keyed {
+            let found = super::term::postings(segment, term, IndexRecordOption::Basic)?;
+            let Some(mut docs) = found else { continue };
+            while docs.doc() != TERMINATED {
+                bits.insert(docs.doc());
+                let best = scores.entry(docs.doc()).or_insert(*score);
+                *best = best.max(*score);
+                docs.advance();
+            }
+        }
+        let set = Box::new(super::node::ConstantScorer::new(BitsDocs::new(Arc::new(bits)), 1.0));
+        Ok(super::combine::rescored(set, move |doc, _| scores.get(&doc).copied()))
+    }
+}
