@@ -3,7 +3,7 @@
 //! They lie beside the repository, not in it; without them, or without Python, this is skipped. Which tests pass is in
 //! `passlists/`; with `PLEACH_GOLDEN_RECORD=1` the lists are extended and the table in `docs/compatibility.md` is written.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test's functions are tests too")]
+#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -70,7 +70,7 @@ impl Machine {
 
 /// Whole percent of a part; 0 of nothing.
 pub(crate) fn percent(part: u64, whole: u64) -> u64 {
-    if whole == 0 { 0 } else { part.saturating_mul(100) / whole }
+    part.saturating_mul(100).checked_div(whole).unwrap_or(0)
 }
 
 fn after(text: &str, label: &str) -> Option<u64> {

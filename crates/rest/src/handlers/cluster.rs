@@ -560,15 +560,15 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
         "thread_pool": {}, "transport": { "bound_address": [], "publish_address": "", "profiles": {} },
         "http": { "bound_address": [names.address], "publish_address": names.address, "max_content_length_in_bytes": call.rest.limits.body_max_bytes },
         "plugins": [], "modules": [], "ingest": { "processors": [] } });
-    if call.dialect.persona == Persona::Es2 {
-        if let Some(map) = node.as_object_mut() {
-            for name in ["build_flavor", "build_type", "roles", "attributes", "ingest"] {
-                map.remove(name);
-            }
-            let hash = map.remove("build_hash").unwrap_or_default();
-            map.insert("build".into(), hash);
-            map.insert("http_address".into(), names.address.as_str().into());
+    if call.dialect.persona == Persona::Es2
+        && let Some(map) = node.as_object_mut()
+    {
+        for name in ["build_flavor", "build_type", "roles", "attributes", "ingest"] {
+            map.remove(name);
         }
+        let hash = map.remove("build_hash").unwrap_or_default();
+        map.insert("build".into(), hash);
+        map.insert("http_address".into(), names.address.as_str().into());
     }
     cut(&mut node, &metrics, NODE_SECTIONS);
     Ok(of_node(&call, chosen, node))
