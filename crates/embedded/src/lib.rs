@@ -11,6 +11,7 @@ pub mod catalog;
 mod checkpoint;
 pub mod disk;
 pub mod index;
+mod joining;
 pub mod log;
 mod merging;
 pub mod plan;
@@ -36,7 +37,7 @@ use crate::writing::{After, visible};
 use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
-use engine::{
+use engine::{JoinKeys, KeysOf, 
     Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Document, Effect, Engine, IndexInfo, IndexStats, Inspected,
     Inspection, NodeStats, Outcome, Planner, Read, Refresh, See, View, Write,
 };
@@ -308,6 +309,33 @@ fn count_types(schema: &index::schema::IndexSchema, segment: &searchable::Segmen
     }
 }
 
+impl EmbeddedEngine {
+    /// Every matching document, part by part, from one moment.
+    async fn scan_in(
+        &self,
+        target: &Target,
+        query: Query,
+        see: See,
+        view: Option<String>,
+    ) -> Result<BoxStream<'static, Result<Document>>> {
+        let (store, aim) = (self.store.clone(), target.clone());
+        let views = Arc::new(self.workers.run(move || store.views_of(&aim, view.as_deref())).await?);
+        let (store, types) = (self.store.clone(), target.types.clone());
+        let parts = stream::try_unfold(Some(ScanAt::default()), move |at| {
+            let part = at
+                .map(|at| store.scan_part(&views, &query, see, &types, at, SCAN_BATCH))
+                .transpose();
+            async move { Ok::<_, Error>(part?.map(|(documents, next)| (stream::iter(documents.into_iter().map(Ok)), next))) }
+        });
+        Ok(parts
+            .flat_map(|part: Result<_>| match part {
+                Ok(documents) => documents.boxed(),
+                Err(e) => stream::once(async move { Err(e) }).boxed(),
+            })
+            .boxed())
+    }
+}
+
 #[async_trait]
 impl Engine for EmbeddedEngine {
     async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
@@ -432,7 +460,9 @@ impl Engine for EmbeddedEngine {
 
     async fn views(&self) -> Result<Vec<View>> {
         self.store.expire_views();
-        Ok(self.store.views.lock().values().map(|open| open.view.clone()).collect())
+        let views = self.store.views.lock();
+        let own = views.values().filter(|open| !open.view.id.starts_with(joining::MOMENT));
+        Ok(own.map(|open| open.view.clone()).collect())
     }
 
     async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
@@ -449,21 +479,21 @@ impl Engine for EmbeddedEngine {
     ) -> Result<BoxStream<'static, Result<Document>>> {
         // One process, one moment: the view itself proves that everything before it is there.
         drop(barrier);
-        let (store, aim) = (self.store.clone(), target.clone());
-        let views = Arc::new(self.workers.run(move || store.views_of(&aim, None)).await?);
-        let (store, types) = (self.store.clone(), target.types.clone());
-        let parts = stream::try_unfold(Some(ScanAt::default()), move |at| {
-            let part = at
-                .map(|at| store.scan_part(&views, &query, see, &types, at, SCAN_BATCH))
-                .transpose();
-            async move { Ok::<_, Error>(part?.map(|(documents, next)| (stream::iter(documents.into_iter().map(Ok)), next))) }
-        });
-        Ok(parts
-            .flat_map(|part: Result<_>| match part {
-                Ok(documents) => documents.boxed(),
-                Err(e) => stream::once(async move { Err(e) }).boxed(),
-            })
-            .boxed())
+        self.scan_in(target, query, see, None).await
+    }
+
+    async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
+        self.scan_in(target, query, See::Plain, Some(view.to_owned())).await
+    }
+
+    async fn align(&self, targets: &[Target]) -> Result<View> {
+        let (store, targets) = (self.store.clone(), targets.to_vec());
+        self.workers.run(move || store.align(&targets)).await
+    }
+
+    async fn keys(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
+        let (store, target) = (self.store.clone(), target.clone());
+        self.workers.run_limited(move || store.keys(&target, &of)).await
     }
 
     async fn alter(&self, alteration: Alteration) -> Result<Altered> {

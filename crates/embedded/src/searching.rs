@@ -2,7 +2,9 @@
 //!
 //! Not here: running queries (`search`), when something is published (`publish`).
 
+use crate::catalog::Catalog;
 use crate::catalog::resolve::Resolved;
+use crate::joining::MOMENT;
 use crate::plan::Context;
 use crate::search;
 use crate::searchable::{IndexView, Searchable};
@@ -175,6 +177,28 @@ impl Store {
         let catalog = self.catalog_now();
         let max = catalog.cluster_number(settings::MAX_OPEN_SCROLL);
         let found = catalog.resolve(target, self.clock.wall_ms())?;
+        self.expire_views();
+        let open = self.views.lock();
+        if open.keys().filter(|id| !id.starts_with(MOMENT)).count() as u64 >= max {
+            return Err(Error::new(
+                ErrorKind::TooManyScrolls,
+                format!(
+                    "Trying to create too many scroll contexts. Must be less than or equal to: [{max}]. \
+                     This limit can be set by changing the [search.max_open_scroll_context] setting."
+                ),
+            ));
+        }
+        drop(open);
+        let id = format!(
+            "{}{}",
+            engine::clock::uuid(self.clock.as_ref()),
+            engine::clock::uuid(self.clock.as_ref())
+        );
+        self.keep(id, found, catalog, keep_alive)
+    }
+
+    /// Keeps a moment of some indices under an id.
+    pub(crate) fn keep(&self, id: String, found: Vec<Resolved>, catalog: Arc<Catalog>, keep_alive: Duration) -> Result<View> {
         self.before_search(&found)?;
         let searchable = self.searchable.load_full();
         let kept: HashMap<u32, Arc<IndexView>> = found
@@ -186,11 +210,6 @@ impl Store {
         } else {
             kept.values().map(|v| v.position).min()
         };
-        let id = format!(
-            "{}{}",
-            engine::clock::uuid(self.clock.as_ref()),
-            engine::clock::uuid(self.clock.as_ref())
-        );
         let view = View {
             id: id.clone(),
             as_of,
@@ -198,17 +217,7 @@ impl Store {
             created_ms: self.clock.wall_ms(),
             keep_alive,
         };
-        self.expire_views();
         let mut views = self.views.lock();
-        if views.len() as u64 >= max {
-            return Err(Error::new(
-                ErrorKind::TooManyScrolls,
-                format!(
-                    "Trying to create too many scroll contexts. Must be less than or equal to: [{max}]. \
-                     This limit can be set by changing the [search.max_open_scroll_context] setting."
-                ),
-            ));
-        }
         let searchable = Arc::new(Searchable {
             indices: kept,
             position: searchable.position,

@@ -90,6 +90,8 @@ pub(crate) struct Store {
     pub(crate) stopping: AtomicBool,
     pub(crate) refusing: Mutex<Option<String>>,
     pub(crate) views: Mutex<HashMap<String, OpenView>>,
+    /// What the key sets of joins take together.
+    pub(crate) join_memory: Arc<crate::plan::join::Budget>,
     pub(crate) _lock: Option<FolderLock>,
 }
 
@@ -321,6 +323,7 @@ impl Store {
             stopping: AtomicBool::new(false),
             refusing: Mutex::new(None),
             views: Mutex::default(),
+            join_memory: Arc::default(),
             _lock: lock,
         }
     }

@@ -17,6 +17,7 @@ pub mod clock;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 mod expect;
+pub mod keys;
 pub mod memory;
 pub mod tasks;
 mod update;
@@ -54,6 +55,26 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         see: See,
         barrier: Barrier,
     ) -> Result<BoxStream<'static, Result<Document>>>;
+    /// As [`Engine::scan`] with plain eyes, in an open view.
+    async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
+        let _ = view;
+        self.scan(target, query, See::Plain, Barrier::None).await
+    }
+    /// One moment of everything that a request and its joins read, to be closed by [`Engine::close_view`]. It is
+    /// no client's: it is not counted and not listed among open views.
+    async fn align(&self, targets: &[Target]) -> Result<View> {
+        let mut all = targets.first().cloned().unwrap_or_else(|| Target::of(Vec::new()));
+        if targets.iter().any(|target| target.expressions.is_empty()) {
+            all.expressions.clear();
+        } else {
+            all.expressions = targets.iter().flat_map(|target| target.expressions.clone()).collect();
+        }
+        self.open_view(&all, Duration::from_secs(60)).await
+    }
+    /// The keys of one side of a join. The engine bounds their number and memory.
+    async fn keys(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
+        keys::from_sources(self, target, of).await
+    }
     /// Changes the catalog.
     async fn alter(&self, alteration: Alteration) -> Result<Altered>;
     /// Tells about the catalog.
@@ -94,6 +115,36 @@ pub struct Decided {
     pub commit_seq: CommitSeq,
     /// One for each write, in order. With a conflict or refusal among them nothing was written.
     pub outcomes: Vec<Outcome>,
+}
+
+/// Which keys of a join are wanted.
+#[derive(Clone, Debug)]
+pub struct KeysOf {
+    /// What the documents match.
+    pub query: Query,
+    /// The field whose values are the keys; `_id` is one.
+    pub field: String,
+    /// Their scores are wanted.
+    pub scores: bool,
+    /// Read in this view.
+    pub view: Option<String>,
+    /// What is joined with them, to be checked: the indices and their field.
+    pub joined_with: Option<(Target, String)>,
+    /// Of the request.
+    pub types: Vec<String>,
+}
+
+/// The keys of a join.
+#[derive(Clone, Debug)]
+pub struct JoinKeys {
+    /// For a `KeySet`.
+    pub keys: dsl::query::Keys,
+    /// How many.
+    pub count: u64,
+    /// Their memory.
+    pub bytes: u64,
+    /// How they are looked for.
+    pub strategy: &'static str,
 }
 
 /// The client's JSON bytes, parsed by whoever asks.
@@ -520,6 +571,16 @@ pub trait EngineExt: Engine {
     /// One write.
     async fn write_one(&self, write: Write, refresh: Refresh) -> Result<Outcome> {
         Ok(self.write(vec![write], refresh).await?.pop().unwrap_or(Outcome::Unknown))
+    }
+    /// A number among the cluster's settings, by its row.
+    async fn cluster_number(&self, setting: model::settings::Setting) -> Result<u64> {
+        match self.inspect(Inspection::ClusterSettings).await? {
+            Inspected::ClusterSettings { persistent, transient } => {
+                let of = if transient.contains_key(setting.name) { &transient } else { &persistent };
+                Ok(model::settings::number(of, setting))
+            }
+            other => unreachable!("an engine answered {other:?} to a question about settings"),
+        }
     }
     /// The indices behind a target.
     async fn indices(&self, target: &Target) -> Result<Vec<IndexInfo>> {

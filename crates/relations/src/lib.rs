@@ -32,15 +32,83 @@ impl Relations {
     /// # Errors
     /// The engine's; a lookup's; too many join keys.
     pub async fn search(&self, target: &Target, request: SearchRequest) -> Result<SearchResponse> {
-        let request = joins::resolve(self.engine.as_ref(), request).await?;
-        self.engine.search(target, request, See::Plain).await
+        let Some(others) = joins::targets(&request) else {
+            return self.engine.search(target, request, See::Plain).await;
+        };
+        if request.view.is_some() || others.is_empty() {
+            return self.joined(target, request).await;
+        }
+        let moment = self.moment(target, others).await?;
+        let answer = self
+            .joined(
+                target,
+                SearchRequest {
+                    view: Some(moment.clone()),
+                    ..request
+                },
+            )
+            .await;
+        self.engine.close_view(&moment).await?;
+        answer
+    }
+
+    /// One moment of a target and of everything joined with it; the caller closes it.
+    pub(crate) async fn moment(&self, target: &Target, mut others: Vec<Target>) -> Result<String> {
+        others.insert(0, target.clone());
+        Ok(self.engine.align(&others).await?.id)
+    }
+
+    /// A search with joins, in the view that it names.
+    async fn joined(&self, target: &Target, request: SearchRequest) -> Result<SearchResponse> {
+        let view = request.view.clone();
+        let profile = request.profile;
+        let mut resolver = joins::Resolver::new(self.engine.as_ref(), self.clock.as_ref(), view.as_deref()).await?;
+        let (mut request, partners) = resolver.request(target, request).await?;
+        let profiles = resolver.profiles;
+        request.join_fields = joins::fields(&partners);
+        let mut response = self.engine.search(target, request, See::Plain).await?;
+        joins::attach(self.engine.as_ref(), view.as_deref(), &partners, &mut response.hits).await?;
+        if profile {
+            let shown = response.profile.get_or_insert_with(|| serde_json::json!({ "shards": [] }));
+            shown["join"] = profiles.iter().map(joins::Profile::render).collect();
+        }
+        Ok(response)
     }
 
     /// A query with its lookups and joins resolved, for requests that are no searches.
     ///
     /// # Errors
     /// As [`Relations::search`].
-    pub async fn query(&self, query: dsl::query::Query) -> Result<dsl::query::Query> {
-        joins::resolve_query(self.engine.as_ref(), query).await
+    pub async fn query(&self, target: &Target, query: dsl::query::Query) -> Result<dsl::query::Query> {
+        if joins::targets_of(&query).is_none() {
+            return Ok(query);
+        }
+        self.resolved(target, query, None).await
+    }
+
+    /// As [`Relations::query`], read in a view.
+    pub(crate) async fn resolved(&self, target: &Target, query: dsl::query::Query, view: Option<&str>) -> Result<dsl::query::Query> {
+        let mut resolver = joins::Resolver::new(self.engine.as_ref(), self.clock.as_ref(), view).await?;
+        resolver.silent(target, query).await
+    }
+
+    /// A view for a client, with what the joins of a request read in it too.
+    ///
+    /// # Errors
+    /// Too many views are open; missing indices.
+    pub async fn open_view(&self, target: &Target, request: &SearchRequest, keep_alive: std::time::Duration) -> Result<engine::View> {
+        let others = joins::targets(request).unwrap_or_default();
+        if others.is_empty() {
+            return self.engine.open_view(target, keep_alive).await;
+        }
+        // Names, not patterns: what a pattern takes out for one must stay in for the other.
+        use engine::EngineExt as _;
+        let mut names = Vec::new();
+        for target in std::iter::once(target).chain(&others) {
+            names.extend(self.engine.indices(target).await?.into_iter().map(|info| info.name.to_string()));
+        }
+        names.sort_unstable();
+        names.dedup();
+        self.engine.open_view(&Target::of(names), keep_alive).await
     }
 }

@@ -506,6 +506,21 @@ pub struct JoinQuery {
     pub kind: JoinKind,
     pub score_mode: ScoreMode,
     pub inner_hits: Option<Box<InnerHits>>,
+    /// Where it stands in the request, for messages.
+    pub at: Place,
+}
+
+/// Line and column of a clause. Two clauses that ask the same are the same wherever they stand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place {
+    pub line: u32,
+    pub col: u32,
+}
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Place) -> bool {
+        true
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -516,12 +531,28 @@ pub enum JoinKind {
     Left,
 }
 
-/// Documents whose `field` has one of `keys`; scores are constant, or one a key.
+/// Documents whose `field` has one of `keys`; they score by the documents that the keys are of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeySet {
     pub field: String,
-    pub keys: std::sync::Arc<Vec<Value>>,
-    pub scores: Option<std::sync::Arc<Vec<f32>>>,
+    pub keys: Keys,
+    pub score_mode: ScoreMode,
+}
+
+/// The keys of a join, in a form that only the engine reads that made them.
+#[derive(Clone)]
+pub struct Keys(pub std::sync::Arc<dyn std::any::Any + Send + Sync>);
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keys")
+    }
+}
+
+impl PartialEq for Keys {
+    fn eq(&self, other: &Keys) -> bool {
+        std::sync::Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl Query {

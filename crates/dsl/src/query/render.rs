@@ -120,8 +120,8 @@ impl Query {
                 add_common(&mut body, false, q.inner_hits.as_deref());
                 ("join", body)
             }
-            // Other engines know it as the terms that it is; the scores stay with us.
-            Clause::KeySet(q) => ("terms", object(json!({ q.field.as_str(): q.keys.as_slice() }))),
+            // Never part of a request: it is told for logs and explanations.
+            Clause::KeySet(q) => ("terms", object(json!({ q.field.as_str(): "the keys of a join" }))),
             Clause::Slice { id, max } => ("slice", object(json!({ "id": id, "max": max }))),
             Clause::Opaque { name, body } => return json!({ name.as_str(): body }),
         };

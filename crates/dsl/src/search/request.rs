@@ -51,6 +51,8 @@ pub struct SearchRequest {
     pub slice: Option<(u32, u32)>,
     /// Types of the typed dialect; empty for all.
     pub types: Vec<String>,
+    /// Fields whose values `relations` wants with each hit, by which it finds partners; never in a body.
+    pub join_fields: Vec<String>,
     pub dialect: Dialect,
 }
 
@@ -88,6 +90,7 @@ impl Default for SearchRequest {
             pit: None,
             slice: None,
             types: Vec::new(),
+            join_fields: Vec::new(),
             dialect: Dialect::default(),
         }
     }

@@ -36,6 +36,8 @@ pub struct Hit {
     pub inner_hits: Vec<(String, Hits)>,
     /// `_nested` of an inner hit: field, offset, and so on inwards.
     pub nested: Option<Value>,
+    /// Values of the request's `join_fields`, for `relations`; never shown.
+    pub join_values: Vec<(String, Vec<Value>)>,
     /// Metadata (`_id`, `_type`) is shown unless `stored_fields: _none_`.
     pub show_id: bool,
 }
@@ -61,6 +63,7 @@ impl Hit {
             explanation: None,
             inner_hits: Vec::new(),
             nested: None,
+            join_values: Vec::new(),
             show_id: true,
         }
     }

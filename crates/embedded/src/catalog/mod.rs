@@ -269,6 +269,13 @@ impl Catalog {
         all.extend(self.transient.clone());
         model::settings::number(&all, setting)
     }
+    /// A cluster setting that is a number of bytes.
+    pub fn cluster_bytes(&self, setting: model::settings::Setting) -> u64 {
+        let of = if self.transient.contains_key(setting.name) { &self.transient } else { &self.persistent };
+        let text = model::settings::text(of, setting);
+        let bytes = model::units::parse_bytes(&text, setting.name);
+        bytes.or_else(|_| model::units::parse_bytes(setting.default, setting.name)).unwrap_or(0)
+    }
     /// What is not in indices, for the manifest.
     pub fn common_to_json(&self) -> Value {
         json!({ "templates": self.templates, "scripts": self.scripts, "persistent": self.persistent, "next_no": self.next_no })

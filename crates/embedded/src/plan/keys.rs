@@ -19,10 +19,33 @@ use tantivy::query::Scorer;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
 
-/// The hash of a key, as every segment of this process has it.
-pub(crate) fn hash(key: &[u8]) -> u64 {
+fn keyed() -> &'static RandomState {
     static KEY: OnceLock<RandomState> = OnceLock::new();
-    KEY.get_or_init(RandomState::new).hash_one(key)
+    KEY.get_or_init(RandomState::new)
+}
+
+/// The hash of a key, as every segment of this process has it. A text that is a whole number is that number.
+pub(crate) fn hash(key: &[u8]) -> u64 {
+    match whole(key) {
+        Some(n) => hash_int(n),
+        None => keyed().hash_one(key),
+    }
+}
+
+/// The hash of a number.
+pub(crate) fn hash_int(n: i64) -> u64 {
+    keyed().hash_one(n)
+}
+
+/// A whole number as numbers are written: no `+`, no leading zeros.
+fn whole(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let plain = match digits {
+        [b'0'] => text.len() == 1,
+        [b'1'..=b'9', rest @ ..] => rest.len() < 19 && rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    if plain { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
 }
 
 /// A map by such hashes, which need no more hashing.
@@ -84,6 +107,16 @@ impl Keys {
         let ord = self.column.term_ords(doc).next()?;
         let hash = self.by_ord.get(usize::try_from(ord).ok()?)?;
         Some((ord, *hash))
+    }
+
+    /// Calls `f` with the ordinal and hash of each of a document's strings.
+    #[inline]
+    pub(crate) fn each(&self, doc: DocId, mut f: impl FnMut(u64, u64)) {
+        for ord in self.column.term_ords(doc) {
+            if let Some(hash) = usize::try_from(ord).ok().and_then(|at| self.by_ord.get(at)) {
+                f(ord, *hash);
+            }
+        }
     }
 
     /// The string of an ordinal.

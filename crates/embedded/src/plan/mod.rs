@@ -27,6 +27,7 @@ pub(crate) mod family;
 mod field;
 mod full_text;
 mod function_score;
+pub(crate) mod join;
 mod keys;
 mod least;
 mod levenshtein;

@@ -8,7 +8,7 @@ use super::regexp::Pattern;
 use super::similarity::Bm25;
 use super::term::{FilterNode, TermNode};
 use crate::searchable::SegmentView;
-use dsl::query::{KeySet, TermQuery, TermsQuery};
+use dsl::query::{TermQuery, TermsQuery};
 use mapping::{FieldValue, Kind};
 use model::{Error, Result};
 use serde_json::Value;
@@ -154,52 +154,6 @@ impl Planner<'_> {
         terms.sort_unstable();
         terms.dedup();
         Ok(self.filter(terms, boost, format!("{}:({} terms)", target.path, q.values.len())))
-    }
-
-    pub(super) fn key_set(&self, q: &KeySet, boost: f32) -> Result<Shared> {
-        let values: Vec<&Value> = q.keys.iter().collect();
-        let Some(scores) = &q.scores else {
-            if let Some(node) = self.meta_term(&q.field, &values, boost) {
-                return Ok(node);
-            }
-            let Some(target) = Target::of(self.view, &q.field) else {
-                return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
-            };
-            let terms = self.key_terms(&target, &values);
-            return Ok(self.filter(
-                terms.into_iter().map(|(t, _)| t).collect(),
-                boost,
-                format!("{}:(keys)", q.field),
-            ));
-        };
-        let keyed: Vec<(Term, usize)> = if q.field == "_id" {
-            let id = self.view.schema.id;
-            values
-                .iter()
-                .enumerate()
-                .map(|(i, v)| (Term::from_field_text(id, &text_of(v)), i))
-                .collect()
-        } else {
-            match Target::of(self.view, &q.field) {
-                Some(target) => self.key_terms(&target, &values),
-                None => return Ok(self.nothing(format!("unmapped field [{}]", q.field))),
-            }
-        };
-        let scores = scores.clone();
-        let keyed = keyed
-            .into_iter()
-            .map(|(t, i)| (t, scores.get(i).copied().unwrap_or(1.0) * boost))
-            .collect();
-        Ok(Arc::new(super::keys::KeyScores { keyed }))
-    }
-
-    /// Keys as terms, those that are no value of the field left out.
-    fn key_terms(&self, target: &Target<'_>, values: &[&Value]) -> Vec<(Term, usize)> {
-        let one = |(i, v): (usize, &&Value)| {
-            let value = target.kind.parse_term(v).ok()??;
-            Some((target.term(&value)?, i))
-        };
-        values.iter().enumerate().filter_map(one).collect()
     }
 }
 

@@ -163,6 +163,8 @@ pub struct Collected {
     pub max_score: Option<f32>,
     /// It ended before everything was seen.
     pub timed_out: bool,
+    /// The time of each index, in order.
+    pub took: Vec<std::time::Duration>,
     /// `terminate_after` was reached.
     pub terminated: bool,
 }

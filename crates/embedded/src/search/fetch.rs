@@ -190,6 +190,7 @@ pub struct Fetch<'a> {
     show_source: bool,
     show_id: bool,
     docvalues: Vec<(String, Option<DateFormat>)>,
+    join_fields: Vec<(String, crate::plan::join::Place)>,
     scripts: Vec<(String, Script)>,
 }
 
@@ -263,6 +264,11 @@ impl<'a> Fetch<'a> {
             show_source: show_source && !none,
             show_id: !none,
             docvalues,
+            join_fields: request
+                .join_fields
+                .iter()
+                .filter_map(|field| Some((field.clone(), crate::plan::join::Place::of(view, field).ok()??)))
+                .collect(),
             scripts,
         })
     }
@@ -293,6 +299,10 @@ impl<'a> Fetch<'a> {
                 _ => None,
             };
             hit.source = raw.map(raw_json).transpose()?;
+        }
+        for (field, place) in &self.join_fields {
+            let values = crate::plan::join::texts(segment, place, doc)?;
+            hit.join_values.push((field.clone(), values.into_iter().map(Value::from).collect()));
         }
         self.parts(segment, doc, score, value.as_ref(), &mut hit)?;
         Ok((hit, value))

@@ -22,6 +22,7 @@ pub mod fetch;
 mod highlight;
 mod inner_hits;
 mod nested_sort;
+mod profile;
 pub mod sort;
 #[cfg(test)]
 mod tests;
@@ -62,9 +63,6 @@ fn check_supported(request: &SearchRequest) -> Result<()> {
     let missing = |what: &str| Err(Error::illegal(format!("[{what}] is not supported yet")));
     if request.suggest.is_some() {
         return missing("suggest");
-    }
-    if request.profile {
-        return missing("profile");
     }
     Ok(())
 }
@@ -148,7 +146,9 @@ pub fn run_with(
             collapse: collapse.as_ref(),
             boost: index_boost(request, view),
         };
+        let entered = Instant::now();
         collect::collect(&source, request, cx, deadline, &mut best, &mut sink, &mut found)?;
+        found.took.push(entered.elapsed());
         if found.timed_out || found.terminated {
             break;
         }
@@ -237,6 +237,7 @@ pub fn run_with(
             max_score,
             hits,
         },
+        profile: request.profile.then(|| profile::render(views, request, &found.took)),
         ..SearchResponse::default()
     })
 }

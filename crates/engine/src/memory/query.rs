@@ -82,7 +82,10 @@ impl<'a> Matcher<'a> {
             Clause::Bool(clauses) => self.boolean(clauses, row),
             Clause::Term(q) => self.term(&q.field, &q.value, q.case_insensitive, row),
             Clause::Terms(q) => self.any_term(&q.field, &q.values, row),
-            Clause::KeySet(q) => self.any_term(&q.field, &q.keys, row),
+            Clause::KeySet(q) => match crate::keys::values(&q.keys) {
+                Some(values) => self.any_term(&q.field, &values, row),
+                None => Err(Error::new(ErrorKind::Internal, "keys of another engine")),
+            },
             Clause::Range(q) => self.range(q, row),
             Clause::Exists { field } => Ok(self.exists(field, row)),
             Clause::Prefix(q) => {

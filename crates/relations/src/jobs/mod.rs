@@ -5,6 +5,7 @@ use dsl::query::Query;
 use engine::tasks::Task;
 use engine::{Barrier, Document, Effect, Expect, Outcome, Refresh, See, Update, Write, WriteOp};
 use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use script::{Budget, Params, Program, UpdateContext};
 use serde_json::{Map, Value, json};
@@ -91,12 +92,11 @@ impl crate::Relations {
     /// A script's; the scan's. Conflicts without `proceed` end the job with what was done so far in `Counts`.
     pub async fn run(&self, job: Job, task: Arc<Task>) -> Result<Counts> {
         let start = self.clock.wall_ms();
-        let query = self.query(job.query.clone()).await?;
+        let (mut found, total) = self.found(&job).await?;
         let mut counts = Counts {
-            total: self.total(&job, &query).await?,
+            total,
             ..Counts::default()
         };
-        let mut found = self.engine.scan(&job.target, query, See::Plain, Barrier::None).await?;
         let mut done = 0;
         let mut ended = counts.total == 0;
         while !ended {
@@ -133,9 +133,33 @@ impl crate::Relations {
         Ok(counts)
     }
 
-    async fn total(&self, job: &Job, query: &Query) -> Result<u64> {
+    /// What a job is about, and how many: with joins both in the moment that the joins read.
+    async fn found(&self, job: &Job) -> Result<(BoxStream<'static, Result<Document>>, u64)> {
+        let Some(others) = crate::joins::targets_of(&job.query) else {
+            let total = self.total(job, &job.query, None).await?;
+            let found = self
+                .engine
+                .scan(&job.target, job.query.clone(), See::Plain, Barrier::None)
+                .await?;
+            return Ok((found, total));
+        };
+        let moment = self.moment(&job.target, others).await?;
+        let found = self.found_in(job, &moment).await;
+        // The stream holds what it reads.
+        self.engine.close_view(&moment).await?;
+        found
+    }
+
+    async fn found_in(&self, job: &Job, view: &str) -> Result<(BoxStream<'static, Result<Document>>, u64)> {
+        let query = self.resolved(&job.target, job.query.clone(), Some(view)).await?;
+        let total = self.total(job, &query, Some(view)).await?;
+        Ok((self.engine.scan_view(&job.target, query, view).await?, total))
+    }
+
+    async fn total(&self, job: &Job, query: &Query, view: Option<&str>) -> Result<u64> {
         let request = dsl::search::SearchRequest {
             query: Some(query.clone()),
+            view: view.map(str::to_owned),
             size: 0,
             track_total_hits: dsl::search::TrackTotal::Exact,
             types: job.target.types.clone(),

@@ -107,7 +107,7 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
             return Ok(Answer::ok(body));
         }
     };
-    let query = call.rest.relations.query(query).await?;
+    let query = call.rest.relations.query(&target, query).await?;
     let answers = match call
         .rest
         .engine

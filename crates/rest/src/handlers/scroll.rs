@@ -18,6 +18,7 @@ pub(crate) struct Scrolls(Mutex<HashMap<String, Scroll>>);
 
 #[derive(Clone, Debug)]
 struct Scroll {
+    target: Target,
     request: SearchRequest,
     /// Sort keys that the client asked for; the tie-breaker after them is ours.
     shown: usize,
@@ -84,9 +85,10 @@ pub(super) async fn start(
         by: SortBy::ShardDoc,
         ascending: true,
     });
-    let view = call.rest.engine.open_view(&target, keep_alive).await?;
+    let view = call.rest.relations.open_view(&target, &request, keep_alive).await?;
     request.view = Some(view.id.clone());
     let scroll = Scroll {
+        target,
         request,
         shown: if scan { 0 } else { shown },
         keep_alive,
@@ -123,7 +125,7 @@ async fn page(call: &Call, id: &str, mut scroll: Scroll, empty: bool) -> Result<
         request.aggs.clear();
     }
     request.dialect = call.dialect;
-    let mut response = found(call, &Target::of(Vec::new()), request).await?;
+    let mut response = found(call, &scroll.target, request).await?;
     if let Some(last) = response.hits.hits.last() {
         scroll.request.search_after = Some(last.sort.clone());
     }
