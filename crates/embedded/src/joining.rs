@@ -24,7 +24,10 @@ impl Store {
         let mut found = Vec::new();
         for target in targets {
             for resolved in catalog.resolve(target, self.clock.wall_ms())? {
-                if !found.iter().any(|known: &crate::catalog::resolve::Resolved| known.entry.no == resolved.entry.no) {
+                if !found
+                    .iter()
+                    .any(|known: &crate::catalog::resolve::Resolved| known.entry.no == resolved.entry.no)
+                {
                     found.push(resolved);
                 }
             }
@@ -96,6 +99,9 @@ fn check(views: &[Searched], field: &str, whose: &str) -> Result<()> {
     let indices: Vec<&str> = views.iter().map(|(view, _)| view.name.as_str()).collect();
     Err(Error::new(
         ErrorKind::QueryShard,
-        format!("[join] {whose} field [{field}] is not mapped in [{}]{hint}", indices.join(",")),
+        format!(
+            "[join] {whose} field [{field}] is not mapped in [{}]{hint}",
+            indices.join(",")
+        ),
     ))
 }

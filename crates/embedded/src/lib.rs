@@ -37,9 +37,9 @@ use crate::writing::{After, visible};
 use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
-use engine::{JoinKeys, KeysOf, 
+use engine::{
     Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Document, Effect, Engine, IndexInfo, IndexStats, Inspected,
-    Inspection, NodeStats, Outcome, Planner, Read, Refresh, See, View, Write,
+    Inspection, JoinKeys, KeysOf, NodeStats, Outcome, Planner, Read, Refresh, See, View, Write,
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};

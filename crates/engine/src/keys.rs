@@ -18,7 +18,9 @@ pub fn values(keys: &Keys) -> Option<Arc<Vec<Value>>> {
 /// Reads every document that matches; scores are not to be had.
 pub(crate) async fn from_sources<E: Engine + ?Sized>(engine: &E, target: &Target, of: KeysOf) -> Result<JoinKeys> {
     if of.scores {
-        return Err(Error::illegal("this engine knows no scores: [score_mode] of a join must be [none]"));
+        return Err(Error::illegal(
+            "this engine knows no scores: [score_mode] of a join must be [none]",
+        ));
     }
     let mut found = match &of.view {
         Some(view) => engine.scan_view(target, of.query, view).await?,

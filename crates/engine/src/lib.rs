@@ -576,7 +576,11 @@ pub trait EngineExt: Engine {
     async fn cluster_number(&self, setting: model::settings::Setting) -> Result<u64> {
         match self.inspect(Inspection::ClusterSettings).await? {
             Inspected::ClusterSettings { persistent, transient } => {
-                let of = if transient.contains_key(setting.name) { &transient } else { &persistent };
+                let of = if transient.contains_key(setting.name) {
+                    &transient
+                } else {
+                    &persistent
+                };
                 Ok(model::settings::number(of, setting))
             }
             other => unreachable!("an engine answered {other:?} to a question about settings"),

@@ -87,7 +87,12 @@ impl Relations {
     }
 
     /// As [`Relations::query`], read in a view.
-    pub(crate) async fn resolved(&self, target: &Target, query: dsl::query::Query, view: Option<&str>) -> Result<dsl::query::Query> {
+    pub(crate) async fn resolved(
+        &self,
+        target: &Target,
+        query: dsl::query::Query,
+        view: Option<&str>,
+    ) -> Result<dsl::query::Query> {
         let mut resolver = joins::Resolver::new(self.engine.as_ref(), self.clock.as_ref(), view).await?;
         resolver.silent(target, query).await
     }
@@ -96,7 +101,12 @@ impl Relations {
     ///
     /// # Errors
     /// Too many views are open; missing indices.
-    pub async fn open_view(&self, target: &Target, request: &SearchRequest, keep_alive: std::time::Duration) -> Result<engine::View> {
+    pub async fn open_view(
+        &self,
+        target: &Target,
+        request: &SearchRequest,
+        keep_alive: std::time::Duration,
+    ) -> Result<engine::View> {
         let others = joins::targets(request).unwrap_or_default();
         if others.is_empty() {
             return self.engine.open_view(target, keep_alive).await;
@@ -105,7 +115,13 @@ impl Relations {
         use engine::EngineExt as _;
         let mut names = Vec::new();
         for target in std::iter::once(target).chain(&others) {
-            names.extend(self.engine.indices(target).await?.into_iter().map(|info| info.name.to_string()));
+            names.extend(
+                self.engine
+                    .indices(target)
+                    .await?
+                    .into_iter()
+                    .map(|info| info.name.to_string()),
+            );
         }
         names.sort_unstable();
         names.dedup();

@@ -271,10 +271,16 @@ impl Catalog {
     }
     /// A cluster setting that is a number of bytes.
     pub fn cluster_bytes(&self, setting: model::settings::Setting) -> u64 {
-        let of = if self.transient.contains_key(setting.name) { &self.transient } else { &self.persistent };
+        let of = if self.transient.contains_key(setting.name) {
+            &self.transient
+        } else {
+            &self.persistent
+        };
         let text = model::settings::text(of, setting);
         let bytes = model::units::parse_bytes(&text, setting.name);
-        bytes.or_else(|_| model::units::parse_bytes(setting.default, setting.name)).unwrap_or(0)
+        bytes
+            .or_else(|_| model::units::parse_bytes(setting.default, setting.name))
+            .unwrap_or(0)
     }
     /// What is not in indices, for the manifest.
     pub fn common_to_json(&self) -> Value {

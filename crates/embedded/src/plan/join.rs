@@ -202,10 +202,15 @@ impl Place {
         if field == "_id" {
             return Ok(Some(Place::Id { typed: view.typed }));
         }
-        let Some(target) = Target::of(view, field) else { return Ok(None) };
+        let Some(target) = Target::of(view, field) else {
+            return Ok(None);
+        };
         let kind = target.kind.kind;
         if kind.is_text() {
-            let whole = view.mapping.multi_fields(target.path).find(|(_, kind)| kind.kind.is_keyword());
+            let whole = view
+                .mapping
+                .multi_fields(target.path)
+                .find(|(_, kind)| kind.kind.is_keyword());
             let hint = whole.map_or_else(String::new, |(path, _)| format!(", did you mean [{path}]?"));
             return Err(query_shard(
                 view,
@@ -410,7 +415,9 @@ impl<'a> Collector<'a> {
         let scored = matches!(self.found.kind, Found::Scored(_));
         for (segment_no, segment) in view.segments.iter().enumerate() {
             cx.check_cancelled()?;
-            let Some(reader) = Reader::open(segment, place)? else { continue };
+            let Some(reader) = Reader::open(segment, place)? else {
+                continue;
+            };
             let mut set = planned.scorer(segment)?;
             while set.doc() != TERMINATED {
                 let score = if scored { set.score() } else { 1.0 };

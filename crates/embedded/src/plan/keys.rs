@@ -45,7 +45,11 @@ fn whole(text: &[u8]) -> Option<i64> {
         [b'1'..=b'9', rest @ ..] => rest.len() < 19 && rest.iter().all(u8::is_ascii_digit),
         _ => false,
     };
-    if plain { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
+    if plain {
+        std::str::from_utf8(text).ok()?.parse().ok()
+    } else {
+        None
+    }
 }
 
 /// A map by such hashes, which need no more hashing.

@@ -302,7 +302,8 @@ impl<'a> Fetch<'a> {
         }
         for (field, place) in &self.join_fields {
             let values = crate::plan::join::texts(segment, place, doc)?;
-            hit.join_values.push((field.clone(), values.into_iter().map(Value::from).collect()));
+            hit.join_values
+                .push((field.clone(), values.into_iter().map(Value::from).collect()));
         }
         self.parts(segment, doc, score, value.as_ref(), &mut hit)?;
         Ok((hit, value))

@@ -124,7 +124,11 @@ impl<'a> Resolver<'a> {
     ///
     /// # Errors
     /// A lookup's, a join's.
-    pub(crate) async fn request(&mut self, target: &Target, mut request: SearchRequest) -> Result<(SearchRequest, Vec<Partners>)> {
+    pub(crate) async fn request(
+        &mut self,
+        target: &Target,
+        mut request: SearchRequest,
+    ) -> Result<(SearchRequest, Vec<Partners>)> {
         let mut partners = Vec::new();
         for slot in [&mut request.query, &mut request.post_filter] {
             if let Some(query) = slot.take() {
@@ -134,7 +138,9 @@ impl<'a> Resolver<'a> {
             }
         }
         for rescore in &mut request.rescore {
-            rescore.query = self.silent(target, std::mem::replace(&mut rescore.query, Query::all())).await?;
+            rescore.query = self
+                .silent(target, std::mem::replace(&mut rescore.query, Query::all()))
+                .await?;
         }
         for agg in &mut request.aggs {
             self.agg(target, agg).await?;
@@ -185,7 +191,12 @@ impl<'a> Resolver<'a> {
 
     /// A query with every lookup and join resolved; its depth is bounded by the parser. `target` is what it is
     /// asked of, `depth` how many joins it is in.
-    fn query<'s>(&'s mut self, target: &'s Target, mut query: Query, depth: u64) -> BoxFuture<'s, Result<(Query, Vec<Partners>)>> {
+    fn query<'s>(
+        &'s mut self,
+        target: &'s Target,
+        mut query: Query,
+        depth: u64,
+    ) -> BoxFuture<'s, Result<(Query, Vec<Partners>)>> {
         Box::pin(async move {
             if let Clause::Join(join) = query.clause {
                 let (clause, partners) = self.join(target, join, depth).await?;
@@ -196,10 +207,7 @@ impl<'a> Resolver<'a> {
                 return Ok((Query { clause, ..query }, Vec::new()));
             }
             // Hits inside nested documents and families are the engine's: their partners have no place there.
-            let inside = matches!(
-                query.clause,
-                Clause::Nested(_) | Clause::HasChild(_) | Clause::HasParent(_)
-            );
+            let inside = matches!(query.clause, Clause::Nested(_) | Clause::HasChild(_) | Clause::HasParent(_));
             let mut children = Vec::new();
             query.children_mut(&mut |child| {
                 children.push(std::mem::replace(child, Query::all()));
@@ -236,12 +244,9 @@ impl<'a> Resolver<'a> {
             )
         })?;
         let Some(id) = &lookup.id else {
-            let query = lookup.query.ok_or_else(|| {
-                Error::new(
-                    ErrorKind::Parsing,
-                    "[terms] query lookup element requires specifying the id",
-                )
-            })?;
+            let query = lookup
+                .query
+                .ok_or_else(|| Error::new(ErrorKind::Parsing, "[terms] query lookup element requires specifying the id"))?;
             let join = JoinQuery {
                 index: vec![index],
                 on: (lookup.field, lookup.path),
@@ -339,7 +344,9 @@ impl<'a> Resolver<'a> {
         let mut partners = Vec::new();
         match (join.inner_hits, inner.first()) {
             (Some(_), _) if join.kind == JoinKind::Anti => {
-                return Err(Error::illegal("[join] of type [anti] has no inner_hits: its hits have no partners"));
+                return Err(Error::illegal(
+                    "[join] of type [anti] has no inner_hits: its hits have no partners",
+                ));
             }
             (Some(spec), _) => partners.push(Partners {
                 name: spec.name.clone().unwrap_or_else(|| join.index.join(",")),
