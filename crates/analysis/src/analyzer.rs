@@ -8,7 +8,7 @@ use crate::filters::Filter;
 use crate::token::Token;
 use crate::tokenizers::{Piece, Tokenizer};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The gap of positions between the values of one field, if nothing else is set.
 pub(crate) const DEFAULT_GAP: u32 = 100;
@@ -45,6 +45,7 @@ struct Inner {
     name: String,
     chain: Chain,
     one_by_one: bool,
+    overlaps: OnceLock<bool>,
 }
 
 impl fmt::Debug for Analyzer {
@@ -94,7 +95,21 @@ impl Analyzer {
             name: name.into(),
             chain,
             one_by_one,
+            overlaps: OnceLock::new(),
         }))
+    }
+
+    /// Whether tokens may stand at the position of the one before. Lengths of fields do not count such tokens.
+    pub fn overlaps(&self) -> bool {
+        *self.0.overlaps.get_or_init(|| {
+            let mut last = None;
+            let mut found = !self.0.one_by_one;
+            self.for_each("/one/two three-Four5 six_seven", &mut |token| {
+                found |= last == Some(token.position);
+                last = Some(token.position);
+            });
+            found
+        })
     }
 
     /// Its name in the registry.

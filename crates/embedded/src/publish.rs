@@ -207,6 +207,11 @@ impl Store {
     /// # Errors
     /// A log that failed, segments that cannot be built.
     pub(crate) fn publish(&self, wanted: &[u32], at_least: u64) -> Result<()> {
+        self.publish_as(wanted, at_least).map(drop)
+    }
+
+    /// As [`Store::publish`]; what is given back has the indices at one position, whatever is published after it.
+    pub(crate) fn publish_as(&self, wanted: &[u32], at_least: u64) -> Result<Arc<Searchable>> {
         self.log.wait_durable(at_least)?;
         let mut target = self.durable_now().max(at_least);
         let mut all: FxHashSet<u32> = wanted.iter().copied().collect();
@@ -234,8 +239,7 @@ impl Store {
                     continue;
                 }
             }
-            self.flip(&states, sets, target);
-            return Ok(());
+            return Ok(self.flip(&states, sets, target));
         }
     }
 
@@ -256,7 +260,7 @@ impl Store {
     }
 
     /// Under the publish lock.
-    fn flip(&self, states: &[Arc<IndexState>], sets: Vec<Arc<IndexView>>, target: u64) {
+    fn flip(&self, states: &[Arc<IndexState>], sets: Vec<Arc<IndexView>>, target: u64) -> Arc<Searchable> {
         let old = self.searchable.load_full();
         let mut indices = old.indices.clone();
         let mut done: FxHashSet<u32> = FxHashSet::default();
@@ -272,14 +276,16 @@ impl Store {
             }
             indices.insert(state.no, set);
         }
-        self.searchable.store(Arc::new(Searchable {
+        let flipped = Arc::new(Searchable {
             indices,
             position: old.position.max(target),
-        }));
+        });
+        self.searchable.store(flipped.clone());
         self.shared
             .lock()
             .retain(|(end, participants)| *end > target || !participants.iter().any(|no| done.contains(no)));
         self.published.send_modify(|count| *count += 1);
+        flipped
     }
 
     /// Puts a new set in place of a published one that shows the same documents (after a merge, an alteration).

@@ -17,6 +17,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tantivy::columnar::Column;
+use tantivy::directory::FileSlice;
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::postings::Postings as _;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{BitSet, DocId, DocSet, SegmentReader, TERMINATED, Term};
 
@@ -132,6 +135,8 @@ pub struct SegmentCore {
     invisible: Option<BitSet>,
     roots: OnceLock<Arc<BitSet>>,
     counts: Mutex<FxHashMap<Field, u64>>,
+    /// Of fields whose tokens stand on each other: lengths that count each position once.
+    lengths: Mutex<FxHashMap<Field, FieldNormReader>>,
     others: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -161,6 +166,7 @@ impl SegmentCore {
             invisible,
             roots: OnceLock::new(),
             counts: Mutex::default(),
+            lengths: Mutex::default(),
             others: Mutex::default(),
         })
     }
@@ -216,6 +222,46 @@ impl SegmentCore {
         };
         self.counts.lock().insert(field, count);
         Ok(count)
+    }
+
+    /// Lengths that count positions, where [`SegmentCore::count_places`] made them.
+    pub fn lengths(&self, field: Field) -> Option<FieldNormReader> {
+        self.lengths.lock().get(&field).cloned()
+    }
+
+    /// Makes the lengths of a field that count each position once, as Lucene's do; once a segment.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn count_places(&self, reader: &SegmentReader, field: Field) -> Result<()> {
+        if self.lengths.lock().contains_key(&field) {
+            return Ok(());
+        }
+        let index = reader.inverted_index(field).map_err(broken)?;
+        let mut terms = index.terms().stream().map_err(broken)?;
+        let (mut places, mut positions) = (Vec::new(), Vec::new());
+        while terms.advance() {
+            let list = index.read_postings_from_terminfo(terms.value(), IndexRecordOption::WithFreqsAndPositions);
+            let mut list = list.map_err(broken)?;
+            while list.doc() != TERMINATED {
+                list.positions(&mut positions);
+                places.extend(positions.iter().map(|position| (list.doc(), *position)));
+                list.advance();
+            }
+        }
+        places.sort_unstable();
+        places.dedup();
+        let mut lengths = vec![0u32; reader.max_doc() as usize];
+        for (doc, _) in places {
+            lengths[doc as usize] += 1;
+        }
+        // The largest id whose length is not above: ids ascend with lengths.
+        let ids: Vec<u32> = (0..=u8::MAX).map(FieldNormReader::id_to_fieldnorm).collect();
+        let id = |length: &u32| u8::try_from(ids.partition_point(|known| known <= length) - 1).unwrap_or(u8::MAX);
+        let bytes: Vec<u8> = lengths.iter().map(id).collect();
+        let made = FieldNormReader::open(FileSlice::from(bytes)).map_err(broken)?;
+        self.lengths.lock().insert(field, made);
+        Ok(())
     }
 
     /// Anything else that a reader of the segment works out once, under a name of its own. Two threads may

@@ -58,8 +58,49 @@ impl Store {
         }
         let catalog = self.catalog_now();
         let found = catalog.resolve(target, self.clock.wall_ms())?;
-        self.before_search(&found)?;
-        searched(&self.searchable.load_full(), &found)
+        let searchable = self.moment(&found)?;
+        searched(&searchable, &found)
+    }
+
+    /// What a search over some indices sees: one moment of all of them (but those that only a refresh publishes).
+    fn moment(&self, found: &[Resolved]) -> Result<Arc<Searchable>> {
+        self.before_search(found)?;
+        let newest = self.searchable.load_full();
+        if found.len() < 2 || self.is_aligned(&newest, found)? {
+            return Ok(newest);
+        }
+        // Something was published between the two lines above: what one flip made is one moment.
+        let timed: Vec<u32> = found
+            .iter()
+            .map(|r| r.entry.no)
+            .filter(|no| !matches!(self.interval(*no), Interval::Never))
+            .collect();
+        self.publish_as(&timed, 0)
+    }
+
+    /// Whether no index lacks an operation that is older than what another index shows.
+    fn is_aligned(&self, searchable: &Searchable, found: &[Resolved]) -> Result<bool> {
+        let views = found.iter().filter_map(|r| Some((r, searchable.indices.get(&r.entry.no)?)));
+        let highest = views.clone().map(|(_, view)| view.position).max().unwrap_or(0);
+        for (r, view) in views {
+            if view.position >= highest || matches!(self.interval(r.entry.no), Interval::Never) {
+                continue;
+            }
+            let state = self.state(&r.entry)?;
+            let queue = state.queue.lock();
+            if queue.last <= view.position {
+                continue;
+            }
+            let next = queue
+                .ops
+                .iter()
+                .map(|op| op.position)
+                .find(|position| *position > view.position);
+            if state.built.load().position > view.position || next.is_none_or(|next| next <= highest) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Publishes what a search must see: writes older than the interval, and, of several indices, up to one moment.
@@ -199,8 +240,7 @@ impl Store {
 
     /// Keeps a moment of some indices under an id.
     pub(crate) fn keep(&self, id: String, found: Vec<Resolved>, catalog: Arc<Catalog>, keep_alive: Duration) -> Result<View> {
-        self.before_search(&found)?;
-        let searchable = self.searchable.load_full();
+        let searchable = self.moment(&found)?;
         let kept: HashMap<u32, Arc<IndexView>> = found
             .iter()
             .filter_map(|r| searchable.indices.get(&r.entry.no).map(|view| (r.entry.no, view.clone())))

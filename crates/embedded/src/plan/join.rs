@@ -290,6 +290,16 @@ impl Reader {
         }
     }
 
+    /// The keys of a document, each once: a value that is written twice is one.
+    fn distinct(&self, doc: DocId, out: &mut Vec<u64>) {
+        out.clear();
+        self.each(doc, |key| out.push(key));
+        if out.len() > 1 {
+            out.sort_unstable();
+            out.dedup();
+        }
+    }
+
     /// The keys of a document as texts; false where they have none that a lookup could use.
     fn texts(&self, doc: DocId, typed_ids: bool, out: &mut Vec<String>) -> Result<bool> {
         match self {
@@ -343,6 +353,8 @@ pub(crate) struct Collector<'a> {
     pub(crate) found: Joined,
     /// Where the first few keys were seen: index, segment, document.
     seen: Vec<(usize, usize, DocId)>,
+    /// The keys of one document.
+    own: Vec<u64>,
 }
 
 impl<'a> Collector<'a> {
@@ -361,26 +373,24 @@ impl<'a> Collector<'a> {
                 reserved: 0,
             },
             seen: Vec::new(),
+            own: Vec::new(),
         }
     }
 
     /// One document with a score.
     fn add(&mut self, reader: &Reader, at: (usize, usize, DocId), score: f32) -> Result<()> {
-        let (mut result, mut fresh) = (Ok(()), false);
-        reader.each(at.2, |key| {
-            if result.is_err() {
-                return;
-            }
+        let mut fresh = false;
+        let mut own = std::mem::take(&mut self.own);
+        reader.distinct(at.2, &mut own);
+        for key in &own {
+            let key = *key;
             let known = match &self.found.kind {
                 Found::Plain(keys) => keys.contains_key(&key),
                 Found::Scored(keys) => keys.contains_key(&key),
             };
             if !known {
                 fresh = true;
-                result = self.found.room(&self.limits, self.field);
-                if result.is_err() {
-                    return;
-                }
+                self.found.room(&self.limits, self.field)?;
             }
             match &mut self.found.kind {
                 Found::Plain(keys) => {
@@ -393,11 +403,12 @@ impl<'a> Collector<'a> {
                     high: score,
                 }),
             }
-        });
+        }
+        self.own = own;
         if fresh && self.seen.len() <= FEW {
             self.seen.push(at);
         }
-        result
+        Ok(())
     }
 
     /// Everything that matches in an index.
@@ -470,6 +481,7 @@ struct JoinScorer {
     mode: ScoreMode,
     boost: f32,
     score: f32,
+    own: Vec<u64>,
 }
 
 impl JoinScorer {
@@ -477,14 +489,15 @@ impl JoinScorer {
         let mut doc = self.candidates.doc();
         while doc != TERMINATED {
             let mut totals: Option<Totals> = None;
-            self.reader.each(doc, |key| {
-                if let Some(found) = self.keys.get(key) {
+            self.reader.distinct(doc, &mut self.own);
+            for key in &self.own {
+                if let Some(found) = self.keys.get(*key) {
                     match &mut totals {
                         Some(totals) => totals.add(&found),
                         None => totals = Some(found),
                     }
                 }
-            });
+            }
             if let Some(totals) = totals {
                 self.score = totals.score(self.mode) * self.boost;
                 break;
@@ -541,6 +554,7 @@ impl Node for JoinNode {
             mode: self.mode,
             boost: self.boost,
             score: 0.0,
+            own: Vec::new(),
         };
         join.settle();
         Ok(Box::new(join))

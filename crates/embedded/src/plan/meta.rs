@@ -77,8 +77,30 @@ impl Planner<'_> {
                     "_uid".into(),
                 ))
             }
-            _ => None,
+            _ => self.parent_term(field, &texts, boost),
         }
+    }
+
+    /// `join_field#relation`: the id of the parent of that relation, a parent's own included.
+    fn parent_term(&self, field: &str, ids: &[String], boost: f32) -> Option<Shared> {
+        let (path, relation) = field.split_once('#')?;
+        let family = super::family::Family::of(self.view)?;
+        let children = family.children_of(relation);
+        if family.path.as_deref() != Some(path) || children.is_empty() {
+            return None;
+        }
+        let of_children = self.filter(ids.iter().map(|id| family.parent_term(id)).collect(), 1.0, field.to_owned());
+        let own = ids.iter().map(|id| family.id_term(self.view, relation, id)).collect();
+        let own = self.filter(own, 1.0, field.to_owned());
+        let any = Arc::new(super::boolean::BoolNode {
+            should: vec![
+                self.of_relation(of_children, &family, &children),
+                self.of_relation(own, &family, &[relation]),
+            ],
+            least: 1,
+            ..super::boolean::BoolNode::default()
+        });
+        Some(Arc::new(super::boolean::ConstantNode { filter: any, boost }))
     }
 
     /// Documents of these ids, of any type unless types are given.

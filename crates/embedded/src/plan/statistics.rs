@@ -39,6 +39,9 @@ impl<'a> Statistics<'a> {
                 continue;
             }
             all.tokens += index.total_num_tokens();
+            if target.slot.shape.positions && self.overlaps(target) {
+                segment.core.count_places(&segment.reader, field)?;
+            }
             let column = if target.kind.kind.is_text() {
                 None
             } else {
@@ -53,6 +56,22 @@ impl<'a> Statistics<'a> {
         }
         self.fields.borrow_mut().insert(field.field_id(), all);
         Ok(all)
+    }
+
+    /// Whether tokens of a field may stand at one position: then tantivy's lengths are not Lucene's.
+    pub(super) fn overlaps(&self, target: &Target<'_>) -> bool {
+        if !target.kind.kind.is_text() {
+            return false;
+        }
+        let own = target.kind.analyzer.as_ref();
+        match own {
+            Some(analyzer) => analyzer.overlaps(),
+            None => self
+                .view
+                .registry
+                .analyzer("default")
+                .is_some_and(|analyzer| analyzer.overlaps()),
+        }
     }
 
     /// How many documents have a term.

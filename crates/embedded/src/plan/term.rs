@@ -13,6 +13,9 @@ use tantivy::{DocId, DocSet, TERMINATED, Term};
 
 /// The norms of a field in a segment, if it has any.
 pub fn norms(segment: &SegmentView, field: Field) -> Result<Option<FieldNormReader>> {
+    if let Some(lengths) = segment.core.lengths(field) {
+        return Ok(Some(lengths));
+    }
     segment.reader.fieldnorms_readers().get_field(field).map_err(broken)
 }
 

@@ -93,7 +93,7 @@ impl Planner<'_> {
             term,
             norms,
             what: format!("{}:{text}", target.path),
-            boost: (norms && (self.cx.bm25_factor - 2.2).abs() < 1e-6).then_some(boost),
+            boost: (norms && (self.cx.bm25_factor - 2.2).abs() < 1e-6 && !self.statistics.overlaps(target)).then_some(boost),
         }))
     }
 

@@ -440,7 +440,9 @@ impl<'a> Fetch<'a> {
                 {
                     continue;
                 }
-                if let Ok(Some(parsed)) = kind.parse_term(value) {
+                if kind.kind == mapping::Kind::Join && value.is_object() {
+                    shown.push(value.clone());
+                } else if let Ok(Some(parsed)) = kind.parse_term(value) {
                     shown.push(match (&format, &parsed) {
                         (Some(format), FieldValue::Date(ms)) => format.render(*ms, None).into(),
                         _ if kind.kind.is_text() => value.clone(),

@@ -1,0 +1,557 @@
+//! Relations against a fold over all documents: nested, parents and children, joins across indices.
+//!
+//! The property test draws documents, changes and questions; what the server answers must be what a fold over the
+//! documents in memory says. `PLEACH_CASES` sets how many (2,000), `PLEACH_SEED` with which seed (printed). The
+//! moment test has writers that keep an invariant over two indices; `PLEACH_SEARCHES` sets how often it is looked
+//! at. The shapes test asks real data in three shapes; without the data beside the repository it is skipped.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test's functions are tests too")]
+
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tests::{Server, shared};
+
+/// A generator that anybody can continue from its printed seed.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33).unwrap() % below
+    }
+    fn chance(&mut self, percent: usize) -> bool {
+        self.next(100) < percent
+    }
+}
+
+fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(usual)
+}
+
+fn ask(server: &Server, method: &str, path: &str, body: &Value) -> Value {
+    let text = if body.is_null() { String::new() } else { body.to_string() };
+    let answer = server.send(method, path, &text).unwrap();
+    assert!(answer.status < 300, "{method} {path} {body}\n{}", answer.text);
+    answer.body
+}
+
+fn bulk(server: &Server, lines: &[Value]) {
+    let mut text = String::new();
+    for line in lines {
+        writeln!(text, "{line}").unwrap();
+    }
+    let answer = server.send("POST", "/_bulk", &text).unwrap();
+    assert_eq!(answer.body["errors"], false, "{}", answer.text);
+}
+
+/// Ids of hits with their scores.
+fn found(server: &Server, index: &str, query: &Value) -> BTreeMap<String, f64> {
+    let answer = ask(
+        server,
+        "POST",
+        &format!("/{index}/_search"),
+        &json!({ "size": 1000, "_source": false, "query": query }),
+    );
+    let hits = answer["hits"]["hits"].as_array().unwrap();
+    let one = |hit: &Value| (hit["_id"].as_str().unwrap().to_owned(), hit["_score"].as_f64().unwrap_or(0.0));
+    hits.iter().map(one).collect()
+}
+
+/// A document of the model.
+#[derive(Clone, Debug)]
+enum Doc {
+    /// Stands in a tree by its relation and parent.
+    Member {
+        relation: &'static str,
+        parent: Option<String>,
+        n: i64,
+    },
+    /// Joined by keys of several kinds.
+    Joined { word: Vec<String>, whole: Vec<i64>, n: i64 },
+    /// Has objects: colour, number, and numbers one level further in.
+    Nested { parts: Vec<(String, i64, Vec<i64>)>, n: i64 },
+}
+
+/// The documents as a fold reads them, by index and id.
+type Model = BTreeMap<(&'static str, String), Doc>;
+
+const WORDS: &[&str] = &["red", "green", "blue", "7", "3"];
+const RELATIONS: &[(&str, Option<&str>)] = &[("root", None), ("branch", Some("root")), ("leaf", Some("branch"))];
+
+fn draw_doc(draw: &mut Draw, index: &str) -> Doc {
+    let n = i64::try_from(draw.next(10)).unwrap();
+    match index {
+        "tree" => {
+            let (relation, above) = RELATIONS[draw.next(3)];
+            Doc::Member {
+                relation,
+                parent: above.map(|above| format!("{above}{}", draw.next(6))),
+                n,
+            }
+        }
+        "nested" => {
+            let parts = (0..draw.next(4)).map(|_| {
+                let inner = (0..draw.next(3)).map(|_| i64::try_from(draw.next(5)).unwrap()).collect();
+                (WORDS[draw.next(3)].to_owned(), i64::try_from(draw.next(10)).unwrap(), inner)
+            });
+            Doc::Nested {
+                parts: parts.collect(),
+                n,
+            }
+        }
+        _ => Doc::Joined {
+            word: (0..draw.next(3)).map(|_| WORDS[draw.next(5)].to_owned()).collect(),
+            whole: (0..draw.next(3)).map(|_| i64::try_from(draw.next(12)).unwrap()).collect(),
+            n,
+        },
+    }
+}
+
+fn source(doc: &Doc) -> Value {
+    match doc {
+        Doc::Member {
+            relation,
+            parent: None,
+            n,
+        } => json!({ "rel": relation, "n": n }),
+        Doc::Member { relation, parent, n } => json!({ "rel": { "name": relation, "parent": parent }, "n": n }),
+        Doc::Joined { word, whole, n } => json!({ "word": word, "whole": whole, "n": n }),
+        Doc::Nested { parts, n } => {
+            let part = |(colour, m, inner): &(String, i64, Vec<i64>)| {
+                let inner: Vec<Value> = inner.iter().map(|k| json!({ "k": k })).collect();
+                json!({ "colour": colour, "m": m, "inner": inner })
+            };
+            json!({ "parts": parts.iter().map(part).collect::<Vec<_>>(), "n": n })
+        }
+    }
+}
+
+/// Ids of a tree's members say what they are, so that a parent can be named before it is there.
+fn draw_id(draw: &mut Draw, doc: &Doc) -> String {
+    match doc {
+        Doc::Member { relation, .. } => format!("{relation}{}", draw.next(if *relation == "leaf" { 20 } else { 6 })),
+        _ => draw.next(14).to_string(),
+    }
+}
+
+fn of<'a>(model: &'a Model, index: &'a str) -> impl Iterator<Item = (&'a String, &'a Doc)> {
+    model
+        .iter()
+        .filter(move |((i, _), _)| *i == index)
+        .map(|((_, id), doc)| (id, doc))
+}
+
+fn n_of(doc: &Doc) -> i64 {
+    match doc {
+        Doc::Member { n, .. } | Doc::Joined { n, .. } | Doc::Nested { n, .. } => *n,
+    }
+}
+
+/// How scores of several become one.
+fn combined(mode: &str, scores: &[f64]) -> f64 {
+    match mode {
+        "sum" => scores.iter().sum(),
+        "max" => scores.iter().copied().fold(f64::MIN, f64::max),
+        "min" => scores.iter().copied().fold(f64::MAX, f64::min),
+        "avg" => scores.iter().sum::<f64>() / scores.len() as f64,
+        _ => 1.0,
+    }
+}
+
+/// Documents with `n` at least so much, each with its `n` + 1 as score.
+fn valued(low: i64) -> Value {
+    json!({ "function_score": { "query": { "range": { "n": { "gte": low } } }, "boost_mode": "replace",
+        "script_score": { "script": "doc['n'].value + 1" } } })
+}
+
+const MODES: &[&str] = &["none", "sum", "max", "min", "avg"];
+
+/// One question with the answer of the fold.
+fn draw_question(draw: &mut Draw, model: &Model) -> (&'static str, Value, BTreeMap<String, f64>) {
+    let mode = MODES[draw.next(5)];
+    let low = i64::try_from(draw.next(10)).unwrap();
+    match draw.next(7) {
+        0 => {
+            let (child, above) = RELATIONS[1 + draw.next(2)];
+            let (least, most) = (1 + draw.next(3), 2 + draw.next(4));
+            let mut expected = BTreeMap::new();
+            for (id, doc) in of(model, "tree") {
+                if !matches!(doc, Doc::Member { relation, .. } if Some(*relation) == above) {
+                    continue;
+                }
+                let scores: Vec<f64> = of(model, "tree")
+                    .filter(|(_, doc)| matches!(doc, Doc::Member { relation, parent, n } if *relation == child && parent.as_ref() == Some(id) && *n >= low))
+                    .map(|(_, doc)| (n_of(doc) + 1) as f64)
+                    .collect();
+                if scores.len() >= least && scores.len() <= most.max(least) {
+                    expected.insert(id.clone(), combined(mode, &scores));
+                }
+            }
+            let query = json!({ "has_child": { "type": child, "query": valued(low), "score_mode": mode,
+                "min_children": least, "max_children": most.max(least) } });
+            ("tree", query, expected)
+        }
+        1 => {
+            let (child, above) = RELATIONS[1 + draw.next(2)];
+            let scored = draw.chance(50);
+            let parent = |id: &String| match model.get(&("tree", id.clone())) {
+                Some(Doc::Member { relation, n, .. }) if Some(*relation) == above && *n >= low => Some((n + 1) as f64),
+                _ => None,
+            };
+            let expected = of(model, "tree").filter_map(|(id, doc)| match doc {
+                Doc::Member {
+                    relation,
+                    parent: Some(above),
+                    ..
+                } if *relation == child => parent(above).map(|score| (id.clone(), if scored { score } else { 1.0 })),
+                _ => None,
+            });
+            let query = json!({ "has_parent": { "parent_type": above, "query": valued(low), "score": scored } });
+            ("tree", query, expected.collect())
+        }
+        2 => {
+            let above = format!("root{}", draw.next(6));
+            let expected = of(model, "tree").filter(
+                |(_, doc)| matches!(doc, Doc::Member { relation: "branch", parent: Some(parent), .. } if *parent == above),
+            );
+            let expected = expected.map(|(id, _)| (id.clone(), 0.0)).collect();
+            let query = json!({ "bool": { "filter": { "parent_id": { "type": "branch", "id": above } } } });
+            ("tree", query, expected)
+        }
+        3 => {
+            let colour = WORDS[draw.next(3)];
+            let mut expected = BTreeMap::new();
+            for (id, doc) in of(model, "nested") {
+                let Doc::Nested { parts, .. } = doc else { continue };
+                let scores: Vec<f64> = parts
+                    .iter()
+                    .filter(|(own, m, _)| own == colour && *m >= low)
+                    .map(|(_, m, _)| (m + 1) as f64)
+                    .collect();
+                if !scores.is_empty() {
+                    let score = if mode == "none" { 0.0 } else { combined(mode, &scores) };
+                    expected.insert(id.clone(), score);
+                }
+            }
+            let inside = json!({ "function_score": { "boost_mode": "replace", "script_score": { "script": "doc['parts.m'].value + 1" },
+                "query": { "bool": { "filter": [{ "term": { "parts.colour": colour } }, { "range": { "parts.m": { "gte": low } } }] } } } });
+            (
+                "nested",
+                json!({ "nested": { "path": "parts", "score_mode": mode, "query": inside } }),
+                expected,
+            )
+        }
+        4 => {
+            let (colour, k) = (WORDS[draw.next(3)], i64::try_from(draw.next(5)).unwrap());
+            let expected = of(model, "nested").filter(|(_, doc)| {
+                let Doc::Nested { parts, .. } = doc else { return false };
+                parts.iter().any(|(own, _, inner)| own == colour && inner.contains(&k))
+            });
+            let expected = expected.map(|(id, _)| (id.clone(), 0.0)).collect();
+            let inside = json!({ "bool": { "filter": [{ "term": { "parts.colour": colour } },
+                { "nested": { "path": "parts.inner", "query": { "term": { "parts.inner.k": k } } } }] } });
+            (
+                "nested",
+                json!({ "bool": { "filter": { "nested": { "path": "parts", "query": inside } } } }),
+                expected,
+            )
+        }
+        kind => {
+            // One side's words, numbers or ids with the other's.
+            let fields = ["word", "whole", "_id"];
+            let (ours, theirs) = (fields[draw.next(3)], fields[draw.next(3)]);
+            let kind = ["semi", "anti", "left"][(kind + draw.next(2)) % 3];
+            let mut expected = BTreeMap::new();
+            for (id, doc) in of(model, "ours") {
+                let own = keys(id, doc, ours);
+                let mut scores = Vec::new();
+                for (id, doc) in of(model, "theirs").filter(|(_, doc)| n_of(doc) >= low) {
+                    let shared = keys(id, doc, theirs).intersection(&own).count();
+                    scores.extend(std::iter::repeat_n((n_of(doc) + 1) as f64, shared));
+                }
+                let score = match (kind, scores.is_empty()) {
+                    ("semi" | "left", false) => combined(mode, &scores),
+                    ("anti" | "left", true) => 0.0,
+                    _ => continue,
+                };
+                expected.insert(id.clone(), score);
+            }
+            let query = json!({ "join": { "index": "theirs", "on": { ours: theirs }, "type": kind, "score_mode": mode, "query": valued(low) } });
+            ("ours", query, expected)
+        }
+    }
+}
+
+fn keys(id: &str, doc: &Doc, field: &str) -> BTreeSet<String> {
+    match (doc, field) {
+        (Doc::Joined { word, .. }, "word") => word.iter().cloned().collect(),
+        (Doc::Joined { whole, .. }, "whole") => whole.iter().map(i64::to_string).collect(),
+        _ => std::iter::once(id.to_owned()).collect(),
+    }
+}
+
+#[test]
+fn answers_are_those_of_a_fold() {
+    let cases = number("PLEACH_CASES", 2_000);
+    let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
+    let seed = number("PLEACH_SEED", clock | 1);
+    println!("{cases} cases, PLEACH_SEED={seed}");
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &["es8"]);
+    let joined = json!({ "word": { "type": "keyword" }, "whole": { "type": "long" }, "n": { "type": "integer" } });
+    let theirs = json!({ "word": { "type": "keyword" }, "whole": { "type": "double" }, "n": { "type": "integer" } });
+    let rel = json!({ "type": "join", "relations": { "root": "branch", "branch": "leaf" } });
+    let inner = json!({ "type": "nested", "properties": { "k": { "type": "integer" } } });
+    let parts = json!({ "type": "nested", "properties": { "colour": { "type": "keyword" }, "m": { "type": "integer" }, "inner": inner } });
+    for (index, properties) in [
+        ("tree", json!({ "rel": rel, "n": { "type": "integer" } })),
+        ("nested", json!({ "parts": parts, "n": { "type": "integer" } })),
+        ("ours", joined),
+        ("theirs", theirs),
+    ] {
+        let body = json!({ "settings": { "refresh_interval": "-1" }, "mappings": { "properties": properties } });
+        ask(&server, "PUT", &format!("/{index}"), &body);
+    }
+    let mut draw = Draw(seed);
+    let mut model = Model::new();
+    for case in 0..cases {
+        if case % 10 == 0 {
+            let mut lines = Vec::new();
+            for _ in 0..1 + draw.next(12) {
+                let index = ["tree", "nested", "ours", "theirs"][draw.next(4)];
+                let doc = draw_doc(&mut draw, index);
+                let id = draw_id(&mut draw, &doc);
+                if draw.chance(25) {
+                    lines.push(json!({ "delete": { "_index": index, "_id": id } }));
+                    model.remove(&(index, id));
+                } else {
+                    let mut action = json!({ "_index": index, "_id": id });
+                    if index == "tree" {
+                        action["routing"] = "r".into();
+                    }
+                    lines.push(json!({ "index": action }));
+                    lines.push(source(&doc));
+                    model.insert((index, id), doc);
+                }
+            }
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let answer = server.send("POST", "/_bulk?refresh=true", &text).unwrap();
+            assert_eq!(answer.status, 200, "{}", answer.text);
+            if draw.chance(5) {
+                ask(&server, "POST", "/_forcemerge?max_num_segments=1", &Value::Null);
+            }
+        }
+        let (index, query, expected) = draw_question(&mut draw, &model);
+        let answer = found(&server, index, &query);
+        let same = answer.len() == expected.len()
+            && answer
+                .iter()
+                .zip(&expected)
+                .all(|((a, score), (b, wanted))| a == b && (score - wanted).abs() <= 1e-5 * wanted.abs().max(1.0));
+        assert!(
+            same,
+            "case {case} of PLEACH_SEED={seed}: {index} {query}\nthe fold says {expected:?}\nthe server      {answer:?}"
+        );
+    }
+}
+
+/// An author's document holds a number; each post holds the number that its author had, written in one bulk.
+/// A search for posts joined with authors of another number must never find any.
+#[test]
+fn a_search_and_its_joins_see_one_moment() {
+    let searches = number("PLEACH_SEARCHES", 1_500);
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &["es8"]);
+    for index in ["authors", "posts"] {
+        let body = json!({ "settings": { "refresh_interval": "5ms" }, "mappings": { "properties": { "key": { "type": "keyword" }, "round": { "type": "long" } } } });
+        ask(&server, "PUT", &format!("/{index}"), &body);
+    }
+    let write = |writer: u64, round: u64| {
+        // The post first: a reader between the two bulks sees a post that is ahead, never one that lags behind.
+        let doc = json!({ "key": format!("{writer}-{round}"), "round": round });
+        bulk(
+            &server,
+            &[
+                json!({ "index": { "_index": "authors", "_id": format!("{writer}-{round}") } }),
+                doc.clone(),
+            ],
+        );
+        bulk(
+            &server,
+            &[
+                json!({ "index": { "_index": "posts", "_id": format!("{writer}-{round}") } }),
+                doc,
+            ],
+        );
+        if round > 3 {
+            let old = format!("{writer}-{}", round - 3);
+            bulk(&server, &[json!({ "delete": { "_index": "posts", "_id": old } })]);
+            bulk(&server, &[json!({ "delete": { "_index": "authors", "_id": old } })]);
+        }
+    };
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for writer in 0..2 {
+            let (ended, write) = (&ended, &write);
+            scope.spawn(move || {
+                let mut round = 1;
+                while !ended.load(Ordering::Relaxed) {
+                    write(writer, round);
+                    round += 1;
+                }
+            });
+        }
+        let orphans = json!({ "size": 3, "query": { "join": { "index": "authors", "on": { "key": "key" }, "type": "anti" } } });
+        let mut seen = 0;
+        for n in 0..searches {
+            let answer = ask(&server, "POST", "/posts/_search", &orphans);
+            let lonely = answer["hits"]["total"]["value"].as_u64().unwrap();
+            if lonely > 0 {
+                ended.store(true, Ordering::Relaxed);
+            }
+            assert_eq!(lonely, 0, "search {n}: posts without their authors: {answer}");
+            seen += 1;
+        }
+        ended.store(true, Ordering::Relaxed);
+        println!("{seen} searches");
+    });
+    // The writers wrote, and the join finds what there is.
+    ask(&server, "POST", "/_refresh", &Value::Null);
+    let all = json!({ "query": { "join": { "index": "authors", "on": { "key": "key" } } } });
+    assert!(
+        ask(&server, "POST", "/posts/_search", &all)["hits"]["total"]["value"]
+            .as_u64()
+            .unwrap()
+            > 0
+    );
+}
+
+/// Commits and their files as nested documents, as parents and children, and as two indices with a join.
+#[test]
+fn three_shapes_of_real_data_answer_alike() {
+    let Some(file) = shared::folder()
+        .map(|folder| folder.join("data/commits.ndjson.gz"))
+        .filter(|file| file.exists())
+    else {
+        println!("skipped: no data beside the repository");
+        return;
+    };
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(file).unwrap())
+        .read_to_string(&mut text)
+        .unwrap();
+    let commits: Vec<Value> = text
+        .lines()
+        .step_by(10)
+        .take(3_000)
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &["es8"]);
+    let keyword = json!({ "type": "keyword" });
+    let leaf = json!({ "dir": keyword, "ext": keyword, "status": keyword, "name": keyword });
+    let mut nested = leaf.clone();
+    nested["path"] = keyword.clone();
+    let text_field = json!({ "type": "text" });
+    let mut family = leaf.clone();
+    family["rel"] = json!({ "type": "join", "relations": { "commit": "file" } });
+    family["subject"] = text_field.clone();
+    let mut apart = leaf;
+    apart["commit"] = keyword;
+    for (index, properties) in [
+        (
+            "nested",
+            json!({ "subject": text_field, "files": { "type": "nested", "properties": nested } }),
+        ),
+        ("family", family),
+        ("commits", json!({ "subject": text_field })),
+        ("files", apart),
+    ] {
+        ask(
+            &server,
+            "PUT",
+            &format!("/{index}"),
+            &json!({ "mappings": { "dynamic": false, "properties": properties } }),
+        );
+    }
+    let mut questions = Vec::new();
+    for part in commits.chunks(500) {
+        let mut lines = Vec::new();
+        for commit in part {
+            let (id, subject) = (&commit["_id"], &commit["subject"]);
+            let files: Vec<&Value> = commit["files"].as_array().unwrap().iter().take(50).collect();
+            lines.push(json!({ "index": { "_index": "nested", "_id": id } }));
+            lines.push(json!({ "subject": subject, "files": files }));
+            lines.push(json!({ "index": { "_index": "family", "_id": id } }));
+            lines.push(json!({ "subject": subject, "rel": "commit" }));
+            lines.push(json!({ "index": { "_index": "commits", "_id": id } }));
+            lines.push(json!({ "subject": subject }));
+            for (n, file) in files.iter().enumerate() {
+                let own = format!("{}:{n}", id.as_str().unwrap());
+                let mut child = (*file).clone();
+                child["rel"] = json!({ "name": "file", "parent": id });
+                lines.push(json!({ "index": { "_index": "family", "_id": own, "routing": id } }));
+                lines.push(child);
+                let mut other = (*file).clone();
+                other["commit"] = id.clone();
+                lines.push(json!({ "index": { "_index": "files", "_id": own } }));
+                lines.push(other);
+                questions.push((subject.clone(), (*file).clone()));
+            }
+        }
+        bulk(&server, &lines);
+    }
+    ask(&server, "POST", "/_refresh", &Value::Null);
+    let mut draw = Draw(number("PLEACH_SEED", 7) | 1);
+    let mut some = 0;
+    for n in 0..500 {
+        let (subject, file) = &questions[draw.next(questions.len())];
+        let fields = [["ext", "status"], ["dir", "status"], ["dir", "ext"], ["name", "status"]][draw.next(4)];
+        let inside = |prefix: &str| {
+            let term = |field: &str| json!({ "term": { format!("{prefix}{field}"): file[field] } });
+            json!({ "bool": { "filter": [term(fields[0]), term(fields[1])] } })
+        };
+        let clauses = [
+            ("nested", json!({ "nested": { "path": "files", "query": inside("files.") } })),
+            ("family", json!({ "has_child": { "type": "file", "query": inside("") } })),
+            (
+                "commits",
+                json!({ "join": { "index": "files", "on": { "_id": "commit" }, "query": inside("") } }),
+            ),
+        ];
+        let word = subject.as_str().unwrap().split_whitespace().next().unwrap_or("a").to_owned();
+        let with_word = draw.chance(40);
+        let mut answers = Vec::new();
+        for (index, clause) in clauses {
+            let mut filter = vec![clause];
+            if with_word {
+                filter.push(json!({ "match": { "subject": word } }));
+            }
+            let body = json!({ "size": 50, "_source": false, "track_total_hits": true, "sort": [{ "_id": "asc" }], "query": { "bool": { "filter": filter } } });
+            let answer = ask(&server, "POST", &format!("/{index}/_search"), &body);
+            let ids: Vec<Value> = answer["hits"]["hits"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|hit| hit["_id"].clone())
+                .collect();
+            answers.push((answer["hits"]["total"]["value"].clone(), ids));
+        }
+        assert_eq!(
+            answers[0], answers[1],
+            "question {n}: nested and family differ on {fields:?} of {file}"
+        );
+        assert_eq!(
+            answers[0], answers[2],
+            "question {n}: nested and join differ on {fields:?} of {file}"
+        );
+        some += usize::from(answers[0].0 != 0);
+    }
+    assert!(some > 250, "most questions have an answer, {some} of 500 do");
+    println!("500 questions, {some} with an answer");
+}
