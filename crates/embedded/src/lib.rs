@@ -10,6 +10,7 @@ mod altering;
 pub mod catalog;
 mod checkpoint;
 pub mod disk;
+mod family_routing;
 pub mod index;
 mod joining;
 pub mod log;

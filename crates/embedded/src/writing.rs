@@ -335,6 +335,9 @@ impl Store {
                 })?;
                 let doc_type = at.id.doc_type.clone();
                 let mapping = entry.mapping_for(doc_type.as_deref())?;
+                if routing.is_none() {
+                    routing = self.routing_of_family(entry, &mapping, &value)?;
+                }
                 let options = ReadOptions {
                     id: &at.id.id,
                     type_name: doc_type.as_deref().unwrap_or(""),

@@ -28,7 +28,7 @@ mod field;
 mod full_text;
 mod function_score;
 pub(crate) mod join;
-mod keys;
+pub(crate) mod keys;
 mod least;
 mod levenshtein;
 mod meta;

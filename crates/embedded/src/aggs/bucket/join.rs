@@ -2,61 +2,47 @@
 
 use super::{Counts, single, single_order};
 use crate::aggs::{At, Collector, Context, Finish, Subs};
-use crate::plan::node::broken;
+use crate::plan::family::Family;
+use crate::plan::keys::Keys;
+use crate::plan::term::{DocBits, any_of};
 use crate::searchable::{IndexView, SegmentView};
 use model::Result;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::sync::Arc;
 use tantivy::DocId;
-use tantivy::columnar::StrColumn;
 
-/// The columns that tie children to parents.
+/// The keys that tie children to parents in one segment.
 struct Ties {
-    ids: Option<StrColumn>,
-    parents: Option<StrColumn>,
-    relations: Option<StrColumn>,
+    ids: Option<Keys>,
+    parents: Option<Keys>,
+    /// The documents of the child relation.
+    children: Arc<DocBits>,
 }
 
 impl Ties {
-    fn open(view: &IndexView, segment: &SegmentView) -> Result<Ties> {
-        let column = |name: &str| segment.reader.fast_fields().str(name).map_err(broken);
-        let ids = column("_id")?;
-        if view.typed {
+    fn open(view: &IndexView, segment: &SegmentView, child: &str) -> Result<Ties> {
+        let Some(family) = Family::of(view) else {
             return Ok(Ties {
-                ids,
-                parents: column("_parent")?,
-                relations: column("_type")?,
+                ids: None,
+                parents: None,
+                children: Arc::new(DocBits::new(0)),
             });
-        }
-        let slot = view.mapping.join_field().and_then(|(path, _)| view.schema.slot(path));
-        let (relations, parents) = match slot {
-            Some(slot) => (slot.column.as_deref(), slot.second.as_ref().map(|(_, name)| name.as_str())),
-            None => (None, None),
         };
-        let open = |name: Option<&str>| name.map(column).transpose().map(Option::flatten);
+        let children = segment.core.cached(&format!("relation {child}"), || {
+            let mut docs = any_of(segment, &[family.relation_term(child)])?;
+            Ok(DocBits::of(segment.reader.max_doc(), docs.as_mut()))
+        })?;
         Ok(Ties {
-            ids,
-            parents: open(parents)?,
-            relations: open(relations)?,
+            ids: family.ids(segment)?,
+            parents: family.parents(segment)?,
+            children,
         })
     }
-    fn text(column: &Option<StrColumn>, doc: DocId) -> Result<Option<String>> {
-        let Some(column) = column else { return Ok(None) };
-        let Some(ord) = column.term_ords(doc).next() else {
-            return Ok(None);
-        };
-        let mut out = String::new();
-        column.ord_to_str(ord, &mut out).map_err(broken)?;
-        Ok(Some(out))
-    }
-    /// The id of a document without its type.
-    fn id(&self, view: &IndexView, doc: DocId) -> Result<Option<String>> {
-        let id = Ties::text(&self.ids, doc)?;
-        Ok(match id {
-            Some(uid) if view.typed => Some(uid.split_once('#').map_or(uid.clone(), |(_, id)| id.to_owned())),
-            id => id,
-        })
+    /// The key of a document, as a parent or as a child.
+    fn key(&self, doc: DocId, as_parent: bool) -> Option<u64> {
+        let keys = if as_parent { &self.ids } else { &self.parents };
+        keys.as_ref()?.of(doc).map(|(_, key)| key)
     }
 }
 
@@ -66,8 +52,8 @@ pub(in crate::aggs) struct Join {
     down: bool,
     ties: Option<Ties>,
     view: Option<Arc<IndexView>>,
-    /// Buckets by index and the parent's id.
-    wanted: FxHashMap<(u32, String), Vec<u32>>,
+    /// Buckets by index and the parent's key.
+    wanted: FxHashMap<(u32, u64), Vec<u32>>,
     segments: Vec<(Arc<IndexView>, Arc<SegmentView>)>,
     counts: Counts,
     subs: Subs,
@@ -90,7 +76,7 @@ impl Join {
 
 impl Collector for Join {
     fn segment(&mut self, at: &At<'_>) -> Result<()> {
-        self.ties = Some(Ties::open(at.view, at.segment)?);
+        self.ties = Some(Ties::open(at.view, at.segment, &self.child)?);
         self.view = Some(at.view.clone());
         self.segments.push((at.view.clone(), at.segment.clone()));
         Ok(())
@@ -99,10 +85,8 @@ impl Collector for Join {
         let (Some(ties), Some(view)) = (&self.ties, &self.view) else {
             return Ok(());
         };
-        let parent = if self.down {
-            ties.id(view, doc)?
-        } else if Ties::text(&ties.relations, doc)?.as_deref() == Some(&self.child) {
-            Ties::text(&ties.parents, doc)?
+        let parent = if self.down || ties.children.contains(doc) {
+            ties.key(doc, self.down)
         } else {
             None
         };
@@ -121,18 +105,17 @@ impl Collector for Join {
                 view: &view,
                 segment: &segment,
             })?;
-            let ties = Ties::open(&view, &segment)?;
+            let ties = Ties::open(&view, &segment, &self.child)?;
             for doc in 0..segment.reader.max_doc() {
-                if !segment.is_root(doc) || !segment.is_alive(doc) || segment.is_hidden(doc) {
+                if ties.children.contains(doc) != self.down
+                    || !segment.is_root(doc)
+                    || !segment.is_alive(doc)
+                    || segment.is_hidden(doc)
+                {
                     continue;
                 }
-                let relation = Ties::text(&ties.relations, doc)?;
-                let key = match (self.down, relation.as_deref() == Some(&self.child)) {
-                    (true, true) => Ties::text(&ties.parents, doc)?,
-                    (false, false) => ties.id(&view, doc)?,
-                    _ => None,
-                };
-                let Some(buckets) = key.and_then(|id| self.wanted.get(&(view.no, id))) else {
+                let key = ties.key(doc, !self.down);
+                let Some(buckets) = key.and_then(|key| self.wanted.get(&(view.no, key))) else {
                     continue;
                 };
                 for bucket in buckets {
