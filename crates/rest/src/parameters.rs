@@ -116,578 +116,211 @@ const NO_INDICES: Group = nothing!("the table is not about indices": expand_wild
 const UNLOADED: Group = nothing!("segments are always loaded": include_unloaded_segments;);
 
 /// APIs and their parameters, in groups.
+#[rustfmt::skip]
 const TABLE: &[(&[&str], &[Group])] = &[
     (&["*"], &[changes!(pretty human filter_path format error_trace)]),
     // Documents.
-    (
-        &["index"],
-        &[
-            WRITE,
-            PARENT,
-            WRITE_ALIAS,
-            CONDITIONS,
-            BODY,
-            BODY_TYPE,
-            WRITE_WAITS,
-            WRITE_2015,
-            changes!(op_type),
-        ],
-    ),
-    (
-        &["create"],
-        &[
-            WRITE,
-            PARENT,
-            WRITE_ALIAS,
-            CONDITIONS,
-            BODY,
-            BODY_TYPE,
-            WRITE_WAITS,
-            WRITE_2015,
-            changes!(op_type),
-        ],
-    ),
-    (
-        &["update"],
-        &[
-            WRITE,
-            PARENT,
-            WRITE_ALIAS,
-            CONDITIONS,
-            SOURCE,
-            BODY,
-            BODY_TYPE,
-            WRITE_WAITS,
-            WRITE_2015,
-            changes!(retry_on_conflict fields),
-            nothing!("the body has them": lang script script_id detect_noop doc_as_upsert scripted_upsert;),
-        ],
-    ),
+    (&["index"], &[WRITE, PARENT, WRITE_ALIAS, CONDITIONS, BODY, BODY_TYPE, WRITE_WAITS, WRITE_2015, changes!(op_type)]),
+    (&["create"], &[WRITE, PARENT, WRITE_ALIAS, CONDITIONS, BODY, BODY_TYPE, WRITE_WAITS, WRITE_2015, changes!(op_type)]),
+    (&["update"], &[WRITE, PARENT, WRITE_ALIAS, CONDITIONS, SOURCE, BODY, BODY_TYPE, WRITE_WAITS, WRITE_2015,
+        changes!(retry_on_conflict fields),
+        nothing!("the body has them": lang script script_id detect_noop doc_as_upsert scripted_upsert;)]),
     (&["delete"], &[WRITE, PARENT, CONDITIONS, WRITE_WAITS, WRITE_2015]),
     (&["get", "get_source"], &[READ, SOURCE, ONE_COPY, SYNTHETIC]),
     (&["get"], &[changes!(stored_fields fields)]),
-    (
-        &["mget"],
-        &[
-            SOURCE,
-            BODY,
-            BODY_TYPE,
-            ONE_COPY,
-            changes!(stored_fields fields routing realtime refresh),
-        ],
-    ),
-    (
-        &["bulk"],
-        &[
-            WRITE,
-            WRITE_ALIAS,
-            SOURCE,
-            WRITE_WAITS,
-            WRITE_2015,
-            changes!(atomic),
-            nothing!("only updates answer fields, by their own lines": fields; "a bulk is one batch": batch_size;
-            "there are no ingest pipelines": list_executed_pipelines;),
-        ],
-    ),
+    (&["mget"], &[SOURCE, BODY, BODY_TYPE, ONE_COPY, changes!(stored_fields fields routing realtime refresh)]),
+    (&["bulk"], &[WRITE, WRITE_ALIAS, SOURCE, WRITE_WAITS, WRITE_2015, changes!(atomic),
+        nothing!(
+            "only updates answer fields, by their own lines": fields;
+            "a bulk is one batch": batch_size;
+            "there are no ingest pipelines": list_executed_pipelines;
+        )]),
     // Searches.
-    (
-        &["search"],
-        &[
-            TARGET,
-            THROTTLED,
-            QUERY,
-            WILDCARDS,
-            QUERY_2015,
-            SOURCE,
-            BODY,
-            BODY_TYPE,
-            ONE_SHARD,
-            changes!(scroll search_type from size sort stored_fields fields docvalue_fields fielddata_fields track_total_hits track_scores
-            version explain seq_no_primary_term timeout terminate_after rest_total_hits_as_int typed_keys
+    (&["search"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, SOURCE, BODY, BODY_TYPE, ONE_SHARD,
+        changes!(scroll search_type from size sort stored_fields fields docvalue_fields fielddata_fields track_total_hits
+            track_scores version explain seq_no_primary_term timeout terminate_after rest_total_hits_as_int typed_keys
             suggest_field suggest_mode suggest_size suggest_text search_pipeline),
-            nothing!(
+        nothing!(
             "answers are not cached": request_cache query_cache;
             "there is one shard, and no other cluster": batched_reduce_size max_concurrent_shard_requests pre_filter_shard_size
                 ccs_minimize_roundtrips phase_took;
             "a search answers whole or with an error": allow_partial_search_results;
             "searches are not counted by group": stats;
             "matched_queries is a list of names": include_named_queries_score;
-            "timeout ends a search": cancel_after_time_interval;),
-        ],
-    ),
-    (
-        &["count", "search_exists"],
-        &[
-            TARGET,
-            THROTTLED,
-            QUERY,
-            WILDCARDS,
-            QUERY_2015,
-            BODY,
-            BODY_TYPE,
-            ONE_SHARD,
-            changes!(min_score terminate_after),
-        ],
-    ),
-    (
-        &["msearch"],
-        &[
-            TARGET,
-            THROTTLED,
-            BODY,
-            BODY_TYPE,
-            changes!(search_type rest_total_hits_as_int typed_keys),
-            nothing!("the searches of one request run one after the other": max_concurrent_searches;
-            "there is one shard, and no other cluster": pre_filter_shard_size max_concurrent_shard_requests ccs_minimize_roundtrips;
-            "timeout ends a search": cancel_after_time_interval;),
-        ],
-    ),
-    (
-        &["explain"],
-        &[
-            QUERY,
-            WILDCARDS,
-            QUERY_2015,
-            SOURCE,
-            BODY,
-            BODY_TYPE,
-            ONE_SHARD,
-            nothing!("there is one shard, which every routing leads to": parent; "the explanation is the answer": stored_fields fields;),
-        ],
-    ),
-    (
-        &["indices.validate_query"],
-        &[
-            TARGET,
-            THROTTLED,
-            QUERY,
-            WILDCARDS,
-            QUERY_2015,
-            BODY,
-            BODY_TYPE,
-            changes!(explain rewrite),
-            nothing!("there is one shard": all_shards; "requests wait for no thread of their own": operation_threading;),
-        ],
-    ),
-    (
-        &["field_caps"],
-        &[
-            TARGET,
-            THROTTLED,
-            BODY,
-            BODY_TYPE,
-            changes!(fields include_unmapped types filters),
-            nothing!("fields are told from the mapping, whether or not documents have them": include_empty_fields;),
-        ],
-    ),
+            "timeout ends a search": cancel_after_time_interval;
+        )]),
+    (&["count", "search_exists"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, BODY, BODY_TYPE, ONE_SHARD,
+        changes!(min_score terminate_after)]),
+    (&["msearch"], &[TARGET, THROTTLED, BODY, BODY_TYPE, changes!(search_type rest_total_hits_as_int typed_keys),
+        nothing!(
+            "the searches of one request run one after the other": max_concurrent_searches;
+            "there is one shard, and no other cluster": pre_filter_shard_size max_concurrent_shard_requests
+                ccs_minimize_roundtrips;
+            "timeout ends a search": cancel_after_time_interval;
+        )]),
+    (&["explain"], &[QUERY, WILDCARDS, QUERY_2015, SOURCE, BODY, BODY_TYPE, ONE_SHARD,
+        nothing!(
+            "there is one shard, which every routing leads to": parent;
+            "the explanation is the answer": stored_fields fields;
+        )]),
+    (&["indices.validate_query"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, BODY, BODY_TYPE,
+        changes!(explain rewrite),
+        nothing!(
+            "there is one shard": all_shards;
+            "requests wait for no thread of their own": operation_threading;
+        )]),
+    (&["field_caps"], &[TARGET, THROTTLED, BODY, BODY_TYPE, changes!(fields include_unmapped types filters),
+        nothing!("fields are told from the mapping, whether or not documents have them": include_empty_fields;)]),
     (&["search_shards"], &[TARGET, THROTTLED, ONE_SHARD, LOCAL]),
-    (
-        &["scroll"],
-        &[BODY, BODY_TYPE, changes!(scroll scroll_id rest_total_hits_as_int typed_keys)],
-    ),
+    (&["scroll"], &[BODY, BODY_TYPE, changes!(scroll scroll_id rest_total_hits_as_int typed_keys)]),
     (&["clear_scroll"], &[BODY, BODY_TYPE, changes!(scroll_id)]),
-    (
-        &["open_point_in_time"],
-        &[
-            TARGET,
-            THROTTLED,
-            ONE_SHARD,
-            changes!(keep_alive),
-            nothing!("a view is whole or an error": allow_partial_pit_creation allow_partial_search_results;
-            "there is one shard": max_concurrent_shard_requests;),
-        ],
-    ),
+    (&["open_point_in_time"], &[TARGET, THROTTLED, ONE_SHARD, changes!(keep_alive),
+        nothing!(
+            "a view is whole or an error": allow_partial_pit_creation allow_partial_search_results;
+            "there is one shard": max_concurrent_shard_requests;
+        )]),
     (&["close_point_in_time"], &[BODY, BODY_TYPE]),
-    (
-        &["delete_all_pits", "get_all_pits"],
-        &[nothing!("one process: there is no one to wait for": timeout;)],
-    ),
+    (&["delete_all_pits", "get_all_pits"], &[nothing!("one process: there is no one to wait for": timeout;)]),
     // By query.
-    (
-        &["delete_by_query", "update_by_query"],
-        &[TARGET, THROTTLED, QUERY, WILDCARDS, BODY, BODY_TYPE, BY_QUERY, JOBS],
-    ),
-    (
-        &["delete_by_query_2015"],
-        &[
-            TARGET,
-            THROTTLED,
-            QUERY,
-            WILDCARDS,
-            QUERY_2015,
-            BODY,
-            BODY_TYPE,
-            ONE_SHARD,
-            nothing!("one process: the copy that is written is the only one": consistency replication;),
-        ],
-    ),
-    (
-        &["update_by_query"],
-        &[
-            changes!(pipeline),
-            nothing!("a document is written on condition that it is unchanged": version_type;),
-        ],
-    ),
-    (
-        &["reindex"],
-        &[
-            BODY,
-            BODY_TYPE,
-            BY_QUERY,
-            JOBS,
-            nothing!("the destination is named in the body": require_alias;),
-        ],
-    ),
-    (
-        &["tasks.list"],
-        &[
-            changes!(actions detailed group_by nodes node_id),
-            nothing!("tasks have no parents": parent_task_id parent_task parent_node;
-            "the list is of what runs; waiting is for one task by its id": wait_for_completion timeout;),
-        ],
-    ),
+    (&["delete_by_query", "update_by_query"], &[TARGET, THROTTLED, QUERY, WILDCARDS, BODY, BODY_TYPE, BY_QUERY, JOBS]),
+    (&["delete_by_query_2015"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, BODY, BODY_TYPE, ONE_SHARD,
+        nothing!("one process: the copy that is written is the only one": consistency replication;)]),
+    (&["update_by_query"], &[changes!(pipeline),
+        nothing!("a document is written on condition that it is unchanged": version_type;)]),
+    (&["reindex"], &[BODY, BODY_TYPE, BY_QUERY, JOBS, nothing!("the destination is named in the body": require_alias;)]),
+    (&["tasks.list"], &[changes!(actions detailed group_by nodes node_id),
+        nothing!(
+            "tasks have no parents": parent_task_id parent_task parent_node;
+            "the list is of what runs; waiting is for one task by its id": wait_for_completion timeout;
+        )]),
     (&["tasks.get"], &[changes!(wait_for_completion timeout)]),
-    (
-        &["tasks.cancel"],
-        &[
-            changes!(actions nodes node_id),
-            nothing!("tasks have no parents": parent_task_id parent_task parent_node; "the answer shows the task as it was told to stop": wait_for_completion;),
-        ],
-    ),
+    (&["tasks.cancel"], &[changes!(actions nodes node_id),
+        nothing!(
+            "tasks have no parents": parent_task_id parent_task parent_node;
+            "the answer shows the task as it was told to stop": wait_for_completion;
+        )]),
     // Scripts.
-    (
-        &["put_script"],
-        &[
-            BODY,
-            BODY_TYPE,
-            ACKNOWLEDGED,
-            nothing!("a script is compiled where it is used": context;),
-        ],
-    ),
+    (&["put_script"], &[BODY, BODY_TYPE, ACKNOWLEDGED, nothing!("a script is compiled where it is used": context;)]),
     (&["get_script"], &[LOCAL]),
     (&["delete_script"], &[ACKNOWLEDGED]),
     // Indices.
-    (
-        &["indices.create"],
-        &[
-            BODY,
-            BODY_TYPE,
-            ACKNOWLEDGED,
-            WAIT_FOR_SHARDS,
-            changes!(include_type_name),
-            nothing!("types of one index agree on their fields, or are refused": update_all_types;),
-        ],
-    ),
+    (&["indices.create"], &[BODY, BODY_TYPE, ACKNOWLEDGED, WAIT_FOR_SHARDS, changes!(include_type_name),
+        nothing!("types of one index agree on their fields, or are refused": update_all_types;)]),
     (&["indices.delete"], &[TARGET, THROTTLED, ACKNOWLEDGED]),
-    (
-        &["indices.exists"],
-        &[
-            TARGET,
-            THROTTLED,
-            LOCAL,
-            nothing!("the answer has no body": flat_settings include_defaults;),
-        ],
-    ),
-    (
-        &["indices.exists_type"],
-        &[
-            THROTTLED,
-            LOCAL,
-            changes!(ignore_unavailable expand_wildcards),
-            nothing!("a type of no index is not there": allow_no_indices;),
-        ],
-    ),
-    (
-        &["indices.get"],
-        &[
-            TARGET,
-            THROTTLED,
-            LOCAL,
-            changes!(flat_settings include_defaults include_type_name),
-            nothing!("the parts of an index are one answer": features;),
-        ],
-    ),
-    (
-        &["indices.open"],
-        &[
-            TARGET,
-            THROTTLED,
-            ACKNOWLEDGED,
-            WAIT_FOR_SHARDS,
-            changes!(wait_for_completion),
-            nothing!("opening takes no time": task_execution_timeout;),
-        ],
-    ),
+    (&["indices.exists"], &[TARGET, THROTTLED, LOCAL, nothing!("the answer has no body": flat_settings include_defaults;)]),
+    (&["indices.exists_type"], &[THROTTLED, LOCAL, changes!(ignore_unavailable expand_wildcards),
+        nothing!("a type of no index is not there": allow_no_indices;)]),
+    (&["indices.get"], &[TARGET, THROTTLED, LOCAL, changes!(flat_settings include_defaults include_type_name),
+        nothing!("the parts of an index are one answer": features;)]),
+    (&["indices.open"], &[TARGET, THROTTLED, ACKNOWLEDGED, WAIT_FOR_SHARDS, changes!(wait_for_completion),
+        nothing!("opening takes no time": task_execution_timeout;)]),
     (&["indices.close"], &[TARGET, THROTTLED, ACKNOWLEDGED, WAIT_FOR_SHARDS]),
-    (
-        &["indices.refresh"],
-        &[TARGET, THROTTLED, nothing!("a refresh is never left out": force;)],
-    ),
-    (
-        &["indices.flush"],
-        &[
-            TARGET,
-            THROTTLED,
-            changes!(force wait_if_ongoing),
-            nothing!("a checkpoint is always full": full;),
-        ],
-    ),
-    (
-        &["indices.forcemerge"],
-        &[
-            TARGET,
-            THROTTLED,
-            changes!(max_num_segments only_expunge_deletes wait_for_completion),
-            nothing!("a merge ends with a checkpoint": flush; "there is one copy": primary_only; "every merge asked for is done": force;
+    (&["indices.refresh"], &[TARGET, THROTTLED, nothing!("a refresh is never left out": force;)]),
+    (&["indices.flush"], &[TARGET, THROTTLED, changes!(force wait_if_ongoing), nothing!("a checkpoint is always full": full;)]),
+    (&["indices.forcemerge"], &[TARGET, THROTTLED, changes!(max_num_segments only_expunge_deletes wait_for_completion),
+        nothing!(
+            "a merge ends with a checkpoint": flush;
+            "there is one copy": primary_only;
+            "every merge asked for is done": force;
             "the answer waits for the merge unless wait_for_completion is false": wait_for_merge;
-            "requests wait for no thread of their own": operation_threading;),
-        ],
-    ),
-    (
-        &["indices.clear_cache"],
-        &[
-            TARGET,
-            THROTTLED,
-            nothing!("there is no cache to clear": fielddata field_data query request fields filter file recycler query_cache request_cache;),
-        ],
-    ),
+            "requests wait for no thread of their own": operation_threading;
+        )]),
+    (&["indices.clear_cache"], &[TARGET, THROTTLED,
+        nothing!(
+            "there is no cache to clear": fielddata field_data query request fields filter file recycler query_cache
+                request_cache;
+        )]),
     (&["indices.clear_cache", "indices.refresh"], &[changes!(index)]),
-    (
-        &["indices.stats"],
-        &[
-            TARGET,
-            THROTTLED,
-            UNLOADED,
-            changes!(level forbid_closed_indices),
-            nothing!("columns are counted as a whole": fields fielddata_fields completion_fields; "searches are not counted by group": groups;
-            "operations are not counted by type": types; "sizes are of segments": include_segment_file_sizes;),
-        ],
-    ),
-    (
-        &["indices.put_mapping"],
-        &[
-            TARGET,
-            THROTTLED,
-            BODY,
-            BODY_TYPE,
-            ACKNOWLEDGED,
-            changes!(write_index_only),
-            nothing!("the body and the URL tell whether there is a type": include_type_name;
-            "types of one index agree on their fields, or are refused": ignore_conflicts update_all_types;),
-        ],
-    ),
-    (
-        &["indices.get_mapping"],
-        &[TARGET, THROTTLED, LOCAL, changes!(include_type_name)],
-    ),
-    (
-        &["indices.get_field_mapping"],
-        &[TARGET, THROTTLED, LOCAL, changes!(include_defaults include_type_name)],
-    ),
-    (
-        &["indices.put_settings"],
-        &[
-            TARGET,
-            THROTTLED,
-            BODY,
-            BODY_TYPE,
-            ACKNOWLEDGED,
-            changes!(preserve_existing refresh_interval),
-            nothing!("the answer has no settings": flat_settings; "static settings want a closed index": reopen;),
-        ],
-    ),
-    (
-        &["indices.get_settings"],
-        &[TARGET, THROTTLED, LOCAL, changes!(flat_settings include_defaults)],
-    ),
-    (
-        &["indices.update_aliases", "indices.put_alias"],
-        &[BODY, BODY_TYPE, ACKNOWLEDGED],
-    ),
+    (&["indices.stats"], &[TARGET, THROTTLED, UNLOADED, changes!(level forbid_closed_indices),
+        nothing!(
+            "columns are counted as a whole": fields fielddata_fields completion_fields;
+            "searches are not counted by group": groups;
+            "operations are not counted by type": types;
+            "sizes are of segments": include_segment_file_sizes;
+        )]),
+    (&["indices.put_mapping"], &[THROTTLED, BODY, BODY_TYPE, ACKNOWLEDGED,
+        changes!(ignore_unavailable expand_wildcards write_index_only),
+        nothing!(
+            "a mapping wants an index": allow_no_indices;
+            "the body and the URL tell whether there is a type": include_type_name;
+            "types of one index agree on their fields, or are refused": ignore_conflicts update_all_types;
+        )]),
+    (&["indices.get_mapping"], &[TARGET, THROTTLED, LOCAL, changes!(include_type_name)]),
+    (&["indices.get_field_mapping"], &[TARGET, THROTTLED, LOCAL, changes!(include_defaults include_type_name)]),
+    (&["indices.put_settings"], &[TARGET, THROTTLED, BODY, BODY_TYPE, ACKNOWLEDGED,
+        changes!(preserve_existing refresh_interval),
+        nothing!(
+            "the answer has no settings": flat_settings;
+            "static settings want a closed index": reopen;
+        )]),
+    (&["indices.get_settings"], &[TARGET, THROTTLED, LOCAL, changes!(flat_settings include_defaults)]),
+    (&["indices.update_aliases", "indices.put_alias"], &[BODY, BODY_TYPE, ACKNOWLEDGED]),
     (&["indices.put_alias"], &[changes!(index name)]),
     (&["indices.delete_alias"], &[ACKNOWLEDGED]),
     (&["indices.get_alias"], &[TARGET, THROTTLED, LOCAL]),
-    (
-        &["indices.exists_alias"],
-        &[
-            THROTTLED,
-            LOCAL,
-            changes!(ignore_unavailable expand_wildcards),
-            nothing!("an alias of no index is not there": allow_no_indices;),
-        ],
-    ),
-    (
-        &[
-            "indices.put_template",
-            "indices.put_index_template",
-            "cluster.put_component_template",
-        ],
-        &[
-            BODY,
-            BODY_TYPE,
-            ACKNOWLEDGED,
-            changes!(create),
-            nothing!("it is only logged": cause; "the answer has no settings": flat_settings;),
-        ],
-    ),
-    (
-        &["indices.put_template"],
-        &[
-            changes!(order),
-            nothing!("the body tells whether there is a type": include_type_name;),
-        ],
-    ),
-    (
-        &[
-            "indices.get_template",
-            "indices.get_index_template",
-            "cluster.get_component_template",
-        ],
-        &[LOCAL, changes!(flat_settings)],
-    ),
+    (&["indices.exists_alias"], &[THROTTLED, LOCAL, changes!(ignore_unavailable expand_wildcards),
+        nothing!("an alias of no index is not there": allow_no_indices;)]),
+    (&["indices.put_template", "indices.put_index_template", "cluster.put_component_template"], &[BODY, BODY_TYPE,
+            ACKNOWLEDGED, changes!(create),
+        nothing!(
+            "it is only logged": cause;
+            "the answer has no settings": flat_settings;
+        )]),
+    (&["indices.put_template"], &[changes!(order), nothing!("the body tells whether there is a type": include_type_name;)]),
+    (&["indices.get_template", "indices.get_index_template", "cluster.get_component_template"], &[LOCAL,
+        changes!(flat_settings)]),
     (&["indices.get_template"], &[changes!(include_type_name)]),
-    (
-        &["indices.get_index_template", "cluster.get_component_template"],
-        &[nothing!("a template has only what it was given": include_defaults;)],
-    ),
-    (
-        &[
-            "indices.exists_template",
-            "indices.exists_index_template",
-            "cluster.exists_component_template",
-        ],
-        &[LOCAL, nothing!("the answer has no body": flat_settings;)],
-    ),
-    (
-        &[
-            "indices.delete_template",
-            "indices.delete_index_template",
-            "cluster.delete_component_template",
-        ],
-        &[ACKNOWLEDGED],
-    ),
-    (
-        &["indices.rollover"],
-        &[
-            BODY,
-            BODY_TYPE,
-            ACKNOWLEDGED,
-            WAIT_FOR_SHARDS,
-            changes!(dry_run include_type_name),
-        ],
-    ),
+    (&["indices.get_index_template", "cluster.get_component_template"], &[
+        nothing!("a template has only what it was given": include_defaults;)]),
+    (&["indices.exists_template", "indices.exists_index_template", "cluster.exists_component_template"], &[LOCAL,
+        nothing!("the answer has no body": flat_settings;)]),
+    (&["indices.delete_template", "indices.delete_index_template", "cluster.delete_component_template"], &[ACKNOWLEDGED]),
+    (&["indices.rollover"], &[BODY, BODY_TYPE, ACKNOWLEDGED, WAIT_FOR_SHARDS, changes!(dry_run include_type_name)]),
     (&["indices.resolve_index"], &[TARGET, THROTTLED]),
-    (
-        &["indices.analyze"],
-        &[
-            BODY,
-            BODY_TYPE,
-            changes!(index analyzer tokenizer field normalizer filter filters token_filters char_filter char_filters explain text attributes),
-            nothing!("one process": prefer_local;),
-        ],
-    ),
+    (&["indices.analyze"], &[BODY, BODY_TYPE,
+        changes!(index analyzer tokenizer field normalizer filter filters token_filters char_filter char_filters explain text
+            attributes), nothing!("one process": prefer_local;)]),
     // The server.
-    (
-        &["cluster.health"],
-        &[
-            LOCAL,
-            changes!(wait_for_status wait_for_nodes wait_for_active_shards level timeout expand_wildcards),
-            nothing!("no shard ever moves or starts": wait_for_no_relocating_shards wait_for_no_initializing_shards wait_for_relocating_shards;
+    (&["cluster.health"], &[LOCAL,
+        changes!(wait_for_status wait_for_nodes wait_for_active_shards level timeout expand_wildcards),
+        nothing!(
+            "no shard ever moves or starts": wait_for_no_relocating_shards wait_for_no_initializing_shards
+                wait_for_relocating_shards;
             "no task waits for another": wait_for_events;
-            "one process is in no zone": awareness_attribute ensure_node_weighed_in;),
-        ],
-    ),
-    (
-        &["cluster.state"],
-        &[
-            LOCAL,
-            TARGET,
-            changes!(flat_settings),
-            nothing!("one process: its state is the newest": wait_for_metadata_version wait_for_timeout;),
-        ],
-    ),
-    (
-        &["cluster.stats"],
-        &[
-            nothing!("one process: there is no one to wait for": timeout; "the answer has no settings": flat_settings;
-        "there are no remote clusters": include_remotes;),
-        ],
-    ),
-    (
-        &["cluster.get_settings"],
-        &[
-            LOCAL,
-            changes!(flat_settings include_defaults),
-            nothing!("one process: there is no one to wait for": timeout;),
-        ],
-    ),
-    (
-        &["cluster.put_settings"],
-        &[BODY, BODY_TYPE, ACKNOWLEDGED, changes!(flat_settings)],
-    ),
+            "one process is in no zone": awareness_attribute ensure_node_weighed_in;
+        )]),
+    (&["cluster.state"], &[LOCAL, TARGET, changes!(flat_settings),
+        nothing!("one process: its state is the newest": wait_for_metadata_version wait_for_timeout;)]),
+    (&["cluster.stats"], &[
+        nothing!(
+            "one process: there is no one to wait for": timeout;
+            "the answer has no settings": flat_settings;
+            "there are no remote clusters": include_remotes;
+        )]),
+    (&["cluster.get_settings"], &[LOCAL, changes!(flat_settings include_defaults),
+        nothing!("one process: there is no one to wait for": timeout;)]),
+    (&["cluster.put_settings"], &[BODY, BODY_TYPE, ACKNOWLEDGED, changes!(flat_settings)]),
     (&["cluster.pending_tasks"], &[LOCAL]),
-    (
-        &["nodes.info"],
-        &[
-            changes!(flat_settings),
-            nothing!("one process: there is no one to wait for": timeout;),
-        ],
-    ),
-    (
-        &["nodes.stats"],
-        &[
-            changes!(level),
-            nothing!("columns are counted as a whole": fields fielddata_fields completion_fields; "searches are not counted by group": groups;
-            "operations are not counted by type": types; "sizes are of segments": include_segment_file_sizes;
-            "one process: there is no one to wait for": timeout;),
-            UNLOADED,
-        ],
-    ),
+    (&["nodes.info"], &[changes!(flat_settings), nothing!("one process: there is no one to wait for": timeout;)]),
+    (&["nodes.stats"], &[changes!(level),
+        nothing!(
+            "columns are counted as a whole": fields fielddata_fields completion_fields;
+            "searches are not counted by group": groups;
+            "operations are not counted by type": types;
+            "sizes are of segments": include_segment_file_sizes;
+            "one process: there is no one to wait for": timeout;
+        ), UNLOADED]),
     // Tables.
-    (
-        &["cat.indices"],
-        &[
-            TABLE_FORM,
-            CAT_SIZES,
-            NO_TIMES,
-            LOCAL,
-            TARGET,
-            THROTTLED,
-            UNLOADED,
-            changes!(health),
-            nothing!("there are no copies whose figures could be left out": pri;),
-        ],
-    ),
+    (&["cat.indices"], &[TABLE_FORM, CAT_SIZES, NO_TIMES, LOCAL, TARGET, THROTTLED, UNLOADED, changes!(health),
+        nothing!("there are no copies whose figures could be left out": pri;)]),
     (&["cat.count"], &[TABLE_FORM, NO_SIZES, NO_TIMES, LOCAL, TARGET, THROTTLED]),
     (&["cat.health"], &[TABLE_FORM, NO_SIZES, CAT_TIMES, LOCAL, changes!(ts)]),
-    (
-        &["cat.aliases"],
-        &[
-            TABLE_FORM,
-            NO_SIZES,
-            NO_TIMES,
-            LOCAL,
-            THROTTLED,
-            changes!(expand_wildcards),
-            nothing!("the path names aliases, not indices": ignore_unavailable allow_no_indices;),
-        ],
-    ),
+    (&["cat.aliases"], &[TABLE_FORM, NO_SIZES, NO_TIMES, LOCAL, THROTTLED, changes!(expand_wildcards),
+        nothing!("the path names aliases, not indices": ignore_unavailable allow_no_indices;)]),
     (&["cat.shards"], &[TABLE_FORM, CAT_SIZES, NO_TIMES, LOCAL, TARGET, THROTTLED]),
-    (
-        &["cat.nodes"],
-        &[TABLE_FORM, CAT_SIZES, NO_TIMES, LOCAL, changes!(full_id), NO_INDICES],
-    ),
-    (
-        &["cat.tasks"],
-        &[
-            TABLE_FORM,
-            NO_SIZES,
-            CAT_TIMES,
-            LOCAL,
-            changes!(actions nodes node_id detailed),
-            nothing!("tasks have no parents": parent_task_id parent_task parent_node;),
-        ],
-    ),
+    (&["cat.nodes"], &[TABLE_FORM, CAT_SIZES, NO_TIMES, LOCAL, changes!(full_id), NO_INDICES]),
+    (&["cat.tasks"], &[TABLE_FORM, NO_SIZES, CAT_TIMES, LOCAL, changes!(actions nodes node_id detailed),
+        nothing!("tasks have no parents": parent_task_id parent_task parent_node;)]),
     (&["cat.templates", "cat.master", "cat.allocation"], &[NO_TIMES]),
     (&["cat.allocation"], &[TABLE_FORM, CAT_SIZES, LOCAL]),
     (&["cat.templates", "cat.master"], &[TABLE_FORM, NO_SIZES, LOCAL]),
