@@ -242,7 +242,7 @@ impl EmbeddedEngine {
         }
         let at = DocAddress {
             index: entry.name.clone(),
-            id: read.at.id.clone(),
+            id: entry.identity(&read.at.id)?,
         };
         let uid = at.id.uid();
         let state = store.state(&entry)?;

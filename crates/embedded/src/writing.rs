@@ -214,11 +214,12 @@ impl Store {
             .collect()
     }
 
-    fn write_one(&self, write: Write) -> Result<(Outcome, After, Option<u32>)> {
+    fn write_one(&self, mut write: Write) -> Result<(Outcome, After, Option<u32>)> {
         self.check_writable()?;
         let catalog = self.catalog.load_full();
         let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())?;
         check_write(&entry, &write)?;
+        write.at.id = entry.identity(&write.at.id)?;
         let bytes = 512
             + write.at.id.id.len()
             + match &write.op {
@@ -577,7 +578,7 @@ impl Store {
         let mut outcomes: Vec<Outcome> = Vec::new();
         let mut ready: Vec<(usize, Ready)> = Vec::new();
         let mut bytes = 512;
-        for (n, write) in wanted.writes.into_iter().enumerate() {
+        for (n, mut write) in wanted.writes.into_iter().enumerate() {
             bytes += match &write.op {
                 WriteOp::Put(source) => source.0.len() * 2 + 512,
                 _ => 512,
@@ -586,6 +587,7 @@ impl Store {
                 .write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())
                 .and_then(|entry| {
                     check_write(&entry, &write)?;
+                    write.at.id = entry.identity(&write.at.id)?;
                     if !seen.insert((entry.no, write.at.id.uid())) {
                         return Err(Error::illegal(format!(
                             "an atomic write has two operations on [{}]",

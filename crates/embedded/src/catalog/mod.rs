@@ -87,6 +87,23 @@ impl IndexEntry {
     pub fn hidden(&self) -> bool {
         self.name.as_str().starts_with(".pleach-") || model::settings::text(&self.settings, HIDDEN) == "true"
     }
+    /// The id as this index has it: with a type exactly if the index is typed. Without one the only type is meant.
+    ///
+    /// # Errors
+    /// No type where there are several.
+    pub fn identity(&self, id: &model::DocId) -> Result<model::DocId> {
+        match (&self.mappings, &id.doc_type) {
+            (Mappings::Plain(_), Some(_)) => Ok(model::DocId::plain(id.id.clone())),
+            (Mappings::Typed(types), None) => match types.types().map(|(name, _)| name).collect::<Vec<_>>()[..] {
+                [only] => Ok(model::DocId::typed(only, id.id.clone())),
+                _ => Err(Error::new(
+                    ErrorKind::ActionRequestValidation,
+                    "Validation Failed: 1: type is missing;",
+                )),
+            },
+            _ => Ok(id.clone()),
+        }
+    }
     /// The mapping with which documents of a type are read.
     ///
     /// # Errors

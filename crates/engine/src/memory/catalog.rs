@@ -63,14 +63,17 @@ impl Entry {
         }
     }
 
-    /// The id as this index has it: with a type exactly if the index is typed.
+    /// The id as this index has it: with a type exactly if the index is typed. Without one the only type is meant.
     pub(super) fn identity(&self, id: &DocId) -> Result<DocId> {
-        match (self.typed(), &id.doc_type) {
-            (true, None) => Err(Error::new(
-                ErrorKind::ActionRequestValidation,
-                "Validation Failed: 1: type is missing;",
-            )),
-            (false, Some(_)) => Ok(DocId::plain(id.id.clone())),
+        match (&self.mappings, &id.doc_type) {
+            (Mappings::Typed(types), None) => match types.types().map(|(name, _)| name).collect::<Vec<_>>()[..] {
+                [only] => Ok(DocId::typed(only, id.id.clone())),
+                _ => Err(Error::new(
+                    ErrorKind::ActionRequestValidation,
+                    "Validation Failed: 1: type is missing;",
+                )),
+            },
+            (Mappings::Plain(_), Some(_)) => Ok(DocId::plain(id.id.clone())),
             _ => Ok(id.clone()),
         }
     }

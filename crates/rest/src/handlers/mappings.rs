@@ -138,6 +138,22 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     let types = call.arg("type").map(split_list);
     let infos = call.rest.indices(&target).await?;
     must_exist(&infos, &target)?;
+    if let Some(wanted) = types.as_ref().filter(|_| !crate::answers_of_2015(call.dialect)) {
+        let known = |name: &String| {
+            let names = |info: &IndexInfo| match info.typed {
+                true => info
+                    .mappings
+                    .as_object()
+                    .is_some_and(|types| types.keys().any(|t| path::matches(name, t))),
+                false => name == "_doc",
+            };
+            name.contains('*') || name == "_all" || infos.iter().any(names)
+        };
+        if !wanted.iter().any(known) {
+            let reason = format!("type[[{}]] missing", wanted.join(", "));
+            return Err(Error::new(ErrorKind::TypeMissing, reason));
+        }
+    }
     let mut out = Map::new();
     for info in &infos {
         let mappings = if info.typed {

@@ -38,6 +38,12 @@ pub(crate) async fn rollover(mut call: Call) -> Result<Answer> {
     } else {
         Some(Value::Object(mappings))
     };
+    let mappings = match mappings {
+        Some(Value::Object(mut map)) if include_type_name == Some(true) && map.len() == 1 && map.contains_key("_doc") => {
+            map.remove("_doc")
+        }
+        other => other,
+    };
     let typed = mappings.as_ref().is_some_and(super::indices::has_type_level);
     if typed && include_type_name != Some(true) && !call.dialect.typed {
         let cause = Error::illegal(
