@@ -240,6 +240,7 @@ impl EmbeddedEngine {
         if !entry.open {
             return Err(catalog::resolve::closed(&entry));
         }
+        entry.check_routing(&read.at.id, read.routing.as_deref())?;
         let at = DocAddress {
             index: entry.name.clone(),
             id: entry.identity(&read.at.id)?,

@@ -220,6 +220,9 @@ impl Store {
         let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())?;
         check_write(&entry, &write)?;
         write.at.id = entry.identity(&write.at.id)?;
+        write.routing = entry.routing_through(write.at.index.as_str(), write.routing)?;
+        let routing = write.routing.as_deref().or(write.parent.as_deref());
+        entry.check_routing(&write.at.id, routing)?;
         let bytes = 512
             + write.at.id.id.len()
             + match &write.op {
@@ -588,6 +591,8 @@ impl Store {
                 .and_then(|entry| {
                     check_write(&entry, &write)?;
                     write.at.id = entry.identity(&write.at.id)?;
+                    let routing = write.routing.as_deref().or(write.parent.as_deref());
+                    entry.check_routing(&write.at.id, routing)?;
                     if !seen.insert((entry.no, write.at.id.uid())) {
                         return Err(Error::illegal(format!(
                             "an atomic write has two operations on [{}]",

@@ -89,6 +89,7 @@ impl TypedMappings {
             // A new default replaces the old one.
             _ if type_name == DEFAULT => update.clone(),
             Some(known) => known.merge(update)?,
+            None if self.get(DEFAULT).is_none() && update.is_typed() => update.clone(),
             None => self.beginning()?.merge(update)?,
         };
         if type_name != DEFAULT {

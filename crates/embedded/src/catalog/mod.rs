@@ -14,7 +14,7 @@ pub mod templates;
 
 use crate::index::schema::IndexSchema;
 use mapping::{Mapping, MappingLimits, Registry, TypedMappings};
-use model::{Error, ErrorKind, IndexName, Result};
+use model::{DocId, Error, ErrorKind, IndexName, Result};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -91,11 +91,11 @@ impl IndexEntry {
     ///
     /// # Errors
     /// No type where there are several.
-    pub fn identity(&self, id: &model::DocId) -> Result<model::DocId> {
+    pub fn identity(&self, id: &DocId) -> Result<DocId> {
         match (&self.mappings, &id.doc_type) {
-            (Mappings::Plain(_), Some(_)) => Ok(model::DocId::plain(id.id.clone())),
+            (Mappings::Plain(_), Some(_)) => Ok(DocId::plain(id.id.clone())),
             (Mappings::Typed(types), None) => match types.types().map(|(name, _)| name).collect::<Vec<_>>()[..] {
-                [only] => Ok(model::DocId::typed(only, id.id.clone())),
+                [only] => Ok(DocId::typed(only, id.id.clone())),
                 _ => Err(Error::new(
                     ErrorKind::ActionRequestValidation,
                     "Validation Failed: 1: type is missing;",
@@ -112,6 +112,36 @@ impl IndexEntry {
         match (&self.mappings, doc_type) {
             (Mappings::Typed(types), Some(doc_type)) => types.for_type(doc_type),
             _ => Ok(self.mapping.clone()),
+        }
+    }
+    /// Where the mapping requires routing, there must be one.
+    ///
+    /// # Errors
+    /// `routing_missing_exception`.
+    pub fn check_routing(&self, id: &DocId, routing: Option<&str>) -> Result<()> {
+        if routing.is_some() || !self.mapping_for(id.doc_type.as_deref())?.routing_required() {
+            return Ok(());
+        }
+        let doc_type = id.doc_type.as_deref().unwrap_or("_doc");
+        let reason = format!("routing is required for [{}]/[{doc_type}]/[{}]", self.name, id.id);
+        Err(Error::new(ErrorKind::RoutingMissing, reason).with("index", self.name.as_str()))
+    }
+    /// The routing of a write through a name: an alias' own, or the one given.
+    ///
+    /// # Errors
+    /// An alias whose routing is another.
+    pub fn routing_through(&self, name: &str, given: Option<String>) -> Result<Option<String>> {
+        let own = self
+            .aliases
+            .get(name)
+            .and_then(|alias| alias.get("index_routing"))
+            .and_then(Value::as_str);
+        match (own, given) {
+            (None, given) => Ok(given),
+            (Some(own), Some(given)) if own != given => Err(Error::illegal(format!(
+                "Alias [{name}] has index routing associated with it [{own}], and was provided with routing value [{given}], rejecting operation"
+            ))),
+            (Some(own), _) => Ok(Some(own.to_owned())),
         }
     }
     /// The mappings as rendered.
