@@ -1,15 +1,18 @@
 //! Delete, update and reindex by query, at once or as a task.
 
 use super::writes::compile;
+use crate::Rest;
 use crate::call::Call;
 use crate::envelope;
 use crate::params::Params;
 use crate::respond::Answer;
 use dsl::document::{ByQueryBody, ReindexBody};
 use dsl::query::Query;
+use engine::tasks::Task;
 use model::{Error, ErrorKind, Result, Target};
 use relations::jobs::{Action, Counts, Job};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// What the URL says about a job.
 struct Options {
@@ -180,13 +183,25 @@ fn job(target: Target, query: Query, action: Action, options: &Options, proceed:
     }
 }
 
+/// Runs a job on a thread of its own: scripts may compute for long, and requests are to be answered meanwhile.
+async fn run(rest: Arc<Rest>, job: Job, task: Arc<Task>) -> Result<Counts> {
+    let runtime = tokio::runtime::Handle::current();
+    let done = tokio::task::spawn_blocking(move || runtime.block_on(rest.relations.run(job, task)));
+    done.await.unwrap_or_else(|e| {
+        Err(Error::new(
+            ErrorKind::Internal,
+            format!("the job ended by a fault of the server: {e}"),
+        ))
+    })
+}
+
 async fn finish(call: Call, job: Job, wait: bool, action: &str, name: &str) -> Result<Answer> {
     let rest = call.rest.clone();
     let description = format!("{name} [{}]", job.target.expressions.join(", "));
     let task = rest.tasks.start(action, description, rest.clock.wall_ms());
     let created = matches!(job.action, Action::Reindex { .. });
     if wait {
-        let done = rest.relations.run(job, task.clone()).await;
+        let done = run(rest.clone(), job, task.clone()).await;
         rest.tasks.finish(&task, Ok(Value::Null), false, rest.clock.wall_ms());
         let counts = done.map_err(|e| envelope::all_shards_failed(e, call.arg("index").unwrap_or("_all")))?;
         let status = if counts.failures.is_empty() { 200 } else { 409 };
@@ -194,7 +209,7 @@ async fn finish(call: Call, job: Job, wait: bool, action: &str, name: &str) -> R
     }
     let id = format!("{}:{}", rest.names.node_id, task.id);
     tokio::spawn(async move {
-        let done = rest.relations.run(job, task.clone()).await;
+        let done = run(rest.clone(), job, task.clone()).await;
         let outcome = done.map(|counts| render(&counts, created));
         rest.tasks.finish(&task, outcome, true, rest.clock.wall_ms());
     });
@@ -248,7 +263,7 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
         rest.clock.wall_ms(),
     );
     let start = rest.clock.wall_ms();
-    let done = rest.relations.run(job, task.clone()).await;
+    let done = run(rest.clone(), job, task.clone()).await;
     rest.tasks.finish(&task, Ok(Value::Null), false, rest.clock.wall_ms());
     let counts = done.map_err(|e| envelope::all_shards_failed(e, call.arg("index").unwrap_or("_all")))?;
     let mut indices = Map::new();
