@@ -63,6 +63,7 @@ settings! {
     LOCKS_MAX_TARGETS: "locks.max_targets" = "1000", Node, "Targets of one lock.";
     LOCKS_MAX_WAITERS: "locks.max_waiters" = "256", Node, "Waiters of one target; more are answered 429.";
     LOCKS_MAX_PATH_DEPTH: "locks.max_path_depth" = "64", Node, "Components of a locked path, or of a document's lock_path.";
+    CHANGES_MAX_OPERATIONS: "changes.max_operations" = "10000", Node, "Operations of one atomic change.";
     MAX_INDICES: "cluster.max_indices" = "10000", Cluster, "Indices in one data folder.";
     REFRESH_INTERVAL: "index.refresh_interval" = "1s", IndexDynamic, "How soon a search sees a write; -1: only by refresh.";
     NUMBER_OF_SHARDS: "index.number_of_shards" = "1", IndexStatic, "Reported; there is one shard.";

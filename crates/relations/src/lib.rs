@@ -1,4 +1,4 @@
-//! Everything that spans documents: lookups, joins, by-query jobs, locks.
+//! Everything that spans documents: lookups, joins, by-query jobs, locks, sessions, changes.
 //!
 //! Made of the engine's per-document calls alone. Not here: HTTP, tantivy, a runtime.
 
@@ -8,10 +8,12 @@ use engine::{Clock, Engine, See};
 use model::{Result, Target};
 use std::sync::Arc;
 
+pub mod changes;
 pub mod jobs;
 mod joins;
 pub mod locks;
 pub mod schema;
+pub mod sessions;
 
 /// The façade that `rest` calls.
 #[derive(Clone, Debug)]

@@ -43,7 +43,7 @@ pub struct Age {
 }
 
 /// An entry of `h`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Holder {
     /// How it is held.
     pub mode: Mode,
@@ -56,7 +56,7 @@ pub struct Holder {
 }
 
 /// An entry of `q`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Waiter {
     /// Who.
     pub owner: Owner,
@@ -69,7 +69,7 @@ pub struct Waiter {
 }
 
 /// A lock document.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Lock {
     /// What it is about.
     pub key: LockKey,

@@ -1,0 +1,17 @@
+//! Changes of several documents: all of it or nothing, finished by anybody.
+//!
+//! One document decides. A change has a record in the control index; moving it from pending to committed (with the
+//! outcome of every operation inside) or to aborted is a compare-and-set, so whoever comes first decides and
+//! everybody learns the same. docs/internals/change-protocol.md tells the whole protocol.
+//!
+//! Not here: locks and leases that clients hold (`locks`, `sessions`).
+
+mod decide;
+mod plan;
+mod record;
+mod runner;
+
+pub use decide::{Apply, Deciding, Meet, Purge, RecordState, Then, apply, decide, meet, purge};
+pub use plan::{Before, Failure, Folded, digest, fold, touched, unmet};
+pub use record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, record_address};
+pub use runner::{Change, OPERATIONS_MAX, Pause, Resolved, Runner, Verdict, lock_address, session_address};

@@ -1,0 +1,394 @@
+//! The record of a change, the one document that decides it, and the marks that it leaves on others.
+//!
+//! Not here: what becomes of them (`decide`), reading and writing (`runner`).
+
+use super::decide::RecordState;
+use crate::locks::{Age, Owner};
+use engine::{Hidden, Source};
+use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// (primary term, sequence number) of the write that committed: the order of all commits of the store.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Token {
+    /// Primary term of the control shard.
+    pub term: u64,
+    /// Sequence number in it.
+    pub seq: u64,
+}
+
+impl Token {
+    /// Of the write with this stamp.
+    pub fn of(stamp: Stamp) -> Token {
+        Token {
+            term: stamp.primary_term,
+            seq: stamp.seq_no,
+        }
+    }
+    /// One integer below 2^53 that rises with the token.
+    pub fn commit_seq(self) -> u64 {
+        debug_assert!(self.term < 1 << 13 && self.seq < 1 << 40, "beyond 2^53: {self:?}");
+        self.term << 40 | self.seq
+    }
+}
+
+/// What a committed change makes of one document. At most one a document: operations are folded while planning.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Effects {
+    /// It has this source.
+    Put {
+        source: Source,
+        routing: Option<String>,
+        parent: Option<String>,
+    },
+    /// It is gone.
+    Delete,
+    /// It stays; the change was computed from it.
+    Check,
+}
+
+/// One document of a change.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Touched {
+    /// Which. Named from the first write of the record on.
+    pub at: DocAddress,
+    /// The index by uuid: a later one of the same name is another.
+    pub index_uuid: String,
+    /// From the commit on.
+    pub effect: Option<Effects>,
+}
+
+/// A record.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Record {
+    /// Where the change is.
+    pub state: RecordState,
+    /// The session of whoever runs it.
+    pub session: Arc<str>,
+    /// Inherited by retries; of a first attempt unknown until its creation is acknowledged.
+    pub age: Option<Age>,
+    /// Its documents.
+    pub documents: Vec<Touched>,
+    /// Of the request: the same key with another body is refused.
+    pub digest: String,
+    /// Known once a touch has written it down.
+    pub token: Option<Token>,
+    /// Of the last writer.
+    pub nonce: Arc<str>,
+    /// What the client is answered, from the commit on.
+    pub result: Value,
+}
+
+/// The index of sessions, records and locks: one primary shard, which orders them all.
+pub const CONTROL_INDEX: &str = ".pleach-control";
+
+/// Where the record of a change is.
+pub fn record_address(change: &Owner) -> DocAddress {
+    DocAddress {
+        index: IndexName::new(CONTROL_INDEX),
+        id: DocId::plain(change.as_str()),
+    }
+}
+
+impl Record {
+    /// The age, given the stamp of the version that was read: a record without one has not been rewritten.
+    pub fn age_at(&self, stamp: Stamp) -> Age {
+        self.age.unwrap_or(Age {
+            term: stamp.primary_term,
+            seq: stamp.seq_no,
+        })
+    }
+
+    /// The same record, said again at the version with this stamp: an acknowledged write that proves the read. It
+    /// fixes what only the stamp told: age of a pending, token of a committed change.
+    pub fn touched(&self, stamp: Stamp, state: RecordState, nonce: Arc<str>) -> Record {
+        let mut next = self.clone();
+        if self.state == RecordState::Pending {
+            next.age = Some(self.age_at(stamp));
+        }
+        if self.state == RecordState::Committed && self.token.is_none() {
+            next.token = Some(Token::of(stamp));
+        }
+        next.state = state;
+        next.nonce = nonce;
+        next
+    }
+
+    /// The document's source.
+    pub fn render(&self) -> Value {
+        let documents: Vec<Value> = self
+            .documents
+            .iter()
+            .map(|touched| {
+                let mut out = json!({
+                    "index": touched.at.index.as_str(),
+                    "uuid": touched.index_uuid,
+                    "id": &*touched.at.id.id,
+                });
+                if let Some(doc_type) = &touched.at.id.doc_type {
+                    out["type"] = Value::from(&**doc_type);
+                }
+                match &touched.effect {
+                    None => {}
+                    Some(Effects::Check) => out["op"] = "check".into(),
+                    Some(Effects::Delete) => out["op"] = "delete".into(),
+                    Some(Effects::Put { source, routing, parent }) => {
+                        out["op"] = "index".into();
+                        out["source"] = Value::from(String::from_utf8_lossy(&source.0).into_owned());
+                        out["routing"] = routing.as_deref().map_or(Value::Null, Value::from);
+                        out["parent"] = parent.as_deref().map_or(Value::Null, Value::from);
+                    }
+                }
+                out
+            })
+            .collect();
+        json!({
+            "kind": "change",
+            "state": self.state.render(),
+            "session": &*self.session,
+            "age": self.age.map(|age| [age.term, age.seq]),
+            "docs": documents,
+            "digest": self.digest,
+            "t": self.token.map(|token| [token.term, token.seq]),
+            "nonce": &*self.nonce,
+            "result": self.result,
+        })
+    }
+
+    /// The inverse of [`Record::render`].
+    ///
+    /// # Errors
+    /// What is no record.
+    pub fn parse(source: &Value) -> Result<Record> {
+        read(source).ok_or_else(|| Error::new(ErrorKind::Corruption, format!("no record of a change: {source}")))
+    }
+}
+
+fn pair(value: &Value) -> Option<(u64, u64)> {
+    match value.as_array()?.as_slice() {
+        [a, b] => Some((a.as_u64()?, b.as_u64()?)),
+        _ => None,
+    }
+}
+
+fn read(source: &Value) -> Option<Record> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let documents = source["docs"].as_array()?.iter().map(|entry| {
+        let id = entry["id"].as_str()?;
+        let effect = match entry["op"].as_str() {
+            None => None,
+            Some("check") => Some(Effects::Check),
+            Some("delete") => Some(Effects::Delete),
+            Some("index") => Some(Effects::Put {
+                source: Source(entry["source"].as_str()?.as_bytes().into()),
+                routing: text(&entry["routing"]),
+                parent: text(&entry["parent"]),
+            }),
+            Some(_) => return None,
+        };
+        Some(Touched {
+            at: DocAddress {
+                index: IndexName::new(entry["index"].as_str()?),
+                id: match entry["type"].as_str() {
+                    Some(doc_type) => DocId::typed(doc_type, id),
+                    None => DocId::plain(id),
+                },
+            },
+            index_uuid: text(&entry["uuid"])?,
+            effect,
+        })
+    });
+    Some(Record {
+        state: RecordState::parse(source["state"].as_str()?)?,
+        session: Arc::from(source["session"].as_str()?),
+        age: pair(&source["age"]).map(|(term, seq)| Age { term, seq }),
+        documents: documents.collect::<Option<_>>()?,
+        digest: text(&source["digest"])?,
+        token: pair(&source["t"]).map(|(term, seq)| Token { term, seq }),
+        nonce: Arc::from(source["nonce"].as_str()?),
+        result: source["result"].clone(),
+    })
+}
+
+/// What a change leaves on a document, kept beside the source by the engine.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Mark {
+    /// The change that has its intent or stub here.
+    pub intent: Option<Owner>,
+    /// The document is only the stub of a creation.
+    pub stub: bool,
+    /// The document is deleted, and not yet forgotten.
+    pub tombstone: bool,
+    /// Of the last change that was applied here.
+    pub token: Option<Token>,
+    /// The stamp before the intent, which clients are answered and compare with: an intent raises it even if its
+    /// change aborts.
+    pub before: Option<Stamp>,
+}
+
+impl Mark {
+    /// The mark of a document as it was read.
+    ///
+    /// # Errors
+    /// A mark that we did not write.
+    pub fn of(hidden: Option<&Hidden>) -> Result<Mark> {
+        let Some(hidden) = hidden else { return Ok(Mark::default()) };
+        let body = &hidden.body;
+        let before = body["before"]
+            .as_array()
+            .map(|b| b.iter().filter_map(Value::as_u64).collect::<Vec<u64>>());
+        let before = match before.as_deref() {
+            None => None,
+            Some([primary_term, seq_no, version]) => Some(Stamp {
+                seq_no: *seq_no,
+                primary_term: *primary_term,
+                version: *version,
+            }),
+            Some(_) => return Err(Error::new(ErrorKind::Corruption, format!("no mark of a change: {body}"))),
+        };
+        let stub = body["stub"] == true;
+        Ok(Mark {
+            intent: body["i"].as_str().map(Owner::new),
+            stub,
+            // A plain delete hides a marked document and leaves the mark's body as it was.
+            tombstone: !hidden.visible && !stub,
+            token: pair(&body["t"]).map(|(term, seq)| Token { term, seq }),
+            before,
+        })
+    }
+
+    /// As the engine keeps it.
+    pub fn hidden(&self) -> Hidden {
+        let mut body = serde_json::Map::new();
+        if let Some(change) = &self.intent {
+            body.insert("i".into(), change.as_str().into());
+        }
+        if self.stub {
+            body.insert("stub".into(), true.into());
+        }
+        if let Some(token) = self.token {
+            body.insert("t".into(), json!([token.term, token.seq]));
+        }
+        if let Some(stamp) = self.before {
+            body.insert("before".into(), json!([stamp.primary_term, stamp.seq_no, stamp.version]));
+        }
+        Hidden {
+            body: Value::Object(body),
+            visible: !self.stub && !self.tombstone,
+            held: self.intent.is_some(),
+        }
+    }
+
+    /// Nothing needs to be kept.
+    pub fn is_empty(&self) -> bool {
+        self.intent.is_none() && self.token.is_none() && !self.tombstone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_reads_as_it_was_written() {
+        let at = |id: DocId| DocAddress {
+            index: IndexName::new("i"),
+            id,
+        };
+        let effect = |effect| Touched {
+            at: at(DocId::typed("t", "1")),
+            index_uuid: "u".into(),
+            effect,
+        };
+        let put = Effects::Put {
+            source: Source::from_value(&json!({"a": 1})),
+            routing: Some("r".into()),
+            parent: None,
+        };
+        let mut record = Record {
+            state: RecordState::Pending,
+            session: Arc::from("n1.7"),
+            age: None,
+            documents: vec![
+                effect(None),
+                effect(Some(put)),
+                effect(Some(Effects::Delete)),
+                effect(Some(Effects::Check)),
+            ],
+            digest: "d".into(),
+            token: None,
+            nonce: Arc::from("n"),
+            result: json!({"x": 1}),
+        };
+        assert_eq!(Record::parse(&record.render()).expect("a record"), record);
+        let stamp = Stamp {
+            seq_no: 7,
+            primary_term: 2,
+            version: 1,
+        };
+        let touched = record.touched(stamp, RecordState::Aborted, Arc::from("m"));
+        assert_eq!((touched.age, touched.token), (Some(Age { term: 2, seq: 7 }), None));
+        record.state = RecordState::Committed;
+        let touched = record.touched(stamp, RecordState::Committed, Arc::from("m"));
+        assert_eq!(touched.token, Some(Token { term: 2, seq: 7 }));
+        let later = Stamp { seq_no: 9, ..stamp };
+        let again = touched.touched(later, RecordState::Done, Arc::from("m"));
+        assert_eq!(again.token, touched.token, "a token never changes");
+        assert_eq!(Record::parse(&again.render()).expect("a record"), again);
+        assert!(Record::parse(&json!({"state": "what"})).is_err());
+    }
+
+    #[test]
+    fn marks() {
+        let before = Stamp {
+            seq_no: 3,
+            primary_term: 1,
+            version: 4,
+        };
+        for (mark, visible, held) in [
+            (
+                Mark {
+                    intent: Some(Owner::new("c")),
+                    before: Some(before),
+                    ..Mark::default()
+                },
+                true,
+                true,
+            ),
+            (
+                Mark {
+                    intent: Some(Owner::new("c")),
+                    stub: true,
+                    ..Mark::default()
+                },
+                false,
+                true,
+            ),
+            (
+                Mark {
+                    tombstone: true,
+                    token: Some(Token { term: 1, seq: 2 }),
+                    ..Mark::default()
+                },
+                false,
+                false,
+            ),
+            (
+                Mark {
+                    token: Some(Token { term: 1, seq: 2 }),
+                    ..Mark::default()
+                },
+                true,
+                false,
+            ),
+        ] {
+            let hidden = mark.hidden();
+            assert_eq!((hidden.visible, hidden.held), (visible, held), "{mark:?}");
+            assert_eq!(Mark::of(Some(&hidden)).expect("a mark"), mark);
+            assert!(!mark.is_empty());
+        }
+        assert!(Mark::of(None).expect("no mark").is_empty());
+        assert!(Token { term: 2, seq: 0 }.commit_seq() > Token { term: 1, seq: 1 << 39 }.commit_seq());
+    }
+}

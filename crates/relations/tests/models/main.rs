@@ -1,0 +1,275 @@
+//! Explicit-state models of the protocol of locks and changes, over the decisions that the product runs.
+//!
+//! Each protocol is explored by stateright: every interleaving of single store operations, with processes that stop
+//! anywhere and a store that lies. L1 is checked by backward reachability. Each seeded mistake is a row that must find
+//! a violation. The long run is
+//! `PLEACH_MODEL_STATES=100000000 cargo test --release -p relations --test models long -- --ignored --nocapture`;
+//! docs/internals/change-protocol.md has its last result.
+
+mod explore;
+mod intents;
+mod lock_form;
+mod queue;
+
+use explore::{Protocol, explore, stuck};
+use intents::{Intents, Kind};
+use lock_form::LockForm;
+use queue::{Queue, paths};
+use relations::locks::Mode;
+
+/// Generated states, repeated ones included, after which a run ends.
+const GENERATED_MAX: usize = 3_000_000;
+
+fn holds<P: Protocol>(name: &str, model: &P, states_min: usize) -> usize {
+    let found = explore(model, GENERATED_MAX);
+    println!("{name}: {} states", found.states);
+    assert_eq!(found.broken, None, "{name}");
+    assert!(found.states >= states_min, "{name}: only {} states", found.states);
+    found.states
+}
+
+/// L1: recoverers alone finish from every state.
+fn recovers<P: Protocol>(name: &str, model: &P, states_min: usize) {
+    let (states, stuck) = stuck(model, 400_000);
+    println!("{name}: {states} states, {stuck} stuck");
+    assert_eq!(stuck, 0, "{name}: states from which nobody finishes");
+    assert!(states >= states_min, "{name}: only {states} states");
+}
+
+fn is_broken<P: Protocol>(name: &str, model: &P) {
+    let found = explore(model, GENERATED_MAX);
+    let (why, steps) = found
+        .broken
+        .unwrap_or_else(|| panic!("{name}: nothing found in {} states", found.states));
+    println!("{name}: {steps} steps, {} states: {why}", found.states);
+}
+
+fn is_stuck<P: Protocol>(name: &str, model: &P) {
+    let (states, stuck) = stuck(model, 400_000);
+    println!("{name}: {states} states, {stuck} stuck");
+    assert!(stuck > 0, "{name}: nobody is stuck in {states} states");
+}
+
+/// Fault budgets: lost answers, ghosts of documents, isolations of the control shard.
+fn faults(model: Intents, lost: u8, ghost: u8, isolations: u8) -> Intents {
+    Intents {
+        lost,
+        ghost,
+        isolations,
+        ..model
+    }
+}
+
+#[test]
+fn the_intent_form_holds() {
+    holds("transfers", &Intents::transfers(), 150_000);
+    holds("skew", &Intents::skew(), 150_000);
+    holds(
+        "create and delete, a lost answer",
+        &faults(Intents::create(), 1, 0, 0),
+        150_000,
+    );
+    holds("lock, control shard isolated", &faults(Intents::lock(), 0, 0, 1), 90_000);
+    holds("plain put", &Intents::plain(Kind::PlainPut), 100_000);
+    holds(
+        "plain delete, a ghost",
+        &faults(Intents::plain(Kind::PlainDelete), 0, 1, 0),
+        100_000,
+    );
+    holds("three changes, three documents", &faults(Intents::ring(), 1, 0, 0), 100_000);
+}
+
+#[test]
+fn the_intent_form_recovers() {
+    recovers("transfers", &Intents::transfers(), 150_000);
+    recovers("create and delete", &Intents::create(), 40_000);
+    recovers("lock", &Intents::lock(), 40_000);
+}
+
+#[test]
+fn seeded_mistakes_of_the_intent_form_are_found() {
+    use intents::Mutant::{
+        AbortCommitted, AnyMarkIsMine, BlindApply, BlindCommit, CommitBeforeLastMark, DirtySkip, DoneEarly, GrantWithoutScan,
+        LockPurgedAtOnce, LocksReadEarly, MarkWithoutCas, MarksInsteadOfRecords, NamedInEntry, NoBarrier, NoCheck, NoConfirm,
+        NoLockRead, NoStub, PlainIgnoresMarks, PlanOverMarks, PurgeCommitted, PurgeFirst, StubBecomesDocument,
+        UnacknowledgedMark, UnknownIsAborted, Unnamed,
+    };
+    let (transfers, skew, create, lock) = (Intents::transfers(), Intents::skew(), Intents::create(), Intents::lock());
+    let put = Intents::plain(Kind::PlainPut);
+    let rows = [
+        // M5: what was only read is proven by an intent, what is created by a stub.
+        (NoCheck, &skew, 0, 0, 0),
+        (NoStub, &create, 0, 0, 0),
+        (MarkWithoutCas, &transfers, 0, 0, 0),
+        (UnacknowledgedMark, &transfers, 0, 0, 0),
+        (PurgeFirst, &transfers, 0, 0, 0),
+        (NoConfirm, &transfers, 0, 0, 1),
+        (DirtySkip, &transfers, 0, 0, 0),
+        (PlainIgnoresMarks, &put, 0, 0, 0),
+        // M10: records and grants cannot pass each other.
+        (GrantWithoutScan, &lock, 0, 0, 0),
+        (LocksReadEarly, &lock, 0, 0, 0),
+        (NoLockRead, &lock, 0, 0, 0),
+        (NoBarrier, &lock, 0, 0, 1),
+        (MarksInsteadOfRecords, &lock, 0, 0, 0),
+        // M3: a guarded change is named in the lease.
+        (Unnamed, &lock, 0, 0, 0),
+        (NamedInEntry, &lock, 0, 0, 1),
+        (LockPurgedAtOnce, &lock, 0, 0, 0),
+        // Ours.
+        (AbortCommitted, &transfers, 0, 0, 0),
+        (BlindCommit, &transfers, 0, 0, 0),
+        (DoneEarly, &transfers, 0, 0, 0),
+        (CommitBeforeLastMark, &transfers, 0, 0, 0),
+        (BlindApply, &transfers, 0, 0, 0),
+        (StubBecomesDocument, &create, 0, 0, 0),
+        (AnyMarkIsMine, &transfers, 0, 0, 0),
+        (UnknownIsAborted, &transfers, 1, 0, 0),
+        (PlanOverMarks, &transfers, 0, 0, 0),
+        (PurgeCommitted, &transfers, 0, 0, 0),
+    ];
+    for (mutant, scenario, lost, ghost, isolations) in rows {
+        let model = Intents {
+            mutant: Some(mutant),
+            ..faults(scenario.clone(), lost, ghost, isolations)
+        };
+        is_broken(&format!("{mutant:?}"), &model);
+    }
+}
+
+#[test]
+fn the_lock_form_holds() {
+    holds("updates", &LockForm::updates(), 100_000);
+    let lies = LockForm {
+        lost: 1,
+        ghost_records: 1,
+        ghost_docs: 1,
+        ..LockForm::creates()
+    };
+    holds("create and delete, every lie once", &lies, 100_000);
+}
+
+#[test]
+fn seeded_mistakes_of_the_lock_form_are_found() {
+    use lock_form::Mutant::{
+        DirtyDone, DirtySkip, ForgetRecord, HardDelete, NoConfirm, NoLock, NoStub, NoToken, NoTouch, PurgeFirst,
+    };
+    let (updates, creates) = (LockForm::updates(), LockForm::creates());
+    let rows: [(&[lock_form::Mutant], &LockForm, u8, u8); 10] = [
+        (&[NoConfirm], &updates, 1, 0),
+        (&[PurgeFirst], &updates, 0, 0),
+        (&[NoToken, NoTouch], &updates, 0, 0),
+        (&[DirtySkip], &updates, 0, 1),
+        (&[DirtyDone, NoToken], &creates, 1, 0),
+        (&[NoStub], &creates, 0, 0),
+        (&[NoStub, NoTouch], &creates, 0, 0),
+        (&[HardDelete], &creates, 0, 0),
+        (&[NoLock], &updates, 0, 0),
+        (&[ForgetRecord], &updates, 0, 0),
+    ];
+    for (mutants, scenario, ghost_records, ghost_docs) in rows {
+        let model = LockForm {
+            ghost_records,
+            ghost_docs,
+            mutants: mutants.to_vec(),
+            ..scenario.clone()
+        };
+        is_broken(&format!("{mutants:?}"), &model);
+    }
+}
+
+const X: Mode = Mode::Exclusive;
+const S: Mode = Mode::Shared;
+type Clients = &'static [&'static [(&'static str, Mode)]];
+/// Two clients that ask in opposite orders.
+const CROSSED: Clients = &[&[("/a", X), ("/b", X)], &[("/b", X), ("/a", X)]];
+/// A tree, a path in it, and a reader of the tree.
+const TREE: Clients = &[&[("/a", X)], &[("/a/b", X)], &[("/a", S)]];
+/// The elder holds b and comes to a; a is held by one who comes to b; the youngest waits for a.
+const ELDER: Clients = &[&[("/b", X), ("/a", S)], &[("/a", S), ("/b", X)], &[("/a", X)]];
+/// A ring of three.
+const RING: Clients = &[&[("/a", X), ("/b", X)], &[("/b", X), ("/c", X)], &[("/c", X), ("/a", X)]];
+
+fn queue(clients: Clients, lost: u8, suspicions: u8) -> Queue {
+    let mut queue = paths(clients);
+    (queue.lost, queue.suspicions) = (lost, suspicions);
+    queue
+}
+
+#[test]
+fn the_queue_holds_and_never_stops() {
+    for (name, clients, states_min) in [("crossed", CROSSED, 500), ("tree", TREE, 10_000), ("elder", ELDER, 1_000)] {
+        recovers(name, &queue(clients, 0, 0), states_min);
+        holds(&format!("{name}, a lost answer"), &queue(clients, 1, 0), states_min);
+        holds(&format!("{name}, a session that ends"), &queue(clients, 0, 1), states_min);
+    }
+    recovers("crossed, a lost answer", &queue(CROSSED, 1, 0), 1_000);
+    recovers("crossed, a session that ends", &queue(CROSSED, 0, 1), 1_000);
+    holds("ring", &queue(RING, 0, 0), 10_000);
+}
+
+#[test]
+fn seeded_mistakes_of_the_queue_are_found() {
+    use queue::Mutant::{
+        Arrival, Counting, EarlyRelease, IgnoreWound, NoIntentions, NoWound, PurgeUndecided, ReleaseAll, SharedIsNothing,
+        WoundCommitted,
+    };
+    for (mutant, clients, lost, suspicions) in [
+        (WoundCommitted, CROSSED, 0, 0),
+        (PurgeUndecided, CROSSED, 0, 1),
+        (ReleaseAll, CROSSED, 0, 0),
+        (EarlyRelease, CROSSED, 0, 0),
+        (IgnoreWound, CROSSED, 0, 0),
+        (NoIntentions, TREE, 0, 0),
+        (SharedIsNothing, TREE, 0, 0),
+    ] {
+        is_broken(
+            &format!("{mutant:?}"),
+            &queue(clients, lost, suspicions).with(mutant, clients),
+        );
+    }
+    for (mutant, clients, lost) in [(NoWound, CROSSED, 0), (Counting, CROSSED, 1), (Arrival, ELDER, 0)] {
+        is_stuck(&format!("{mutant:?}"), &queue(clients, lost, 0).with(mutant, clients));
+    }
+}
+
+/// Scenario after scenario with larger budgets, until as many states have been seen as were asked for.
+#[test]
+#[ignore = "takes hours: 10^8 states by default"]
+fn long() {
+    let wanted: usize = std::env::var("PLEACH_MODEL_STATES")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(100_000_000);
+    let mut seen = 0;
+    let mut count = |name: String, found: explore::Found| {
+        assert_eq!(found.broken, None, "{name}");
+        seen += found.states;
+        println!("{name}: {} states, {seen} so far", found.states);
+        seen >= wanted
+    };
+    let scenarios = [
+        ("transfers", Intents::transfers()),
+        ("skew", Intents::skew()),
+        ("create", Intents::create()),
+        ("put", Intents::plain(Kind::PlainPut)),
+        ("delete", Intents::plain(Kind::PlainDelete)),
+        ("lock", Intents::lock()),
+        ("ring", Intents::ring()),
+    ];
+    for recoverers in [1, 2] {
+        for (lost, ghost, isolations) in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 0, 1), (2, 1, 1)] {
+            for (name, scenario) in &scenarios {
+                let model = Intents {
+                    recoverers,
+                    ..faults(scenario.clone(), lost, ghost, isolations)
+                };
+                let name = format!("{name}, {recoverers} recoverers, {lost} lost, {ghost} ghosts, {isolations} isolations");
+                if count(name, explore(&model, 40_000_000)) {
+                    return;
+                }
+            }
+        }
+    }
+    panic!("the scenarios have no more than {seen} states");
+}

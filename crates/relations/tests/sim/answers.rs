@@ -1,0 +1,164 @@
+//! What a change is answered when it cannot be, and that nothing is left behind: on a store that tells the truth.
+
+use crate::runs::{indices, runner};
+use crate::store::{Lies, SimStore};
+use crate::world::{Scheduler, SimClock, World};
+use engine::{Engine as _, EngineExt as _, Expect, Outcome, Refresh, Source, Write, WriteOp};
+use model::{DocAddress, DocId, ErrorKind, IndexName, Result};
+use relations::changes::{CONTROL_INDEX, Change, OPERATIONS_MAX, Verdict, lock_address, session_address};
+use relations::locks::{Action, Age, Lock, LockKey, Mode, Owner, Request, step};
+use relations::sessions::{Session, SessionKind, SessionState};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+fn at(index: &str, id: &str) -> DocAddress {
+    DocAddress {
+        index: IndexName::new(index),
+        id: DocId::plain(id),
+    }
+}
+
+fn put(at: DocAddress, source: &Value) -> Write {
+    Write::new(at, WriteOp::Put(Source::from_value(source)))
+}
+
+fn change(operations: Vec<Write>) -> Change {
+    Change {
+        id: Owner::new("c-1"),
+        age: None,
+        conditions: Vec::new(),
+        operations,
+        otherwise: Vec::new(),
+        locks: Vec::new(),
+        digest: String::new(),
+        deadline: Duration::from_secs(2_000),
+    }
+}
+
+/// Somebody's lock on index `a`.
+fn locked(by: &str, mode: Mode) -> Write {
+    let key = LockKey::Index(IndexName::new("a"));
+    let request = Request {
+        owner: Owner::new(by),
+        session: Arc::from(by),
+        age: Age::default(),
+        nonce: Arc::from("n"),
+        action: Action::Acquire { mode, wait: false },
+    };
+    let (lock, _) = step(Lock::new(key.clone()), &request, &[]);
+    put(lock_address(&key), &lock.render())
+}
+
+fn lease(id: &str, state: SessionState) -> Write {
+    let open = Session::open(SessionKind::Client, Duration::from_secs(30), Arc::from("n"));
+    let lease = match state {
+        SessionState::Open => open,
+        ended => open.ended(ended, None, Arc::from("n")),
+    };
+    put(session_address(id), &lease.render())
+}
+
+/// Runs a change on index `a` with document 1, after `first`. Unless it is committed, every document is as it was.
+fn answer(first: Vec<Write>, change: Change) -> (Result<Verdict>, Vec<String>) {
+    let world = World::new(1);
+    let engine = indices(Arc::new(SimClock(world.clone()))).expect("indices");
+    let store = Arc::new(SimStore::new(world.clone(), engine, Lies::default(), None));
+    let answered: Arc<Mutex<Option<(Result<Verdict>, Vec<String>)>>> = Arc::default();
+    let mut scheduler = Scheduler::new(world.clone());
+    let out = answered.clone();
+    scheduler.spawn(async move {
+        let writes = [vec![put(at("a", "1"), &json!({"n": 1}))], first].concat();
+        let outcomes = store.write(writes, Refresh::No).await.expect("the beginning is written");
+        assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_))));
+        let before = store.truth();
+        let locks = change.locks.clone();
+        let verdict = runner(&world, &store, "n1").run(&change).await;
+        let changed = !matches!(verdict, Ok(Verdict::Committed { .. }));
+        for (at, document) in store.truth() {
+            if changed && at.index.as_str() != CONTROL_INDEX {
+                let old = before.get(&at).expect("nothing new is there");
+                assert_eq!((&old.source, &old.hidden), (&document.source, &document.hidden), "{at:?}");
+            }
+        }
+        let mut guards = Vec::new();
+        for lock in locks {
+            if let Some(lease) = store.read_one(session_address(lock.as_str())).await.expect("a read") {
+                let lease = Session::parse(&lease.source.parse().expect("JSON")).expect("a lease");
+                guards.extend(lease.guards.iter().map(Owner::to_string));
+            }
+        }
+        *out.lock().expect("one thread") = Some((verdict, guards));
+    });
+    scheduler.run(100_000).expect("it ends");
+    answered.lock().expect("one thread").take().expect("an answer")
+}
+
+#[test]
+fn refusals() {
+    let ops = || vec![put(at("a", "1"), &json!({"n": 2}))];
+    let (verdict, _) = answer(Vec::new(), change(ops()));
+    assert!(matches!(verdict, Ok(Verdict::Committed { otherwise: false, .. })), "{verdict:?}");
+
+    let absent = Change {
+        conditions: vec![(at("a", "2"), Expect::Absent), (at("a", "1"), Expect::Absent)],
+        ..change(ops())
+    };
+    let (verdict, _) = answer(Vec::new(), absent.clone());
+    assert!(matches!(verdict, Ok(Verdict::Unmet { condition: 1, .. })), "{verdict:?}");
+    let or_else = Change {
+        otherwise: vec![put(at("b", "1"), &json!({"n": 3}))],
+        ..absent
+    };
+    let (verdict, _) = answer(Vec::new(), or_else);
+    assert!(matches!(verdict, Ok(Verdict::Committed { otherwise: true, .. })), "{verdict:?}");
+
+    let stale = Write {
+        expect: Expect::Unchanged {
+            seq_no: 99,
+            primary_term: 1,
+        },
+        ..ops().remove(0)
+    };
+    let (verdict, _) = answer(Vec::new(), change(vec![put(at("b", "1"), &json!({"n": 1})), stale]));
+    let Ok(Verdict::Failed(items)) = verdict else { panic!("{verdict:?}") };
+    assert_eq!(items.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false]);
+
+    // What could never be applied is refused while planning.
+    let (verdict, _) = answer(Vec::new(), change(vec![ops().remove(0), put(at("a", "3"), &json!({"n": {"x": 1}}))]));
+    let Ok(Verdict::Failed(items)) = verdict else { panic!("{verdict:?}") };
+    assert_eq!(items.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false]);
+
+    let missing = answer(Vec::new(), change(vec![put(at("none", "1"), &json!({}))])).0;
+    assert_eq!(missing.expect_err("no such index").kind(), ErrorKind::IndexNotFound);
+    let many = answer(Vec::new(), change(vec![ops().remove(0); OPERATIONS_MAX + 1])).0;
+    let error = many.expect_err("too many");
+    assert!(error.reason().contains("changes.max_operations"), "{error}");
+}
+
+#[test]
+fn locks_are_respected() {
+    let ops = || vec![put(at("a", "1"), &json!({"n": 2}))];
+    let under = |lock: &str| Change {
+        locks: vec![Owner::new(lock)],
+        ..change(ops())
+    };
+    for mode in [Mode::Exclusive, Mode::Shared] {
+        let (verdict, _) = answer(vec![locked("l-1", mode)], change(ops()));
+        let Ok(Verdict::Locked(blocked)) = verdict else { panic!("{verdict:?}") };
+        assert_eq!(blocked[0].1[0].owner.as_str(), "l-1");
+    }
+    let (verdict, _) = answer(vec![locked("l-1", Mode::IntentExclusive)], change(ops()));
+    assert!(matches!(verdict, Ok(Verdict::Committed { .. })), "an intention is in nobody's way: {verdict:?}");
+
+    let (verdict, guards) = answer(vec![locked("l-1", Mode::Exclusive), lease("l-1", SessionState::Open)], under("l-1"));
+    assert!(matches!(verdict, Ok(Verdict::Committed { .. })), "{verdict:?}");
+    assert_eq!(guards, ["c-1"], "the lease names the change before it leaves a mark");
+    for state in [SessionState::Expired, SessionState::Broken, SessionState::Closed] {
+        let (verdict, guards) = answer(vec![locked("l-1", Mode::Exclusive), lease("l-1", state)], under("l-1"));
+        assert!(matches!(verdict, Ok(Verdict::LockEnded { state: Some(found), .. }) if found == state), "{verdict:?}");
+        assert!(guards.is_empty());
+    }
+    let (verdict, _) = answer(Vec::new(), under("l-9"));
+    assert!(matches!(verdict, Ok(Verdict::LockEnded { state: None, .. })), "{verdict:?}");
+}

@@ -1,0 +1,477 @@
+//! One run: changes, a plain writer, recoverers and a reaper of sessions over one store; then what must hold.
+
+use crate::store::{Lies, Planned, SimStore};
+use crate::world::{Scheduler, SimClock, SimPause, World};
+use engine::memory::MemoryEngine;
+use engine::{Alteration, Engine, EngineExt as _, Expect, Hide, Outcome, Refresh, Source, Update, Write, WriteOp};
+use futures::FutureExt as _;
+use model::{DocAddress, DocId, IndexName, Stamp};
+use relations::changes::{CONTROL_INDEX, Change, Mark, Record, RecordState, Resolved, Runner, Token, Verdict, session_address};
+use relations::locks::{Age, Owner};
+use relations::sessions::{Session, SessionKind, SessionState};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What happens in a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) seed: u64,
+    pub(crate) changes: usize,
+    pub(crate) plain: bool,
+    pub(crate) lies: Lies,
+    pub(crate) planned: Option<Planned>,
+    pub(crate) mutant: Option<Mutant>,
+}
+
+/// A store that no protocol could stand: the checks must see it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mutant {
+    /// An acknowledged write of a document is gone.
+    ForgetsAcknowledged,
+    /// Compare-and-set does not compare.
+    IgnoresExpectations,
+    /// A committed outcome is applied a second time.
+    AppliesTwice,
+}
+
+/// What it came to.
+#[derive(Debug, Default)]
+pub(crate) struct Outcomes {
+    pub(crate) committed: u64,
+    pub(crate) struck: bool,
+}
+
+const DOCS: [(&str, &str); 4] = [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")];
+const TURNS_MAX: u64 = 400_000;
+
+fn at(doc: usize) -> DocAddress {
+    DocAddress {
+        index: IndexName::new(DOCS[doc].0),
+        id: DocId::plain(DOCS[doc].1),
+    }
+}
+
+/// What a change does to a document.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Op {
+    /// By a script, or as a new document.
+    Append,
+    Create,
+    Delete,
+}
+
+/// One change as the oracle knows it.
+#[derive(Clone, Debug)]
+struct Plan {
+    name: String,
+    ops: Vec<(usize, Op)>,
+    /// Must be there.
+    present: Option<usize>,
+}
+
+/// What a client was told, between which turns.
+#[derive(Debug)]
+struct Told {
+    attempt: Owner,
+    began: u64,
+    ended: u64,
+    verdict: Verdict,
+}
+
+fn write_of(plan: &Plan, doc: usize, op: Op) -> Write {
+    let entry = &plan.name;
+    match op {
+        Op::Append => {
+            let script = script::compile("ctx._source.l.add(params.v)", script::Lang::Painless).expect("a script");
+            let mut params = Map::new();
+            params.insert("v".into(), Value::from(entry.as_str()));
+            let update = Update {
+                doc: None,
+                script: Some((script, script::Params::from_json(&params))),
+                upsert: Some(json!({"l": [entry]})),
+                doc_as_upsert: false,
+                scripted_upsert: false,
+                detect_noop: true,
+                lenient_op: false,
+                budget: script::Budget::default(),
+                now_ms: 0,
+            };
+            Write::new(at(doc), WriteOp::Update(Box::new(update)))
+        }
+        Op::Create => Write {
+            expect: Expect::Absent,
+            ..Write::new(at(doc), WriteOp::Put(Source::from_value(&json!({"l": [entry]}))))
+        },
+        Op::Delete => Write::new(at(doc), WriteOp::Delete),
+    }
+}
+
+fn plan(world: &World, n: usize) -> Plan {
+    let mut ops = Vec::new();
+    for doc in 0..DOCS.len() {
+        match world.below(8) {
+            0..=3 => ops.push((doc, Op::Append)),
+            4 => ops.push((doc, Op::Delete)),
+            5 => ops.push((doc, Op::Create)),
+            _ => {}
+        }
+    }
+    if ops.is_empty() {
+        ops.push((world.below(DOCS.len()), Op::Append));
+    }
+    Plan {
+        name: format!("c{n}"),
+        ops,
+        present: world.once_in(4).then(|| world.below(DOCS.len())),
+    }
+}
+
+fn session_write(session: &Session, n: usize, expect: Expect) -> Write {
+    Write {
+        expect,
+        ..Write::new(
+            session_address(&format!("n{n}")),
+            WriteOp::Put(Source::from_value(&session.render())),
+        )
+    }
+}
+
+/// Plays it, and checks it.
+///
+/// # Errors
+/// The promise that was broken.
+pub(crate) fn run(scenario: &Scenario) -> Result<Outcomes, String> {
+    let world = World::new(scenario.seed);
+    let clock = Arc::new(SimClock(world.clone()));
+    let engine = MemoryEngine::new(clock.clone());
+    for name in [CONTROL_INDEX, "a", "b"] {
+        let create = Alteration::CreateIndex {
+            name: name.to_owned(),
+            settings: Map::new(),
+            mappings: Some(if name == CONTROL_INDEX {
+                json!({"dynamic": false})
+            } else {
+                json!({})
+            }),
+            aliases: Map::new(),
+            typed: false,
+            if_absent: false,
+        };
+        engine
+            .alter(create)
+            .now_or_never()
+            .expect("no waiting")
+            .map_err(|e| e.to_string())?;
+    }
+    let store = Arc::new(SimStore::new(world.clone(), engine, Lies::default(), scenario.planned));
+    let mut scheduler = Scheduler::new(world.clone());
+    let plans: Vec<Plan> = (0..scenario.changes).map(|n| plan(&world, n)).collect();
+
+    // The beginning is true: two documents and everybody's session.
+    {
+        let store = store.clone();
+        let sessions = scenario.changes;
+        scheduler.spawn(async move {
+            let first = (0..2).map(|doc| Write::new(at(doc), WriteOp::Put(Source::from_value(&json!({"l": []})))));
+            let open = Session::open(SessionKind::Server, Duration::from_secs(5), Arc::from("n"));
+            let writes = first
+                .chain((0..sessions).map(|n| session_write(&open, n, Expect::Absent)))
+                .collect();
+            let outcomes = store.write(writes, Refresh::No).await.expect("the beginning is written");
+            assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_))));
+        });
+        scheduler.run(TURNS_MAX)?;
+    }
+
+    store.begin(scenario.lies, scenario.mutant);
+    let mut scheduler = Scheduler::new(world.clone());
+    let told: Arc<Mutex<Vec<Told>>> = Arc::default();
+    for (n, plan) in plans.iter().enumerate() {
+        scheduler.spawn(client(world.clone(), store.clone(), n, plan.clone(), told.clone()));
+    }
+    // Suspects, rightly or wrongly: everybody's session ends some time.
+    for n in 0..scenario.changes {
+        scheduler.spawn(reaper(world.clone(), store.clone(), n));
+    }
+    for n in 0..2 {
+        scheduler.spawn(recoverer(world.clone(), store.clone(), n, false));
+    }
+    if scenario.plain {
+        scheduler.spawn(plain_writer(world.clone(), store.clone()));
+    }
+    scheduler.run(TURNS_MAX).map_err(|why| format!("L3: {why}"))?;
+
+    // L1: recoverers alone finish what is left, on a store that is well again. Twice: late writes have arrived.
+    let struck = store.struck();
+    store.settle();
+    let mut scheduler = Scheduler::new(world.clone());
+    scheduler.spawn(recoverer(world.clone(), store.clone(), 9, true));
+    scheduler.run(TURNS_MAX).map_err(|why| format!("L1: {why}"))?;
+
+    let told = std::mem::take(&mut *told.lock().map_err(|e| e.to_string())?);
+    let committed = check(scenario, &plans, &store.truth(), &told)?;
+    Ok(Outcomes { committed, struck })
+}
+
+fn runner(world: &Arc<World>, store: &Arc<SimStore>, session: &str) -> Runner {
+    let (clock, pause) = (Arc::new(SimClock(world.clone())), Arc::new(SimPause(world.clone())));
+    Runner::new(store.clone(), clock, pause, Arc::from(session))
+}
+
+async fn client(world: Arc<World>, store: Arc<SimStore>, n: usize, plan: Plan, told: Arc<Mutex<Vec<Told>>>) {
+    let runner = runner(&world, &store, &format!("n{n}"));
+    let mut age: Option<Age> = None;
+    for attempt in 0..4 {
+        let began = world.get().turns;
+        let id = Owner::new(format!("c-{}.{attempt}", plan.name));
+        let change = Change {
+            id: id.clone(),
+            age,
+            conditions: plan.present.iter().map(|doc| (at(*doc), Expect::Present)).collect(),
+            operations: plan.ops.iter().map(|(doc, op)| write_of(&plan, *doc, *op)).collect(),
+            otherwise: Vec::new(),
+            locks: Vec::new(),
+            digest: plan.name.clone(),
+            deadline: world.get().now + Duration::from_secs(30),
+        };
+        let verdict = runner.run(&change).await.expect("the store lies, but does not fail");
+        let ended = world.get().turns;
+        if let Verdict::Aborted { age: kept } = &verdict {
+            age = Some(*kept).filter(|age| *age != Age::default());
+        }
+        let again = matches!(verdict, Verdict::Aborted { .. });
+        told.lock().expect("one thread").push(Told {
+            attempt: id,
+            began,
+            ended,
+            verdict,
+        });
+        if !again {
+            return;
+        }
+    }
+}
+
+async fn reaper(world: Arc<World>, store: Arc<SimStore>, n: usize) {
+    let wait = 200 + world.below(60_000) as u64;
+    world.sleep(Duration::from_millis(wait)).await;
+    for _ in 0..50 {
+        let Ok(Some(document)) = store.read_one(session_address(&format!("n{n}"))).await else {
+            continue;
+        };
+        let Ok(session) = document.source.parse().and_then(|source| Session::parse(&source)) else {
+            return;
+        };
+        let ended = session.ended(SessionState::Expired, Some(Arc::from("reaper")), Arc::from("r"));
+        let Stamp {
+            seq_no, primary_term, ..
+        } = document.stamp;
+        let write = session_write(&ended, n, Expect::Unchanged { seq_no, primary_term });
+        if let Ok(Outcome::Written(_)) = store.write_one(write, Refresh::No).await {
+            return;
+        }
+    }
+}
+
+/// Sweeps; `thorough`: until nothing is left, whoever is alive.
+async fn recoverer(world: Arc<World>, store: Arc<SimStore>, n: usize, thorough: bool) {
+    let runner = runner(&world, &store, &format!("r{n}"));
+    if thorough {
+        // What is decided may have left late marks: all are resolved once more.
+        let records: Vec<Owner> = records(&store.truth()).into_keys().collect();
+        for change in records {
+            let resolved = runner.resolve(&change).await.expect("no failure");
+            assert_ne!(resolved, Resolved::Stuck, "every outcome was rehearsed");
+        }
+        return;
+    }
+    for _ in 0..6 {
+        let wait = 500 + world.below(20_000) as u64;
+        world.sleep(Duration::from_millis(wait)).await;
+        runner.sweep().await.expect("no failure");
+    }
+}
+
+/// Appends by read and compare-and-set, as any client does.
+async fn plain_writer(world: Arc<World>, store: Arc<SimStore>) {
+    let runner = runner(&world, &store, "plain");
+    for n in 0..6 {
+        let doc = world.below(DOCS.len());
+        let Ok(Some(document)) = store.read_one(at(doc)).await else {
+            continue;
+        };
+        let mut source = document.source.parse().expect("JSON");
+        if let Some(list) = source["l"].as_array_mut() {
+            list.push(Value::from(format!("p{n}")));
+        }
+        let Stamp {
+            seq_no, primary_term, ..
+        } = document.stamp;
+        let write = if world.once_in(5) {
+            Write::new(at(doc), WriteOp::Delete)
+        } else {
+            Write {
+                expect: Expect::Unchanged { seq_no, primary_term },
+                hide: Hide::Keep,
+                ..Write::new(at(doc), WriteOp::Put(Source::from_value(&source)))
+            }
+        };
+        let deadline = world.get().now + Duration::from_secs(200);
+        // A conflict, a held document for too long: the next one then.
+        let _ = runner.write(write, deadline).await;
+    }
+}
+
+fn records(truth: &BTreeMap<DocAddress, engine::Document>) -> BTreeMap<Owner, (Record, Stamp)> {
+    let control = truth
+        .iter()
+        .filter(|(at, _)| at.index.as_str() == CONTROL_INDEX && at.id.id.starts_with("c-"));
+    control
+        .map(|(at, document)| {
+            let record = Record::parse(&document.source.parse().expect("JSON")).expect("a record");
+            (Owner::new(at.id.id.clone()), (record, document.stamp))
+        })
+        .collect()
+}
+
+fn check(
+    scenario: &Scenario,
+    plans: &[Plan],
+    truth: &BTreeMap<DocAddress, engine::Document>,
+    told: &[Told],
+) -> Result<u64, String> {
+    let records = records(truth);
+    let plan_of = |change: &Owner| {
+        plans
+            .iter()
+            .find(|plan| change.as_str().starts_with(&format!("c-{}.", plan.name)))
+    };
+    let mut done: Vec<(Token, &Plan)> = Vec::new();
+    for (change, (record, _)) in &records {
+        match record.state {
+            RecordState::Aborted => {}
+            RecordState::Done => {
+                let token = record.token.ok_or(format!("{change} is done without a token"))?;
+                done.push((token, plan_of(change).ok_or("a record of nobody's")?));
+            }
+            other => return Err(format!("L1: {change} is {other:?}")),
+        }
+    }
+    done.sort_by_key(|(token, _)| *token);
+    for pair in done.windows(2) {
+        if pair[0].0 == pair[1].0 {
+            return Err(format!("S10: a token twice: {pair:?}"));
+        }
+        if pair.iter().all(|(_, plan)| plan.name == pair[0].1.name) {
+            return Err(format!("S14: two attempts of one change committed: {pair:?}"));
+        }
+    }
+
+    // What clients were told is what happened, in its order in real time.
+    let mut acknowledged: Vec<(&Told, Token)> = Vec::new();
+    for told in told {
+        let state = records.get(&told.attempt).map(|(record, _)| (record.state, record.token));
+        match (&told.verdict, state) {
+            (Verdict::Committed { token, .. }, Some((RecordState::Done, found))) => {
+                if found != Some(*token) {
+                    return Err(format!("{} was told {token:?}, its record says {found:?}", told.attempt));
+                }
+                acknowledged.push((told, *token));
+            }
+            (Verdict::Committed { .. }, other) => return Err(format!("{} was told committed, it is {other:?}", told.attempt)),
+            (_, Some((RecordState::Done, _))) => {
+                return Err(format!("{} happened, but was told {:?}", told.attempt, told.verdict));
+            }
+            _ => {}
+        }
+    }
+    for (first, a) in &acknowledged {
+        for (second, b) in &acknowledged {
+            if first.ended < second.began && a >= b {
+                return Err(format!(
+                    "S10: {} ended before {} began, but has the later token",
+                    first.attempt, second.attempt
+                ));
+            }
+        }
+    }
+
+    // L2: no mark is left.
+    let list = |doc: usize| -> Option<Vec<String>> {
+        let document = truth.get(&at(doc))?;
+        let mark = Mark::of(document.hidden.as_ref()).expect("a mark");
+        if mark.stub || mark.tombstone {
+            return None;
+        }
+        let source = document.source.parse().expect("JSON");
+        Some(
+            source["l"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .map(|v| v.as_str().expect("text").to_owned())
+                .collect(),
+        )
+    };
+    for doc in 0..DOCS.len() {
+        if let Some(document) = truth.get(&at(doc)) {
+            let mark = Mark::of(document.hidden.as_ref()).map_err(|e| e.to_string())?;
+            if mark.intent.is_some() || mark.stub {
+                return Err(format!("L2: {:?} still carries {mark:?}", at(doc)));
+            }
+        }
+    }
+
+    if scenario.plain {
+        return in_order(&done, &(0..DOCS.len()).map(list).collect::<Vec<_>>());
+    }
+    // S1, S2, S3, S4, S8: the state is that of the committed changes, one after the other in the order of their tokens.
+    let mut serial: Vec<Option<Vec<String>>> = vec![Some(Vec::new()), Some(Vec::new()), None, None];
+    for (token, plan) in &done {
+        if plan.present.is_some_and(|doc| serial[doc].is_none()) {
+            return Err(format!(
+                "S4: {} committed at {token:?} although its condition did not hold",
+                plan.name
+            ));
+        }
+        for (doc, op) in &plan.ops {
+            match op {
+                Op::Append => serial[*doc].get_or_insert_default().push(plan.name.clone()),
+                Op::Create if serial[*doc].is_some() => return Err(format!("S4: {} created what was there", plan.name)),
+                Op::Create => serial[*doc] = Some(vec![plan.name.clone()]),
+                Op::Delete => serial[*doc] = None,
+            }
+        }
+    }
+    for (doc, expected) in serial.iter().enumerate() {
+        if list(doc) != *expected {
+            return Err(format!(
+                "S1-S4: {:?} is {:?}, serial order says {expected:?}; {done:?}",
+                at(doc),
+                list(doc)
+            ));
+        }
+    }
+    Ok(done.len() as u64)
+}
+
+/// Beside plain writers only this much can be said: no effect of what did not happen, none twice, all in order.
+fn in_order(done: &[(Token, &Plan)], lists: &[Option<Vec<String>>]) -> Result<u64, String> {
+    for list in lists.iter().flatten() {
+        let places: Vec<usize> = list
+            .iter()
+            .filter(|entry| entry.starts_with('c'))
+            .map(|entry| {
+                done.iter()
+                    .position(|(_, plan)| plan.name == *entry)
+                    .ok_or(format!("S1: effect of {entry}, which did not happen"))
+            })
+            .collect::<Result<_, _>>()?;
+        if !places.is_sorted_by(|a, b| a < b) {
+            return Err(format!("S2, S3: {list:?}"));
+        }
+    }
+    Ok(done.len() as u64)
+}
