@@ -199,7 +199,11 @@ mod tests {
                 ended,
                 "what ended first stays"
             );
-            assert_eq!(ended.guards, [change.clone()], "who ends it is told what to resolve");
+            assert_eq!(
+                ended.guards,
+                std::slice::from_ref(&change),
+                "who ends it is told what to resolve"
+            );
             assert!(ended.without(std::slice::from_ref(&change), nonce()).guards.is_empty());
         }
     }

@@ -98,7 +98,10 @@ fn answer(first: Vec<Write>, change: Change) -> (Result<Verdict>, Vec<String>) {
 fn refusals() {
     let ops = || vec![put(at("a", "1"), &json!({"n": 2}))];
     let (verdict, _) = answer(Vec::new(), change(ops()));
-    assert!(matches!(verdict, Ok(Verdict::Committed { otherwise: false, .. })), "{verdict:?}");
+    assert!(
+        matches!(verdict, Ok(Verdict::Committed { otherwise: false, .. })),
+        "{verdict:?}"
+    );
 
     let absent = Change {
         conditions: vec![(at("a", "2"), Expect::Absent), (at("a", "1"), Expect::Absent)],
@@ -111,7 +114,10 @@ fn refusals() {
         ..absent
     };
     let (verdict, _) = answer(Vec::new(), or_else);
-    assert!(matches!(verdict, Ok(Verdict::Committed { otherwise: true, .. })), "{verdict:?}");
+    assert!(
+        matches!(verdict, Ok(Verdict::Committed { otherwise: true, .. })),
+        "{verdict:?}"
+    );
 
     let stale = Write {
         expect: Expect::Unchanged {
@@ -121,12 +127,19 @@ fn refusals() {
         ..ops().remove(0)
     };
     let (verdict, _) = answer(Vec::new(), change(vec![put(at("b", "1"), &json!({"n": 1})), stale]));
-    let Ok(Verdict::Failed(items)) = verdict else { panic!("{verdict:?}") };
+    let Ok(Verdict::Failed(items)) = verdict else {
+        panic!("{verdict:?}")
+    };
     assert_eq!(items.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false]);
 
     // What could never be applied is refused while planning.
-    let (verdict, _) = answer(Vec::new(), change(vec![ops().remove(0), put(at("a", "3"), &json!({"n": {"x": 1}}))]));
-    let Ok(Verdict::Failed(items)) = verdict else { panic!("{verdict:?}") };
+    let (verdict, _) = answer(
+        Vec::new(),
+        change(vec![ops().remove(0), put(at("a", "3"), &json!({"n": {"x": 1}}))]),
+    );
+    let Ok(Verdict::Failed(items)) = verdict else {
+        panic!("{verdict:?}")
+    };
     assert_eq!(items.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false]);
 
     let missing = answer(Vec::new(), change(vec![put(at("none", "1"), &json!({}))])).0;
@@ -145,18 +158,29 @@ fn locks_are_respected() {
     };
     for mode in [Mode::Exclusive, Mode::Shared] {
         let (verdict, _) = answer(vec![locked("l-1", mode)], change(ops()));
-        let Ok(Verdict::Locked(blocked)) = verdict else { panic!("{verdict:?}") };
+        let Ok(Verdict::Locked(blocked)) = verdict else {
+            panic!("{verdict:?}")
+        };
         assert_eq!(blocked[0].1[0].owner.as_str(), "l-1");
     }
     let (verdict, _) = answer(vec![locked("l-1", Mode::IntentExclusive)], change(ops()));
-    assert!(matches!(verdict, Ok(Verdict::Committed { .. })), "an intention is in nobody's way: {verdict:?}");
+    assert!(
+        matches!(verdict, Ok(Verdict::Committed { .. })),
+        "an intention is in nobody's way: {verdict:?}"
+    );
 
-    let (verdict, guards) = answer(vec![locked("l-1", Mode::Exclusive), lease("l-1", SessionState::Open)], under("l-1"));
+    let (verdict, guards) = answer(
+        vec![locked("l-1", Mode::Exclusive), lease("l-1", SessionState::Open)],
+        under("l-1"),
+    );
     assert!(matches!(verdict, Ok(Verdict::Committed { .. })), "{verdict:?}");
     assert_eq!(guards, ["c-1"], "the lease names the change before it leaves a mark");
     for state in [SessionState::Expired, SessionState::Broken, SessionState::Closed] {
         let (verdict, guards) = answer(vec![locked("l-1", Mode::Exclusive), lease("l-1", state)], under("l-1"));
-        assert!(matches!(verdict, Ok(Verdict::LockEnded { state: Some(found), .. }) if found == state), "{verdict:?}");
+        assert!(
+            matches!(verdict, Ok(Verdict::LockEnded { state: Some(found), .. }) if found == state),
+            "{verdict:?}"
+        );
         assert!(guards.is_empty());
     }
     let (verdict, _) = answer(Vec::new(), under("l-9"));

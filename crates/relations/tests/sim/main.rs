@@ -3,6 +3,7 @@
 //! A failure names its seed; `PLEACH_SIM_SEED=n cargo test -p relations --test sim one_seed -- --ignored --nocapture`
 //! plays it again. `PLEACH_SIM_RUNS` is the number of random runs, `PLEACH_SIM_CELL` that of seeds a cell.
 
+mod answers;
 mod runs;
 mod store;
 mod world;
@@ -46,7 +47,7 @@ fn random(seed: u64) -> Scenario {
     Scenario {
         seed,
         changes: 2 + seed as usize % 4,
-        plain: seed % 3 == 0,
+        plain: seed.is_multiple_of(3),
         lies,
         planned: None,
         mutant: None,

@@ -138,14 +138,9 @@ fn session_write(session: &Session, n: usize, expect: Expect) -> Write {
     }
 }
 
-/// Plays it, and checks it.
-///
-/// # Errors
-/// The promise that was broken.
-pub(crate) fn run(scenario: &Scenario) -> Result<Outcomes, String> {
-    let world = World::new(scenario.seed);
-    let clock = Arc::new(SimClock(world.clone()));
-    let engine = MemoryEngine::new(clock.clone());
+/// The reference engine with the control index and two others.
+pub(crate) fn indices(clock: Arc<SimClock>) -> Result<MemoryEngine, String> {
+    let engine = MemoryEngine::new(clock);
     for name in [CONTROL_INDEX, "a", "b"] {
         let create = Alteration::CreateIndex {
             name: name.to_owned(),
@@ -165,6 +160,17 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Outcomes, String> {
             .expect("no waiting")
             .map_err(|e| e.to_string())?;
     }
+    Ok(engine)
+}
+
+/// Plays it, and checks it.
+///
+/// # Errors
+/// The promise that was broken.
+pub(crate) fn run(scenario: &Scenario) -> Result<Outcomes, String> {
+    let world = World::new(scenario.seed);
+    let clock = Arc::new(SimClock(world.clone()));
+    let engine = indices(clock)?;
     let store = Arc::new(SimStore::new(world.clone(), engine, Lies::default(), scenario.planned));
     let mut scheduler = Scheduler::new(world.clone());
     let plans: Vec<Plan> = (0..scenario.changes).map(|n| plan(&world, n)).collect();
@@ -215,7 +221,7 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Outcomes, String> {
     Ok(Outcomes { committed, struck })
 }
 
-fn runner(world: &Arc<World>, store: &Arc<SimStore>, session: &str) -> Runner {
+pub(crate) fn runner(world: &Arc<World>, store: &Arc<SimStore>, session: &str) -> Runner {
     let (clock, pause) = (Arc::new(SimClock(world.clone())), Arc::new(SimPause(world.clone())));
     Runner::new(store.clone(), clock, pause, Arc::from(session))
 }
