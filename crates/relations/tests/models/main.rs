@@ -6,6 +6,8 @@
 //! `PLEACH_MODEL_STATES=100000000 cargo test --release -p relations --test models long -- --ignored --nocapture`;
 //! docs/internals/change-protocol.md has its last result.
 
+#![expect(clippy::print_stdout, reason = "runs tell how far they came")]
+
 mod explore;
 mod intents;
 mod lock_form;
