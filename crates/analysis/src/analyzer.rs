@@ -162,6 +162,10 @@ impl Analyzer {
             // Parts of terms that character filters changed may be anywhere: never inside a character.
             token.start = original.floor_char_boundary(token.start);
             token.end = original.floor_char_boundary(token.end).max(token.start);
+            if token.kind == crate::token::TokenKind::Fingerprint {
+                // It stands for the whole text.
+                token.end = original.len();
+            }
             f(&token);
         }
     }

@@ -141,6 +141,13 @@ impl Store {
     /// Runs a search.
     pub(crate) fn search(&self, target: &Target, request: &SearchRequest, see: See) -> Result<SearchResponse> {
         let views = self.views_of(target, request.view.as_deref())?;
+        for (name, _) in &request.indices_boost {
+            let boosted = Target {
+                expressions: vec![name.clone()],
+                ..target.clone()
+            };
+            self.catalog_now().resolve(&boosted, self.clock.wall_ms())?;
+        }
         let types: Vec<String> = if request.types.is_empty() {
             target.types.clone()
         } else {

@@ -113,7 +113,13 @@ impl Update {
             op: op.to_owned(),
             meta,
         };
-        let result = script::run_update(&script.0, &script.1, context, self.budget, self.now_ms)?;
+        let result = script::run_update(&script.0, &script.1, context, self.budget, self.now_ms).map_err(|cause| {
+            if cause.kind() == ErrorKind::Script {
+                Error::illegal("failed to execute script").caused_by(cause)
+            } else {
+                cause
+            }
+        })?;
         match result.op.as_str() {
             "index" => Ok(Applied::Put(result.source)),
             "create" if stamp.is_none() => Ok(Applied::Put(result.source)),

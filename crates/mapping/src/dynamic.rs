@@ -202,7 +202,10 @@ impl Growth<'_> {
                     if let (Some(format), Some(object)) = (format, body.as_object_mut())
                         && object.get("type").is_some_and(|t| t == "date")
                     {
+                        // A pattern of several formats is printed in the first of them.
+                        let first = format.split("||").next().unwrap_or_default().to_owned();
                         object.entry("format").or_insert(format.into());
+                        object.entry("print_format").or_insert(first.into());
                     }
                     return body;
                 }

@@ -159,6 +159,16 @@ pub fn failed_at_creation(error: Error, type_name: &str) -> Error {
 impl Mapping {
     /// Reads a mapping body: `{"properties": …, "dynamic": …, …}`.
     pub fn parse(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
+        let mapping = Mapping::parse_in(body, registry, limits, false)?;
+        mapping.0.check_references()?;
+        Ok(mapping)
+    }
+
+    /// Reads an update of a mapping: its aliases may lead to fields of what it is merged with, which checks them.
+    ///
+    /// # Errors
+    /// As [`Mapping::parse`], aliases excepted.
+    pub fn parse_update(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
         Mapping::parse_in(body, registry, limits, false)
     }
 
@@ -208,7 +218,6 @@ impl Mapping {
         }
         crate::dynamic::check(&top)?;
         let inner = build(root, top, registry.clone(), limits.clone(), typed)?;
-        inner.check_references()?;
         Ok(Mapping(Arc::new(inner)))
     }
 

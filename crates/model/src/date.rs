@@ -814,11 +814,13 @@ struct Moment {
 
 impl Moment {
     fn of(ms: i64, tz: &TimeZone) -> Option<Moment> {
-        if !DAYS.contains(&ms.div_euclid(DAY_MS)) {
-            return None;
-        }
-        let offset = offset_ms(tz, ms);
-        let local = ms + offset;
+        // Beyond what zones know of there is no offset.
+        let offset = if DAYS.contains(&ms.div_euclid(DAY_MS)) {
+            offset_ms(tz, ms)
+        } else {
+            0
+        };
+        let local = ms.checked_add(offset)?;
         let days = local.div_euclid(DAY_MS);
         let (year, month, day) = civil_from_days(days);
         let zone = tz.iana_name().map_or_else(String::new, str::to_owned);
@@ -877,7 +879,12 @@ impl Moment {
                 Item::Literal(literal) => out.write_str(literal),
                 Item::Number { part, width, .. } => {
                     let number = self.number(*part);
-                    let sign = if number < 0 { "-" } else { "" };
+                    // Years of more digits than their pattern has are signed.
+                    let sign = match part {
+                        _ if number < 0 => "-",
+                        Part::Year if *width >= 4 && number > 9999 => "+",
+                        _ => "",
+                    };
                     write!(out, "{sign}{:0width$}", number.abs())
                 }
                 Item::ShortYear => write!(out, "{:02}", self.year.rem_euclid(100)),

@@ -1,5 +1,7 @@
 //! Which server a client takes us for. `rest` chooses; parse and render receive it as a value.
 
+use crate::settings;
+
 /// The product and major version that a listener answers as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Persona {
@@ -65,6 +67,35 @@ pub struct Dialect {
     pub total_as_int: bool,
     /// Bucket and suggestion names carry their type: `typed_keys=true`.
     pub typed_keys: bool,
+    /// How deep the request may be.
+    pub depths: Depths,
+}
+
+/// How deep requests may be: the node's settings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Depths {
+    /// `json.max_depth`: arrays and objects in a body.
+    pub json: u16,
+    /// `indices.query.max_nested_depth`: queries in queries.
+    pub queries: u16,
+    /// `search.max_aggregation_depth`: aggregations in aggregations.
+    pub aggs: u16,
+}
+
+impl Depths {
+    /// The most that `json.max_depth` may be: stored documents are read with this limit.
+    pub const JSON_MOST: u16 = 128;
+}
+
+impl Default for Depths {
+    fn default() -> Depths {
+        let of = |setting: settings::Setting, most| setting.default.parse().unwrap_or(most);
+        Depths {
+            json: of(settings::JSON_MAX_DEPTH, Depths::JSON_MOST),
+            queries: of(settings::QUERY_MAX_DEPTH, 30),
+            aggs: of(settings::MAX_AGG_DEPTH, 32),
+        }
+    }
 }
 
 impl Dialect {

@@ -13,6 +13,6 @@ mod stamp;
 pub mod units;
 
 pub use address::{DocAddress, DocId, IndexName, Target};
-pub use dialect::{Dialect, Persona};
+pub use dialect::{Depths, Dialect, Persona};
 pub use error::{Error, ErrorKind, Result};
 pub use stamp::{CommitSeq, PrimaryTerm, SeqNo, Stamp, Version};

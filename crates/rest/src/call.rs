@@ -35,6 +35,7 @@ impl Call {
     pub(crate) fn reading(&self) -> Reading {
         Reading {
             lenient: self.dialect.typed,
+            depth_max: usize::from(self.dialect.depths.json),
             ..Reading::default()
         }
     }

@@ -14,7 +14,10 @@ pub(crate) async fn choose(rest: &Rest, request: &Request, args: &HashMap<&'stat
         Some(9) => Persona::Es9,
         _ => request.persona,
     };
-    let mut dialect = Dialect::of(persona);
+    let mut dialect = Dialect {
+        depths: rest.limits.depths,
+        ..Dialect::of(persona)
+    };
     if dialect.typed {
         return dialect;
     }

@@ -63,6 +63,8 @@ pub struct Limits {
     pub body_max_bytes: usize,
     /// Bytes of all bodies in flight.
     pub in_flight_max_bytes: usize,
+    /// How deep requests may be.
+    pub depths: model::Depths,
 }
 
 /// What a write or search asks of an index besides its documents.

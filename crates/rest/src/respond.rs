@@ -205,12 +205,37 @@ fn filter(value: &Value, patterns: &[String]) -> Value {
     let (excludes, includes): (Vec<_>, Vec<_>) = patterns.iter().partition(|p| p.starts_with('-'));
     let mut out = value.clone();
     if !includes.is_empty() {
-        let split: Vec<Vec<&str>> = includes.iter().map(|p| p.split('.').collect()).collect();
+        let split: Vec<Vec<String>> = includes.iter().map(|p| parts(p)).collect();
+        let split: Vec<Vec<&str>> = split.iter().map(|p| p.iter().map(String::as_str).collect()).collect();
         out = keep(&out, &split).unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     }
     for pattern in excludes {
-        let parts: Vec<&str> = pattern[1..].split('.').collect();
+        let parts = parts(&pattern[1..]);
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         drop_at(&mut out, &parts);
+    }
+    out
+}
+
+/// The names of a path: parted by dots, but not by `\\.`.
+fn parts(pattern: &str) -> Vec<String> {
+    let mut out = vec![String::new()];
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.peek() == Some(&'.') => {
+                chars.next();
+                if let Some(last) = out.last_mut() {
+                    last.push('.');
+                }
+            }
+            '.' => out.push(String::new()),
+            c => {
+                if let Some(last) = out.last_mut() {
+                    last.push(c);
+                }
+            }
+        }
     }
     out
 }

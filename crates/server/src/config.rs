@@ -51,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) body_max_bytes: usize,
     pub(crate) in_flight_max_bytes: usize,
     pub(crate) engine_limits: embedded::Limits,
+    /// How deep requests may be.
+    pub(crate) depths: model::Depths,
     values: Values,
 }
 
@@ -156,6 +158,21 @@ impl Config {
         for setting in settings::ALL.iter().filter(|s| s.scope == Scope::Node) {
             check_shape(setting.name, setting.default, &text(setting.name))?;
         }
+        let depth = |setting: settings::Setting, most: u16| {
+            let given = text(setting.name);
+            match given.parse::<u16>() {
+                Ok(depth) if (1..=most).contains(&depth) => Ok(depth),
+                _ => Err(Error::illegal(format!(
+                    "[{}] is [{given}] but must be between 1 and {most}",
+                    setting.name
+                ))),
+            }
+        };
+        let depths = model::Depths {
+            json: depth(settings::JSON_MAX_DEPTH, model::Depths::JSON_MOST)?,
+            queries: depth(settings::QUERY_MAX_DEPTH, 1000)?,
+            aggs: depth(settings::MAX_AGG_DEPTH, 1000)?,
+        };
         let bytes = |setting: settings::Setting| parse_size(setting.name, &text(setting.name));
         let searches = text(settings::MAX_CONCURRENT_SEARCHES.name).parse::<usize>().unwrap_or(1);
         let engine_limits = embedded::Limits {
@@ -174,6 +191,7 @@ impl Config {
             body_max_bytes: bytes(settings::HTTP_MAX_CONTENT_LENGTH)?,
             in_flight_max_bytes: bytes(settings::HTTP_MAX_IN_FLIGHT)?,
             engine_limits,
+            depths,
             values,
         })
     }

@@ -41,6 +41,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     let limits = Limits {
         body_max_bytes: config.body_max_bytes,
         in_flight_max_bytes: config.in_flight_max_bytes,
+        depths: config.depths,
     };
     let shared: Arc<dyn Engine> = engine.clone();
     Ok(Wired {

@@ -2,8 +2,8 @@
 
 use super::value_source::option;
 use super::{
-    AggKind, BucketOrder, CompositeSource, DateHistogramAgg, DateInterval, HistogramAgg, IncludeExclude, RangeBucket, TermsAgg,
-    ValueSource,
+    AggKind, AutoDateAgg, BucketOrder, CompositeSource, DateHistogramAgg, DateInterval, GridAgg, HistogramAgg, IncludeExclude,
+    RangeBucket, TermsAgg, ValueSource,
 };
 use crate::json::{Fields, Json, Node};
 use crate::query::Query;
@@ -89,10 +89,104 @@ pub(crate) fn parse(name: &str, kind: &str, body: &Node, dialect: Dialect) -> Re
             shard_size: fields.take_usize("shard_size")?.unwrap_or(100),
         },
         "composite" => parse_composite(&mut fields, dialect)?,
+        "adjacency_matrix" => parse_adjacency(&mut fields, dialect)?,
+        "geotile_grid" | "geohash_grid" => parse_grid(&mut fields, kind == "geotile_grid")?,
+        "auto_date_histogram" => {
+            let source = ValueSource::take(&mut fields, dialect)?;
+            let buckets = option(&mut fields, kind, "buckets", |n| match n.i64("buckets")? {
+                number if number > 0 => n.usize("buckets"),
+                _ => Err(Error::illegal(format!("buckets must be greater than 0 for [{name}]"))),
+            })?;
+            let buckets = buckets.unwrap_or(10);
+            if buckets > AUTO_DATE_BUCKETS {
+                return Err(Error::illegal(format!("buckets must be less than {AUTO_DATE_BUCKETS}")));
+            }
+            AggKind::AutoDateHistogram(AutoDateAgg {
+                source,
+                buckets,
+                time_zone: fields.take_string("time_zone")?,
+                minimum_interval: fields.take_string("minimum_interval")?,
+            })
+        }
         _ => return Ok(None),
     };
     fields.lenient(dialect.typed).finish()?;
     Ok(Some(out))
+}
+
+/// The default of `search.max_buckets` over the widest step of `auto_date_histogram`.
+const AUTO_DATE_BUCKETS: usize = 2184;
+
+fn parse_adjacency(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
+    let mut cx = parsing(dialect);
+    let separator = fields.take_string("separator")?.unwrap_or_else(|| "&".into());
+    let show_only_intersecting = fields.take_bool("show_only_intersecting")?.unwrap_or(false);
+    let mut filters: Vec<(String, Query)> = Vec::new();
+    if let Some(node) = fields.take("filters") {
+        for (name, query) in shape::object(node, "filters")? {
+            filters.push((name, Query::parse(query, &mut cx)?));
+        }
+    }
+    if filters.is_empty() {
+        return Err(Error::illegal("[adjacency_matrix] needs at least one of [filters]"));
+    }
+    Ok(AggKind::AdjacencyMatrix {
+        filters,
+        separator,
+        show_only_intersecting,
+    })
+}
+
+fn parse_grid(fields: &mut Fields, tiles: bool) -> Result<AggKind> {
+    let kind = if tiles { "geotile_grid" } else { "geohash_grid" };
+    let most = if tiles { 29 } else { 12 };
+    let precision = option(fields, kind, "precision", |n| {
+        let number = n.i64("precision")?;
+        match u32::try_from(number) {
+            Ok(precision) if precision <= most && (tiles || precision >= 1) => Ok(precision),
+            _ if tiles => Err(Error::illegal(format!(
+                "Invalid geotile_grid precision of {number}. Must be between 0 and 29."
+            ))),
+            _ => Err(Error::illegal(format!(
+                "Invalid geohash aggregation precision of {number}. Must be between 1 and 12."
+            ))),
+        }
+    })?;
+    let positive = |name: &str, n: &Node| {
+        let number = n.i64(name)?;
+        usize::try_from(number)
+            .ok()
+            .filter(|n| *n > 0)
+            .ok_or_else(|| Error::illegal(format!("[{name}] must be greater than 0. Found [{number}] in [{kind}]")))
+    };
+    let size = option(fields, kind, "size", |n| positive("size", n))?.unwrap_or(10_000);
+    let shard_size = option(fields, kind, "shard_size", |n| match n.i64("shard_size")? {
+        -1 => Ok(None),
+        _ => positive("shard_size", n).map(Some),
+    })?;
+    let bounds = match fields.take("bounds") {
+        None => None,
+        Some(node) => match crate::query::bounding_box(node, crate::query::GeoValidation::Strict)? {
+            crate::query::GeoArea::Box {
+                top,
+                left,
+                bottom,
+                right,
+            } => Some([top, left, bottom, right]),
+            _ => None,
+        },
+    };
+    let field = fields
+        .take_string("field")?
+        .ok_or_else(|| Error::illegal("Required one of fields [field], but none were specified. "))?;
+    Ok(AggKind::Grid(GridAgg {
+        tiles,
+        field,
+        precision: precision.unwrap_or(if tiles { 7 } else { 5 }),
+        size,
+        shard_size: shard_size.flatten(),
+        bounds,
+    }))
 }
 
 fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) -> Result<TermsAgg> {
@@ -397,7 +491,7 @@ fn fixed(text: &str, dialect: Dialect) -> Result<String> {
         "w" if dialect.typed => 604_800_000.0,
         _ => return Err(bad()),
     };
-    if amount <= 0.0 {
+    if amount < 0.0 {
         return Err(shape::all_shards_failed(Error::illegal(
             "Zero or negative time interval not supported",
         )));

@@ -1,8 +1,9 @@
 //! Metrics: one number, or a few, of all documents of a bucket.
 
 use super::value_source::option;
-use super::{AggKind, Metric, TopHitsAgg, ValueSource};
+use super::{AggKind, Metric, ScriptedAgg, TopHitsAgg, ValueSource};
 use crate::json::{Fields, Node};
+use crate::query::script_source::ScriptSource;
 use crate::search::{FieldAndFormat, Highlight, Sort, SourceSpec, parse_script_fields, shape};
 use model::{Dialect, Error, Result};
 
@@ -80,6 +81,24 @@ pub(crate) fn parse(kind: &str, body: Node, dialect: Dialect) -> Result<Option<A
         }
         "top_hits" => return parse_top_hits(fields, dialect).map(|hits| Some(AggKind::TopHits(Box::new(hits)))),
         "top_metrics" => parse_top_metrics(&mut fields, dialect)?,
+        "scripted_metric" => {
+            let mut take = |name: &str| {
+                let found = fields.take(name).map(|node| ScriptSource::parse(node, dialect));
+                found.transpose()
+            };
+            let init = take("init_script")?;
+            let (map, combine, reduce) = (take("map_script")?, take("combine_script")?, take("reduce_script")?);
+            let needed = |found: Option<ScriptSource>, name: &str| {
+                found.ok_or_else(|| Error::illegal(format!("[{name}] must not be null: [scripted_metric]")))
+            };
+            AggKind::ScriptedMetric(Box::new(ScriptedAgg {
+                init,
+                map: needed(map, "map_script")?,
+                combine: needed(combine, "combine_script")?,
+                reduce: needed(reduce, "reduce_script")?,
+                params: fields.take_map("params")?.unwrap_or_default(),
+            }))
+        }
         _ => {
             let Some((_, metric)) = PLAIN.iter().find(|(name, _)| *name == kind) else {
                 return Ok(None);

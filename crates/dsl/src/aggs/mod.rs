@@ -86,6 +86,16 @@ pub enum AggKind {
         shard_size: usize,
     },
     SignificantTerms(Box<TermsAgg>),
+    /// A bucket for each filter and for each two that match together.
+    AdjacencyMatrix {
+        filters: Vec<(String, Query)>,
+        separator: String,
+        show_only_intersecting: bool,
+    },
+    /// `geotile_grid`, `geohash_grid`.
+    Grid(GridAgg),
+    AutoDateHistogram(AutoDateAgg),
+    ScriptedMetric(Box<ScriptedAgg>),
     Metric(Metric, ValueSource),
     ExtendedStats {
         source: ValueSource,
@@ -210,6 +220,35 @@ pub struct DateHistogramAgg {
     pub hard_bounds: Option<(Option<Value>, Option<Value>)>,
     pub order: Vec<BucketOrder>,
     pub keyed: bool,
+}
+
+/// `geotile_grid` and `geohash_grid`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GridAgg {
+    pub tiles: bool,
+    pub field: String,
+    pub precision: u32,
+    pub size: usize,
+    pub shard_size: Option<usize>,
+    /// top, left, bottom, right.
+    pub bounds: Option<[f64; 4]>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AutoDateAgg {
+    pub source: ValueSource,
+    pub buckets: usize,
+    pub time_zone: Option<String>,
+    pub minimum_interval: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptedAgg {
+    pub init: Option<ScriptSource>,
+    pub map: ScriptSource,
+    pub combine: ScriptSource,
+    pub reduce: ScriptSource,
+    pub params: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

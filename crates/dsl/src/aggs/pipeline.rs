@@ -93,9 +93,8 @@ fn first_path(buckets_path: &Value) -> Option<&str> {
 }
 
 fn is_histogram(parent: Option<&AggKind>) -> bool {
-    match parent {
-        Some(AggKind::Histogram(_) | AggKind::DateHistogram(_)) => true,
-        Some(AggKind::Opaque { kind, .. }) => kind == "auto_date_histogram",
-        _ => false,
-    }
+    matches!(
+        parent,
+        Some(AggKind::Histogram(_) | AggKind::DateHistogram(_) | AggKind::AutoDateHistogram(_))
+    )
 }

@@ -88,6 +88,50 @@ impl AggKind {
                 put(&mut body, "after", after.clone());
                 ("composite", body)
             }
+            AggKind::AdjacencyMatrix {
+                filters,
+                separator,
+                show_only_intersecting,
+            } => {
+                let filters = filters.iter().map(|(name, query)| (name.clone(), query.render())).collect();
+                let mut body = one("filters", Value::Object(filters));
+                body.insert("separator".into(), separator.as_str().into());
+                if *show_only_intersecting {
+                    body.insert("show_only_intersecting".into(), true.into());
+                }
+                ("adjacency_matrix", body)
+            }
+            AggKind::Grid(grid) => {
+                let mut body = one("field", grid.field.as_str());
+                body.insert("precision".into(), grid.precision.into());
+                body.insert("size".into(), grid.size.into());
+                put(&mut body, "shard_size", grid.shard_size);
+                if let Some([top, left, bottom, right]) = grid.bounds {
+                    body.insert(
+                        "bounds".into(),
+                        json!({ "top": top, "left": left, "bottom": bottom, "right": right }),
+                    );
+                }
+                (if grid.tiles { "geotile_grid" } else { "geohash_grid" }, body)
+            }
+            AggKind::AutoDateHistogram(auto) => {
+                let mut body = source_body(&auto.source);
+                body.insert("buckets".into(), auto.buckets.into());
+                put(&mut body, "time_zone", auto.time_zone.as_deref());
+                put(&mut body, "minimum_interval", auto.minimum_interval.as_deref());
+                ("auto_date_histogram", body)
+            }
+            AggKind::ScriptedMetric(scripted) => {
+                let mut body = Map::new();
+                put(&mut body, "init_script", scripted.init.as_ref().map(|s| s.render()));
+                body.insert("map_script".into(), scripted.map.render());
+                body.insert("combine_script".into(), scripted.combine.render());
+                body.insert("reduce_script".into(), scripted.reduce.render());
+                if !scripted.params.is_empty() {
+                    body.insert("params".into(), Value::Object(scripted.params.clone()));
+                }
+                ("scripted_metric", body)
+            }
             AggKind::Sampler { shard_size } => ("sampler", one("shard_size", *shard_size)),
             AggKind::Metric(which, source) => {
                 let name = metric::PLAIN

@@ -25,6 +25,11 @@ const TYPES: &[&str] = &[
     "composite",
     "sampler",
     "significant_terms",
+    "adjacency_matrix",
+    "geotile_grid",
+    "geohash_grid",
+    "auto_date_histogram",
+    "scripted_metric",
     "avg",
     "sum",
     "min",
@@ -43,11 +48,7 @@ const TYPES: &[&str] = &[
 
 /// Types of other servers: kept, for an engine that knows them.
 const OPAQUE: &[&str] = &[
-    "auto_date_histogram",
     "variable_width_histogram",
-    "adjacency_matrix",
-    "geohash_grid",
-    "geotile_grid",
     "geohex_grid",
     "geo_distance",
     "geo_bounds",
@@ -58,7 +59,6 @@ const OPAQUE: &[&str] = &[
     "significant_text",
     "diversified_sampler",
     "random_sampler",
-    "scripted_metric",
     "string_stats",
     "boxplot",
     "rate",
@@ -81,7 +81,7 @@ pub fn parse(node: Node, dialect: Dialect) -> Result<Vec<Agg>> {
 }
 
 fn parse_level(node: Node, dialect: Dialect, depth: usize) -> Result<Vec<Agg>> {
-    let most = settings::MAX_AGG_DEPTH.default.parse().unwrap_or(32);
+    let most = usize::from(dialect.depths.aggs);
     if depth > most {
         return Err(Error::illegal(format!(
             "The aggregations are nested more than [{most}] deep, the limit of [{}]",
@@ -184,6 +184,7 @@ fn is_leaf(kind: &AggKind) -> bool {
             | AggKind::WeightedAvg { .. }
             | AggKind::TopHits(_)
             | AggKind::TopMetrics { .. }
+            | AggKind::ScriptedMetric(_)
             | AggKind::Pipeline { .. }
     )
 }

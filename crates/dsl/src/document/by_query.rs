@@ -15,7 +15,7 @@ pub struct ByQueryBody {
     pub max_docs: Option<usize>,
     /// `conflicts: proceed`
     pub proceed: bool,
-    pub slice: Option<(u32, u32)>,
+    pub slice: Option<crate::search::Slice>,
     pub sort: Vec<Sort>,
 }
 

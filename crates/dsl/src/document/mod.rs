@@ -25,6 +25,7 @@ use model::Dialect;
 pub(crate) fn reading(dialect: Dialect) -> Reading {
     Reading {
         lenient: dialect.typed,
+        depth_max: usize::from(dialect.depths.json),
         ..Reading::default()
     }
 }

@@ -9,12 +9,15 @@ mod bool_query;
 mod boosting;
 mod constant_score;
 mod dis_max;
+mod distance_feature;
 mod exists;
 mod function_score;
 mod fuzzy;
+mod geo;
 mod has_child;
 mod has_parent;
 mod ids;
+mod intervals;
 mod join;
 mod match_all;
 mod match_phrase;
@@ -29,15 +32,22 @@ mod render;
 mod script;
 pub mod script_source;
 mod simple_query_string;
+mod span;
 mod term;
 mod terms;
+mod terms_set;
 #[cfg(test)]
 mod tests;
 mod typed;
 mod words;
 mod wrapper;
 
+pub use distance_feature::DistanceFeatureQuery;
+pub use geo::{GeoArea, GeoQuery, GeoValidation, Place, bounding_box, metres, parse_place};
+pub use intervals::{IntervalFilter, IntervalMode, IntervalRelation, IntervalRule, IntervalShape, IntervalSource};
 pub use parse::{Parsing, ReadInnerHits, parse_query_bytes};
+pub use span::SpanQuery;
+pub use terms_set::TermsSetQuery;
 
 /// One clause with what every clause may carry.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +126,16 @@ pub enum Clause {
     },
     QueryString(QueryStringQuery),
     SimpleQueryString(QueryStringQuery),
+    /// `span_*`.
+    Span(SpanQuery),
+    Intervals {
+        field: String,
+        rule: IntervalRule,
+    },
+    TermsSet(TermsSetQuery),
+    /// `geo_distance`, `geo_bounding_box`, `geo_polygon`.
+    Geo(GeoQuery),
+    DistanceFeature(DistanceFeatureQuery),
     Nested(NestedQuery),
     HasChild(HasChildQuery),
     HasParent(HasParentQuery),
@@ -128,11 +148,8 @@ pub enum Clause {
     Join(JoinQuery),
     /// Made by `relations` only: the keys of a join, a lookup.
     KeySet(KeySet),
-    /// Made from the `slice` of a search: one of `max` parts of the documents, by their ids.
-    Slice {
-        id: u32,
-        max: u32,
-    },
+    /// Made from the `slice` of a search: one of several parts of the documents.
+    Slice(crate::search::Slice),
     /// A clause that we do not read; an engine that does not know it refuses it by name.
     Opaque {
         name: String,
@@ -631,3 +648,17 @@ impl Query {
 
 /// A named value bag, as scripts and metadata carry it.
 pub type Params = Map<String, Value>;
+
+/// A query as its JSON.
+fn query_of(query: &Query) -> Value {
+    query.render()
+}
+
+/// A parsing error at the place of another one.
+fn placed_as(at: &model::Error, sentence: String) -> model::Error {
+    let mut error = model::Error::new(model::ErrorKind::Parsing, sentence);
+    for (name, value) in at.details() {
+        error = error.with(name, value.clone());
+    }
+    error
+}

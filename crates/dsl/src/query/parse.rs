@@ -2,6 +2,7 @@
 
 use super::{Clause, Fuzziness, InnerHits, Query, script, typed, wrapper};
 use super::{bool_query, boosting, constant_score, dis_max, exists, function_score, fuzzy, has_child, has_parent, ids, join};
+use super::{distance_feature, geo, intervals, span, terms_set};
 use super::{
     match_all, match_phrase, match_query, multi_match, nested, pattern, query_string, range, simple_query_string, term, terms,
 };
@@ -27,12 +28,13 @@ pub struct Parsing {
 const DEPTH_AT_LEAST: u32 = 100;
 
 impl Parsing {
-    /// The limits of the settings' defaults.
+    /// The limits of the dialect.
     pub fn new(dialect: Dialect) -> Parsing {
-        let depth: u32 = settings::QUERY_MAX_DEPTH.default.parse().unwrap_or(DEPTH_AT_LEAST);
+        let depth = u32::from(dialect.depths.queries);
+        let least = if dialect.typed { DEPTH_AT_LEAST } else { 1 };
         Parsing {
             dialect,
-            depth_left: depth.max(DEPTH_AT_LEAST),
+            depth_left: depth.max(least),
             inner_hits: |node, cx| InnerHits::parse(node, cx.dialect),
         }
     }
@@ -108,6 +110,17 @@ impl Parsing {
         Ok((field, body, beside))
     }
 
+    /// What `f` reads is one deeper.
+    pub(super) fn deeper<T>(&mut self, f: impl FnOnce(&mut Parsing) -> Result<T>) -> Result<T> {
+        if self.depth_left == 0 {
+            return Err(too_deep());
+        }
+        self.depth_left -= 1;
+        let result = f(self);
+        self.depth_left += 1;
+        result
+    }
+
     /// A query inside a query.
     pub(super) fn inner(&mut self, node: Node) -> Result<Query> {
         Query::parse(node, self)
@@ -140,17 +153,16 @@ impl Query {
     /// # Errors
     /// It is no query, or nested too deeply.
     pub fn parse_optional(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
-        if cx.depth_left == 0 {
-            return Err(Error::illegal(format!(
-                "The nested depth of the query exceeds the maximum nested depth for queries set in [{}]",
-                settings::QUERY_MAX_DEPTH.name
-            )));
-        }
-        cx.depth_left -= 1;
-        let result = read(node, cx);
-        cx.depth_left += 1;
+        let result = cx.deeper(|cx| read(node, cx));
         result.map_err(|error| if cx.dialect.typed { as_of_2015(error) } else { error })
     }
+}
+
+fn too_deep() -> Error {
+    Error::illegal(format!(
+        "The nested depth of the query exceeds the maximum nested depth for queries set in [{}]",
+        settings::QUERY_MAX_DEPTH.name
+    ))
 }
 
 /// The name that a parsing error had in 2015.
@@ -212,6 +224,11 @@ fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
         "script" => |_, body, cx| script::parse(body, cx),
         "query_string" => |_, body, cx| query_string::parse(body, cx),
         "simple_query_string" => |_, body, cx| simple_query_string::parse(body, cx),
+        name if span::NAMES.contains(&name) => span::parse,
+        "intervals" => |_, body, cx| intervals::parse(body, cx),
+        "terms_set" => |_, body, cx| terms_set::parse(body, cx),
+        "geo_distance" | "geo_bounding_box" | "geo_bbox" | "geo_polygon" => geo::parse,
+        "distance_feature" => |_, body, cx| distance_feature::parse(body, cx),
         "nested" => |_, body, cx| nested::parse(body, cx),
         "has_child" => |_, body, cx| has_child::parse(body, cx),
         "has_parent" => |_, body, cx| has_parent::parse(body, cx),
@@ -267,25 +284,19 @@ const READ: &[&str] = &[
     "parent_id",
     "join",
     "wrapper",
+    "distance_feature",
 ];
 
 /// Clauses that exist and are carried along unread.
 const CARRIED: &[&str] = &[
     "common",
     "combined_fields",
-    "distance_feature",
-    "field_masking_span",
-    "geo_bounding_box",
-    "geo_bbox",
-    "geo_distance",
     "geo_distance_range",
     "geo_grid",
-    "geo_polygon",
     "geo_shape",
     "geohash_cell",
     "hybrid",
     "indices",
-    "intervals",
     "knn",
     "more_like_this",
     "mlt",
@@ -296,18 +307,9 @@ const CARRIED: &[&str] = &[
     "rule",
     "semantic",
     "shape",
-    "span_containing",
-    "span_first",
     "span_gap",
-    "span_multi",
-    "span_near",
-    "span_not",
-    "span_or",
-    "span_term",
-    "span_within",
     "sparse_vector",
     "template",
-    "terms_set",
     "text_expansion",
     "weighted_tokens",
     "xy_shape",
@@ -337,7 +339,7 @@ pub fn parse_query_bytes(bytes: &[u8], dialect: Dialect) -> Result<Query> {
     let how = Reading {
         lenient: dialect.typed,
         duplicates: dialect.typed,
-        ..Reading::default()
+        depth_max: usize::from(dialect.depths.json),
     };
     Query::parse(json::read(bytes, how)?, &mut Parsing::new(dialect))
 }

@@ -61,6 +61,9 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     }
     range.format = fields.take_string("format")?;
     range.time_zone = fields.take_string("time_zone")?;
+    if let Some(zone) = &range.time_zone {
+        model::date::parse_zone(zone)?;
+    }
     range.relation = fields.take_string("relation")?;
     if let Some(relation) = &range.relation
         && !["INTERSECTS", "CONTAINS", "WITHIN"]

@@ -1,6 +1,7 @@
 //! From a clause to JSON: the inverse of parsing.
 
 use super::{Clause, InnerHits, Query, ScoreMode, bool_query, function_score, fuzzy, ids, join, match_phrase, match_query};
+use super::{distance_feature, geo, intervals, span, terms_set};
 use super::{multi_match, pattern, query_string, range, term, terms};
 use serde_json::{Map, Number, Value, json};
 
@@ -76,6 +77,11 @@ impl Query {
             Clause::Script { script } => ("script", object(json!({"script": script.render()}))),
             Clause::QueryString(q) => ("query_string", query_string::render(q)),
             Clause::SimpleQueryString(q) => ("simple_query_string", query_string::render(q)),
+            Clause::Span(q) => span::render(q),
+            Clause::Intervals { field, rule } => return self.of_field("intervals", field, intervals::render(rule)),
+            Clause::TermsSet(q) => return self.of_field("terms_set", &q.field, terms_set::render(q)),
+            Clause::Geo(q) => geo::render(q),
+            Clause::DistanceFeature(q) => ("distance_feature", distance_feature::render(q)),
             Clause::Nested(q) => {
                 let mut body = object(json!({"path": q.path, "query": q.query.render()}));
                 if q.score_mode != ScoreMode::Avg {
@@ -122,7 +128,7 @@ impl Query {
             }
             // Never part of a request: it is told for logs and explanations.
             Clause::KeySet(q) => ("terms", object(json!({ q.field.as_str(): "the keys of a join" }))),
-            Clause::Slice { id, max } => ("slice", object(json!({ "id": id, "max": max }))),
+            Clause::Slice(slice) => ("slice", object(slice.render())),
             Clause::Opaque { name, body } => return json!({ name.as_str(): body }),
         };
         self.add_boost(&mut body);

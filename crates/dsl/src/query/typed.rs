@@ -210,6 +210,7 @@ fn template(body: Node, cx: &mut Parsing) -> Result<Query> {
         text.as_bytes(),
         Reading {
             lenient: true,
+            depth_max: usize::from(cx.dialect.depths.json),
             ..Reading::default()
         },
     )?;

@@ -97,6 +97,8 @@ impl Fuzziness {
             2.0 => Ok(Fuzziness::Edits(2)),
             // The similarity of old: every word may be two edits away.
             n if n > 0.0 && n < 1.0 => Ok(Fuzziness::Edits(2)),
+            // More than two are two, as the servers take it.
+            n if n > 2.0 && n.fract() == 0.0 => Ok(Fuzziness::Edits(2)),
             _ => Err(Error::illegal(format!("Valid edit distances are [0, 1, 2] but was [{word}]"))),
         }
     }

@@ -24,7 +24,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         Reading {
             lenient: typed,
             duplicates: typed,
-            ..Reading::default()
+            depth_max: usize::from(cx.dialect.depths.json),
         },
     )?)
 }

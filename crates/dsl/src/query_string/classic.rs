@@ -110,6 +110,14 @@ impl<'a> Parser<'a> {
                 };
                 self.blank();
             }
+            if conjunction == Conjunction::None
+                && let Some(words) = self.words()
+            {
+                let several = unescape(&words).map(Syntax::Term)?;
+                self.add(&mut clauses, conjunction, None, several);
+                first = false;
+                continue;
+            }
             let modifier = self.modifier();
             self.blank();
             let clause = self.clause(in_field)?;
@@ -123,6 +131,43 @@ impl<'a> Parser<'a> {
             return clauses.pop().map(|(_, clause)| clause);
         }
         if first { None } else { Some(Syntax::Bool(clauses)) }
+    }
+
+    /// Two or more words with nothing but blanks between them: one text, which fields analyze as a whole.
+    fn words(&mut self) -> Option<String> {
+        let start = self.pos;
+        let mut found: Vec<&str> = Vec::new();
+        let mut end = start;
+        loop {
+            self.blank();
+            let before = self.pos;
+            let Some((word, false)) = self.word() else { break };
+            let special = matches!(word, "AND" | "OR" | "NOT" | "&&" | "||") || word.starts_with(['<', '>']);
+            let behind = self.pos;
+            self.blank();
+            let next = self.peek();
+            // What is boosted, fuzzy, a field's name or joined by AND and OR stands alone.
+            let alone = matches!(next, Some(':' | '^' | '~'))
+                || (next == Some('*') && self.pos == behind)
+                || ["AND", "OR", "&&", "||"].iter().any(|k| {
+                    let at = self.pos;
+                    let is = self.keyword(k);
+                    self.pos = at;
+                    is
+                });
+            if special || alone {
+                self.pos = before;
+                break;
+            }
+            found.push(word);
+            end = behind;
+        }
+        if found.len() < 2 {
+            self.pos = start;
+            return None;
+        }
+        self.pos = end;
+        Some(found.join(" "))
     }
 
     fn symbol(&mut self, symbol: &str) -> bool {

@@ -19,11 +19,12 @@ pub fn expand_with(
     resolve: &mut dyn FnMut(&str) -> Vec<String>,
 ) -> Query {
     let mut expansion = Expansion { options, resolve };
-    let mut query = expansion.clause(syntax, fields, false);
-    if let (Clause::Bool(b), Some(minimum)) = (&mut query.clause, &options.minimum_should_match)
-        && !b.should.is_empty()
-    {
-        b.minimum_should_match = Some(minimum.clone());
+    let mut query = expansion.clause(syntax, fields);
+    match &mut query.clause {
+        Clause::Bool(b) => b.minimum_should_match.clone_from(&options.minimum_should_match),
+        // Several words without operators are one clause; its words are the options then.
+        Clause::Match(m) => m.minimum_should_match.clone_from(&options.minimum_should_match),
+        _ => {}
     }
     query
 }
@@ -34,16 +35,16 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    fn clause(&mut self, syntax: &Syntax, fields: &[(String, f32)], required: bool) -> Query {
+    fn clause(&mut self, syntax: &Syntax, fields: &[(String, f32)]) -> Query {
         match syntax {
             Syntax::All => Query::all(),
             Syntax::Exists(name) => Clause::Exists { field: name.clone() }.into(),
             Syntax::Field(name, inner) => {
                 let named: Vec<(String, f32)> = (self.resolve)(name).into_iter().map(|f| (f, 1.0)).collect();
-                self.clause(inner, &named, required)
+                self.clause(inner, &named)
             }
             Syntax::Boost(inner, boost) => {
-                let mut query = self.clause(inner, fields, required);
+                let mut query = self.clause(inner, fields);
                 query.boost *= boost;
                 query
             }
@@ -52,7 +53,7 @@ impl Expansion<'_> {
             Syntax::Term(text) if self.options.kind == MultiMatchType::CrossFields && fields.len() > 1 => {
                 let options = MatchQuery {
                     field: String::new(),
-                    ..self.of_words(text, "", required)
+                    ..self.of_words(text, "")
                 };
                 let kind = MultiMatchType::CrossFields;
                 let tie_breaker = self.options.tie_breaker;
@@ -65,7 +66,10 @@ impl Expansion<'_> {
                 })
                 .into()
             }
-            _ => self.over(fields, &|this, field| this.leaf(syntax, field, required)),
+            _ => {
+                let phrase = matches!(syntax, Syntax::Phrase { .. });
+                self.over(fields, phrase, &|this, field| this.leaf(syntax, field))
+            }
         }
     }
 
@@ -75,7 +79,7 @@ impl Expansion<'_> {
         }
         let mut made = BoolQuery::default();
         for (occur, inner) in clauses {
-            let query = self.clause(inner, fields, *occur == Occur::Must);
+            let query = self.clause(inner, fields);
             match occur {
                 Occur::Must => made.must.push(query),
                 Occur::Should => made.should.push(query),
@@ -86,7 +90,7 @@ impl Expansion<'_> {
     }
 
     /// One clause a field; the best counts, or all do.
-    fn over(&self, fields: &[(String, f32)], leaf: &dyn Fn(&Self, &str) -> Clause) -> Query {
+    fn over(&self, fields: &[(String, f32)], phrase: bool, leaf: &dyn Fn(&Self, &str) -> Clause) -> Query {
         let mut queries: Vec<Query> = fields
             .iter()
             .map(|(field, boost)| Query {
@@ -98,7 +102,7 @@ impl Expansion<'_> {
             0 => Clause::MatchNone.into(),
             1 => queries.pop().unwrap_or_else(Query::all),
             _ => {
-                let usual = if self.options.kind == MultiMatchType::MostFields {
+                let usual = if self.options.kind == MultiMatchType::MostFields && !phrase {
                     1.0
                 } else {
                     0.0
@@ -112,14 +116,14 @@ impl Expansion<'_> {
         }
     }
 
-    fn leaf(&self, syntax: &Syntax, field: &str, required: bool) -> Clause {
+    fn leaf(&self, syntax: &Syntax, field: &str) -> Clause {
         let options = self.options;
         match syntax {
             Syntax::Term(text) => match options.kind {
                 MultiMatchType::Phrase => Clause::MatchPhrase(self.phrase(text, field, options.phrase_slop, false)),
                 MultiMatchType::PhrasePrefix => Clause::MatchPhrasePrefix(self.phrase(text, field, options.phrase_slop, false)),
-                MultiMatchType::BoolPrefix => Clause::MatchBoolPrefix(self.of_words(text, field, required)),
-                _ => Clause::Match(self.of_words(text, field, required)),
+                MultiMatchType::BoolPrefix => Clause::MatchBoolPrefix(self.of_words(text, field)),
+                _ => Clause::Match(self.of_words(text, field)),
             },
             Syntax::Phrase { text, slop } => {
                 Clause::MatchPhrase(self.phrase(text, field, slop.unwrap_or(options.phrase_slop), true))
@@ -178,13 +182,11 @@ impl Expansion<'_> {
         self.options.lenient.unwrap_or(self.options.fields.is_empty())
     }
 
-    fn of_words(&self, text: &str, field: &str, required: bool) -> MatchQuery {
+    fn of_words(&self, text: &str, field: &str) -> MatchQuery {
         MatchQuery {
             operator: self.options.default_operator,
             analyzer: self.options.analyzer.clone(),
             lenient: self.lenient(),
-            // Words that analysis drops are not asked for.
-            zero_terms_query: if required { ZeroTerms::All } else { ZeroTerms::None },
             auto_generate_synonyms_phrase_query: self.options.auto_generate_synonyms_phrase_query,
             ..MatchQuery::new(field, Value::String(text.to_owned()))
         }

@@ -20,7 +20,7 @@ pub(crate) use fields::{ScriptSiblings, parse_script_fields};
 pub use highlight::{Highlight, HighlightOptions};
 pub use inner_hits::{InnerHits, parsing};
 pub(crate) use request::take_key;
-pub use request::{Pit, SearchRequest, TrackTotal};
+pub use request::{Pit, SearchRequest, Slice, TrackTotal};
 pub use rescore::Rescore;
 pub use response::{Hit, Hits, SearchResponse, Total};
 pub use sort::{FieldSort, NestedSort, ScriptSortKind, Sort, SortBy};

@@ -47,8 +47,8 @@ pub struct SearchRequest {
     pub view: Option<String>,
     /// `pit`: the point in time to read.
     pub pit: Option<Pit>,
-    /// A slice of a scroll: id, max.
-    pub slice: Option<(u32, u32)>,
+    /// A slice of a scroll or point in time.
+    pub slice: Option<Slice>,
     /// Types of the typed dialect; empty for all.
     pub types: Vec<String>,
     /// Fields whose values `relations` wants with each hit, by which it finds partners; never in a body.
@@ -102,6 +102,28 @@ pub enum TrackTotal {
     Exact,
     UpTo(usize),
     No,
+}
+
+/// `slice`: one of several equal parts of a scroll.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Which one, from 0.
+    pub id: u32,
+    /// How many there are.
+    pub max: u32,
+    /// What documents are divided by; `_id` unless told.
+    pub field: Option<String>,
+}
+
+impl Slice {
+    /// As in a request.
+    pub(crate) fn render(&self) -> Value {
+        let mut out = json!({ "id": self.id, "max": self.max });
+        if let (Some(field), Some(map)) = (&self.field, out.as_object_mut()) {
+            map.insert("field".into(), field.as_str().into());
+        }
+        out
+    }
 }
 
 /// `pit`: a point in time to read.
@@ -293,8 +315,8 @@ impl SearchRequest {
         if let Some(suggest) = &self.suggest {
             put("suggest", suggest.clone());
         }
-        if let Some((id, max)) = self.slice {
-            put("slice", json!({ "id": id, "max": max }));
+        if let Some(slice) = &self.slice {
+            put("slice", slice.render());
         }
         if let Some(pit) = &self.pit {
             put("pit", pit.render());
@@ -405,19 +427,18 @@ fn parse_indices_boost(node: Node) -> Result<Vec<(String, f32)>> {
     Ok(out)
 }
 
-fn parse_slice(node: Node) -> Result<(u32, u32)> {
+fn parse_slice(node: Node) -> Result<Slice> {
     let mut fields = node.fields("slice")?;
     let id = fields.take_i64("id")?.unwrap_or(-1);
     let max = fields.take_i64("max")?.unwrap_or(-1);
-    // Slices are equal parts whatever they are cut by.
-    fields.take_string("field")?;
+    let field = fields.take_string("field")?;
     fields.finish()?;
     let refuse = |reason: &str| Err(Error::illegal(reason));
     match (u32::try_from(id), u32::try_from(max)) {
         (Err(_), _) => refuse("id must be greater than or equal to 0"),
         (_, Err(_) | Ok(0 | 1)) => refuse("max must be greater than 1"),
         (Ok(id), Ok(max)) if id >= max => refuse("max must be greater than id"),
-        (Ok(id), Ok(max)) => Ok((id, max)),
+        (Ok(id), Ok(max)) => Ok(Slice { id, max, field }),
     }
 }
 

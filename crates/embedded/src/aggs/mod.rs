@@ -22,6 +22,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tantivy::DocId;
 
+pub(crate) use values::decimal;
+
 /// The bucket that nothing was collected into.
 pub(crate) const EMPTY: u32 = u32::MAX;
 

@@ -96,7 +96,7 @@ impl Format {
 }
 
 /// The common part of `DecimalFormat`: digits before and after the point, groups, a prefix and a suffix.
-fn decimal(pattern: &str, number: f64) -> String {
+pub(crate) fn decimal(pattern: &str, number: f64) -> String {
     let pattern = pattern.split(';').next().unwrap_or(pattern);
     let is_digit = |c: char| matches!(c, '0' | '#' | ',' | '.');
     let start = pattern.find(is_digit).unwrap_or(pattern.len());
@@ -176,6 +176,7 @@ struct Reach<'a> {
     doc: DocId,
     score: f32,
     value: Option<script::Value>,
+    named: &'a [(&'a str, &'a script::Value)],
 }
 
 impl Host for Reach<'_> {
@@ -200,7 +201,11 @@ impl Host for Reach<'_> {
     fn variable(&mut self, name: &str) -> Option<script::Value> {
         match name {
             "_value" => self.value.clone(),
-            _ => None,
+            name => self
+                .named
+                .iter()
+                .find(|(own, _)| *own == name)
+                .map(|(_, value)| (*value).clone()),
         }
     }
     fn now_millis(&self) -> i64 {
@@ -305,6 +310,7 @@ impl Script {
             doc,
             score,
             value,
+            named: &[],
         };
         self.program.run(&mut Env {
             params: &self.params,
@@ -312,11 +318,30 @@ impl Script {
             budget: Budget::default(),
         })
     }
+    /// Its value at a document, with names of its own.
+    pub(crate) fn run_at(&self, doc: DocId, score: f32, named: &[(&str, &script::Value)]) -> Result<script::Value> {
+        let mut host = Reach {
+            script: self,
+            doc,
+            score,
+            value: None,
+            named,
+        };
+        self.program.run(&mut Env {
+            params: &self.params,
+            host: &mut host,
+            budget: Budget::default(),
+        })
+    }
+    /// Its value away from documents, with names of its own.
+    pub(crate) fn run_with(&self, named: &[(&str, &script::Value)]) -> Result<script::Value> {
+        self.run_at(0, 0.0, named)
+    }
 }
 
 /// Texts have no columns.
 pub(crate) fn refuse_text(target: &Target<'_>, path: &str) -> Result<()> {
-    if target.kind.kind.is_text() && target.slot.column.is_none() {
+    if target.kind.kind.is_text() && target.slot.column.is_none() && !target.kind.fielddata {
         return Err(Error::illegal(format!(
             "Text fields are not optimised for operations that require per-document field data like aggregations and sorting, so these operations are disabled by default. Please use a keyword field instead. Alternatively, set fielddata=true on [{path}] in order to load field data by uninverting the inverted index. Note that this can use significant memory."
         )));
@@ -803,6 +828,16 @@ impl Source {
         })
     }
 
+    /// A code's number as a doc value has it; strings and addresses have none.
+    pub(crate) fn bits(&self, code: u64) -> Option<u64> {
+        match self.class {
+            Class::Str | Class::Ip => None,
+            Class::Unsigned => Some(code),
+            Class::Double => Some(code ^ (1 << 63)),
+            _ => Some(code_long(code).cast_unsigned()),
+        }
+    }
+
     /// A code as the key of a bucket, and its text if that is shown too.
     pub(crate) fn key(&self, code: u64) -> Result<(Value, Option<String>)> {
         Ok(match self.class {
@@ -843,7 +878,7 @@ fn check(target: &Target<'_>, path: &str, wants: Wants, kind: &str) -> Result<()
             "Field [{path}] of type [{wire}] is not supported for aggregation [{kind}]"
         )));
     }
-    if target.slot.column.is_none() {
+    if target.slot.column.is_none() && !target.kind.fielddata {
         return Err(Error::illegal(format!(
             "Can't load fielddata on [{path}] because fielddata is unsupported on fields of type [{}]. Use doc values instead.",
             target.kind.wire()

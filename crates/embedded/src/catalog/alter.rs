@@ -283,7 +283,7 @@ fn put_mapping(next: &mut Next, target: &Target, doc_type: Option<&str>, body: &
         let mappings = match &entry.mappings {
             Mappings::Plain(mapping) => {
                 let inner = doc_type.and_then(|name| body.get(name)).unwrap_or(body);
-                Mappings::Plain(mapping.merge(&mapping::Mapping::parse(inner, &entry.registry, &limits)?)?)
+                Mappings::Plain(mapping.merge(&mapping::Mapping::parse_update(inner, &entry.registry, &limits)?)?)
             }
             Mappings::Typed(types) => {
                 let only = body.as_object().filter(|o| o.len() == 1).and_then(|o| o.keys().next());

@@ -19,7 +19,7 @@ pub struct Envelope<'a> {
     pub uid: &'a str,
     /// Its stamp.
     pub stamp: Stamp,
-    /// The source that is kept.
+    /// The source that is kept; empty if none is.
     pub source: &'a [u8],
     /// `_routing`.
     pub routing: Option<&'a str>,
@@ -47,7 +47,9 @@ pub fn block(schema: &IndexSchema, parsed: Option<&Parsed>, of: Envelope<'_>) ->
     doc.add_u64(schema.seq_no, of.stamp.seq_no);
     doc.add_u64(schema.version, of.stamp.version);
     doc.add_u64(schema.term, of.stamp.primary_term);
-    doc.add_bytes(schema.source, of.source);
+    if !of.source.is_empty() {
+        doc.add_bytes(schema.source, of.source);
+    }
     if let Some(routing) = of.routing {
         doc.add_text(schema.routing, routing);
     }
@@ -108,9 +110,10 @@ fn add(slot: &Slot, value: &FieldValue, doc: &mut TantivyDocument) -> bool {
         FieldValue::Bool(b) => doc.add_bool(field, *b),
         FieldValue::Ip(bytes) => doc.add_ip_addr(field, Ipv6Addr::from(*bytes)),
         FieldValue::Geo { lat, lon } => {
-            doc.add_f64(field, *lat);
+            let (lat, lon) = super::grid::on((*lat, *lon));
+            doc.add_f64(field, lat);
             if let Some((longitude, _)) = &slot.second {
-                doc.add_f64(*longitude, *lon);
+                doc.add_f64(*longitude, lon);
             }
         }
         FieldValue::Binary(_) => {}

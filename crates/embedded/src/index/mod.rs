@@ -4,6 +4,7 @@
 
 pub mod build;
 pub mod document;
+pub(crate) mod grid;
 pub mod merge;
 pub mod schema;
 pub mod segment;

@@ -30,6 +30,15 @@ impl Node for AllNode {
 /// Nothing.
 pub struct NoneNode(pub String);
 
+impl NoneNode {
+    const ABSENT: &str = "no words after analysis";
+
+    /// Words that analysis dropped.
+    pub fn absent() -> NoneNode {
+        NoneNode(NoneNode::ABSENT.into())
+    }
+}
+
 impl Node for NoneNode {
     fn scorer(&self, _segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(Box::new(NoScorer))
@@ -39,6 +48,9 @@ impl Node for NoneNode {
     }
     fn is_none(&self) -> bool {
         true
+    }
+    fn is_absent(&self) -> bool {
+        self.0 == NoneNode::ABSENT
     }
 }
 

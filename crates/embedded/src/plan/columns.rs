@@ -39,6 +39,9 @@ impl Column {
     /// Unreadable files.
     pub fn open(segment: &SegmentView, target: &Target<'_>) -> Result<Option<Column>> {
         let Some(name) = target.slot.column.as_deref() else {
+            if target.kind.fielddata && target.kind.kind.is_text() {
+                return Ok(super::fielddata::column(segment, target.slot.field)?.map(Column::Str));
+            }
             return Ok(None);
         };
         let fast = segment.reader.fast_fields();

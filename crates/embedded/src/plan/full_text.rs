@@ -61,6 +61,7 @@ impl Planner<'_> {
     fn zero_terms(&self, zero: ZeroTerms, boost: f32) -> Shared {
         match zero {
             ZeroTerms::All => Arc::new(AllNode(boost)),
+            ZeroTerms::None if self.absent.get() => Arc::new(super::boolean::NoneNode::absent()),
             ZeroTerms::None => self.nothing("no terms after analysis"),
         }
     }
@@ -116,6 +117,12 @@ impl Planner<'_> {
         }
         self.count_clauses(nodes.len())?;
         if operator == Operator::And {
+            // No word is an option: a least number of options can only be 0.
+            if let Some(spec) = least
+                && minimum_should_match(spec, 0)? > 0
+            {
+                return Ok(self.nothing("No matching clauses"));
+            }
             if nodes.iter().any(|n| n.is_none()) {
                 return Ok(self.nothing("No matching clauses"));
             }

@@ -5,6 +5,7 @@ use super::columns::Column;
 use super::combine::{rescored, seek_to};
 use super::explain::Explained;
 use super::field::{Target, text_of};
+use super::hashes;
 use super::node::{Node, score_at};
 use super::scripts::{Bound, Failure, Script};
 use super::visible::Level;
@@ -49,7 +50,8 @@ enum Compute {
         missing: Option<f64>,
     },
     Random {
-        seed: u64,
+        seed: u32,
+        source: Source,
     },
     Decay {
         field: Field,
@@ -60,6 +62,23 @@ enum Compute {
         decay: f64,
         mode: MultiValueMode,
     },
+}
+
+/// What a random score is drawn from, beside its seed.
+enum Source {
+    /// The document's place: another one after every write.
+    Place,
+    /// `_seq_no`.
+    SeqNo,
+    /// `_id`.
+    Id,
+    Field(Box<Field>),
+}
+
+enum Salt {
+    Place(std::sync::Arc<crate::searchable::SegmentCore>),
+    SeqNo(std::sync::Arc<crate::searchable::SegmentCore>),
+    Values(Option<Column>),
 }
 
 struct OneFunction {
@@ -90,7 +109,8 @@ enum Ready {
         missing: Option<f64>,
     },
     Random {
-        seed: u64,
+        seed: u32,
+        source: Salt,
     },
     Decay {
         column: Option<Column>,
@@ -146,11 +166,19 @@ impl Ready {
                 }
                 value
             }
-            Ready::Random { seed } => {
-                let mut x = seed ^ u64::from(doc).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-                x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-                ((x ^ (x >> 31)) >> 40) as f64 / f64::from(1u32 << 24)
+            Ready::Random { seed, source } => {
+                let hash = match source {
+                    Salt::Place(core) => {
+                        let place = core.stamp(doc).seq_no;
+                        hashes::mix32(hashes::long_hash(i64::try_from(place).unwrap_or(0)) ^ seed)
+                    }
+                    Salt::SeqNo(core) => hashes::murmur3(core.stamp(doc).seq_no.to_string().as_bytes(), *seed),
+                    Salt::Values(column) => match first_text(column.as_ref(), doc)? {
+                        Some(text) => hashes::murmur3(text.as_bytes(), *seed),
+                        None => *seed,
+                    },
+                };
+                f64::from((hash & 0x00ff_ffff) as f32 / (1u32 << 24) as f32)
             }
             Ready::Decay {
                 column,
@@ -186,6 +214,20 @@ impl Ready {
             }
         })
     }
+}
+
+/// The first value of a document as text.
+fn first_text(column: Option<&Column>, doc: DocId) -> Result<Option<String>> {
+    use mapping::FieldValue as V;
+    let Some(column) = column else { return Ok(None) };
+    Ok(column.values(doc)?.into_iter().next().and_then(|value| match value {
+        V::Long(n) | V::Date(n) | V::DateNanos(n) => Some(n.to_string()),
+        V::UnsignedLong(n) => Some(n.to_string()),
+        V::Double(n) => Some(format!("{n:?}")),
+        V::Bool(b) => Some(u8::from(b).to_string()),
+        V::Keyword(text) | V::Text(text) => Some(text),
+        _ => None,
+    }))
 }
 
 fn modify(modifier: Modifier, v: f64) -> f64 {
@@ -253,7 +295,18 @@ impl FunctionNode {
                     modifier: *modifier,
                     missing: *missing,
                 },
-                Compute::Random { seed } => Ready::Random { seed: *seed },
+                Compute::Random { seed, source } => Ready::Random {
+                    seed: *seed,
+                    source: match source {
+                        Source::Place => Salt::Place(segment.core.clone()),
+                        Source::SeqNo => Salt::SeqNo(segment.core.clone()),
+                        Source::Id => {
+                            let ids = segment.reader.fast_fields().str("_id").map_err(super::node::broken)?;
+                            Salt::Values(ids.map(Column::Str))
+                        }
+                        Source::Field(field) => Salt::Values(field.open(segment)?),
+                    },
+                },
                 Compute::Decay {
                     field,
                     kind,
@@ -496,12 +549,35 @@ impl Planner<'_> {
                     missing: *missing,
                 }
             }
-            Function::RandomScore { seed, .. } => {
-                let text = seed.as_ref().map(text_of).unwrap_or_else(|| cx.now_ms.to_string());
-                let seed = text.bytes().fold(0xCBF2_9CE4_8422_2325u64, |h, b| {
-                    (h ^ u64::from(b)).wrapping_mul(0x100_0000_01B3)
-                });
-                Compute::Random { seed }
+            Function::RandomScore { seed, field: path } => {
+                // The shard's number, 0, would stand in the lower bits.
+                let salt = hashes::java_hash(self.view.name.as_str()) << 10;
+                let number = match seed {
+                    None | Some(serde_json::Value::Null) => hashes::long_hash(cx.now_ms),
+                    Some(serde_json::Value::Number(n)) => match n.as_i64() {
+                        Some(n) => i32::try_from(n).map_or_else(|_| hashes::long_hash(n), i32::cast_unsigned),
+                        None => hashes::java_hash(&n.to_string()),
+                    },
+                    Some(text) => hashes::java_hash(&text_of(text)),
+                };
+                let source = match path.as_deref() {
+                    None if matches!(seed, None | Some(serde_json::Value::Null)) => Source::Place,
+                    None | Some("_id") => Source::Id,
+                    Some("_seq_no") => Source::SeqNo,
+                    Some(path) => match field(path) {
+                        Some(found) => Source::Field(Box::new(found)),
+                        None => {
+                            return Err(Error::illegal(format!(
+                                "Field [{path}] is not mapped on [{}] and cannot be used as a source of random numbers.",
+                                self.view.name
+                            )));
+                        }
+                    },
+                };
+                Compute::Random {
+                    seed: hashes::mix32(number ^ salt),
+                    source,
+                }
             }
             Function::Decay {
                 kind,
@@ -515,6 +591,17 @@ impl Planner<'_> {
                 let Some(found) = field(path) else {
                     return Err(Error::parsing(format!("unknown field [{path}]"), 1, 1));
                 };
+                let fits =
+                    found.kind.kind.is_date() || found.kind.kind == mapping::Kind::GeoPoint || found.kind.kind.is_numeric();
+                if !fits {
+                    return Err(super::field::query_shard(
+                        self.view,
+                        format!(
+                            "field [{path}] is of type [{}], but only numeric types are supported.",
+                            found.kind.wire()
+                        ),
+                    ));
+                }
                 let (mut at, reach, ahead);
                 let offset = offset.clone().unwrap_or(serde_json::Value::from(0));
                 if found.kind.kind.is_date() {

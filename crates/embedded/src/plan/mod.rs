@@ -10,9 +10,11 @@ use crate::searchable::{IndexView, SegmentView};
 use boolean::{AllNode, BoolNode, BoostingNode, ConstantNode, DisMaxNode, NoneNode, Shared};
 use dsl::query::script_source::ScriptSource;
 use dsl::query::{BoolQuery, Clause, Query};
+use expand::Fuzz;
+use levenshtein::Levenshtein;
 use model::{Error, ErrorKind, Result};
 use node::AllScorer;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tantivy::query::Scorer;
@@ -25,8 +27,10 @@ mod expand;
 pub mod explain;
 pub(crate) mod family;
 mod field;
+mod fielddata;
 mod full_text;
 mod function_score;
+pub(crate) mod hashes;
 pub(crate) mod join;
 pub(crate) mod keys;
 mod least;
@@ -36,6 +40,9 @@ mod multi_match;
 mod nested;
 pub mod node;
 mod phrase;
+mod places;
+mod positional;
+mod positions;
 mod range;
 mod regexp;
 pub mod scripts;
@@ -271,6 +278,8 @@ pub struct Planner<'a> {
     named: RefCell<Vec<(String, Shared)>>,
     clauses: RefCell<usize>,
     failure: scripts::Failure,
+    /// Inside `query_string`: words that analysis drops leave no clause behind.
+    absent: Cell<bool>,
 }
 
 impl<'a> Planner<'a> {
@@ -284,6 +293,7 @@ impl<'a> Planner<'a> {
             named: RefCell::default(),
             clauses: RefCell::default(),
             failure: scripts::Failure::default(),
+            absent: Cell::new(false),
         }
     }
 
@@ -310,6 +320,7 @@ impl<'a> Planner<'a> {
             named: RefCell::default(),
             clauses: RefCell::new(*self.clauses.borrow()),
             failure: self.failure.clone(),
+            absent: self.absent.clone(),
         };
         let result = f(&inner)?;
         *self.clauses.borrow_mut() = *inner.clauses.borrow();
@@ -359,7 +370,7 @@ impl<'a> Planner<'a> {
             Clause::Term(q) => self.term(q, boost),
             Clause::Terms(q) => self.terms(q, boost),
             Clause::KeySet(q) => self.key_set(q, boost),
-            Clause::Slice { id, max } => self.slice(*id, *max, boost),
+            Clause::Slice(slice) => self.slice(slice, boost),
             Clause::Range(q) => self.range(q, boost),
             Clause::Exists { field } => self.exists(field, boost),
             Clause::Prefix(q) => self.prefix(q, boost),
@@ -388,7 +399,12 @@ impl<'a> Planner<'a> {
                 boost,
             })),
             Clause::DisMax { queries, tie_breaker } => {
-                let nodes = queries.iter().map(|q| self.compile(q, boost)).collect::<Result<Vec<_>>>()?;
+                let mut nodes = queries.iter().map(|q| self.compile(q, boost)).collect::<Result<Vec<_>>>()?;
+                let all = nodes.len();
+                nodes.retain(|node| !node.is_absent());
+                if nodes.is_empty() && all > 0 {
+                    return Ok(Arc::new(NoneNode::absent()));
+                }
                 Ok(dis_max(nodes, *tie_breaker))
             }
             Clause::FunctionScore(q) => self.function_score(q, boost),
@@ -400,6 +416,11 @@ impl<'a> Planner<'a> {
             Clause::Script { script } => self.script_filter(script, boost),
             Clause::QueryString(q) => self.query_string(q, boost),
             Clause::SimpleQueryString(q) => self.simple_query_string(q, boost),
+            Clause::Span(q) => self.span(q, boost),
+            Clause::Intervals { field, rule } => self.intervals(field, rule, boost),
+            Clause::TermsSet(q) => self.terms_set(q, boost),
+            Clause::Geo(q) => self.geo(q, boost),
+            Clause::DistanceFeature(q) => self.distance_feature(q, boost),
             Clause::Nested(q) => self.nested(q, boost),
             Clause::HasChild(q) => self.has_child(q, boost),
             Clause::HasParent(q) => self.has_parent(q, boost),
@@ -412,7 +433,7 @@ impl<'a> Planner<'a> {
                 ErrorKind::Internal,
                 "a clause over several indices reached an index unresolved",
             )),
-            Clause::Opaque { name, .. } => Err(Error::parsing(format!("unknown query [{name}]"), 1, 1)),
+            Clause::Opaque { name, .. } => Err(Error::parsing(format!("query [{name}] is not supported"), 1, 1)),
         }
     }
 
@@ -428,7 +449,18 @@ impl<'a> Planner<'a> {
             must_not: all(&q.must_not, 1.0)?,
             least: 0,
         };
-        if node.must.is_empty() && node.filter.is_empty() && node.should.is_empty() && node.must_not.is_empty() {
+        let empty = |node: &BoolNode| {
+            node.must.is_empty() && node.filter.is_empty() && node.should.is_empty() && node.must_not.is_empty()
+        };
+        if self.absent.get() && !empty(&node) {
+            for list in [&mut node.must, &mut node.filter, &mut node.should, &mut node.must_not] {
+                list.retain(|n| !n.is_absent());
+            }
+            if empty(&node) {
+                return Ok(Arc::new(NoneNode::absent()));
+            }
+        }
+        if empty(&node) {
             return Ok(Arc::new(AllNode(boost)));
         }
         node.least = match &q.minimum_should_match {

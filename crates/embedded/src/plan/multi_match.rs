@@ -56,6 +56,7 @@ impl Planner<'_> {
             return self.cross_fields(q, &fields, boost);
         }
         let mut nodes = Vec::new();
+        let mut absent = self.absent.get();
         for (field, field_boost) in &fields {
             let boost = boost * field_boost;
             let one = MatchQuery {
@@ -78,11 +79,14 @@ impl Planner<'_> {
                 _ => self.match_query(&one, boost),
             };
             match node {
-                Ok(node) if node.is_none() => {}
+                Ok(node) if node.is_none() => absent &= node.is_absent(),
                 Ok(node) => nodes.push(node),
-                Err(_) if lenient => {}
+                Err(_) if lenient => absent = false,
                 Err(error) => return Err(error),
             }
+        }
+        if nodes.is_empty() && absent {
+            return Ok(Arc::new(super::boolean::NoneNode::absent()));
         }
         if nodes.is_empty() {
             return Ok(self.nothing("no field matches"));

@@ -39,6 +39,11 @@ pub trait Node: Send + Sync {
     fn is_none(&self) -> bool {
         false
     }
+
+    /// Stands for words that analysis dropped: the clauses around it are as if it had not been asked.
+    fn is_absent(&self) -> bool {
+        false
+    }
 }
 
 /// The score of one document, if it matches.

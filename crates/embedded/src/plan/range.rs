@@ -192,6 +192,20 @@ impl Planner<'_> {
             let flag = |v: &Value| target.kind.parse_term(v);
             let from = low.map_or(Ok(None), flag)?.unwrap_or(FieldValue::Bool(false));
             let to = high.map_or(Ok(None), flag)?.unwrap_or(FieldValue::Bool(true));
+            // Without its end a range of two values has one of them, or none.
+            let from = match (from, q.gt.is_some() && q.gte.is_none()) {
+                (FieldValue::Bool(true), true) => return Ok(self.nothing("no boolean is greater than true")),
+                (FieldValue::Bool(false), true) => FieldValue::Bool(true),
+                (from, _) => from,
+            };
+            let to = match (to, q.lt.is_some() && q.lte.is_none()) {
+                (FieldValue::Bool(false), true) => return Ok(self.nothing("no boolean is less than false")),
+                (FieldValue::Bool(true), true) => FieldValue::Bool(false),
+                (to, _) => to,
+            };
+            if (&from, &to) == (&FieldValue::Bool(true), &FieldValue::Bool(false)) {
+                return Ok(self.nothing("an empty range"));
+            }
             return self.number_range(&target, Some(&from), Some(&to), boost);
         }
         Err(query_shard(

@@ -77,7 +77,7 @@ impl Script {
             columns.push(match field {
                 Some((slot, kind)) => {
                     let column = Column::open(segment, &Target { path, kind, slot })?;
-                    Some((kind.kind, kind.doc_values && !kind.kind.is_text(), column))
+                    Some((kind.kind, kind.doc_values && !kind.kind.is_text() || kind.fielddata, column))
                 }
                 None => None,
             });

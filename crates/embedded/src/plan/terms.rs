@@ -51,6 +51,12 @@ impl Planner<'_> {
         {
             return Ok(self.ip_between(target, low, high, boost));
         }
+        if target.kind.kind.is_date() && value.is_string() {
+            // A date may leave out parts: it stands for all of the time it names.
+            let low = self.parse_term(target, value)?;
+            let high = self.date(target.kind, &text_of(value), true, None, None)?;
+            return self.number_range(target, low.as_ref(), Some(&high), boost);
+        }
         let Some(value) = self.parse_term(target, value)? else {
             return Ok(self.nothing(format!("no value of [{}]", target.path)));
         };
@@ -129,7 +135,8 @@ impl Planner<'_> {
                 ..BoolNode::default()
             }));
         }
-        if !target.kind.index || target.kind.kind == Kind::Ip {
+        let dates = target.kind.kind.is_date() && q.values.iter().any(Value::is_string);
+        if !target.kind.index || target.kind.kind == Kind::Ip || dates {
             let should = q
                 .values
                 .iter()

@@ -18,15 +18,27 @@ impl Planner<'_> {
 
     pub(super) fn simple_query_string(&self, q: &QueryStringQuery, boost: f32) -> Result<Shared> {
         let syntax = simple::parse(&q.query, q.flags.as_deref(), q.default_operator);
-        // Fields add up here, where `query_string` takes the best of them.
+        // Fields add up here (phrases excepted), where `query_string` takes the best of them.
         let summed = QueryStringQuery {
-            tie_breaker: Some(q.tie_breaker.unwrap_or(1.0)),
+            kind: dsl::query::MultiMatchType::MostFields,
             ..q.clone()
         };
         self.expanded(&summed, &syntax, boost)
     }
 
     fn expanded(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
+        let before = self.absent.replace(true);
+        let node = self.expanded_clauses(q, syntax, boost);
+        self.absent.set(before);
+        let node = node?;
+        Ok(if node.is_absent() && !before {
+            self.nothing("no words after analysis")
+        } else {
+            node
+        })
+    }
+
+    fn expanded_clauses(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
         let whole = q.fields.is_empty() || q.fields.iter().any(|(f, _)| f == "*");
         let mut options = q.clone();
         if whole {

@@ -241,12 +241,6 @@ pub fn collect(
                     return Ok(());
                 }
             }
-            if let Some((id, max)) = request.slice
-                && !in_slice(segment, doc, id, max)
-            {
-                set.advance();
-                continue;
-            }
             let score = if scores { set.score() * source.boost } else { 0.0 };
             if request.min_score.is_some_and(|min| score < min) {
                 set.advance();
@@ -308,11 +302,4 @@ fn is_after(keys: &[Key], after: &[Key], readers: &[Reader], score: f32) -> bool
     pairs
         .find_map(|((x, y), r)| Some(compare(x, y, r.ascending())).filter(|o| o.is_ne()))
         .is_some_and(Ordering::is_gt)
-}
-
-/// Whether a document belongs to a slice of a scroll.
-fn in_slice(segment: &SegmentView, doc: DocId, id: u32, max: u32) -> bool {
-    let mut x = segment.core.stamp(doc).seq_no.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    x ^= x >> 32;
-    x % u64::from(max.max(1)) == u64::from(id)
 }

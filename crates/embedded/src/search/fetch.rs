@@ -182,6 +182,14 @@ fn raw_json(text: String) -> Result<Arc<RawValue>> {
     Ok(Arc::from(raw))
 }
 
+/// How a docvalue field is written.
+#[derive(Clone)]
+enum ShownAs {
+    Date(DateFormat),
+    /// A pattern of Java's `DecimalFormat`.
+    Number(String),
+}
+
 /// What to show, worked out once a search and index.
 pub struct Fetch<'a> {
     view: &'a IndexView,
@@ -189,7 +197,7 @@ pub struct Fetch<'a> {
     filter: Option<SourceFilter>,
     show_source: bool,
     show_id: bool,
-    docvalues: Vec<(String, Option<DateFormat>)>,
+    docvalues: Vec<(String, Option<ShownAs>)>,
     join_fields: Vec<(String, crate::plan::join::Place)>,
     scripts: Vec<(String, Script)>,
 }
@@ -225,6 +233,12 @@ impl<'a> Fetch<'a> {
                 )
             }
         };
+        if filter.is_some() && !view.mapping.source_enabled() {
+            return Err(Error::illegal(format!(
+                "unable to fetch fields from _source field: _source is disabled in the mappings for index [{}]",
+                view.name
+            )));
+        }
         let limit = |name: &str, default: usize, count: usize, what: &str| {
             let max = setting(view, name, default);
             if count > max {
@@ -244,12 +258,38 @@ impl<'a> Fetch<'a> {
         limit("index.max_script_fields", 32, request.script_fields.len(), "script_fields")?;
         let mut docvalues = Vec::new();
         for field in &request.docvalue_fields {
-            let format = match field.format.as_deref() {
-                None | Some("use_field_mapping") => None,
-                Some(format) => DateFormat::parse_pattern(format).ok(),
-            };
             for path in view.mapping.expand(&field.field) {
-                docvalues.push((path, format.clone()));
+                let kind = view.mapping.resolve(&path).map(|(_, kind)| kind.kind);
+                let format = match (field.format.as_deref(), kind) {
+                    (None | Some("use_field_mapping"), _) => None,
+                    (Some(format), Some(kind)) if kind.is_date() => Some(ShownAs::Date(DateFormat::parse_pattern(format)?)),
+                    (Some(format), Some(kind)) if kind.is_numeric() => Some(ShownAs::Number(format.to_owned())),
+                    (Some(_), Some(kind)) => {
+                        let wire = view.mapping.resolve(&path).map_or("", |(_, kind)| kind.wire());
+                        let _ = kind;
+                        return Err(Error::illegal(format!(
+                            "Field [{path}] of type [{wire}] does not support custom formats"
+                        )));
+                    }
+                    (Some(_), None) => None,
+                };
+                docvalues.push((path, format));
+            }
+        }
+        for field in &request.fields {
+            let Some(format) = &field.format else { continue };
+            for path in view.mapping.expand(&field.field) {
+                let Some((_, kind)) = view.mapping.resolve(&path) else {
+                    continue;
+                };
+                if kind.kind.is_date() {
+                    DateFormat::parse_pattern(format)?;
+                } else if !field.field.contains('*') && kind.kind != mapping::Kind::GeoPoint {
+                    return Err(Error::illegal(format!(
+                        "Field [{path}] of type [{}] doesn't support formats.",
+                        kind.wire()
+                    )));
+                }
             }
         }
         let scripts = request
@@ -361,7 +401,7 @@ impl<'a> Fetch<'a> {
     fn parts(&self, segment: &SegmentView, doc: Doc, score: Option<f32>, value: Option<&Value>, hit: &mut Hit) -> Result<()> {
         for (path, format) in &self.docvalues {
             let Some(target) = Target::of(self.view, path) else { continue };
-            if target.kind.kind.is_text() {
+            if target.kind.kind.is_text() && !target.kind.fielddata {
                 return Err(Error::illegal(format!(
                     "Text fields are not optimised for operations that require per-document field data like aggregations and sorting, \
                      so these operations are disabled by default. Please use a keyword field instead. Alternatively, set \
@@ -431,9 +471,11 @@ impl<'a> Fetch<'a> {
             }
             let mut shown = Vec::new();
             for value in values {
-                if value.is_null() {
-                    continue;
-                }
+                let value = match (value, &kind.null_value) {
+                    (Value::Null, None) => continue,
+                    (Value::Null, Some(null_value)) => null_value,
+                    (value, _) => value,
+                };
                 if kind
                     .ignore_above
                     .is_some_and(|max| value.as_str().is_some_and(|s| s.chars().count() > max))
@@ -458,10 +500,13 @@ impl<'a> Fetch<'a> {
 }
 
 /// A value of a column, formatted.
-fn show(target: &Target<'_>, value: &FieldValue, format: Option<&DateFormat>) -> Value {
+fn show(target: &Target<'_>, value: &FieldValue, format: Option<&ShownAs>) -> Value {
     match (format, value) {
-        (Some(format), FieldValue::Date(ms)) => format.render(*ms, None).into(),
-        (Some(format), FieldValue::DateNanos(n)) => format.render(n.div_euclid(1_000_000), None).into(),
+        (Some(ShownAs::Date(format)), FieldValue::Date(ms)) => format.render(*ms, None).into(),
+        (Some(ShownAs::Date(format)), FieldValue::DateNanos(n)) => format.render(n.div_euclid(1_000_000), None).into(),
+        (Some(ShownAs::Number(pattern)), FieldValue::Long(n)) => crate::aggs::decimal(pattern, *n as f64).into(),
+        (Some(ShownAs::Number(pattern)), FieldValue::UnsignedLong(n)) => crate::aggs::decimal(pattern, *n as f64).into(),
+        (Some(ShownAs::Number(pattern)), FieldValue::Double(n)) => crate::aggs::decimal(pattern, *n).into(),
         _ => target.kind.render_value(value),
     }
 }

@@ -104,6 +104,8 @@ struct FieldKey {
     missing: Option<Value>,
     as_float: bool,
     as_date: bool,
+    /// Its numbers have 32 bits: so do the ends that missing values are sorted to.
+    narrow: bool,
     format: Option<model::date::DateFormat>,
     nested: Option<Levels>,
 }
@@ -305,6 +307,12 @@ impl Plan {
             } else {
                 f64::NEG_INFINITY
             })
+        } else if key.narrow {
+            Key::Int(if extreme(first, self.ascending) > 0 {
+                i64::from(i32::MAX)
+            } else {
+                i64::from(i32::MIN)
+            })
         } else {
             Key::Int(extreme(first, self.ascending))
         })
@@ -345,10 +353,13 @@ impl Plan {
                 Value::Number(n) => Ok(n.as_f64().unwrap_or(0.0)),
                 Value::String(s) if s == "Infinity" => Ok(f64::INFINITY),
                 Value::String(s) if s == "-Infinity" => Ok(f64::NEG_INFINITY),
-                other => other
-                    .as_str()
-                    .and_then(|s| s.parse().ok())
-                    .ok_or_else(|| Error::illegal(format!("Failed to parse search_after value for field [{other}]"))),
+                other => other.as_str().and_then(|s| s.parse().ok()).ok_or_else(|| {
+                    let name = match &self.by {
+                        By::Field(key) => key.path.clone(),
+                        _ => other.to_string(),
+                    };
+                    Error::illegal(format!("Failed to parse search_after value for field [{name}]."))
+                }),
             }
         };
         Ok(match &self.by {
@@ -431,6 +442,7 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
         missing: field.missing.clone(),
         as_float: field.numeric_type.as_deref() == Some("double"),
         as_date: matches!(field.numeric_type.as_deref(), Some("date" | "long" | "date_nanos")),
+        narrow: false,
         format: field
             .format
             .as_deref()
@@ -455,7 +467,7 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
             .with("index", view.name.as_str())),
         };
     };
-    if target.kind.kind.is_text() || target.slot.column.is_none() {
+    if (target.kind.kind.is_text() || target.slot.column.is_none()) && !target.kind.fielddata {
         let reason = if target.kind.kind.is_text() {
             format!(
                 "Text fields are not optimised for operations that require per-document field data like aggregations and sorting, \
@@ -473,6 +485,22 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
         return Err(Error::illegal(reason));
     }
     key.nested = Levels::of(view, field, target.path, scope, cx)?;
+    let text = target.kind.kind.is_keyword() || target.kind.kind.is_text() || target.kind.kind == mapping::Kind::Ip;
+    if text
+        && matches!(
+            field.mode,
+            Some(MultiValueMode::Sum | MultiValueMode::Avg | MultiValueMode::Median)
+        )
+    {
+        return Err(Error::new(
+            ErrorKind::QueryShard,
+            "we only support AVG, MEDIAN and SUM on number based fields",
+        )
+        .with("index", view.name.as_str()));
+    }
+    use mapping::Kind;
+    key.narrow =
+        field.numeric_type.is_none() && matches!(target.kind.kind, Kind::Integer | Kind::Short | Kind::Byte | Kind::Boolean);
     key.path = target.path.to_owned();
     Ok(By::Field(Box::new(key)))
 }

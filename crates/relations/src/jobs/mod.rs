@@ -202,10 +202,7 @@ impl crate::Relations {
                     if job.proceed {
                         continue;
                     }
-                    let reason = format!(
-                        "[{}]: version conflict, {:?} expected, {:?} found",
-                        at.id.id, conflict.expect, conflict.found
-                    );
+                    let reason = conflict_reason(&at.id.id, &conflict);
                     Error::new(ErrorKind::VersionConflict, reason)
                         .with("index", at.index.as_str())
                         .with("shard", "0")
@@ -332,5 +329,29 @@ impl crate::Relations {
     /// The registry of tasks.
     pub fn tasks(&self) -> &Arc<engine::tasks::Tasks> {
         &self.tasks
+    }
+}
+
+/// What a conflict of one document was about.
+fn conflict_reason(id: &str, conflict: &engine::Conflict) -> String {
+    let found = match conflict.found {
+        engine::Found::Here(stamp) | engine::Found::Deleted(stamp) => Some(stamp),
+        engine::Found::Nothing => None,
+    };
+    match (conflict.expect, found) {
+        (engine::Expect::Absent, Some(stamp)) => format!(
+            "[{id}]: version conflict, document already exists (current version [{}])",
+            stamp.version
+        ),
+        (engine::Expect::Unchanged { seq_no, primary_term }, Some(stamp)) => format!(
+            "[{id}]: version conflict, required seqNo [{seq_no}], primary term [{primary_term}]. current document has seqNo [{}] \
+             and primary term [{}]",
+            stamp.seq_no, stamp.primary_term
+        ),
+        (engine::Expect::Unchanged { seq_no, primary_term }, None) => format!(
+            "[{id}]: version conflict, required seqNo [{seq_no}], primary term [{primary_term}]. but no document was found"
+        ),
+        (_, Some(stamp)) => format!("[{id}]: version conflict, current version [{}] differs", stamp.version),
+        (_, None) => format!("[{id}]: version conflict, no document was found"),
     }
 }

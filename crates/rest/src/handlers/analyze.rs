@@ -47,9 +47,12 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
             "Validation Failed: 1: text is missing;",
         ));
     }
+    if !typed {
+        body.validate()?;
+    }
     let Chosen { analyzer, name, max } = chosen(&call, index.as_deref(), &body).await?;
     Ok(Answer::ok(if body.explain {
-        explained(&analyzer, &name, &body, max)?
+        explained(&analyzer, &name, &body, max, typed)?
     } else {
         json!({ "tokens": tokens(&analyzer, &body.text, call.dialect.typed, max)? })
     }))
@@ -202,7 +205,7 @@ fn within(count: usize, max: usize) -> Result<()> {
 }
 
 /// `explain=true`: every stage.
-fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize) -> Result<Value> {
+fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, typed: bool) -> Result<Value> {
     let text = body.text.join(" ");
     let offsets = Offsets(&text);
     let attributes = &body.attributes;
@@ -224,11 +227,11 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize) ->
             .map(|s| json!({ "name": s.name, "tokens": list(&s.tokens) }))
             .collect();
         let mut detail = json!({ "custom_analyzer": true });
-        if !charfilters.is_empty() {
+        if !charfilters.is_empty() || !typed {
             detail["charfilters"] = charfilters.into();
         }
         detail["tokenizer"] = json!({ "name": stages.tokenizer.name, "tokens": list(&stages.tokenizer.tokens) });
-        if !filters.is_empty() {
+        if !filters.is_empty() || !typed {
             detail["tokenfilters"] = filters.into();
         }
         return Ok(json!({ "detail": detail }));
@@ -248,7 +251,10 @@ fn detailed(t: &Token, offsets: &Offsets<'_>, wanted: &[String]) -> Map<String, 
     out.insert("termFrequency".into(), 1.into());
     if !wanted.is_empty() {
         let extra = ["bytes", "keyword", "positionLength", "termFrequency"];
-        out.retain(|name, _| !extra.contains(&name.as_str()) || wanted.iter().any(|w| w.eq_ignore_ascii_case(name)));
+        out.retain(|name, _| {
+            let asked = wanted.iter().any(|w| w.eq_ignore_ascii_case(name)) && (t.keyword || name != "keyword");
+            !extra.contains(&name.as_str()) || asked
+        });
     }
     out
 }

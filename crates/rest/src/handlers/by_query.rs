@@ -199,7 +199,10 @@ async fn finish(call: Call, job: Job, wait: bool, action: &str, name: &str) -> R
     let rest = call.rest.clone();
     let description = format!("{name} [{}]", job.target.expressions.join(", "));
     let task = rest.tasks.start(action, description, rest.clock.wall_ms());
-    let created = matches!(job.action, Action::Reindex { .. });
+    let created = (
+        matches!(job.action, Action::Reindex { .. }),
+        matches!(job.action, Action::Delete) && !call.dialect.typed,
+    );
     if wait {
         let done = run(rest.clone(), job, task.clone()).await;
         rest.tasks.finish(&task, Ok(Value::Null), false, rest.clock.wall_ms());
@@ -216,11 +219,15 @@ async fn finish(call: Call, job: Job, wait: bool, action: &str, name: &str) -> R
     Ok(Answer::ok(json!({ "task": id })))
 }
 
-fn render(counts: &Counts, created: bool) -> Value {
+/// What a job came to: only a reindex creates, and a deletion updates nothing.
+fn render(counts: &Counts, (created, deletes): (bool, bool)) -> Value {
     let mut out = Map::new();
     out.insert("took".into(), counts.took_ms.into());
     out.insert("timed_out".into(), false.into());
     let mut body = counts.to_json();
+    if deletes {
+        body.remove("updated");
+    }
     if !created {
         body.remove("created");
     }

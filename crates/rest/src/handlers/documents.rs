@@ -311,7 +311,8 @@ fn shown(
         (SourceSpec::None, _) => false,
         _ => true,
     };
-    if wants_source || stored.is_some() {
+    let has_source = !document.source.0.is_empty();
+    if has_source && (wants_source || stored.is_some()) {
         let value = document.source.parse()?;
         if let Some(fields) = stored.map(|fields| if answers_of_2015(dialect) { fields } else { kept }) {
             let found = leaf_fields(&value, fields, document);

@@ -187,7 +187,22 @@ pub(super) fn mappings_of(info: &IndexInfo, dialect: Dialect) -> Value {
             json!({ "_doc": info.mappings })
         };
     }
-    info.mappings.clone()
+    let mut mappings = info.mappings.clone();
+    if !dialect.persona.is_opensearch() {
+        without_print_formats(&mut mappings, 0);
+    }
+    mappings
+}
+
+/// Only OpenSearch knows `print_format`. The depth is the mapping's, which is limited.
+fn without_print_formats(mappings: &mut Value, depth: usize) {
+    let Some(map) = mappings.as_object_mut().filter(|_| depth < 200) else {
+        return;
+    };
+    if map.get("type").and_then(Value::as_str) == Some("date") {
+        map.remove("print_format");
+    }
+    map.values_mut().for_each(|value| without_print_formats(value, depth + 1));
 }
 
 /// Aliases as an index shows them.

@@ -7,7 +7,7 @@ use crate::respond::Answer;
 use engine::{Alteration, IndexInfo};
 use model::{Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// `PUT /i/_mapping`.
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
@@ -208,14 +208,45 @@ fn fields_of(mapping: &Value, patterns: &[String], include_defaults: bool) -> Ma
             if path::matches(pattern, name) {
                 let leaf = name.rsplit('.').next().unwrap_or(name);
                 let mut body = body.clone();
-                if include_defaults && body["type"] == "text" && body.get("analyzer").is_none() {
-                    body["analyzer"] = "default".into();
+                if include_defaults {
+                    body = with_defaults(body);
                 }
                 out.insert(name.clone(), json!({ "full_name": name, "mapping": { leaf: body } }));
             }
         }
     }
     out
+}
+
+/// A field's parameters with the defaults of those it does not name.
+fn with_defaults(body: Value) -> Value {
+    let common = json!({ "index": true, "doc_values": true, "store": false });
+    let own = match body["type"].as_str().unwrap_or_default() {
+        "text" => return with(json!({ "type": "text", "analyzer": "default" }), &body),
+        "date" | "date_nanos" => json!({
+            "format": "strict_date_optional_time||epoch_millis", "print_format": "strict_date_optional_time", "locale": "",
+            "null_value": null, "ignore_malformed": false, "boost": 1.0, "meta": {}
+        }),
+        "keyword" => json!({
+            "null_value": null, "eager_global_ordinals": false, "ignore_above": 2_147_483_647, "index_options": "docs",
+            "norms": false, "similarity": null, "normalizer": "default", "split_queries_on_whitespace": false,
+            "boost": 1.0, "meta": {}
+        }),
+        "boolean" => json!({ "null_value": null, "boost": 1.0, "meta": {} }),
+        _ => return body,
+    };
+    let mut out = with(json!({ "type": body["type"] }), &common);
+    out = with(out, &own);
+    with(out, &body)
+}
+
+fn with(mut under: Value, over: &Value) -> Value {
+    if let (Some(under), Some(over)) = (under.as_object_mut(), over.as_object()) {
+        for (name, value) in over {
+            under.insert(name.clone(), value.clone());
+        }
+    }
+    under
 }
 
 /// Leaf fields and multi-fields by full name; the depth is the mapping's, which is limited.
@@ -286,7 +317,12 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
         infos = kept;
     }
     let names: Vec<&str> = infos.iter().map(|i| i.name.as_str()).collect();
-    let mut found = capabilities(&infos, &fields, include_unmapped);
+    let metadata = if call.dialect.persona.is_opensearch() {
+        METADATA_OPENSEARCH
+    } else {
+        METADATA
+    };
+    let mut found = capabilities(&infos, &fields, include_unmapped, metadata);
     if let Some(map) = found.as_object_mut().filter(|_| !types.is_empty() || !filters.is_empty()) {
         map.retain(|name, kinds| keeps(&infos, &types, &filters, name, kinds));
     }
@@ -296,7 +332,7 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
 /// Do `types` and `filters` leave a field in?
 fn keeps(infos: &[IndexInfo], types: &[String], filters: &[String], name: &str, kinds: &Value) -> bool {
     let kinds = || kinds.as_object().into_iter().flatten();
-    let metadata = METADATA.iter().any(|(metadata, ..)| *metadata == name);
+    let metadata = METADATA_OPENSEARCH.iter().any(|(metadata, ..)| *metadata == name);
     let multifield = name
         .rsplit_once('.')
         .is_some_and(|(parent, _)| infos.iter().any(|i| i.mapping.fields().any(|(n, _)| n == parent)));
@@ -317,73 +353,80 @@ fn keeps(infos: &[IndexInfo], types: &[String], filters: &[String], name: &str, 
 }
 
 /// Field → type → what can be done with it, and in which indices if they differ.
-fn capabilities(infos: &[IndexInfo], patterns: &[String], include_unmapped: bool) -> Value {
-    // field → type → (searchable, aggregatable, metadata, indices)
-    let mut found: BTreeMap<String, BTreeMap<String, Vec<(bool, bool, bool, String)>>> = BTreeMap::new();
+fn capabilities(
+    infos: &[IndexInfo],
+    patterns: &[String],
+    include_unmapped: bool,
+    metadata: &[(&str, &str, bool, bool)],
+) -> Value {
+    // field → type → (searchable, aggregatable, index)
+    let mut found: BTreeMap<String, BTreeMap<String, Vec<(bool, bool, String)>>> = BTreeMap::new();
+    let asked = |name: &str| patterns.iter().any(|p| path::matches(p, name));
     for info in infos {
         let index = info.name.to_string();
-        let mut add = |name: &str, kind: &str, searchable: bool, aggregatable: bool, metadata: bool| {
-            if patterns.iter().any(|p| path::matches(p, name)) {
-                found
-                    .entry(name.to_owned())
-                    .or_default()
-                    .entry(kind.to_owned())
-                    .or_default()
-                    .push((searchable, aggregatable, metadata, index.clone()));
-            }
+        let mut add = |name: &str, kind: &str, searchable: bool, aggregatable: bool| {
+            let of_name = found.entry(name.to_owned()).or_default();
+            of_name
+                .entry(kind.to_owned())
+                .or_default()
+                .push((searchable, aggregatable, index.clone()));
         };
-        for (name, field) in info.mapping.fields() {
-            add(name, field.kind.wire(), field.index, field.doc_values, false);
+        let mut above: BTreeSet<&str> = BTreeSet::new();
+        for (name, field) in info.mapping.fields().filter(|(name, _)| asked(name)) {
+            add(name, field.kind.wire(), field.index, field.doc_values || field.fielddata);
+            // The objects that a field is in come with it, whatever they are called.
+            let mut rest = name;
+            while let Some((object, _)) = rest.rsplit_once('.') {
+                if info.mapping.field(object).is_none() {
+                    above.insert(object);
+                }
+                rest = object;
+            }
         }
-        for (object, _) in info.mapping.objects() {
-            add(
-                object,
-                if info.mapping.is_nested(object) { "nested" } else { "object" },
-                false,
-                false,
-                false,
-            );
+        for object in above {
+            let kind = if info.mapping.is_nested(object) { "nested" } else { "object" };
+            add(object, kind, false, false);
         }
-        for (name, searchable, aggregatable) in METADATA {
-            add(name, name, *searchable, *aggregatable, true);
+        for (name, kind, searchable, aggregatable) in metadata {
+            if asked(name) {
+                add(name, kind, *searchable, *aggregatable);
+            }
         }
     }
     let mut out = Map::new();
     for (name, kinds) in found {
         let mut entry = Map::new();
-        let several = kinds.len() > 1;
-        let mapped: Vec<String> = kinds.values().flatten().map(|c| c.3.clone()).collect();
+        let mapped: Vec<String> = kinds.values().flatten().map(|c| c.2.clone()).collect();
+        let unmapped: Vec<String> = infos
+            .iter()
+            .map(|i| i.name.to_string())
+            .filter(|i| include_unmapped && !mapped.contains(i))
+            .collect();
+        let several = kinds.len() + usize::from(!unmapped.is_empty()) > 1;
         for (kind, caps) in &kinds {
             let mut body = Map::new();
             body.insert("type".into(), kind.as_str().into());
-            let metadata = caps.iter().any(|c| c.2);
             let (searchable, aggregatable) = (caps.iter().all(|c| c.0), caps.iter().all(|c| c.1));
             body.insert("searchable".into(), searchable.into());
             body.insert("aggregatable".into(), aggregatable.into());
-            let _ = metadata;
             if several {
-                body.insert("indices".into(), caps.iter().map(|c| c.3.clone()).collect::<Vec<_>>().into());
+                body.insert("indices".into(), caps.iter().map(|c| c.2.clone()).collect::<Vec<_>>().into());
             }
             if !searchable && caps.iter().any(|c| c.0) {
                 body.insert(
                     "non_searchable_indices".into(),
-                    caps.iter().filter(|c| !c.0).map(|c| c.3.clone()).collect::<Vec<_>>().into(),
+                    caps.iter().filter(|c| !c.0).map(|c| c.2.clone()).collect::<Vec<_>>().into(),
                 );
             }
             if !aggregatable && caps.iter().any(|c| c.1) {
                 body.insert(
                     "non_aggregatable_indices".into(),
-                    caps.iter().filter(|c| !c.1).map(|c| c.3.clone()).collect::<Vec<_>>().into(),
+                    caps.iter().filter(|c| !c.1).map(|c| c.2.clone()).collect::<Vec<_>>().into(),
                 );
             }
             entry.insert(kind.clone(), Value::Object(body));
         }
-        let unmapped: Vec<String> = infos
-            .iter()
-            .map(|i| i.name.to_string())
-            .filter(|i| !mapped.contains(i))
-            .collect();
-        if include_unmapped && !unmapped.is_empty() {
+        if !unmapped.is_empty() {
             entry.insert(
                 "unmapped".into(),
                 json!({ "type": "unmapped", "searchable": false, "aggregatable": false, "indices": unmapped }),
@@ -394,15 +437,31 @@ fn capabilities(infos: &[IndexInfo], patterns: &[String], include_unmapped: bool
     Value::Object(out)
 }
 
-/// Metadata fields: name, searchable, aggregatable.
-const METADATA: &[(&str, bool, bool)] = &[
-    ("_id", true, true),
-    ("_index", true, true),
-    ("_source", false, false),
-    ("_routing", true, false),
-    ("_seq_no", true, true),
-    ("_version", false, true),
-    ("_ignored", true, false),
-    ("_field_names", true, false),
-    ("_nested_path", true, false),
+/// Metadata fields: name, type, searchable, aggregatable.
+const METADATA: &[(&str, &str, bool, bool)] = &[
+    ("_id", "_id", true, true),
+    ("_index", "_index", true, true),
+    ("_source", "_source", false, false),
+    ("_routing", "_routing", true, false),
+    ("_seq_no", "_seq_no", true, true),
+    ("_version", "_version", false, true),
+    ("_ignored", "_ignored", true, false),
+    ("_field_names", "_field_names", true, false),
+    ("_nested_path", "_nested_path", true, false),
+];
+
+/// The same of OpenSearch.
+const METADATA_OPENSEARCH: &[(&str, &str, bool, bool)] = &[
+    ("_id", "_id", true, true),
+    ("_index", "_index", true, true),
+    ("_source", "_source", false, false),
+    ("_routing", "_routing", true, false),
+    ("_seq_no", "_seq_no", true, true),
+    ("_version", "_version", false, false),
+    ("_ignored", "_ignored", true, false),
+    ("_field_names", "_field_names", true, false),
+    ("_nested_path", "_nested_path", true, false),
+    ("_doc_count", "long", false, false),
+    ("_feature", "_feature", false, false),
+    ("_data_stream_timestamp", "_data_stream_timestamp", false, false),
 ];

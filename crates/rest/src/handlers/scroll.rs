@@ -3,7 +3,6 @@
 use super::search::found;
 use crate::Rest;
 use crate::call::Call;
-use crate::envelope;
 use crate::respond::Answer;
 use dsl::search::{SearchRequest, Sort, SortBy, TrackTotal};
 use model::{Error, ErrorKind, Result, Target};
@@ -207,11 +206,22 @@ pub(crate) async fn scroll(mut call: Call) -> Result<Answer> {
 }
 
 fn missing(view: &str) -> Error {
-    let cause = Error::new(
+    missing_context(Error::new(
         ErrorKind::SearchContextMissing,
         format!("No search context found for id [{view}]"),
-    );
-    envelope::all_shards_failed(cause.clone(), "_all").rooted_in(cause.clone());
+    ))
+}
+
+/// A view that is gone, as what the search at its shards came to; other errors stay.
+pub(super) fn unless_missing(error: Error, view: &str) -> Error {
+    match error.kind() {
+        ErrorKind::SearchContextMissing => missing(view),
+        _ => error,
+    }
+}
+
+/// A missing search context, as what the search at its shards came to.
+pub(super) fn missing_context(cause: Error) -> Error {
     Error::new(ErrorKind::SearchPhaseExecution, "all shards failed")
         .status_of(404)
         .with("phase", "query")

@@ -22,6 +22,12 @@ pub(crate) async fn search(mut call: Call) -> Result<Answer> {
         Some(node) => SearchRequest::parse(node, call.dialect)?,
         None => SearchRequest::new(call.dialect),
     };
+    if request.pit.is_some() {
+        refuse_beside_pit(&mut call, scroll.is_some())?;
+    }
+    if request.slice.is_some() && scroll.is_none() && request.pit.is_none() {
+        return Err(invalid("`slice` cannot be used outside of a scroll context or PIT context"));
+    }
     url_into(&mut call.params, &mut request, call.dialect)?;
     if source != SourceSpec::Default {
         request.source = source;
@@ -34,6 +40,23 @@ pub(crate) async fn search(mut call: Call) -> Result<Answer> {
         return scroll::start(&call, target, request, keep_alive, scan).await;
     }
     run(&call, &target, request).await
+}
+
+fn invalid(what: &str) -> Error {
+    Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: 1: {what};"))
+}
+
+/// A point in time says itself which indices are meant.
+fn refuse_beside_pit(call: &mut Call, scroll: bool) -> Result<()> {
+    if scroll {
+        return Err(invalid("using [point in time] is not allowed in a scroll context"));
+    }
+    for name in ["routing", "preference"] {
+        if call.params.take(name).is_some() {
+            return Err(invalid(&format!("[{name}] cannot be used with point in time")));
+        }
+    }
+    Ok(())
 }
 
 /// `count` and `scan` are of 2015; the others choose how statistics are gathered, which is one way here.
@@ -56,13 +79,15 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: SearchRequest
     let mut target = target.clone();
     if let Some(pit) = &pit {
         if call.arg("index").is_some() {
-            return Err(Error::new(
-                ErrorKind::ActionRequestValidation,
-                "Validation Failed: 1: [indices] cannot be used with point in time. Do not specify any index with point in time.;",
-            ));
+            return Err(invalid(if call.dialect.persona.is_opensearch() {
+                "[indices] cannot be used with point in time"
+            } else {
+                "[indices] cannot be used with point in time. Do not specify any index with point in time."
+            }));
         }
         if let Some(keep_alive) = pit.keep_alive {
-            call.rest.engine.renew_view(&pit.id, keep_alive).await?;
+            let renewed = call.rest.engine.renew_view(&pit.id, keep_alive).await;
+            renewed.map_err(|e| scroll::unless_missing(e, &pit.id))?;
         }
         request.view = Some(pit.id.clone());
         target = Target::of(Vec::new());
@@ -97,17 +122,20 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
         .relations
         .search(target, request)
         .await
-        .map_err(|e| envelope::all_shards_failed(e, target.expressions.first().map_or("_all", String::as_str)))?;
+        .map_err(|e| match e.kind() {
+            ErrorKind::SearchContextMissing => scroll::missing_context(e),
+            _ => envelope::all_shards_failed(e, target.expressions.first().map_or("_all", String::as_str)),
+        })?;
     response.took_ms = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(0);
     Ok(response)
 }
 
 /// A query, or everything, within one part of the documents.
-pub(super) fn sliced(query: Option<Query>, slice: Option<(u32, u32)>) -> Option<Query> {
-    let Some((id, max)) = slice else { return query };
+pub(super) fn sliced(query: Option<Query>, slice: Option<dsl::search::Slice>) -> Option<Query> {
+    let Some(slice) = slice else { return query };
     let within = BoolQuery {
         must: vec![query.unwrap_or_else(Query::all)],
-        filter: vec![Clause::Slice { id, max }.into()],
+        filter: vec![Clause::Slice(slice).into()],
         ..BoolQuery::default()
     };
     Some(Clause::Bool(within).into())

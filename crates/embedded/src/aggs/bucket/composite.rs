@@ -2,7 +2,7 @@
 
 use super::histogram::Steps;
 use super::no_order;
-use crate::aggs::values::{Format, Source, Wants, code_double, code_long, number};
+use crate::aggs::values::{Class, Format, Source, Wants, code_double, code_long, number};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
 use dsl::aggs::{AggKind, CompositeSource};
 use model::{Error, Result};
@@ -200,7 +200,9 @@ impl Collector for Composite {
         for part in &mut self.parts {
             let mut own: Codes = match &part.steps {
                 None => {
-                    part.source.codes(doc, score, &mut self.codes, true)?;
+                    // Numbers count as often as a document has them, strings once.
+                    let once = matches!(part.source.class, Class::Str | Class::Ip);
+                    part.source.codes(doc, score, &mut self.codes, once)?;
                     self.codes.iter().copied().map(Some).collect()
                 }
                 Some(steps) => {
@@ -208,7 +210,6 @@ impl Collector for Composite {
                     self.values.iter().map(|value| Some(steps.code(*value))).collect()
                 }
             };
-            own.dedup();
             if own.is_empty() {
                 if !part.missing {
                     return Ok(());

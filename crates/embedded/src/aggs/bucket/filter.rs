@@ -14,7 +14,7 @@ use tantivy::query::Scorer;
 use tantivy::{DocId, TERMINATED};
 
 /// A query that is asked about one document after the other.
-struct Asked {
+pub(super) struct Asked {
     query: Query,
     scope: Option<String>,
     compiled: Option<(Arc<IndexView>, Shared)>,
@@ -24,7 +24,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn new(query: &Query, scope: Option<&str>) -> Asked {
+    pub(super) fn new(query: &Query, scope: Option<&str>) -> Asked {
         Asked {
             query: query.clone(),
             scope: scope.map(str::to_owned),
@@ -34,7 +34,7 @@ impl Asked {
             last: 0,
         }
     }
-    fn segment(&mut self, at: &At<'_>) -> Result<()> {
+    pub(super) fn segment(&mut self, at: &At<'_>) -> Result<()> {
         if self.compiled.as_ref().is_none_or(|(view, _)| !Arc::ptr_eq(view, at.view)) {
             let node = crate::plan::compile(at.view, &self.query, at.cx.plan, self.scope.as_deref())?;
             self.compiled = Some((at.view.clone(), node));
@@ -43,7 +43,7 @@ impl Asked {
         self.docs = None;
         Ok(())
     }
-    fn matches(&mut self, doc: DocId) -> Result<bool> {
+    pub(super) fn matches(&mut self, doc: DocId) -> Result<bool> {
         let (Some((_, node)), Some(segment)) = (&self.compiled, &self.segment) else {
             return Ok(false);
         };

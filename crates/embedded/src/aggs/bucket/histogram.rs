@@ -26,7 +26,10 @@ impl Steps {
                     "The supplied interval [{name}] could not be parsed as a calendar interval."
                 ))
             })?),
-            DateInterval::Fixed(text) => Interval::Fixed(length(text)?),
+            DateInterval::Fixed(text) => match length(text)? {
+                0 => return Err(Error::illegal("Zero or negative time interval not supported")),
+                length => Interval::Fixed(length),
+            },
         };
         let offset = match offset {
             Some(text) => match text.strip_prefix('-') {

@@ -1,7 +1,10 @@
 //! Aggregations that part documents into buckets.
 
+mod adjacency;
+mod auto_date;
 mod composite;
 mod filter;
+mod grid;
 mod histogram;
 mod join;
 mod nested;
@@ -64,6 +67,20 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
         }
         AggKind::Children { child_type } => Box::new(join::Join::new(child_type, true, same(None)?)),
         AggKind::Parent { child_type } => Box::new(join::Join::new(child_type, false, same(None)?)),
+        AggKind::AdjacencyMatrix {
+            filters,
+            separator,
+            show_only_intersecting,
+        } => Box::new(adjacency::Adjacency::new(
+            filters,
+            separator,
+            *show_only_intersecting,
+            scope,
+            same(scope)?,
+            cx,
+        )?),
+        AggKind::Grid(spec) => Box::new(grid::Grid::new(spec, same(scope)?, cx)?),
+        AggKind::AutoDateHistogram(spec) => Box::new(auto_date::AutoDates::new(spec, same(scope)?, cx)?),
         AggKind::Composite { size, sources, after } => {
             Box::new(composite::Composite::new(*size, sources, after.as_ref(), same(scope)?, cx)?)
         }

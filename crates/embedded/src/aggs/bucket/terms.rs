@@ -3,7 +3,7 @@
 use super::Keyed;
 use crate::aggs::values::{Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
-use crate::plan::Pattern;
+use crate::plan::{Pattern, hashes};
 use dsl::aggs::{BucketOrder, IncludeExclude, TermsAgg};
 use model::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -57,21 +57,25 @@ impl Filter {
             }) => Filter::Partition(*partition, *num_partitions),
         })
     }
-    fn holds(&self, code: u64, text: &str) -> bool {
+    fn holds(&self, code: u64, number: Option<u64>, text: &str) -> bool {
         match self {
             Filter::None => false,
             Filter::Regex(pattern) => pattern.matches(text),
             Filter::Codes(codes) => codes.contains(&code),
-            Filter::Partition(partition, of) => hash(text) % of == *partition,
+            Filter::Partition(partition, of) => {
+                let of = i64::try_from(*of).unwrap_or(i64::MAX).max(1);
+                hash(number, text).rem_euclid(of) == i64::try_from(*partition).unwrap_or(-1)
+            }
         }
     }
 }
 
-/// FNV-1a: partitions have to stay the same from request to request.
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+/// What partitions are made by: numbers mixed, strings by MurmurHash3, as the servers do.
+fn hash(number: Option<u64>, text: &str) -> i64 {
+    match number {
+        Some(bits) => hashes::mixed(bits),
+        None => i64::from(hashes::murmur3(text.as_bytes(), 31).cast_signed()),
+    }
 }
 
 /// A pattern of `include` or `exclude`: all of the term has to match.
@@ -159,8 +163,9 @@ impl Terms {
             return Ok(*verdict);
         }
         let text = self.source.text(code)?;
-        let verdict =
-            (matches!(self.include, Filter::None) || self.include.holds(code, &text)) && !self.exclude.holds(code, &text);
+        let number = self.source.bits(code);
+        let verdict = (matches!(self.include, Filter::None) || self.include.holds(code, number, &text))
+            && !self.exclude.holds(code, number, &text);
         self.verdicts.insert(code, verdict);
         Ok(verdict)
     }

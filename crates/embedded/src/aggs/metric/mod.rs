@@ -3,6 +3,7 @@
 mod distinct;
 mod numbers;
 mod percentiles;
+mod scripted;
 mod weighted;
 
 use super::values::{Source, Wants, number};
@@ -59,6 +60,7 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
                 *keyed,
             ))
         }
+        AggKind::ScriptedMetric(spec) => Box::new(scripted::Scripted::new(spec, cx)?),
         AggKind::WeightedAvg { value, weight } => Box::new(weighted::Weighted::new(
             numeric(value, "weighted_avg")?,
             numeric(weight, "weighted_avg")?,

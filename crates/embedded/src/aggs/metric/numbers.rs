@@ -108,17 +108,25 @@ pub(in crate::aggs) fn stats(moments: &Moments, format: &Format) -> Map<String, 
     }
     if moments.count > 0 {
         for (name, value) in values {
-            if let Some(text) = value.and_then(|value| format.text(value)) {
-                out.insert(format!("{name}_as_string"), text.into());
+            if let Some(text) = value.and_then(|value| shown(format, value)) {
+                out.insert(format!("{name}_as_string"), text);
             }
         }
     }
     out
 }
 
+/// A formatted value; booleans stay what they are.
+fn shown(format: &Format, value: f64) -> Option<Value> {
+    match format {
+        Format::Bool => Some((value != 0.0).into()),
+        format => format.text(value).map(Value::from),
+    }
+}
+
 /// The answer of `extended_stats`.
 pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, typed: bool) -> Map<String, Value> {
-    let shown = |name: &str| moments.get(name, sigma).map_or(Value::Null, number);
+    let number_of = |name: &str| moments.get(name, sigma).map_or(Value::Null, number);
     let mut out = stats(moments, &Format::Raw);
     let names: &[&str] = if typed {
         &["sum_of_squares", "variance", "std_deviation"]
@@ -134,7 +142,7 @@ pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, 
         ]
     };
     for name in names {
-        out.insert((*name).into(), shown(name));
+        out.insert((*name).into(), number_of(name));
     }
     let bounds: &[&str] = if typed {
         &["upper", "lower"]
@@ -148,12 +156,12 @@ pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, 
             "lower_sampling",
         ]
     };
-    let bounds: Map<String, Value> = bounds.iter().map(|name| ((*name).to_owned(), shown(name))).collect();
+    let bounds: Map<String, Value> = bounds.iter().map(|name| ((*name).to_owned(), number_of(name))).collect();
     out.insert("std_deviation_bounds".into(), Value::Object(bounds));
     if moments.count > 0 {
         for name in ["min", "max", "avg", "sum"].iter().chain(names) {
-            if let Some(text) = moments.get(name, sigma).and_then(|value| format.text(value)) {
-                out.insert(format!("{name}_as_string"), text.into());
+            if let Some(text) = moments.get(name, sigma).and_then(|value| shown(format, value)) {
+                out.insert(format!("{name}_as_string"), text);
             }
         }
     }

@@ -147,12 +147,16 @@ fn one(job: &Job<'_>, agg: &Agg, list: &mut Vec<Value>, cx: &Context<'_>) -> Res
         "derivative" => {
             let unit = job.body.get("unit").and_then(Value::as_str).map(unit_ms).transpose()?;
             let mut last: Option<(f64, f64)> = None;
+            let name = first.split(['>', '.', '[']).next().unwrap_or_default().to_owned();
             for bucket in list {
-                let value = at(bucket, &first, job.body);
-                let key = bucket.get("key").and_then(Value::as_f64).unwrap_or(f64::NAN);
-                if value.is_nan() {
+                // Where there is nothing to read there is no difference, and none for the next one.
+                if !name.starts_with('_') && bucket.get(&name).is_none() {
+                    last = None;
                     continue;
                 }
+                let value = at(bucket, &first, job.body);
+                let key = bucket.get("key").and_then(Value::as_f64).unwrap_or(f64::NAN);
+                // Beside a gap there is no difference: it is shown as null.
                 if let Some((last_key, before)) = last {
                     let more = unit.map(|unit| ("normalized_value", (value - before) / ((key - last_key) / unit)));
                     put(bucket, job, Some(value - before), more);

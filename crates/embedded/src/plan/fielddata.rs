@@ -1,0 +1,58 @@
+//! `fielddata: true`: the terms of a text field as a column, made from the inverted index and kept with the segment.
+
+use super::node::broken;
+use crate::searchable::SegmentView;
+use model::Result;
+use tantivy::columnar::{ColumnarReader, ColumnarWriter, DynamicColumn, StrColumn};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocSet, TERMINATED};
+
+const NAME: &str = "terms";
+
+/// The column of a text field's terms; `None` if the segment has none.
+///
+/// # Errors
+/// Unreadable files.
+pub(super) fn column(segment: &SegmentView, field: Field) -> Result<Option<StrColumn>> {
+    let key = format!("fielddata {}", field.field_id());
+    let found = segment.core.cached(&key, || uninvert(segment, field))?;
+    Ok((*found).clone())
+}
+
+fn uninvert(segment: &SegmentView, field: Field) -> Result<Option<StrColumn>> {
+    let index = segment.reader.inverted_index(field).map_err(broken)?;
+    let mut terms: Vec<String> = Vec::new();
+    let mut pairs: Vec<(u32, u32)> = Vec::new();
+    let mut stream = index.terms().stream().map_err(broken)?;
+    while stream.advance() {
+        let Ok(term) = std::str::from_utf8(stream.key()) else {
+            continue;
+        };
+        let number = u32::try_from(terms.len()).map_err(broken)?;
+        terms.push(term.to_owned());
+        let mut docs = index
+            .read_postings_from_terminfo(stream.value(), IndexRecordOption::Basic)
+            .map_err(broken)?;
+        while docs.doc() != TERMINATED {
+            pairs.push((docs.doc(), number));
+            docs.advance();
+        }
+    }
+    if pairs.is_empty() {
+        return Ok(None);
+    }
+    pairs.sort_unstable();
+    let mut writer = ColumnarWriter::default();
+    for (doc, number) in pairs {
+        writer.record_str(doc, NAME, &terms[number as usize]);
+    }
+    let mut bytes = Vec::new();
+    writer.serialize(segment.reader.max_doc(), None, &mut bytes).map_err(broken)?;
+    let reader = ColumnarReader::open(bytes).map_err(broken)?;
+    for handle in reader.read_columns(NAME).map_err(broken)? {
+        if let DynamicColumn::Str(column) = handle.open().map_err(broken)? {
+            return Ok(Some(column));
+        }
+    }
+    Ok(None)
+}
