@@ -70,7 +70,16 @@ fn rendered_as_they_are() {
     same(r#"{"join":{"index":["a"],"on":{"b":"c"},"query":{"match_all":{}},"type":"anti","score_mode":"max"}}"#);
     same(r#"{"terms":{"a":{"index":"i","id":"1","path":"p"}}}"#);
     same(r#"{"terms":{"a":{"index":"i","path":"p","query":{"match_all":{}}}}}"#);
-    same(r#"{"span_near":{"clauses":[{"span_term":{"a":"b"}}]}}"#);
+    same(r#"{"span_near":{"clauses":[{"span_term":{"a":{"value":"b"}}}],"slop":0,"in_order":true}}"#);
+    same(
+        r#"{"span_not":{"include":{"span_term":{"a":{"value":"b"}}},"exclude":{"span_multi":{"match":{"prefix":{"a":{"value":"c"}}}}},"pre":1,"post":0}}"#,
+    );
+    same(
+        r#"{"intervals":{"a":{"all_of":{"intervals":[{"match":{"query":"b c","max_gaps":-1,"mode":"unordered"}},{"prefix":{"prefix":"d"}}],"max_gaps":2,"mode":"ordered"}}}}"#,
+    );
+    same(r#"{"terms_set":{"a":{"terms":["b"],"minimum_should_match_field":"n"}}}"#);
+    same(r#"{"distance_feature":{"field":"a","origin":"now","pivot":"7d"}}"#);
+    same(r#"{"geo_bounding_box":{"a":{"top":2.0,"left":1.0,"bottom":1.0,"right":2.0}}}"#);
     same(
         r#"{"function_score":{"query":{"match_all":{}},"functions":[{"filter":{"exists":{"field":"a"}},"weight":2},{"random_score":{"seed":1,"field":"f"}},{"field_value_factor":{"field":"a","factor":2,"modifier":"log1p","missing":1.0}},{"gauss":{"d":{"origin":1,"scale":"2d","decay":0.5},"multi_value_mode":"max"}}],"score_mode":"sum","boost_mode":"replace"}}"#,
     );
@@ -311,12 +320,18 @@ fn json_sentences() {
 
 #[test]
 fn never_panics() {
-    let deep = format!(
-        "{}{{\"match_all\":{{}}}}{}",
-        "{\"bool\":{\"must\":".repeat(60),
-        "}}".repeat(60)
-    );
-    assert!(parse_query_bytes(deep.as_bytes(), modern()).is_ok());
+    let deep = |n: usize| {
+        let (open, close) = ("{\"bool\":{\"must\":".repeat(n), "}}".repeat(n));
+        format!("{open}{{\"match_all\":{{}}}}{close}")
+    };
+    assert!(parse_query_bytes(deep(29).as_bytes(), modern()).is_ok());
+    let refused = parse_query_bytes(deep(30).as_bytes(), modern()).unwrap_err();
+    assert!(refused.root().reason().contains("indices.query.max_nested_depth"), "{refused}");
+    // Programs of 2015 nest more, and a node may allow more.
+    assert!(parse_query_bytes(deep(60).as_bytes(), typed()).is_ok());
+    let mut roomy = modern();
+    roomy.depths.queries = 61;
+    assert!(parse_query_bytes(deep(60).as_bytes(), roomy).is_ok());
     let deeper = format!("{}{{}}{}", "{\"not\":".repeat(100_000), "}".repeat(100_000));
     assert_eq!(parse_query_bytes(deeper.as_bytes(), typed()).unwrap_err().status(), 400);
     let words = [

@@ -62,7 +62,12 @@ fn check_simple(text: &str, expected: &str) {
 fn classic() {
     check("", "()");
     check("a", "a");
-    check("a b", "(a b)");
+    // Words without operators are one text.
+    check("a b", "a b");
+    check("a b c^2 d e", "(a b c^2 d e)");
+    check("a b AND c d", "(a +b +c d)");
+    check("a \"b\" c d", "(a \"b\" c d)");
+    check("a b:c", "(a b:c)");
     check("a AND b", "(+a +b)");
     check("a AND b OR c", "(+a +b c)");
     check("a OR b AND c", "(a +b +c)");
@@ -73,7 +78,7 @@ fn classic() {
     check("-a", "(-a)");
     check("subject:new?*", "subject:wild(new?*)");
     check("subject.\\*:res", "subject.*:res");
-    check("subject:(check hide)", "subject:(check hide)");
+    check("subject:(check hide)", "subject:check hide");
     check("\"use it\"~2", "\"use it\"~2");
     check("a~ OR b~2", "(a~ b~2)");
     check("the^3 token", "(the^3 token)");
@@ -98,7 +103,8 @@ fn classic() {
     check("a AND", "Failed to parse query [a AND]");
     check("\"a", "Failed to parse query [\"a]");
     check("a\\", "Failed to parse query [a\\]");
-    check_and("a b", "(+a +b)");
+    check_and("a b", "a b");
+    check_and("a b +c", "(+a b +c)");
     check_and("a OR b", "(a b)");
     check_and("a b OR c", "(+a b c)");
 }
