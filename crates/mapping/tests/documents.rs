@@ -70,7 +70,8 @@ fn grows() {
         Ok(
             json!({"properties": {"b": {"type": "boolean"}, "d": {"type": "date"}, "f": {"type": "float"}, "m": {"type": "date"},
             "n": {"type": "long"}, "o": {"properties": {"p": {"properties": {"q": {"type": "long"}}}}}, "s": text,
-            "sl": {"type": "date", "format": "yyyy/MM/dd HH:mm:ss||yyyy/MM/dd||epoch_millis"}, "u": text, "y": text}}),
+            "sl": {"type": "date", "format": "yyyy/MM/dd HH:mm:ss||yyyy/MM/dd||epoch_millis", "print_format": "yyyy/MM/dd HH:mm:ss"},
+            "u": text, "y": text}}),
         ),
     );
     check_grow(json!({"dynamic": false}), json!({"a": 1}), Ok(json!({"dynamic": "false"})));

@@ -326,7 +326,10 @@ fn never_panics() {
     };
     assert!(parse_query_bytes(deep(29).as_bytes(), modern()).is_ok());
     let refused = parse_query_bytes(deep(30).as_bytes(), modern()).unwrap_err();
-    assert!(refused.root().reason().contains("indices.query.max_nested_depth"), "{refused}");
+    assert!(
+        refused.root().reason().contains("indices.query.max_nested_depth"),
+        "{refused}"
+    );
     // Programs of 2015 nest more, and a node may allow more.
     assert!(parse_query_bytes(deep(60).as_bytes(), typed()).is_ok());
     let mut roomy = modern();
