@@ -23,7 +23,7 @@ pub(crate) async fn search(mut call: Call) -> Result<Answer> {
         None => SearchRequest::new(call.dialect),
     };
     if request.pit.is_some() {
-        refuse_beside_pit(&mut call, scroll.is_some())?;
+        refuse_beside_pit(&call, scroll.is_some())?;
     }
     if request.slice.is_some() && scroll.is_none() && request.pit.is_none() {
         return Err(invalid("`slice` cannot be used outside of a scroll context or PIT context"));
@@ -47,12 +47,12 @@ fn invalid(what: &str) -> Error {
 }
 
 /// A point in time says itself which indices are meant.
-fn refuse_beside_pit(call: &mut Call, scroll: bool) -> Result<()> {
+fn refuse_beside_pit(call: &Call, scroll: bool) -> Result<()> {
     if scroll {
         return Err(invalid("using [point in time] is not allowed in a scroll context"));
     }
     for name in ["routing", "preference"] {
-        if call.params.take(name).is_some() {
+        if call.params.peek(name).is_some() {
             return Err(invalid(&format!("[{name}] cannot be used with point in time")));
         }
     }
