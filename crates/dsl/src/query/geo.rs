@@ -6,7 +6,7 @@ use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 /// A place: latitude, longitude.
-pub type Place = (f64, f64);
+pub type GeoPlace = (f64, f64);
 
 /// The clause.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,11 +22,11 @@ pub struct GeoQuery {
 #[derive(Clone, Debug, PartialEq)]
 pub enum GeoArea {
     /// At most so many metres away.
-    Distance { from: Place, metres: f64 },
+    Distance { from: GeoPlace, metres: f64 },
     /// Between two latitudes and, going east, two longitudes.
     Box { top: f64, left: f64, bottom: f64, right: f64 },
     /// Inside a ring.
-    Polygon(Vec<Place>),
+    Polygon(Vec<GeoPlace>),
 }
 
 /// `validation_method`.
@@ -63,7 +63,7 @@ impl GeoValidation {
             GeoValidation::IgnoreMalformed => "IGNORE_MALFORMED",
         }
     }
-    fn place(self, place: Place, clause: &str) -> Result<Place> {
+    fn place(self, place: GeoPlace, clause: &str) -> Result<GeoPlace> {
         let (lat, lon) = place;
         match self {
             GeoValidation::IgnoreMalformed => Ok(place),
@@ -83,7 +83,7 @@ impl GeoValidation {
 ///
 /// # Errors
 /// It is none of these.
-pub fn parse_place(node: &Node) -> Result<Place> {
+pub fn parse_place(node: &Node) -> Result<GeoPlace> {
     let refuse = |what: String| Error::new(ErrorKind::Parse, what);
     match &node.value {
         Json::Object(members) => {
@@ -110,7 +110,7 @@ pub fn parse_place(node: &Node) -> Result<Place> {
     }
 }
 
-fn text_place(text: &str) -> Result<Place> {
+fn text_place(text: &str) -> Result<GeoPlace> {
     let refuse = || Error::new(ErrorKind::Parse, format!("failed to parse geo point [{text}]"));
     let trimmed = text.trim();
     if trimmed.get(..5).is_some_and(|t| t.eq_ignore_ascii_case("point")) {
@@ -139,7 +139,7 @@ fn text_place(text: &str) -> Result<Place> {
 }
 
 /// The middle of a geohash's cell.
-fn geohash(text: &str) -> Result<Place> {
+fn geohash(text: &str) -> Result<GeoPlace> {
     const DIGITS: &[u8] = b"0123456789bcdefghjkmnpqrstuvwxyz";
     let (mut lat, mut lon) = ((-90.0, 90.0), (-180.0, 180.0));
     let mut east = true;
@@ -380,7 +380,7 @@ pub fn bounding_box(body: Node, validation: GeoValidation) -> Result<GeoArea> {
 
 /// As in a request: the name of the clause and its body.
 pub(super) fn render(q: &GeoQuery) -> (&'static str, Map<String, Value>) {
-    let place = |(lat, lon): &Place| json!({ "lat": lat, "lon": lon });
+    let place = |(lat, lon): &GeoPlace| json!({ "lat": lat, "lon": lon });
     let mut body = Map::new();
     let name = match &q.area {
         GeoArea::Distance { from, metres } => {

@@ -43,7 +43,7 @@ mod words;
 mod wrapper;
 
 pub use distance_feature::DistanceFeatureQuery;
-pub use geo::{GeoArea, GeoQuery, GeoValidation, Place, bounding_box, metres, parse_place};
+pub use geo::{GeoArea, GeoPlace, GeoQuery, GeoValidation, bounding_box, metres, parse_place};
 pub use intervals::{IntervalFilter, IntervalMode, IntervalRelation, IntervalRule, IntervalShape, IntervalSource};
 pub use parse::{Parsing, ReadInnerHits, parse_query_bytes};
 pub use span::SpanQuery;
