@@ -45,6 +45,13 @@ fn golden_answers() {
     for file in &typed {
         play(&shared.join("golden-2015/golden24.py"), &url("es2"), file, &mut passed);
     }
+    // A busy machine may have been too slow for one: those categories have a second try.
+    for file in modern.iter().filter(|file| lacks(&before, &passed, file)) {
+        play(&golden, &url("opensearch2"), file, &mut passed);
+    }
+    for file in typed.iter().filter(|file| lacks(&before, &passed, file)) {
+        play(&shared.join("golden-2015/golden24.py"), &url("es2"), file, &mut passed);
+    }
     let lost: Vec<String> = before
         .iter()
         .filter_map(|(category, was)| {
@@ -77,10 +84,21 @@ fn recorded(folder: &Path, ending: &str) -> Vec<PathBuf> {
     files
 }
 
+/// Did fewer of a file pass than before?
+fn lacks(before: &BTreeMap<String, u64>, passed: &BTreeMap<String, (u64, u64)>, file: &Path) -> bool {
+    let category = category(file);
+    passed.get(&category).map_or(0, |(count, _)| *count) < before.get(&category).copied().unwrap_or(0)
+}
+
+/// What a file holds: its name up to the first point.
+fn category(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.split('.').next().unwrap_or_default().to_owned()
+}
+
 /// Plays one file; its last line tells `12/34` or `12 of 34`.
 fn play(tool: &Path, url: &str, file: &Path, passed: &mut BTreeMap<String, (u64, u64)>) {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let category = name.split('.').next().unwrap_or_default().to_owned();
+    let category = category(file);
     let Ok(done) = Command::new("python3")
         .arg(tool)
         .args(["check", "--url", url])
