@@ -431,28 +431,72 @@ fn a_search_and_its_joins_see_one_moment() {
     );
 }
 
-/// Commits and their files as nested documents, as parents and children, and as two indices with a join.
+/// Many joins at once stay within `search.join_memory`: the rest is told 429, and everything is given back.
 #[test]
-fn three_shapes_of_real_data_answer_alike() {
-    let Some(file) = shared::folder()
-        .map(|folder| folder.join("data/commits.ndjson.gz"))
-        .filter(|file| file.exists())
-    else {
-        println!("skipped: no data beside the repository");
-        return;
-    };
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(std::fs::File::open(file).unwrap())
-        .read_to_string(&mut text)
-        .unwrap();
-    let commits: Vec<Value> = text
-        .lines()
-        .step_by(10)
-        .take(3_000)
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+fn joins_stay_within_their_memory() {
+    let keys = number("PLEACH_JOIN_KEYS", 100_000);
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("data"), &["es8"]);
+    let body = json!({ "mappings": { "properties": { "key": { "type": "long" } } } });
+    ask(&server, "PUT", "/theirs", &body);
+    ask(&server, "PUT", "/ours", &body);
+    bulk(
+        &server,
+        &[json!({ "index": { "_index": "ours", "_id": "1" } }), json!({ "key": 5 })],
+    );
+    for part in 0..keys.div_ceil(10_000) {
+        let of_part = part * 10_000..((part + 1) * 10_000).min(keys);
+        let lines = of_part.flat_map(|key| [json!({ "index": { "_index": "theirs" } }), json!({ "key": key })]);
+        bulk(&server, &lines.collect::<Vec<_>>());
+    }
+    ask(&server, "POST", "/_refresh", &Value::Null);
+    // A table of 64-bit keys is 9 bytes a place, an eighth of the places is free, and it grows by doubling.
+    let one = (keys * 8).div_ceil(7).next_power_of_two() * 9;
+    let limit = |bytes: u64| {
+        let body = json!({ "transient": { "search.join_memory": format!("{bytes}b") } });
+        ask(&server, "PUT", "/_cluster/settings", &body);
+    };
+    let join = json!({ "query": { "join": { "index": "theirs", "on": { "key": "key" } } } }).to_string();
+    let status = || {
+        let answer = server.send("POST", "/ours/_search", &join).unwrap();
+        if answer.status == 200 {
+            assert_eq!(answer.body["hits"]["total"]["value"], 1, "{}", answer.text);
+        } else {
+            assert!(answer.text.contains("search.join_memory"), "{}", answer.text);
+        }
+        answer.status
+    };
+    for (room, all) in [(2 * one, false), (64 * one, true)] {
+        limit(room);
+        let answers: Vec<u16> = std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..32).map(|_| scope.spawn(status)).collect();
+            asked.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let done = answers.iter().filter(|status| **status == 200).count();
+        println!("room for {room} bytes: {done} of 32 joins of {keys} keys");
+        assert!(answers.iter().all(|status| *status == 200 || *status == 429), "{answers:?}");
+        assert!(done > 0 && (done == 32 || !all), "{done} of 32");
+        // One alone fits into room for one: nothing is kept of the others.
+        limit(one + one / 2);
+        assert_eq!(status(), 200);
+    }
+    limit(one / 2);
+    assert_eq!(status(), 429);
+}
+
+/// Commits and their files in three shapes: nested documents, parents and children, two indices.
+fn shapes(server: &Server, every: usize, most: usize) -> Option<Vec<(Value, Value)>> {
+    let file = shared::folder().map(|folder| folder.join("data/commits.ndjson.gz"))?;
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(file).ok()?)
+        .read_to_string(&mut text)
+        .ok()?;
+    let commits: Vec<Value> = text
+        .lines()
+        .step_by(every)
+        .take(most)
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let keyword = json!({ "type": "keyword" });
     let leaf = json!({ "dir": keyword, "ext": keyword, "status": keyword, "name": keyword });
     let mut nested = leaf.clone();
@@ -462,18 +506,18 @@ fn three_shapes_of_real_data_answer_alike() {
     family["rel"] = json!({ "type": "join", "relations": { "commit": "file" } });
     family["subject"] = text_field.clone();
     let mut apart = leaf;
-    apart["commit"] = keyword;
+    apart["commit"] = keyword.clone();
     for (index, properties) in [
         (
             "nested",
             json!({ "subject": text_field, "files": { "type": "nested", "properties": nested } }),
         ),
         ("family", family),
-        ("commits", json!({ "subject": text_field })),
+        ("commits", json!({ "subject": text_field, "by": keyword })),
         ("files", apart),
     ] {
         ask(
-            &server,
+            server,
             "PUT",
             &format!("/{index}"),
             &json!({ "mappings": { "dynamic": false, "properties": properties } }),
@@ -484,13 +528,18 @@ fn three_shapes_of_real_data_answer_alike() {
         let mut lines = Vec::new();
         for commit in part {
             let (id, subject) = (&commit["_id"], &commit["subject"]);
-            let files: Vec<&Value> = commit["files"].as_array().unwrap().iter().take(50).collect();
+            let files: Vec<&Value> = commit["files"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .take(if every > 1 { 50 } else { 10_000 })
+                .collect();
             lines.push(json!({ "index": { "_index": "nested", "_id": id } }));
             lines.push(json!({ "subject": subject, "files": files }));
             lines.push(json!({ "index": { "_index": "family", "_id": id } }));
             lines.push(json!({ "subject": subject, "rel": "commit" }));
             lines.push(json!({ "index": { "_index": "commits", "_id": id } }));
-            lines.push(json!({ "subject": subject }));
+            lines.push(json!({ "subject": subject, "by": commit["author"]["id"] }));
             for (n, file) in files.iter().enumerate() {
                 let own = format!("{}:{n}", id.as_str().unwrap());
                 let mut child = (*file).clone();
@@ -504,9 +553,20 @@ fn three_shapes_of_real_data_answer_alike() {
                 questions.push((subject.clone(), (*file).clone()));
             }
         }
-        bulk(&server, &lines);
+        bulk(server, &lines);
     }
-    ask(&server, "POST", "/_refresh", &Value::Null);
+    ask(server, "POST", "/_refresh", &Value::Null);
+    Some(questions)
+}
+
+#[test]
+fn three_shapes_of_real_data_answer_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &["es8"]);
+    let Some(questions) = shapes(&server, 10, 3_000) else {
+        println!("skipped: no data beside the repository");
+        return;
+    };
     let mut draw = Draw(number("PLEACH_SEED", 7) | 1);
     let mut some = 0;
     for n in 0..500 {
@@ -554,4 +614,113 @@ fn three_shapes_of_real_data_answer_alike() {
     }
     assert!(some > 250, "most questions have an answer, {some} of 500 do");
     println!("500 questions, {some} with an answer");
+}
+
+/// The middle of some times, in microseconds.
+fn middle(server: &Server, requests: &[(String, Value)]) -> u128 {
+    let mut times: Vec<u128> = requests
+        .iter()
+        .map(|(path, body)| {
+            let text = body.to_string();
+            let start = std::time::Instant::now();
+            let answer = server.send("POST", path, &text).unwrap();
+            let took = start.elapsed().as_micros();
+            assert_eq!(answer.status, 200, "{}", answer.text);
+            took
+        })
+        .collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// What each way costs, for docs/relations/choosing.md:
+/// `cargo test --release -p tests --test relations -- --ignored --nocapture figures`.
+#[test]
+#[ignore = "measures, on all of the real data"]
+fn figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &["es8"]);
+    let Some(questions) = shapes(&server, 1, usize::MAX) else {
+        println!("skipped: no data beside the repository");
+        return;
+    };
+    ask(&server, "POST", "/_forcemerge?max_num_segments=1", &Value::Null);
+    let mut draw = Draw(7);
+    let rounds = 60;
+    let mut flat = Vec::new();
+    let mut kinds: BTreeMap<&str, Vec<(String, Value)>> = BTreeMap::new();
+    let page = |query: Value| json!({ "size": 10, "_source": false, "query": query });
+    for _ in 0..rounds {
+        let (subject, file) = &questions[draw.next(questions.len())];
+        let word = subject.as_str().unwrap().split_whitespace().next().unwrap_or("a").to_owned();
+        let term = |prefix: &str| json!({ "term": { format!("{prefix}dir"): file["dir"] } });
+        let said = json!({ "match": { "subject": word } });
+        flat.push(("/files/_search".to_owned(), page(term(""))));
+        let mut add = |kind, index: &str, query: Value| {
+            let list: &mut Vec<_> = kinds.entry(kind).or_default();
+            list.push((format!("/{index}/_search"), page(query)));
+        };
+        add(
+            "nested",
+            "nested",
+            json!({ "nested": { "path": "files", "query": term("files.") } }),
+        );
+        add(
+            "has_child",
+            "family",
+            json!({ "has_child": { "type": "file", "query": term("") } }),
+        );
+        add(
+            "has_parent",
+            "family",
+            json!({ "has_parent": { "parent_type": "commit", "query": said } }),
+        );
+        add(
+            "join",
+            "commits",
+            json!({ "join": { "index": "files", "on": { "_id": "commit" }, "query": term("") } }),
+        );
+        add("flat match", "commits", said.clone());
+        let list = kinds.entry("collapse").or_default();
+        let mut collapse = page(said.clone());
+        collapse["collapse"] = json!({ "field": "by", "inner_hits": { "name": "of", "size": 3, "_source": false } });
+        list.push(("/commits/_search".into(), collapse));
+        let mut top = page(said);
+        top["aggs"] =
+            json!({ "by": { "terms": { "field": "by" }, "aggs": { "top": { "top_hits": { "size": 3, "_source": false } } } } });
+        kinds
+            .entry("terms+top_hits")
+            .or_default()
+            .push(("/commits/_search".into(), top));
+    }
+    middle(&server, &flat);
+    println!("{:<28} {:>8} us", "flat term", middle(&server, &flat));
+    for (kind, requests) in &kinds {
+        middle(&server, requests);
+        println!("{kind:<28} {:>8} us", middle(&server, requests));
+    }
+    let first: Vec<u128> = kinds["has_child"]
+        .iter()
+        .take(20)
+        .enumerate()
+        .map(|(n, request)| {
+            let body = json!({ "rel": { "name": "file", "parent": "none" }, "dir": "/" });
+            ask(&server, "PUT", &format!("/family/_doc/new{n}?routing=r&refresh=true"), &body);
+            middle(&server, std::slice::from_ref(request))
+        })
+        .collect();
+    let mut first = first;
+    first.sort_unstable();
+    println!("{:<28} {:>8} us", "has_child after a refresh", first[first.len() / 2]);
+    let by_word =
+        json!({ "join": { "index": "commits", "on": { "commit": "_id" }, "query": { "match": { "subject": "merge" } } } });
+    let by_all = json!({ "join": { "index": "files", "on": { "_id": "_id" } } });
+    for (index, query) in [("files", by_word), ("commits", by_all)] {
+        let body = json!({ "profile": true, "size": 10, "query": query });
+        for _ in 0..3 {
+            let start = std::time::Instant::now();
+            let answer = ask(&server, "POST", &format!("/{index}/_search"), &body);
+            println!("join: {} us, {}", start.elapsed().as_micros(), answer["profile"]["join"][0]);
+        }
+    }
 }

@@ -157,7 +157,7 @@ impl Joined {
         }
         // A table holds 7 keys in 8 places, and a power of two of places; while it grows there are two.
         let more = (len + 1).max(capacity * 2).min(limits.keys.max(1));
-        let places = (more * 8 / 7 + 1).next_power_of_two().max(4);
+        let places = (more * 8).div_ceil(7).next_power_of_two().max(4);
         let wanted = (places * (each + 1)) as u64;
         self.budget.take(wanted, limits.bytes)?;
         match &mut self.kind {
