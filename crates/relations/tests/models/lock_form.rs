@@ -18,9 +18,15 @@ enum Form {
 /// Token of the last change, effects in order (a digit each), form.
 type Body = (u8, u32, Form);
 
+/// The digit of a plain write.
+const PLAIN: u32 = 7;
+
 fn effects(content: u32) -> impl Iterator<Item = u8> {
     let digits = (0..8u32).map(move |place| (content >> (3 * place)) & 7);
-    let mut newest_first: Vec<u8> = digits.filter(|digit| *digit > 0).map(|digit| digit as u8 - 1).collect();
+    let mut newest_first: Vec<u8> = digits
+        .filter(|digit| *digit > 0 && *digit != PLAIN)
+        .map(|digit| digit as u8 - 1)
+        .collect();
     newest_first.reverse();
     newest_first.into_iter()
 }
@@ -49,6 +55,8 @@ enum Pc {
     Release,
     Purge,
     Idle,
+    PlainRead,
+    PlainWrite,
     End,
 }
 
@@ -97,6 +105,8 @@ pub(crate) enum Mutant {
     NoStub,
     /// A delete leaves nothing.
     HardDelete,
+    /// A plain write drops the token (M1).
+    PlainDropsToken,
     // Ours.
     /// Locks are given to everybody who asks.
     NoLock,
@@ -113,6 +123,8 @@ pub(crate) struct LockForm {
     pub(crate) ghost_records: u8,
     pub(crate) ghost_docs: u8,
     pub(crate) recoverers: usize,
+    /// A client that appends to document 0, without a lock.
+    pub(crate) plain: bool,
     pub(crate) mutants: Vec<Mutant>,
     /// Recoverers begin anew when they are through.
     pub(crate) tireless: bool,
@@ -126,6 +138,7 @@ impl LockForm {
             ghost_records: 0,
             ghost_docs: 0,
             recoverers: 1,
+            plain: false,
             mutants: Vec::new(),
             tireless: false,
         }
@@ -423,6 +436,23 @@ impl Step<'_> {
                     self.emit(self.at(Pc::Resolve, p.j), |_| {});
                 }
             }
+            Pc::PlainRead => {
+                for read in m.read_doc(s, 0) {
+                    let next = Process {
+                        read: Some(read),
+                        ..self.at(Pc::PlainWrite, 0)
+                    };
+                    self.emit(next, |_| {});
+                }
+            }
+            Pc::PlainWrite => {
+                let Some((version, Some((token, content, form)))) = p.read else {
+                    return;
+                };
+                let token = if m.is(Mutant::PlainDropsToken) { 0 } else { token };
+                let (ok, again) = (self.at(Pc::End, 0), self.at(Pc::PlainRead, 0));
+                self.cas_doc(0, version, Some((token, content * 8 + PLAIN, form)), ok, again);
+            }
             Pc::End => {}
         }
     }
@@ -490,6 +520,9 @@ impl Protocol for LockForm {
         let mut processes = vec![process(false, 0, Pc::Record), process(false, 1, Pc::Record)];
         for change in 0..2 {
             processes.extend((0..self.recoverers).map(|_| process(true, change, Pc::Resolve)));
+        }
+        if self.plain {
+            processes.push(process(false, 0, Pc::PlainRead));
         }
         State {
             records: [(0, None, 0); 2],

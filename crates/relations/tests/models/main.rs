@@ -151,6 +151,11 @@ fn the_lock_form_holds() {
         ..LockForm::creates()
     };
     holds("create and delete, every lie once", &lies, 100_000);
+    let plain = LockForm {
+        plain: true,
+        ..LockForm::updates()
+    };
+    holds("updates beside a plain writer", &plain, 100_000);
 }
 
 #[test]
@@ -180,6 +185,13 @@ fn seeded_mistakes_of_the_lock_form_are_found() {
         };
         is_broken(&format!("{mutants:?}"), &model);
     }
+    // M1: a plain write keeps the token of the last change, or a recoverer applies it again.
+    let plain = LockForm {
+        plain: true,
+        mutants: vec![lock_form::Mutant::PlainDropsToken],
+        ..LockForm::updates()
+    };
+    is_broken("PlainDropsToken", &plain);
 }
 
 const X: Mode = Mode::Exclusive;
