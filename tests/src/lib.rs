@@ -69,12 +69,20 @@ pub struct Server {
 impl Server {
     /// Starts on a folder, with one listener for each persona.
     pub fn start(data: &Path, personas: &[&str]) -> Server {
+        Server::start_with(data, personas, &[])
+    }
+
+    /// The same with node settings, each `NAME=VALUE`.
+    pub fn start_with(data: &Path, personas: &[&str], settings: &[&str]) -> Server {
         let mut command = Command::new(binary());
         command
             .arg("serve")
             .arg("--data")
             .arg(data)
             .current_dir(data.parent().unwrap_or(data));
+        for setting in settings {
+            command.arg("-E").arg(setting);
+        }
         for persona in personas {
             command.arg("--listen").arg(format!("127.0.0.1:0={persona}"));
         }

@@ -1,4 +1,5 @@
-//! Kills the server at random moments under writes: nothing that was acknowledged may be lost.
+//! Kills the server at random moments under writes, refreshes, checkpoints and merges: nothing that was acknowledged
+//! may be lost, and nothing half applied may be seen. `PLEACH_TEST_KILLS` says how often (4).
 
 #![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 
@@ -11,6 +12,8 @@ use tests::Server;
 const THREADS: u64 = 4;
 /// Few, so that documents are also overwritten and deleted.
 const KEYS: u64 = 50;
+/// Checkpoints come by themselves several times a round.
+const FREQUENT: &[&str] = &["log.checkpoint_ops=60", "log.checkpoint_bytes=64kb"];
 
 /// What a thread knows of a document: the last write answered, and the last one sent.
 #[derive(Clone, Copy, Default, Debug)]
@@ -30,13 +33,18 @@ fn nothing_acknowledged_is_lost() {
     let mut known: Vec<HashMap<u64, Known>> = vec![HashMap::new(); THREADS as usize];
     let mut acknowledged = 0;
     for round in 0..rounds {
-        let server = Server::start(&data, &["es8"]);
+        let server = Server::start_with(&data, &["es8"], FREQUENT);
+        if round == 0 {
+            let nested = r#"{"mappings":{"properties":{"parts":{"type":"nested"}}}}"#;
+            assert_eq!(server.send("PUT", "/kill", nested).unwrap().status, 200);
+        }
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for (thread, known) in known.iter_mut().enumerate() {
                 let (server, over) = (&server, &over);
                 scope.spawn(move || write(server, thread, known, over));
             }
+            scope.spawn(|| disturb(&server, &over));
             std::thread::sleep(Duration::from_millis(150 + RandomState::new().hash_one(round) % 900));
             server.signal(libc::SIGKILL);
             over.store(true, Ordering::Relaxed);
@@ -51,6 +59,21 @@ fn nothing_acknowledged_is_lost() {
     assert!(acknowledged > 0, "nothing was ever acknowledged");
 }
 
+/// Refreshes, checkpoints and merges until the server is gone.
+fn disturb(server: &Server, over: &AtomicBool) {
+    let mut round = 0;
+    while !over.load(Ordering::Relaxed) {
+        let path = ["/kill/_refresh", "/kill/_flush", "/kill/_forcemerge?max_num_segments=1"][round % 3];
+        match server.send("POST", path, "") {
+            Ok(answer) if matches!(answer.status, 200 | 404) => {}
+            Ok(answer) if !over.load(Ordering::Relaxed) => panic!("{path}: {answer:?}"),
+            _ => return,
+        }
+        round += 1;
+        std::thread::sleep(Duration::from_millis(7));
+    }
+}
+
 /// Writes until the server is gone. Each key belongs to one thread, and its numbers only grow; every seventh is a delete.
 fn write(server: &Server, thread: usize, known: &mut HashMap<u64, Known>, over: &AtomicBool) {
     let mut next = known.values().map(|k| k.sent).max().unwrap_or(0);
@@ -61,7 +84,7 @@ fn write(server: &Server, thread: usize, known: &mut HashMap<u64, Known>, over: 
         let path = format!("/kill/_doc/{thread}-{}", next % KEYS);
         let answer = match next % 7 {
             0 => server.send("DELETE", &path, ""),
-            _ => server.send("PUT", &path, &format!(r#"{{"n":{next}}}"#)),
+            _ => server.send("PUT", &path, &body(next)),
         };
         match answer {
             Ok(answer) if matches!(answer.status, 200 | 201) || (next.is_multiple_of(7) && answer.status == 404) => {
@@ -73,6 +96,11 @@ fn write(server: &Server, thread: usize, known: &mut HashMap<u64, Known>, over: 
     }
 }
 
+/// A block of three documents that all say the same number, under a field of its own now and then.
+fn body(n: u64) -> String {
+    format!(r#"{{"n":{n},"f{}":"w{n}","parts":[{{"n":{n}}},{{"n":{n}}}]}}"#, n % 9)
+}
+
 /// Each document is as its last acknowledged write left it, or as a later one that was sent.
 fn verify(server: &Server, known: &mut [HashMap<u64, Known>]) -> u64 {
     let mut there = 0;
@@ -81,6 +109,10 @@ fn verify(server: &Server, known: &mut [HashMap<u64, Known>]) -> u64 {
         for (key, known) in known {
             let answer = server.send("GET", &format!("/kill/_doc/{thread}-{key}"), "").unwrap();
             let found = answer.body["_source"]["n"].as_u64();
+            if let Some(n) = found {
+                let whole: serde_json::Value = serde_json::from_str(&body(n)).unwrap();
+                assert_eq!(answer.body["_source"], whole, "half a document");
+            }
             // A thread sends a key again only after an answer, so there are but two possibilities.
             let possible = |n: u64| if n == 0 || n.is_multiple_of(7) { None } else { Some(n) };
             let good = found == possible(known.acknowledged) || found == possible(known.sent);
@@ -99,6 +131,15 @@ fn verify(server: &Server, known: &mut [HashMap<u64, Known>]) -> u64 {
         assert_eq!(server.send("POST", "/kill/_refresh", "").unwrap().status, 200);
         let counted = server.send("GET", "/kill/_count", "").unwrap();
         assert_eq!(counted.body["count"], there, "searches see what reads see");
+        let numbers = r#"{"size":0,"aggs":{"roots":{"sum":{"field":"n"}},"parts":{"nested":{"path":"parts"},"aggs":{"sum":{"sum":{"field":"parts.n"}}}}}}"#;
+        let sums = server.send("POST", "/kill/_search", numbers).unwrap();
+        let sum = |at: &str| sums.body.pointer(at).and_then(serde_json::Value::as_f64).unwrap();
+        assert_eq!(
+            sum("/aggregations/parts/sum/value"),
+            2.0 * sum("/aggregations/roots/value"),
+            "blocks are whole"
+        );
+        assert_eq!(sum("/aggregations/parts/doc_count"), 2.0 * there as f64);
     }
     sum
 }

@@ -26,7 +26,7 @@ pub struct Reading {
 impl Reading {
     fn depth(self) -> usize {
         match self.depth_max {
-            0 => settings::JSON_MAX_DEPTH.default.parse().unwrap_or(128),
+            0 => usize::try_from(settings::node(settings::JSON_MAX_DEPTH)).map_or(DEPTH_CAP, |depth| depth.min(DEPTH_CAP)),
             n => n.min(DEPTH_CAP),
         }
     }
@@ -293,7 +293,7 @@ fn walk(lexer: &mut Lexer<'_>, sink: &mut impl Sink) -> Result<()> {
             Some(c @ (b'{' | b'[')) => {
                 if stack.len() >= depth_max {
                     let sentence = format!(
-                        "Document nesting depth ({}) exceeds the maximum allowed ({depth_max})",
+                        "Document nesting depth ({}) exceeds the maximum allowed ({depth_max}), the limit of [json.max_depth]",
                         stack.len() + 1
                     );
                     return Err(lexer.refuse(&sentence, lexer.pos));

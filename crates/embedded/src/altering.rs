@@ -62,7 +62,7 @@ impl Store {
             }
             let ticket = self.log.enqueue(&mut room, record, Durability::Request)?;
             for entry in changed.iter().filter(|entry| catalog.by_no(entry.no).is_none()) {
-                self.begin_index(entry, ticket.end);
+                self.begin_index(entry, ticket.position, ticket.end);
             }
             self.catalog.store(Arc::new(next.catalog));
             self.altered_at.fetch_max(ticket.end, Ordering::AcqRel);
@@ -78,12 +78,14 @@ impl Store {
     }
 
     /// An index without documents.
-    pub(crate) fn begin_index(&self, entry: &IndexEntry, position: u64) {
+    /// `from`: where the record that makes it begins.
+    pub(crate) fn begin_index(&self, entry: &IndexEntry, from: u64, position: u64) {
         let view = Store::blank_view(entry, position);
         let state = Arc::new(IndexState::new(
             entry.no,
             1 + self.unclean - entry.unclean_before.min(self.unclean),
             view,
+            from,
         ));
         let built = state.built.load_full();
         self.indices.write().insert(entry.no, state);
@@ -109,6 +111,7 @@ impl Store {
             }));
         }
         self.versions.drop_index(no);
+        self.troubles.forget(no);
         self.dirty.lock().remove(&no);
         for (_, participants) in self.shared.lock().iter_mut() {
             participants.retain(|n| *n != no);

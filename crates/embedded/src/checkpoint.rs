@@ -7,7 +7,8 @@
 
 use crate::index::segment::{self, DataFile, Place, SegmentData};
 use crate::searchable::{IndexView, SegmentView};
-use crate::store::{IndexState, Store};
+use crate::store::{CheckpointState, IndexState, Store};
+use crate::trouble::Work;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -20,17 +21,49 @@ impl Store {
     /// Makes everything durable now part of segments that the manifest names. `clean`: the process ends.
     pub(crate) fn checkpoint(&self, clean: bool) -> Result<()> {
         let mut last = self.checkpointing.lock();
+        let unflushed = self.unflushed.take(self.clock.monotonic());
+        let done = self.flush(&mut last, clean);
+        match &done {
+            // What was counted is still not flushed.
+            Err(_) => self.unflushed.give_back(unflushed),
+            Ok(()) => self.progress.send_replace(()),
+        }
+        if let Err(e) = &done
+            && e.kind() == ErrorKind::LogFailed
+        {
+            self.refusing.lock().get_or_insert_with(|| e.clone());
+        }
+        done
+    }
+
+    fn flush(&self, last: &mut CheckpointState, clean: bool) -> Result<()> {
         let limit = self.durable_now();
         self.log.wait_durable(self.altered_at.load(Ordering::Acquire))?;
+        // Records from here on are needed again: those of indices that are damaged, or that could not be built.
+        let mut keep = limit;
         let states: Vec<Arc<IndexState>> = self.indices.read().values().cloned().collect();
         let mut changed: Vec<(Arc<IndexState>, Arc<IndexView>, u64)> = Vec::new();
         let catalog = self.catalog_now();
         for state in &states {
             if state.stopped.lock().is_some() {
+                keep = keep.min(state.flushed_to.load(Ordering::Acquire));
                 continue;
             }
-            if state.queue.lock().ops.front().is_some_and(|op| op.position <= limit) {
-                self.build_to(state, limit)?;
+            if state.queue.lock().ops.front().is_some_and(|op| op.position <= limit)
+                && let Err(e) = self.build_to(state, limit)
+            {
+                // One index that cannot be built must not hold up the others; a full disk holds up all.
+                if e.kind() == ErrorKind::DiskFull {
+                    return Err(e);
+                }
+                self.trouble(Work::Checkpoint, state.no, e);
+                if state.stopped.lock().is_some() {
+                    keep = keep.min(state.flushed_to.load(Ordering::Acquire));
+                    continue;
+                }
+                keep = keep.min(state.built.load().position);
+            } else {
+                self.troubles.worked(Work::Checkpoint, state.no);
             }
             let Some(entry) = catalog.by_no(state.no) else { continue };
             let built = state.built.load_full();
@@ -97,7 +130,7 @@ impl Store {
         }
         entries.push((
             "folder".into(),
-            Some(self.folder_json(limit, last.next_file, clean).to_string().into_bytes()),
+            Some(self.folder_json(keep, last.next_file, clean).to_string().into_bytes()),
         ));
         self.disk
             .sync_dir(&self.segments_dir)
@@ -109,8 +142,9 @@ impl Store {
         for (state, set, revision) in &changed {
             last.named.insert(state.no);
             *state.flushed.lock() = Some((set.clone(), *revision));
+            state.flushed_to.store(set.position, Ordering::Release);
         }
-        self.log.truncate_below(limit)?;
+        self.log.truncate_below(keep)?;
         last.flushed = limit;
         last.at = self.clock.monotonic();
         // What was in memory is read from the file from now on.
@@ -171,6 +205,7 @@ impl Store {
                     view.id,
                     Arc::new(SegmentData {
                         place,
+                        held: None,
                         ..(*view.data).clone()
                     }),
                 )
@@ -286,6 +321,7 @@ pub(crate) fn read_set(
             uuid,
             max_doc,
             place,
+            held: None,
         }));
         lives.push(match (segment["live"][0].as_str(), segment["live"][1].as_str()) {
             (Some(file), Some(component)) => {

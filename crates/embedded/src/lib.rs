@@ -22,6 +22,7 @@ pub mod search;
 pub mod searchable;
 mod searching;
 mod store;
+mod trouble;
 mod upkeep;
 mod versions;
 mod workers;
@@ -52,6 +53,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// How long a write waits for room before it is refused.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+/// Writes of more operations, of more bytes or with scripts are worked on by other threads than those that answer
+/// requests.
+const INLINE_WRITES: usize = 16;
+const INLINE_BYTES: usize = 64 << 10;
 /// Documents that a scan reads at once.
 const SCAN_BATCH: usize = 256;
 
@@ -60,6 +67,8 @@ const SCAN_BATCH: usize = 256;
 pub struct EmbeddedEngine {
     store: Arc<Store>,
     workers: Workers,
+    /// Of their own, so that writes do not wait behind searches.
+    writers: Workers,
     upkeep: Mutex<Option<Upkeep>>,
 }
 
@@ -90,11 +99,13 @@ impl EmbeddedEngine {
     fn start(store: Store) -> Result<EmbeddedEngine> {
         let store = Arc::new(store);
         let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
-        let workers = Workers::start(threads, store.limits.concurrent_searches)?;
+        let workers = Workers::start("work", threads, store.limits.concurrent_searches)?;
+        let writers = Workers::start("write", threads.min(4), usize::MAX)?;
         let upkeep = Upkeep::start(&store)?;
         Ok(EmbeddedEngine {
             store,
             workers,
+            writers,
             upkeep: Mutex::new(Some(upkeep)),
         })
     }
@@ -128,6 +139,37 @@ impl EmbeddedEngine {
         Ok(())
     }
 
+    /// Waits a while for room, as long as builds and checkpoints make some; who finds none is refused later.
+    async fn room(&self) {
+        if self.store.overfull().is_none() {
+            return;
+        }
+        let mut progress = self.store.progress.subscribe();
+        let waiting = async {
+            while self.store.overfull().is_some() && self.store.refusing.lock().is_none() {
+                self.store.wake();
+                if progress.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        drop(tokio::time::timeout(ROOM_PATIENCE, waiting).await);
+    }
+
+    /// Works on writes: few and small ones here and now, others on threads that may take their time.
+    async fn worked(&self, writes: Vec<Write>) -> Vec<(Outcome, After, Option<u32>)> {
+        let bytes: usize = writes.iter().map(weight).sum();
+        if writes.len() <= INLINE_WRITES && bytes <= INLINE_BYTES {
+            return self.store.write(writes);
+        }
+        let (store, count) = (self.store.clone(), writes.len());
+        match self.writers.run(move || Ok(store.write(writes))).await {
+            Ok(done) => done,
+            // How far it came is unknown.
+            Err(_) => (0..count).map(|_| (Outcome::Unknown, After::default(), None)).collect(),
+        }
+    }
+
     /// Makes writes searchable as asked. True if that forced a refresh.
     async fn refreshed(&self, numbers: Vec<u32>, position: u64, refresh: Refresh) -> Result<bool> {
         match refresh {
@@ -145,7 +187,9 @@ impl EmbeddedEngine {
                     numbers.iter().filter_map(|no| indices.get(no).cloned()).collect()
                 };
                 let _waiting = Waiting::begin(&states);
-                let forced = states.iter().any(|state| state.waiters.load(Ordering::Relaxed) >= 1000);
+                let forced = states
+                    .iter()
+                    .any(|state| state.waiters.load(Ordering::Relaxed) >= upkeep::FORCED_AT_WAITERS);
                 for state in &states {
                     state.searched_ms.store(self.store.now_ms().max(1), Ordering::Relaxed);
                 }
@@ -177,7 +221,9 @@ impl EmbeddedEngine {
         }
     }
 
-    fn info(entry: &catalog::IndexEntry) -> IndexInfo {
+    fn info(&self, entry: &catalog::IndexEntry) -> IndexInfo {
+        let state = self.store.indices.read().get(&entry.no).cloned();
+        let stopped = state.and_then(|state| state.check().err());
         IndexInfo {
             name: entry.name.clone(),
             uuid: entry.uuid.clone(),
@@ -189,18 +235,24 @@ impl EmbeddedEngine {
             mapping: entry.mapping.clone(),
             registry: entry.registry.clone(),
             aliases: entry.aliases.clone(),
+            stopped: stopped.map(|e| e.reason().to_owned()),
+            troubled: [0, entry.no].iter().any(|no| !self.store.troubles.of(*no).is_empty()),
         }
     }
 
     fn stats(&self, entry: &catalog::IndexEntry) -> IndexStats {
         let Ok(state) = self.store.state(entry) else {
-            return IndexStats::default();
+            return IndexStats {
+                troubles: self.store.troubles.of(entry.no),
+                ..IndexStats::default()
+            };
         };
         let shown = self.store.searchable.load().indices.get(&entry.no).cloned();
         let built = state.built.load_full();
         let view = shown.unwrap_or_else(|| built.clone());
         let mut stats = IndexStats {
             segments: view.segments.len() as u64,
+            troubles: self.store.troubles.of(entry.no),
             ..IndexStats::default()
         };
         for segment in &view.segments {
@@ -271,6 +323,16 @@ impl Drop for EmbeddedEngine {
     }
 }
 
+/// What a write weighs before it is worked on: a script may take as long as a large document.
+fn weight(write: &Write) -> usize {
+    match &write.op {
+        engine::WriteOp::Put(source) => source.0.len(),
+        engine::WriteOp::Update(update) if update.script.is_some() => INLINE_BYTES / 4,
+        engine::WriteOp::Update(_) => 1 << 10,
+        engine::WriteOp::Delete => 64,
+    }
+}
+
 /// Counts a waiter in, and out however it ends.
 struct Waiting<'a>(&'a [Arc<IndexState>]);
 impl<'a> Waiting<'a> {
@@ -326,7 +388,8 @@ impl EmbeddedEngine {
         let parts = stream::try_unfold(Some(ScanAt::default()), move |at| {
             let part = at
                 .map(|at| store.scan_part(&views, &query, see, &types, at, SCAN_BATCH))
-                .transpose();
+                .transpose()
+                .map_err(|e| store.settle(e));
             async move { Ok::<_, Error>(part?.map(|(documents, next)| (stream::iter(documents.into_iter().map(Ok)), next))) }
         });
         Ok(parts
@@ -344,7 +407,7 @@ impl Engine for EmbeddedEngine {
         let mut out = Vec::with_capacity(reads.len());
         let mut position = 0;
         for read in &reads {
-            let (document, at) = self.read_now(read)?;
+            let (document, at) = self.read_now(read).map_err(|e| self.store.settle(e))?;
             position = position.max(at);
             out.push(document);
         }
@@ -358,7 +421,8 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
-        let done = self.store.write(writes);
+        self.room().await;
+        let done = self.worked(writes).await;
         let mut after = After::default();
         let mut numbers: Vec<u32> = Vec::new();
         let mut outcomes = Vec::with_capacity(done.len());
@@ -399,28 +463,10 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>> {
-        let catalog = self.store.catalog_now();
-        let now = self.store.clock.wall_ms();
+        let settled = |e| self.store.settle(e);
         Ok(writes
             .iter()
-            .map(|write| {
-                let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, now)?;
-                let engine::WriteOp::Put(source) = &write.op else {
-                    return Ok(None);
-                };
-                let doc_type = write.at.id.doc_type.as_deref();
-                let options = mapping::ReadOptions {
-                    id: &write.at.id.id,
-                    type_name: doc_type.unwrap_or(""),
-                    routing: write.routing.as_deref(),
-                };
-                let parsed = entry.mapping_for(doc_type)?.read(&source.parse()?, &options)?;
-                Ok(parsed.growth.map(|growth| Alteration::PutMapping {
-                    target: Target::index(entry.name.as_str()),
-                    doc_type: doc_type.map(str::to_owned),
-                    body: growth.render(),
-                }))
-            })
+            .map(|write| self.store.rehearse(write).map_err(settled))
             .collect())
     }
 
@@ -437,7 +483,12 @@ impl Engine for EmbeddedEngine {
             let end = self.store.log.end_position().max(at_least.unwrap_or(0));
             self.store.log.durable(end).await?;
             let store = self.store.clone();
-            self.workers.run(move || store.publish(&numbers, end)).await?;
+            let done = self.workers.run(move || store.publish(&numbers, end)).await;
+            done.map_err(|e| self.store.settle(e))?;
+        }
+        // The others are refreshed; who named a damaged one hears of it.
+        for r in &found {
+            self.store.state(&r.entry)?;
         }
         Ok(count)
     }
@@ -448,6 +499,7 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
+        self.store.check_keep_alive(&self.store.catalog_now(), keep_alive)?;
         self.store.expire_views();
         let mut views = self.store.views.lock();
         let open = views.get_mut(view).ok_or_else(|| missing_view(view))?;
@@ -469,7 +521,8 @@ impl Engine for EmbeddedEngine {
 
     async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
         let (store, target) = (self.store.clone(), target.clone());
-        self.workers.run_limited(move || store.search(&target, &request, see)).await
+        let done = self.workers.run_limited(move || store.search(&target, &request, see)).await;
+        done.map_err(|e| self.store.settle(e))
     }
 
     async fn scan(
@@ -544,18 +597,14 @@ impl Engine for EmbeddedEngine {
         let catalog = store.catalog_now();
         let now = store.clock.wall_ms();
         let answer = match inspection {
-            Inspection::Indices(target) => Inspected::Indices(
-                catalog
-                    .resolve(&target, now)?
-                    .iter()
-                    .map(|r| EmbeddedEngine::info(&r.entry))
-                    .collect(),
-            ),
+            Inspection::Indices(target) => {
+                Inspected::Indices(catalog.resolve(&target, now)?.iter().map(|r| self.info(&r.entry)).collect())
+            }
             Inspection::Stats(target) => Inspected::Stats(
                 catalog
                     .resolve(&target, now)?
                     .iter()
-                    .map(|r| (EmbeddedEngine::info(&r.entry), self.stats(&r.entry)))
+                    .map(|r| (self.info(&r.entry), self.stats(&r.entry)))
                     .collect(),
             ),
             Inspection::Templates(kind) => {
@@ -593,7 +642,9 @@ impl Engine for EmbeddedEngine {
                     .log
                     .failure()
                     .map(|e| e.reason().to_owned())
-                    .or_else(|| store.refusing.lock().clone()),
+                    .or_else(|| store.refusing.lock().as_ref().map(|e| e.reason().to_owned())),
+                ram_segment_bytes: store.ram_bytes.load(Ordering::Relaxed),
+                troubles: store.troubles.of(0),
             }),
         };
         // An answer that rests on the catalog leaves once that is durable.

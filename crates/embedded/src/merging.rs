@@ -8,10 +8,10 @@
 
 use crate::index::merge::merge;
 use crate::index::segment;
-use crate::publish::{alive_bits, alive_set};
+use crate::publish::{SPILL_BYTES, alive_bits, alive_set};
 use crate::searchable::{IndexView, SegmentView};
 use crate::store::{IndexState, Store};
-use model::Result;
+use model::{Error, ErrorKind, Result};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -93,9 +93,16 @@ impl Store {
             .iter()
             .map(|input| (input.data.clone(), input.reader.alive_bitset().cloned()))
             .collect();
+        let needed: u64 = inputs.iter().map(|input| input.data.bytes()).sum();
+        let free = self.disk.free_bytes(&self.segments_dir).unwrap_or(u64::MAX);
+        if needed >= SPILL_BYTES && free < needed + needed / 5 {
+            let reason = format!("a merge needs room for [{needed}] bytes and a fifth, [{free}] are free");
+            return Err(Error::new(ErrorKind::DiskFull, reason));
+        }
         let merged = merge(&entry.schema, &sources, self.fresh_segment())?;
         let merged = merged.map(|data| self.spilled(data)).transpose()?;
         let _building = state.build.lock();
+        state.check()?;
         let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
             return Ok(());
         };

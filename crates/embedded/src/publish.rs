@@ -8,13 +8,13 @@
 use crate::catalog::IndexEntry;
 use crate::index::build::{Block, build};
 use crate::index::document::{Envelope, block};
-use crate::index::segment::{self, DataFile, Place, SegmentData};
+use crate::index::segment::{self, DataFile, Held, Place, SegmentData};
 use crate::index::tokens::tokenizers;
 use crate::searchable::{IndexView, Searchable, SegmentView};
 use crate::store::{IndexState, Store};
 use crate::writing::{Kind, PendingOp};
 use mapping::ReadOptions;
-use model::Result;
+use model::{ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED, Term};
 
 /// Segments from this size on go to files at once (unsynced until the checkpoint).
-const SPILL_BYTES: u64 = 64 << 10;
+pub(crate) const SPILL_BYTES: u64 = 64 << 10;
 
 /// Live documents as tantivy wants them.
 pub(crate) fn alive_set(bits: &BitSet) -> AliveBitSet {
@@ -52,6 +52,7 @@ impl Store {
     /// Builds an index so that its set has every operation below `limit` (which is durable).
     pub(crate) fn build_to(&self, state: &IndexState, limit: u64) -> Result<()> {
         let _building = state.build.lock();
+        state.check()?;
         let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
             return Ok(());
         };
@@ -81,6 +82,12 @@ impl Store {
         let managers = tokenizers(&entry.schema, &entry.mapping);
         let made = build(&entry.schema, &managers, &blocks, bytes, &mut || self.fresh_segment())?;
         drop(blocks);
+        for (n, why) in &made.poisoned {
+            crate::trouble::tell(&format!(
+                "a document of [{}] could not be indexed and is found by its id only: {why} (block {n} of its build)",
+                entry.name
+            ));
+        }
         let mut segments = self.reopened(&entry, &old, |segment| cleared(segment, &old, newest.keys().copied()))?;
         let new: Vec<Arc<SegmentData>> = made
             .segments
@@ -108,6 +115,7 @@ impl Store {
         let freed: u64 = queue.ops.drain(..ops.len()).map(|op| op.bytes()).sum();
         queue.bytes -= freed;
         self.pending_bytes.fetch_sub(freed, Ordering::Relaxed);
+        self.progress.send_replace(());
         Ok(())
     }
 
@@ -148,10 +156,31 @@ impl Store {
         Ok(out)
     }
 
-    /// A segment that is big enough goes to a file of its own.
+    /// A segment that is big enough goes to a file of its own, and so does every one while those in memory have
+    /// their fill. On a full disk it stays in memory: the log, which is full too, bounds how often.
     pub(crate) fn spilled(&self, data: Arc<SegmentData>) -> Result<Arc<SegmentData>> {
-        let Some(parts) = data.memory().filter(|_| data.bytes() >= SPILL_BYTES) else {
-            return Ok(data);
+        let bytes = data.bytes();
+        let in_memory = self.ram_bytes.load(Ordering::Relaxed);
+        if bytes < SPILL_BYTES && in_memory + bytes <= self.limits.ram_segment_bytes {
+            return Ok(self.held(data));
+        }
+        match self.to_file(&data) {
+            Err(e) if e.kind() == ErrorKind::DiskFull => Ok(self.held(data)),
+            done => done,
+        }
+    }
+
+    fn held(&self, data: Arc<SegmentData>) -> Arc<SegmentData> {
+        if data.memory().is_none() || data.held.is_some() {
+            return data;
+        }
+        let held = Some(Held::new(&self.ram_bytes, data.bytes()));
+        Arc::new(SegmentData { held, ..(*data).clone() })
+    }
+
+    fn to_file(&self, data: &Arc<SegmentData>) -> Result<Arc<SegmentData>> {
+        let Some(parts) = data.memory() else {
+            return Ok(data.clone());
         };
         let name = format!("{:012}.seg", data.id);
         let prefix: Arc<str> = data.id.to_string().into();
@@ -164,7 +193,8 @@ impl Store {
         self.files.lock().insert(name, Arc::downgrade(&file));
         Ok(Arc::new(SegmentData {
             place: Place::File(file, prefix),
-            ..(*data).clone()
+            held: None,
+            ..(**data).clone()
         }))
     }
 
@@ -222,7 +252,10 @@ impl Store {
                 let indices = self.indices.read();
                 let mut numbers: Vec<_> = all.iter().copied().collect();
                 numbers.sort_unstable();
-                numbers.iter().filter_map(|no| indices.get(no).cloned()).collect()
+                // A damaged index stays as it is; the others of its records go on.
+                let whole = |state: &Arc<IndexState>| state.check().is_ok();
+                let known = numbers.iter().filter_map(|no| indices.get(no).cloned());
+                known.filter(whole).collect()
             };
             for state in &states {
                 self.build_to(state, target)?;

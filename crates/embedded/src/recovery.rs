@@ -66,7 +66,13 @@ impl Store {
             .next_segment
             .store(folder["next_segment"].as_u64().unwrap_or(1) + 1_000_000, Ordering::Relaxed);
         let positions = store.open_sets(bodies, flushed, &folder)?;
+        store.tell(&recovered.verdict, recovered.torn_bytes);
         let stopped = store.weigh(&recovered.verdict, &positions)?;
+        for (no, error) in &stopped {
+            if let Some(state) = store.indices.read().get(no) {
+                state.stopped.lock().get_or_insert_with(|| error.clone());
+            }
+        }
         let mut replay = Replay {
             store: &store,
             flushed,
@@ -131,7 +137,8 @@ impl Store {
                 segments,
                 ..Store::blank_view(entry, position)
             };
-            let state = IndexState::new(entry.no, 1 + self.unclean - entry.unclean_before.min(self.unclean), view);
+            let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
+            let state = IndexState::new(entry.no, term, view, position);
             state.queue.lock().next_seq_no = body["next_seq_no"].as_u64().unwrap_or(0);
             *state.stopped.lock() = problem;
             let built = state.built.load_full();
@@ -180,6 +187,24 @@ impl Store {
         Ok(positions)
     }
 
+    /// What a start found is told to whoever runs the server.
+    fn tell(&self, verdict: &Verdict, torn_bytes: u64) {
+        if torn_bytes > 0 {
+            crate::trouble::tell(&format!(
+                "the log's torn tail of [{torn_bytes}] bytes was cut: it was written when the last process ended, and never acknowledged"
+            ));
+        }
+        if let Verdict::Corrupt(damages) = verdict {
+            for damage in damages {
+                let path = damage.path.display();
+                crate::trouble::tell(&format!(
+                    "the log is damaged: {} [{path}] at [{}]",
+                    damage.reason, damage.offset
+                ));
+            }
+        }
+    }
+
     /// What damage means: for some indices, or for all.
     fn weigh(&self, verdict: &Verdict, positions: &HashMap<u32, u64>) -> Result<HashMap<u32, Error>> {
         let mut stopped = HashMap::new();
@@ -216,7 +241,7 @@ impl Replay<'_> {
         let mut touched: Vec<u32> = Vec::new();
         for part in replayed.record.parts {
             match part {
-                Part::Alter { delta, .. } => self.alter(&delta, end)?,
+                Part::Alter { delta, .. } => self.alter(&delta, replayed.start, end)?,
                 Part::Put {
                     index_no,
                     seq_no,
@@ -271,7 +296,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn alter(&mut self, delta: &[u8], end: u64) -> Result<()> {
+    fn alter(&mut self, delta: &[u8], start: u64, end: u64) -> Result<()> {
         let delta: Value =
             serde_json::from_slice(delta).map_err(|e| Error::new(ErrorKind::Corruption, format!("a logged delta: {e}")))?;
         let mut catalog = (*self.store.catalog_now()).clone();
@@ -284,7 +309,7 @@ impl Replay<'_> {
             .collect();
         self.store.catalog.store(Arc::new(catalog));
         for entry in new {
-            self.store.begin_index(&entry, end);
+            self.store.begin_index(&entry, start, end);
             self.positions.insert(entry.no, self.flushed);
         }
         if let Some(no) = gone {
@@ -306,7 +331,8 @@ impl Replay<'_> {
         let Some(state) = store.indices.read().get(&no).cloned() else {
             return Ok(());
         };
-        if self.positions.get(&no).is_some_and(|flushed| end <= *flushed) {
+        // The log keeps the operations of a damaged index: once its files are sound again they are replayed.
+        if self.positions.get(&no).is_some_and(|flushed| end <= *flushed) || state.stopped.lock().is_some() {
             return Ok(());
         }
         let Some(entry) = store.catalog.load().by_no(no).cloned() else {
@@ -349,10 +375,14 @@ impl Replay<'_> {
             queue.bytes > BUILD_AT_BYTES
         };
         store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+        store.unflushed.add(bytes, 1, store.clock.monotonic());
         store.dirty.lock().insert(no);
-        if due {
-            // The record may go on; what is built is what came before it.
-            store.build_to(&state, end.saturating_sub(1))?;
+        // The record may go on; what is built is what came before it.
+        if due && let Err(e) = store.build_to(&state, end.saturating_sub(1)) {
+            let error = store.settle(e);
+            if state.check().is_ok() {
+                return Err(error);
+            }
         }
         Ok(())
     }

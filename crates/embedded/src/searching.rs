@@ -223,6 +223,7 @@ impl Store {
     /// Opens a view: one moment of all indices named.
     pub(crate) fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
         let catalog = self.catalog_now();
+        self.check_keep_alive(&catalog, keep_alive)?;
         let max = catalog.cluster_number(settings::MAX_OPEN_SCROLL);
         let found = catalog.resolve(target, self.clock.wall_ms())?;
         self.expire_views();
@@ -279,6 +280,22 @@ impl Store {
             },
         );
         Ok(view)
+    }
+
+    /// Refuses to keep a view for longer than allowed.
+    pub(crate) fn check_keep_alive(&self, catalog: &Catalog, keep_alive: Duration) -> Result<()> {
+        let setting = settings::MAX_KEEP_ALIVE;
+        let text = catalog.cluster_text(setting);
+        let most = model::units::parse_duration(&text, setting.name)?;
+        if keep_alive > most {
+            return Err(Error::illegal(format!(
+                "Keep alive for request ({}) is too large. It must be less than ({text}). \
+                 This limit can be set by changing the [{}] cluster level setting.",
+                model::units::render_duration(keep_alive),
+                setting.name
+            )));
+        }
+        Ok(())
     }
 
     pub(crate) fn validate(&self, target: &Target, query: &Query) -> Result<Vec<(IndexName, Result<String>)>> {

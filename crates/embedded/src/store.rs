@@ -10,11 +10,12 @@ use crate::disk::Disk;
 use crate::index::segment::DataFile;
 use crate::log::{FolderLock, Log, Manifest};
 use crate::searchable::{IndexView, Searchable, SegmentView, broken};
+use crate::trouble::{Troubles, Work};
 use crate::versions::Versions;
 use crate::writing::PendingOp;
 use arc_swap::ArcSwap;
 use engine::Clock;
-use model::{Error, ErrorKind, Result, Stamp};
+use model::{Error, ErrorKind, Result, Stamp, settings};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{HashMap, VecDeque};
@@ -39,6 +40,12 @@ pub struct Limits {
     pub queue_bytes: u64,
     /// `search.max_concurrent`.
     pub concurrent_searches: usize,
+    /// `log.checkpoint_ops`.
+    pub checkpoint_ops: u64,
+    /// `log.max_bytes`.
+    pub log_max_bytes: u64,
+    /// `indexing.ram_segments_max_bytes`.
+    pub ram_segment_bytes: u64,
     /// Bytes of one log file.
     pub log_file_bytes: u64,
 }
@@ -50,6 +57,9 @@ impl Default for Limits {
             checkpoint_bytes: 64 << 20,
             queue_bytes: 32 << 20,
             concurrent_searches: 64,
+            checkpoint_ops: 200_000,
+            log_max_bytes: 128 << 20,
+            ram_segment_bytes: 32 << 20,
             log_file_bytes: 64 << 20,
         }
     }
@@ -88,11 +98,73 @@ pub(crate) struct Store {
     pub(crate) checkpointing: Mutex<CheckpointState>,
     pub(crate) wake: (Mutex<bool>, Condvar),
     pub(crate) stopping: AtomicBool,
-    pub(crate) refusing: Mutex<Option<String>>,
+    /// Why nothing may be written until a restart.
+    pub(crate) refusing: Mutex<Option<Error>>,
+    /// Bytes of segments in memory.
+    pub(crate) ram_bytes: Arc<AtomicU64>,
+    /// What the next checkpoint is for.
+    pub(crate) unflushed: Unflushed,
+    /// Room was made: by a build or a checkpoint.
+    pub(crate) progress: tokio::sync::watch::Sender<()>,
+    pub(crate) troubles: Troubles,
     pub(crate) views: Mutex<HashMap<String, OpenView>>,
     /// What the key sets of joins take together.
     pub(crate) join_memory: Arc<crate::plan::join::Budget>,
     pub(crate) _lock: Option<FolderLock>,
+}
+
+/// What is in the log and in no segment that the manifest names.
+#[derive(Debug, Default)]
+pub(crate) struct Unflushed {
+    bytes: AtomicU64,
+    ops: AtomicU64,
+    /// When the oldest came, in monotonic milliseconds + 1; 0: there is none.
+    since_ms: AtomicU64,
+}
+
+impl Unflushed {
+    /// A record came.
+    pub(crate) fn add(&self, bytes: u64, ops: u64, now: Duration) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.ops.fetch_add(ops, Ordering::Relaxed);
+        if self.since_ms.load(Ordering::Relaxed) == 0 {
+            self.since_ms.store(millis(now) + 1, Ordering::Relaxed);
+        }
+    }
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+    pub(crate) fn ops(&self) -> u64 {
+        self.ops.load(Ordering::Relaxed)
+    }
+    /// How long the oldest has waited.
+    pub(crate) fn age(&self, now: Duration) -> Duration {
+        match self.since_ms.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            since => now.saturating_sub(Duration::from_millis(since - 1)),
+        }
+    }
+    /// A checkpoint takes care of it: what comes from here on counts anew.
+    pub(crate) fn take(&self, _now: Duration) -> (u64, u64, u64) {
+        let since = self.since_ms.swap(0, Ordering::Relaxed);
+        (
+            self.bytes.swap(0, Ordering::Relaxed),
+            self.ops.swap(0, Ordering::Relaxed),
+            since,
+        )
+    }
+    /// The checkpoint failed.
+    pub(crate) fn give_back(&self, (bytes, ops, since): (u64, u64, u64)) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.ops.fetch_add(ops, Ordering::Relaxed);
+        if since > 0 {
+            self.since_ms.store(since, Ordering::Relaxed);
+        }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What checkpoints know of each other.
@@ -140,6 +212,8 @@ pub(crate) struct IndexState {
     pub(crate) counts: Counts,
     /// The set and the catalog's revision that the manifest has.
     pub(crate) flushed: Mutex<Option<(Arc<IndexView>, u64)>>,
+    /// The manifest has it up to here: replaying it begins here.
+    pub(crate) flushed_to: AtomicU64,
     /// Corrupt: why nothing may be asked of it.
     pub(crate) stopped: Mutex<Option<Error>>,
 }
@@ -170,9 +244,11 @@ pub(crate) struct Counts {
 }
 
 impl IndexState {
-    pub(crate) fn new(no: u32, term: u64, built: IndexView) -> IndexState {
+    /// `flushed_to`: where replaying it begins.
+    pub(crate) fn new(no: u32, term: u64, built: IndexView, flushed_to: u64) -> IndexState {
         IndexState {
             no,
+            flushed_to: AtomicU64::new(flushed_to),
             term,
             queue: Mutex::default(),
             build: Mutex::new(()),
@@ -267,19 +343,86 @@ impl Store {
     /// May anything be written at all?
     pub(crate) fn check_writable(&self) -> Result<()> {
         if let Some(why) = self.refusing.lock().as_ref() {
-            return Err(Error::new(ErrorKind::Corruption, why.clone()));
+            return Err(why.clone());
         }
-        if self.pending_bytes.load(Ordering::Relaxed) > self.limits.pending_bytes {
-            self.wake();
-            return Err(Error::new(
-                ErrorKind::RejectedExecution,
-                format!(
-                    "[{}] bytes of acknowledged writes are not yet in segments; the limit is the setting [indexing.pending_max_bytes]",
-                    self.limits.pending_bytes
-                ),
-            ));
+        match self.overfull() {
+            None => Ok(()),
+            Some((setting, have, limit)) => {
+                self.wake();
+                let what = if setting == settings::PENDING {
+                    "acknowledged writes are not yet in segments"
+                } else {
+                    "the log are not yet in a checkpoint"
+                };
+                let reason = format!(
+                    "[{have}] bytes of {what}; the limit is the setting [{}] of [{limit}]",
+                    setting.name
+                );
+                Err(Error::new(ErrorKind::RejectedExecution, reason).with("setting", setting.name))
+            }
         }
-        Ok(())
+    }
+    /// The bound that writes have reached, with what there is and how much there may be.
+    pub(crate) fn overfull(&self) -> Option<(settings::Setting, u64, u64)> {
+        let rows = [
+            (
+                settings::PENDING,
+                self.pending_bytes.load(Ordering::Relaxed),
+                self.limits.pending_bytes,
+            ),
+            (settings::LOG_MAX, self.unflushed.bytes(), self.limits.log_max_bytes),
+        ];
+        rows.into_iter().find(|(_, have, limit)| have > limit)
+    }
+    /// Work behind the scenes failed: kept, told, tried again later. Damage stops its index.
+    pub(crate) fn trouble(&self, work: Work, no: u32, error: Error) {
+        let error = self.settle(error);
+        let entry = self.catalog.load().by_no(no).cloned();
+        let name = entry.as_ref().map(|entry| &entry.name);
+        self.troubles
+            .failed(work, no, name, error, self.clock.monotonic(), self.clock.wall_ms());
+    }
+    /// A call failed. If that was for damage, its index stops, and the damage is what is told.
+    pub(crate) fn settle(&self, error: Error) -> Error {
+        if !matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Internal) {
+            return error;
+        }
+        self.find_damage().unwrap_or(error)
+    }
+    /// Stops every index in whose files damage was found; gives the first that was not stopped before.
+    pub(crate) fn find_damage(&self) -> Option<Error> {
+        let states: Vec<Arc<IndexState>> = self.indices.read().values().cloned().collect();
+        let mut first = None;
+        for state in states {
+            let built = state.built.load();
+            let Some(damage) = built.segments.iter().find_map(|segment| segment.data.damage()) else {
+                continue;
+            };
+            let damage = damage.with("index", built.name.as_str());
+            let new = {
+                let mut stopped = state.stopped.lock();
+                let new = stopped.is_none();
+                stopped.get_or_insert_with(|| damage.clone());
+                new
+            };
+            if new {
+                crate::trouble::tell(&format!("index [{}] is stopped: {}", built.name, damage.reason()));
+                self.shelve(&state);
+                first.get_or_insert(damage);
+            }
+        }
+        first
+    }
+    /// What is pending of a stopped index leaves memory; the log keeps it.
+    fn shelve(&self, state: &IndexState) {
+        let mut queue = state.queue.lock();
+        self.pending_bytes.fetch_sub(queue.bytes, Ordering::Relaxed);
+        queue.ops.clear();
+        queue.bytes = 0;
+        queue.oldest = None;
+        drop(queue);
+        self.dirty.lock().remove(&state.no);
+        self.versions.drop_index(state.no);
     }
     #[allow(clippy::too_many_arguments, reason = "the parts of an open folder")]
     pub(crate) fn assemble(
@@ -322,6 +465,10 @@ impl Store {
             wake: (Mutex::new(false), Condvar::new()),
             stopping: AtomicBool::new(false),
             refusing: Mutex::new(None),
+            ram_bytes: Arc::default(),
+            unflushed: Unflushed::default(),
+            progress: tokio::sync::watch::Sender::new(()),
+            troubles: Troubles::default(),
             views: Mutex::default(),
             join_memory: Arc::default(),
             _lock: lock,

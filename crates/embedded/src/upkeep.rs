@@ -5,8 +5,10 @@
 //! Not here: how any of it is done.
 
 use crate::store::{IndexState, Store};
+use crate::trouble::{Work, panicked, tell};
 use model::units::parse_duration_or_never;
 use model::{Error, ErrorKind, Result, settings};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -17,6 +19,8 @@ const TICK: Duration = Duration::from_millis(50);
 const SEARCHED_WITHIN_MS: u64 = 30_000;
 const BUILD_AT_BYTES: u64 = 8 << 20;
 const BUILD_AT_OPS: usize = 5_000;
+/// So many waiters force a refresh.
+pub(crate) const FORCED_AT_WAITERS: u64 = 1000;
 const CHECKPOINT_EACH: Duration = Duration::from_secs(300);
 
 /// When an index is refreshed.
@@ -46,7 +50,7 @@ impl Store {
     }
 
     /// What is due now is refreshed and built.
-    pub(crate) fn refresh_due(&self) -> Result<()> {
+    pub(crate) fn refresh_due(&self) {
         let dirty: Vec<u32> = self.dirty.lock().iter().copied().collect();
         let now = self.clock.monotonic();
         let crowded = self.pending_bytes.load(Ordering::Relaxed) * 4 > self.limits.pending_bytes * 3;
@@ -55,6 +59,9 @@ impl Store {
             let Some(state) = self.indices.read().get(&no).cloned() else {
                 continue;
             };
+            if state.check().is_err() || !self.troubles.due(Work::Refresh, no, now) {
+                continue;
+            }
             let (age, bytes, ops) = {
                 let queue = state.queue.lock();
                 (
@@ -72,53 +79,75 @@ impl Store {
                 Interval::Default => (searched || waited) && age >= Duration::from_secs(1),
                 Interval::Each(each) => age >= each,
             };
-            if due || state.waiters.load(Ordering::Relaxed) >= 1000 {
+            if due || state.waiters.load(Ordering::Relaxed) >= FORCED_AT_WAITERS {
                 publish.push(no);
             } else if bytes > BUILD_AT_BYTES || ops > BUILD_AT_OPS || crowded {
-                self.build_to(&state, self.durable_now())?;
+                self.tried(Work::Refresh, no, || self.build_to(&state, self.durable_now()));
             }
         }
-        if !publish.is_empty() {
-            self.publish(&publish, 0)?;
+        if publish.is_empty() {
+            return;
         }
-        Ok(())
+        let together = catch_unwind(AssertUnwindSafe(|| self.publish(&publish, 0)));
+        for no in publish {
+            match together {
+                Ok(Ok(())) => self.troubles.worked(Work::Refresh, no),
+                // One of them fails; the others need not.
+                _ => drop(self.tried(Work::Refresh, no, || self.publish(&[no], 0))),
+            }
+        }
     }
 
     /// Makes a checkpoint if one is due.
-    pub(crate) fn checkpoint_due(&self) -> Result<()> {
-        let (flushed, at) = {
-            let last = self.checkpointing.lock();
-            (last.flushed, last.at)
+    pub(crate) fn checkpoint_due(&self) {
+        let now = self.clock.monotonic();
+        let (bytes, ops) = (self.unflushed.bytes(), self.unflushed.ops());
+        let much = bytes >= self.limits.checkpoint_bytes.min(self.limits.log_max_bytes / 2) || ops >= self.limits.checkpoint_ops;
+        let old = self.unflushed.age(now) > CHECKPOINT_EACH;
+        // Views may hold on to memory that a checkpoint has moved: it is not tried again at once.
+        let full = || {
+            self.ram_bytes.load(Ordering::Relaxed) * 4 > self.limits.ram_segment_bytes * 3
+                && now.saturating_sub(self.checkpointing.lock().at) > Duration::from_secs(1)
         };
-        let unflushed = self.log.durable_position().saturating_sub(flushed);
-        let old = self.clock.monotonic().saturating_sub(at) > CHECKPOINT_EACH;
-        // A start jumps over a stretch of positions: what counts is what the files hold.
-        let much = self.log.kept_bytes() > self.limits.checkpoint_bytes.max(self.limits.log_file_bytes)
-            && unflushed > self.limits.checkpoint_bytes / 2;
-        if much || (old && unflushed > 0) {
-            self.checkpoint(false)
-        } else {
-            Ok(())
+        if (much || old || full()) && self.troubles.due(Work::Checkpoint, 0, now) {
+            self.tried(Work::Checkpoint, 0, || self.checkpoint(false));
         }
     }
 
     /// One round of merges; true if there was any.
-    pub(crate) fn merge_due(&self) -> Result<bool> {
+    pub(crate) fn merge_due(&self) -> bool {
         let states: Vec<Arc<IndexState>> = self
             .indices
             .read()
             .values()
-            .filter(|s| s.built.load().segments.len() > 1)
+            .filter(|s| s.built.load().segments.len() > 1 && s.check().is_ok())
             .cloned()
             .collect();
         let mut any = false;
         for state in states {
             if self.stopping.load(Ordering::Relaxed) {
-                return Ok(false);
+                return false;
             }
-            any |= self.merge_once(&state)?;
+            if self.troubles.due(Work::Merge, state.no, self.clock.monotonic()) {
+                any |= self.tried(Work::Merge, state.no, || self.merge_once(&state)).unwrap_or(false);
+            }
         }
-        Ok(any)
+        any
+    }
+
+    /// Does work that nobody waits for. What fails, by a panic too, is kept and tried again later.
+    fn tried<T>(&self, work: Work, no: u32, run: impl FnOnce() -> Result<T>) -> Option<T> {
+        let done = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(panicked("it")));
+        match done {
+            Ok(done) => {
+                self.troubles.worked(work, no);
+                Some(done)
+            }
+            Err(error) => {
+                self.trouble(work, no, error);
+                None
+            }
+        }
     }
 
     pub(crate) fn forget_tombstones(&self) {
@@ -141,16 +170,16 @@ pub(crate) struct Upkeep(Vec<JoinHandle<()>>);
 impl Upkeep {
     pub(crate) fn start(store: &Arc<Store>) -> Result<Upkeep> {
         let refresh = |store: &Store, round: u64| {
-            report(store, store.refresh_due());
+            store.refresh_due();
             if round.is_multiple_of(100) {
                 store.forget_tombstones();
                 store.expire_views();
+                // What a search came across and could not tell of.
+                drop(store.find_damage());
             }
         };
-        let checkpoint = |store: &Store, _: u64| report(store, store.checkpoint_due());
-        let merge = |store: &Store, _: u64| {
-            while matches!(store.merge_due(), Ok(true)) {}
-        };
+        let checkpoint = |store: &Store, _: u64| store.checkpoint_due();
+        let merge = |store: &Store, _: u64| while store.merge_due() {};
         Ok(Upkeep(vec![
             spawn("pleach-refresh", store.clone(), refresh)?,
             spawn("pleach-checkpoint", store.clone(), checkpoint)?,
@@ -165,13 +194,9 @@ impl Upkeep {
     }
 }
 
-/// A failure is tried again the next time; writers hear of a log that failed.
-fn report(_store: &Store, result: Result<()>) {
-    drop(result);
-}
-
 fn spawn(name: &str, store: Arc<Store>, each: impl Fn(&Store, u64) + Send + 'static) -> Result<JoinHandle<()>> {
     let low = name == "pleach-merge";
+    let thread = name.to_owned();
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
@@ -181,7 +206,10 @@ fn spawn(name: &str, store: Arc<Store>, each: impl Fn(&Store, u64) + Send + 'sta
             }
             let mut round = 0;
             while !store.stopping.load(Ordering::Acquire) {
-                each(&store, round);
+                if catch_unwind(AssertUnwindSafe(|| each(&store, round))).is_err() {
+                    tell(&format!("a round of [{thread}] panicked; the next goes on"));
+                    std::thread::sleep(Duration::from_secs(1));
+                }
                 round += 1;
                 let mut woken = store.wake.0.lock();
                 if !*woken {

@@ -26,8 +26,8 @@ struct Shared {
 }
 
 impl Workers {
-    /// Starts the threads. `limited_max`: how many limited jobs may run or wait.
-    pub(crate) fn start(count: usize, limited_max: usize) -> Result<Workers> {
+    /// Starts the threads, named after what they do. `limited_max`: how many limited jobs may run or wait.
+    pub(crate) fn start(name: &str, count: usize, limited_max: usize) -> Result<Workers> {
         let shared = Arc::new(Shared {
             queue: Mutex::new((VecDeque::new(), false)),
             more: Condvar::new(),
@@ -36,7 +36,7 @@ impl Workers {
         for n in 0..count {
             let shared = shared.clone();
             let thread = std::thread::Builder::new()
-                .name(format!("pleach-work-{n}"))
+                .name(format!("pleach-{name}-{n}"))
                 .spawn(move || shared.work())
                 .map_err(|e| Error::new(ErrorKind::Internal, format!("starting a thread failed: {e}")))?;
             threads.push(thread);

@@ -10,9 +10,11 @@ use crate::log::{Durability, Part, Participant, Record, Reservation};
 use crate::searchable::broken;
 use crate::store::{IndexState, Store, locate};
 use crate::versions::{Key, Newest};
-use engine::{Applied, Conflict, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written};
+use engine::{
+    Alteration, Applied, Conflict, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written,
+};
 use mapping::{Mapping, ReadOptions};
-use model::{DocAddress, Error, ErrorKind, Result, Stamp, settings};
+use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -203,7 +205,7 @@ impl Store {
             .map(|write| match self.write_one(write) {
                 Ok(done) => done,
                 Err(e) => (
-                    Outcome::Refused(e),
+                    Outcome::Refused(self.settle(e)),
                     After {
                         durable: self.altered_at.load(Ordering::Acquire),
                         written: 0,
@@ -253,6 +255,46 @@ impl Store {
         Ok((outcomes.pop().unwrap_or(Outcome::Unknown), waits, Some(no)))
     }
 
+    /// Would the mapping take it, and what would grow? Expectations are not looked at.
+    pub(crate) fn rehearse(&self, write: &Write) -> Result<Option<Alteration>> {
+        let catalog = self.catalog.load_full();
+        let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())?;
+        check_write(&entry, write)?;
+        let at = DocAddress {
+            index: entry.name.clone(),
+            id: write.at.id.clone(),
+        };
+        let mut routing = write.routing.clone();
+        let source = match &write.op {
+            WriteOp::Delete => return Ok(None),
+            WriteOp::Put(source) => source.parse()?,
+            WriteOp::Update(update) => {
+                let uid = at.id.uid();
+                let here = self.newest(&entry, &at, &uid, self.versions.key(entry.no, &uid))?;
+                let old = here.document.filter(|document| visible(document, sees(&write.hide)));
+                routing = routing.or_else(|| old.as_ref().and_then(|document| document.routing.clone()));
+                let value = old.as_ref().map(|document| document.source.parse()).transpose()?;
+                let newest = value.as_ref().zip(old.as_ref().map(|document| document.stamp));
+                match update.apply(&at, newest, routing.as_deref())? {
+                    Applied::Put(value) => value,
+                    Applied::Delete | Applied::Noop => return Ok(None),
+                }
+            }
+        };
+        let doc_type = at.id.doc_type.as_deref();
+        let options = ReadOptions {
+            id: &at.id.id,
+            type_name: doc_type.unwrap_or(""),
+            routing: routing.as_deref(),
+        };
+        let growth = entry.mapping_for(doc_type)?.read(&source, &options)?.growth;
+        Ok(growth.map(|growth| Alteration::PutMapping {
+            target: Target::index(entry.name.as_str()),
+            doc_type: doc_type.map(str::to_owned),
+            body: growth.render(),
+        }))
+    }
+
     /// Everything about one write that may fail. `before` is what earlier writes of the same record leave.
     fn judge(&self, entry: &Arc<IndexEntry>, write: Write, after: &mut After, before: Option<&Ready>) -> Result<Judged> {
         let state = self.state(entry)?;
@@ -278,16 +320,23 @@ impl Store {
         {
             return Ok(Judged::Done(Outcome::Held(mark.body.clone())));
         }
-        if let Err(conflict) = write.expect.check(&at, here.found) {
+        // Plain writers do not know of marks: to them what a mark hides is deleted.
+        let see = sees(&write.hide);
+        let before_document = here.document.filter(|document| visible(document, see));
+        let found = match here.found {
+            Found::Here(stamp) if before_document.is_none() => Found::Deleted(stamp),
+            found => found,
+        };
+        if let Err(conflict) = write.expect.check(&at, found) {
             return Ok(Judged::Done(Outcome::Conflict(Conflict { ..conflict })));
         }
         let hidden = match write.hide {
-            Hide::Keep => mark,
+            // What was deleted under its mark and is written again is seen again.
+            Hide::Keep => mark.map(|mark| Hidden { visible: true, ..mark }),
             Hide::Set(hidden) => Some(hidden),
             Hide::Drop => None,
         };
-        let version = here.found.next_version(write.expect);
-        let before_document = here.document;
+        let version = found.next_version(write.expect);
         let mut routing = write.routing;
         let mut parent = write.parent;
         let (source, show) = match write.op {
@@ -295,13 +344,13 @@ impl Store {
             WriteOp::Delete => (None, None),
             WriteOp::Update(update) => {
                 let value = before_document.as_ref().map(|document| document.source.parse()).transpose()?;
-                let found = value.as_ref().zip(here.found.stamp().filter(|_| here.found.is_here()));
+                let newest = value.as_ref().zip(found.stamp().filter(|_| found.is_here()));
                 if let Some(document) = &before_document {
                     // An update keeps what only a whole write could change.
                     routing = routing.or_else(|| document.routing.clone());
                     parent = parent.or_else(|| document.parent.clone());
                 }
-                match update.apply(&at, found, routing.as_deref())? {
+                match update.apply(&at, newest, routing.as_deref())? {
                     Applied::Put(value) => {
                         let source = Source::from_value(&value);
                         (Some(source.clone()), Some(source))
@@ -309,7 +358,7 @@ impl Store {
                     Applied::Delete => (None, None),
                     Applied::Noop => {
                         state.counts.noop.fetch_add(1, Ordering::Relaxed);
-                        let stamp = here.found.stamp().unwrap_or_default();
+                        let stamp = found.stamp().unwrap_or_default();
                         let source = before_document.map(|document| document.source);
                         let written = Written {
                             effect: Effect::Noop,
@@ -323,7 +372,7 @@ impl Store {
                 }
             }
         };
-        let effect = match (&source, here.found.is_here()) {
+        let effect = match (&source, found.is_here()) {
             (Some(_), true) => Effect::Updated,
             (Some(_), false) => Effect::Created,
             (None, true) => Effect::Deleted,
@@ -331,7 +380,18 @@ impl Store {
         };
         let mut growth = None;
         let put = match source {
-            None => None,
+            // The mark outlives the document, hidden.
+            None => hidden.map(|mark| {
+                let mark = Hidden { visible: false, ..mark };
+                let bytes = mark_bytes(&mark);
+                Put {
+                    mapping: Mapping::empty(&entry.registry, &crate::catalog::settings::limits(&entry.settings)),
+                    source: (*b"{}").into(),
+                    routing: routing.map(Into::into),
+                    parent: parent.map(Into::into),
+                    hidden: Some((mark, bytes)),
+                }
+            }),
             Some(source) => {
                 let value = serde_json::from_slice::<Value>(&source.0).map_err(|e| {
                     Error::new(ErrorKind::MapperParsing, "failed to parse")
@@ -494,6 +554,7 @@ impl Store {
             self.altered_at.fetch_max(ticket.end, Ordering::AcqRel);
         }
         let now = self.clock.monotonic();
+        self.unflushed.add(ticket.end - ticket.position, all.len() as u64, now);
         let mut outcomes = Vec::with_capacity(all.len());
         for (no, next) in counts {
             if let Some(ready) = all.iter().find(|ready| ready.entry.no == no) {
@@ -653,6 +714,14 @@ impl engine::Newest for Reading<'_> {
             .newest(&entry, &at, &uid, self.store.versions.key(entry.no, &uid))?;
         self.after.durable = self.after.durable.max(here.position);
         Ok(here.document.filter(|document| visible(document, see)))
+    }
+}
+
+/// What a writer knows of: those who set or take marks see all that is there.
+fn sees(hide: &Hide) -> See {
+    match hide {
+        Hide::Keep => See::Plain,
+        _ => See::Everything,
     }
 }
 

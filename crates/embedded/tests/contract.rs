@@ -1,20 +1,33 @@
 //! The laws of an engine, and the memory engine beside it, held against the embedded engine.
 //!
-//! Runs with the feature `contract` of this crate, which stands for `engine/contract`. Not here: what the embedded
-//! engine promises beyond the contract (`laws.rs`).
+//! `PLEACH_CONTRACT_SEEDS` and `PLEACH_CONTRACT_STEPS` make the comparison larger, `PLEACH_CONTRACT_SEED` begins it
+//! elsewhere. Not here: what the embedded engine promises beyond the contract (`laws.rs`).
 
-#![cfg(feature = "contract")]
-#![allow(unexpected_cfgs, reason = "the feature may not be declared yet")]
+#![allow(clippy::unwrap_used, reason = "a law that cannot be asked has failed")]
 
+use async_trait::async_trait;
+use dsl::query::Query;
+use dsl::search::{SearchRequest, SearchResponse};
 use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::contract::{LAWS, check, random};
 use engine::memory::MemoryEngine;
+use engine::{
+    Alteration, Altered, AtomicWrites, Barrier, Decided, Document, Engine, Inspected, Inspection, Outcome, Planner, Read,
+    Refresh, See, View, Write,
+};
+use futures::stream::BoxStream;
+use model::{CommitSeq, Result, Target};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 fn embedded() -> EmbeddedEngine {
+    embedded_on(&FaultyDisk::new(1))
+}
+
+fn embedded_on(disk: &FaultyDisk) -> EmbeddedEngine {
     let limits = Limits {
         log_file_bytes: 4 << 20,
         queue_bytes: 2 << 20,
@@ -22,12 +35,100 @@ fn embedded() -> EmbeddedEngine {
         ..Limits::default()
     };
     EmbeddedEngine::open_on(
-        Arc::new(FaultyDisk::new(1)),
+        Arc::new(disk.clone()),
         Path::new("/data"),
         Arc::new(SystemClock::default()),
         limits,
     )
     .expect("an empty disk can be opened")
+}
+
+/// An engine that can be restarted between calls.
+struct Restarting {
+    disk: FaultyDisk,
+    engine: Mutex<Arc<EmbeddedEngine>>,
+}
+
+impl std::fmt::Debug for Restarting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.now().fmt(f)
+    }
+}
+
+impl Restarting {
+    fn open(seed: u64) -> Restarting {
+        let disk = FaultyDisk::new(seed);
+        let engine = Mutex::new(Arc::new(embedded_on(&disk)));
+        Restarting { disk, engine }
+    }
+    fn now(&self) -> Arc<EmbeddedEngine> {
+        self.engine.lock().unwrap().clone()
+    }
+    fn restart(&self) {
+        let mut engine = self.engine.lock().unwrap();
+        engine.close().unwrap();
+        *engine = Arc::new(embedded_on(&self.disk));
+    }
+}
+
+#[async_trait]
+impl Engine for Restarting {
+    async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
+        self.now().read(reads).await
+    }
+    async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+        self.now().write(writes, refresh).await
+    }
+    async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>> {
+        self.now().rehearse(writes).await
+    }
+    async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
+        self.now().refresh(target, at_least).await
+    }
+    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
+        self.now().open_view(target, keep_alive).await
+    }
+    async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
+        self.now().renew_view(view, keep_alive).await
+    }
+    async fn close_view(&self, view: &str) -> Result<bool> {
+        self.now().close_view(view).await
+    }
+    async fn views(&self) -> Result<Vec<View>> {
+        self.now().views().await
+    }
+    async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
+        self.now().search(target, request, see).await
+    }
+    async fn scan(
+        &self,
+        target: &Target,
+        query: Query,
+        see: See,
+        barrier: Barrier,
+    ) -> Result<BoxStream<'static, Result<Document>>> {
+        self.now().scan(target, query, see, barrier).await
+    }
+    async fn alter(&self, alteration: Alteration) -> Result<Altered> {
+        self.now().alter(alteration).await
+    }
+    async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
+        self.now().inspect(inspection).await
+    }
+    fn atomic(&self) -> Option<&dyn AtomicWrites> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl AtomicWrites for Restarting {
+    async fn decide(&self, plan: &mut Planner<'_>, refresh: Refresh) -> Result<Decided> {
+        let now = self.now();
+        let Some(atomic) = now.atomic() else {
+            panic!("the embedded engine decides");
+        };
+        atomic.decide(plan, refresh).await
+    }
 }
 
 /// Each on an engine of its own; all that break are named.
@@ -48,10 +149,18 @@ async fn all_laws_on_one_engine() {
     check(&embedded()).await;
 }
 
+fn from_env(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn like_memory() {
-    for seed in 1..=8 {
+    let first = from_env("PLEACH_CONTRACT_SEED", 1);
+    let steps = usize::try_from(from_env("PLEACH_CONTRACT_STEPS", 200)).unwrap();
+    for seed in first..first + from_env("PLEACH_CONTRACT_SEEDS", 12) {
+        eprintln!("seed {seed}, {steps} steps");
         let memory = MemoryEngine::new(Arc::new(SystemClock::default()));
-        random::same_answers(&memory, &embedded(), seed, 150).await;
+        let restarting = Restarting::open(seed);
+        random::same_answers(&memory, &restarting, seed, steps, Some(&|| restarting.restart())).await;
     }
 }

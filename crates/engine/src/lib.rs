@@ -518,6 +518,23 @@ pub struct IndexInfo {
     pub registry: mapping::Registry,
     /// Alias → filter, index_routing, search_routing, is_write_index, is_hidden.
     pub aliases: Map<String, Value>,
+    /// Why it neither reads nor writes, if it is damaged: names the file and the offset.
+    pub stopped: Option<String>,
+    /// Something behind the scenes does not succeed: see [`IndexStats::troubles`].
+    pub troubled: bool,
+}
+
+/// Work that nobody waits for and that does not succeed, until it does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trouble {
+    /// `refresh`, `merge` or `checkpoint`.
+    pub work: &'static str,
+    /// The last failure.
+    pub reason: String,
+    /// How often it was tried.
+    pub failures: u32,
+    /// When it first failed, in milliseconds since 1970.
+    pub since_ms: i64,
 }
 
 /// Counts and sizes of one index.
@@ -544,6 +561,8 @@ pub struct IndexStats {
     pub merge_total: u64,
     pub translog_ops: u64,
     pub translog_bytes: u64,
+    /// What does not succeed behind the scenes.
+    pub troubles: Vec<Trouble>,
 }
 
 /// What the process holds.
@@ -557,8 +576,12 @@ pub struct NodeStats {
     /// What is left of the disk that holds the data; 0 if that is not known.
     pub disk_free_bytes: u64,
     pub disk_total_bytes: u64,
+    /// Bytes of segments that are in memory until a checkpoint.
+    pub ram_segment_bytes: u64,
     /// Why writes are refused, if they are.
     pub read_only: Option<String>,
+    /// What does not succeed behind the scenes, of no index in particular.
+    pub troubles: Vec<Trouble>,
 }
 
 /// The single-document forms.

@@ -138,7 +138,8 @@ impl<'a> Reader<'a> {
                     "Limit of mapping depth [{}] has been exceeded due to object field [{}]",
                     self.mapping.limits.depth,
                     key.chars().take(200).collect::<String>()
-                )));
+                ))
+                .with("setting", "index.mapping.depth.limit"));
             }
             let mut inner = Map::new();
             inner.insert(tail.to_owned(), value.clone());

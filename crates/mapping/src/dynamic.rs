@@ -149,7 +149,8 @@ impl Growth<'_> {
             return Err(Error::illegal(format!(
                 "Limit of mapping depth [{}] has been exceeded due to object field [{path}]",
                 self.mapping.0.limits.depth
-            )));
+            ))
+            .with("setting", "index.mapping.depth.limit"));
         }
         if self.mapping.field(&path).is_some() {
             return Ok(());

@@ -451,6 +451,7 @@ fn too_deep(limits: &MappingLimits, path: &str) -> Error {
         "Limit of mapping depth [{}] has been exceeded due to object field [{path}]",
         limits.depth
     ))
+    .with("setting", "index.mapping.depth.limit")
 }
 
 fn check_name(context: &Context<'_>, name: &str) -> Result<()> {
@@ -469,7 +470,8 @@ fn check_name(context: &Context<'_>, name: &str) -> Result<()> {
         return Err(Error::illegal(format!(
             "Field name [{name}] is longer than the limit of [{}] characters",
             context.limits.field_name_length
-        )));
+        ))
+        .with("setting", "index.mapping.field_name_length.limit"));
     }
     Ok(())
 }
@@ -628,13 +630,15 @@ pub(crate) fn build(root: ObjectNode, top: Root, registry: Registry, limits: Map
         return Err(Error::illegal(format!(
             "Limit of total fields [{}] has been exceeded",
             inner.limits.total_fields
-        )));
+        ))
+        .with("setting", "index.mapping.total_fields.limit"));
     }
     if inner.nested.len() > inner.limits.nested_fields {
         return Err(Error::illegal(format!(
             "Limit of nested fields [{}] has been exceeded",
             inner.limits.nested_fields
-        )));
+        ))
+        .with("setting", "index.mapping.nested_fields.limit"));
     }
     Ok(inner)
 }

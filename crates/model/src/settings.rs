@@ -1,6 +1,11 @@
 //! Limits and settings: name, default, scope, whether they may change, in one table.
+//!
+//! Node settings are the same for the whole process and fixed while it runs: [`fix_node`] is called once, before
+//! anything reads one, and [`node`] reads them wherever they bound something. Not here: where values come from.
 
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// Where a setting may be given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,7 +21,7 @@ pub enum Scope {
 }
 
 /// One row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Elasticsearch's dotted name where it has one.
     pub name: &'static str,
@@ -46,16 +51,18 @@ settings! {
     MAX_AGG_DEPTH: "search.max_aggregation_depth" = "32", Node, "Depth of aggregations in aggregations.";
     MAX_OPEN_SCROLL: "search.max_open_scroll_context" = "500", Cluster, "Open scrolls and points in time.";
     MAX_KEEP_ALIVE: "search.max_keep_alive" = "24h", Cluster, "Longest keep alive of a scroll or point in time.";
-    DEFAULT_KEEP_ALIVE: "search.default_keep_alive" = "5m", Cluster, "Keep alive of a scroll that says none.";
     MAX_CONCURRENT_SEARCHES: "search.max_concurrent" = "64", Node, "Searches running or waiting; more are answered 429.";
     MAX_JOIN_KEYS: "search.max_join_keys" = "1000000", Cluster, "Keys of one join.";
     JOIN_MEMORY: "search.join_memory" = "256mb", Cluster, "Memory of all joins' key sets together.";
     MAX_JOIN_DEPTH: "search.max_join_depth" = "5", Cluster, "Joins inside joins.";
-    SCRIPT_MAX_SIZE: "script.max_size_in_bytes" = "65535", Cluster, "Length of a script's source.";
-    SCRIPT_MAX_STEPS: "script.max_steps" = "1000000", Cluster, "Steps of one run of a script.";
-    SCRIPT_MAX_MEMORY: "script.max_memory" = "1mb", Cluster, "Memory of one run of a script.";
+    SCRIPT_MAX_SIZE: "script.max_size_in_bytes" = "65535", Node, "Length of a script's source.";
+    SCRIPT_MAX_STEPS: "script.max_steps" = "1000000", Node, "Steps of one run of a script.";
+    SCRIPT_MAX_MEMORY: "script.max_memory" = "1mb", Node, "Memory of one run of a script.";
     LOG_QUEUE: "log.queue_max_bytes" = "32mb", Node, "Records waiting for the log.";
     LOG_CHECKPOINT: "log.checkpoint_bytes" = "64mb", Node, "Log since the last checkpoint that starts the next.";
+    LOG_CHECKPOINT_OPS: "log.checkpoint_ops" = "200000", Node, "Operations since the last checkpoint that start the next.";
+    LOG_MAX: "log.max_bytes" = "128mb", Node, "Log since the last checkpoint beyond which writes wait for it, then are answered 429.";
+    RAM_SEGMENTS: "indexing.ram_segments_max_bytes" = "32mb", Node, "Segments kept in memory until a checkpoint, all indices together; more go to files.";
     PENDING: "indexing.pending_max_bytes" = "64mb", Node, "Acknowledged writes not yet in a segment, all indices together.";
     AUTO_CREATE_INDEX: "action.auto_create_index" = "true", Cluster, "A write to a missing index creates it.";
     DESTRUCTIVE_REQUIRES_NAME: "action.destructive_requires_name" = "false", Cluster, "Deleting indices by wildcard is refused.";
@@ -90,6 +97,28 @@ settings! {
     QUERY_DEFAULT_FIELD: "index.query.default_field" = "*", IndexDynamic, "Fields of a query_string that names none.";
     SIMILARITY_FACTOR: "index.similarity.default.type" = "LegacyBM25", IndexStatic, "LegacyBM25 (with the factor k1+1) or BM25 (OpenSearch 3).";
     PLEACH_LOCKS: "index.pleach.locks" = "off", IndexDynamic, "off, advisory or enforced.";
+}
+
+static FIXED: OnceLock<BTreeMap<&'static str, u64>> = OnceLock::new();
+
+/// Fixes node settings for this process, as numbers (of bytes, where they are sizes). Only the first call counts.
+pub fn fix_node(values: impl IntoIterator<Item = (Setting, u64)>) {
+    let given = values.into_iter().map(|(setting, value)| {
+        assert!(setting.scope == Scope::Node, "only node settings are fixed for the process");
+        (setting.name, value)
+    });
+    drop(FIXED.set(given.collect()));
+}
+
+/// A node setting as a number: as fixed for this process, else its default.
+pub fn node(setting: Setting) -> u64 {
+    let fixed = FIXED.get().and_then(|fixed| fixed.get(setting.name)).copied();
+    let default = || {
+        let text = setting.default;
+        let bytes = || crate::units::parse_bytes(text, setting.name).ok();
+        text.parse().ok().or_else(bytes).unwrap_or(0)
+    };
+    fixed.unwrap_or_else(default)
 }
 
 /// The row of that name.

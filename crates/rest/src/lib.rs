@@ -65,6 +65,8 @@ pub struct Limits {
     pub in_flight_max_bytes: usize,
     /// How deep requests may be.
     pub depths: model::Depths,
+    /// Finished tasks that are remembered.
+    pub tasks_kept_max: usize,
 }
 
 /// What a write or search asks of an index besides its documents.
@@ -79,7 +81,7 @@ pub(crate) struct Known {
 impl Rest {
     /// Over an engine.
     pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, names: Names, limits: Limits) -> Rest {
-        let tasks = Arc::new(Tasks::new(1000));
+        let tasks = Arc::new(Tasks::new(limits.tasks_kept_max));
         Rest {
             relations: Relations::new(engine.clone(), clock.clone(), tasks.clone()),
             engine,

@@ -16,10 +16,10 @@ mod value;
 
 pub use value::{Closure, DocValues, ListCell, MapCell, Params, Pattern, Value};
 
-use model::{Error, ErrorKind};
+use model::{Error, ErrorKind, settings};
 use run::{Fault, Run};
 use serde_json::Value as Json;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The language a script is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,11 +65,14 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget {
-            steps: 1_000_000,
-            memory_bytes: 1 << 20,
-            source_max: 65_535,
-        }
+        // Read once: a budget is made for every run.
+        static FIXED: OnceLock<Budget> = OnceLock::new();
+        let number = |setting| usize::try_from(settings::node(setting)).unwrap_or(usize::MAX);
+        *FIXED.get_or_init(|| Budget {
+            steps: settings::node(settings::SCRIPT_MAX_STEPS),
+            memory_bytes: number(settings::SCRIPT_MAX_MEMORY),
+            source_max: number(settings::SCRIPT_MAX_SIZE),
+        })
     }
 }
 
@@ -124,7 +127,7 @@ pub fn compile(source: &str, lang: Lang) -> model::Result<Program> {
     let max = Budget::default().source_max;
     if source.len() > max {
         return Err(Error::illegal(format!(
-            "Scripts may be no longer than {max} characters. The passed in script is {} characters. Consider using a plugin if a script longer than this length is a requirement.",
+            "Scripts may be no longer than {max} characters. The passed in script is {} characters. Consider using a plugin if a script longer than this length is a requirement. The limit is the setting [script.max_size_in_bytes].",
             source.len()
         )));
     }

@@ -194,7 +194,7 @@ impl<'p, 'e> Run<'p, 'e> {
                 Ok(())
             }
             None => exhausted(format!(
-                "[scripting] The maximum number of statements that can be executed has been reached: {}",
+                "[scripting] The maximum number of statements that can be executed has been reached: {}, the limit of [script.max_steps]",
                 self.steps_max
             )),
         }
@@ -208,7 +208,7 @@ impl<'p, 'e> Run<'p, 'e> {
                 Ok(())
             }
             None => exhausted(format!(
-                "[scripting] The script may use at most {} bytes of memory",
+                "[scripting] The script may use at most {} bytes of memory, the limit of [script.max_memory]",
                 self.memory_max
             )),
         }

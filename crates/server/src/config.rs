@@ -50,6 +50,9 @@ pub(crate) struct Config {
     pub(crate) product_header: bool,
     pub(crate) body_max_bytes: usize,
     pub(crate) in_flight_max_bytes: usize,
+    pub(crate) tasks_kept_max: usize,
+    /// Every node setting, for those who read it where it bounds something.
+    pub(crate) fixed: Vec<(settings::Setting, u64)>,
     pub(crate) engine_limits: embedded::Limits,
     /// How deep requests may be.
     pub(crate) depths: model::Depths,
@@ -174,12 +177,25 @@ impl Config {
             aggs: depth(settings::MAX_AGG_DEPTH, 1000)?,
         };
         let bytes = |setting: settings::Setting| parse_size(setting.name, &text(setting.name));
+        let number = |setting: settings::Setting| text(setting.name).parse::<u64>().unwrap_or(1);
         let searches = text(settings::MAX_CONCURRENT_SEARCHES.name).parse::<usize>().unwrap_or(1);
+        let mut fixed = Vec::new();
+        for setting in settings::ALL.iter().filter(|s| s.scope == Scope::Node) {
+            let text = text(setting.name);
+            let value = match text.parse::<u64>() {
+                Ok(number) => number,
+                Err(_) => bytes(*setting)? as u64,
+            };
+            fixed.push((*setting, value));
+        }
         let engine_limits = embedded::Limits {
             pending_bytes: bytes(settings::PENDING)? as u64,
             checkpoint_bytes: bytes(settings::LOG_CHECKPOINT)? as u64,
             queue_bytes: bytes(settings::LOG_QUEUE)? as u64,
             concurrent_searches: searches.max(1),
+            checkpoint_ops: number(settings::LOG_CHECKPOINT_OPS).max(1),
+            log_max_bytes: bytes(settings::LOG_MAX)? as u64,
+            ram_segment_bytes: bytes(settings::RAM_SEGMENTS)? as u64,
             ..embedded::Limits::default()
         };
         Ok(Config {
@@ -190,8 +206,10 @@ impl Config {
             product_header: parse_flag("http.product_header", &text("http.product_header"))?,
             body_max_bytes: bytes(settings::HTTP_MAX_CONTENT_LENGTH)?,
             in_flight_max_bytes: bytes(settings::HTTP_MAX_IN_FLIGHT)?,
+            tasks_kept_max: usize::try_from(number(settings::MAX_TASKS)).unwrap_or(usize::MAX),
             engine_limits,
             depths,
+            fixed,
             values,
         })
     }

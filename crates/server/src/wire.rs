@@ -23,6 +23,7 @@ pub(crate) struct Wired {
 /// # Errors
 /// A folder that another process has, that cannot be written, or whose data cannot be read.
 pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
+    model::settings::fix_node(config.fixed.iter().copied());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let engine = Arc::new(EmbeddedEngine::open(
         &config.data,
@@ -42,6 +43,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
         body_max_bytes: config.body_max_bytes,
         in_flight_max_bytes: config.in_flight_max_bytes,
         depths: config.depths,
+        tasks_kept_max: config.tasks_kept_max,
     };
     let shared: Arc<dyn Engine> = engine.clone();
     Ok(Wired {

@@ -486,6 +486,9 @@ fn cluster(next: &mut Next, persistent: &Map<String, Value>, transient: &Map<Str
                 };
                 return Err(Error::illegal(reason));
             }
+            if let Some(setting) = find(&name) {
+                check_cluster_value(setting, &value)?;
+            }
             let map = if persistent {
                 &mut next.catalog.persistent
             } else {
@@ -503,6 +506,27 @@ fn cluster(next: &mut Next, persistent: &Map<String, Value>, transient: &Map<Str
     change(transient, false)?;
     next.common();
     Ok(())
+}
+
+/// Refuses what cannot be read, and what only a start can change.
+fn check_cluster_value(setting: &model::settings::Setting, value: &Value) -> Result<()> {
+    let name = setting.name;
+    if setting.scope != model::settings::Scope::Cluster {
+        return Err(Error::illegal(format!(
+            "setting [{name}] is fixed while the node runs: give it at the start, with -E {name}=VALUE"
+        )));
+    }
+    let Some(text) = value.as_str() else { return Ok(()) };
+    let unreadable = || Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]"));
+    if setting.default.parse::<u64>().is_ok() {
+        text.parse::<u64>().map(drop).map_err(|_| unreadable())
+    } else if matches!(setting.default, "true" | "false") {
+        text.parse::<bool>().map(drop).map_err(|_| unreadable())
+    } else if setting.default.ends_with('b') {
+        model::units::parse_bytes(text, name).map(drop)
+    } else {
+        model::units::parse_duration(text, name).map(drop)
+    }
 }
 
 fn flatten_plain(name: &str, value: &Value, out: &mut Map<String, Value>) {

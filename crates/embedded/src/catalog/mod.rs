@@ -312,9 +312,17 @@ impl Catalog {
     }
     /// A cluster setting, transient before persistent before default.
     pub fn cluster_number(&self, setting: model::settings::Setting) -> u64 {
-        let mut all = self.persistent.clone();
-        all.extend(self.transient.clone());
-        model::settings::number(&all, setting)
+        let text = self.cluster_text(setting);
+        text.parse().unwrap_or_else(|_| setting.default.parse().unwrap_or(0))
+    }
+    /// The same as text.
+    pub fn cluster_text(&self, setting: model::settings::Setting) -> String {
+        let given = self.transient.get(setting.name).filter(|value| !value.is_null());
+        match given.or_else(|| self.persistent.get(setting.name)) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => setting.default.to_owned(),
+            Some(other) => other.to_string(),
+        }
     }
     /// A cluster setting that is a number of bytes.
     pub fn cluster_bytes(&self, setting: model::settings::Setting) -> u64 {

@@ -5,7 +5,7 @@
 use mapping::{MappingLimits, Registry};
 use model::nearest::nearest;
 use model::settings::{self, Scope};
-use model::{Error, Result};
+use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
 /// Settings that we keep and report without their doing anything.
@@ -167,6 +167,15 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
                 "unknown value for [{name}] must be one of [request, async] but was: {text}"
             )));
         }
+        "index.default_pipeline" if text != "_none" => {
+            return Err(Error::new(
+                ErrorKind::UnsupportedOperation,
+                format!("[{name}] can only be [_none]: ingest pipelines are not supported"),
+            ));
+        }
+        "index.similarity.default.type" if !matches!(text, "LegacyBM25" | "BM25") => {
+            return Err(Error::illegal(format!("Unknown Similarity type [{text}] for [default]")));
+        }
         _ if setting.default.parse::<u64>().is_ok() && text.parse::<u64>().is_err() => {
             return Err(Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")));
         }
@@ -220,7 +229,12 @@ pub fn registry(flat: &Map<String, Value>) -> Result<Registry> {
         any = true;
     }
     if any {
-        Registry::from_settings(&tree)
+        let number = |setting| usize::try_from(settings::number(flat, setting)).unwrap_or(usize::MAX);
+        let limits = analysis::Limits {
+            max_ngram_diff: number(settings::MAX_NGRAM_DIFF),
+            max_shingle_diff: number(settings::MAX_SHINGLE_DIFF),
+        };
+        Registry::from_settings_within(&tree, limits)
     } else {
         Ok(Registry::default_registry())
     }

@@ -27,6 +27,7 @@ struct State {
     names_unsynced: Vec<Naming>,
     files: Vec<Content>,
     room_bytes: Option<u64>,
+    full_below: Option<PathBuf>,
     short_writes: bool,
     syncs_failing: bool,
     writes_failing: bool,
@@ -61,6 +62,7 @@ impl FaultyDisk {
             names_unsynced: Vec::new(),
             files: Vec::new(),
             room_bytes: None,
+            full_below: None,
             short_writes: false,
             syncs_failing: false,
             writes_failing: false,
@@ -77,6 +79,10 @@ impl FaultyDisk {
     /// How many bytes all files together may have; more is ENOSPC. `None`: no bound.
     pub fn set_room(&self, bytes: Option<u64>) {
         self.0.lock().room_bytes = bytes;
+    }
+    /// No file can be made below this folder (ENOSPC), as if it had a disk of its own. `None`: no such folder.
+    pub fn set_full_below(&self, dir: Option<PathBuf>) {
+        self.0.lock().full_below = dir;
     }
     /// Bytes in all files that have a name.
     pub fn used_bytes(&self) -> u64 {
@@ -190,6 +196,7 @@ impl State {
             self.files[file].now = self.files[file].synced.clone();
         }
         self.room_bytes = None;
+        self.full_below = None;
         (self.short_writes, self.syncs_failing, self.writes_failing) = (false, false, false);
         self.steps_left = None;
         self.life += 1;
@@ -235,6 +242,9 @@ impl Disk for FaultyDisk {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.0.lock();
         state.step()?;
+        if state.full_below.as_ref().is_some_and(|dir| path.starts_with(dir)) {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
         // A new inode also where the name exists: what a truncation leaves after a crash is then
         // the old content, the harder case.
         let file = state.files.len();

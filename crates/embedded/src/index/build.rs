@@ -138,5 +138,92 @@ fn attempt(
         uuid,
         max_doc,
         place: Place::Memory(Arc::new(dir.written(uuid))),
+        held: None,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::document::{Envelope, block};
+    use crate::index::schema::tokenizer_name;
+    use mapping::{Mapping, MappingLimits, ReadOptions, Registry};
+    use model::{DocId, Stamp};
+    use serde_json::json;
+    use tantivy::tokenizer::{SimpleTokenizer, TextAnalyzer, TokenStream, Tokenizer};
+
+    /// Panics on one word.
+    #[derive(Clone, Default)]
+    struct Poisoned(SimpleTokenizer);
+
+    impl Tokenizer for Poisoned {
+        type TokenStream<'a> = Box<dyn TokenStream + 'a>;
+        fn token_stream<'a>(&'a mut self, text: &'a str) -> Self::TokenStream<'a> {
+            assert!(!text.contains("poison"), "the tokenizer fails on it");
+            Box::new(self.0.token_stream(text))
+        }
+    }
+
+    /// Builds these titles with a tokenizer that panics on "poison".
+    fn check(titles: &[&str], bare: &[usize]) {
+        let registry = Registry::default_registry();
+        let body = json!({ "properties": { "title": { "type": "text" } } });
+        let mapping = Mapping::parse(&body, &registry, &MappingLimits::default()).unwrap();
+        let schema = IndexSchema::of(&mapping);
+        let managers = TokenizerManager::default();
+        for n in 0..schema.slots().len() {
+            managers.register(&tokenizer_name(n), TextAnalyzer::from(Poisoned::default()));
+        }
+        let blocks: Vec<Block> = titles
+            .iter()
+            .enumerate()
+            .map(|(n, title)| {
+                let source = json!({ "title": title });
+                let id = DocId::plain(n.to_string());
+                let options = ReadOptions {
+                    id: &id.id,
+                    type_name: "",
+                    routing: None,
+                };
+                let parsed = mapping.read(&source, &options).unwrap();
+                let text = source.to_string();
+                let of = Envelope {
+                    id: &id,
+                    uid: &id.id,
+                    stamp: Stamp {
+                        seq_no: n as u64,
+                        primary_term: 1,
+                        version: 1,
+                    },
+                    source: text.as_bytes(),
+                    routing: None,
+                    parent: None,
+                    hidden: None,
+                };
+                Block {
+                    docs: block(&schema, Some(&parsed), of),
+                    bare: block(&schema, None, of).pop().unwrap(),
+                }
+            })
+            .collect();
+        let mut next = 0;
+        let mut fresh = || {
+            next += 1;
+            next
+        };
+        let built = build(&schema, &managers, &blocks, 1000, &mut fresh).unwrap();
+        let mut found: Vec<_> = built.poisoned.iter().map(|(n, _)| *n).collect();
+        found.sort_unstable();
+        assert_eq!(found, bare, "{titles:?}");
+        let docs: u32 = built.segments.iter().map(|segment| segment.max_doc).sum();
+        assert_eq!(docs as usize, titles.len(), "{titles:?}: each is there, with its id at least");
+    }
+
+    #[test]
+    fn poison_does_not_block_a_build() {
+        check(&["a", "b"], &[]);
+        check(&["a", "poison", "b"], &[1]);
+        check(&["poison"], &[0]);
+        check(&["poison", "poison", "a", "poison"], &[0, 1, 3]);
+    }
 }

@@ -58,6 +58,7 @@ pub fn merge(
         uuid: meta.id(),
         max_doc: meta.max_doc(),
         place,
+        held: None,
     })))
 }
 

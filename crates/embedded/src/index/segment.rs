@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tantivy::directory::error::{DeleteError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
     AntiCallToken, Directory, FileHandle, OwnedBytes, TerminatingWrite, WatchCallback, WatchHandle, WritePtr,
@@ -37,6 +37,8 @@ pub struct DataFile {
     disk: Arc<dyn Disk>,
     named: AtomicBool,
     synced: AtomicBool,
+    /// Components in which a block did not match its checksum, with what was found.
+    damages: Mutex<Vec<(String, Error)>>,
 }
 
 impl std::fmt::Debug for DataFile {
@@ -58,7 +60,20 @@ impl DataFile {
             disk: disk.clone(),
             named: AtomicBool::new(named),
             synced: AtomicBool::new(named),
+            damages: Mutex::default(),
         }))
+    }
+    /// What was found to be damaged among the components of a prefix: file and offset.
+    pub fn damage(&self, prefix: &str) -> Option<Error> {
+        let damages = self.damages.lock();
+        let found = damages.iter().find(|(component, _)| in_prefix(component, prefix).is_some());
+        found.map(|(_, error)| error.clone())
+    }
+    fn note_damage(&self, component: &str, error: &Error) {
+        let mut damages = self.damages.lock();
+        if !damages.iter().any(|(known, _)| known == component) {
+            damages.push((component.to_owned(), error.clone()));
+        }
     }
     /// Whether the manifest names it.
     pub fn set_named(&self, named: bool) {
@@ -106,6 +121,26 @@ pub struct SegmentData {
     pub max_doc: u32,
     /// Its bytes.
     pub place: Place,
+    /// Its part of the memory of segments, while it is there and counted.
+    pub held: Option<Arc<Held>>,
+}
+
+/// Bytes counted into a sum for as long as this lives.
+#[derive(Debug)]
+pub struct Held(Arc<AtomicU64>, u64);
+
+impl Held {
+    /// Counts them.
+    pub fn new(sum: &Arc<AtomicU64>, bytes: u64) -> Arc<Held> {
+        sum.fetch_add(bytes, Ordering::Relaxed);
+        Arc::new(Held(sum.clone(), bytes))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::Relaxed);
+    }
 }
 
 impl SegmentData {
@@ -120,6 +155,13 @@ impl SegmentData {
                 .filter(|(name, _)| in_prefix(name, prefix).is_some())
                 .map(|(_, (_, length))| length)
                 .sum(),
+        }
+    }
+    /// What was found to be damaged in it, if it is in a file.
+    pub fn damage(&self) -> Option<Error> {
+        match &self.place {
+            Place::Memory(_) => None,
+            Place::File(file, prefix) => file.damage(prefix),
         }
     }
     /// Components by extension, while in memory.
@@ -284,7 +326,10 @@ unsafe impl StableDeref for Pages {}
 
 impl FileHandle for Component {
     fn read_bytes(&self, range: Range<usize>) -> io::Result<OwnedBytes> {
-        let within = self.file.bytes.verify(&self.component, range).map_err(io::Error::other)?;
+        let within = self.file.bytes.verify(&self.component, range).map_err(|e| {
+            self.file.note_damage(&self.component, &e);
+            io::Error::other(e)
+        })?;
         Ok(OwnedBytes::new(Pages(self.file.bytes.image().clone(), self.file.clone())).slice(within))
     }
 }

@@ -573,3 +573,141 @@ fn commits_per_second() {
         );
     }
 }
+
+/// Bytes that nobody wrote, in files and behind right checksums: classified or refused, never a panic. For
+/// `PLEACH_FUZZ_SECONDS` (1); `PLEACH_FUZZ_SEED` begins elsewhere.
+#[test]
+fn mutated_logs_are_classified() {
+    let from_env = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+            .unwrap_or(1)
+    };
+    let (seed, seconds) = (
+        from_env("PLEACH_FUZZ_SEED"),
+        Duration::from_secs(from_env("PLEACH_FUZZ_SECONDS")),
+    );
+    let disk = FaultyDisk::new(seed);
+    let (log, _) = open(&disk);
+    let written: Vec<Record> = (0..12)
+        .map(|n| put(1 + n % 3, u64::from(n / 3), 30 + n as usize * 7))
+        .collect();
+    for record in &written {
+        write(&log, record.clone());
+    }
+    log.close().unwrap();
+    let path = last_file(&disk);
+    let content = disk.content(&path).unwrap();
+    let end = content.len() - super::replay::zeros_at_end(&content);
+    let (manifest, _) = Manifest::open(Path::new("/m"), Arc::new(disk.clone())).unwrap();
+    for n in 0..4 {
+        manifest.write(vec![(format!("key{n}"), Some(vec![n; 50]))]).unwrap();
+    }
+    let entries = Path::new("/m").join(disk.list(Path::new("/m")).unwrap().pop().unwrap());
+    let listed = disk.content(&entries).unwrap();
+    let mut state = seed;
+    let mut below = move |bound: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound.max(1)
+    };
+    let begun = Instant::now();
+    let (mut runs, mut corrupt, mut refused, mut forged) = (0u64, 0u64, 0u64, 0u64);
+    while begun.elapsed() < seconds {
+        runs += 1;
+        let mut bytes = content.clone();
+        let forging = below(3) == 0;
+        if forging {
+            forge(&mut bytes, &mut below);
+            forged += 1;
+        } else {
+            mutate(&mut bytes, end, &mut below);
+        }
+        let copy = FaultyDisk::new(1);
+        copy.put(&path, bytes);
+        match Log::open(Path::new(DIR), Arc::new(copy.clone()), options()) {
+            Err(_) => refused += 1,
+            Ok((log, recovered)) => {
+                corrupt += u64::from(matches!(recovered.verdict, Verdict::Corrupt(_)));
+                let mut found = Vec::new();
+                let replayed = recovered.replay(0, |replayed| {
+                    found.push(replayed.record);
+                    Ok(())
+                });
+                if !forging {
+                    assert!(
+                        found.iter().all(|record| written.contains(record)),
+                        "seed {seed}, run {runs}: a record that nobody wrote"
+                    );
+                    replayed.unwrap();
+                }
+                log.close().unwrap();
+            }
+        }
+        let mut bytes = listed.clone();
+        let length = bytes.len();
+        mutate(&mut bytes, length, &mut below);
+        let copy = FaultyDisk::new(1);
+        copy.put(&entries, bytes);
+        if let Ok((manifest, live)) = Manifest::open(Path::new("/m"), Arc::new(copy)) {
+            assert!(
+                live.values().all(|value| value.len() == 50),
+                "seed {seed}, run {runs}: an entry that nobody wrote"
+            );
+            manifest.write(vec![("after".into(), Some(Vec::new()))]).unwrap();
+        }
+    }
+    eprintln!("log: seed {seed}, {runs} runs, {corrupt} corrupt, {refused} refused, {forged} forged");
+}
+
+/// Flips, fills, moves and copies some bytes below `end`.
+fn mutate(bytes: &mut [u8], end: usize, below: &mut impl FnMut(usize) -> usize) {
+    for _ in 0..1 + below(3) {
+        let (at, length) = (below(end), 1 + below(80));
+        let to = (at + length).min(bytes.len());
+        match below(5) {
+            0 => bytes[at] ^= 1 << below(8),
+            1 => bytes[at..to].fill(below(256) as u8),
+            2 => bytes[at..].fill(0),
+            3 => {
+                let from = below(end.saturating_sub(to - at).max(1));
+                bytes.copy_within(from..from + (to - at).min(end - from), at);
+            }
+            _ => {
+                let number = (below(1 << 20) as u32).to_le_bytes();
+                let last = to.min(at + 4);
+                bytes[at..last].copy_from_slice(&number[..last - at]);
+            }
+        }
+    }
+}
+
+/// Changes a record's header or body and makes all its checksums right again.
+fn forge(bytes: &mut [u8], below: &mut impl FnMut(usize) -> usize) {
+    use super::format::{FRAME_HEADER_BYTES, FrameHeader, finish_frame};
+    let mut at = FILE_HEADER_BYTES as usize;
+    for _ in 0..below(8) {
+        if let Some(header) = FrameHeader::read(&bytes[at..]) {
+            at += FRAME_HEADER_BYTES + header.body_bytes as usize;
+        }
+    }
+    let Some(header) = FrameHeader::read(&bytes[at..]) else {
+        return;
+    };
+    let end = at + FRAME_HEADER_BYTES + header.body_bytes as usize;
+    let record = at + FRAME_HEADER_BYTES;
+    for _ in 0..1 + below(4) {
+        let place = record + below(end - record);
+        bytes[place] = [0, 1, 0x7f, 0x80, 0xff, below(256) as u8][below(6)];
+    }
+    // One participant: 8 bytes, 24 of it, two checksums, the body.
+    if end - record > 40 {
+        let body = crc32fast::hash(&bytes[record + 40..end]);
+        bytes[record + 32..record + 36].copy_from_slice(&body.to_le_bytes());
+        let head = crc32fast::hash(&bytes[record..record + 36]);
+        bytes[record + 36..record + 40].copy_from_slice(&head.to_le_bytes());
+    }
+    finish_frame(&mut bytes[..end], at, header);
+}

@@ -175,7 +175,7 @@ impl Planner<'_> {
                     doc_freq,
                 };
                 let node: Shared = Arc::new(TermNode {
-                    bm25: Bm25::new(field, vec![rarity], boost, self.cx.bm25_factor),
+                    bm25: Bm25::new(field, vec![rarity], boost, self.bm25_factor()),
                     term: Term::from_field_text(target.slot.field, &term),
                     norms,
                     what: format!("{}:{term}", target.path),

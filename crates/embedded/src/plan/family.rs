@@ -343,7 +343,7 @@ impl Planner<'_> {
             doc_freq,
         };
         let by_parent: Shared = Arc::new(super::term::TermNode {
-            bm25: super::similarity::Bm25::new(field, vec![rarity], boost, self.cx.bm25_factor),
+            bm25: super::similarity::Bm25::new(field, vec![rarity], boost, self.bm25_factor()),
             term,
             norms: false,
             what: format!("parent:{id}"),

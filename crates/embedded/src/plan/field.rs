@@ -77,6 +77,20 @@ pub fn setting(view: &IndexView, name: &str, default: usize) -> usize {
 }
 
 impl Planner<'_> {
+    /// The factor of every BM25 score: as the index says, else as the dialect does.
+    pub(super) fn bm25_factor(&self) -> f32 {
+        match self
+            .view
+            .settings
+            .get(model::settings::SIMILARITY_FACTOR.name)
+            .and_then(Value::as_str)
+        {
+            Some("LegacyBM25") => 2.2,
+            Some("BM25") => 1.0,
+            _ => self.cx.bm25_factor,
+        }
+    }
+
     /// A query's value in a field, with the error of the index around it.
     pub(super) fn parse_term(&self, target: &Target<'_>, value: &Value) -> Result<Option<FieldValue>> {
         let parsed = if target.kind.kind.is_date() && value.is_string() {

@@ -244,7 +244,7 @@ impl Planner<'_> {
         };
         Ok(Arc::new(SynonymNode {
             terms,
-            bm25: Bm25::new(field, vec![rarity], boost * target.kind.boost, self.cx.bm25_factor),
+            bm25: Bm25::new(field, vec![rarity], boost * target.kind.boost, self.bm25_factor()),
             what: format!("Synonym({})", shown.join(" ")),
         }))
     }
@@ -314,7 +314,7 @@ impl Planner<'_> {
         Ok(Arc::new(PhraseNode {
             places,
             slop,
-            bm25: Bm25::new(field, rarities, boost * target.kind.boost, self.cx.bm25_factor),
+            bm25: Bm25::new(field, rarities, boost * target.kind.boost, self.bm25_factor()),
             what: format!("{}:\"{}\"{slop_shown}", target.path, shown.join(" ")),
         }))
     }

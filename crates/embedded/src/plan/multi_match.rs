@@ -225,7 +225,7 @@ impl Planner<'_> {
                     doc_freq: df[i],
                 }],
                 boost * field_boost * target.kind.boost,
-                self.cx.bm25_factor,
+                self.bm25_factor(),
             );
             nodes.push(Arc::new(TermNode {
                 term: target.text_term(text),

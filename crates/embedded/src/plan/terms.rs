@@ -95,11 +95,11 @@ impl Planner<'_> {
         let norms = target.kind.kind.is_text();
         let boost = boost * target.kind.boost;
         Ok(Arc::new(TermNode {
-            bm25: Bm25::new(field, vec![rarity], boost, self.cx.bm25_factor),
+            bm25: Bm25::new(field, vec![rarity], boost, self.bm25_factor()),
             term,
             norms,
             what: format!("{}:{text}", target.path),
-            boost: (norms && (self.cx.bm25_factor - 2.2).abs() < 1e-6 && !self.statistics.overlaps(target)).then_some(boost),
+            boost: (norms && (self.bm25_factor() - 2.2).abs() < 1e-6 && !self.statistics.overlaps(target)).then_some(boost),
         }))
     }
 

@@ -449,7 +449,9 @@ impl<'a> Fetch<'a> {
         }
         if let (Some(wanted), Some(value)) = (&self.request.highlight, value) {
             let query = self.request.query.clone().unwrap_or_else(dsl::query::Query::all);
-            hit.highlight = super::highlight::highlight(value, wanted, &query, &self.view.mapping, &self.view.registry)?;
+            let analyzed_max = self.view.number("index.highlight.max_analyzed_offset").unwrap_or(usize::MAX);
+            let (mapping, registry) = (&self.view.mapping, &self.view.registry);
+            hit.highlight = super::highlight::highlight(value, wanted, &query, mapping, registry, analyzed_max)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The laws. Each makes its own index, named after it.
 
-use super::{Bench, create, ids, scanned, written};
+use super::{Bench, create, ids, scanned, write_waiting, written};
 use crate::*;
 use model::ErrorKind;
 use script::{Budget, Lang};
@@ -167,7 +167,8 @@ pub(super) async fn sequence_numbers(engine: &dyn Engine) {
     }
 }
 
-/// Searches see what was refreshed and nothing else; `Now` and `WaitFor` answer after that.
+/// Searches see what was refreshed and nothing else; `Now` and `WaitFor` answer after that. Where nothing is
+/// refreshed by itself, `WaitFor` waits for whoever does.
 pub(super) async fn refresh_visibility(engine: &dyn Engine) {
     let bench = Bench::new(engine, "refresh_visibility", ranked()).await;
     bench.done(bench.put("a", json!({ "rank": 1 }))).await;
@@ -183,12 +184,12 @@ pub(super) async fn refresh_visibility(engine: &dyn Engine) {
     bench.done(bench.delete("a")).await;
     assert_eq!(bench.ids(all()).await, ["a"], "unrefreshed deletes neither");
     for (id, refresh, forced) in [("b", Refresh::Now, true), ("c", Refresh::WaitFor, false)] {
-        let done = written(
-            engine
-                .write_one(bench.put(id, json!({ "rank": 2 })), refresh)
-                .await
-                .expect("a write is answered"),
-        );
+        let writes = vec![bench.put(id, json!({ "rank": 2 }))];
+        let outcomes = match refresh {
+            Refresh::WaitFor => write_waiting(engine, writes, &[Target::index(bench.index)]).await,
+            _ => engine.write(writes, refresh).await,
+        };
+        let done = written(outcomes.expect("a write is answered").remove(0));
         assert_eq!(done.forced_refresh, forced, "{refresh:?}");
         assert!(
             bench.ids(all()).await.contains(&id.to_owned()),

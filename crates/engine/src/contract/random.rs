@@ -14,13 +14,16 @@ pub const INDICES: [&str; 2] = ["random_a", "random_b"];
 const ALIAS: &str = "random_alias";
 const KEEP: Duration = Duration::from_secs(3600);
 
-/// Sends `steps` random calls to a model and to another engine.
+/// Ends an engine in order and begins it again on what it kept.
+pub type Restart<'a> = &'a (dyn Fn() + Send + Sync);
+
+/// Sends `steps` random calls to a model and to another engine; `restart` restarts the other.
 ///
 /// # Panics
 /// Where an answer differs, with the seed, the step and both answers.
-pub async fn same_answers(model: &dyn Engine, other: &dyn Engine, seed: u64, steps: usize) {
+pub async fn same_answers(model: &dyn Engine, other: &dyn Engine, seed: u64, steps: usize, restart: Option<Restart<'_>>) {
     let mut random = Random::new(seed);
-    let mut sides = [Side::new(model), Side::new(other)];
+    let mut sides = [Side::new(model, None), Side::new(other, restart)];
     let mut known = Vec::new();
     let atomic = model.atomic().is_some() && other.atomic().is_some();
     // Both indices first, so that the first calls find something.
@@ -92,6 +95,10 @@ enum Step {
         body: Value,
     },
     Indices,
+    /// Everything is refreshed, then merged into one segment.
+    Merge,
+    /// Everything is refreshed and written to segments, then the engine begins anew.
+    Restart,
 }
 
 impl Step {
@@ -133,6 +140,7 @@ impl Step {
                     json!({ "filter": { "term": { "tag": "t1" } } }),
                 ]),
             },
+            98 => random.of(&[Step::Merge, Step::Restart]),
             _ => Step::Indices,
         }
     }
@@ -285,12 +293,17 @@ fn body(random: &mut Random) -> Value {
 /// One engine, with the view that it has open.
 struct Side<'a> {
     engine: &'a dyn Engine,
+    restart: Option<Restart<'a>>,
     view: Option<String>,
 }
 
 impl<'a> Side<'a> {
-    fn new(engine: &'a dyn Engine) -> Side<'a> {
-        Side { engine, view: None }
+    fn new(engine: &'a dyn Engine, restart: Option<Restart<'a>>) -> Side<'a> {
+        Side {
+            engine,
+            restart,
+            view: None,
+        }
     }
 
     /// The answer, in the form that is compared. Stamps that were given out are added to `known`.
@@ -308,6 +321,13 @@ impl<'a> Side<'a> {
                 json!(create(engine, index, Some(mappings), false).await?.changed)
             }
             Step::Delete(index) => json!(engine.alter(Alteration::DeleteIndices(Target::index(index))).await?.changed),
+            Step::Writes(writes, Refresh::WaitFor) => {
+                let mut names: Vec<_> = writes.iter().map(|write| write.at.index.as_str()).collect();
+                names.sort_unstable();
+                names.dedup();
+                let targets: Vec<_> = names.into_iter().map(Target::index).collect();
+                outcomes(&super::write_waiting(engine, writes.clone(), &targets).await?, known)
+            }
             Step::Writes(writes, refresh) => outcomes(&engine.write(writes.clone(), *refresh).await?, known),
             Step::Decide(writes) => {
                 let Some(atomic) = engine.atomic() else {
@@ -387,6 +407,28 @@ impl<'a> Side<'a> {
                     body,
                 };
                 json!(engine.alter(Alteration::UpdateAliases(vec![add])).await?.changed)
+            }
+            Step::Merge => {
+                let all = Target::of(vec!["random_*".into()]);
+                let refreshed = engine.refresh(&all, None).await?;
+                let merge = Alteration::ForceMerge {
+                    target: all,
+                    max_num_segments: 1,
+                    only_expunge_deletes: false,
+                };
+                engine.alter(merge).await?;
+                json!(refreshed)
+            }
+            Step::Restart => {
+                // After a start searches see all that is durable, and views are gone.
+                let refreshed = engine.refresh(&Target::of(vec!["random_*".into()]), None).await?;
+                if let Some(view) = self.view.take() {
+                    engine.close_view(&view).await?;
+                }
+                if let Some(restart) = self.restart {
+                    restart();
+                }
+                json!(refreshed)
             }
             Step::Indices => {
                 let infos = engine.indices(&Target::of(vec!["random_*".into()])).await?;

@@ -114,6 +114,8 @@ impl Entry {
             mapping: self.mapping.clone(),
             registry: self.registry.clone(),
             aliases: self.aliases.clone(),
+            stopped: None,
+            troubled: false,
         }
     }
 

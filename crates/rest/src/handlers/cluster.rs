@@ -5,7 +5,7 @@ use crate::Names;
 use crate::call::Call;
 use crate::machine::{Machine, percent};
 use crate::respond::Answer;
-use engine::{Alteration, IndexInfo, Inspected, Inspection, NodeStats, TemplateKind};
+use engine::{Alteration, IndexInfo, Inspected, Inspection, NodeStats, TemplateKind, Trouble};
 use model::settings::{ALL, Scope, find, number};
 use model::{Error, ErrorKind, Persona, Result, Target, nearest};
 use serde_json::{Map, Value, json};
@@ -59,6 +59,10 @@ pub(super) fn is_this_node(names: &Names, wanted: &[String]) -> bool {
 pub(super) struct Health {
     pub(super) active: u64,
     pub(super) unassigned: u64,
+    /// Some index is damaged.
+    stopped: bool,
+    /// Something behind the scenes does not succeed.
+    troubled: bool,
 }
 
 impl Health {
@@ -66,12 +70,23 @@ impl Health {
         let shards = |i: &IndexInfo| number(&i.settings, model::settings::NUMBER_OF_SHARDS);
         let replicas = |i: &IndexInfo| number(&i.settings, model::settings::NUMBER_OF_REPLICAS);
         Health {
-            active: infos.iter().map(shards).sum(),
-            unassigned: infos.iter().map(|i| shards(i) * replicas(i)).sum(),
+            active: infos.iter().filter(|i| i.stopped.is_none()).map(shards).sum(),
+            unassigned: infos
+                .iter()
+                .map(|i| shards(i) * (replicas(i) + u64::from(i.stopped.is_some())))
+                .sum(),
+            stopped: infos.iter().any(|i| i.stopped.is_some()),
+            troubled: infos.iter().any(|i| i.troubled),
         }
     }
     pub(super) fn status(&self) -> &'static str {
-        if self.unassigned > 0 { "yellow" } else { "green" }
+        if self.stopped {
+            "red"
+        } else if self.unassigned > 0 || self.troubled {
+            "yellow"
+        } else {
+            "green"
+        }
     }
     pub(super) fn percent(&self) -> f64 {
         let all = self.active + self.unassigned;
@@ -155,6 +170,13 @@ fn health_body(call: &Call, status: &str, health: &Health, timed_out: bool) -> V
         "relocating_shards": 0, "initializing_shards": 0, "unassigned_shards": health.unassigned, "delayed_unassigned_shards": 0,
         "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0, "task_max_waiting_in_queue_millis": 0,
         "active_shards_percent_as_number": health.percent() });
+    let stopped: Map<String, Value> = open
+        .iter()
+        .filter_map(|i| Some((i.name.to_string(), i.stopped.as_deref()?.into())))
+        .collect();
+    if !stopped.is_empty() {
+        out["stopped"] = Value::Object(stopped);
+    }
     if call.dialect.persona.is_opensearch() {
         let mut with = Map::new();
         for (key, value) in out.as_object().into_iter().flatten() {
@@ -192,7 +214,7 @@ fn index_health(info: &IndexInfo, shards: bool) -> Value {
         "unassigned_shards": health.unassigned });
     if shards {
         let one = |_| {
-            json!({ "status": health.status(), "primary_active": true, "active_shards": 1, "relocating_shards": 0, "initializing_shards": 0,
+            json!({ "status": health.status(), "primary_active": info.stopped.is_none(), "active_shards": u64::from(info.stopped.is_none()), "relocating_shards": 0, "initializing_shards": 0,
             "unassigned_shards": number(&info.settings, model::settings::NUMBER_OF_REPLICAS) })
         };
         let list: Map<String, Value> = (0..count.min(1024)).map(|i| (i.to_string(), one(i))).collect();
@@ -630,6 +652,12 @@ fn of_node(call: &Call, chosen: bool, node: Value) -> Answer {
     )
 }
 
+/// What does not succeed behind the scenes.
+pub(super) fn troubles(all: &[Trouble]) -> Value {
+    let row = |t: &Trouble| json!({ "work": t.work, "reason": t.reason, "failures": t.failures, "since_in_millis": t.since_ms });
+    all.iter().map(row).collect()
+}
+
 /// `_nodes/stats`.
 pub(crate) async fn nodes_stats(mut call: Call) -> Result<Answer> {
     let level = call.params.take("level").unwrap_or_else(|| "node".into());
@@ -677,7 +705,8 @@ pub(crate) async fn nodes_stats(mut call: Call) -> Result<Answer> {
         "thread_pool": {}, "fs": { "timestamp": call.rest.clock.wall_ms(), "total": { "total_in_bytes": own.disk_total_bytes, "free_in_bytes": own.disk_free_bytes, "available_in_bytes": own.disk_free_bytes }, "data": [{ "path": own.data_path }] },
         "transport": { "server_open": 0, "rx_count": 0, "rx_size_in_bytes": 0, "tx_count": 0, "tx_size_in_bytes": 0 },
         "http": { "current_open": 0, "total_opened": 0 }, "breakers": {}, "script": { "compilations": 0, "cache_evictions": 0 },
-        "pleach": { "pending_in_bytes": own.pending_bytes, "log_in_bytes": own.log_bytes, "open_views": own.open_views, "segments": own.segments, "read_only": own.read_only } });
+        "pleach": { "pending_in_bytes": own.pending_bytes, "log_in_bytes": own.log_bytes, "open_views": own.open_views, "segments": own.segments,
+            "ram_segments_in_bytes": own.ram_segment_bytes, "read_only": own.read_only, "troubles": troubles(&own.troubles) } });
     cut(&mut node, &metrics, NODE_SECTIONS);
     Ok(of_node(&call, chosen, node))
 }

@@ -502,6 +502,12 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
             } else {
                 json!({ "uuid": info.uuid, "primaries": part, "total": part })
             };
+            if let Some(why) = &info.stopped {
+                entry["stopped"] = why.as_str().into();
+            }
+            if !one.troubles.is_empty() {
+                entry["troubles"] = super::cluster::troubles(&one.troubles);
+            }
             if level == "shards" {
                 let mut shard = part.clone();
                 shard["routing"] =

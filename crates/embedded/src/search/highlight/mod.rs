@@ -26,15 +26,14 @@ use terms::{Gather, text_of};
 use text::{Content, Marks, Reading, Word};
 use unified::Unified;
 
-/// Longest text that is analysed for highlighting (`index.highlight.max_analyzed_offset`).
-const ANALYZED_MAX: usize = 1_000_000;
 /// `fragment_size` and `number_of_fragments` unless told.
 const SIZE: usize = 100;
 const FRAGMENTS: usize = 5;
 /// The first of the tags of `tags_schema: styled`; the others are for the weaker terms of `fvh`.
 const STYLED: &str = "<em class=\"hlt1\">";
 
-/// The `highlight` part of one hit: a field and its fragments, a field without any left out.
+/// The `highlight` part of one hit: a field and its fragments, a field without any left out. `analyzed_max` is
+/// `index.highlight.max_analyzed_offset`, the longest text that is analysed.
 ///
 /// # Errors
 /// An unknown highlighter type, or a request a highlighter cannot serve.
@@ -44,6 +43,7 @@ pub(super) fn highlight(
     query: &Query,
     mapping: &Mapping,
     registry: &Registry,
+    analyzed_max: usize,
 ) -> Result<Map<String, Value>> {
     let mut out = Map::new();
     for (pattern, own) in &request.fields {
@@ -64,6 +64,7 @@ pub(super) fn highlight(
                 request,
                 mapping,
                 registry,
+                analyzed_max,
             };
             let fragments = one.fragments(source, query)?;
             if !fragments.is_empty() {
@@ -101,6 +102,7 @@ struct OneField<'a> {
     request: &'a Highlight,
     mapping: &'a Mapping,
     registry: &'a Registry,
+    analyzed_max: usize,
 }
 
 impl OneField<'_> {
@@ -268,13 +270,13 @@ impl OneField<'_> {
             });
         }
         // An explicit `max_analyzed_offset` stops the analysis there instead.
-        if length > ANALYZED_MAX
+        if length > self.analyzed_max
             && self.option(|o| &o.max_analyzed_offset).is_none()
-            && out.iter().map(Content::len).sum::<usize>() > ANALYZED_MAX
+            && out.iter().map(Content::len).sum::<usize>() > self.analyzed_max
         {
             return Err(Error::illegal(format!(
-                "The length of [{}] field has exceeded [{ANALYZED_MAX}] - maximum allowed to be analyzed for highlighting. This maximum can be set by changing the [index.highlight.max_analyzed_offset] index level setting. For large texts, indexing with offsets or term vectors is recommended!",
-                self.name
+                "The length of [{}] field has exceeded [{}] - maximum allowed to be analyzed for highlighting. This maximum can be set by changing the [index.highlight.max_analyzed_offset] index level setting. For large texts, indexing with offsets or term vectors is recommended!",
+                self.name, self.analyzed_max
             )));
         }
         Ok(out)

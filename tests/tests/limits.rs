@@ -1,0 +1,402 @@
+//! The table of settings, walked: each limit refuses beyond it and names its setting, each choice changes an answer.
+//! A row of the table that has no row here fails.
+
+#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
+
+use model::settings::ALL;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tests::{Answer, Server};
+
+/// One request: method, path, body.
+type Ask = (&'static str, &'static str, String);
+
+enum Row {
+    /// Started with these settings, after these requests, the last is refused with a status, and its answer names the
+    /// setting.
+    Refused(&'static [&'static str], Vec<Ask>, Ask, u16),
+    /// The same for what only many clients at once can reach: one of them is.
+    Crowded(&'static [&'static str], Vec<Ask>, Ask, u16),
+    /// It chooses something: after these requests, the last answer holds.
+    Chosen(&'static [&'static str], Vec<Ask>, Ask, fn(&Answer) -> bool),
+    /// What it bounds is not reached by a request or two; the test that reaches it.
+    Elsewhere(&'static str),
+}
+
+fn get(path: &'static str) -> Ask {
+    ("GET", path, String::new())
+}
+fn put(path: &'static str, body: Value) -> Ask {
+    ("PUT", path, body.to_string())
+}
+fn post(path: &'static str, body: Value) -> Ask {
+    ("POST", path, body.to_string())
+}
+/// An index with one setting.
+fn made(setting: &str, value: Value, mappings: Value) -> Vec<Ask> {
+    vec![put("/i", json!({ "settings": { setting: value }, "mappings": mappings }))]
+}
+/// The same with a document.
+fn filled(setting: &str, value: Value) -> Vec<Ask> {
+    let mut all = made(setting, value, json!({}));
+    all.push(put(
+        "/i/_doc/1?refresh=true",
+        json!({ "n": 1, "text": "some words of text", "tag": "a b c" }),
+    ));
+    all
+}
+/// A cluster setting.
+fn cluster(setting: &str, value: Value) -> Vec<Ask> {
+    vec![
+        put("/i/_doc/1?refresh=true", json!({ "n": 1, "text": "some words of text" })),
+        put("/i/_doc/2?refresh=true", json!({ "n": 2, "text": "more words of text" })),
+        put("/_cluster/settings", json!({ "persistent": { setting: value } })),
+    ]
+}
+fn nested(depth: usize, open: &str, inner: &str, close: &str) -> String {
+    format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
+}
+fn search(body: Value) -> Ask {
+    post("/i/_search", body)
+}
+fn looping(script: &str) -> Ask {
+    post("/i/_update/1", json!({ "script": { "source": script } }))
+}
+
+fn row(name: &str) -> Option<Row> {
+    use Row::{Chosen, Crowded, Elsewhere, Refused};
+    let number = json!({ "properties": { "n": { "type": "long" } } });
+    Some(match name {
+        "http.max_content_length" => Refused(
+            &["http.max_content_length=1kb"],
+            vec![],
+            put("/i/_doc/1", json!({ "a": "x".repeat(2000) })),
+            413,
+        ),
+        "http.max_in_flight_bytes" => Refused(
+            &["http.max_in_flight_bytes=1kb"],
+            vec![],
+            put("/i/_doc/1", json!({ "a": "x".repeat(2000) })),
+            429,
+        ),
+        "json.max_depth" => {
+            let body = nested(12, "{\"a\":", "1", "}");
+            Refused(
+                &["json.max_depth=10"],
+                filled("index.max_result_window", json!(10)),
+                ("POST", "/i/_search", body),
+                400,
+            )
+        }
+        "indices.query.max_nested_depth" => {
+            let body = format!(
+                "{{\"query\":{}}}",
+                nested(7, "{\"bool\":{\"must\":", "{\"match_all\":{}}", "}}")
+            );
+            Refused(
+                &["indices.query.max_nested_depth=5"],
+                filled("index.max_result_window", json!(10)),
+                ("POST", "/i/_search", body),
+                400,
+            )
+        }
+        "search.max_aggregation_depth" => {
+            let filter = "\"filter\":{\"match_all\":{}}";
+            let levels = nested(
+                4,
+                &format!("{{\"a\":{{{filter},\"aggs\":"),
+                &format!("{{\"a\":{{{filter}}}}}"),
+                "}}",
+            );
+            let body = format!("{{\"aggs\":{levels}}}");
+            Refused(
+                &["search.max_aggregation_depth=2"],
+                filled("index.max_result_window", json!(10)),
+                ("POST", "/i/_search", body),
+                400,
+            )
+        }
+        "indices.query.bool.max_clause_count" => {
+            let should: Vec<Value> = (0..4).map(|n| json!({ "term": { "n": n } })).collect();
+            Refused(
+                &[],
+                cluster(name, json!(3)),
+                search(json!({ "query": { "bool": { "should": should } } })),
+                400,
+            )
+        }
+        "search.max_buckets" => Refused(
+            &[],
+            cluster(name, json!(1)),
+            search(json!({ "aggs": { "a": { "terms": { "field": "n" } } } })),
+            400,
+        ),
+        "search.max_open_scroll_context" => {
+            let mut before = cluster(name, json!(1));
+            before.push(post("/i/_search?scroll=1m", json!({})));
+            Refused(&[], before, post("/i/_search?scroll=1m", json!({})), 429)
+        }
+        "search.max_keep_alive" => Refused(&[], cluster(name, json!("1m")), post("/i/_search?scroll=2m", json!({})), 400),
+        "search.max_concurrent" => {
+            let slow = json!({ "query": { "script_score": { "query": { "match_all": {} }, "script": { "source": "double s = 0; for (int i = 0; i < 50000; i++) { s += i } return s" } } } });
+            Crowded(
+                &["search.max_concurrent=1"],
+                cluster("search.max_buckets", json!(10)),
+                search(slow),
+                429,
+            )
+        }
+        "search.max_join_keys" | "search.join_memory" | "search.max_join_depth" => Elsewhere("scenarios of joins"),
+        "script.max_size_in_bytes" => Refused(
+            &["script.max_size_in_bytes=50"],
+            filled("index.max_result_window", json!(10)),
+            looping(&" ".repeat(60)),
+            400,
+        ),
+        "script.max_steps" => Refused(
+            &["script.max_steps=1000"],
+            filled("index.max_result_window", json!(10)),
+            looping("for (int i = 0; i < 100000; i++) { ctx._source.n = i }"),
+            400,
+        ),
+        "script.max_memory" => Refused(
+            &["script.max_memory=2kb"],
+            filled("index.max_result_window", json!(10)),
+            looping("String s = 'x'; for (int i = 0; i < 100; i++) { s = s + s }"),
+            400,
+        ),
+        "log.queue_max_bytes" => Crowded(
+            &["log.queue_max_bytes=8kb"],
+            vec![],
+            post("/i/_doc", json!({ "a": "x".repeat(3000) })),
+            429,
+        ),
+        "log.checkpoint_bytes" => Elsewhere("embedded: write_path bounds::a_cold_index_does_not_pin_the_log"),
+        "log.checkpoint_ops" => Elsewhere("embedded: write_path bounds::operations_start_a_checkpoint_too"),
+        "log.max_bytes" => Elsewhere("embedded: write_path bounds::a_log_without_checkpoints_stops_writers_by_name"),
+        "indexing.ram_segments_max_bytes" => Elsewhere("embedded: write_path bounds::segments_in_memory_have_their_fill"),
+        "indexing.pending_max_bytes" => Elsewhere("embedded: write_path bounds::more_pending_than_allowed_is_refused_by_name"),
+        "action.auto_create_index" => Refused(&[], cluster(name, json!("false")), put("/other/_doc/1", json!({})), 404),
+        "action.destructive_requires_name" => {
+            Chosen(&[], cluster(name, json!("true")), ("DELETE", "/*", String::new()), |answer| {
+                answer.status == 400
+            })
+        }
+        "tasks.max_kept" => Elsewhere("finished_tasks_are_forgotten"),
+        "cluster.max_indices" => Refused(&[], cluster(name, json!(1)), put("/other", json!({})), 400),
+        "index.refresh_interval" => Elsewhere("engine: contract laws::refresh_visibility"),
+        "index.number_of_shards" => Chosen(&[], made(name, json!(3), json!({})), get("/_cluster/health"), |answer| {
+            answer.body["active_primary_shards"] == 3
+        }),
+        "index.number_of_replicas" => Chosen(&[], made(name, json!(2), json!({})), get("/_cluster/health"), |answer| {
+            answer.body["unassigned_shards"] == 2
+        }),
+        "index.max_result_window" => Refused(&[], filled(name, json!(5)), search(json!({ "size": 6 })), 400),
+        "index.max_inner_result_window" => Refused(
+            &[],
+            filled(name, json!(2)),
+            search(json!({ "aggs": { "a": { "top_hits": { "size": 3 } } } })),
+            400,
+        ),
+        "index.max_terms_count" => Refused(
+            &[],
+            filled(name, json!(2)),
+            search(json!({ "query": { "terms": { "n": [1, 2, 3] } } })),
+            400,
+        ),
+        "index.max_docvalue_fields_search" => Refused(
+            &[],
+            filled(name, json!(1)),
+            search(json!({ "docvalue_fields": ["n", "tag.keyword"] })),
+            400,
+        ),
+        "index.max_script_fields" => {
+            let fields = json!({ "a": { "script": { "source": "1" } }, "b": { "script": { "source": "2" } } });
+            Refused(&[], filled(name, json!(1)), search(json!({ "script_fields": fields })), 400)
+        }
+        "index.max_ngram_diff" => Refused(
+            &[],
+            vec![],
+            put(
+                "/i",
+                json!({ "settings": { name: 2, "analysis": { "tokenizer": { "t": { "type": "ngram", "min_gram": 1, "max_gram": 5 } }, "analyzer": { "a": { "tokenizer": "t" } } } } }),
+            ),
+            400,
+        ),
+        "index.max_shingle_diff" => Refused(
+            &[],
+            vec![],
+            put(
+                "/i",
+                json!({ "settings": { name: 2, "analysis": { "filter": { "f": { "type": "shingle", "min_shingle_size": 2, "max_shingle_size": 9 } }, "analyzer": { "a": { "tokenizer": "standard", "filter": ["f"] } } } } }),
+            ),
+            400,
+        ),
+        "index.max_regex_length" => Refused(
+            &[],
+            filled(name, json!(3)),
+            search(json!({ "query": { "regexp": { "tag.keyword": "abcd" } } })),
+            400,
+        ),
+        "index.highlight.max_analyzed_offset" => Refused(
+            &[],
+            filled(name, json!(5)),
+            search(json!({ "query": { "match": { "text": "words" } }, "highlight": { "fields": { "text": {} } } })),
+            400,
+        ),
+        "index.analyze.max_token_count" => Refused(
+            &[],
+            filled(name, json!(2)),
+            post("/i/_analyze", json!({ "text": "one two three" })),
+            400,
+        ),
+        "index.mapping.total_fields.limit" => Refused(
+            &[],
+            made(name, json!(2), number),
+            put("/i/_doc/1", json!({ "a": 1, "b": 2 })),
+            400,
+        ),
+        "index.mapping.depth.limit" => Refused(
+            &[],
+            made(name, json!(2), number),
+            put("/i/_doc/1", json!({ "a": { "b": { "c": { "d": 1 } } } })),
+            400,
+        ),
+        "index.mapping.nested_fields.limit" => Refused(
+            &[],
+            made(name, json!(1), number),
+            put(
+                "/i/_mapping",
+                json!({ "properties": { "a": { "type": "nested" }, "b": { "type": "nested" } } }),
+            ),
+            400,
+        ),
+        "index.mapping.nested_objects.limit" => Refused(
+            &[],
+            made(name, json!(2), json!({ "properties": { "a": { "type": "nested" } } })),
+            put("/i/_doc/1", json!({ "a": [{}, {}, {}] })),
+            400,
+        ),
+        "index.mapping.field_name_length.limit" => Refused(
+            &[],
+            made(name, json!(5), number),
+            put("/i/_mapping", json!({ "properties": { "abcdef": { "type": "long" } } })),
+            400,
+        ),
+        "index.gc_deletes" => {
+            let mut before = filled(name, json!("1ms"));
+            before.push(("DELETE", "/i/_doc/1?refresh=true", String::new()));
+            before.push(("WAIT", "", "12s".into()));
+            Chosen(&[], before, put("/i/_doc/1", json!({ "n": 2 })), |answer| {
+                answer.body["_version"] == 1
+            })
+        }
+        "index.default_pipeline" => Refused(&[], vec![], put("/i", json!({ "settings": { name: "mine" } })), 400),
+        "index.translog.durability" => Refused(&[], vec![], put("/i", json!({ "settings": { name: "sometimes" } })), 400),
+        "index.query.default_field" => {
+            let body = json!({ "query": { "query_string": { "query": "words" } } });
+            Chosen(&[], filled(name, json!("tag")), search(body), |answer| {
+                answer.body["hits"]["total"]["value"] == 0
+            })
+        }
+        "index.similarity.default.type" => {
+            let body = json!({ "query": { "match": { "text": "words" } } });
+            // idf of one document of one, and a length that is the mean: ln(1 + 0.5 / 1.5) / 2.2.
+            Chosen(&[], filled(name, json!("BM25")), search(body), |answer| {
+                let score = answer.body["hits"]["max_score"].as_f64().unwrap_or(0.0);
+                (score - (4.0_f64 / 3.0).ln() / 2.2).abs() < 1e-5
+            })
+        }
+        "index.pleach.locks" => Elsewhere("scenarios of locks"),
+        _ => return None,
+    })
+}
+
+fn sent(server: &Server, (method, path, body): &Ask) -> Answer {
+    if *method == "WAIT" {
+        std::thread::sleep(Duration::from_secs(body.trim_end_matches('s').parse().unwrap()));
+        return Answer {
+            status: 200,
+            headers: Vec::new(),
+            body: Value::Null,
+        };
+    }
+    server.send(method, path, body).unwrap()
+}
+
+fn started(settings: &[&str], before: &[Ask]) -> (tempfile::TempDir, Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(&folder.path().join("data"), &["es8"], settings);
+    for ask in before {
+        let answer = sent(&server, ask);
+        assert!(matches!(answer.status, 200 | 201), "{ask:?}: {answer:?}");
+    }
+    (folder, server)
+}
+
+/// What is wrong with a row, in words.
+fn check(name: &str) -> Option<String> {
+    let names = |answer: &Answer| answer.body.to_string().contains(name);
+    match row(name) {
+        None => Some(format!("[{name}] has no row in this test")),
+        Some(Row::Elsewhere(_)) => None,
+        Some(Row::Refused(settings, before, ask, status)) => {
+            let (_folder, server) = started(settings, &before);
+            let answer = sent(&server, &ask);
+            let good = answer.status == status && names(&answer);
+            let goes_on = sent(&server, &get("/")).status == 200;
+            (!good || !goes_on).then(|| format!("[{name}] should refuse with {status} and its name: {answer:?}"))
+        }
+        Some(Row::Crowded(settings, before, ask, status)) => {
+            let (_folder, server) = started(settings, &before);
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_secs(20) {
+                let answers: Vec<Answer> = std::thread::scope(|scope| {
+                    let clients: Vec<_> = (0..12).map(|_| scope.spawn(|| sent(&server, &ask))).collect();
+                    clients.into_iter().map(|client| client.join().unwrap()).collect()
+                });
+                if answers.iter().any(|answer| answer.status == status && names(answer)) {
+                    return (sent(&server, &get("/")).status != 200).then(|| format!("[{name}] ends the server"));
+                }
+            }
+            Some(format!("[{name}] should refuse one of many with {status} and its name"))
+        }
+        Some(Row::Chosen(settings, before, ask, holds)) => {
+            let (_folder, server) = started(settings, &before);
+            let answer = sent(&server, &ask);
+            (!holds(&answer)).then(|| format!("[{name}] should change the answer: {answer:?}"))
+        }
+    }
+}
+
+#[test]
+fn each_setting_bounds_or_chooses_what_it_says() {
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        // Two at a time: most of them wait for a server to start.
+        let half = ALL.len() / 2;
+        let parts: Vec<_> = [&ALL[..half], &ALL[half..]]
+            .into_iter()
+            .map(|part| scope.spawn(move || part.iter().filter_map(|setting| check(setting.name)).collect::<Vec<_>>()))
+            .collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Of five finished tasks the newest is still told of, the first is not.
+#[test]
+fn finished_tasks_are_forgotten() {
+    let (_folder, server) = started(&["tasks.max_kept=2"], &[put("/i/_doc/1?refresh=true", json!({ "n": 1 }))]);
+    let begin = |_: i32| {
+        let answer = sent(&server, &post("/i/_update_by_query?wait_for_completion=false", json!({})));
+        answer.body["task"].as_str().unwrap().to_owned()
+    };
+    let told = |task: &str| {
+        server
+            .send("GET", &format!("/_tasks/{task}?wait_for_completion=true&timeout=10s"), "")
+            .unwrap()
+    };
+    let tasks: Vec<String> = (0..5).map(begin).inspect(|task| drop(told(task))).collect();
+    assert_eq!(told(&tasks[4]).status, 200);
+    assert_eq!(told(&tasks[0]).status, 404);
+}
