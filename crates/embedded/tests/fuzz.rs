@@ -239,7 +239,7 @@ fn bodies(input: &[u8]) -> String {
         out.push_str(&told(SearchRequest::parse(node(), dialect)));
         out.push_str(&told(ByQueryBody::parse(node(), dialect)));
         out.push_str(&told(ReindexBody::parse(node(), dialect)));
-        out.push_str(&told(MgetBody::parse(node())));
+        out.push_str(&told(MgetBody::parse(node(), dialect)));
         out.push_str(&told(AliasActions::parse(node())));
         out.push_str(&told(AnalyzeBody::parse(node())));
         out.push_str(&told(UpdateBody::parse(input, dialect)));

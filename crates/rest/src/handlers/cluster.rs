@@ -143,6 +143,13 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         tokio::time::sleep(timeout.unwrap_or_default().min(std::time::Duration::from_secs(1))).await;
     }
     let mut out = health_body(&call, health.status(), &health, timed_out);
+    let stopped: Map<String, Value> = infos
+        .iter()
+        .filter_map(|i| Some((i.name.to_string(), i.stopped.as_deref()?.into())))
+        .collect();
+    if !stopped.is_empty() {
+        out["stopped"] = Value::Object(stopped);
+    }
     if level != "cluster" {
         let indices: Map<String, Value> = infos
             .iter()
@@ -159,6 +166,8 @@ async fn missing_health(call: &Call, timeout: Option<std::time::Duration>) -> An
     let none = Health {
         active: 0,
         unassigned: 0,
+        stopped: false,
+        troubled: false,
     };
     Answer::of(408, health_body(call, "red", &none, true))
 }
@@ -170,13 +179,6 @@ fn health_body(call: &Call, status: &str, health: &Health, timed_out: bool) -> V
         "relocating_shards": 0, "initializing_shards": 0, "unassigned_shards": health.unassigned, "delayed_unassigned_shards": 0,
         "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0, "task_max_waiting_in_queue_millis": 0,
         "active_shards_percent_as_number": health.percent() });
-    let stopped: Map<String, Value> = open
-        .iter()
-        .filter_map(|i| Some((i.name.to_string(), i.stopped.as_deref()?.into())))
-        .collect();
-    if !stopped.is_empty() {
-        out["stopped"] = Value::Object(stopped);
-    }
     if call.dialect.persona.is_opensearch() {
         let mut with = Map::new();
         for (key, value) in out.as_object().into_iter().flatten() {
