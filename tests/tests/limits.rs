@@ -315,11 +315,7 @@ fn row(name: &str) -> Option<Row> {
 fn sent(server: &Server, (method, path, body): &Ask) -> Answer {
     if *method == "WAIT" {
         std::thread::sleep(Duration::from_secs(body.trim_end_matches('s').parse().unwrap()));
-        return Answer {
-            status: 200,
-            headers: Vec::new(),
-            body: Value::Null,
-        };
+        return server.send("GET", "/", "").unwrap();
     }
     server.send(method, path, body).unwrap()
 }
