@@ -308,6 +308,8 @@ fn row(name: &str) -> Option<Row> {
             })
         }
         "index.pleach.locks" => Elsewhere("scenarios of locks"),
+        name if name.starts_with("locks.") || name.starts_with("changes.") => Elsewhere("scenarios of locks and changes"),
+        "index.max_slices_per_scroll" => Elsewhere("scenarios of slices"),
         _ => return None,
     })
 }
@@ -335,7 +337,7 @@ fn check(name: &str) -> Option<String> {
     let names = |answer: &Answer| answer.body.to_string().contains(name);
     match row(name) {
         None => Some(format!("[{name}] has no row in this test")),
-        Some(Row::Elsewhere(_)) => None,
+        Some(Row::Elsewhere(test)) => test.is_empty().then(|| format!("[{name}] is tested nowhere")),
         Some(Row::Refused(settings, before, ask, status)) => {
             let (_folder, server) = started(settings, &before);
             let answer = sent(&server, &ask);

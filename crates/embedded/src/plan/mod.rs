@@ -333,7 +333,7 @@ impl<'a> Planner<'a> {
         let max = self.cx.max_clause_count;
         if *clauses > max {
             let reason = format!("maxClauseCount is set to {max}");
-            return Err(Error::new(ErrorKind::TooManyClauses, reason));
+            return Err(Error::new(ErrorKind::TooManyClauses, reason).with("setting", "indices.query.bool.max_clause_count"));
         }
         Ok(())
     }
