@@ -26,7 +26,7 @@ pub struct Reading {
 impl Reading {
     fn depth(self) -> usize {
         match self.depth_max {
-            0 => usize::try_from(settings::node(settings::JSON_MAX_DEPTH)).map_or(DEPTH_CAP, |depth| depth.min(DEPTH_CAP)),
+            0 => settings::JSON_MAX_DEPTH.default.parse().unwrap_or(128),
             n => n.min(DEPTH_CAP),
         }
     }

@@ -182,11 +182,9 @@ impl Config {
         let mut fixed = Vec::new();
         for setting in settings::ALL.iter().filter(|s| s.scope == Scope::Node) {
             let text = text(setting.name);
-            let value = match text.parse::<u64>() {
-                Ok(number) => number,
-                Err(_) => bytes(*setting)? as u64,
-            };
-            fixed.push((*setting, value));
+            // Those that are neither numbers nor sizes are read by whoever knows their form.
+            let size = || bytes(*setting).ok().map(|bytes| bytes as u64);
+            fixed.extend(text.parse().ok().or_else(size).map(|value| (*setting, value)));
         }
         let engine_limits = embedded::Limits {
             pending_bytes: bytes(settings::PENDING)? as u64,
