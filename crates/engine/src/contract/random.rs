@@ -493,8 +493,18 @@ fn document(doc: &Document) -> Value {
     ])
 }
 
+/// What stands in the sort keys for a number that is missing is the type's matter: the largest or smallest of 32 or 64
+/// bits.
+fn sort_key(key: &Value) -> Value {
+    match key.as_i64() {
+        Some(n) if [i64::MAX, i64::MIN, i64::from(i32::MAX), i64::from(i32::MIN)].contains(&n) => json!("missing"),
+        _ => key.clone(),
+    }
+}
+
 fn hit(hit: &dsl::search::Hit) -> Value {
-    json!([hit.sort, hit.index.as_str(), &*hit.id.id, hit.stamp.map(stamp)])
+    let sort: Vec<Value> = hit.sort.iter().map(sort_key).collect();
+    json!([sort, hit.index.as_str(), &*hit.id.id, hit.stamp.map(stamp)])
 }
 
 /// Hits that no key tells apart may stand in any order.
