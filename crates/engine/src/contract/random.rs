@@ -338,6 +338,8 @@ impl<'a> Side<'a> {
                 // Where one was not done, none was, and what the others would have come to is nobody's promise.
                 let done = decided.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_)));
                 if done {
+                    // Whoever refreshes one index of a change may have to show the others too: all are.
+                    engine.refresh(&Target::of(vec!["random_*".into()]), None).await?;
                     outcomes(&decided.outcomes, known)
                 } else {
                     json!("nothing was written")
