@@ -174,6 +174,7 @@ impl Store {
             scripts: &scripts,
             see,
             cancelled: None,
+            narrow_integers: matches!(dialect.persona, Persona::Opensearch2 | Persona::Opensearch3),
             bm25_factor: if dialect.persona == Persona::Opensearch3 { 1.0 } else { 2.2 },
             types,
         })

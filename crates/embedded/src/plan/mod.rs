@@ -76,6 +76,8 @@ pub struct Context<'a> {
     pub cancelled: Option<&'a AtomicBool>,
     /// k1 + 1 stands in scores (all but OpenSearch 3).
     pub bm25_factor: f32,
+    /// Missing values of small integers are sorted to ends of 32 bits (OpenSearch from 2 on).
+    pub narrow_integers: bool,
     /// Types of the typed dialect that the request names; empty for all.
     pub types: &'a [String],
 }

@@ -499,8 +499,9 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
         .with("index", view.name.as_str()));
     }
     use mapping::Kind;
-    key.narrow =
-        field.numeric_type.is_none() && matches!(target.kind.kind, Kind::Integer | Kind::Short | Kind::Byte | Kind::Boolean);
+    key.narrow = cx.narrow_integers
+        && field.numeric_type.is_none()
+        && matches!(target.kind.kind, Kind::Integer | Kind::Short | Kind::Byte | Kind::Boolean);
     key.path = target.path.to_owned();
     Ok(By::Field(Box::new(key)))
 }
