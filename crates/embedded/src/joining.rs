@@ -20,6 +20,8 @@ pub(crate) const MOMENT: &str = "moment:";
 impl Store {
     /// One moment of several targets, for one request.
     pub(crate) fn align(&self, targets: &[Target]) -> Result<View> {
+        // A request that was dropped halfway leaves its moment behind.
+        self.expire_views();
         let catalog = self.catalog_now();
         let mut found = Vec::new();
         for target in targets {
