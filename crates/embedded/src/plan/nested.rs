@@ -137,11 +137,18 @@ impl Node for NestedNode {
         let parents = enclosing(segment, &self.schema, self.parent_path.as_deref())?;
         let first = parents.before(doc).map_or(0, |before| before + 1);
         let mut details = Vec::new();
-        for child in first..doc {
+        // Only children that match are explained: a block may have thousands, and each explanation opens the query.
+        let mut children = self.child.scorer(segment)?;
+        let mut child = children.doc();
+        if child < first {
+            child = children.seek(first);
+        }
+        while child < doc {
             let one = self.child.explain(segment, child)?;
             if one.matched {
                 details.push(one);
             }
+            child = children.advance();
         }
         let what = format!(
             "Score based on {} child docs in range from {first} to {}, using score mode {}",
