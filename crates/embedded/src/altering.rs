@@ -80,15 +80,24 @@ impl Store {
     /// An index without documents.
     /// `from`: where the record that makes it begins.
     pub(crate) fn begin_index(&self, entry: &IndexEntry, from: u64, position: u64) {
+        self.admit(self.new_state(entry, from, position));
+    }
+
+    /// The state of an index that nobody knows yet.
+    pub(crate) fn new_state(&self, entry: &IndexEntry, from: u64, position: u64) -> Arc<IndexState> {
         let view = Store::blank_view(entry, position);
-        let state = Arc::new(IndexState::new(
+        Arc::new(IndexState::new(
             entry.no,
             1 + self.unclean - entry.unclean_before.min(self.unclean),
             view,
             from,
-        ));
+        ))
+    }
+
+    /// From here on it is known; searches see it empty.
+    pub(crate) fn admit(&self, state: Arc<IndexState>) {
         let built = state.built.load_full();
-        self.indices.write().insert(entry.no, state);
+        self.indices.write().insert(state.no, state);
         let _publishing = self.publishing.lock();
         self.replace_published(&built);
     }

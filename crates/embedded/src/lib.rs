@@ -9,6 +9,7 @@ pub mod aggs;
 mod altering;
 pub mod catalog;
 mod checkpoint;
+mod deciding;
 pub mod disk;
 mod family_routing;
 pub mod index;
@@ -40,8 +41,8 @@ use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::{
-    Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Document, Effect, Engine, IndexInfo, IndexStats, Inspected,
-    Inspection, JoinKeys, KeysOf, NodeStats, Outcome, Planner, Read, Refresh, See, View, Write,
+    Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Deciding, Document, Effect, Engine, IndexInfo, IndexStats,
+    Inspected, Inspection, JoinKeys, KeysOf, NodeStats, Outcome, Planner, Read, Refresh, See, View, Write,
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -663,24 +664,26 @@ impl Engine for EmbeddedEngine {
 
 #[async_trait]
 impl AtomicWrites for EmbeddedEngine {
-    async fn decide(&self, plan: &mut Planner<'_>, refresh: Refresh) -> Result<Decided> {
-        let (outcomes, after, numbers) = self.store.decide(plan)?;
-        if let Err(e) = self.wait(after).await {
+    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+        let settled = self.store.decide(plan, &how);
+        // Of what was written the record's own place, else that of the newest.
+        let commit_seq = settled.place.unwrap_or_else(|| self.store.log.end_position());
+        let waited = self.wait(settled.after).await;
+        let outcomes = settled.outcomes?;
+        if let Err(e) = waited {
             if e.kind() != ErrorKind::LogFailed {
                 return Err(e);
             }
-            let unknown = outcomes.iter().map(|_| Outcome::Unknown).collect();
-            return Ok(Decided {
-                commit_seq: after.durable,
-                outcomes: unknown,
-            });
+            let outcomes = outcomes.iter().map(|_| Outcome::Unknown).collect();
+            return Ok(Decided { commit_seq, outcomes });
         }
-        if !numbers.is_empty() {
-            self.refreshed(numbers, after.durable.max(after.written), refresh).await?;
+        if !settled.numbers.is_empty() {
+            let mut numbers = settled.numbers;
+            numbers.sort_unstable();
+            numbers.dedup();
+            let end = settled.after.durable.max(settled.after.written);
+            self.refreshed(numbers, end, how.refresh).await?;
         }
-        Ok(Decided {
-            commit_seq: after.durable.max(self.store.log.durable_position()),
-            outcomes,
-        })
+        Ok(Decided { commit_seq, outcomes })
     }
 }

@@ -1,6 +1,6 @@
 //! The parts of the engine and how they hang together: one [`Store`] a folder.
 //!
-//! Lock order: stripes (ascending) → catalog → sequencer; apart from these, an index's build lock → publish.
+//! Lock order: gate → stripes (ascending) → catalog → sequencer; apart from these, an index's build lock → publish.
 //! The shards of the version map are leaves.
 //!
 //! Not here: what is done with them (`writing`, `publish`, `merging`, `checkpoint`, `recovery`).
@@ -80,6 +80,10 @@ pub(crate) struct Store {
     /// Positions of the newest alteration: answers that rest on the catalog wait for it.
     pub(crate) altered_at: AtomicU64,
     stripes: Vec<Mutex<()>>,
+    /// Decisions that alter tables in memory against those that rest on them (`engine::Gate`).
+    pub(crate) gate: RwLock<()>,
+    /// The end of the newest record that altered one.
+    pub(crate) gate_at: AtomicU64,
     /// Gives stamps and places in the log together.
     pub(crate) sequencer: Mutex<()>,
     pub(crate) indices: RwLock<FxHashMap<u32, Arc<IndexState>>>,
@@ -449,6 +453,8 @@ impl Store {
             altering: Mutex::new(()),
             altered_at: AtomicU64::new(0),
             stripes: (0..STRIPES).map(|_| Mutex::new(())).collect(),
+            gate: RwLock::new(()),
+            gate_at: AtomicU64::new(0),
             sequencer: Mutex::new(()),
             indices: RwLock::default(),
             versions,

@@ -16,7 +16,7 @@ use engine::{
 use mapping::{Mapping, ReadOptions};
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -132,21 +132,52 @@ pub(crate) struct Here {
     pub(crate) position: u64,
 }
 
+impl Here {
+    /// Nothing was ever there.
+    fn nothing() -> Here {
+        Here {
+            found: Found::Nothing,
+            document: None,
+            position: 0,
+        }
+    }
+}
+
 /// A write that has been checked and only lacks its stamp.
-struct Ready {
-    entry: Arc<IndexEntry>,
+pub(crate) struct Ready {
+    pub(crate) entry: Arc<IndexEntry>,
     state: Arc<IndexState>,
     at: DocAddress,
     uid: Box<str>,
     key: Key,
     version: u64,
     effect: Effect,
-    put: Option<Put>,
+    pub(crate) put: Option<Put>,
     show: Option<Source>,
-    growth: Option<(Option<Arc<str>>, Mapping)>,
+    pub(crate) growth: Option<(Option<Arc<str>>, Mapping)>,
 }
 
-enum Judged {
+/// What a record holds and does beside its writes.
+#[derive(Default)]
+pub(crate) struct Beside {
+    /// The catalog with the indices that the record makes; the caller holds the catalog lock.
+    pub(crate) catalog: Option<Arc<Catalog>>,
+    /// How these are logged.
+    pub(crate) deltas: Vec<(u32, Value)>,
+    /// These indices, not yet known to anybody.
+    pub(crate) made: Vec<(Arc<IndexEntry>, Arc<IndexState>)>,
+    /// Told the place of the record and the stamps before it is encoded; may give the source of one of the writes.
+    pub(crate) seal: Option<Sealing>,
+    /// Told the same once the record has its place.
+    pub(crate) then: Option<Settling>,
+}
+
+/// Which write is sealed, and how.
+pub(crate) type Sealing = (usize, Box<dyn FnOnce(u64, &[Stamp]) -> Source + Send>);
+/// What happens once the record has its place.
+pub(crate) type Settling = Box<dyn FnOnce(u64, &[Stamp]) + Send>;
+
+pub(crate) enum Judged {
     Ready(Box<Ready>),
     Done(Outcome),
 }
@@ -182,11 +213,7 @@ impl Store {
             None => {
                 let set = state.built.load_full();
                 let Some(location) = locate(&set, uid)? else {
-                    return Ok(Here {
-                        found: Found::Nothing,
-                        document: None,
-                        position: 0,
-                    });
+                    return Ok(Here::nothing());
                 };
                 let document = stored(&set.schema, &location, at)?;
                 Ok(Here {
@@ -250,7 +277,7 @@ impl Store {
         if growing {
             self.settle_growth(&mut ready)?;
         }
-        let (mut outcomes, mut waits) = self.commit(vec![*ready], &mut room)?;
+        let (mut outcomes, mut waits, _) = self.commit(vec![*ready], Beside::default(), &mut room)?;
         waits.also(after);
         Ok((outcomes.pop().unwrap_or(Outcome::Unknown), waits, Some(no)))
     }
@@ -295,23 +322,23 @@ impl Store {
         }))
     }
 
-    /// Everything about one write that may fail. `before` is what earlier writes of the same record leave.
-    fn judge(&self, entry: &Arc<IndexEntry>, write: Write, after: &mut After, before: Option<&Ready>) -> Result<Judged> {
-        let state = self.state(entry)?;
+    /// Everything about one write that may fail. `made`: the state of an index that this very record makes.
+    pub(crate) fn judge(
+        &self,
+        entry: &Arc<IndexEntry>,
+        write: Write,
+        after: &mut After,
+        made: Option<Arc<IndexState>>,
+    ) -> Result<Judged> {
         let at = DocAddress {
             index: entry.name.clone(),
             id: write.at.id.clone(),
         };
         let uid = at.id.uid();
         let key = self.versions.key(entry.no, &uid);
-        let here = match before {
-            Some(_) => {
-                return Err(Error::illegal(format!(
-                    "an atomic write has two operations on [{}]",
-                    at.id.id
-                )));
-            }
-            None => self.newest(entry, &at, &uid, key)?,
+        let (state, here) = match made {
+            Some(state) => (state, Here::nothing()),
+            None => (self.state(entry)?, self.newest(entry, &at, &uid, key)?),
         };
         after.durable = after.durable.max(here.position);
         let mark = here.document.as_ref().and_then(|document| document.hidden.clone());
@@ -442,7 +469,7 @@ impl Store {
 
     /// Under the catalog lock: reads the document again if the mapping has moved, so that what grows is
     /// measured against the newest.
-    fn settle_growth(&self, ready: &mut Ready) -> Result<()> {
+    pub(crate) fn settle_growth(&self, ready: &mut Ready) -> Result<()> {
         let Some(entry) = self.catalog.load().by_no(ready.entry.no).cloned() else {
             return Err(crate::catalog::resolve::missing(ready.entry.name.as_str()));
         };
@@ -467,12 +494,27 @@ impl Store {
 
     /// Grows mappings, gives stamps, enqueues one record, tells the map and the pending lists. After the stamp
     /// nothing fails. With growth among them the caller holds the catalog lock.
-    fn commit(&self, mut all: Vec<Ready>, room: &mut Reservation) -> Result<(Vec<Outcome>, After)> {
+    pub(crate) fn commit(
+        &self,
+        mut all: Vec<Ready>,
+        beside: Beside,
+        room: &mut Reservation,
+    ) -> Result<(Vec<Outcome>, After, u64)> {
         let mut parts = Vec::with_capacity(all.len() + 1);
+        for (no, delta) in &beside.deltas {
+            parts.push(Part::Alter {
+                index_no: *no,
+                delta: delta.to_string().into_bytes(),
+            });
+        }
         let mut grown: HashMap<u32, Arc<IndexEntry>> = HashMap::new();
+        // Many documents of one record bring the same fields: they grow the mapping once.
+        let mut known: HashMap<(u32, Option<Arc<str>>), HashSet<String>> = HashMap::new();
         for ready in &mut all {
             let entry = grown.get(&ready.entry.no).cloned().unwrap_or_else(|| ready.entry.clone());
-            if let Some((doc_type, growth)) = &ready.growth {
+            let Some((doc_type, growth)) = &ready.growth else { continue };
+            let seen = known.entry((entry.no, doc_type.clone())).or_default();
+            let entry = if seen.insert(growth.render().to_string()) {
                 let next = Arc::new(entry.grown(doc_type.as_deref(), growth)?);
                 let delta = growth_delta(&entry, &next, doc_type.as_deref(), growth);
                 parts.push(Part::Alter {
@@ -480,9 +522,12 @@ impl Store {
                     delta: delta.to_string().into_bytes(),
                 });
                 grown.insert(entry.no, next.clone());
-                if let Some(put) = &mut ready.put {
-                    put.mapping = next.mapping_for(doc_type.as_deref())?;
-                }
+                next
+            } else {
+                entry
+            };
+            if let Some(put) = &mut ready.put {
+                put.mapping = entry.mapping_for(doc_type.as_deref())?;
             }
         }
         let durability = if all
@@ -494,7 +539,7 @@ impl Store {
             Durability::Request
         };
         let sequencer = self.sequencer.lock();
-        let catalog = self.catalog.load_full();
+        let catalog = beside.catalog.unwrap_or_else(|| self.catalog.load_full());
         for ready in &all {
             // It may have been closed or deleted since it was looked up.
             match catalog.by_no(ready.entry.no) {
@@ -527,6 +572,22 @@ impl Store {
                 version: ready.version,
             });
         }
+        for (entry, _) in &beside.made {
+            // An index is made for the documents in it, but nothing depends on there being any.
+            if !participants.iter().any(|p| p.index_no == entry.no) {
+                participants.push(Participant {
+                    index_no: entry.no,
+                    first_seq_no: 0,
+                    count: 0,
+                });
+            }
+        }
+        let place = if beside.seal.is_some() { self.log.end_position() } else { 0 };
+        if let Some((n, seal)) = beside.seal
+            && let Some(put) = all[n].put.as_mut()
+        {
+            put.source = seal(place, &stamps).0;
+        }
         for (ready, stamp) in all.iter().zip(&stamps) {
             parts.push(part_of(ready, *stamp));
         }
@@ -545,13 +606,13 @@ impl Store {
             durability,
         )?;
         // From here on nothing fails.
-        if !grown.is_empty() {
-            let mut next: Catalog = (*catalog).clone();
-            for entry in grown.into_values() {
-                next.put((*entry).clone());
-            }
-            self.catalog.store(Arc::new(next));
-            self.altered_at.fetch_max(ticket.end, Ordering::AcqRel);
+        assert!(
+            place == 0 || place == ticket.position,
+            "a sealed record stands where the sequencer said"
+        );
+        for (entry, state) in &beside.made {
+            self.admit(state.clone());
+            debug_assert_eq!(entry.no, state.no);
         }
         let now = self.clock.monotonic();
         self.unflushed.add(ticket.end - ticket.position, all.len() as u64, now);
@@ -568,6 +629,7 @@ impl Store {
             self.shared.lock().push_back((ticket.end, numbers.clone()));
         }
         self.dirty.lock().extend(numbers);
+        let given = if beside.then.is_some() { stamps.clone() } else { Vec::new() };
         for (ready, stamp) in all.into_iter().zip(stamps) {
             let deleted = ready.put.is_none();
             let kind = ready.put.map_or(Kind::Delete, Kind::Put);
@@ -607,6 +669,18 @@ impl Store {
                 forced_refresh: false,
             }));
         }
+        // Last: who finds an index or a field in the catalog also finds the documents that came with it.
+        if !grown.is_empty() || !beside.made.is_empty() {
+            let mut next: Catalog = (*catalog).clone();
+            for entry in grown.into_values() {
+                next.put((*entry).clone());
+            }
+            self.catalog.store(Arc::new(next));
+            self.altered_at.fetch_max(ticket.end, Ordering::AcqRel);
+        }
+        if let Some(then) = beside.then {
+            then(ticket.position, &given);
+        }
         drop(sequencer);
         Ok((
             outcomes,
@@ -620,100 +694,8 @@ impl Store {
                     written: ticket.end,
                 },
             },
+            ticket.position,
         ))
-    }
-
-    /// All of these writes or none, planned inside the critical section.
-    pub(crate) fn decide(&self, plan: &mut engine::Planner<'_>) -> Result<(Vec<Outcome>, After, Vec<u32>)> {
-        self.check_writable()?;
-        // Which documents a plan reads is known only when it has run: everything is locked.
-        let _all: Vec<_> = (0..crate::store::STRIPES).map(|n| self.stripe(n)).collect();
-        let mut reader = Reading {
-            store: self,
-            after: After::default(),
-        };
-        let wanted = plan(&mut reader)?;
-        let mut after = reader.after;
-        if wanted.writes.is_empty() {
-            return Ok((Vec::new(), after, Vec::new()));
-        }
-        let catalog = self.catalog.load_full();
-        let mut seen = std::collections::HashSet::new();
-        let mut outcomes: Vec<Outcome> = Vec::new();
-        let mut ready: Vec<(usize, Ready)> = Vec::new();
-        let mut bytes = 512;
-        for (n, mut write) in wanted.writes.into_iter().enumerate() {
-            bytes += match &write.op {
-                WriteOp::Put(source) => source.0.len() * 2 + 512,
-                _ => 512,
-            };
-            let judged = catalog
-                .write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())
-                .and_then(|entry| {
-                    check_write(&entry, &write)?;
-                    write.at.id = entry.identity(&write.at.id)?;
-                    let routing = write.routing.as_deref().or(write.parent.as_deref());
-                    entry.check_routing(&write.at.id, routing)?;
-                    if !seen.insert((entry.no, write.at.id.uid())) {
-                        return Err(Error::illegal(format!(
-                            "an atomic write has two operations on [{}]",
-                            write.at.id.id
-                        )));
-                    }
-                    self.judge(&entry, write, &mut after, None)
-                });
-            match judged {
-                Ok(Judged::Ready(one)) => {
-                    // A place until it is known that all may be written.
-                    outcomes.push(Outcome::Unknown);
-                    ready.push((n, *one));
-                }
-                Ok(Judged::Done(outcome)) => outcomes.push(outcome),
-                Err(e) => outcomes.push(Outcome::Refused(e)),
-            }
-        }
-        let failed = outcomes.iter().any(|o| !matches!(o, Outcome::Unknown | Outcome::Written(_)));
-        if failed || ready.is_empty() {
-            return Ok((outcomes, after, Vec::new()));
-        }
-        let mut room = self.log.reserve(bytes as u64)?;
-        let growing = ready.iter().any(|(_, ready)| ready.growth.is_some());
-        let _altering = growing.then(|| self.altering.lock());
-        if growing {
-            for (_, one) in &mut ready {
-                self.settle_growth(one)?;
-            }
-        }
-        let (places, all): (Vec<usize>, Vec<Ready>) = ready.into_iter().unzip();
-        let numbers = all.iter().map(|ready| ready.entry.no).collect();
-        let (written, waits) = self.commit(all, &mut room)?;
-        for (place, outcome) in places.into_iter().zip(written) {
-            outcomes[place] = outcome;
-        }
-        after.also(waits);
-        Ok((outcomes, after, numbers))
-    }
-}
-
-struct Reading<'a> {
-    store: &'a Store,
-    after: After,
-}
-
-impl engine::Newest for Reading<'_> {
-    fn read(&mut self, at: &DocAddress, see: See) -> Result<Option<Document>> {
-        let catalog = self.store.catalog.load_full();
-        let entry = catalog.read_index(at.index.as_str(), self.store.clock.wall_ms())?;
-        let at = DocAddress {
-            index: entry.name.clone(),
-            id: at.id.clone(),
-        };
-        let uid = at.id.uid();
-        let here = self
-            .store
-            .newest(&entry, &at, &uid, self.store.versions.key(entry.no, &uid))?;
-        self.after.durable = self.after.durable.max(here.position);
-        Ok(here.document.filter(|document| visible(document, see)))
     }
 }
 
@@ -761,7 +743,7 @@ fn part_of(ready: &Ready, stamp: Stamp) -> Part {
 }
 
 /// Limits that do not need the document's state.
-fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
+pub(crate) fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
     if !entry.open {
         return Err(crate::catalog::resolve::closed(entry));
     }

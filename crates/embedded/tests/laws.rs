@@ -251,25 +251,20 @@ async fn a_bulk_fails_in_parts_and_an_atomic_write_as_a_whole() {
     );
     let atomic = engine.atomic().unwrap();
     let mut failing = |_: &mut dyn engine::Newest| {
-        Ok(Plan {
-            writes: vec![
-                put("b", "1", json!({"x": 1})),
-                Write {
-                    expect: Expect::Absent,
-                    ..put("a", "1", json!({"n": 9}))
-                },
-            ],
-        })
+        Ok(Plan::of(vec![
+            put("b", "1", json!({"x": 1})),
+            Write {
+                expect: Expect::Absent,
+                ..put("a", "1", json!({"n": 9}))
+            },
+        ]))
     };
-    let decided = atomic.decide(&mut failing, Refresh::No).await.unwrap();
+    let decided = atomic.decide(&mut failing, Refresh::No.into()).await.unwrap();
     assert!(matches!(decided.outcomes[1], Outcome::Conflict(_)));
     assert_eq!(source(&engine, "b", "1").await, None);
-    let mut both = |_: &mut dyn engine::Newest| {
-        Ok(Plan {
-            writes: vec![put("a", "1", json!({"n": 5})), put("b", "1", json!({"x": 1}))],
-        })
-    };
-    let decided = atomic.decide(&mut both, Refresh::No).await.unwrap();
+    let mut both =
+        |_: &mut dyn engine::Newest| Ok(Plan::of(vec![put("a", "1", json!({"n": 5})), put("b", "1", json!({"x": 1}))]));
+    let decided = atomic.decide(&mut both, Refresh::No.into()).await.unwrap();
     assert!(decided.outcomes.iter().all(|o| matches!(o, Outcome::Written(_))));
     assert_eq!(count(&engine, "b", Query::all()).await, 0);
     // Refreshing one shows both: no view has half a record.

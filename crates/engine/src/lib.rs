@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+mod atomic;
 pub mod clock;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
@@ -22,6 +23,7 @@ pub mod memory;
 pub mod tasks;
 mod update;
 
+pub use atomic::{AtomicWrites, Decided, Deciding, Decision, Gate, Newest, Plan, Planner, Seal, Then, WriteIndex};
 pub use clock::Clock;
 pub use expect::{Conflict, Expect, Found};
 pub use update::{Applied, Update, merge};
@@ -83,38 +85,6 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     fn atomic(&self) -> Option<&dyn AtomicWrites> {
         None
     }
-}
-
-/// A critical section with logic in it: one record, one fsync, one flip.
-#[async_trait]
-pub trait AtomicWrites: Send + Sync {
-    /// Runs `plan` (again, if what it read has moved) and writes what it says, all or nothing.
-    async fn decide(&self, plan: &mut Planner<'_>, refresh: Refresh) -> Result<Decided>;
-}
-
-/// Reads, then says what to write.
-pub type Planner<'a> = dyn FnMut(&mut dyn Newest) -> Result<Plan> + Send + 'a;
-
-/// What a planner may read: the newest state, inside the critical section.
-pub trait Newest {
-    /// The newest document.
-    fn read(&mut self, at: &DocAddress, see: See) -> Result<Option<Document>>;
-}
-
-/// What a planner wants written.
-#[derive(Debug, Default)]
-pub struct Plan {
-    /// All of these or none.
-    pub writes: Vec<Write>,
-}
-
-/// What came of it.
-#[derive(Debug)]
-pub struct Decided {
-    /// Everything up to here is durable.
-    pub commit_seq: CommitSeq,
-    /// One for each write, in order. With a conflict or refusal among them nothing was written.
-    pub outcomes: Vec<Outcome>,
 }
 
 /// Which keys of a join are wanted.
@@ -274,7 +244,7 @@ pub enum Outcome {
 }
 
 /// A write that was done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Written {
     /// What happened.
     pub effect: Effect,

@@ -68,10 +68,12 @@ settings! {
     DESTRUCTIVE_REQUIRES_NAME: "action.destructive_requires_name" = "false", Cluster, "Deleting indices by wildcard is refused.";
     MAX_TASKS: "tasks.max_kept" = "1000", Node, "Finished tasks that are remembered.";
     LOCKS_MAX_TARGETS: "locks.max_targets" = "1000", Node, "Targets of one lock.";
+    LOCKS_MAX: "locks.max" = "100000", Node, "Locks of the whole store.";
     LOCKS_MAX_WAITERS: "locks.max_waiters" = "256", Node, "Waiters of one target; more are answered 429.";
     LOCKS_MAX_PATH_DEPTH: "locks.max_path_depth" = "64", Node, "Components of a locked path, or of a document's lock_path.";
-    CHANGES_MAX_OPERATIONS: "changes.max_operations" = "10000", Node, "Operations of one atomic change.";
     MAX_INDICES: "cluster.max_indices" = "10000", Cluster, "Indices in one data folder.";
+    CHANGES_MAX_OPERATIONS: "changes.max_operations" = "10000", Cluster, "Operations of one change.";
+    CHANGES_MAX_BYTES: "changes.max_bytes" = "32mb", Cluster, "Body of one change.";
     REFRESH_INTERVAL: "index.refresh_interval" = "1s", IndexDynamic, "How soon a search sees a write; -1: only by refresh.";
     NUMBER_OF_SHARDS: "index.number_of_shards" = "1", IndexStatic, "Reported; there is one shard.";
     NUMBER_OF_REPLICAS: "index.number_of_replicas" = "1", IndexDynamic, "Reported; there is one process.";
@@ -97,6 +99,7 @@ settings! {
     QUERY_DEFAULT_FIELD: "index.query.default_field" = "*", IndexDynamic, "Fields of a query_string that names none.";
     SIMILARITY_FACTOR: "index.similarity.default.type" = "LegacyBM25", IndexStatic, "LegacyBM25 (with the factor k1+1) or BM25 (OpenSearch 3).";
     PLEACH_LOCKS: "index.pleach.locks" = "off", IndexDynamic, "off, advisory or enforced.";
+    PLEACH_LOCK_PATH: "index.pleach.lock_path" = "", IndexDynamic, "The field, or fields joined by /, that say where a document is.";
 }
 
 static FIXED: OnceLock<BTreeMap<&'static str, u64>> = OnceLock::new();

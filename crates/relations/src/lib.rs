@@ -11,9 +11,11 @@ use std::sync::Arc;
 pub mod changes;
 pub mod jobs;
 mod joins;
+pub mod leases;
 pub mod locks;
 pub mod schema;
 pub mod sessions;
+pub mod transactions;
 
 /// The façade that `rest` calls.
 #[derive(Clone, Debug)]
@@ -21,12 +23,40 @@ pub struct Relations {
     engine: Arc<dyn Engine>,
     clock: Arc<dyn Clock>,
     tasks: Arc<Tasks>,
+    locks: leases::Locks,
 }
 
 impl Relations {
     /// Over an engine.
     pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, tasks: Arc<Tasks>) -> Relations {
-        Relations { engine, clock, tasks }
+        Relations {
+            engine,
+            clock,
+            tasks,
+            locks: leases::Locks::default(),
+        }
+    }
+
+    /// An id that no restart gives out again, and that names its server.
+    fn new_id(&self, kind: &str) -> String {
+        format!("n1:{kind}{:013x}", self.clock.random() >> 12)
+    }
+
+    /// An id with a place in every queue.
+    fn new_place(&self, kind: &str) -> leases::Place {
+        leases::Place {
+            owner: locks::Owner::new(self.new_id(kind)),
+            age: self.locks.table().next_age(),
+        }
+    }
+
+    fn atomic(&self) -> Result<&dyn engine::AtomicWrites> {
+        self.engine.atomic().ok_or_else(|| {
+            model::Error::new(
+                model::ErrorKind::UnsupportedOperation,
+                "this engine has no critical section; changes and locks without one are not supported yet",
+            )
+        })
     }
 
     /// A search with its lookups and joins.

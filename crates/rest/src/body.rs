@@ -27,6 +27,8 @@ pub(crate) struct Request {
     pub(crate) body: Bytes,
     /// Of the listener.
     pub(crate) persona: Persona,
+    /// The connection it came by.
+    pub(crate) connection: Option<u64>,
 }
 
 /// Decompresses a body within the limit.

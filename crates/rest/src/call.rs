@@ -18,12 +18,18 @@ pub struct Call {
     pub(crate) body: Bytes,
     pub(crate) dialect: Dialect,
     pub(crate) wants_json: bool,
+    /// The connection it came by.
+    pub(crate) connection: Option<u64>,
 }
 
 impl Call {
     /// A part of the path.
     pub(crate) fn arg(&self, name: &str) -> Option<&str> {
         self.args.get(name).map(String::as_str)
+    }
+    /// `?lock=`: ids of locks under which something is done.
+    pub(crate) fn take_locks(&mut self) -> Vec<String> {
+        self.params.take_list("lock").unwrap_or_default()
     }
     /// A part of the path that the route guarantees.
     pub(crate) fn needed(&self, name: &str) -> Result<String> {

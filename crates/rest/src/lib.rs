@@ -76,6 +76,8 @@ pub(crate) struct Known {
     pub(crate) replicas: u64,
     /// `_source` is enabled.
     pub(crate) source: bool,
+    /// Plain writes look at locks.
+    pub(crate) locks: bool,
 }
 
 impl Rest {
@@ -94,6 +96,14 @@ impl Rest {
         }
     }
 
+    /// After a start: what outlived it is as it was.
+    ///
+    /// # Errors
+    /// A control index that cannot be read.
+    pub async fn recover(&self) -> Result<()> {
+        self.relations.recover().await
+    }
+
     /// The indices behind a target.
     pub(crate) async fn indices(&self, target: &Target) -> Result<Vec<IndexInfo>> {
         self.engine.indices(target).await
@@ -104,6 +114,11 @@ impl Rest {
         let altered = self.engine.alter(alteration).await;
         self.known.store(Arc::new(HashMap::new()));
         altered
+    }
+
+    /// Forgets what was known of the catalog.
+    pub(crate) fn forget_known(&self) {
+        self.known.store(Arc::new(HashMap::new()));
     }
 
     /// What is known of one index or alias; `None` if it is missing.
@@ -120,6 +135,9 @@ impl Rest {
             typed: first.typed,
             source: source_enabled(first),
             replicas: model::settings::number(&first.settings, model::settings::NUMBER_OF_REPLICAS),
+            locks: infos
+                .iter()
+                .any(|info| model::settings::text(&info.settings, model::settings::PLEACH_LOCKS) != "off"),
         };
         let mut all = HashMap::clone(&self.known.load());
         if all.len() > 10_000 {

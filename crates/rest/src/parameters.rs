@@ -81,6 +81,8 @@ const WRITE_WAITS: Group = nothing!(
     "one process: the copy that is written is the only one": wait_for_active_shards consistency replication;
     "a write is answered when it is durable; there is no primary to wait for": timeout;
 );
+const WRITE_COPIES: Group =
+    nothing!("one process: the copy that is written is the only one": wait_for_active_shards consistency replication;);
 const WRITE_2015: Group = nothing!(
     "documents do not expire, and have no timestamp beside their fields": timestamp ttl;
     "the URL tells whether there is a type": include_type_name;
@@ -96,6 +98,12 @@ const ONE_COPY: Group = nothing!("there is one copy": preference;);
 const READ: Group = changes!(routing parent realtime refresh version version_type);
 const SYNTHETIC: Group =
     nothing!("_source is always kept as it was sent": force_synthetic_source ignore_errors_on_generated_fields;);
+/// Locks under which something is done.
+const LOCK: Group = changes!(lock);
+/// What a read is promised to see.
+const SIGHT: Group = changes!(lock after read_level);
+/// Changes of several documents.
+const CHANGE: Group = changes!(lock idempotency_key timeout ack);
 /// Options of jobs.
 const BY_QUERY: Group = changes!(conflicts refresh wait_for_completion max_docs size scroll_size);
 const JOBS: Group = nothing!(
@@ -129,12 +137,21 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["get", "get_source"], &[READ, SOURCE, ONE_COPY, SYNTHETIC]),
     (&["get"], &[changes!(stored_fields fields)]),
     (&["mget"], &[SOURCE, BODY, BODY_TYPE, ONE_COPY, changes!(stored_fields fields routing realtime refresh)]),
-    (&["bulk"], &[WRITE, WRITE_ALIAS, SOURCE, WRITE_WAITS, WRITE_2015, changes!(atomic),
+    (&["bulk"], &[WRITE, WRITE_ALIAS, SOURCE, CHANGE, WRITE_COPIES, WRITE_2015, changes!(atomic),
         nothing!(
             "only updates answer fields, by their own lines": fields;
             "a bulk is one batch": batch_size;
             "there are no ingest pipelines": list_executed_pipelines;
         )]),
+    // Changes and locks.
+    (&["index", "create", "update", "delete"], &[LOCK]),
+    (&["indices.delete", "indices.close", "indices.update_aliases", "indices.put_alias", "indices.delete_alias"], &[LOCK]),
+    (&["get", "get_source", "mget", "search", "count"], &[SIGHT]),
+    (&["transaction"], &[CHANGE, changes!(refresh)]),
+    (&["lock.open"], &[BODY, BODY_TYPE, changes!(timeout)]),
+    (&["lock.get"], &[changes!(index)]),
+    (&["lock.renew"], &[changes!(keep_alive)]),
+    (&["cat.locks"], &[TABLE_FORM, NO_SIZES, CAT_TIMES, LOCAL]),
     // Searches.
     (&["search"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, SOURCE, BODY, BODY_TYPE, ONE_SHARD,
         changes!(scroll search_type from size sort stored_fields fields docvalue_fields fielddata_fields track_total_hits

@@ -2,8 +2,8 @@
 
 use crate::call::Call;
 use crate::handlers::{
-    aliases, analyze, bulk, by_query, cat, cluster, documents, explain, indices, mappings, resolve, rollover, scroll, search,
-    settings, stored_scripts, tasks, templates, unsupported,
+    aliases, analyze, bulk, by_query, cat, changes, cluster, documents, explain, indices, locks, mappings, resolve, rollover,
+    scroll, search, settings, stored_scripts, tasks, templates, unsupported,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -47,6 +47,13 @@ endpoints! {
     "update" ["POST"] ["/{index}/_update/{id}", "/{index}/_doc/{id}/_update", "/{index}/{type}/{id}/_update"] => documents::update;
     "mget" ["GET", "POST"] ["/_mget", "/{index}/_mget", "/{index}/{type}/_mget"] => documents::mget;
     "bulk" ["PUT", "POST"] ["/_bulk", "/{index}/_bulk", "/{index}/{type}/_bulk"] => bulk::bulk;
+
+    "transaction" ["POST"] ["/_transaction"] => changes::transaction;
+    "lock.open" ["POST"] ["/_lock"] => locks::open;
+    "lock.get" ["GET"] ["/_lock", "/_lock/{lock_id}"] => locks::get;
+    "lock.release" ["DELETE"] ["/_lock/{lock_id}"] => locks::release;
+    "lock.renew" ["POST"] ["/_lock/{lock_id}/_renew"] => locks::renew;
+    "lock.break" ["POST"] ["/_lock/{lock_id}/_break"] => locks::break_lock;
 
     "search" ["GET", "POST"] ["/_search", "/{index}/_search", "/{index}/{type}/_search"] => search::search;
     "search_exists" ["GET", "POST"] ["/_search/exists", "/{index}/_search/exists", "/{index}/{type}/_search/exists"] => search::exists;
@@ -135,6 +142,7 @@ endpoints! {
     "cat.aliases" ["GET"] ["/_cat/aliases", "/_cat/aliases/{name}"] => cat::aliases;
     "cat.shards" ["GET"] ["/_cat/shards", "/_cat/shards/{index}"] => cat::shards;
     "cat.nodes" ["GET"] ["/_cat/nodes"] => cat::nodes;
+    "cat.locks" ["GET"] ["/_cat/locks"] => locks::cat;
     "cat.tasks" ["GET"] ["/_cat/tasks"] => cat::tasks;
     "cat.templates" ["GET"] ["/_cat/templates", "/_cat/templates/{name}"] => cat::templates;
     "cat.allocation" ["GET"] ["/_cat/allocation", "/_cat/allocation/{node_id}"] => cat::allocation;

@@ -15,7 +15,7 @@ use model::{Dialect, Error, ErrorKind, Persona, Result};
 use serde_json::json;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -35,6 +35,8 @@ pub async fn serve(
     grace: Duration,
 ) -> Served {
     let open = Arc::new(AtomicUsize::new(0));
+    let over = Arc::new(AtomicBool::new(false));
+    housekeeping(&rest, over.clone());
     let mut accepting = Vec::new();
     for (listener, persona) in listeners {
         accepting.push(tokio::spawn(accept(
@@ -53,6 +55,7 @@ pub async fn serve(
     for task in &accepting {
         task.abort();
     }
+    over.store(true, Ordering::Release);
     let deadline = tokio::time::Instant::now() + grace;
     while open.load(Ordering::Acquire) > 0 && tokio::time::Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -61,6 +64,31 @@ pub async fn serve(
         cut: open.load(Ordering::Acquire),
     }
 }
+
+/// Ends leases whose time is over, so that who waits for them is woken; forgets old outcomes. On a thread of its own:
+/// requests that keep every other busy do not keep a lock.
+fn housekeeping(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
+    const TICK: Duration = Duration::from_millis(50);
+    const FORGET_EACH: Duration = Duration::from_secs(3600);
+    let rest = rest.clone();
+    let keep = move || {
+        let mut forgot: Option<std::time::Instant> = None;
+        while !over.load(Ordering::Acquire) {
+            std::thread::sleep(TICK);
+            // What fails is tried again by the next tick.
+            let _ = futures::executor::block_on(rest.relations.sweep());
+            if forgot.is_none_or(|at| at.elapsed() > FORGET_EACH) {
+                forgot = Some(std::time::Instant::now());
+                let _ = futures::executor::block_on(rest.relations.forget_old());
+            }
+        }
+    };
+    // Without it leases still end, when somebody asks for what they hold.
+    let _ = std::thread::Builder::new().name("housekeeping".into()).spawn(keep);
+}
+
+/// Numbers connections; locks may be tied to one.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
 async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
     let in_flight = Arc::new(AtomicUsize::new(0));
@@ -72,11 +100,12 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
         // Answers leave in one piece; waiting for more to send would cost 40 ms a call.
         let _ = stream.set_nodelay(true);
         let (rest, mut stop, open, in_flight) = (rest.clone(), stop.clone(), open.clone(), in_flight.clone());
+        let (ended, number) = (rest.clone(), CONNECTIONS.fetch_add(1, Ordering::Relaxed));
         open.fetch_add(1, Ordering::AcqRel);
         tokio::spawn(async move {
             let service = hyper::service::service_fn(move |request| {
                 let (rest, in_flight) = (rest.clone(), in_flight.clone());
-                async move { Ok::<_, std::convert::Infallible>(one(rest, request, persona, in_flight).await) }
+                async move { Ok::<_, std::convert::Infallible>(one(rest, request, persona, in_flight, number).await) }
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .max_buf_size(64 * 1024)
@@ -95,6 +124,8 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
                 }
             }
             open.fetch_sub(1, Ordering::AcqRel);
+            // What cannot be ended now ends with the next sweep.
+            let _ = ended.relations.disconnected(number).await;
         });
     }
 }
@@ -105,10 +136,12 @@ async fn one(
     request: hyper::Request<Incoming>,
     persona: Persona,
     in_flight: Arc<AtomicUsize>,
+    connection: u64,
 ) -> hyper::Response<Full<Bytes>> {
     let head = request.method() == hyper::Method::HEAD;
     let (parts, incoming) = request.into_parts();
     let mut request = head_of(&parts, persona);
+    request.connection = Some(connection);
     let (bytes, counted) = match read_body(
         incoming,
         rest.limits.body_max_bytes,
@@ -153,6 +186,7 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona) -> Request {
         opaque_id: text("x-opaque-id"),
         body: Bytes::new(),
         persona,
+        connection: None,
     }
 }
 
@@ -235,6 +269,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         body: request.body.clone(),
         dialect: *dialect,
         wants_json: accepts("application/json") || accepts("application/yaml"),
+        connection: request.connection,
     };
     (endpoint.handler)(call).await
 }

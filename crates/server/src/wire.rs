@@ -46,10 +46,10 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
         tasks_kept_max: config.tasks_kept_max,
     };
     let shared: Arc<dyn Engine> = engine.clone();
-    Ok(Wired {
-        rest: Arc::new(Rest::new(shared, clock, names, limits)),
-        engine,
-    })
+    let rest = Arc::new(Rest::new(shared, clock, names, limits));
+    // Before the first answer: locks are held again, or somebody could pass.
+    futures::executor::block_on(rest.recover())?;
+    Ok(Wired { rest, engine })
 }
 
 /// Who this data folder is, the same after every start.

@@ -54,6 +54,8 @@ pub struct BulkItem<'a> {
     pub pipeline: Option<String>,
     pub retry_on_conflict: u32,
     pub require_alias: bool,
+    /// Locks under which it is written.
+    pub locks: Vec<String>,
     /// `_source` of an update's answer.
     pub source_spec: Option<SourceSpec>,
     /// The line below; empty for deletes.
@@ -163,6 +165,17 @@ fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Resu
     if !body.is_object() {
         return Err(malformed("START_OBJECT", body.kind_name()));
     }
+    parse_meta(action, body, number, defaults).map(Some)
+}
+
+/// What an action line says beside its action.
+pub(super) fn parse_meta(
+    action: BulkAction,
+    body: json::Node,
+    number: usize,
+    defaults: &BulkDefaults,
+) -> Result<BulkItem<'static>> {
+    let dialect = defaults.dialect;
     let mut item = BulkItem {
         action,
         index: defaults.index.clone().unwrap_or_default(),
@@ -177,6 +190,7 @@ fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Resu
         pipeline: defaults.pipeline.clone(),
         retry_on_conflict: 0,
         require_alias: defaults.require_alias,
+        locks: Vec::new(),
         source_spec: None,
         source: &[],
         line: number,
@@ -212,6 +226,7 @@ fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Resu
             "pipeline" => item.pipeline = text()?,
             "retry_on_conflict" | "_retry_on_conflict" | "retryOnConflict" => item.retry_on_conflict = value.u32(&key)?,
             "require_alias" => item.require_alias = value.boolean(&key)?,
+            "lock" => item.locks = lock_ids(&value)?,
             "_source" => item.source_spec = Some(SourceSpec::parse(value)?),
             "dynamic_templates" => return Err(Error::illegal("[dynamic_templates] in a bulk line is not supported")),
             // What 2015 wrote beside documents and we do not keep.
@@ -223,7 +238,15 @@ fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Resu
             }
         }
     }
-    Ok(Some(item))
+    Ok(item)
+}
+
+/// One id of a lock, or several.
+///
+/// # Errors
+/// Neither text nor a list of texts.
+pub(super) fn lock_ids(value: &json::Node) -> Result<Vec<String>> {
+    value.clone().items().iter().map(|id| id.string("lock")).collect()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod bulk;
 mod by_query;
 mod cursor;
 mod multi;
+mod transaction;
 mod update;
 
 pub use alias_actions::{AliasAction, AliasActions, AliasVerb};
@@ -16,6 +17,7 @@ pub use bulk::{BulkAction, BulkDefaults, BulkItem, parse_bulk};
 pub use by_query::{ByQueryBody, ReindexBody, ReindexDest};
 pub use cursor::{PitBody, ScrollBody};
 pub use multi::{MgetBody, MgetItem, MsearchItem, parse_msearch};
+pub use transaction::{Condition, TransactionBody, TransactionItem};
 pub use update::UpdateBody;
 
 use crate::json::Reading;

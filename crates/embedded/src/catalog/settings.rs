@@ -176,6 +176,11 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
         "index.similarity.default.type" if !matches!(text, "LegacyBM25" | "BM25") => {
             return Err(Error::illegal(format!("Unknown Similarity type [{text}] for [default]")));
         }
+        "index.pleach.locks" if !matches!(text, "off" | "advisory" | "enforced") => {
+            return Err(Error::illegal(format!(
+                "unknown value for [{name}] must be one of [off, advisory, enforced] but was: {text}"
+            )));
+        }
         _ if setting.default.parse::<u64>().is_ok() && text.parse::<u64>().is_err() => {
             return Err(Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")));
         }

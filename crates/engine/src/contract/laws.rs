@@ -358,11 +358,12 @@ pub(super) async fn decide_all_or_nothing(engine: &dyn Engine) {
     let mut moving = |newest: &mut dyn Newest| {
         runs.fetch_add(1, Ordering::Relaxed);
         let rank = value(newest.read(&bench.at("a"), See::Plain)?)["rank"].as_i64().unwrap_or(0);
-        Ok(Plan {
-            writes: vec![bench.put("b", json!({ "rank": rank + 1 })), bench.delete("a")],
-        })
+        Ok(Plan::of(vec![bench.put("b", json!({ "rank": rank + 1 })), bench.delete("a")]))
     };
-    let decided = atomic.decide(&mut moving, Refresh::Now).await.expect("a plan is decided");
+    let decided = atomic
+        .decide(&mut moving, Refresh::Now.into())
+        .await
+        .expect("a plan is decided");
     assert!(runs.load(Ordering::Relaxed) >= 1);
     let effects: Vec<_> = decided.outcomes.into_iter().map(|outcome| written(outcome).effect).collect();
     assert_eq!(effects, [Effect::Created, Effect::Deleted]);
@@ -373,21 +374,22 @@ pub(super) async fn decide_all_or_nothing(engine: &dyn Engine) {
         bench.put("c", json!({ "rank": "no number" })),
     ] {
         let mut failing = |_: &mut dyn Newest| {
-            Ok(Plan {
-                writes: vec![
-                    bench.put("d", json!({ "rank": 9, "half": 1 })),
-                    bad.clone(),
-                    bench.delete("b"),
-                ],
-            })
+            Ok(Plan::of(vec![
+                bench.put("d", json!({ "rank": 9, "half": 1 })),
+                bad.clone(),
+                bench.delete("b"),
+            ]))
         };
-        let decided = atomic.decide(&mut failing, Refresh::Now).await.expect("a plan is decided");
+        let decided = atomic
+            .decide(&mut failing, Refresh::Now.into())
+            .await
+            .expect("a plan is decided");
         assert_eq!(decided.outcomes.len(), 3, "one outcome a write");
         assert!(!matches!(decided.outcomes[1], Outcome::Written(_)));
         assert_eq!(bench.ids(all()).await, ["b"], "nothing was written");
     }
     let mut broken = |_: &mut dyn Newest| Err(Error::illegal("no plan"));
-    assert!(atomic.decide(&mut broken, Refresh::No).await.is_err());
+    assert!(atomic.decide(&mut broken, Refresh::No.into()).await.is_err());
     let info = engine
         .indices(&Target::index(bench.index))
         .await

@@ -333,8 +333,8 @@ impl<'a> Side<'a> {
                 let Some(atomic) = engine.atomic() else {
                     return Ok(Value::Null);
                 };
-                let mut plan = |_: &mut dyn Newest| Ok(Plan { writes: writes.clone() });
-                let decided = atomic.decide(&mut plan, Refresh::No).await?;
+                let mut plan = |_: &mut dyn Newest| Ok(Plan::of(writes.clone()));
+                let decided = atomic.decide(&mut plan, Refresh::No.into()).await?;
                 // Where one was not done, none was, and what the others would have come to is nobody's promise.
                 let done = decided.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_)));
                 if done {

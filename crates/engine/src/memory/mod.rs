@@ -668,18 +668,68 @@ impl Newest for Reading<'_> {
             ..Read::whole(at.clone())
         })
     }
+    fn index(&mut self, name: &str) -> Result<WriteIndex> {
+        let entry = self.0.catalog.write_index(name, false)?;
+        Ok(WriteIndex {
+            name: entry.name.clone(),
+            typed: entry.typed(),
+            settings: Arc::new(entry.settings.clone()),
+        })
+    }
+    fn rehearse(&mut self, write: &Write) -> Result<()> {
+        self.0.rehearse(write).map(|_| ())
+    }
 }
 
 #[async_trait]
 impl AtomicWrites for MemoryEngine {
-    async fn decide(&self, plan: &mut Planner<'_>, refresh: Refresh) -> Result<Decided> {
+    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+        // One lock for everything: gates and documents need none of their own.
         let mut state = self.state();
-        let writes = plan(&mut Reading(&state))?.writes;
+        let plan = plan(&mut Reading(&state))?;
         // A copy is written to. It replaces the state if every write was done; a panic loses the copy alone.
         let mut next = state.clone();
-        let mut outcomes: Vec<Outcome> = writes.iter().map(|write| next.write(write)).collect();
+        for alteration in &plan.alterations {
+            if !matches!(alteration, Alteration::CreateIndex { .. }) {
+                return Err(unsupported("a decision may make indices and alter nothing else"));
+            }
+            let moment = Moment {
+                now_ms: self.clock.wall_ms(),
+                uuid: uuid(&*self.clock),
+            };
+            next.catalog = next.catalog.altered(alteration, moment)?.0;
+        }
+        let (sealed, seal) = plan.seal.map_or((None, None), |(place, seal)| (Some(place), Some(seal)));
+        let mut outcomes: Vec<Outcome> = plan.writes.iter().map(|write| next.write(write)).collect();
         if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_))) {
-            next.commit(&mut outcomes, refresh);
+            let stamps: Vec<Stamp> = outcomes
+                .iter()
+                .map(|outcome| match outcome {
+                    Outcome::Written(written) => written.stamp,
+                    _ => Stamp::default(),
+                })
+                .collect();
+            let decision = Decision {
+                commit_seq: state.commit_seq + 1,
+                stamps: &stamps,
+            };
+            if let (Some(place), Some(seal)) = (sealed, seal) {
+                // Written once more, with the stamp it has.
+                let mut again = plan.writes[place].clone();
+                again.op = crate::WriteOp::Put(seal(&decision));
+                let mut fresh = state.clone();
+                fresh.catalog = next.catalog.clone();
+                let mut writes = plan.writes.clone();
+                writes[place] = again;
+                outcomes = writes.iter().map(|write| fresh.write(write)).collect();
+                next = fresh;
+            }
+            if !outcomes.is_empty() {
+                next.commit(&mut outcomes, how.refresh);
+            }
+            if let Some(then) = plan.then {
+                then(&decision);
+            }
             *state = next;
         }
         Ok(Decided {

@@ -19,10 +19,12 @@ fn target_of(expressions: Vec<String>) -> Target {
 /// `POST /_aliases`.
 pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let node = call.json_needed()?;
+    let locks = call.take_locks();
     call.params.finish()?;
     let mut actions = Vec::new();
     for action in AliasActions::parse(node)?.0 {
         let target = target_of(action.indices.clone());
+        super::locks::check_alter(&call.rest, &target, &locks).await?;
         match action.verb {
             AliasVerb::RemoveIndex => actions.push(AliasAction::RemoveIndex { target }),
             AliasVerb::Add => {
@@ -72,6 +74,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         call.arg("name").map(str::to_owned).or_else(|| call.params.take("name")),
     );
     let content = call.json()?;
+    let locks = call.take_locks();
     call.params.finish()?;
     let mut body = match content.map(dsl::json::Node::into_value) {
         Some(Value::Object(map)) => map,
@@ -98,20 +101,20 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
             return Err(Error::illegal(format!("unknown field [{name}]")));
         }
     }
-    let add = AliasAction::Add {
-        target: target_of(split_list(&index)),
-        alias,
-        body,
-    };
+    let target = target_of(split_list(&index));
+    super::locks::check_alter(&call.rest, &target, &locks).await?;
+    let add = AliasAction::Add { target, alias, body };
     call.rest.alter(Alteration::UpdateAliases(vec![add])).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }
 
 /// `DELETE /i/_alias/a`.
-pub(crate) async fn delete(call: Call) -> Result<Answer> {
+pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let (index, name) = (call.needed("index")?, call.needed("name")?);
+    let locks = call.take_locks();
     call.params.finish()?;
     let target = target_of(split_list(&index));
+    super::locks::check_alter(&call.rest, &target, &locks).await?;
     let names = split_list(&name);
     let infos = call.rest.indices(&target).await?;
     let matched = |alias: &str| names.iter().any(|n| n == "_all" || path::matches(n, alias));

@@ -1,7 +1,8 @@
 //! `_bulk`: many writes in one request, each on its own.
 
+use super::changes;
 use super::documents::{after, normalized, update_conditions, update_op};
-use super::writes::{answer, conflict_error, head, refuse_pipeline, send, settled, status};
+use super::writes::{Guarded, answer, conflict_error, head, refuse_pipeline, send, settled, status, with_warnings};
 use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
@@ -18,13 +19,15 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     refuse_pipeline(&mut call)?;
     let refresh = call.params.take_refresh()?;
-    if call.params.flag("atomic")? {
-        return Err(Error::illegal(
-            "[atomic] is not supported yet: each item of a bulk is written on its own",
-        ));
-    }
+    let atomic = call.params.flag("atomic")?;
+    let options = if atomic {
+        Some(changes::Options::take(&mut call)?)
+    } else {
+        None
+    };
     let default_source = super::documents::source_params(&mut call)?;
     let routing = call.params.take("routing");
+    let locks = call.take_locks();
     let require_alias = call.params.flag("require_alias")?;
     call.params.finish()?;
     let defaults = BulkDefaults {
@@ -35,6 +38,13 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         require_alias,
         dialect: call.dialect,
     };
+    let limits = match &options {
+        Some(_) => Some(changes::Limits::of(&call).await?),
+        None => None,
+    };
+    if let Some(limits) = &limits {
+        limits.check_bytes(call.body.len())?;
+    }
     let items = parse_bulk(&call.body, &defaults)?;
     if items.is_empty() {
         return Err(Error::new(
@@ -42,12 +52,22 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
             "Validation Failed: 1: no requests added;",
         ));
     }
+    if let Some(limits) = &limits {
+        limits.check_operations(items.len())?;
+    }
     let mut planned = Vec::with_capacity(items.len());
     for item in items {
         planned.push(Planned::new(&call, item).await);
     }
+    for planned in planned.iter_mut().filter(|planned| planned.locks.is_empty()) {
+        planned.locks = locks.clone();
+    }
+    if let (Some(options), Some(limits)) = (options, limits) {
+        return changes::atomic_bulk(&call, planned, &default_source, options, &limits, refresh).await;
+    }
     let mut answers: Vec<Option<Map<String, Value>>> = vec![None; planned.len()];
     let mut errors = false;
+    let mut warnings = Vec::new();
     // One document may stand several times in a request: those wait for the earlier ones.
     let mut waiting: Vec<usize> = (0..planned.len()).collect();
     while !waiting.is_empty() {
@@ -59,7 +79,8 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         for i in now {
             match planned[i].write.clone() {
                 Ok(write) => {
-                    writes.push(write);
+                    let locks = planned[i].locks.clone();
+                    writes.push(Guarded { write, locks });
                     sent.push(i);
                 }
                 Err(error) => {
@@ -68,8 +89,12 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
                 }
             }
         }
-        for (i, outcome) in sent.into_iter().zip(send(&call.rest, writes, refresh, call.dialect).await?) {
-            let (body, bad) = settle(&planned[i], outcome, &default_source, &call).await?;
+        for (i, sent) in sent.into_iter().zip(send(&call.rest, writes, refresh, call.dialect).await?) {
+            let (mut body, bad) = settle(&planned[i], sent.outcome, &default_source, &call).await?;
+            warnings.extend(sent.warnings);
+            if let Some(id) = planned[i].locks.first().filter(|_| !bad) {
+                body.insert("lock".into(), id.as_str().into());
+            }
             errors |= bad;
             answers[i] = Some(body);
         }
@@ -81,23 +106,25 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         .map(|(p, a)| json!({ p.label: a.unwrap_or_default() }))
         .collect();
     let took = (call.rest.clock.monotonic() - start).as_millis();
-    Ok(Answer::ok(
-        json!({ "took": u64::try_from(took).unwrap_or(u64::MAX), "errors": errors, "items": items }),
-    ))
+    let body = json!({ "took": u64::try_from(took).unwrap_or(u64::MAX), "errors": errors, "items": items });
+    // A header is no place for thousands.
+    warnings.truncate(16);
+    Ok(with_warnings(Answer::ok(body), &warnings))
 }
 
 /// One item on its way.
-struct Planned {
-    label: &'static str,
-    at: DocAddress,
-    write: Result<Write>,
-    spec: SourceSpec,
+pub(super) struct Planned {
+    pub(super) label: &'static str,
+    pub(super) at: DocAddress,
+    pub(super) write: Result<Write>,
+    pub(super) spec: SourceSpec,
     /// An update that says what to write where there is nothing.
-    upserts: bool,
+    pub(super) upserts: bool,
+    pub(super) locks: Vec<String>,
 }
 
 impl Planned {
-    async fn new(call: &Call, item: BulkItem<'_>) -> Planned {
+    pub(super) async fn new(call: &Call, item: BulkItem<'_>) -> Planned {
         let generated = item.id.is_none();
         let id = item
             .id
@@ -139,6 +166,7 @@ impl Planned {
             write,
             spec,
             upserts,
+            locks: item.locks,
         }
     }
 }
@@ -192,7 +220,12 @@ async fn write_of(
 }
 
 /// The answer of one item, and whether it is an error.
-async fn settle(planned: &Planned, outcome: Outcome, default: &SourceSpec, call: &Call) -> Result<(Map<String, Value>, bool)> {
+pub(super) async fn settle(
+    planned: &Planned,
+    outcome: Outcome,
+    default: &SourceSpec,
+    call: &Call,
+) -> Result<(Map<String, Value>, bool)> {
     let outcome = if planned.label == "update" {
         super::documents::missing_before_conflict(outcome, planned.upserts)
     } else {
@@ -223,7 +256,7 @@ async fn settle(planned: &Planned, outcome: Outcome, default: &SourceSpec, call:
     Ok((body, false))
 }
 
-fn failed(planned: &Planned, error: &Error, call: &Call) -> Map<String, Value> {
+pub(super) fn failed(planned: &Planned, error: &Error, call: &Call) -> Map<String, Value> {
     let mut body = head(&planned.at, call.dialect);
     body.insert("status".into(), error.status().into());
     body.insert("error".into(), Value::Object(envelope::object(error, call.dialect)));

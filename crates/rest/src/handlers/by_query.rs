@@ -211,8 +211,10 @@ async fn finish(call: Call, job: Job, wait: bool, action: &str, name: &str) -> R
         return Ok(Answer::of(status, render(&counts, created)));
     }
     let id = format!("{}:{}", rest.names.node_id, task.id);
-    tokio::spawn(async move {
-        let done = run(rest.clone(), job, task.clone()).await;
+    // Scripts run for long: not where connections are served.
+    let runtime = tokio::runtime::Handle::current();
+    tokio::task::spawn_blocking(move || {
+        let done = runtime.block_on(run(rest.clone(), job, task.clone()));
         let outcome = done.map(|counts| render(&counts, created));
         rest.tasks.finish(&task, outcome, true, rest.clock.wall_ms());
     });

@@ -1,6 +1,7 @@
 //! One document: index, create, get, head, source, update, delete; and several at once: mget.
 
-use super::writes::{answer, compile, head, refuse_pipeline, send, settled, status};
+use super::visibility::Visibility;
+use super::writes::{Guarded, answer, compile, head, refuse_pipeline, send, settled, status, with_warnings};
 use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
@@ -35,6 +36,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     write.parent = call.params.take("parent");
     write.require_alias = call.params.flag("require_alias")?;
     refuse_pipeline(call)?;
+    let locks = call.take_locks();
     let refresh = call.params.take_refresh()?;
     let expect = call.params.take_expect_of_put(answers_of_2015(call.dialect), create)?;
     write.expect = if create || generated && expect == Expect::Anything {
@@ -46,17 +48,20 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     call.params.finish()?;
     check_source(&content, call)?;
     write.op = WriteOp::Put(Source(normalized(&content, call)?));
-    let written = settled(one(call, write, refresh).await?, call.dialect)?;
+    let lock = locks.first().cloned();
+    let (outcome, warnings) = one(call, write, locks, refresh).await?;
+    let written = settled(outcome, call.dialect)?;
     let mut body = answer(&call.rest, &written, if create { "create" } else { "index" }, call.dialect).await;
     if answers_of_2015(call.dialect) {
         body.insert("created".into(), (written.effect == Effect::Created).into());
     }
+    body.extend(lock.map(|id| ("lock".to_owned(), id.into())));
     let location = format!(
         "/{}/_doc/{}",
         written.at.index,
         percent_encoding::utf8_percent_encode(&written.at.id.id, percent_encoding::NON_ALPHANUMERIC)
     );
-    let done = Answer::of(status(&written), Value::Object(body));
+    let done = with_warnings(Answer::of(status(&written), Value::Object(body)), &warnings);
     Ok(if written.effect == Effect::Created {
         done.header("location", location)
     } else {
@@ -98,11 +103,12 @@ pub(super) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[
     Ok(content.into())
 }
 
-async fn one(call: &Call, write: Write, refresh: engine::Refresh) -> Result<Outcome> {
-    Ok(send(&call.rest, vec![write], refresh, call.dialect)
+/// One write: what came of it, and whose locks it passed.
+async fn one(call: &Call, write: Write, locks: Vec<String>, refresh: engine::Refresh) -> Result<(Outcome, Vec<String>)> {
+    let sent = send(&call.rest, vec![Guarded { write, locks }], refresh, call.dialect)
         .await?
-        .pop()
-        .unwrap_or(Outcome::Unknown))
+        .pop();
+    Ok(sent.map_or((Outcome::Unknown, Vec::new()), |sent| (sent.outcome, sent.warnings)))
 }
 
 /// `DELETE /i/_doc/1`.
@@ -112,17 +118,21 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     write.routing = call.params.take("routing");
     write.parent = call.params.take("parent");
     refuse_pipeline(&mut call)?;
+    let locks = call.take_locks();
     let refresh = call.params.take_refresh()?;
     write.expect = call.params.take_expect(call.dialect.typed)?;
     call.params.finish()?;
-    let written = settled(one(&call, write, refresh).await?, call.dialect)?;
+    let lock = locks.first().cloned();
+    let (outcome, warnings) = one(&call, write, locks, refresh).await?;
+    let written = settled(outcome, call.dialect)?;
     let body = answer(&call.rest, &written, "delete", call.dialect).await;
     let mut out = Map::new();
     if answers_of_2015(call.dialect) {
         out.insert("found".into(), (written.effect == Effect::Deleted).into());
     }
     out.extend(body);
-    Ok(Answer::of(status(&written), Value::Object(out)))
+    out.extend(lock.map(|id| ("lock".to_owned(), id.into())));
+    Ok(with_warnings(Answer::of(status(&written), Value::Object(out)), &warnings))
 }
 
 /// What a read takes from the URL besides where.
@@ -132,6 +142,7 @@ struct Wanted {
     expect: Expect,
     refresh: bool,
     read: Read,
+    visibility: Visibility,
 }
 
 fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
@@ -157,6 +168,7 @@ fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
         },
         expect: call.params.take_version()?,
         refresh: call.params.flag("refresh")?,
+        visibility: Visibility::take(call)?,
         read,
     })
 }
@@ -234,6 +246,16 @@ async fn kept(call: &Call, document: &Document, stored: Option<&[String]>) -> Re
 }
 
 async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
+    wanted
+        .visibility
+        .reach(call, &model::Target::index(wanted.read.at.index.as_str()))
+        .await?;
+    let found = newest(call, wanted).await?;
+    super::locks::check_read(call, &wanted.visibility.locks, &wanted.read.at, found.as_ref()).await?;
+    Ok(found)
+}
+
+async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
     if wanted.refresh {
         call.rest
             .engine
@@ -414,6 +436,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     write.parent = call.params.take("parent");
     write.require_alias = call.params.flag("require_alias")?;
     refuse_pipeline(&mut call)?;
+    let locks = call.take_locks();
     let refresh = call.params.take_refresh()?;
     let retries: Option<u32> = call.params.take_number("retry_on_conflict")?;
     write.expect = call.params.take_expect(call.dialect.typed)?;
@@ -429,13 +452,14 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
         from_url
     };
     write.op = WriteOp::Update(Box::new(update_op(&call, &body).await?));
-    let mut outcome = one(&call, write.clone(), refresh).await?;
+    let lock = locks.first().cloned();
+    let (mut outcome, mut warnings) = one(&call, write.clone(), locks.clone(), refresh).await?;
     // The engine applies updates inside the critical section: only a stated condition can conflict.
     for _ in 0..retries.unwrap_or(0) {
         if !matches!(outcome, Outcome::Conflict(_)) {
             break;
         }
-        outcome = one(&call, write.clone(), refresh).await?;
+        (outcome, warnings) = one(&call, write.clone(), locks.clone(), refresh).await?;
     }
     let upserts = body.upsert.is_some() || body.doc_as_upsert;
     let written = settled(missing_before_conflict(outcome, upserts), call.dialect)?;
@@ -443,7 +467,8 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     if let Some(get) = after(&written, &spec, fields.as_deref(), call.dialect)? {
         out.insert("get".into(), get);
     }
-    Ok(Answer::of(status(&written), Value::Object(out)))
+    out.extend(lock.map(|id| ("lock".to_owned(), id.into())));
+    Ok(with_warnings(Answer::of(status(&written), Value::Object(out)), &warnings))
 }
 
 /// A condition on a document that is not there: what an update misses first is the document.
@@ -556,6 +581,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     let routing = call.params.take("routing");
     let realtime = call.params.take_bool("realtime")?;
     let refresh = call.params.flag("refresh")?;
+    let visibility = Visibility::take(&mut call)?;
     let content = call.json()?;
     call.params.finish()?;
     let Some(node) = content else {
@@ -603,6 +629,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
             expect: Expect::Anything,
             refresh,
             read,
+            visibility: visibility.clone(),
         };
         let spec = if item.source == SourceSpec::Default {
             &default_spec

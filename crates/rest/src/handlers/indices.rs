@@ -125,8 +125,10 @@ pub(super) fn admin_target(call: &mut Call) -> Result<Target> {
 
 /// `DELETE /i`.
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
+    let locks = call.take_locks();
     let target = admin_target(&mut call)?;
     call.params.finish()?;
+    super::locks::check_alter(&call.rest, &target, &locks).await?;
     call.rest.alter(Alteration::DeleteIndices(target)).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }
@@ -265,7 +267,9 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
 /// `POST /i/_close`.
 pub(crate) async fn close(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
+    let locks = call.take_locks();
     call.params.finish()?;
+    super::locks::check_alter(&call.rest, &target, &locks).await?;
     let altered = call.rest.alter(Alteration::CloseIndices(target)).await?;
     let indices: Map<String, Value> = altered
         .indices

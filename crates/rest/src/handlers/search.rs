@@ -2,6 +2,7 @@
 
 use super::documents::source_params;
 use super::scroll;
+use super::visibility::Visibility;
 use crate::call::Call;
 use crate::envelope;
 use crate::params::{Params, split_list};
@@ -15,6 +16,7 @@ use serde_json::{Map, Value, json};
 pub(crate) async fn search(mut call: Call) -> Result<Answer> {
     let scroll = call.params.take_duration("scroll")?;
     let search_type = call.params.take("search_type");
+    let visibility = Visibility::take(&mut call)?;
     let target = call.target()?;
     let source = source_params(&mut call)?;
     let content = call.json()?;
@@ -33,6 +35,7 @@ pub(crate) async fn search(mut call: Call) -> Result<Answer> {
         request.source = source;
     }
     call.params.finish()?;
+    visibility.before_search(&call, &target).await?;
     apply_search_type(search_type.as_deref(), &mut request, scroll.is_some())?;
     request.types = target.types.clone();
     if let Some(keep_alive) = scroll {
@@ -241,7 +244,9 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
 
 /// `_count`.
 pub(crate) async fn count(mut call: Call) -> Result<Answer> {
+    let visibility = Visibility::take(&mut call)?;
     let (target, request) = count_request(&mut call, "request")?;
+    visibility.before_search(&call, &target).await?;
     let response = found(&call, &target, request).await?;
     let shards = response.render(call.dialect).remove("_shards").unwrap_or_default();
     Ok(Answer::ok(

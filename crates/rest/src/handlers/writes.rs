@@ -1,16 +1,126 @@
 //! What the document APIs share: sending one write, creating a missing index, wording conflicts, answering.
 
 use crate::call::Call;
+use crate::respond::Answer;
 use crate::{Rest, answers_of_2015, shows_doc_type, write_shards};
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use engine::{Conflict, Effect, Expect, Found, Inspected, Inspection, Outcome, Refresh, Write, Written};
+use futures::{StreamExt as _, TryStreamExt as _};
 use model::{Dialect, DocAddress, Error, ErrorKind, Result};
 use relations::schema::is_system;
+use relations::transactions::{Change, Kind, NotDone, Operation, Verdict};
 use script::{Lang, Params, Program};
 use serde_json::{Map, Value, json};
 
+/// A write and the locks that its client holds for it.
+#[derive(Clone, Debug)]
+pub(super) struct Guarded {
+    pub(super) write: Write,
+    pub(super) locks: Vec<String>,
+}
+
+/// What came of one, and whose locks it passed.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) outcome: Outcome,
+    pub(super) warnings: Vec<String>,
+}
+
+impl From<Outcome> for Sent {
+    fn from(outcome: Outcome) -> Sent {
+        Sent {
+            outcome,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// Sends writes; those under locks, and those to indices that look at locks, by way of these.
+pub(super) async fn send(rest: &Rest, writes: Vec<Guarded>, refresh: Refresh, dialect: Dialect) -> Result<Vec<Sent>> {
+    let mut looked_at = false;
+    for guarded in &writes {
+        looked_at = looked_at || through_locks(rest, guarded).await;
+    }
+    if !looked_at {
+        let writes = writes.into_iter().map(|guarded| guarded.write).collect();
+        let outcomes = send_plain(rest, writes, refresh, dialect).await?;
+        return Ok(outcomes.into_iter().map(Sent::from).collect());
+    }
+    // Each is a decision of its own; many at once share the wait for the disk.
+    let sent = writes.into_iter().map(|guarded| send_one(rest, guarded, refresh, dialect));
+    futures::stream::iter(sent).buffered(256).try_collect().await
+}
+
+async fn through_locks(rest: &Rest, guarded: &Guarded) -> bool {
+    !guarded.locks.is_empty()
+        || rest
+            .known(guarded.write.at.index.as_str())
+            .await
+            .is_some_and(|known| known.locks)
+}
+
+async fn send_one(rest: &Rest, guarded: Guarded, refresh: Refresh, dialect: Dialect) -> Result<Sent> {
+    let mut made = false;
+    loop {
+        if !through_locks(rest, &guarded).await {
+            let outcome = send_plain(rest, vec![guarded.write], refresh, dialect).await?.pop();
+            return Ok(outcome.unwrap_or(Outcome::Unknown).into());
+        }
+        let operation = Operation {
+            label: "index",
+            write: guarded.write.clone(),
+            creates: None,
+            wants_source: matches!(guarded.write.op, engine::WriteOp::Update(_)),
+            error: None,
+        };
+        let change = Change {
+            guards: guarded.locks.clone(),
+            kind: Kind::Plain,
+            refresh,
+            ..Change::of(vec![operation])
+        };
+        let outcome = match rest.relations.change(&change).await {
+            Ok(Verdict::Committed(mut done)) => {
+                let warnings = std::mem::take(&mut done.warnings);
+                let written = done.items.pop().map(|item| Outcome::Written(item.written));
+                return Ok(Sent {
+                    outcome: written.unwrap_or(Outcome::Unknown),
+                    warnings,
+                });
+            }
+            Ok(Verdict::Failed(failures)) => match failures.into_iter().next() {
+                Some(NotDone::Conflict(conflict)) => Outcome::Conflict(conflict),
+                Some(NotDone::Refused(error)) => Outcome::Refused(error),
+                _ => Outcome::Unknown,
+            },
+            Ok(Verdict::Waits(..)) => Outcome::Refused(Error::new(ErrorKind::Internal, "a plain write waits for nothing")),
+            Err(error) => Outcome::Refused(error),
+        };
+        match &outcome {
+            Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound && !made && creates(&guarded.write, dialect) => {
+                made = true;
+                if let Err(error) = rest
+                    .auto_create(&guarded.write.at.index, dialect_of(&guarded.write, dialect))
+                    .await
+                {
+                    return Ok(Outcome::Refused(error).into());
+                }
+            }
+            _ => return Ok(outcome.into()),
+        }
+    }
+}
+
+/// A header for people about locks that were passed.
+pub(super) fn with_warnings(answer: Answer, warnings: &[String]) -> Answer {
+    warnings.iter().fold(answer, |answer, warning| {
+        let text: String = warning.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect();
+        answer.header("warning", format!("299 Pleach \"{}\"", text.replace('"', "'")))
+    })
+}
+
 /// Sends writes; where an index is missing and may be made, makes it and sends those again.
-pub(super) async fn send(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dialect: Dialect) -> Result<Vec<Outcome>> {
+async fn send_plain(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dialect: Dialect) -> Result<Vec<Outcome>> {
     let mut outcomes: Vec<Option<Outcome>> = vec![None; writes.len()];
     let mut ready = Vec::new();
     for (i, write) in writes.into_iter().enumerate() {
@@ -51,7 +161,7 @@ pub(super) async fn send(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dial
 }
 
 /// A write with a type makes a typed index.
-fn dialect_of(write: &Write, dialect: Dialect) -> Dialect {
+pub(super) fn dialect_of(write: &Write, dialect: Dialect) -> Dialect {
     Dialect {
         typed: write.at.id.doc_type.is_some(),
         ..dialect
@@ -59,7 +169,7 @@ fn dialect_of(write: &Write, dialect: Dialect) -> Dialect {
 }
 
 /// Does this write make a missing index?
-fn creates(write: &Write, dialect: Dialect) -> bool {
+pub(super) fn creates(write: &Write, dialect: Dialect) -> bool {
     if write.require_alias {
         return false;
     }

@@ -1,0 +1,263 @@
+//! The body of `_transaction`: conditions, operations in the form of bulk lines, what else, and under which locks.
+//!
+//! Not here: targets of locks, which `relations` reads; what operations do.
+
+use super::bulk::{BulkAction, BulkDefaults, BulkItem, lock_ids, parse_meta};
+use super::reading;
+use crate::json::{self, Json, Node};
+use model::{Error, ErrorKind, Result};
+use serde_json::{Map, Value};
+
+/// `POST /_transaction`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TransactionBody {
+    /// All must hold when the change commits.
+    pub conditions: Vec<Condition>,
+    /// The change, if they do.
+    pub operations: Vec<TransactionItem>,
+    /// The change, if they do not.
+    pub otherwise: Vec<TransactionItem>,
+    /// Targets, locked for this change alone.
+    pub targets: Vec<Value>,
+    /// Locks that the client holds.
+    pub locks: Vec<String>,
+    /// To be told a repetition from a new request.
+    pub idempotency_key: Option<String>,
+    /// `30s`
+    pub timeout: Option<String>,
+}
+
+/// One entry of `if`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    pub index: String,
+    pub doc_type: Option<String>,
+    pub id: String,
+    pub exists: Option<bool>,
+    pub if_seq_no: Option<u64>,
+    pub if_primary_term: Option<u64>,
+    pub version: Option<u64>,
+}
+
+/// One operation: a bulk line with its source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TransactionItem {
+    meta: BulkItem<'static>,
+    source: Vec<u8>,
+}
+
+impl TransactionItem {
+    /// As a bulk line.
+    pub fn item(&self) -> BulkItem<'_> {
+        BulkItem {
+            source: &self.source,
+            ..self.meta.clone()
+        }
+    }
+}
+
+/// Fields of an update's body beside its line.
+const UPDATE: &[&str] = &[
+    "doc",
+    "script",
+    "upsert",
+    "doc_as_upsert",
+    "scripted_upsert",
+    "detect_noop",
+    "lang",
+    "params",
+];
+
+impl TransactionBody {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is malformed or unknown, with its position.
+    pub fn parse(bytes: &[u8], defaults: &BulkDefaults) -> Result<TransactionBody> {
+        let node = json::read(bytes, reading(defaults.dialect))?;
+        let mut fields = node.fields("transaction")?;
+        let mut out = TransactionBody::default();
+        for node in list(fields.take("if"), "if")? {
+            out.conditions.push(Condition::parse(node)?);
+        }
+        for node in list(fields.take("operations"), "operations")? {
+            out.operations.push(operation(node, out.operations.len() + 1, defaults)?);
+        }
+        for node in list(fields.take("else"), "else")? {
+            out.otherwise.push(operation(node, out.otherwise.len() + 1, defaults)?);
+        }
+        out.targets = list(fields.take("locks"), "locks")?
+            .into_iter()
+            .map(Node::into_value)
+            .collect();
+        if let Some(node) = fields.take("lock") {
+            out.locks = lock_ids(&node)?;
+        }
+        out.idempotency_key = fields.take_string("idempotency_key")?;
+        out.timeout = fields.take_string("timeout")?;
+        fields.finish()?;
+        Ok(out)
+    }
+}
+
+impl Condition {
+    fn parse(node: Node) -> Result<Condition> {
+        let (line, col) = (node.line, node.col);
+        let mut fields = node.fields("if")?;
+        let number = |node: Option<Node>, name: &str| {
+            let read = |n: Node| u64::try_from(n.i64(name)?).map_err(|_| Error::illegal(format!("[{name}] cannot be negative")));
+            node.map(read).transpose()
+        };
+        let text = |node: Option<Node>, name: &str| {
+            let missing = || {
+                Error::illegal(format!("Required [{name}] for [if]"))
+                    .with("line", line)
+                    .with("col", col)
+            };
+            node.ok_or_else(missing)?.string(name)
+        };
+        let out = Condition {
+            index: text(fields.take_any(&["index", "_index"]), "index")?,
+            doc_type: fields.take_any(&["type", "_type"]).map(|n| n.string("type")).transpose()?,
+            id: text(fields.take_any(&["id", "_id"]), "id")?,
+            exists: fields.take_bool("exists")?,
+            if_seq_no: number(fields.take("if_seq_no"), "if_seq_no")?,
+            if_primary_term: number(fields.take("if_primary_term"), "if_primary_term")?,
+            version: number(fields.take("version"), "version")?,
+        };
+        fields.finish()?;
+        if out.if_seq_no.is_some() != out.if_primary_term.is_some() {
+            return Err(Error::illegal(
+                "[if_seq_no] and [if_primary_term] of [if] must be given together",
+            ));
+        }
+        if out.exists.is_none() && out.if_seq_no.is_none() && out.version.is_none() {
+            return Err(Error::illegal(
+                "a condition of [if] needs [exists], [if_seq_no] with [if_primary_term], or [version]",
+            ));
+        }
+        Ok(out)
+    }
+}
+
+fn list(node: Option<Node>, name: &str) -> Result<Vec<Node>> {
+    match node {
+        None => Ok(Vec::new()),
+        Some(node) => match node.value {
+            Json::Array(items) => Ok(items),
+            Json::Null => Ok(Vec::new()),
+            _ => Err(node.error(format!("[{name}] must be an array"))),
+        },
+    }
+}
+
+/// `{"index": {"_index": .., "_id": .., "doc": {..}}}`
+fn operation(node: Node, number: usize, defaults: &BulkDefaults) -> Result<TransactionItem> {
+    let (line, col) = (node.line, node.col);
+    let placed = |reason: String| Error::new(ErrorKind::Parsing, reason).with("line", line).with("col", col);
+    let mut members = node.fields("operation")?.remaining().into_iter();
+    let (Some((name, body)), None) = (members.next(), members.next()) else {
+        return Err(placed(format!(
+            "operation [{number}] must be an object with one of [create], [delete], [index] or [update]"
+        )));
+    };
+    let action = match name.as_str() {
+        "index" => BulkAction::Index,
+        "create" => BulkAction::Create,
+        "update" => BulkAction::Update,
+        "delete" => BulkAction::Delete,
+        _ => {
+            let nearest = model::nearest::nearest(&name, ["index", "create", "update", "delete"]);
+            let hint = nearest.map(|n| format!(", did you mean [{n}]?")).unwrap_or_default();
+            return Err(placed(format!(
+                "operation [{number}] must be one of [create], [delete], [index] or [update] but is [{name}]{hint}"
+            )));
+        }
+    };
+    let (at, kind) = ((body.line, body.col, body.key), body.kind_name());
+    let Json::Object(all) = body.value else {
+        return Err(placed(format!(
+            "operation [{number}]: [{name}] must be an object but is {kind}"
+        )));
+    };
+    let own: &[&str] = match action {
+        BulkAction::Update => UPDATE,
+        BulkAction::Delete => &[],
+        _ => &["doc"],
+    };
+    let (below, meta): (Vec<_>, Vec<_>) = all.into_iter().partition(|(key, _)| own.contains(&key.as_str()));
+    let meta = Node {
+        value: Json::Object(meta),
+        line: at.0,
+        col: at.1,
+        key: at.2,
+    };
+    let item = parse_meta(action, meta, number, defaults)?;
+    if item.index.is_empty() {
+        return Err(placed(format!("operation [{number}]: [_index] is missing")));
+    }
+    if item.id.is_none() && matches!(action, BulkAction::Update | BulkAction::Delete) {
+        return Err(placed(format!("operation [{number}]: [_id] is missing")));
+    }
+    let source = match action {
+        BulkAction::Delete => Vec::new(),
+        BulkAction::Update => {
+            let body: Map<String, Value> = below.into_iter().map(|(key, node)| (key, node.into_value())).collect();
+            Value::Object(body).to_string().into_bytes()
+        }
+        _ => {
+            let doc = below.into_iter().next().map(|(_, node)| node);
+            let doc = doc.ok_or_else(|| placed(format!("operation [{number}]: [doc] is missing")))?;
+            doc.into_value().to_string().into_bytes()
+        }
+    };
+    Ok(TransactionItem { meta: item, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(body: Value, expected: Result<&str, &str>) {
+        let read = TransactionBody::parse(body.to_string().as_bytes(), &BulkDefaults::default());
+        let shown = read.map(|body| {
+            let operations = body.operations.iter().chain(&body.otherwise).map(|operation| {
+                let item = operation.item();
+                let source = String::from_utf8_lossy(item.source).into_owned();
+                format!(
+                    "{:?} {}/{} {source}",
+                    item.action,
+                    item.index,
+                    item.id.as_deref().unwrap_or("-")
+                )
+            });
+            operations.collect::<Vec<_>>().join("|")
+        });
+        match (shown, expected) {
+            (Ok(shown), Ok(expected)) => assert_eq!(shown, expected, "{body}"),
+            (Err(error), Err(expected)) => assert!(error.reason().contains(expected), "{body}: {error}"),
+            (shown, expected) => panic!("{body}: {shown:?} is not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn bodies() {
+        check(
+            json!({"operations": [{"index": {"_index": "i", "_id": "1", "doc": {"a": 1}}}, {"delete": {"_index": "i", "_id": "2"}}]}),
+            Ok(r#"Index i/1 {"a":1}|Delete i/2 "#),
+        );
+        check(
+            json!({"operations": [{"update": {"_index": "i", "_id": "1", "script": "x", "_source": true}}], "else": [{"create": {"_index": "i", "doc": {}}}]}),
+            Ok(r#"Update i/1 {"script":"x"}|Create i/- {}"#),
+        );
+        check(json!({"operations": [{"idnex": {}}]}), Err("did you mean [index]?"));
+        check(json!({"operations": [{"index": {"_index": "i"}}]}), Err("[doc] is missing"));
+        check(json!({"operations": [{"delete": {"_index": "i"}}]}), Err("[_id] is missing"));
+        check(json!({"operations": {}}), Err("must be an array"));
+        check(json!({"operation": []}), Err("did you mean [operations]?"));
+        check(json!({"if": [{"index": "i", "id": "1"}]}), Err("needs [exists]"));
+        check(json!({"if": [{"index": "i", "id": "1", "if_seq_no": 1}]}), Err("together"));
+        check(json!({"if": [{"id": "1", "exists": true}]}), Err("Required [index]"));
+    }
+}

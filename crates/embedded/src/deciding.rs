@@ -1,0 +1,338 @@
+//! Decisions: a plan that reads and writes several documents in one critical section, as one record.
+//!
+//! Order of locks: gate → stripes of the documents touched (ascending) → catalog (if an index is made or a mapping
+//! grows) → sequencer. The plan runs under the stripes; what it touched beyond them is locked too and it runs
+//! again, so that in the end everything it rests on is held from its first read to the record's place in the log.
+//!
+//! Not here: what is planned (`relations`), waiting for the disk (`lib`), stamps (`writing`).
+
+use crate::catalog::alter::{Moment, alter};
+use crate::catalog::{Catalog, IndexEntry};
+use crate::store::{STRIPES, Store};
+use crate::writing::{After, Beside, Judged, Ready, check_write, visible};
+use engine::{Alteration, Deciding, Decision, Document, Gate, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp};
+use model::{DocAddress, Error, Result, Stamp};
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// After so many runs of a plan that always touches something else, everything is locked.
+const RUNS_MAX: usize = 3;
+
+/// What a decision came to before the disk has it.
+pub(crate) struct Settled {
+    /// One for each write.
+    pub(crate) outcomes: Result<Vec<Outcome>>,
+    /// What the answer waits for.
+    pub(crate) after: After,
+    /// Indices written to.
+    pub(crate) numbers: Vec<u32>,
+    /// Where the record stands, if there is one.
+    pub(crate) place: Option<u64>,
+}
+
+impl Store {
+    /// All of the plan's writes or none.
+    pub(crate) fn decide(&self, plan: &mut Planner<'_>, how: &Deciding) -> Settled {
+        let (_shared, _alone) = match how.gate {
+            Gate::None => (None, None),
+            Gate::Shared => (Some(self.gate.read()), None),
+            Gate::Exclusive => (None, Some(self.gate.write())),
+        };
+        let mut settled = Settled {
+            outcomes: Ok(Vec::new()),
+            after: After::default(),
+            numbers: Vec::new(),
+            place: None,
+        };
+        if how.gate != Gate::None {
+            // What was altered in memory before rests on a record that may not be durable yet.
+            settled.after.durable = self.gate_at.load(Ordering::Acquire);
+        }
+        settled.outcomes = self.planned(plan, how, &mut settled.after, &mut settled.numbers, &mut settled.place);
+        settled
+    }
+
+    fn planned(
+        &self,
+        plan: &mut Planner<'_>,
+        how: &Deciding,
+        after: &mut After,
+        numbers: &mut Vec<u32>,
+        place: &mut Option<u64>,
+    ) -> Result<Vec<Outcome>> {
+        self.check_writable()?;
+        let mut wanted: BTreeSet<usize> = how.touches.iter().filter_map(|at| self.stripe_at(at)).collect();
+        for run in 0.. {
+            if run >= RUNS_MAX {
+                wanted = (0..STRIPES).collect();
+            }
+            let _held: Vec<_> = wanted.iter().map(|n| self.stripe(*n)).collect();
+            let mut reader = Reading {
+                store: self,
+                after: *after,
+                touched: BTreeSet::new(),
+            };
+            let planned = plan(&mut reader);
+            *after = reader.after;
+            let mut touched = reader.touched;
+            if let Ok(planned) = &planned {
+                touched.extend(planned.writes.iter().filter_map(|write| self.stripe_at(&write.at)));
+            }
+            if !touched.is_subset(&wanted) {
+                wanted.extend(touched);
+                continue;
+            }
+            let planned = planned?;
+            if planned.writes.is_empty() && planned.alterations.is_empty() {
+                if let Some(then) = planned.then {
+                    let commit_seq = self.log.end_position();
+                    then(&Decision { commit_seq, stamps: &[] });
+                }
+                return Ok(Vec::new());
+            }
+            match self.carried_out(planned, &wanted, how.gate, after, numbers)? {
+                Carried::Out(outcomes, at) => {
+                    *place = at;
+                    return Ok(outcomes);
+                }
+                Carried::Missing(stripes) => wanted.extend(stripes),
+            }
+        }
+        unreachable!("with every stripe held none is missing")
+    }
+
+    /// Judges the writes of a plan, and commits them if all are good. The stripes are held.
+    fn carried_out(
+        &self,
+        plan: Plan,
+        held: &BTreeSet<usize>,
+        gate: Gate,
+        after: &mut After,
+        numbers: &mut Vec<u32>,
+    ) -> Result<Carried> {
+        let making = !plan.alterations.is_empty();
+        let _altering = making.then(|| self.altering.lock());
+        let now = self.clock.wall_ms();
+        let mut beside = Beside::default();
+        let mut catalog: Arc<Catalog> = self.catalog.load_full();
+        if making {
+            catalog = self.with_indices(catalog, &plan.alterations, &mut beside)?;
+        }
+        let mut missing = Vec::new();
+        let mut seen = HashSet::new();
+        let mut outcomes: Vec<Outcome> = Vec::with_capacity(plan.writes.len());
+        let mut ready: Vec<(usize, Ready)> = Vec::with_capacity(plan.writes.len());
+        let mut bytes = 512;
+        for (n, mut write) in plan.writes.into_iter().enumerate() {
+            bytes += match &write.op {
+                WriteOp::Put(source) => source.0.len() * 2 + 512,
+                _ => 512,
+            };
+            let judged = catalog
+                .write_index(write.at.index.as_str(), write.require_alias, now)
+                .and_then(|entry| {
+                    check_write(&entry, &write)?;
+                    write.at.id = entry.identity(&write.at.id)?;
+                    let routing = write.routing.as_deref().or(write.parent.as_deref());
+                    entry.check_routing(&write.at.id, routing)?;
+                    let uid = write.at.id.uid();
+                    let made = beside
+                        .made
+                        .iter()
+                        .find(|(made, _)| made.no == entry.no)
+                        .map(|(_, s)| s.clone());
+                    let stripe = self.stripe_of(self.versions.key(entry.no, &uid));
+                    // Of an index that nobody knows yet nothing needs to be held.
+                    if made.is_none() && !held.contains(&stripe) {
+                        missing.push(stripe);
+                    }
+                    if !seen.insert((entry.no, uid)) {
+                        let id = &write.at.id.id;
+                        return Err(Error::illegal(format!("an atomic write has two operations on [{id}]")));
+                    }
+                    self.judge(&entry, write, after, made)
+                });
+            match judged {
+                Ok(Judged::Ready(one)) => {
+                    // A place until it is known that all may be written.
+                    outcomes.push(Outcome::Unknown);
+                    ready.push((n, *one));
+                }
+                Ok(Judged::Done(outcome)) => outcomes.push(outcome),
+                Err(e) => outcomes.push(Outcome::Refused(e)),
+            }
+        }
+        if !missing.is_empty() {
+            return Ok(Carried::Missing(missing));
+        }
+        let failed = outcomes.iter().any(|o| !matches!(o, Outcome::Unknown | Outcome::Written(_)));
+        if failed || (ready.is_empty() && !making) {
+            if let (false, Some(then)) = (failed, plan.then) {
+                let (commit_seq, stamps) = (self.log.end_position(), stamps_of(&outcomes, &[], &[]));
+                then(&Decision {
+                    commit_seq,
+                    stamps: &stamps,
+                });
+            }
+            return Ok(Carried::Out(outcomes, None));
+        }
+        let mut room = self.log.reserve(bytes as u64)?;
+        let growing = !making && ready.iter().any(|(_, ready)| ready.growth.is_some());
+        let _growing = growing.then(|| self.altering.lock());
+        if growing {
+            for (_, one) in &mut ready {
+                self.settle_growth(one)?;
+            }
+        }
+        let (places, all): (Vec<usize>, Vec<Ready>) = ready.into_iter().unzip();
+        numbers.extend(all.iter().map(|ready| ready.entry.no));
+        let known: Arc<[Outcome]> = outcomes.clone().into();
+        let at: Arc<[usize]> = places.clone().into();
+        if let Some((n, seal)) = plan.seal
+            && let Some(sealed) = places.iter().position(|place| *place == n)
+        {
+            let (known, at) = (known.clone(), at.clone());
+            let told = move |commit_seq: u64, stamps: &[Stamp]| {
+                let stamps = stamps_of(&known, &at, stamps);
+                seal(&Decision {
+                    commit_seq,
+                    stamps: &stamps,
+                })
+            };
+            beside.seal = Some((sealed, Box::new(told)));
+        }
+        if let Some(then) = plan.then {
+            beside.then = Some(Box::new(move |commit_seq, stamps| {
+                let stamps = stamps_of(&known, &at, stamps);
+                then(&Decision {
+                    commit_seq,
+                    stamps: &stamps,
+                });
+            }));
+        }
+        let (written, waits, place) = self.commit(all, beside, &mut room)?;
+        if gate == Gate::Exclusive {
+            self.gate_at.fetch_max(waits.durable.max(waits.written), Ordering::AcqRel);
+        }
+        for (place, outcome) in places.into_iter().zip(written) {
+            outcomes[place] = outcome;
+        }
+        after.also(waits);
+        Ok(Carried::Out(outcomes, Some(place)))
+    }
+
+    /// The catalog with these indices. The caller holds the catalog lock.
+    fn with_indices(&self, catalog: Arc<Catalog>, wishes: &[Alteration], beside: &mut Beside) -> Result<Arc<Catalog>> {
+        let mut next = catalog.clone();
+        for wish in wishes {
+            if !matches!(wish, Alteration::CreateIndex { .. }) {
+                return Err(Error::illegal("a decision may make indices and alter nothing else"));
+            }
+            let moment = Moment {
+                now_ms: self.clock.wall_ms(),
+                uuid: engine::clock::uuid(self.clock.as_ref()),
+                unclean: self.unclean,
+            };
+            let altered = alter(&next, wish, &moment)?;
+            beside.deltas.extend(altered.deltas);
+            next = Arc::new(altered.catalog);
+        }
+        let end = self.log.end_position();
+        for entry in next.indices.values().filter(|entry| catalog.by_no(entry.no).is_none()) {
+            beside.made.push((entry.clone(), self.new_state(entry, end, end)));
+        }
+        beside.catalog = Some(next.clone());
+        Ok(next)
+    }
+
+    /// The stripe of a document; `None` if there is no such index (yet).
+    fn stripe_at(&self, at: &DocAddress) -> Option<usize> {
+        let catalog = self.catalog.load();
+        let now = self.clock.wall_ms();
+        let entry = catalog
+            .write_index(at.index.as_str(), false, now)
+            .or_else(|_| catalog.read_index(at.index.as_str(), now))
+            .ok()?;
+        let id = entry.identity(&at.id).ok()?;
+        Some(self.stripe_of(self.versions.key(entry.no, &id.uid())))
+    }
+}
+
+enum Carried {
+    /// Done or refused; with the place of the record.
+    Out(Vec<Outcome>, Option<u64>),
+    /// An index appeared meanwhile: these stripes were not held.
+    Missing(Vec<usize>),
+}
+
+/// The stamp of every write: of those in the record (`at`) what they got, of the others what they have.
+fn stamps_of(outcomes: &[Outcome], at: &[usize], given: &[Stamp]) -> Vec<Stamp> {
+    let mut out: Vec<Stamp> = outcomes
+        .iter()
+        .map(|outcome| match outcome {
+            Outcome::Written(written) => written.stamp,
+            _ => Stamp::default(),
+        })
+        .collect();
+    for (place, stamp) in at.iter().zip(given) {
+        out[*place] = *stamp;
+    }
+    out
+}
+
+struct Reading<'a> {
+    store: &'a Store,
+    after: After,
+    touched: BTreeSet<usize>,
+}
+
+impl Newest for Reading<'_> {
+    fn read(&mut self, at: &DocAddress, see: See) -> Result<Option<Document>> {
+        let catalog = self.store.catalog.load_full();
+        let entry = catalog.read_index(at.index.as_str(), self.store.clock.wall_ms());
+        let entry = entry.inspect_err(|_| self.rests_on_catalog())?;
+        let at = DocAddress {
+            index: entry.name.clone(),
+            id: entry.identity(&at.id)?,
+        };
+        let uid = at.id.uid();
+        let key = self.store.versions.key(entry.no, &uid);
+        self.touched.insert(self.store.stripe_of(key));
+        let here = self.store.newest(&entry, &at, &uid, key)?;
+        self.after.durable = self.after.durable.max(here.position);
+        Ok(here.document.filter(|document| visible(document, see)))
+    }
+
+    fn index(&mut self, name: &str) -> Result<WriteIndex> {
+        let catalog = self.store.catalog.load_full();
+        let entry: Arc<IndexEntry> = catalog
+            .write_index(name, false, self.store.clock.wall_ms())
+            .inspect_err(|_| self.rests_on_catalog())?;
+        Ok(WriteIndex {
+            name: entry.name.clone(),
+            typed: entry.typed(),
+            settings: entry.settings.clone(),
+        })
+    }
+
+    fn rehearse(&mut self, write: &Write) -> Result<()> {
+        let catalog = self.store.catalog.load_full();
+        let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.store.clock.wall_ms())?;
+        check_write(&entry, write)?;
+        let WriteOp::Put(source) = &write.op else { return Ok(()) };
+        let doc_type = write.at.id.doc_type.as_deref();
+        let options = mapping::ReadOptions {
+            id: &write.at.id.id,
+            type_name: doc_type.unwrap_or(""),
+            routing: write.routing.as_deref(),
+        };
+        entry.mapping_for(doc_type)?.read(&source.parse()?, &options).map(|_| ())
+    }
+}
+
+impl Reading<'_> {
+    fn rests_on_catalog(&mut self) {
+        self.after.durable = self.after.durable.max(self.store.altered_at.load(Ordering::Acquire));
+    }
+}

@@ -1,0 +1,133 @@
+//! A critical section with logic in it: several documents read, judged and written as one.
+//!
+//! An engine that has it promises one log record, one sync and one flip of what searches see. Everything that
+//! spans documents (changes, locks) rests on it; engines without it are used document by document.
+
+use crate::{Alteration, Document, Outcome, Refresh, See, Write};
+use async_trait::async_trait;
+use model::{CommitSeq, DocAddress, IndexName, Result, Stamp};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::sync::Arc;
+
+/// The critical section of an engine.
+#[async_trait]
+pub trait AtomicWrites: Send + Sync {
+    /// Runs `plan` (again, if what it touched was not locked the first time) and writes what it says, all or
+    /// nothing. Answers once everything that the answer rests on is durable.
+    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided>;
+}
+
+/// How a decision is made.
+#[derive(Clone, Debug, Default)]
+pub struct Deciding {
+    /// Documents that the plan is expected to read or write. They are locked before it runs; with all of them
+    /// named it runs once.
+    pub touches: Vec<DocAddress>,
+    /// How it excludes other decisions, beside the documents.
+    pub gate: Gate,
+    /// When searches see it.
+    pub refresh: Refresh,
+}
+
+impl From<Refresh> for Deciding {
+    fn from(refresh: Refresh) -> Deciding {
+        Deciding {
+            refresh,
+            ..Deciding::default()
+        }
+    }
+}
+
+/// Decisions that rest on something in memory (a table of locks) and decisions that alter it exclude each other,
+/// from before the plan runs until after the record has its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Gate {
+    /// Rests on documents alone.
+    #[default]
+    None,
+    /// Rests on it: beside others that do.
+    Shared,
+    /// Alters it: alone.
+    Exclusive,
+}
+
+/// Reads, then says what to write.
+pub type Planner<'a> = dyn FnMut(&mut dyn Newest) -> Result<Plan> + Send + 'a;
+
+/// What a planner may ask: the newest state, inside the critical section.
+pub trait Newest {
+    /// The newest document. A missing index is an error.
+    fn read(&mut self, at: &DocAddress, see: See) -> Result<Option<Document>>;
+    /// The index that a write to this name would go to.
+    fn index(&mut self, name: &str) -> Result<WriteIndex>;
+    /// Would the mapping take this write?
+    fn rehearse(&mut self, write: &Write) -> Result<()>;
+}
+
+/// An index as planners see it.
+#[derive(Clone, Debug)]
+pub struct WriteIndex {
+    /// Its own name.
+    pub name: IndexName,
+    /// Identity is (type, id).
+    pub typed: bool,
+    /// Flat, names with `index.`.
+    pub settings: Arc<Map<String, Value>>,
+}
+
+/// What a planner wants written.
+#[derive(Default)]
+pub struct Plan {
+    /// Indices to make (`CreateIndex`, nothing else), before the writes and with them or not at all.
+    pub alterations: Vec<Alteration>,
+    /// All of these or none, each to another document.
+    pub writes: Vec<Write>,
+    /// The place of a write whose source is made when the decision is known: it may tell of it.
+    pub seal: Option<(usize, Seal)>,
+    /// Called inside the critical section once the record has its place; not at all if it gets none.
+    pub then: Option<Then>,
+}
+
+/// Makes the source of a sealed write: a JSON object that its index's mapping takes whatever is in it.
+pub type Seal = Box<dyn FnOnce(&Decision<'_>) -> crate::Source + Send>;
+/// Alters memory as the record altered documents.
+pub type Then = Box<dyn FnOnce(&Decision<'_>) + Send>;
+
+impl Plan {
+    /// Writes alone.
+    pub fn of(writes: Vec<Write>) -> Plan {
+        Plan {
+            writes,
+            ..Plan::default()
+        }
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("alterations", &self.alterations)
+            .field("writes", &self.writes)
+            .field("sealed", &self.seal.as_ref().map(|(n, _)| n))
+            .finish_non_exhaustive()
+    }
+}
+
+/// A decision whose place is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Decision<'a> {
+    /// Its place among all records of the store.
+    pub commit_seq: CommitSeq,
+    /// For each write of the plan the stamp it got; of writes that changed nothing the present one.
+    pub stamps: &'a [Stamp],
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Decided {
+    /// Its place among all records of the store; where nothing was written, that of the newest record.
+    pub commit_seq: CommitSeq,
+    /// One for each write, in order. With a conflict or refusal among them nothing was written.
+    pub outcomes: Vec<Outcome>,
+}

@@ -1,0 +1,292 @@
+//! Asking for a lock: targets to claims, the step over all of them, one record for the grant.
+
+use super::lease::{KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, Wanted, token};
+use super::table::Table;
+use super::{Ask, Asked, Place};
+use crate::locks::{
+    Action, AllAnswer, Blocker, Claim, LockKey, LockPath, LockTarget, Mode, Owner, PlaceFields, Request, TARGETS_MAX,
+    WAITERS_MAX, acquire_all, cycle, plan, waits,
+};
+use crate::schema;
+use engine::{Deciding, Decision, Gate, Newest, Plan, See, Write, WriteIndex, WriteOp};
+use model::{DocAddress, Error, ErrorKind, Result};
+use serde_json::Value;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Locks of the whole store.
+const LOCKS_MAX: usize = 100_000;
+
+impl crate::Relations {
+    /// Asks for a lock, or for more of one.
+    ///
+    /// # Errors
+    /// Who is in the way, unless it waits; a circle of waits; limits; targets that make no sense.
+    pub async fn acquire(&self, ask: &Ask) -> Result<Asked> {
+        let keep_alive = ask.keep_alive.unwrap_or(KEEP_ALIVE_DEFAULT);
+        if keep_alive < KEEP_ALIVE.0 || keep_alive > KEEP_ALIVE.1 {
+            return Err(Error::illegal(format!(
+                "[keep_alive] must be between [1s] and [1h] but was [{}]",
+                model::units::render_duration(keep_alive)
+            )));
+        }
+        if ask.targets.is_empty() || ask.targets.len() > TARGETS_MAX {
+            return Err(Error::illegal(format!(
+                "a lock needs 1 to [{TARGETS_MAX}] targets but has [{}]; the limit is the setting [locks.max_targets]",
+                ask.targets.len()
+            )));
+        }
+        self.sweep().await?;
+        let place = match &ask.place {
+            Some(place) => place.clone(),
+            None => match &ask.lock {
+                None => self.new_place(""),
+                Some(id) => Place {
+                    owner: Owner::new(id.as_str()),
+                    age: self.locks.table().next_age(),
+                },
+            },
+        };
+        let id: Arc<str> = Arc::from(place.owner.as_str());
+        let how = Deciding {
+            touches: touches(&id, &ask.targets),
+            gate: Gate::Exclusive,
+            ..Deciding::default()
+        };
+        let result = Arc::new(Mutex::new(None));
+        let mut planner = |newest: &mut dyn Newest| {
+            let targets = resolved(newest, &ask.targets)?;
+            let control = newest.index(schema::CONTROL);
+            let mut table = self.locks.table();
+            let now = self.clock.monotonic();
+            table.pulse(now);
+            let held = match &ask.lock {
+                Some(id) => Some(table.alive(id, now)?.clone()),
+                None if table.leases().count() >= LOCKS_MAX => {
+                    let reason = format!("there are [{LOCKS_MAX}] locks already; the limit is the setting [locks.max]");
+                    return Err(Error::new(ErrorKind::RejectedExecution, reason));
+                }
+                None => None,
+            };
+            let lease = joined(held.as_ref(), &id, ask, targets)?;
+            if lease.targets.len() > TARGETS_MAX {
+                return Err(Error::illegal(format!(
+                    "lock [{id}] would have [{}] targets; the limit of [{TARGETS_MAX}] is the setting [locks.max_targets]",
+                    lease.targets.len()
+                )));
+            }
+            let request = Request {
+                owner: place.owner.clone(),
+                session: id.clone(),
+                age: place.age,
+                nonce: Arc::from(""),
+                action: Action::Acquire {
+                    mode: Mode::Exclusive,
+                    wait: ask.wait,
+                },
+            };
+            let (locks, answer) = acquire_all(table.asked(&lease.claims), &request, &[]);
+            let (shared, kept) = (self.locks.clone(), result.clone());
+            let tell = move |asked: Asked| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
+            match answer {
+                AllAnswer::Granted => {
+                    let mut lease = Lease {
+                        opened_ms: self.clock.wall_ms(),
+                        ..lease
+                    };
+                    let clock = self.clock.clone();
+                    let mut out = Plan::of(vec![Write::new(Lease::at(&id), WriteOp::Put(lease.document(None)))]);
+                    if let Err(e) = control {
+                        match e.kind() {
+                            ErrorKind::IndexNotFound => out.alterations.push(schema::make_control()),
+                            _ => return Err(e),
+                        }
+                    }
+                    out.then = Some(Box::new(move |decision: &Decision<'_>| {
+                        lease.token = decision.stamps.first().map_or(0, |stamp| token(*stamp));
+                        lease.deadline = clock.monotonic() + lease.keep_alive;
+                        shared.table().granted(locks, lease.clone());
+                        tell(Asked::Granted(Box::new(lease)));
+                    }));
+                    Ok(out)
+                }
+                AllAnswer::Queued(_) => {
+                    if held.is_some() {
+                        let now_waiting: Vec<&LockKey> = locks.iter().map(|lock| &lock.key).collect();
+                        let others = table.waited_for().filter(|lock| !now_waiting.contains(&&lock.key));
+                        if cycle(&waits(locks.iter().chain(others)), &place.owner).is_some() {
+                            return Err(deadlock(&id, None));
+                        }
+                    }
+                    let place = place.clone();
+                    Ok(Plan {
+                        then: Some(Box::new(move |_: &Decision<'_>| {
+                            let told = shared.table().queued(locks, &place.owner);
+                            let turn = shared.turn(&place.owner, told);
+                            tell(Asked::Queued(turn, place));
+                        })),
+                        ..Plan::default()
+                    })
+                }
+                AllAnswer::Busy(blocked) => Err(in_the_way(&table, &blocked, now)),
+                AllAnswer::Full(key) => Err(full(&key)),
+                AllAnswer::Deadlock { with, .. } => Err(deadlock(&id, Some(&with))),
+            }
+        };
+        let decided = self.atomic()?.decide(&mut planner, how).await?;
+        let asked = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(engine::Outcome::Refused(error)) = decided.outcomes.into_iter().next() {
+            return Err(error);
+        }
+        asked.ok_or_else(|| Error::new(ErrorKind::LogFailed, "the outcome is unknown: the log failed").with("outcome", "unknown"))
+    }
+}
+
+/// The refusal for the first that is in the way.
+pub(crate) fn in_the_way(table: &Table, blocked: &[(LockKey, Vec<Blocker>)], now: std::time::Duration) -> Error {
+    let first = blocked
+        .iter()
+        .flat_map(|(key, blockers)| blockers.iter().map(move |blocker| (key, blocker)))
+        .min_by_key(|(_, blocker)| blocker.waiting);
+    match first {
+        Some((key, blocker)) => table.conflict(key, blocker, now),
+        None => Error::new(ErrorKind::LockConflict, "the lock is not free"),
+    }
+}
+
+/// The refusal of a full queue.
+pub(crate) fn full(key: &LockKey) -> Error {
+    let reason = format!("[{WAITERS_MAX}] wait for [{key}] already; the limit is the setting [locks.max_waiters]");
+    Error::new(ErrorKind::RejectedExecution, reason)
+}
+
+fn deadlock(id: &str, with: Option<&Owner>) -> Error {
+    let reason = match with {
+        Some(other) => format!("lock [{id}] and lock [{other}] would wait for each other; release one of them"),
+        None => format!("lock [{id}] would wait for itself through others; release it or one of them"),
+    };
+    let error = Error::new(ErrorKind::LockDeadlock, reason).with("lock", id);
+    match with {
+        Some(other) => error.with("with", other.as_str()),
+        None => error,
+    }
+}
+
+fn touches(id: &str, targets: &[Wanted]) -> Vec<DocAddress> {
+    let documents = targets.iter().filter_map(|wanted| match &wanted.target {
+        LockTarget::Document(at) => Some(at.clone()),
+        _ => None,
+    });
+    documents.chain([Lease::at(id)]).collect()
+}
+
+/// Aliases by the index they mean now; documents with the places where they are.
+pub(crate) fn resolved(newest: &mut dyn Newest, targets: &[Wanted]) -> Result<Vec<(Wanted, Vec<LockPath>)>> {
+    let mut out = Vec::with_capacity(targets.len());
+    for wanted in targets {
+        let mut wanted = wanted.clone();
+        let mut places = Vec::new();
+        match &mut wanted.target {
+            LockTarget::All | LockTarget::Name(_) => {}
+            LockTarget::Index(index) => {
+                if let Some(found) = known(newest, index.as_str())? {
+                    *index = found.name;
+                }
+            }
+            LockTarget::Path { index, .. } => {
+                if let Some(found) = known(newest, index.as_str())? {
+                    let enforced = mode_of(&found.settings) == Respect::Enforced;
+                    if enforced && fields_of(&found.settings)?.is_unset() {
+                        let reason = format!(
+                            "[{index}] enforces locks but does not say where its documents are: set [index.pleach.lock_path]"
+                        );
+                        return Err(Error::new(ErrorKind::LockTarget, reason).with("index", index.as_str()));
+                    }
+                    *index = found.name;
+                }
+            }
+            LockTarget::Document(at) => {
+                if let Some(found) = known(newest, at.index.as_str())? {
+                    at.index = found.name;
+                    let fields = fields_of(&found.settings)?;
+                    if !fields.is_unset()
+                        && let Some(document) = newest.read(at, See::Plain)?
+                    {
+                        places.extend(fields.place(&document.source.parse()?)?);
+                    }
+                }
+            }
+        }
+        out.push((wanted, places));
+    }
+    Ok(out)
+}
+
+/// What those targets take.
+pub(crate) fn claims_of(targets: &[(Wanted, Vec<LockPath>)]) -> Vec<Claim> {
+    let each = targets
+        .iter()
+        .flat_map(|(wanted, places)| wanted.target.claims(wanted.mode, places));
+    plan(each)
+}
+
+/// `index.pleach.locks`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Respect {
+    Off,
+    Advisory,
+    Enforced,
+}
+
+pub(crate) fn mode_of(settings: &serde_json::Map<String, Value>) -> Respect {
+    match settings.get("index.pleach.locks").and_then(Value::as_str) {
+        Some("advisory") => Respect::Advisory,
+        Some("enforced") => Respect::Enforced,
+        _ => Respect::Off,
+    }
+}
+
+pub(crate) fn fields_of(settings: &serde_json::Map<String, Value>) -> Result<PlaceFields> {
+    PlaceFields::parse(settings.get("index.pleach.lock_path").unwrap_or(&Value::Null))
+}
+
+fn known(newest: &mut dyn Newest, name: &str) -> Result<Option<WriteIndex>> {
+    match newest.index(name) {
+        Ok(found) => Ok(Some(found)),
+        Err(e) if e.kind() == ErrorKind::IndexNotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// The lease as it will be: what is held joined with what is asked.
+fn joined(held: Option<&Lease>, id: &Arc<str>, ask: &Ask, targets: Vec<(Wanted, Vec<LockPath>)>) -> Result<Lease> {
+    let new = claims_of(&targets);
+    let mut wanted: Vec<Wanted> = held.map(|lease| lease.targets.clone()).unwrap_or_default();
+    for (target, _) in targets {
+        match wanted.iter_mut().find(|known| known.target == target.target) {
+            Some(known) => known.mode = known.mode.join(target.mode),
+            None => wanted.push(target),
+        }
+    }
+    let before = held.map(|lease| lease.claims.clone()).unwrap_or_default();
+    let keep_alive = ask
+        .keep_alive
+        .or(held.map(|lease| lease.keep_alive))
+        .unwrap_or(KEEP_ALIVE_DEFAULT);
+    Ok(Lease {
+        id: id.clone(),
+        owner: match held {
+            Some(lease) if ask.owner.is_empty() => lease.owner.clone(),
+            _ => ask.owner.clone(),
+        },
+        targets: wanted,
+        claims: plan(before.into_iter().chain(new)),
+        token: 0,
+        keep_alive,
+        on_expire: held.map_or(ask.on_expire, |lease| lease.on_expire),
+        on_disconnect_release: held.map_or(ask.on_disconnect_release, |lease| lease.on_disconnect_release),
+        connection: ask.connection,
+        deadline: std::time::Duration::ZERO,
+        ending: false,
+        opened_ms: 0,
+    })
+}

@@ -1,0 +1,198 @@
+//! A lease: one lock that a client opened, its targets, how long it lives, and its document in the control index.
+//!
+//! Not here: who may hold what (`locks`), the table of all of them (`table`).
+
+use crate::locks::{Claim, LockTarget, Mode};
+use crate::schema;
+use engine::Source;
+use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The shortest and the longest keep alive.
+pub const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
+/// Unless the client says otherwise.
+pub const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(30);
+
+/// What its end does to a transaction that runs under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OnExpire {
+    /// It cannot commit any more.
+    #[default]
+    Release,
+    /// It ends at once.
+    Abort,
+}
+
+/// A target in the mode asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What.
+    pub target: LockTarget,
+    /// Shared or exclusive.
+    pub mode: Mode,
+}
+
+/// One lock of a client.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    /// Names its server.
+    pub id: Arc<str>,
+    /// A label for people.
+    pub owner: String,
+    /// What was asked for.
+    pub targets: Vec<Wanted>,
+    /// What that takes, intentions too.
+    pub claims: Vec<Claim>,
+    /// Grows with every grant of the store.
+    pub token: u64,
+    /// How long it lives after its grant, or its last renewal.
+    pub keep_alive: Duration,
+    /// See there.
+    pub on_expire: OnExpire,
+    /// It ends with the connection that opened or last renewed it.
+    pub on_disconnect_release: bool,
+    /// That connection.
+    pub connection: Option<u64>,
+    /// Monotonic; of this process.
+    pub deadline: Duration,
+    /// Its end is being written: it guards nothing and is renewed no more.
+    pub(super) ending: bool,
+    /// For people.
+    pub opened_ms: i64,
+}
+
+/// How a lease ended, other than by its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Its time was over.
+    Expired,
+    /// Somebody broke it.
+    Broken,
+}
+
+impl Lease {
+    /// The owner's label, else the id.
+    pub fn name(&self) -> &str {
+        if self.owner.is_empty() { &self.id } else { &self.owner }
+    }
+    /// What is left of it.
+    pub fn remaining(&self, now: Duration) -> Duration {
+        self.deadline.saturating_sub(now)
+    }
+    pub(super) fn is_over(&self, now: Duration) -> bool {
+        self.ending || now >= self.deadline
+    }
+    /// Its targets as answers show them: those asked for, then the paths above them that it holds by intention.
+    pub fn shown_targets(&self) -> Vec<Value> {
+        let word = |mode: Mode| Value::from(mode.word());
+        let mut out: Vec<Value> = self
+            .targets
+            .iter()
+            .map(|wanted| {
+                let mut members = wanted.target.to_json();
+                members.insert("mode".into(), word(wanted.mode));
+                Value::Object(members)
+            })
+            .collect();
+        for claim in self.claims.iter().rev().filter(|claim| claim.implied) {
+            if let crate::locks::LockKey::Path { index, path } = &claim.key {
+                out.push(json!({ "index": index.as_str(), "path": path.to_string(), "mode": "shared", "implied": true }));
+            }
+        }
+        out
+    }
+
+    /// Where its document is.
+    pub(super) fn at(id: &str) -> DocAddress {
+        DocAddress {
+            index: IndexName::new(schema::CONTROL),
+            id: DocId::plain(format!("s:{id}")),
+        }
+    }
+    /// Its document; `ended` says how and when (for people) it ended.
+    pub(super) fn document(&self, ended: Option<(Ending, i64)>) -> Source {
+        let claims: Vec<Value> = self
+            .claims
+            .iter()
+            .map(|claim| json!([claim.key.to_string(), claim.mode.render(), claim.implied]))
+            .collect();
+        let targets: Vec<Value> = self
+            .targets
+            .iter()
+            .map(|wanted| {
+                let mut members = wanted.target.to_json();
+                members.insert("mode".into(), wanted.mode.render().into());
+                Value::Object(members)
+            })
+            .collect();
+        let (kind, at) = match ended {
+            None => ("lease", self.opened_ms),
+            Some((Ending::Expired, at)) => ("lease_expired", at),
+            Some((Ending::Broken, at)) => ("lease_broken", at),
+        };
+        Source::from_value(&json!({
+            "kind": kind, "at": at, "id": &*self.id, "owner": self.owner, "opened": self.opened_ms,
+            "keep_alive_ms": self.keep_alive.as_millis() as u64, "abort": self.on_expire == OnExpire::Abort,
+            "release": self.on_disconnect_release, "targets": targets, "claims": claims,
+        }))
+    }
+    /// From its document, with a fresh keep alive; the ending if it has ended.
+    ///
+    /// # Errors
+    /// What is no such document.
+    pub(super) fn read(source: &Source, stamp: Stamp, now: Duration) -> Result<(Lease, Option<Ending>)> {
+        let value = source.parse()?;
+        let corrupt = || Error::new(ErrorKind::Corruption, format!("no sound lease: {value}"));
+        let text = |name: &str| value[name].as_str().ok_or_else(corrupt);
+        let list = |name: &str| value[name].as_array().ok_or_else(corrupt);
+        let ending = match text("kind")? {
+            "lease" => None,
+            "lease_expired" => Some(Ending::Expired),
+            "lease_broken" => Some(Ending::Broken),
+            _ => return Err(corrupt()),
+        };
+        let mut targets = Vec::new();
+        for target in list("targets")? {
+            let members: &Map<String, Value> = target.as_object().ok_or_else(corrupt)?;
+            targets.push(Wanted {
+                target: LockTarget::parse(members)?,
+                mode: members["mode"].as_str().and_then(Mode::parse).ok_or_else(corrupt)?,
+            });
+        }
+        let mut claims = Vec::new();
+        for claim in list("claims")? {
+            claims.push(Claim {
+                key: claim[0].as_str().and_then(crate::locks::LockKey::parse).ok_or_else(corrupt)?,
+                mode: claim[1].as_str().and_then(Mode::parse).ok_or_else(corrupt)?,
+                implied: claim[2].as_bool().ok_or_else(corrupt)?,
+            });
+        }
+        let keep_alive = Duration::from_millis(value["keep_alive_ms"].as_u64().ok_or_else(corrupt)?);
+        let lease = Lease {
+            id: Arc::from(text("id")?),
+            owner: text("owner")?.to_owned(),
+            targets,
+            claims,
+            token: token(stamp),
+            keep_alive,
+            on_expire: if value["abort"] == true {
+                OnExpire::Abort
+            } else {
+                OnExpire::Release
+            },
+            on_disconnect_release: value["release"] == true,
+            connection: None,
+            deadline: now + keep_alive,
+            ending: false,
+            opened_ms: value["opened"].as_i64().unwrap_or(0),
+        };
+        Ok((lease, ending))
+    }
+}
+
+/// One number below 2^53 from the stamp of a grant: terms and sequence numbers of the control index only grow.
+pub(super) fn token(stamp: Stamp) -> u64 {
+    (stamp.primary_term << 40) + stamp.seq_no
+}

@@ -1,0 +1,119 @@
+//! Locks of clients: leases that are opened, renewed, broken and expire, in the critical section of the engine.
+//!
+//! A grant and an end are one record each; a renewal is none. A lease is timed by this process's monotonic clock
+//! alone. Waiting is the caller's, who has a runtime: [`Asked::Queued`] is a turn to wait for, then to ask again.
+//!
+//! Not here: who may hold what (`locks`), checking writes (`guard`), HTTP.
+
+mod acquire;
+pub(crate) mod guard;
+mod lease;
+mod sweep;
+pub(crate) mod table;
+
+pub(crate) use acquire::{claims_of, fields_of as place_fields, full, in_the_way, resolved};
+pub use lease::{Ending, KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, OnExpire, Wanted};
+pub use table::millis_of;
+
+use crate::locks::{Age, Owner};
+use futures::channel::oneshot;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use table::Table;
+
+/// A lock that is asked for.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// A lock that is held already: its targets are added to or raised.
+    pub lock: Option<String>,
+    /// A label for people.
+    pub owner: String,
+    /// What.
+    pub targets: Vec<Wanted>,
+    /// How long it lives after the grant.
+    pub keep_alive: Option<Duration>,
+    /// What its end does to a transaction under it.
+    pub on_expire: OnExpire,
+    /// It ends with its connection.
+    pub on_disconnect_release: bool,
+    /// The connection that asks.
+    pub connection: Option<u64>,
+    /// Stay in the queue if it is not free.
+    pub wait: bool,
+    /// Given by the first attempt, kept by the next ones.
+    pub place: Option<Place>,
+}
+
+/// An id and a place in the queue.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub(crate) owner: Owner,
+    pub(crate) age: Age,
+}
+
+/// What came of asking.
+#[derive(Debug)]
+pub enum Asked {
+    /// It is held.
+    Granted(Box<Lease>),
+    /// It is waited for.
+    Queued(Turn, Place),
+}
+
+/// A place in a queue. Resolves when it is worth asking again; dropped, it is given up.
+#[derive(Debug)]
+pub struct Turn {
+    table: Arc<Mutex<Table>>,
+    owner: Owner,
+    told: oneshot::Receiver<()>,
+    kept: bool,
+}
+
+impl Turn {
+    /// The place is kept for the next attempt, which gives it up if it fails.
+    pub fn keep(mut self) {
+        self.kept = true;
+    }
+}
+impl Future for Turn {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // A sender that is gone is news as well.
+        Pin::new(&mut self.told).poll(cx).map(|_| ())
+    }
+}
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if !self.kept {
+            locked(&self.table).withdraw(&self.owner);
+        }
+    }
+}
+
+/// Every lock, shared by all who ask.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Locks {
+    pub(crate) table: Arc<Mutex<Table>>,
+}
+
+impl Locks {
+    pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
+        locked(&self.table)
+    }
+    pub(crate) fn turn(&self, owner: &Owner, told: oneshot::Receiver<()>) -> Turn {
+        Turn {
+            table: self.table.clone(),
+            owner: owner.clone(),
+            told,
+            kept: false,
+        }
+    }
+}
+
+/// A panic elsewhere leaves the table sound: what is fallible comes before what changes it.
+fn locked(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}

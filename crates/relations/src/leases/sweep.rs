@@ -1,0 +1,255 @@
+//! How leases go on and end: renewal, release, breaking, expiry, lost connections, a restart.
+
+use super::lease::{Ending, KEEP_ALIVE, Lease};
+use crate::locks::{Action, AllAnswer, Mode, Owner, Request, acquire_all};
+use crate::schema;
+use crate::transactions::KEPT_MS;
+use dsl::query::{Clause, Query, TermsQuery};
+use engine::{Barrier, Deciding, Decision, Document, Gate, Newest, Plan, See, Write, WriteOp};
+use futures::StreamExt as _;
+use model::{Error, ErrorKind, Result, Target};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl crate::Relations {
+    /// Every lock, by id.
+    pub fn leases(&self) -> Vec<(Lease, usize)> {
+        let table = self.locks.table();
+        table.leases().map(|lease| (lease.clone(), table.waiters_of(lease))).collect()
+    }
+
+    /// One lock that is alive.
+    ///
+    /// # Errors
+    /// `lock_missing_exception`, `lock_expired_exception`, `lock_broken_exception`.
+    pub fn lease(&self, id: &str) -> Result<(Lease, usize)> {
+        let mut table = self.locks.table();
+        let now = self.clock.monotonic();
+        table.pulse(now);
+        let lease = table.alive(id, now)?;
+        Ok((lease.clone(), table.waiters_of(lease)))
+    }
+
+    /// Restarts its time; its token stays. Nothing is written.
+    ///
+    /// # Errors
+    /// It is over: a renewal never revives.
+    pub fn renew(&self, id: &str, keep_alive: Option<Duration>, connection: Option<u64>) -> Result<Lease> {
+        if keep_alive.is_some_and(|wanted| wanted < KEEP_ALIVE.0 || wanted > KEEP_ALIVE.1) {
+            return Err(Error::illegal("[keep_alive] must be between [1s] and [1h]"));
+        }
+        let mut table = self.locks.table();
+        let now = self.clock.monotonic();
+        table.pulse(now);
+        table.alive(id, now)?;
+        let lease = table
+            .lease_mut(id)
+            .ok_or_else(|| Error::new(ErrorKind::LockMissing, format!("no lock [{id}]")))?;
+        lease.keep_alive = keep_alive.unwrap_or(lease.keep_alive);
+        lease.deadline = now + lease.keep_alive;
+        lease.connection = connection.or(lease.connection);
+        Ok(lease.clone())
+    }
+
+    /// Its owner gives it back.
+    ///
+    /// # Errors
+    /// There is none, or it is over.
+    pub async fn release(&self, id: &str) -> Result<()> {
+        self.end(id, None).await
+    }
+
+    /// Somebody ends it.
+    ///
+    /// # Errors
+    /// There is none, or it is over.
+    pub async fn break_lock(&self, id: &str) -> Result<Lease> {
+        let lease = self.lease(id)?.0;
+        self.end(id, Some(Ending::Broken)).await?;
+        Ok(lease)
+    }
+
+    async fn end(&self, id: &str, how: Option<Ending>) -> Result<()> {
+        let deciding = Deciding {
+            touches: vec![Lease::at(id)],
+            gate: Gate::Exclusive,
+            ..Deciding::default()
+        };
+        let mut planner = |_: &mut dyn Newest| {
+            let mut table = self.locks.table();
+            let now = self.clock.monotonic();
+            table.pulse(now);
+            let lease = table.alive(id, now)?;
+            let op = match how {
+                None => WriteOp::Delete,
+                Some(how) => WriteOp::Put(lease.document(Some((how, self.clock.wall_ms())))),
+            };
+            let (shared, id) = (self.locks.clone(), id.to_owned());
+            Ok(Plan {
+                writes: vec![Write::new(Lease::at(&id), op)],
+                then: Some(Box::new(move |_: &Decision<'_>| {
+                    shared.table().end(&id, how.map(|how| (how, Some(now))));
+                })),
+                ..Plan::default()
+            })
+        };
+        self.atomic()?.decide(&mut planner, deciding).await.map(|_| ())
+    }
+
+    /// Ends what is over. To be called often: who waits is woken by it.
+    ///
+    /// # Errors
+    /// The engine's; then nothing has ended, and the next call tries again.
+    pub async fn sweep(&self) -> Result<()> {
+        let overdue = {
+            let mut table = self.locks.table();
+            let now = self.clock.monotonic();
+            table.pulse(now);
+            if table.has_overdue(now) {
+                table.take_overdue(now)
+            } else {
+                Vec::new()
+            }
+        };
+        if overdue.is_empty() {
+            return Ok(());
+        }
+        let deciding = Deciding {
+            touches: overdue.iter().map(|lease| Lease::at(&lease.id)).collect(),
+            gate: Gate::Exclusive,
+            ..Deciding::default()
+        };
+        let ended_ms = self.clock.wall_ms();
+        let mut planner = |_: &mut dyn Newest| {
+            let document = |lease: &Lease| WriteOp::Put(lease.document(Some((Ending::Expired, ended_ms))));
+            let writes = overdue.iter().map(|lease| Write::new(Lease::at(&lease.id), document(lease)));
+            let (shared, gone) = (self.locks.clone(), overdue.clone());
+            Ok(Plan {
+                writes: writes.collect(),
+                then: Some(Box::new(move |_: &Decision<'_>| {
+                    let mut table = shared.table();
+                    for lease in gone {
+                        table.end(&lease.id, Some((Ending::Expired, Some(lease.deadline))));
+                    }
+                })),
+                ..Plan::default()
+            })
+        };
+        let done = self.atomic()?.decide(&mut planner, deciding).await;
+        if done.is_err() {
+            let ids: Vec<Arc<str>> = overdue.iter().map(|lease| lease.id.clone()).collect();
+            self.locks.table().not_ended(&ids);
+        }
+        done.map(|_| ())
+    }
+
+    /// A connection is gone: locks that asked for it end at once.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn disconnected(&self, connection: u64) -> Result<()> {
+        let any = {
+            let mut table = self.locks.table();
+            let now = self.clock.monotonic();
+            let ids: Vec<Arc<str>> = table
+                .leases()
+                .filter(|lease| lease.on_disconnect_release && lease.connection == Some(connection))
+                .map(|lease| lease.id.clone())
+                .collect();
+            for id in &ids {
+                if let Some(lease) = table.lease_mut(id) {
+                    lease.deadline = lease.deadline.min(now);
+                }
+            }
+            !ids.is_empty()
+        };
+        if any { self.sweep().await } else { Ok(()) }
+    }
+
+    /// After a start: locks that were held are held, each with one fresh keep alive.
+    ///
+    /// # Errors
+    /// A control index that cannot be read.
+    pub async fn recover(&self) -> Result<()> {
+        let Some(documents) = self.control_documents(&["lease", "lease_expired", "lease_broken"]).await? else {
+            return Ok(());
+        };
+        let now = self.clock.monotonic();
+        let mut table = self.locks.table();
+        table.pulse(now);
+        for document in documents {
+            let (lease, ending) = Lease::read(&document.source, document.stamp, now)?;
+            if let Some(how) = ending {
+                table.remember(lease.id.clone(), (how, None));
+                continue;
+            }
+            let request = Request {
+                owner: Owner::new(lease.id.clone()),
+                session: lease.id.clone(),
+                age: table.next_age(),
+                nonce: Arc::from(""),
+                action: Action::Acquire {
+                    mode: Mode::Exclusive,
+                    wait: false,
+                },
+            };
+            let (locks, answer) = acquire_all(table.asked(&lease.claims), &request, &[]);
+            if answer != AllAnswer::Granted {
+                let reason = format!("lock [{}] is not compatible with the others that are stored", lease.id);
+                return Err(Error::new(ErrorKind::Corruption, reason));
+            }
+            table.granted(locks, lease);
+        }
+        Ok(())
+    }
+
+    /// Forgets outcomes and ended locks that are older than a day. To be called now and then.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn forget_old(&self) -> Result<u64> {
+        let Some(documents) = self.control_documents(&["key", "lease_expired", "lease_broken"]).await? else {
+            return Ok(0);
+        };
+        let before = self.clock.wall_ms() - KEPT_MS;
+        let mut old = Vec::new();
+        for document in documents {
+            if document.source.parse()?["at"].as_i64().is_some_and(|at| at < before) {
+                let mut write = Write::new(document.at, WriteOp::Delete);
+                write.expect = engine::Expect::Unchanged {
+                    seq_no: document.stamp.seq_no,
+                    primary_term: document.stamp.primary_term,
+                };
+                old.push(write);
+            }
+        }
+        let count = old.len() as u64;
+        if !old.is_empty() {
+            self.engine.write(old, engine::Refresh::No).await?;
+        }
+        Ok(count)
+    }
+
+    /// Documents of these kinds, oldest grant first; `None` if there is no control index.
+    pub(crate) async fn control_documents(&self, kinds: &[&str]) -> Result<Option<Vec<Document>>> {
+        let target = Target::index(schema::CONTROL);
+        match self.engine.refresh(&target, None).await {
+            Err(e) if e.kind() == ErrorKind::IndexNotFound => return Ok(None),
+            other => other?,
+        };
+        let terms = Clause::Terms(TermsQuery {
+            field: "kind".into(),
+            values: kinds.iter().map(|kind| json!(kind)).collect(),
+            minimum_should_match: None,
+        });
+        let query: Query = terms.into();
+        let mut found = self.engine.scan(&target, query, See::Everything, Barrier::None).await?;
+        let mut documents = Vec::new();
+        while let Some(document) = found.next().await {
+            documents.push(document?);
+        }
+        documents.sort_by_key(|document| (document.stamp.primary_term, document.stamp.seq_no));
+        Ok(Some(documents))
+    }
+}

@@ -1,0 +1,310 @@
+//! Every lock of the store in memory: who holds what, who waits, until when. Plain state, no IO, no clock.
+//!
+//! The documents of the leases are what it is rebuilt from. It is altered together with them, inside an exclusive
+//! decision of the engine; what rests on it is decided in a shared one, so that no write passes between the check
+//! of a lock and its place in the log.
+//!
+//! Not here: deciding (`acquire`), compatibility (`locks`).
+
+use super::lease::{Ending, Lease};
+use crate::locks::{Age, Blocker, Claim, Lock, LockKey, LockPath, Mode, Owner, write_claims};
+use futures::channel::oneshot;
+use model::{DocAddress, Error, ErrorKind, Result};
+use serde_json::json;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Leases that ended by themselves or by force are remembered for their owners, the last so many of them.
+const ENDED_MAX: usize = 10_000;
+
+/// The table.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    locks: HashMap<LockKey, Lock>,
+    leases: BTreeMap<Arc<str>, Lease>,
+    waiting: HashMap<Owner, Waiting>,
+    ended: HashMap<Arc<str>, (Ending, Option<Duration>)>,
+    ended_order: VecDeque<Arc<str>>,
+    age: u64,
+    pulse: Option<Duration>,
+}
+
+/// Somebody who waits.
+#[derive(Debug)]
+struct Waiting {
+    keys: Vec<LockKey>,
+    turn: Option<oneshot::Sender<()>>,
+}
+
+impl Table {
+    /// Nothing is locked.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.leases.is_empty()
+    }
+    /// A place in the queue, after everybody's.
+    pub(crate) fn next_age(&mut self) -> Age {
+        self.age += 1;
+        Age { term: 0, seq: self.age }
+    }
+    pub(crate) fn leases(&self) -> impl Iterator<Item = &Lease> {
+        self.leases.values()
+    }
+    pub(crate) fn lease_mut(&mut self, id: &str) -> Option<&mut Lease> {
+        self.leases.get_mut(id)
+    }
+    /// How many wait for something that this lease holds.
+    pub(crate) fn waiters_of(&self, lease: &Lease) -> usize {
+        let owner = Owner::new(lease.id.clone());
+        let behind = |key: &LockKey| self.locks.get(key).map_or(&[][..], |lock| &lock.waiters);
+        let mut all: Vec<&Owner> = lease
+            .claims
+            .iter()
+            .filter(|claim| !claim.implied)
+            .flat_map(|claim| behind(&claim.key))
+            .map(|waiter| &waiter.owner)
+            .filter(|waiter| **waiter != owner)
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all.len()
+    }
+
+    /// Called at least each so often: a server that was stopped or cut off for more than half of a keep alive gives
+    /// its lease all of it again, since its owner could not renew either.
+    pub(crate) fn pulse(&mut self, now: Duration) {
+        let gap = self.pulse.map_or(Duration::ZERO, |last| now.saturating_sub(last));
+        self.pulse = Some(now);
+        if gap < Duration::from_millis(500) {
+            return;
+        }
+        for lease in self
+            .leases
+            .values_mut()
+            .filter(|lease| !lease.ending && gap > lease.keep_alive / 2)
+        {
+            lease.deadline = now + lease.keep_alive;
+        }
+    }
+
+    /// A lease that is alive.
+    pub(crate) fn alive(&self, id: &str, now: Duration) -> Result<&Lease> {
+        match self.leases.get(id) {
+            Some(lease) if !lease.is_over(now) => Ok(lease),
+            Some(lease) => Err(expired(id, Some(now.saturating_sub(lease.deadline)))),
+            None => match self.ended.get(id) {
+                Some((Ending::Expired, at)) => Err(expired(id, at.map(|at| now.saturating_sub(at)))),
+                Some((Ending::Broken, _)) => {
+                    Err(Error::new(ErrorKind::LockBroken, format!("lock [{id}] was broken")).with("lock", id))
+                }
+                None => Err(Error::new(ErrorKind::LockMissing, format!("no lock [{id}]")).with("lock", id)),
+            },
+        }
+    }
+
+    /// Leases whose time is over; from here on they are ending.
+    pub(crate) fn take_overdue(&mut self, now: Duration) -> Vec<Lease> {
+        let overdue = self
+            .leases
+            .values_mut()
+            .filter(|lease| !lease.ending && now >= lease.deadline);
+        overdue
+            .map(|lease| {
+                lease.ending = true;
+                lease.clone()
+            })
+            .collect()
+    }
+    pub(crate) fn has_overdue(&self, now: Duration) -> bool {
+        self.leases.values().any(|lease| !lease.ending && now >= lease.deadline)
+    }
+    /// Their end could not be written.
+    pub(crate) fn not_ended(&mut self, ids: &[Arc<str>]) {
+        for id in ids {
+            if let Some(lease) = self.leases.get_mut(id) {
+                lease.ending = false;
+            }
+        }
+    }
+
+    /// The locks of some claims, as `acquire_all` wants them.
+    pub(crate) fn asked(&self, claims: &[Claim]) -> Vec<(Lock, Mode)> {
+        let lock = |key: &LockKey| self.locks.get(key).cloned().unwrap_or_else(|| Lock::new(key.clone()));
+        claims.iter().map(|claim| (lock(&claim.key), claim.mode)).collect()
+    }
+    /// They were granted to this lease.
+    pub(crate) fn granted(&mut self, locks: Vec<Lock>, lease: Lease) {
+        self.waiting.remove(&Owner::new(lease.id.clone()));
+        self.store(locks);
+        self.leases.insert(lease.id.clone(), lease);
+    }
+    /// They are waited for. The receiver is told when it may be worth asking again.
+    pub(crate) fn queued(&mut self, locks: Vec<Lock>, owner: &Owner) -> oneshot::Receiver<()> {
+        let (turn, told) = oneshot::channel();
+        let waiting = Waiting {
+            keys: locks.iter().map(|lock| lock.key.clone()).collect(),
+            turn: Some(turn),
+        };
+        self.store(locks);
+        self.waiting.insert(owner.clone(), waiting);
+        told
+    }
+    /// Somebody waits no more.
+    pub(crate) fn withdraw(&mut self, owner: &Owner) {
+        let Some(waiting) = self.waiting.remove(owner) else { return };
+        for key in &waiting.keys {
+            if let Some(lock) = self.locks.get_mut(key) {
+                lock.waiters.retain(|waiter| waiter.owner != *owner);
+            }
+        }
+        self.tidy(&waiting.keys);
+        self.wake(&waiting.keys);
+    }
+    /// Every lock that somebody waits for.
+    pub(crate) fn waited_for(&self) -> impl Iterator<Item = &Lock> {
+        self.locks.values().filter(|lock| !lock.waiters.is_empty())
+    }
+    pub(crate) fn lock(&self, key: &LockKey) -> Option<&Lock> {
+        self.locks.get(key)
+    }
+
+    /// A lease is over. `how` is remembered for its owner, who did not end it himself.
+    pub(crate) fn end(&mut self, id: &str, how: Option<(Ending, Option<Duration>)>) {
+        let Some(lease) = self.leases.remove(id) else { return };
+        if let Some(how) = how {
+            self.remember(lease.id.clone(), how);
+        }
+        let owner = Owner::new(lease.id.clone());
+        if let Some(waiting) = self.waiting.remove(&owner) {
+            // It waited for more; who waits asks again and hears that it is over.
+            for key in &waiting.keys {
+                if let Some(lock) = self.locks.get_mut(key) {
+                    lock.waiters.retain(|waiter| waiter.owner != owner);
+                }
+            }
+            self.tidy(&waiting.keys);
+            // Who is gone withdraws by being dropped.
+            let _ = waiting.turn.map(|turn| turn.send(()));
+            self.wake(&waiting.keys);
+        }
+        let keys: Vec<LockKey> = lease.claims.into_iter().map(|claim| claim.key).collect();
+        for key in &keys {
+            if let Some(lock) = self.locks.get_mut(key) {
+                lock.holders.remove(&owner);
+            }
+        }
+        self.tidy(&keys);
+        self.wake(&keys);
+    }
+    /// Forgets the oldest beyond a bound.
+    pub(crate) fn remember(&mut self, id: Arc<str>, how: (Ending, Option<Duration>)) {
+        if self.ended.insert(id.clone(), how).is_none() {
+            self.ended_order.push_back(id);
+        }
+        while self.ended_order.len() > ENDED_MAX {
+            if let Some(oldest) = self.ended_order.pop_front() {
+                self.ended.remove(&oldest);
+            }
+        }
+    }
+
+    /// Whose lock a write of this document meets, other than `own`.
+    pub(crate) fn foreign(&self, at: &DocAddress, places: &[LockPath], own: &[Owner]) -> Option<(LockKey, Blocker)> {
+        if self.is_idle() {
+            return None;
+        }
+        for claim in write_claims(at, places) {
+            let Some(lock) = self.locks.get(&claim.key) else { continue };
+            if let Some((owner, holder)) = lock.against(claim.mode, own).next() {
+                let blocker = Blocker {
+                    owner: owner.clone(),
+                    mode: holder.mode,
+                    session: holder.session.clone(),
+                    age: holder.age,
+                    waiting: false,
+                };
+                return Some((claim.key, blocker));
+            }
+        }
+        None
+    }
+
+    /// The refusal that names who is in the way.
+    pub(crate) fn conflict(&self, key: &LockKey, blocker: &Blocker, now: Duration) -> Error {
+        let (place, facts) = match key {
+            LockKey::All => ("[_all]".to_owned(), json!({ "name": "_all" })),
+            LockKey::Name(name) => (format!("[{name}]"), json!({ "name": name })),
+            LockKey::Index(index) => (format!("[{index}]"), json!({ "index": index.as_str() })),
+            LockKey::Path { index, path } => {
+                let facts = json!({ "index": index.as_str(), "path": path.to_string() });
+                (format!("[{index}][{path}]"), facts)
+            }
+            LockKey::Document { index, uid } => (format!("[{index}][{uid}]"), json!({ "index": index.as_str(), "id": uid })),
+        };
+        let lease = self.leases.get(blocker.session.as_ref());
+        let name = lease.map_or(blocker.owner.as_str(), |lease| lease.name());
+        let how = if blocker.waiting { "waited for" } else { "held" };
+        let reason = format!("{place} is {how} in [{}] mode by [{name}]", blocker.mode.word());
+        let mut error = Error::new(ErrorKind::LockConflict, reason);
+        for (name, value) in facts.as_object().into_iter().flatten() {
+            error = error.with(name, value.clone());
+        }
+        let mut holder = json!({ "lock": blocker.owner.as_str(), "mode": blocker.mode.word() });
+        if let Some(lease) = lease {
+            holder["owner"] = lease.owner.as_str().into();
+            holder["expires_in_millis"] = millis_of(lease.remaining(now)).into();
+        }
+        error.with("holder", holder)
+    }
+
+    fn store(&mut self, locks: Vec<Lock>) {
+        for lock in locks {
+            if lock.is_free() {
+                self.locks.remove(&lock.key);
+            } else {
+                self.locks.insert(lock.key.clone(), lock);
+            }
+        }
+    }
+    fn tidy(&mut self, keys: &[LockKey]) {
+        for key in keys {
+            if self.locks.get(key).is_some_and(Lock::is_free) {
+                self.locks.remove(key);
+            }
+        }
+    }
+    /// Wakes who is in the queue of these locks and has nobody in the way any more, anywhere.
+    fn wake(&mut self, keys: &[LockKey]) {
+        let mut ready: Vec<Owner> = Vec::new();
+        for lock in keys.iter().filter_map(|key| self.locks.get(key)) {
+            ready.extend(lock.ready().map(|waiter| waiter.owner.clone()));
+        }
+        ready.sort_unstable();
+        ready.dedup();
+        for owner in ready {
+            let Some(waiting) = self.waiting.get(&owner) else { continue };
+            let free = |key: &LockKey| {
+                let lock = self.locks.get(key);
+                let entry = lock.and_then(|lock| lock.waiters.iter().find(|waiter| waiter.owner == owner));
+                lock.zip(entry)
+                    .is_none_or(|(lock, entry)| lock.blockers(&owner, entry.mode, entry.age).is_empty())
+            };
+            if waiting.keys.iter().all(free)
+                && let Some(turn) = self.waiting.get_mut(&owner).and_then(|waiting| waiting.turn.take())
+            {
+                // Who is gone withdraws by being dropped.
+                let _ = turn.send(());
+            }
+        }
+    }
+}
+
+fn expired(id: &str, ago: Option<Duration>) -> Error {
+    let ago = ago.map(|ago| format!(" {:.1}s ago", ago.as_secs_f64())).unwrap_or_default();
+    Error::new(ErrorKind::LockExpired, format!("lock [{id}] expired{ago}")).with("lock", id)
+}
+
+/// Whole milliseconds.
+pub fn millis_of(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

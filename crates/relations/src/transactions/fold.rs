@@ -1,0 +1,477 @@
+//! What the operations of a change come to: each sees what the earlier ones left, each document is written once.
+//!
+//! Pure but for reading: run inside the engine's critical section, on the newest state. Expectations of versions
+//! mean the state before the change; `create`, updates and deletes see the state inside it.
+//!
+//! Not here: committing, keys.
+
+use super::{Kind, NotDone};
+use crate::leases::guard::Guard;
+use crate::leases::place_fields;
+use crate::locks::{LockPath, PlaceFields};
+use engine::{Alteration, Applied, Document, Effect, Expect, Found, Newest, Outcome, See, Source, Write, WriteIndex, WriteOp};
+use model::{DocAddress, Error, ErrorKind, Result, Stamp};
+use serde_json::Map;
+use std::collections::HashMap;
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// `index`, `create`, `update`, `delete`: for the answer.
+    pub label: &'static str,
+    /// What is done. The index may be an alias with one write index.
+    pub write: Write,
+    /// Makes a missing index; `Some(true)`: a typed one.
+    pub creates: Option<bool>,
+    /// The answer holds the source as it is after it.
+    pub wants_source: bool,
+    /// It was found to be impossible before; the change fails by it.
+    pub error: Option<Error>,
+}
+
+/// What must hold of a document, written or not.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    /// Which. In a missing index there is no document.
+    pub at: DocAddress,
+    /// There is one, or there is none.
+    pub exists: Option<bool>,
+    /// Its stamp.
+    pub expect: Expect,
+}
+
+/// What came of folding.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Folded {
+    /// Indices to make.
+    pub(super) alterations: Vec<Alteration>,
+    /// One for each document that is written.
+    pub(super) writes: Vec<Write>,
+    /// One for each operation.
+    pub(super) steps: Vec<Step>,
+    /// One for each operation; empty if all are possible.
+    pub(super) failures: Vec<NotDone>,
+    /// For each write the last operation that wrote the document.
+    pub(super) writers: Vec<usize>,
+}
+
+/// What one operation does.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) label: &'static str,
+    pub(super) at: DocAddress,
+    pub(super) effect: Effect,
+    /// The write of its document; `None`: nothing writes it.
+    pub(super) place: Option<usize>,
+    /// Of a document that is not written.
+    pub(super) stamp: Stamp,
+    /// If wanted.
+    pub(super) source: Option<Source>,
+}
+
+/// Does every condition hold? The first that does not, in words.
+pub(super) fn unmet(newest: &mut dyn Newest, conditions: &[Condition]) -> Result<Option<String>> {
+    for (n, condition) in conditions.iter().enumerate() {
+        let found = match newest.read(&condition.at, See::Plain) {
+            Ok(found) => found.map(|document| document.stamp),
+            Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
+            Err(e) => return Err(e),
+        };
+        let named = format!("if[{n}]: [{}][{}]", condition.at.index, condition.at.id.id);
+        if let Some(wanted) = condition.exists.filter(|wanted| *wanted != found.is_some()) {
+            let is = if wanted { "does not exist" } else { "exists" };
+            return Ok(Some(format!("{named} {is}")));
+        }
+        let state = found.map_or(Found::Nothing, Found::Here);
+        if condition.expect.check(&condition.at, state).is_err() {
+            return Ok(Some(match (condition.expect, found) {
+                (_, None) => format!("{named} does not exist"),
+                (Expect::Unchanged { seq_no, primary_term }, Some(is)) if is.seq_no == seq_no => {
+                    format!("{named} is at primary term [{}], not [{primary_term}]", is.primary_term)
+                }
+                (Expect::Unchanged { seq_no, .. }, Some(is)) => format!("{named} is at seqNo [{}], not [{seq_no}]", is.seq_no),
+                (Expect::Version(version), Some(is)) => format!("{named} is at version [{}], not [{version}]", is.version),
+                _ => format!("{named} is not as expected"),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// Folds operations over the newest state.
+///
+/// # Errors
+/// An engine that cannot read. What is wrong with an operation is among the failures.
+pub(super) fn fold(newest: &mut dyn Newest, operations: &[Operation], kind: Kind, guard: &mut Guard<'_>) -> Result<Folded> {
+    let mut folding = Folding {
+        newest,
+        kind,
+        guard,
+        indices: HashMap::new(),
+        places: HashMap::new(),
+        docs: Vec::new(),
+        out: Folded::default(),
+    };
+    let mut failures: Vec<NotDone> = Vec::with_capacity(operations.len());
+    let mut steps: Vec<(usize, Step)> = Vec::with_capacity(operations.len());
+    for (n, operation) in operations.iter().enumerate() {
+        failures.push(NotDone::NotApplied);
+        match folding.one(n, operation)? {
+            Ok(step) => steps.push(step),
+            Err(failure) => failures[n] = failure,
+        }
+    }
+    // Where documents will be is known only now.
+    if steps.len() == operations.len() {
+        folding.check_moves(&mut failures)?;
+    }
+    let failed = failures.iter().any(|failure| !matches!(failure, NotDone::NotApplied));
+    let mut out = folding.out;
+    if failed || steps.len() < operations.len() {
+        out.failures = failures;
+        return Ok(out);
+    }
+    let mut places = vec![None; folding.docs.len()];
+    for (n, doc) in folding.docs.into_iter().enumerate() {
+        let Some(writer) = doc.writer else { continue };
+        places[n] = Some(out.writes.len());
+        let mut write = Write::new(doc.at, WriteOp::Delete);
+        write.require_alias = doc.require_alias;
+        write.expect = doc.external;
+        match doc.now {
+            Some(now) => {
+                write.op = WriteOp::Put(now.source);
+                (write.routing, write.parent) = (now.routing, now.parent);
+            }
+            None => (write.routing, write.parent) = (doc.routing, doc.parent),
+        }
+        out.writes.push(write);
+        out.writers.push(writer);
+    }
+    out.steps = steps
+        .into_iter()
+        .map(|(doc, step)| Step {
+            place: places[doc],
+            ..step
+        })
+        .collect();
+    Ok(out)
+}
+
+/// Assigns what the engine refused to the operations that asked for it.
+pub(super) fn refused(folded: &Folded, outcomes: &[Outcome]) -> Option<Vec<NotDone>> {
+    let mut failures: Vec<NotDone> = folded.steps.iter().map(|_| NotDone::NotApplied).collect();
+    let mut any = false;
+    for (outcome, writer) in outcomes.iter().zip(&folded.writers) {
+        let failure = match outcome {
+            Outcome::Written(_) | Outcome::Unknown => continue,
+            Outcome::Conflict(conflict) => NotDone::Conflict(conflict.clone()),
+            Outcome::Refused(error) => NotDone::Refused(error.clone()),
+            Outcome::Held(_) => NotDone::Refused(Error::new(
+                ErrorKind::VersionConflict,
+                "the document is held by a change that is not finished",
+            )),
+        };
+        failures[*writer] = failure;
+        any = true;
+    }
+    any.then_some(failures)
+}
+
+struct Folding<'a, 'g, 't> {
+    newest: &'a mut dyn Newest,
+    kind: Kind,
+    guard: &'g mut Guard<'t>,
+    /// By the name that was used; `None`: missing.
+    indices: HashMap<String, Option<(WriteIndex, PlaceFields)>>,
+    places: HashMap<DocAddress, usize>,
+    docs: Vec<Doc>,
+    out: Folded,
+}
+
+/// One document on its way through the operations.
+struct Doc {
+    at: DocAddress,
+    before: Option<Stamp>,
+    now: Option<Now>,
+    /// The last operation that wrote it.
+    writer: Option<usize>,
+    /// The index by the name that was used.
+    index: String,
+    /// Where it was.
+    place: Option<LockPath>,
+    /// An external version, for the engine to compare.
+    external: Expect,
+    /// An operation on it failed: what later ones would see is unknown.
+    failed: bool,
+    require_alias: bool,
+    routing: Option<String>,
+    parent: Option<String>,
+}
+
+#[derive(Clone)]
+struct Now {
+    source: Source,
+    routing: Option<String>,
+    parent: Option<String>,
+}
+
+impl Doc {
+    fn stamp(&self) -> Stamp {
+        self.before.unwrap_or_default()
+    }
+}
+
+impl Folding<'_, '_, '_> {
+    fn one(&mut self, n: usize, operation: &Operation) -> Result<Result<(usize, Step), NotDone>> {
+        if let Some(error) = &operation.error {
+            return Ok(Err(NotDone::Refused(error.clone())));
+        }
+        let doc = match self.doc(operation)? {
+            Ok(doc) => doc,
+            Err(error) => return Ok(Err(NotDone::Refused(error))),
+        };
+        if self.docs[doc].failed {
+            return Ok(Err(NotDone::NotApplied));
+        }
+        let done = self.apply(n, doc, operation);
+        self.docs[doc].failed = done.is_err();
+        Ok(done.map(|step| (doc, step)))
+    }
+
+    /// The document of an operation, read the first time.
+    fn doc(&mut self, operation: &Operation) -> Result<Result<usize, Error>> {
+        let name = operation.write.at.index.as_str();
+        if crate::schema::is_system(name) {
+            let reason = format!("index [{name}] is kept by the server; clients may not write to it");
+            return Ok(Err(Error::new(ErrorKind::Security, reason)));
+        }
+        if !self.indices.contains_key(name) {
+            let found = match self.newest.index(name) {
+                Ok(index) => match place_fields(&index.settings) {
+                    Ok(fields) => Some((index, fields)),
+                    Err(e) => return Ok(Err(e)),
+                },
+                Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
+                Err(e) => return Ok(Err(e)),
+            };
+            self.indices.insert(name.to_owned(), found);
+        }
+        let index = self.indices.get(name).and_then(Option::as_ref);
+        let mut at = operation.write.at.clone();
+        let before = match (index, operation.creates) {
+            (Some((index, _)), _) => {
+                at.index = index.name.clone();
+                if self.places.contains_key(&at) {
+                    None
+                } else {
+                    self.newest.read(&at, See::Plain)?
+                }
+            }
+            (None, Some(typed)) if !operation.write.require_alias => {
+                self.make(name, typed);
+                None
+            }
+            // An earlier operation makes it.
+            (None, None) if !operation.write.require_alias && self.makes(name) => None,
+            (None, _) => {
+                let reason = if operation.write.require_alias {
+                    format!("no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias")
+                } else {
+                    format!("no such index [{name}]")
+                };
+                let error = Error::new(ErrorKind::IndexNotFound, reason);
+                return Ok(Err(error.with("index", name).with("index_uuid", "_na_")));
+            }
+        };
+        let next = self.docs.len();
+        let place = *self.places.entry(at.clone()).or_insert(next);
+        if place == next {
+            let mut doc = Doc::new(name, at, before);
+            if !self.guard.is_open() {
+                let known = self.indices.get(name).and_then(Option::as_ref);
+                doc.place = match known.filter(|(_, fields)| !fields.is_unset()).zip(doc.now.as_ref()) {
+                    Some(((_, fields), now)) => fields.place(&now.source.parse()?)?,
+                    None => None,
+                };
+                let settings = known.map(|(index, _)| &*index.settings);
+                let places: Vec<LockPath> = doc.place.iter().cloned().collect();
+                let covered_later = doc.now.is_none();
+                let checked = self.guard.check(settings, &doc.at, &places);
+                // A document that is to be made has no place yet: whether it is covered shows in the end.
+                let refused = checked
+                    .err()
+                    .filter(|e| !(covered_later && e.kind() == ErrorKind::LockTarget));
+                if let Some(error) = refused {
+                    doc.failed = true;
+                    self.docs.push(doc);
+                    return Ok(Err(error));
+                }
+            }
+            self.docs.push(doc);
+        }
+        Ok(Ok(place))
+    }
+
+    /// Documents that are somewhere else now: their new places must be allowed as well.
+    fn check_moves(&mut self, failures: &mut [NotDone]) -> Result<()> {
+        if self.guard.is_open() {
+            return Ok(());
+        }
+        for doc in &self.docs {
+            let Some(writer) = doc.writer else { continue };
+            let known = self.indices.get(&doc.index).and_then(Option::as_ref);
+            let after = match known.filter(|(_, fields)| !fields.is_unset()).zip(doc.now.as_ref()) {
+                Some(((_, fields), now)) => match now.source.parse().and_then(|source| fields.place(&source)) {
+                    Ok(after) => after,
+                    Err(error) => {
+                        failures[writer] = NotDone::Refused(error);
+                        continue;
+                    }
+                },
+                None => None,
+            };
+            let moved = after.is_some() && after != doc.place;
+            if !moved && doc.before.is_some() {
+                continue;
+            }
+            let places: Vec<LockPath> = doc.place.iter().cloned().chain(after).collect();
+            let settings = known.map(|(index, _)| &*index.settings);
+            if let Err(error) = self.guard.check(settings, &doc.at, &places) {
+                failures[writer] = NotDone::Refused(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn makes(&self, name: &str) -> bool {
+        let made = |alteration: &Alteration| matches!(alteration, Alteration::CreateIndex { name: made, .. } if made == name);
+        self.out.alterations.iter().any(made)
+    }
+
+    fn make(&mut self, name: &str, typed: bool) {
+        if self.makes(name) {
+            return;
+        }
+        self.out.alterations.push(Alteration::CreateIndex {
+            name: name.to_owned(),
+            settings: Map::new(),
+            mappings: None,
+            aliases: Map::new(),
+            typed,
+            if_absent: true,
+        });
+    }
+
+    fn apply(&mut self, n: usize, place: usize, operation: &Operation) -> Result<Step, NotDone> {
+        let refuse = |error: Error| NotDone::Refused(error);
+        let write = &operation.write;
+        let doc = &mut self.docs[place];
+        doc.require_alias |= write.require_alias;
+        let found = match write.expect {
+            Expect::NewerThan { .. } if self.kind == Kind::Plain => {
+                doc.external = write.expect;
+                Found::Nothing
+            }
+            Expect::NewerThan { .. } => {
+                let reason = "external versions are not supported inside a change: use [if_seq_no] and [if_primary_term]";
+                return Err(refuse(Error::illegal(reason)));
+            }
+            Expect::Version(0) => {
+                return Err(refuse(Error::illegal(
+                    "illegal version value [0] for version type [INTERNAL]",
+                )));
+            }
+            // Inside: what earlier operations left counts.
+            Expect::Absent | Expect::Present | Expect::Anything if doc.now.is_some() => Found::Here(doc.stamp()),
+            Expect::Absent | Expect::Present | Expect::Anything => Found::Nothing,
+            Expect::Unchanged { .. } | Expect::Version(_) => doc.before.map_or(Found::Nothing, Found::Here),
+        };
+        write.expect.check(&doc.at, found).map_err(NotDone::Conflict)?;
+        let mut step = Step {
+            label: operation.label,
+            at: doc.at.clone(),
+            effect: Effect::Noop,
+            place: None,
+            stamp: doc.stamp(),
+            source: None,
+        };
+        let mut next = None;
+        match &write.op {
+            WriteOp::Put(source) => {
+                next = Some(Some(Now {
+                    source: source.clone(),
+                    routing: write.routing.clone(),
+                    parent: write.parent.clone(),
+                }));
+            }
+            WriteOp::Delete => {
+                (doc.routing, doc.parent) = (write.routing.clone(), write.parent.clone());
+                next = Some(None);
+            }
+            WriteOp::Update(update) => {
+                let value = doc.now.as_ref().map(|now| now.source.parse()).transpose().map_err(refuse)?;
+                let routing = write.routing.clone().or_else(|| doc.now.as_ref()?.routing.clone());
+                let parent = write.parent.clone().or_else(|| doc.now.as_ref()?.parent.clone());
+                let stamp = doc.stamp();
+                let applied = update.apply(&doc.at, value.as_ref().map(|value| (value, stamp)), routing.as_deref());
+                match applied.map_err(refuse)? {
+                    Applied::Put(value) => {
+                        next = Some(Some(Now {
+                            source: Source::from_value(&value),
+                            routing,
+                            parent,
+                        }));
+                    }
+                    Applied::Delete => next = Some(None),
+                    Applied::Noop => {}
+                }
+            }
+        }
+        if let Some(next) = next {
+            step.effect = match (doc.now.is_some(), next.is_some()) {
+                (true, true) => Effect::Updated,
+                (false, true) => Effect::Created,
+                (true, false) => Effect::Deleted,
+                (false, false) => Effect::NotFound,
+            };
+            // What an earlier operation made is never written, but it must have been possible.
+            if let (Some(_), Some(old)) = (doc.writer, doc.now.take()) {
+                let mut rehearsed = Write::new(doc.at.clone(), WriteOp::Put(old.source));
+                (rehearsed.routing, rehearsed.parent) = (old.routing, old.parent);
+                match self.newest.rehearse(&rehearsed) {
+                    Err(e) if e.kind() != ErrorKind::IndexNotFound => return Err(refuse(e)),
+                    _ => {}
+                }
+            }
+            doc.now = next;
+            doc.writer = Some(n);
+        }
+        if operation.wants_source {
+            step.source = doc.now.as_ref().map(|now| now.source.clone());
+        }
+        Ok(step)
+    }
+}
+
+impl Doc {
+    fn new(index: &str, at: DocAddress, before: Option<Document>) -> Doc {
+        Doc {
+            index: index.to_owned(),
+            place: None,
+            external: Expect::Anything,
+            at,
+            before: before.as_ref().map(|document| document.stamp),
+            now: before.map(|document| Now {
+                source: document.source,
+                routing: document.routing,
+                parent: document.parent,
+            }),
+            writer: None,
+            failed: false,
+            require_alias: false,
+            routing: None,
+            parent: None,
+        }
+    }
+}

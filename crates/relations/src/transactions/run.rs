@@ -1,0 +1,277 @@
+//! Deciding a change: locks, conditions, folding and the kept outcome in one critical section, one record.
+
+use super::fold::{Folded, Step, fold, refused, unmet};
+use super::{Change, Committed, Item, Key, Kind, NotDone, Verdict};
+use crate::leases::guard::Guard;
+use crate::leases::{Locks, Place, claims_of, full, in_the_way, resolved};
+use crate::locks::{Action, AllAnswer, Lock, Mode, Request, acquire_all};
+use crate::schema;
+use engine::{Deciding, Decision, Effect, Gate, Newest, Outcome, Plan, Refresh, See, Source, Write, WriteOp, Written};
+use model::{DocAddress, Error, ErrorKind, Result, Stamp};
+use serde_json::json;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What planning came to; the plan of the engine holds the rest.
+enum Planned {
+    /// These operations, unless the engine refuses one.
+    Possible {
+        folded: Folded,
+        otherwise: bool,
+        warnings: Vec<String>,
+    },
+    /// Nothing is done.
+    Failed(Vec<NotDone>),
+    /// It was done before.
+    Done(Committed),
+    /// Its own targets are not free; these are the locks with it in their queues.
+    Waits(Vec<Lock>),
+}
+
+impl crate::Relations {
+    /// Decides a change.
+    ///
+    /// # Errors
+    /// A condition that does not hold, a lock that is not alive, a key used for another request, an engine that cannot.
+    pub async fn change(&self, change: &Change) -> Result<Verdict> {
+        let place = match &change.place {
+            Some(place) => place.clone(),
+            None => self.new_place("c"),
+        };
+        let how = Deciding {
+            touches: touches(change),
+            gate: Gate::Shared,
+            refresh: change.refresh,
+        };
+        let planning = Planning {
+            change,
+            locks: &self.locks,
+            place: &place,
+            now: self.clock.monotonic(),
+            now_ms: self.clock.wall_ms(),
+        };
+        let turn = Arc::new(Mutex::new(None));
+        let mut planned = None;
+        let decided = {
+            let mut plan = |newest: &mut dyn Newest| {
+                let (what, mut plan) = planning.plan(newest)?;
+                if let Planned::Waits(locks) = &what {
+                    let (shared, owner, turn, queued) = (self.locks.clone(), place.owner.clone(), turn.clone(), locks.clone());
+                    plan.then = Some(Box::new(move |_: &Decision<'_>| {
+                        let told = shared.table().queued(queued, &owner);
+                        *turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared.turn(&owner, told));
+                    }));
+                }
+                planned = Some(what);
+                Ok(plan)
+            };
+            self.atomic()?.decide(&mut plan, how).await?
+        };
+        match planned {
+            Some(Planned::Possible {
+                folded,
+                otherwise,
+                warnings,
+            }) => {
+                if let Some(failures) = refused(&folded, &decided.outcomes) {
+                    return Ok(Verdict::Failed(failures));
+                }
+                if decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown)) {
+                    let reason = "the outcome of the change is unknown: the log failed; repeat it with its idempotency key";
+                    return Err(Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown"));
+                }
+                let stamp = |outcome: &Outcome| match outcome {
+                    Outcome::Written(written) => written.stamp,
+                    _ => Stamp::default(),
+                };
+                let stamps: Vec<Stamp> = decided.outcomes.iter().map(stamp).collect();
+                let mut items = items(&folded, &stamps);
+                if change.refresh == Refresh::Now {
+                    for item in items.iter_mut().filter(|item| item.written.effect != Effect::Noop) {
+                        item.written.forced_refresh = true;
+                    }
+                }
+                Ok(Verdict::Committed(Committed {
+                    commit_seq: decided.commit_seq,
+                    otherwise,
+                    items,
+                    replayed: false,
+                    warnings,
+                }))
+            }
+            Some(Planned::Failed(failures)) => Ok(Verdict::Failed(failures)),
+            Some(Planned::Done(committed)) => Ok(Verdict::Committed(committed)),
+            Some(Planned::Waits(_)) => {
+                let turn = turn.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let turn = turn.ok_or_else(|| Error::new(ErrorKind::Internal, "a place in the queue was not taken"))?;
+                Ok(Verdict::Waits(turn, place))
+            }
+            None => unreachable!("who decides has planned"),
+        }
+    }
+}
+
+/// Everything that the plan reads or writes, whichever way it goes.
+fn touches(change: &Change) -> Vec<DocAddress> {
+    let written = change.operations.iter().chain(&change.otherwise).map(|o| o.write.at.clone());
+    let compared = change.conditions.iter().map(|condition| condition.at.clone());
+    let kept = change.key.iter().map(Key::at);
+    written.chain(compared).chain(kept).collect()
+}
+
+struct Planning<'a> {
+    change: &'a Change,
+    locks: &'a Locks,
+    place: &'a Place,
+    now: Duration,
+    now_ms: i64,
+}
+
+impl Planning<'_> {
+    fn plan(&self, newest: &mut dyn Newest) -> Result<(Planned, Plan)> {
+        let change = self.change;
+        let mut control_is_missing = false;
+        if let Some(key) = &change.key {
+            match newest.read(&key.at(), See::Everything) {
+                Ok(None) => {}
+                Ok(Some(document)) => {
+                    if let Some(done) = key.recall(&document.source, self.now_ms)? {
+                        return Ok((Planned::Done(done), Plan::default()));
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::IndexNotFound => control_is_missing = true,
+                Err(e) => return Err(e),
+            }
+        }
+        let targets = if change.locks.is_empty() {
+            Vec::new()
+        } else {
+            resolved(newest, &change.locks)?
+        };
+        let table = self.locks.table();
+        let mut guard =
+            Guard::new(&table, &change.guards, change.kind == Kind::Change, self.now).map_err(|e| self.unchanged(e))?;
+        if !targets.is_empty() {
+            let claims = claims_of(&targets);
+            let mut asked = table.asked(&claims);
+            for (lock, _) in &mut asked {
+                // What its own client holds is not in its way.
+                lock.holders.retain(|owner, _| !guard.own().contains(owner));
+            }
+            let request = Request {
+                owner: self.place.owner.clone(),
+                session: Arc::from(self.place.owner.as_str()),
+                age: self.place.age,
+                nonce: Arc::from(""),
+                action: Action::Acquire {
+                    mode: Mode::Exclusive,
+                    wait: false,
+                },
+            };
+            // Nothing of it is kept: the change begins and ends in this very section.
+            match acquire_all(asked, &request, &[]).1 {
+                AllAnswer::Granted => {}
+                AllAnswer::Busy(_) if change.wait => {
+                    let waiting = Request {
+                        action: Action::Acquire {
+                            mode: Mode::Exclusive,
+                            wait: true,
+                        },
+                        ..request
+                    };
+                    return match acquire_all(table.asked(&claims), &waiting, &[]) {
+                        (locks, AllAnswer::Queued(_)) => Ok((Planned::Waits(locks), Plan::default())),
+                        (_, AllAnswer::Full(key)) => Err(full(&key)),
+                        _ => Err(Error::new(ErrorKind::Internal, "a lock that was busy cannot be waited for")),
+                    };
+                }
+                AllAnswer::Busy(blocked) => return Err(in_the_way(&table, &blocked, self.now)),
+                AllAnswer::Full(key) => return Err(full(&key)),
+                AllAnswer::Queued(_) | AllAnswer::Deadlock { .. } => {
+                    return Err(Error::new(
+                        ErrorKind::Internal,
+                        "who holds nothing and does not wait is granted or refused",
+                    ));
+                }
+            }
+        }
+        let otherwise = match unmet(newest, &change.conditions)? {
+            None => false,
+            Some(reason) if change.otherwise.is_empty() => return Err(Error::new(ErrorKind::PreconditionFailed, reason)),
+            Some(_) => true,
+        };
+        let operations = if otherwise { &change.otherwise } else { &change.operations };
+        let folded = fold(newest, operations, change.kind, &mut guard)?;
+        if !folded.failures.is_empty() {
+            return Ok((Planned::Failed(folded.failures), Plan::default()));
+        }
+        let mut plan = Plan {
+            alterations: folded.alterations.clone(),
+            writes: folded.writes.clone(),
+            ..Plan::default()
+        };
+        if let Some(key) = &change.key {
+            if control_is_missing {
+                plan.alterations.push(schema::make_control());
+            }
+            self.keep(key.clone(), folded.clone(), otherwise, &mut plan);
+        }
+        let warnings = guard.warnings;
+        Ok((
+            Planned::Possible {
+                folded,
+                otherwise,
+                warnings,
+            },
+            plan,
+        ))
+    }
+
+    /// Adds the document that keeps the outcome; what is in it is known with the stamps.
+    fn keep(&self, key: Key, folded: Folded, otherwise: bool, plan: &mut Plan) {
+        let now_ms = self.now_ms;
+        let place = Source::from_value(&json!({ "kind": "key", "at": now_ms }));
+        let write = Write::new(key.at(), WriteOp::Put(place));
+        let seal = move |decision: &Decision<'_>| {
+            let outcome = Committed {
+                commit_seq: decision.commit_seq,
+                otherwise,
+                items: items(&folded, decision.stamps),
+                replayed: false,
+                warnings: Vec::new(),
+            };
+            key.keep(&outcome, now_ms)
+        };
+        plan.seal = Some((plan.writes.len(), Box::new(seal)));
+        plan.writes.push(write);
+    }
+
+    /// The refusal of a lock that is not alive says what became of the request.
+    fn unchanged(&self, error: Error) -> Error {
+        let all: Vec<&DocAddress> = self.change.operations.iter().map(|o| &o.write.at).collect();
+        let what = match all.as_slice() {
+            [one] => format!("[{}][{}] is unchanged", one.index, one.id.id),
+            _ => "nothing was changed".to_owned(),
+        };
+        let mut out = Error::new(error.kind(), format!("{}; {what}", error.reason()));
+        for (name, value) in error.details() {
+            out = out.with(name, value.clone());
+        }
+        out
+    }
+}
+
+/// One for each operation; the stamps are those of the writes.
+fn items(folded: &Folded, stamps: &[Stamp]) -> Vec<Item> {
+    let item = |step: &Step| Item {
+        label: step.label,
+        written: Written {
+            effect: step.effect,
+            at: step.at.clone(),
+            stamp: step.place.map_or(step.stamp, |place| stamps[place]),
+            source: step.source.clone(),
+            forced_refresh: false,
+        },
+    };
+    folded.steps.iter().map(item).collect()
+}

@@ -1,0 +1,366 @@
+//! Changes: `_transaction`, and `_bulk?atomic=true`. All operations or none.
+//!
+//! Not here: what the operations come to (`relations::transactions`).
+
+use super::bulk::{Planned, failed, settle};
+use super::locks::{wait_for, wanted};
+use super::writes::{conflict_error, creates, dialect_of, head};
+use crate::call::Call;
+use crate::envelope;
+use crate::respond::Answer;
+use dsl::document::{BulkDefaults, TransactionBody, TransactionItem};
+use dsl::search::SourceSpec;
+use engine::{Expect, Inspected, Inspection, Outcome, Refresh, Write, WriteOp};
+use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, settings, units};
+use relations::leases::{Turn, Wanted};
+use relations::transactions::{Change, Committed, Condition, Digest, Key, NotDone, Operation, Verdict};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// Parameters of the URL that every change takes.
+pub(super) struct Options {
+    key: Option<String>,
+    timeout: Option<Duration>,
+    /// Locks that the client holds.
+    locks: Vec<String>,
+}
+
+/// How long a change waits before it is decided, unless it says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+impl Options {
+    pub(super) fn take(call: &mut Call) -> Result<Options> {
+        let out = Options {
+            key: call.params.take("idempotency_key"),
+            timeout: call.params.take_duration("timeout")?,
+            locks: call.take_locks(),
+        };
+        // Here both mean the same: one process decides and applies at once.
+        match call.params.take("ack").as_deref() {
+            None | Some("applied" | "committed") => Ok(out),
+            Some(other) => Err(Error::illegal(format!(
+                "[ack] must be one of [applied, committed] but was [{other}]"
+            ))),
+        }
+    }
+}
+
+/// Bounds of a change, and whether it may make indices.
+pub(super) struct Limits {
+    operations_max: u64,
+    bytes_max: u64,
+    auto_create: bool,
+}
+
+impl Limits {
+    pub(super) async fn of(call: &Call) -> Result<Limits> {
+        let given = match call.rest.engine.inspect(Inspection::ClusterSettings).await? {
+            Inspected::ClusterSettings {
+                mut persistent,
+                transient,
+            } => {
+                persistent.extend(transient);
+                persistent
+            }
+            _ => Map::new(),
+        };
+        let bytes = settings::text(&given, settings::CHANGES_MAX_BYTES);
+        Ok(Limits {
+            operations_max: settings::number(&given, settings::CHANGES_MAX_OPERATIONS),
+            bytes_max: units::parse_bytes(&bytes, settings::CHANGES_MAX_BYTES.name)?,
+            auto_create: settings::text(&given, settings::AUTO_CREATE_INDEX) != "false",
+        })
+    }
+    pub(super) fn check_bytes(&self, bytes: usize) -> Result<()> {
+        if bytes as u64 <= self.bytes_max {
+            return Ok(());
+        }
+        let (max, name) = (self.bytes_max, settings::CHANGES_MAX_BYTES.name);
+        let reason = format!("a change of [{bytes}] bytes is too long; the limit of [{max}] is the setting [{name}]");
+        Err(Error::new(ErrorKind::ContentTooLong, reason))
+    }
+    pub(super) fn check_operations(&self, count: usize) -> Result<()> {
+        if count as u64 <= self.operations_max {
+            return Ok(());
+        }
+        let (max, name) = (self.operations_max, settings::CHANGES_MAX_OPERATIONS.name);
+        Err(Error::illegal(format!(
+            "a change of [{count}] operations is too long; the limit of [{max}] is the setting [{name}]"
+        )))
+    }
+}
+
+/// `POST /_transaction`.
+pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
+    let start = call.rest.clock.monotonic();
+    let mut options = Options::take(&mut call)?;
+    let refresh = call.params.take_refresh()?;
+    call.params.finish()?;
+    let limits = Limits::of(&call).await?;
+    limits.check_bytes(call.body.len())?;
+    if call.body.iter().all(u8::is_ascii_whitespace) {
+        return Err(Error::new(ErrorKind::Parse, "request body is required"));
+    }
+    let defaults = BulkDefaults {
+        dialect: call.dialect,
+        ..BulkDefaults::default()
+    };
+    let body = TransactionBody::parse(&call.body, &defaults)?;
+    limits.check_operations(body.operations.len().max(body.otherwise.len()))?;
+    if body.operations.is_empty() && body.otherwise.is_empty() {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: no operations added;",
+        ));
+    }
+    let targets: Vec<Wanted> = body.targets.into_iter().map(wanted).collect::<Result<_>>()?;
+    options.locks.extend(body.locks);
+    options.key = options.key.or(body.idempotency_key);
+    if let (None, Some(text)) = (options.timeout, &body.timeout) {
+        options.timeout = Some(units::parse_duration(text, "timeout")?);
+    }
+    let operations = planned(&call, &body.operations).await;
+    let otherwise = planned(&call, &body.otherwise).await;
+    let mut conditions = Vec::with_capacity(body.conditions.len());
+    for condition in body.conditions {
+        let typed = call.rest.known(&condition.index).await.is_some_and(|known| known.typed);
+        let id = match condition.doc_type {
+            Some(doc_type) if typed => DocId::typed(doc_type, condition.id),
+            _ => DocId::plain(condition.id),
+        };
+        let expect = match (condition.if_seq_no, condition.if_primary_term, condition.version) {
+            (Some(seq_no), Some(primary_term), _) => Expect::Unchanged { seq_no, primary_term },
+            (_, _, Some(version)) => Expect::Version(version),
+            _ => Expect::Anything,
+        };
+        conditions.push(Condition {
+            at: DocAddress {
+                index: IndexName::new(condition.index),
+                id,
+            },
+            exists: condition.exists,
+            expect,
+        });
+    }
+    let none = SourceSpec::Default;
+    let change = Change {
+        conditions,
+        operations: operations.iter().map(|p| operation(&call, p, &none, &limits)).collect(),
+        otherwise: otherwise.iter().map(|p| operation(&call, p, &none, &limits)).collect(),
+        guards: guards(&options, operations.iter().chain(&otherwise)),
+        locks: targets,
+        key: key(&call, &options)?,
+        refresh,
+        ..Change::of(Vec::new())
+    };
+    let took = || json!(u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX));
+    match decide(&call, change, &options).await? {
+        Verdict::Waits(..) => Err(timed_out()),
+        Verdict::Committed(done) => {
+            let of = if done.otherwise { &otherwise } else { &operations };
+            let mut out = Map::new();
+            out.insert("took".into(), took());
+            out.insert("committed".into(), true.into());
+            out.insert("commit_seq".into(), done.commit_seq.into());
+            if done.otherwise {
+                out.insert("branch".into(), "else".into());
+            }
+            if done.replayed {
+                out.insert("replayed".into(), true.into());
+            }
+            out.insert("items".into(), items_done(&call, of, &none, done).await?);
+            Ok(Answer::ok(Value::Object(out)))
+        }
+        Verdict::Failed(failures) => {
+            // Of the branch that was tried: the other has another length, or would have been possible as well.
+            let of = if failures.len() == operations.len() {
+                &operations
+            } else {
+                &otherwise
+            };
+            let (status, error, items) = not_done(&call, of, &failures);
+            let mut out = Map::new();
+            out.insert("took".into(), took());
+            out.insert("committed".into(), false.into());
+            out.insert("error".into(), error);
+            out.insert("items".into(), items);
+            out.insert("status".into(), status.into());
+            Ok(Answer::of(status, Value::Object(out)))
+        }
+    }
+}
+
+/// `_bulk?atomic=true`.
+pub(super) async fn atomic_bulk(
+    call: &Call,
+    planned: Vec<Planned>,
+    default: &SourceSpec,
+    options: Options,
+    limits: &Limits,
+    refresh: Refresh,
+) -> Result<Answer> {
+    let start = call.rest.clock.monotonic();
+    let change = Change {
+        guards: guards(&options, planned.iter()),
+        key: key(call, &options)?,
+        refresh,
+        ..Change::of(planned.iter().map(|p| operation(call, p, default, limits)).collect())
+    };
+    let verdict = decide(call, change, &options).await?;
+    let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX);
+    let mut out = Map::new();
+    out.insert("took".into(), took.into());
+    match verdict {
+        Verdict::Waits(..) => Err(timed_out()),
+        Verdict::Committed(done) => {
+            out.insert("errors".into(), false.into());
+            out.insert("atomic".into(), true.into());
+            out.insert("commit_seq".into(), done.commit_seq.into());
+            if done.replayed {
+                out.insert("replayed".into(), true.into());
+            }
+            out.insert("items".into(), items_done(call, &planned, default, done).await?);
+            Ok(Answer::ok(Value::Object(out)))
+        }
+        Verdict::Failed(failures) => {
+            let (status, error, items) = not_done(call, &planned, &failures);
+            out.insert("errors".into(), true.into());
+            out.insert("atomic".into(), true.into());
+            out.insert("error".into(), error);
+            out.insert("items".into(), items);
+            out.insert("status".into(), status.into());
+            Ok(Answer::of(status, Value::Object(out)))
+        }
+    }
+}
+
+async fn planned(call: &Call, items: &[TransactionItem]) -> Vec<Planned> {
+    let mut out = Vec::with_capacity(items.len());
+    for item in items {
+        out.push(Planned::new(call, item.item()).await);
+    }
+    out
+}
+
+fn operation(call: &Call, planned: &Planned, default: &SourceSpec, limits: &Limits) -> Operation {
+    let spec = if planned.spec == SourceSpec::Default {
+        default
+    } else {
+        &planned.spec
+    };
+    let (write, error) = match &planned.write {
+        Ok(write) => (write.clone(), None),
+        Err(error) => (Write::new(planned.at.clone(), WriteOp::Delete), Some(error.clone())),
+    };
+    let makes = limits.auto_create && creates(&write, call.dialect);
+    Operation {
+        label: planned.label,
+        creates: makes.then(|| dialect_of(&write, call.dialect).typed),
+        wants_source: planned.label == "update" && !matches!(spec, SourceSpec::Default | SourceSpec::None),
+        write,
+        error,
+    }
+}
+
+fn key(call: &Call, options: &Options) -> Result<Option<Key>> {
+    let digest = || Digest::of(&[call.params.path().as_bytes(), &call.body]);
+    options.key.as_deref().map(|text| Key::new("", text, digest())).transpose()
+}
+
+/// The locks of the URL and the body, and those of the lines.
+fn guards<'a>(options: &Options, planned: impl Iterator<Item = &'a Planned>) -> Vec<String> {
+    let mut ids = options.locks.clone();
+    ids.extend(planned.flat_map(|planned| planned.locks.iter().cloned()));
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+fn timed_out() -> Error {
+    Error::new(
+        ErrorKind::LockConflict,
+        "the locks of the change were not free in time; nothing was changed",
+    )
+}
+
+/// Decides in a task of its own: a lost connection stops nothing that was begun.
+async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Verdict> {
+    let relations = call.rest.relations.clone();
+    let makes = change.operations.iter().chain(&change.otherwise).any(|o| o.creates.is_some());
+    let timeout = options.timeout.unwrap_or(TIMEOUT);
+    let until = tokio::time::Instant::now() + timeout;
+    change.wait = !timeout.is_zero();
+    let done = tokio::spawn(async move {
+        // Dropped on every way out, it gives the place in the queue up.
+        let mut turn: Option<Turn> = None;
+        loop {
+            let verdict = relations.change(&change).await?;
+            let Verdict::Waits(next, place) = verdict else {
+                return Ok(verdict);
+            };
+            if let Some(turn) = turn.take() {
+                turn.keep();
+            }
+            change.place = Some(place);
+            change.wait = wait_for(turn.insert(next), until).await;
+        }
+    })
+    .await;
+    if makes {
+        // It may have made an index that was known to be missing.
+        call.rest.forget_known();
+    }
+    done.map_err(|cause| {
+        Error::new(
+            ErrorKind::Internal,
+            format!("the change ended by a fault of the server: {cause}"),
+        )
+    })?
+}
+
+/// The items of a change that is done.
+async fn items_done(call: &Call, planned: &[Planned], default: &SourceSpec, done: Committed) -> Result<Value> {
+    let mut items = Vec::with_capacity(done.items.len());
+    for (planned, item) in planned.iter().zip(done.items) {
+        let (body, _) = settle(planned, Outcome::Written(item.written), default, call).await?;
+        items.push(json!({ planned.label: body }));
+    }
+    Ok(Value::Array(items))
+}
+
+/// Status, error and items of a change that failed.
+fn not_done(call: &Call, planned: &[Planned], failures: &[NotDone]) -> (u16, Value, Value) {
+    let mut items = Vec::with_capacity(failures.len());
+    let mut first: Option<Error> = None;
+    let mut count = 0;
+    for (planned, failure) in planned.iter().zip(failures) {
+        let error = match failure {
+            NotDone::NotApplied => {
+                let mut body = head(&planned.at, call.dialect);
+                body.insert("result".into(), "not_applied".into());
+                body.insert("status".into(), 424.into());
+                items.push(json!({ planned.label: body }));
+                continue;
+            }
+            NotDone::Conflict(conflict) => conflict_error(conflict, call.dialect),
+            NotDone::Refused(error) => error.clone(),
+        };
+        count += 1;
+        items.push(json!({ planned.label: failed(planned, &error, call) }));
+        first.get_or_insert(error);
+    }
+    let first = first.unwrap_or_else(|| Error::new(ErrorKind::Internal, "a change failed without a reason"));
+    let status = envelope::status(&first, call.dialect);
+    let kind = if status == 409 {
+        ErrorKind::TransactionConflict
+    } else {
+        ErrorKind::TransactionFailed
+    };
+    let reason = format!("{count} of {} operations failed; nothing was changed", failures.len());
+    let error = Error::new(kind, reason).status_of(status).caused_by(first);
+    (
+        status,
+        envelope::render(&error, call.dialect)["error"].clone(),
+        Value::Array(items),
+    )
+}

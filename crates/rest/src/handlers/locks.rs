@@ -1,0 +1,283 @@
+//! Locks: `_lock` with `_renew` and `_break`, and what the document APIs ask of them.
+//!
+//! Waiting is here: `relations` has no runtime. Not here: who may hold what.
+
+use crate::Rest;
+use crate::call::Call;
+use crate::respond::Answer;
+use crate::tables::{Cell, Column, Layout, col, num};
+use dsl::json::Node;
+use engine::{Document, EngineExt as _};
+use model::{DocAddress, Error, IndexName, Result, Target, units};
+use relations::leases::{Ask, Asked, Lease, OnExpire, Turn, Wanted, millis_of};
+use relations::locks::{LockTarget, Mode};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// `POST /_lock`: opens one, or adds to one.
+pub(crate) async fn open(mut call: Call) -> Result<Answer> {
+    let timeout = call.params.take_duration("timeout")?.unwrap_or(Duration::ZERO);
+    let content = call.json_needed()?;
+    call.params.finish()?;
+    let mut fields = content.fields("lock")?;
+    let keep_alive = fields.take_string("keep_alive")?;
+    let mut ask = Ask {
+        lock: fields.take_string("lock")?,
+        owner: fields.take_string("owner")?.unwrap_or_default(),
+        targets: targets(fields.require("targets")?)?,
+        keep_alive: keep_alive
+            .map(|text| units::parse_duration(&text, "keep_alive"))
+            .transpose()?,
+        on_expire: match fields.take_string("on_expire")?.as_deref() {
+            None | Some("release") => OnExpire::Release,
+            Some("abort") => OnExpire::Abort,
+            Some(other) => {
+                return Err(Error::illegal(format!(
+                    "[on_expire] must be one of [release, abort] but was [{other}]"
+                )));
+            }
+        },
+        on_disconnect_release: match fields.take_string("on_disconnect")?.as_deref() {
+            None | Some("keep") => false,
+            Some("release") => true,
+            Some(other) => {
+                return Err(Error::illegal(format!(
+                    "[on_disconnect] must be one of [keep, release] but was [{other}]"
+                )));
+            }
+        },
+        connection: call.connection,
+        wait: !timeout.is_zero(),
+        place: None,
+    };
+    fields.finish()?;
+    let status = if ask.lock.is_some() { 200 } else { 201 };
+    let until = Instant::now() + timeout;
+    // Dropped on every way out but a grant, it gives the place in the queue up; also if the client hangs up.
+    let mut turn: Option<Turn> = None;
+    let lease = loop {
+        match call.rest.relations.acquire(&ask).await? {
+            Asked::Granted(lease) => {
+                if let Some(turn) = turn {
+                    turn.keep();
+                }
+                break lease;
+            }
+            Asked::Queued(next, place) => {
+                if let Some(turn) = turn.take() {
+                    turn.keep();
+                }
+                ask.place = Some(place);
+                let next = turn.insert(next);
+                // Too late: a last attempt, which is refused with the names of those in the way.
+                ask.wait = tokio::time::timeout_at(until, next).await.is_ok();
+            }
+        }
+    };
+    Ok(Answer::of(status, shown(&call.rest, &lease)))
+}
+
+/// A lock as answers show it.
+fn shown(rest: &Rest, lease: &Lease) -> Value {
+    let remaining = millis_of(lease.remaining(rest.clock.monotonic()));
+    let at = rest.clock.wall_ms() + i64::try_from(remaining).unwrap_or(0);
+    json!({
+        "id": &*lease.id, "owner": lease.owner, "fencing_token": lease.token, "expires_in_millis": remaining,
+        "expires_at": iso(at), "keep_alive": units::render_duration(lease.keep_alive), "targets": lease.shown_targets(),
+    })
+}
+
+fn iso(ms: i64) -> String {
+    match model::date::DateFormat::parse_pattern("strict_date_optional_time") {
+        Ok(format) => format.render(ms, None),
+        Err(_) => ms.to_string(),
+    }
+}
+
+/// `[{"index": .., "id": .., "mode": "shared"}]`
+fn targets(node: Node) -> Result<Vec<Wanted>> {
+    if !node.is_array() {
+        return Err(node.error("[targets] must be an array"));
+    }
+    node.items().into_iter().map(|node| wanted(node.into_value())).collect()
+}
+
+/// One target with its mode.
+pub(super) fn wanted(value: Value) -> Result<Wanted> {
+    const KNOWN: [&str; 6] = ["name", "index", "type", "id", "path", "mode"];
+    let Value::Object(members) = value else {
+        return Err(Error::illegal(format!("a lock target must be an object but is [{value}]")));
+    };
+    if let Some(name) = members.keys().find(|name| !KNOWN.contains(&name.as_str())) {
+        let hint = model::nearest::nearest(name, KNOWN).map(|n| format!(" did you mean [{n}]?"));
+        return Err(Error::illegal(format!(
+            "unknown field [{name}] in a lock target{}",
+            hint.unwrap_or_default()
+        )));
+    }
+    let mode = match members.get("mode").map(Value::as_str) {
+        None | Some(Some("exclusive")) => Mode::Exclusive,
+        Some(Some("shared")) => Mode::Shared,
+        _ => {
+            let given = &members["mode"];
+            return Err(Error::illegal(format!(
+                "[mode] must be one of [exclusive, shared] but was [{given}]"
+            )));
+        }
+    };
+    Ok(Wanted {
+        target: LockTarget::parse(&members)?,
+        mode,
+    })
+}
+
+/// `POST /_lock/{id}/_renew`
+pub(crate) async fn renew(mut call: Call) -> Result<Answer> {
+    let keep_alive = call.params.take_duration("keep_alive")?;
+    call.params.finish()?;
+    let id = call.needed("lock_id")?;
+    let lease = call.rest.relations.renew(&id, keep_alive, call.connection)?;
+    let remaining = millis_of(lease.remaining(call.rest.clock.monotonic()));
+    Ok(Answer::ok(
+        json!({ "id": id, "fencing_token": lease.token, "expires_in_millis": remaining }),
+    ))
+}
+
+/// `DELETE /_lock/{id}`
+pub(crate) async fn release(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    call.rest.relations.release(&call.needed("lock_id")?).await?;
+    Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// `POST /_lock/{id}/_break`
+pub(crate) async fn break_lock(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    let lease = call.rest.relations.break_lock(&call.needed("lock_id")?).await?;
+    Ok(Answer::ok(
+        json!({ "acknowledged": true, "id": &*lease.id, "owner": lease.owner }),
+    ))
+}
+
+/// `GET /_lock`, `GET /_lock/{id}`
+pub(crate) async fn get(mut call: Call) -> Result<Answer> {
+    let index = call.params.take("index");
+    call.params.finish()?;
+    let with_waiters = |(lease, waiters): (Lease, usize)| {
+        let mut out = shown(&call.rest, &lease);
+        out["waiters"] = waiters.into();
+        out
+    };
+    if let Some(id) = call.arg("lock_id") {
+        return Ok(Answer::ok(with_waiters(call.rest.relations.lease(id)?)));
+    }
+    let about = |lease: &Lease| {
+        index
+            .as_deref()
+            .is_none_or(|index| lease.targets.iter().any(|w| is_about(&w.target, index)))
+    };
+    let locks: Vec<Value> = call
+        .rest
+        .relations
+        .leases()
+        .into_iter()
+        .filter(|(lease, _)| about(lease))
+        .map(with_waiters)
+        .collect();
+    Ok(Answer::ok(json!({ "locks": locks })))
+}
+
+fn is_about(target: &LockTarget, index: &str) -> bool {
+    match target {
+        LockTarget::Index(own) => own.as_str() == index,
+        LockTarget::Path { index: own, .. } => own.as_str() == index,
+        LockTarget::Document(at) => at.index.as_str() == index,
+        LockTarget::All | LockTarget::Name(_) => false,
+    }
+}
+
+const COLUMNS: &[Column] = &[
+    col("id", &[], "lock id"),
+    col("owner", &["o"], "label of the owner"),
+    col("target", &["t"], "what is locked"),
+    col("mode", &["m"], "shared or exclusive"),
+    num("token", &["fencing_token"], "fencing token"),
+    num("expires_in", &["e"], "time left"),
+    num("waiters", &["w"], "how many wait for it"),
+];
+
+/// `GET /_cat/locks`
+pub(crate) async fn cat(mut call: Call) -> Result<Answer> {
+    let layout = Layout::take(&mut call.params, call.wants_json)?;
+    call.params.finish()?;
+    let now = call.rest.clock.monotonic();
+    let mut rows = Vec::new();
+    for (lease, waiters) in call.rest.relations.leases() {
+        for wanted in &lease.targets {
+            rows.push(vec![
+                Cell::of(&lease.id),
+                Cell::of(&lease.owner),
+                Cell::of(&wanted.target),
+                Cell::of(wanted.mode.word()),
+                Cell::of(lease.token),
+                Cell::Millis(millis_of(lease.remaining(now))),
+                Cell::of(waiters),
+            ]);
+        }
+    }
+    layout.write(COLUMNS, rows)
+}
+
+/// A read of this document under locks: alive, in any mode, and one of them covers it.
+///
+/// # Errors
+/// As for writes.
+pub(super) async fn check_read(call: &Call, locks: &[String], at: &DocAddress, found: Option<&Document>) -> Result<()> {
+    if locks.is_empty() {
+        return Ok(());
+    }
+    let info = call.rest.engine.indices(&Target::index(at.index.as_str())).await;
+    let (name, settings) = match info.ok().and_then(|mut infos| infos.pop()) {
+        Some(info) => (info.name, info.settings),
+        None => (at.index.clone(), Map::new()),
+    };
+    let at = DocAddress {
+        index: IndexName::new(name.as_str()),
+        id: at.id.clone(),
+    };
+    call.rest
+        .relations
+        .check_read(locks, &at, &settings, found.map(|document| &document.source))
+}
+
+/// Searches under locks: they must be alive.
+///
+/// # Errors
+/// One is not.
+pub(super) fn check_alive(call: &Call, locks: &[String]) -> Result<()> {
+    locks.iter().try_for_each(|id| call.rest.relations.lease(id).map(|_| ()))
+}
+
+/// What deletes, closes or renames indices that enforce locks needs a lock on them, if others hold any there.
+///
+/// # Errors
+/// Others do.
+pub(super) async fn check_alter(rest: &Rest, target: &Target, locks: &[String]) -> Result<()> {
+    let all = Target {
+        ignore_unavailable: true,
+        forbid_closed: false,
+        expand_closed: true,
+        allow_no_indices: true,
+        ..target.clone()
+    };
+    for info in rest.engine.indices(&all).await? {
+        rest.relations.check_alter(&info.name, &info.settings, locks)?;
+    }
+    Ok(())
+}
+
+/// Waits for a change's own targets until then; the change again with its place, or without waiting.
+pub(super) async fn wait_for(turn: &mut Turn, until: Instant) -> bool {
+    tokio::time::timeout_at(until, turn).await.is_ok()
+}
