@@ -14,8 +14,8 @@ use engine::clock::SystemClock;
 use engine::contract::{LAWS, check, random};
 use engine::memory::MemoryEngine;
 use engine::{
-    Alteration, Altered, AtomicWrites, Barrier, Decided, Document, Engine, Inspected, Inspection, Outcome, Planner, Read,
-    Refresh, See, View, Write,
+    Alteration, Altered, AtomicWrites, Barrier, Decided, Deciding, Document, Engine, Inspected, Inspection, Outcome, Planner,
+    Read, Refresh, See, View, Write,
 };
 use futures::stream::BoxStream;
 use model::{CommitSeq, Result, Target};
@@ -122,12 +122,12 @@ impl Engine for Restarting {
 
 #[async_trait]
 impl AtomicWrites for Restarting {
-    async fn decide(&self, plan: &mut Planner<'_>, refresh: Refresh) -> Result<Decided> {
+    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
         let now = self.now();
         let Some(atomic) = now.atomic() else {
             panic!("the embedded engine decides");
         };
-        atomic.decide(plan, refresh).await
+        atomic.decide(plan, how).await
     }
 }
 

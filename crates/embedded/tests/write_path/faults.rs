@@ -57,11 +57,12 @@ async fn stopped_after(seed: u64, steps: u64) -> bool {
             7 | 8 => {
                 pairs.1 = n;
                 let mut plan = |_: &mut dyn engine::Newest| {
-                    Ok(Plan {
-                        writes: vec![put("a", "left", json!({ "n": n })), put("b", "right", json!({ "n": n }))],
-                    })
+                    Ok(Plan::of(vec![
+                        put("a", "left", json!({ "n": n })),
+                        put("b", "right", json!({ "n": n })),
+                    ]))
                 };
-                match engine.atomic().unwrap().decide(&mut plan, Refresh::No).await {
+                match engine.atomic().unwrap().decide(&mut plan, Refresh::No.into()).await {
                     Ok(decided) if decided.outcomes.iter().all(|o| matches!(o, Outcome::Written(_))) => {
                         pairs.0 = n;
                         Ok(())

@@ -116,14 +116,12 @@ async fn no_search_sees_half_a_change() {
                     Ok::<i64, Error>(read.unwrap().source.parse()?["sum"].as_i64().unwrap())
                 };
                 let (a, b) = (sum(&from)?, sum(&to)?);
-                Ok(Plan {
-                    writes: vec![
-                        put(from.0, &from.1, json!({ "sum": a - 1 })),
-                        put(to.0, &to.1, json!({ "sum": b + 1 })),
-                    ],
-                })
+                Ok(Plan::of(vec![
+                    put(from.0, &from.1, json!({ "sum": a - 1 })),
+                    put(to.0, &to.1, json!({ "sum": b + 1 })),
+                ]))
             };
-            let decided = moving.atomic().unwrap().decide(&mut plan, Refresh::No).await.unwrap();
+            let decided = moving.atomic().unwrap().decide(&mut plan, Refresh::No.into()).await.unwrap();
             assert!(decided.outcomes.iter().all(|o| matches!(o, Outcome::Written(_))));
             moved += 1;
             if moved % 7 == 0 {
