@@ -247,6 +247,12 @@ impl OneField<'_> {
         }
     }
 
+    /// Does the index say where each word stands?
+    fn keeps_offsets(&self) -> bool {
+        let vectors = self.kind.term_vector.as_deref().unwrap_or_default();
+        self.kind.index_options.as_deref() == Some("offsets") || vectors.contains("offsets")
+    }
+
     /// The field's texts. A multi-field has those of the field above it.
     fn values(&self, source: &Value) -> Result<Vec<Content>> {
         let mut path = self.path;
@@ -269,8 +275,9 @@ impl OneField<'_> {
                 }
             });
         }
-        // An explicit `max_analyzed_offset` stops the analysis there instead.
+        // An explicit `max_analyzed_offset` stops the analysis there instead; kept offsets need none.
         if length > self.analyzed_max
+            && !self.keeps_offsets()
             && self.option(|o| &o.max_analyzed_offset).is_none()
             && out.iter().map(Content::len).sum::<usize>() > self.analyzed_max
         {
