@@ -58,6 +58,17 @@ fn newest(folder: &Path) -> SystemTime {
     times.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
+/// The binary, without the variables of the tests: they are no settings of a server, which would refuse them.
+pub fn command() -> Command {
+    let mut command = Command::new(binary());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PLEACH_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
 /// A running server; killed when dropped.
 #[derive(Debug)]
 pub struct Server {
@@ -74,7 +85,7 @@ impl Server {
 
     /// The same with node settings, each `NAME=VALUE`.
     pub fn start_with(data: &Path, personas: &[&str], settings: &[&str]) -> Server {
-        let mut command = Command::new(binary());
+        let mut command = command();
         command
             .arg("serve")
             .arg("--data")
@@ -85,12 +96,6 @@ impl Server {
         }
         for persona in personas {
             command.arg("--listen").arg(format!("127.0.0.1:0={persona}"));
-        }
-        // Variables of the tests are no settings of a server, which would refuse them.
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("PLEACH_") {
-                command.env_remove(name);
-            }
         }
         let mut child = command
             .stdin(Stdio::null())

@@ -2,9 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 
-use std::process::Command;
 use std::time::{Duration, Instant};
-use tests::{Server, binary};
+use tests::{Server, command};
 
 #[test]
 fn both_signals_end_it_in_order() {
@@ -31,7 +30,7 @@ fn a_second_process_is_refused_with_the_pid_of_the_first() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let server = Server::start(&data, &["es8"]);
-    let second = Command::new(binary())
+    let second = command()
         .args(["--listen", "127.0.0.1:0", "--data"])
         .arg(&data)
         .current_dir(folder.path())
@@ -46,11 +45,7 @@ fn a_second_process_is_refused_with_the_pid_of_the_first() {
 
 fn check_refused(arguments: &[&str], expected: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let done = Command::new(binary())
-        .args(arguments)
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
+    let done = command().args(arguments).current_dir(folder.path()).output().unwrap();
     let words = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(1), "{arguments:?}: {words}");
     assert!(words.contains(expected), "{arguments:?}: {words}");
@@ -78,7 +73,7 @@ fn what_cannot_be_served_is_refused_in_words() {
 fn the_configuration_can_be_printed() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("pleach.toml"), "cluster.name = 'blue'\nhttp.port = 9301\n").unwrap();
-    let done = Command::new(binary())
+    let done = command()
         .args(["--print-config"])
         .env("PLEACH_PERSONA", "es9")
         .current_dir(folder.path())
@@ -107,11 +102,7 @@ fn a_folder_is_imported_and_found() {
     }
     let url = format!("http://{}", server.address(""));
     let import = |extra: &[&str]| {
-        let done = Command::new(binary())
-            .args(["import", "--url", &url])
-            .args(extra)
-            .output()
-            .unwrap();
+        let done = command().args(["import", "--url", &url]).args(extra).output().unwrap();
         (
             done.status.code(),
             format!(

@@ -259,16 +259,15 @@ impl<'a> Fetch<'a> {
         let mut docvalues = Vec::new();
         for field in &request.docvalue_fields {
             for path in view.mapping.expand(&field.field) {
-                let kind = view.mapping.resolve(&path).map(|(_, kind)| kind.kind);
+                let kind = view.mapping.resolve(&path).map(|(_, kind)| kind);
                 let format = match (field.format.as_deref(), kind) {
                     (None | Some("use_field_mapping"), _) => None,
-                    (Some(format), Some(kind)) if kind.is_date() => Some(ShownAs::Date(DateFormat::parse_pattern(format)?)),
-                    (Some(format), Some(kind)) if kind.is_numeric() => Some(ShownAs::Number(format.to_owned())),
+                    (Some(format), Some(kind)) if kind.kind.is_date() => Some(ShownAs::Date(DateFormat::parse_pattern(format)?)),
+                    (Some(format), Some(kind)) if kind.kind.is_numeric() => Some(ShownAs::Number(format.to_owned())),
                     (Some(_), Some(kind)) => {
-                        let wire = view.mapping.resolve(&path).map_or("", |(_, kind)| kind.wire());
-                        let _ = kind;
                         return Err(Error::illegal(format!(
-                            "Field [{path}] of type [{wire}] does not support custom formats"
+                            "Field [{path}] of type [{}] does not support custom formats",
+                            kind.wire()
                         )));
                     }
                     (Some(_), None) => None,
