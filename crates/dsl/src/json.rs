@@ -15,7 +15,7 @@ const DEPTH_CAP: usize = 1000;
 /// How to read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading {
-    /// The typed dialect: unquoted keys, comments, raw newlines in strings, single quotes, trailing commas.
+    /// The typed dialect: unquoted keys, comments, raw newlines in strings, single quotes; what follows the value is not read.
     pub lenient: bool,
     /// Depth of arrays and objects; 0 means the default of `json.max_depth`.
     pub depth_max: usize,
@@ -454,10 +454,6 @@ impl<'a> Lexer<'a> {
             Some(b',') => {
                 self.pos += 1;
                 self.blank(around)?;
-                if self.how.lenient && self.peek() == Some(close) {
-                    self.pos += 1;
-                    return Ok(true);
-                }
                 if self.peek().is_none() {
                     return Err(self.end_of_input(around));
                 }
@@ -701,6 +697,10 @@ impl<'a> Lexer<'a> {
 
     /// Nothing but white space may follow.
     fn finish(&mut self) -> Result<()> {
+        // Servers of 2015 stopped reading there.
+        if self.how.lenient {
+            return Ok(());
+        }
         self.blank(None)?;
         let (line, col) = self.position();
         let token = match self.peek() {

@@ -9,3 +9,4 @@ pub mod json;
 pub mod query;
 pub mod query_string;
 pub mod search;
+pub mod template;

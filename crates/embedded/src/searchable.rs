@@ -56,6 +56,8 @@ pub struct IndexView {
     pub segments: Vec<Arc<SegmentView>>,
     /// Position up to which the log's records on this index are in it.
     pub position: u64,
+    /// As they are written: a typed index has one for each type.
+    pub mappings: crate::catalog::Mappings,
 }
 
 impl fmt::Debug for IndexView {
@@ -74,6 +76,13 @@ impl IndexView {
     /// The types of a typed index.
     pub fn type_names(&self) -> Vec<String> {
         self.types.clone()
+    }
+    /// The mapping of a document's type.
+    pub fn mapping_of(&self, doc_type: Option<&str>) -> &Mapping {
+        match (&self.mappings, doc_type) {
+            (crate::catalog::Mappings::Typed(types), Some(name)) => types.get(name).unwrap_or(&self.mapping),
+            _ => &self.mapping,
+        }
     }
     /// A setting that is a whole number, given or by default.
     pub fn number(&self, name: &str) -> Option<usize> {

@@ -509,6 +509,7 @@ impl Store {
             schema: entry.schema.clone(),
             segments: Vec::new(),
             position,
+            mappings: entry.mappings.clone(),
         }
     }
 }

@@ -435,6 +435,11 @@ impl Store {
                     routing: routing.as_deref(),
                 };
                 let parsed = mapping.read(&value, &options)?;
+                // A field that another type has is as that type has it: the document must be readable so.
+                if let (Some(growth), crate::catalog::Mappings::Typed(types)) = (&parsed.growth, &entry.mappings) {
+                    let adopted = types.adopted(doc_type.as_deref().unwrap_or("_doc"), growth)?;
+                    mapping.merge(&adopted)?.read(&value, &options)?;
+                }
                 let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
                 if parsed.growth.is_some() || new_type {
                     let empty = Mapping::empty(&entry.registry, &crate::catalog::settings::limits(&entry.settings));

@@ -18,6 +18,8 @@ pub enum Expect {
     Version(Version),
     /// `version_type=external` (or `external_gte`): the client's version is newer. The write takes it over.
     NewerThan { version: Version, or_equal: bool },
+    /// `version_type=force` of the typed dialect: whatever is there, the write takes this version.
+    Forced(Version),
 }
 
 /// What is there.
@@ -46,7 +48,7 @@ impl Found {
     /// The version that a write with this expectation gets.
     pub fn next_version(self, expect: Expect) -> Version {
         match expect {
-            Expect::NewerThan { version, .. } => version,
+            Expect::NewerThan { version, .. } | Expect::Forced(version) => version,
             _ => self.stamp().map_or(1, |s| s.version + 1),
         }
     }
@@ -70,7 +72,7 @@ impl Expect {
     /// The conflict, if it does not.
     pub fn check(self, at: &DocAddress, found: Found) -> Result<(), Conflict> {
         let holds = match (self, found) {
-            (Expect::Anything, _) => true,
+            (Expect::Anything | Expect::Forced(_), _) => true,
             (Expect::Absent, found) => !found.is_here(),
             (Expect::Present, found) => found.is_here(),
             (Expect::Unchanged { seq_no, primary_term }, Found::Here(s)) => s.seq_no == seq_no && s.primary_term == primary_term,

@@ -9,17 +9,50 @@ use std::sync::Arc;
 impl Mapping {
     /// This mapping with an update laid over it. Fields keep their order; new ones come last.
     pub fn merge(&self, update: &Mapping) -> Result<Mapping> {
+        self.laid_over(update, top(&self.0.top, &update.0.top)?)
+    }
+
+    /// A type's first mapping, with this one as its default: what it says itself counts.
+    pub(crate) fn begin(&self, own: &Mapping) -> Result<Mapping> {
+        let mut root = self.0.top.clone();
+        root.extend(own.0.top.iter().map(|(key, value)| (key.clone(), value.clone())));
+        self.laid_over(own, root)
+    }
+
+    /// This mapping, its fields as the first of the others that has them.
+    pub(crate) fn adopting(&self, others: &[&Mapping]) -> Result<Mapping> {
+        let mut root = self.0.root.clone();
+        adopt(&mut root, "", others);
+        let own = &*self.0;
+        let inner = build(root, own.top.clone(), own.registry.clone(), own.limits.clone(), own.typed)?;
+        Ok(Mapping(Arc::new(inner)))
+    }
+
+    fn laid_over(&self, update: &Mapping, root_options: Root) -> Result<Mapping> {
         let (old, new) = (&*self.0, &*update.0);
         let root = object("", &old.root, &new.root, old.typed)?;
-        let inner = build(
-            root,
-            top(&old.top, &new.top)?,
-            old.registry.clone(),
-            old.limits.clone(),
-            old.typed,
-        )?;
+        let inner = build(root, root_options, old.registry.clone(), old.limits.clone(), old.typed)?;
         inner.check_references()?;
         Ok(Mapping(Arc::new(inner)))
+    }
+}
+
+/// The depth is the mapping's, which is limited.
+fn adopt(object: &mut ObjectNode, prefix: &str, others: &[&Mapping]) {
+    for (name, node) in &mut object.properties {
+        let path = if prefix.is_empty() {
+            name.clone()
+        } else {
+            format!("{prefix}.{name}")
+        };
+        match node {
+            Node::Object(inner) => adopt(inner, &path, others),
+            Node::Field(field) => {
+                if let Some(known) = others.iter().find_map(|other| other.0.leaf(&path)) {
+                    *field = known.field.clone();
+                }
+            }
+        }
     }
 }
 

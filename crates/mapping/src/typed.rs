@@ -83,14 +83,32 @@ impl TypedMappings {
         self.merge(type_name, &update)
     }
 
+    /// What a document brought to a type: fields that other types have are as they have them.
+    pub fn grow(&self, type_name: &str, growth: &Mapping) -> Result<TypedMappings> {
+        self.merge(type_name, &self.adopted(type_name, growth)?)
+    }
+
+    /// Growth with the fields of other types as these have them.
+    pub fn adopted(&self, type_name: &str, growth: &Mapping) -> Result<Mapping> {
+        let others: Vec<&Mapping> = self
+            .types()
+            .filter(|(name, _)| *name != type_name)
+            .map(|(_, mapping)| mapping)
+            .collect();
+        growth.adopting(&others)
+    }
+
     /// Adds or updates a type, as when a document made its mapping grow.
     pub fn merge(&self, type_name: &str, update: &Mapping) -> Result<TypedMappings> {
         let merged = match self.get(type_name) {
             // A new default replaces the old one.
             _ if type_name == DEFAULT => update.clone(),
             Some(known) => known.merge(update)?,
-            None if self.get(DEFAULT).is_none() && update.is_typed() => update.clone(),
-            None => self.beginning()?.merge(update)?,
+            None => match self.get(DEFAULT) {
+                Some(default) => default.begin(update)?,
+                None if update.is_typed() => update.clone(),
+                None => self.beginning()?.merge(update)?,
+            },
         };
         if type_name != DEFAULT {
             self.check_agreement(type_name, &merged)?;

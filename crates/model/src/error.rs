@@ -99,6 +99,12 @@ error_kinds! {
     ClassCast              = "class_cast_exception", 400;
     NullPointer            = "null_pointer_exception", 400;
     Arithmetic             = "arithmetic_exception", 400;
+    NotXContent            = "not_x_content_exception", 500;
+    RemoteTransport        = "remote_transport_exception", 500;
+    IndexCreation          = "index_creation_exception", 400;
+    Validation             = "validation_exception", 400;
+    SettingsOld            = "settings_exception", 500;
+    TemplateAlreadyExists  = "index_template_already_exists_exception", 400;
     Security               = "security_exception", 403;
     Internal               = "internal_error", 500;
 }

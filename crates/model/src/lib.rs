@@ -8,6 +8,7 @@ mod dialect;
 mod error;
 pub mod nearest;
 pub mod path;
+pub mod routing;
 pub mod settings;
 mod stamp;
 pub mod units;

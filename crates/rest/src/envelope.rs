@@ -1,5 +1,6 @@
 //! Errors as JSON, in the shapes of each dialect.
 
+use crate::words_2015;
 use model::{Dialect, Error, ErrorKind, Persona};
 use serde_json::{Map, Value, json};
 
@@ -40,27 +41,14 @@ fn worded(error: &Error, dialect: Dialect) -> Error {
     if dialect.persona != Persona::Es2 && !dialect.typed {
         return error.clone();
     }
-    let index = error.details().get("index").and_then(Value::as_str).unwrap_or_default();
-    match error.kind() {
-        ErrorKind::IndexNotFound => {
-            let mut out = Error::new(ErrorKind::IndexNotFound, "no such index");
-            for (name, value) in error.details() {
-                if name != "index_uuid" {
-                    out = out.with(name, value.clone());
-                }
-            }
-            out
-        }
-        ErrorKind::IndexAlreadyExists => Error::new(ErrorKind::IndexAlreadyExistsOld, "already exists").with("index", index),
-        ErrorKind::IndexClosed => Error::new(ErrorKind::IndexClosed, "closed")
-            .with("index", index)
-            .status_of(403),
-        _ => error.clone(),
-    }
+    words_2015::reword(error)
 }
 
 /// An error of a search at its shards, as Elasticsearch wraps it.
-pub(crate) fn all_shards_failed(error: Error, index: &str) -> Error {
+pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> Error {
+    if dialect.typed {
+        return words_2015::at_shards(error, None, index);
+    }
     let wrapped = match error.kind() {
         ErrorKind::IndexNotFound
         | ErrorKind::IndexClosed

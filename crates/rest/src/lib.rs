@@ -24,6 +24,7 @@ mod respond;
 mod routes;
 mod serve;
 mod tables;
+mod words_2015;
 
 pub use call::Call;
 pub use respond::{Answer, Body};
@@ -78,6 +79,8 @@ pub(crate) struct Known {
     pub(crate) source: bool,
     /// Plain writes look at locks.
     pub(crate) locks: bool,
+    /// Reported; the number that a document's shard is told by.
+    pub(crate) shards: u64,
 }
 
 impl Rest {
@@ -138,6 +141,7 @@ impl Rest {
             locks: infos
                 .iter()
                 .any(|info| model::settings::text(&info.settings, model::settings::PLEACH_LOCKS) != "off"),
+            shards: model::settings::number(&first.settings, model::settings::NUMBER_OF_SHARDS),
         };
         let mut all = HashMap::clone(&self.known.load());
         if all.len() > 10_000 {

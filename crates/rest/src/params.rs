@@ -75,6 +75,18 @@ impl Params {
         );
         self.given.remove(name)
     }
+    /// Takes everything whose name begins so.
+    pub(crate) fn take_prefixed(&mut self, prefix: &str) -> Vec<(String, String)> {
+        let names: Vec<String> = self.given.keys().filter(|name| name.starts_with(prefix)).cloned().collect();
+        names
+            .into_iter()
+            .filter_map(|name| self.given.remove(&name).map(|value| (name, value)))
+            .collect()
+    }
+    /// Takes one that only the typed dialect has, where no name is refused.
+    pub(crate) fn take_2015(&mut self, name: &'static str) -> Option<String> {
+        if self.lenient { self.given.remove(name) } else { None }
+    }
     /// Takes names that mean the same; the first given wins.
     pub(crate) fn take_any(&mut self, names: &[&'static str]) -> Option<String> {
         names.iter().map(|n| self.take(n)).fold(None, |found, next| found.or(next))
@@ -92,8 +104,8 @@ impl Params {
             None => Ok(None),
             Some("true" | "") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
-            Some("1" | "on" | "yes") if self.lenient => Ok(Some(true)),
-            Some("0" | "off" | "no") if self.lenient => Ok(Some(false)),
+            // In 2015 everything but the words for no meant yes.
+            Some(other) if self.lenient => Ok(Some(!matches!(other, "0" | "off" | "no"))),
             Some(other) => Err(Error::illegal(format!(
                 "Failed to parse value [{other}] as only [true] or [false] are allowed."
             ))),
@@ -124,7 +136,14 @@ impl Params {
     /// # Errors
     /// A missing or unknown unit.
     pub(crate) fn take_duration(&mut self, name: &'static str) -> Result<Option<Duration>> {
-        self.take(name).map(|text| units::parse_duration(&text, name)).transpose()
+        let parsed = self.take(name).map(|text| units::parse_duration(&text, name)).transpose();
+        if !self.lenient {
+            return parsed;
+        }
+        parsed.map_err(|error| {
+            let reason = error.reason().replacen("failed to parse", "Failed to parse", 1);
+            Error::new(ErrorKind::Parse, reason)
+        })
     }
     /// `refresh=true|false|wait_for`.
     ///
@@ -305,6 +324,7 @@ impl ExpectParts {
             },
             (Some(version), Some("external_gte"), ..) => Expect::NewerThan { version, or_equal: true },
             (Some(version), None | Some("internal"), ..) if typed => Expect::Version(version),
+            (Some(version), Some("force"), ..) if typed => Expect::Forced(version),
             (Some(_), Some("force"), ..) => {
                 return Err(Error::illegal("version type [force] is not supported: it could lose updates"));
             }
@@ -330,6 +350,27 @@ impl ExpectParts {
             (true, _) => Ok(Expect::Absent),
         }
     }
+}
+
+/// Escapes that are none, in the words of 2015.
+///
+/// # Errors
+/// `%` without two hexadecimal digits after it.
+pub(crate) fn check_escapes(text: &str) -> Result<()> {
+    for (i, _) in text.match_indices('%') {
+        let escape: String = text[i..].chars().take(3).collect();
+        let digits = escape.chars().skip(1);
+        if escape.len() < 3 || !digits.clone().all(|c| c.is_ascii_hexdigit()) {
+            // The path stands there without its first slash.
+            let (shown, at) = match text.strip_prefix('/') {
+                Some(rest) => (rest, i - 1),
+                None => (text, i),
+            };
+            let reason = format!("invalid escape sequence `{escape}' at index {at} of: {shown}");
+            return Err(Error::illegal(reason));
+        }
+    }
+    Ok(())
 }
 
 /// Splits at commas.

@@ -2,8 +2,8 @@
 
 use crate::call::Call;
 use crate::handlers::{
-    aliases, analyze, bulk, by_query, cat, changes, cluster, documents, explain, indices, locks, mappings, resolve, rollover,
-    scroll, search, settings, stored_scripts, tasks, templates, unsupported,
+    aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, documents, explain, indices, locks, mappings, resolve,
+    rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates, unsupported,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -56,6 +56,11 @@ endpoints! {
     "lock.break" ["POST"] ["/_lock/{lock_id}/_break"] => locks::break_lock;
 
     "search" ["GET", "POST"] ["/_search", "/{index}/_search", "/{index}/{type}/_search"] => search::search;
+    "search_template" ["GET", "POST"] ["/_search/template", "/{index}/_search/template", "/{index}/{type}/_search/template"] => search_templates::search;
+    "render_search_template" ["GET", "POST"] ["/_render/template", "/_render/template/{id}"] => search_templates::render;
+    "put_template_2015" ["PUT", "POST"] ["/_search/template/{id}"] => search_templates::put;
+    "get_template_2015" ["GET"] ["/_search/template/{id}"] => search_templates::get;
+    "delete_template_2015" ["DELETE"] ["/_search/template/{id}"] => search_templates::delete;
     "search_exists" ["GET", "POST"] ["/_search/exists", "/{index}/_search/exists", "/{index}/{type}/_search/exists"] => search::exists;
     "msearch" ["GET", "POST"] ["/_msearch", "/{index}/_msearch", "/{index}/{type}/_msearch"] => search::msearch;
     "count" ["GET", "POST"] ["/_count", "/{index}/_count", "/{index}/{type}/_count"] => search::count;
@@ -72,17 +77,17 @@ endpoints! {
 
     "delete_by_query" ["POST"] ["/{index}/_delete_by_query"] => by_query::delete;
     "delete_by_query_2015" ["DELETE"] ["/{index}/_query", "/{index}/{type}/_query"] => by_query::delete_2015;
-    "update_by_query" ["POST"] ["/{index}/_update_by_query"] => by_query::update;
+    "update_by_query" ["POST"] ["/{index}/_update_by_query", "/{index}/{type}/_update_by_query"] => by_query::update;
     "reindex" ["POST"] ["/_reindex"] => by_query::reindex;
     "tasks.list" ["GET"] ["/_tasks"] => tasks::list;
     "tasks.get" ["GET"] ["/_tasks/{task_id}"] => tasks::get;
     "tasks.cancel" ["POST"] ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"] => tasks::cancel;
 
     "put_script" ["PUT", "POST"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => stored_scripts::put;
-    "get_script" ["GET"] ["/_scripts/{id}"] => stored_scripts::get;
-    "delete_script" ["DELETE"] ["/_scripts/{id}"] => stored_scripts::delete;
     "get_script_context" ["GET"] ["/_script_context"] => stored_scripts::contexts;
     "get_script_languages" ["GET"] ["/_script_language"] => stored_scripts::languages;
+    "get_script" ["GET"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => stored_scripts::get;
+    "delete_script" ["DELETE"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => stored_scripts::delete;
 
     "indices.create" ["PUT", "POST"] ["/{index}"] => indices::create;
     "indices.delete" ["DELETE"] ["/{index}"] => indices::delete;
@@ -99,7 +104,7 @@ endpoints! {
     "indices.put_mapping" ["PUT", "POST"] ["/{index}/_mapping", "/{index}/_mappings", "/_mapping/{type}", "/_mappings/{type}",
         "/{index}/_mapping/{type}", "/{index}/_mappings/{type}", "/{index}/{type}/_mapping", "/{index}/{type}/_mappings"] => mappings::put;
     "indices.get_mapping" ["GET", "HEAD"] ["/_mapping", "/_mappings", "/{index}/_mapping", "/{index}/_mappings", "/_mapping/{type}", "/_mappings/{type}",
-        "/{index}/_mapping/{type}", "/{index}/_mappings/{type}"] => mappings::get;
+        "/{index}/_mapping/{type}", "/{index}/_mappings/{type}", "/{index}/{type}/_mapping"] => mappings::get;
     "indices.get_field_mapping" ["GET"] ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}", "/_mapping/{type}/field/{fields}",
         "/{index}/_mapping/{type}/field/{fields}"] => mappings::get_field;
     "indices.put_settings" ["PUT"] ["/_settings", "/{index}/_settings"] => settings::put;
@@ -131,6 +136,8 @@ endpoints! {
     "cluster.stats" ["GET"] ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"] => cluster::stats;
     "cluster.get_settings" ["GET"] ["/_cluster/settings"] => cluster::get_settings;
     "cluster.put_settings" ["PUT"] ["/_cluster/settings"] => cluster::put_settings;
+    "cluster.reroute" ["POST"] ["/_cluster/reroute"] => apis_2015::reroute;
+    "field_stats" ["GET", "POST"] ["/_field_stats", "/{index}/_field_stats"] => apis_2015::field_stats;
     "cluster.pending_tasks" ["GET"] ["/_cluster/pending_tasks"] => cluster::pending_tasks;
     "nodes.info" ["GET"] ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"] => cluster::nodes;
     "nodes.stats" ["GET"] ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}"] => cluster::nodes_stats;
@@ -161,11 +168,8 @@ endpoints! {
         "/_snapshot/{repository}/{snapshot}/_restore"] => unsupported::refuse;
     "termvectors" ["GET", "POST"] ["/{index}/_termvectors", "/{index}/_termvectors/{id}", "/{index}/{type}/{id}/_termvectors"] => unsupported::refuse;
     "mtermvectors" ["GET", "POST"] ["/_mtermvectors", "/{index}/_mtermvectors", "/{index}/{type}/_mtermvectors"] => unsupported::refuse;
-    "search_template" ["GET", "POST"] ["/_search/template", "/{index}/_search/template", "/{index}/{type}/_search/template"] => unsupported::refuse;
     "msearch_template" ["GET", "POST"] ["/_msearch/template", "/{index}/_msearch/template"] => unsupported::refuse;
-    "render_search_template" ["GET", "POST"] ["/_render/template", "/_render/template/{id}"] => unsupported::refuse;
     "rank_eval" ["GET", "POST"] ["/_rank_eval", "/{index}/_rank_eval"] => unsupported::refuse;
-    "cluster.reroute" ["POST"] ["/_cluster/reroute"] => unsupported::refuse;
     "cluster.allocation_explain" ["GET", "POST"] ["/_cluster/allocation/explain"] => unsupported::refuse;
     "nodes.hot_threads" ["GET"] ["/_nodes/hot_threads", "/_nodes/{node_id}/hot_threads"] => unsupported::refuse;
 }

@@ -2,6 +2,7 @@
 
 use crate::body::{Request, check_media_type, compatible_with, inflate, too_long};
 use crate::call::Call;
+use crate::handlers::{apis_2015, cat_2015};
 use crate::params::Params;
 use crate::respond::{Answer, Body, Style, compress, write};
 use crate::routes::{Matched, find};
@@ -13,6 +14,7 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use model::{Dialect, Error, ErrorKind, Persona, Result};
 use serde_json::json;
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -245,9 +247,29 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     if request.gzipped {
         request.body = inflate(&request.body, rest.limits.body_max_bytes)?;
     }
+    if dialect.typed {
+        crate::params::check_escapes(&request.path)?;
+        if let Some(path) = request.path.strip_prefix("/_cat")
+            && request.method == "GET"
+        {
+            return cat_of_2015(rest, request, params, path).await;
+        }
+    }
     let (endpoint, args) = match find(&request.method, &request.path) {
         Matched::Found(endpoint, args) => (endpoint, args),
-        other => return Ok(unrouted(request, other, *dialect)),
+        other => {
+            let mut segments = request.path.trim_matches('/').split('/');
+            return match (segments.next(), segments.next(), segments.next()) {
+                (Some(index), Some(feature), None) if dialect.typed && request.method == "GET" && !index.starts_with('_') => {
+                    let args = HashMap::from([("index", crate::params::decode(index, false)?)]);
+                    let feature = crate::params::decode(feature, false)?;
+                    params.set_lenient(true);
+                    params.set_api("indices.get");
+                    apis_2015::feature(call_of(rest, request, args, params, *dialect), &feature).await
+                }
+                _ => Ok(unrouted(request, other, *dialect)),
+            };
+        }
     };
     params.set_api(endpoint.api);
     *dialect = dialect::choose(rest, request, &args).await;
@@ -258,20 +280,48 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     if !table {
         match params.take("format").as_deref() {
             None | Some("json" | "yaml") => {}
+            Some(_) if dialect.typed => {}
             Some(other) => return Err(Error::illegal(format!("format [{other}] is not supported: use json or yaml"))),
         }
     }
-    let call = Call {
+    let call = call_of(rest, request, args, params, *dialect);
+    (endpoint.handler)(call).await
+}
+
+fn call_of(rest: &Arc<Rest>, request: &Request, args: HashMap<&'static str, String>, params: Params, dialect: Dialect) -> Call {
+    let accepts = |part: &str| request.accept.as_deref().is_some_and(|a| a.contains(part));
+    Call {
         rest: rest.clone(),
         method: request.method.clone(),
         args,
         params,
         body: request.body.clone(),
-        dialect: *dialect,
+        dialect,
         wants_json: accepts("application/json") || accepts("application/yaml"),
         connection: request.connection,
+    }
+}
+
+/// `_cat` of 2015 has tables of its own.
+async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, mut params: Params, path: &str) -> Result<Answer> {
+    let mut parts = path.trim_matches('/').split('/');
+    let (name, rest_of_path) = (parts.next().unwrap_or_default(), parts.next());
+    if name.is_empty() {
+        return Ok(cat_2015::help());
+    }
+    let argument = match name {
+        "aliases" => "name",
+        "fielddata" => "fields",
+        _ => "index",
     };
-    (endpoint.handler)(call).await
+    let mut args = HashMap::new();
+    if let Some(value) = rest_of_path {
+        args.insert(argument, crate::params::decode(value, false)?);
+    }
+    params.set_lenient(true);
+    params.set_api("cat.indices");
+    let call = call_of(rest, request, args, params, Dialect::of(request.persona));
+    cat_2015::table(call, name).await
 }
 
 /// Paths and methods that no row has, in the words of each dialect.
@@ -282,13 +332,28 @@ fn unrouted(request: &Request, matched: Matched, dialect: Dialect) -> Answer {
         format!("{}?{}", request.path, request.query)
     };
     match matched {
-        Matched::Method(allowed) if request.method == "OPTIONS" => Answer::empty(200).header("allow", allowed.join(",")),
+        Matched::Method(allowed) if request.method == "OPTIONS" => {
+            let answer = if dialect.typed {
+                Answer::text(String::new())
+            } else {
+                Answer::empty(200)
+            };
+            answer.header("allow", allowed.join(","))
+        }
         _ if dialect.typed => {
             let last = request.path.rsplit('/').next().unwrap_or_default();
             let segments = request.path.split('/').filter(|s| !s.is_empty()).count();
-            if request.method == "HEAD" {
+            let name = request.path.trim_matches('/');
+            if segments == 1 && matches!(request.method.as_str(), "PUT" | "POST") {
+                let reason = format!("Invalid index name [{name}], must not start with '_'");
+                let error = Error::new(ErrorKind::InvalidIndexName, reason).with("index", name);
+                Answer::of(400, envelope::render(&error, dialect))
+            } else if segments == 1 && request.method == "DELETE" {
+                let error = crate::missing_index(name);
+                Answer::of(404, envelope::render(&error, dialect))
+            } else if request.method == "HEAD" {
                 Answer::empty(404)
-            } else if request.method == "GET" && segments <= 2 && segments > 0 {
+            } else if request.method == "GET" && (segments == 1 || segments == 2 && name.starts_with('_')) {
                 let error = Error::illegal(format!("No feature for name [{last}]"));
                 Answer::of(400, envelope::render(&error, dialect))
             } else {

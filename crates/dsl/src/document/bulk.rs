@@ -58,6 +58,8 @@ pub struct BulkItem<'a> {
     pub locks: Vec<String>,
     /// `_source` of an update's answer.
     pub source_spec: Option<SourceSpec>,
+    /// `fields` of 2015, of an update's answer.
+    pub fields: Option<Vec<String>>,
     /// The line below; empty for deletes.
     pub source: &'a [u8],
     /// Number of the action's line, from 1.
@@ -192,6 +194,7 @@ pub(super) fn parse_meta(
         require_alias: defaults.require_alias,
         locks: Vec::new(),
         source_spec: None,
+        fields: None,
         source: &[],
         line: number,
     };
@@ -229,8 +232,9 @@ pub(super) fn parse_meta(
             "lock" => item.locks = lock_ids(&value)?,
             "_source" => item.source_spec = Some(SourceSpec::parse(value)?),
             "dynamic_templates" => return Err(Error::illegal("[dynamic_templates] in a bulk line is not supported")),
+            "fields" if dialect.typed => item.fields = Some(super::update::fields_of_2015(&value)),
             // What 2015 wrote beside documents and we do not keep.
-            "timestamp" | "_timestamp" | "ttl" | "_ttl" | "fields" | "refresh" | "_refresh" if dialect.typed => {}
+            "timestamp" | "_timestamp" | "ttl" | "_ttl" | "refresh" | "_refresh" if dialect.typed => {}
             _ => {
                 return Err(Error::illegal(format!(
                     "Action/metadata line [{number}] contains an unknown parameter [{key}]"

@@ -18,6 +18,8 @@ pub struct UpdateBody {
     pub detect_noop: bool,
     /// What of the new source the answer carries.
     pub source: SourceSpec,
+    /// `fields` of 2015: what of the new source the answer shows beside it.
+    pub fields: Option<Vec<String>>,
     pub if_seq_no: Option<i64>,
     pub if_primary_term: Option<i64>,
 }
@@ -40,6 +42,13 @@ impl UpdateBody {
     /// # Errors
     /// Neither or both of `doc` and `script`; a field that does not exist.
     pub fn parse(bytes: &[u8], dialect: Dialect) -> Result<UpdateBody> {
+        UpdateBody::parse_unvalidated(bytes, dialect)?.validated()
+    }
+    /// The same, for a URL that may add what is missing; [`UpdateBody::validated`] comes after.
+    ///
+    /// # Errors
+    /// A field that does not exist or is malformed.
+    pub fn parse_unvalidated(bytes: &[u8], dialect: Dialect) -> Result<UpdateBody> {
         let mut out = UpdateBody {
             doc: None,
             doc_as_upsert: false,
@@ -48,20 +57,27 @@ impl UpdateBody {
             scripted_upsert: false,
             detect_noop: true,
             source: SourceSpec::Default,
+            fields: None,
             if_seq_no: None,
             if_primary_term: None,
         };
         if bytes.trim_ascii().is_empty() {
-            return out.validated();
+            return Ok(out);
         }
         let node = json::read(bytes, reading(dialect))?;
         if dialect.typed && !node.is_object() {
             return Err(Error::new(ErrorKind::Parse, "Failed to derive xcontent"));
         }
         let mut siblings = ScriptSiblings::default();
+        let mut object_form = false;
         for (key, value) in shape::object(node, "UpdateRequest")? {
             let document = |value: json::Node| match value.is_object() {
                 true => Ok(Some(value.into_value())),
+                false if dialect.typed => Err(Error::new(
+                    ErrorKind::NotXContent,
+                    "Compressor detection can only be called on some xcontent bytes or compressed xcontent bytes",
+                )
+                .rooted_in(Error::new(ErrorKind::RemoteTransport, "[indices:data/write/update[s]]"))),
                 false => Err(shape::failed_field(
                     "UpdateRequest",
                     &key,
@@ -73,10 +89,31 @@ impl UpdateBody {
                 "doc" => out.doc = document(value)?,
                 "upsert" => out.upsert = document(value)?,
                 "script" if dialect.typed && !value.is_object() && value.as_str().is_none() => {}
-                "script" => out.script = Some(ScriptSource::parse(value, dialect)?),
-                "doc_as_upsert" => out.doc_as_upsert = value.boolean(&key)?,
-                "scripted_upsert" => out.scripted_upsert = value.boolean(&key)?,
-                "detect_noop" => out.detect_noop = value.boolean(&key)?,
+                "script" => {
+                    object_form = value.is_object();
+                    out.script = Some(ScriptSource::parse(value, dialect)?);
+                }
+                "script_id" if dialect.typed => {
+                    out.script = Some(ScriptSource {
+                        text: crate::query::script_source::ScriptText::Stored(value.string(&key)?),
+                        lang: None,
+                        params: serde_json::Map::new(),
+                        typed: true,
+                    });
+                }
+                "doc_as_upsert" | "scripted_upsert" | "detect_noop" => {
+                    let set = if dialect.typed {
+                        value.boolean_typed(&key)?
+                    } else {
+                        value.boolean(&key)?
+                    };
+                    match key.as_str() {
+                        "doc_as_upsert" => out.doc_as_upsert = set,
+                        "scripted_upsert" => out.scripted_upsert = set,
+                        _ => out.detect_noop = set,
+                    }
+                }
+                "fields" if dialect.typed => out.fields = Some(fields_of_2015(&value)),
                 "_source" => out.source = SourceSpec::parse(value)?,
                 "if_seq_no" => out.if_seq_no = Some(value.i64(&key)?),
                 "if_primary_term" => out.if_primary_term = Some(value.i64(&key)?),
@@ -86,12 +123,16 @@ impl UpdateBody {
             }
         }
         // Beside a script that is an object, 2015 passed over `params`.
-        if let Some(script) = &mut out.script {
+        if let Some(script) = out.script.as_mut().filter(|_| !(object_form && dialect.typed)) {
             siblings.apply(script);
         }
-        out.validated()
+        Ok(out)
     }
-    fn validated(self) -> Result<UpdateBody> {
+    /// The body, if it asks for exactly one thing.
+    ///
+    /// # Errors
+    /// Neither or both of `doc` and `script`.
+    pub fn validated(self) -> Result<UpdateBody> {
         let mut problems = Vec::new();
         match (&self.doc, &self.script) {
             (None, None) => problems.push("script or doc is missing".to_owned()),
@@ -106,6 +147,16 @@ impl UpdateBody {
         } else {
             Err(shape::validation_failed(&problems))
         }
+    }
+}
+
+/// A name or a list of names; anything else names nothing.
+pub(super) fn fields_of_2015(node: &json::Node) -> Vec<String> {
+    let names = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+    match &node.value {
+        json::Json::String(text) => names(text),
+        json::Json::Array(items) => items.iter().filter_map(json::Node::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -435,6 +435,8 @@ pub struct QueryStringQuery {
     pub quote_field_suffix: Option<String>,
     pub allow_leading_wildcard: bool,
     pub analyze_wildcard: bool,
+    /// `lowercase_expanded_terms` of 2015, true there unless told: patterns and fuzzy words are put in lower case.
+    pub lowercase_expanded: bool,
     pub auto_generate_synonyms_phrase_query: bool,
     pub enable_position_increments: bool,
     pub fuzziness: Fuzziness,
@@ -465,6 +467,7 @@ impl QueryStringQuery {
             quote_field_suffix: None,
             allow_leading_wildcard: true,
             analyze_wildcard: false,
+            lowercase_expanded: false,
             auto_generate_synonyms_phrase_query: true,
             enable_position_increments: true,
             fuzziness: Fuzziness::Auto { low: 3, high: 6 },

@@ -18,6 +18,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         q.fields = vec![(field, 1.0)];
     }
     common(&mut q, &mut fields)?;
+    q.lowercase_expanded = fields.take_bool("lowercase_expanded_terms")?.unwrap_or(cx.dialect.typed);
     q.quote_analyzer = fields.take_string("quote_analyzer")?;
     q.allow_leading_wildcard = fields.take_bool("allow_leading_wildcard")?.unwrap_or(true);
     q.enable_position_increments = fields.take_bool("enable_position_increments")?.unwrap_or(true);
@@ -32,7 +33,6 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     q.rewrite = fields.take_string("rewrite")?;
     for without_effect in [
         "escape",
-        "lowercase_expanded_terms",
         "locale",
         "auto_generate_phrase_queries",
         "split_on_whitespace",
@@ -93,6 +93,7 @@ pub(super) fn render(q: &QueryStringQuery) -> Map<String, Value> {
     for (name, value, usual) in [
         ("allow_leading_wildcard", q.allow_leading_wildcard, true),
         ("analyze_wildcard", q.analyze_wildcard, false),
+        ("lowercase_expanded_terms", q.lowercase_expanded, false),
         (
             "auto_generate_synonyms_phrase_query",
             q.auto_generate_synonyms_phrase_query,

@@ -1,6 +1,6 @@
 //! A script as a request names it: inline or stored, with its parameters.
 
-use crate::json::{Fields, Node};
+use crate::json::{Fields, Json, Node};
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
@@ -26,6 +26,25 @@ pub struct ScriptSource {
     pub typed: bool,
 }
 
+/// What a script that is an object could hold in 2015.
+fn check_of_2015(node: &Node) -> Result<()> {
+    let refuse = |reason: String| Err(Error::new(ErrorKind::ScriptParse, reason).status_of(500));
+    let Json::Object(members) = &node.value else { return Ok(()) };
+    for (name, value) in members {
+        match name.as_str() {
+            "params" if !value.is_object() => {
+                return refuse(format!(
+                    "expected an object for field [params], but found [{}]",
+                    value.kind_name()
+                ));
+            }
+            "params" | "inline" | "id" | "file" | "lang" | "script" => {}
+            other => return refuse(format!("unexpected field [{other}]")),
+        }
+    }
+    Ok(())
+}
+
 impl ScriptSource {
     /// Reads the value of `script`: its text, or an object with `source` (`inline`), or `id` (`stored`).
     ///
@@ -41,6 +60,9 @@ impl ScriptSource {
                 params: Map::new(),
                 typed,
             });
+        }
+        if typed {
+            check_of_2015(&node)?;
         }
         let mut fields = node.fields("script")?;
         let inline = match fields.take_any(&["source", "inline", "script"]) {
@@ -64,7 +86,7 @@ impl ScriptSource {
             (Some(source), None) => ScriptText::Inline(source),
             (None, Some(id)) => ScriptText::Stored(id),
             (None, None) if typed => {
-                let sentence = "must specify one of [inline], [id] or [file] for a script";
+                let sentence = "expected one of [inline], [file] or [id] fields, but found none";
                 return Err(Error::new(ErrorKind::ScriptParse, sentence).status_of(500));
             }
             (None, None) => {

@@ -1,6 +1,6 @@
 //! `terms`: any of several values, in the request or in another document.
 
-use super::{Clause, Parsing, Query, TermQuery, TermsLookup, TermsQuery, words};
+use super::{Clause, Parsing, Query, TermsLookup, TermsQuery, words};
 use crate::json::{Json, Node};
 use model::{Error, Result};
 use serde_json::{Map, Value};
@@ -15,11 +15,8 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         Some(node) if typed || node.is_null() || words::is_plain(&node) => words::minimum(&node)?,
         _ => None,
     };
-    // 2015: `and`, `bool`, `plain`, `fielddata`; only `and` changes the meaning.
-    let all = match fields.take("execution") {
-        Some(node) => matches!(node.string("execution")?.as_str(), "and" | "and_nocache"),
-        None => false,
-    };
+    // How 2015 carried it out; the answer was the same.
+    fields.take("execution");
     fields.take("value_type");
     fields.take("disable_coord");
     let Some((field, body)) = fields.next_field() else {
@@ -48,26 +45,11 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
                 }
                 values.push(item.into_value());
             }
-            if all {
-                let term = |value| {
-                    Query::from(Clause::Term(TermQuery {
-                        field: field.clone(),
-                        value,
-                        case_insensitive: false,
-                    }))
-                };
-                let filter = values.into_iter().map(term).collect();
-                Clause::Bool(super::BoolQuery {
-                    filter,
-                    ..Default::default()
-                })
-            } else {
-                Clause::Terms(TermsQuery {
-                    field,
-                    values,
-                    minimum_should_match: minimum,
-                })
-            }
+            Clause::Terms(TermsQuery {
+                field,
+                values,
+                minimum_should_match: minimum,
+            })
         }
         Json::Object(_) => Clause::TermsLookup(lookup(field, body, cx)?),
         _ if typed && words::is_plain(&body) => Clause::Terms(TermsQuery {

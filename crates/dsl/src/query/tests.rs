@@ -230,7 +230,7 @@ fn of_2015() {
         "{filtered: {query: {match_all: {}}, filter: {}}}",
         json!({"bool": {"must": [{"match_all": {}}]}}),
     );
-    check_typed("{and: [{term: {a: 1}}], }", json!({"bool": {"filter": [term]}}));
+    check_typed("{and: [{term: {a: 1}}]}", json!({"bool": {"filter": [term]}}));
     check_typed(
         "{or: {filters: [{term: {a: 1}}]}}",
         json!({"bool": {"should": [term], "minimum_should_match": "1"}}),
@@ -245,7 +245,7 @@ fn of_2015() {
     check_typed("{term: {a: 1, _cache: true}}", term.clone());
     check_typed("{query: {term: {a: 1}}}", term.clone());
     check_typed("{in: {a: [1]}}", json!({"terms": {"a": [1]}}));
-    check_typed("{terms: {a: [1], execution: 'and'}}", json!({"bool": {"filter": [term]}}));
+    check_typed("{terms: {a: [1], execution: 'and'}}", json!({"terms": {"a": [1]}}));
     check_typed(
         "{match: {a: {query: 'x', type: 'phrase', slop: 1}}}",
         json!({"match_phrase": {"a": {"query": "x", "slop": 1}}}),
@@ -314,7 +314,7 @@ fn json_sentences() {
         lenient: true,
         ..Reading::default()
     };
-    let node = json::read(b"# c\n{a: 'b', /* x */ \"c\": \"d\ne\", // y\n}", lenient).unwrap();
+    let node = json::read(b"# c\n{a: 'b', /* x */ \"c\": \"d\ne\" // y\n} and more", lenient).unwrap();
     assert_eq!(node.to_value(), json!({"a": "b", "c": "d\ne"}));
 }
 

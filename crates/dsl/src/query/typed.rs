@@ -17,6 +17,7 @@ pub(super) fn parse(name: &str, body: &mut Node, cx: &mut Parsing) -> Result<Opt
         "limit" => |_, body, cx| with_name(body, cx, Clause::MatchAll),
         "query" => |_, body, cx| cx.inner(body),
         "fquery" => |_, body, cx| fquery(body, cx),
+        "indices" => |_, body, cx| indices(body, cx),
         "template" => |_, body, cx| template(body, cx),
         _ => return Ok(None),
     };
@@ -46,8 +47,9 @@ fn filtered(body: Node, cx: &mut Parsing) -> Result<Query> {
         .map(|n| Query::parse_optional(n, cx))
         .transpose()?
         .flatten();
-    let filter = match fields.take("filter") {
-        Some(node) => filters(node, cx)?,
+    // Of a list of filters the last one counted.
+    let filter: Vec<Query> = match fields.take("filter") {
+        Some(node) => filters(node, cx)?.pop().into_iter().collect(),
         None => Vec::new(),
     };
     fields.take("strategy");
@@ -161,6 +163,10 @@ fn missing(body: Node, cx: &mut Parsing) -> Result<Query> {
     if !existence && !null_value {
         return Err(neither);
     }
+    if !existence {
+        // Only values that stand for null were asked for; without such a value nothing is filtered.
+        return cx.done(fields, "missing", Clause::MatchAll);
+    }
     let exists = Query::from(Clause::Exists { field });
     cx.done(
         fields,
@@ -170,6 +176,54 @@ fn missing(body: Node, cx: &mut Parsing) -> Result<Query> {
             ..BoolQuery::default()
         }),
     )
+}
+
+/// `indices`: one query in the indices named, another (or none, or all) in the others.
+fn indices(body: Node, cx: &mut Parsing) -> Result<Query> {
+    let no_names = body.error("[indices] requires 'indices' or 'index' element");
+    let no_query = body.error("[indices] requires 'query' element");
+    let mut fields = cx.options(body, "indices")?;
+    let one = fields.take("index").map(|n| n.string("index")).transpose()?;
+    let names = match fields.take_strings("indices")? {
+        Some(names) => names,
+        None => one.into_iter().collect(),
+    };
+    let query = fields
+        .take_any(&["query", "filter"])
+        .map(|n| cx.inner(n))
+        .transpose()?
+        .ok_or(no_query)?;
+    let other = match fields.take_any(&["no_match_query", "no_match_filter"]) {
+        Some(node) if node.as_str() == Some("none") => Clause::MatchNone.into(),
+        Some(node) if node.as_str().is_some() => Query::all(),
+        Some(node) => cx.inner(node)?,
+        None => Query::all(),
+    };
+    if names.is_empty() {
+        return Err(no_names);
+    }
+    let values = names.into_iter().map(serde_json::Value::from).collect();
+    let here = Query::from(Clause::Terms(super::TermsQuery {
+        field: "_index".to_owned(),
+        values,
+        minimum_should_match: None,
+    }));
+    let inside = BoolQuery {
+        must: vec![query],
+        filter: vec![here.clone()],
+        ..BoolQuery::default()
+    };
+    let outside = BoolQuery {
+        must: vec![other],
+        must_not: vec![here],
+        ..BoolQuery::default()
+    };
+    let either = BoolQuery {
+        should: vec![Clause::Bool(inside).into(), Clause::Bool(outside).into()],
+        minimum_should_match: Some("1".to_owned()),
+        ..BoolQuery::default()
+    };
+    cx.done(fields, "indices", Clause::Bool(either))
 }
 
 /// `fquery`: a query as a filter, with a name.

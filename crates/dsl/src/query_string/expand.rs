@@ -138,7 +138,7 @@ impl Expansion<'_> {
                 };
                 Clause::Fuzzy(FuzzyQuery {
                     field: field.to_owned(),
-                    value: Value::String(text.clone()),
+                    value: Value::String(self.expanded(text)),
                     fuzziness,
                     prefix_length: options.fuzzy_prefix_length,
                     max_expansions: options.fuzzy_max_expansions,
@@ -178,6 +178,15 @@ impl Expansion<'_> {
         }
     }
 
+    /// The text of a pattern or fuzzy word.
+    fn expanded(&self, text: &str) -> String {
+        if self.options.lowercase_expanded {
+            text.to_lowercase()
+        } else {
+            text.to_owned()
+        }
+    }
+
     fn lenient(&self) -> bool {
         self.options.lenient.unwrap_or(self.options.fields.is_empty())
     }
@@ -213,7 +222,7 @@ impl Expansion<'_> {
     fn pattern(&self, text: &str, field: &str) -> PatternQuery {
         PatternQuery {
             field: field.to_owned(),
-            value: text.to_owned(),
+            value: self.expanded(text),
             case_insensitive: false,
             rewrite: self.options.rewrite.clone(),
             flags: None,

@@ -151,6 +151,11 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     let mut flat = template.settings;
     flat.extend(settings::flatten(given));
     flat.retain(|_, value| !value.is_null());
+    if *typed {
+        // Indices of 2015 had five unless told otherwise.
+        flat.entry(model::settings::NUMBER_OF_SHARDS.name)
+            .or_insert_with(|| "5".into());
+    }
     settings::check(&flat)?;
     let registry = settings::registry(&flat)?;
     let limits = settings::limits(&flat);

@@ -194,7 +194,7 @@ impl IndexEntry {
     pub fn grown(&self, doc_type: Option<&str>, growth: &Mapping) -> Result<IndexEntry> {
         self.with_mappings(match (&self.mappings, doc_type) {
             (Mappings::Plain(mapping), _) => Mappings::Plain(mapping.merge(growth)?),
-            (Mappings::Typed(types), doc_type) => Mappings::Typed(types.merge(doc_type.unwrap_or("_doc"), growth)?),
+            (Mappings::Typed(types), doc_type) => Mappings::Typed(types.grow(doc_type.unwrap_or("_doc"), growth)?),
         })
     }
 

@@ -93,6 +93,12 @@ impl Planner<'_> {
 
     /// A query's value in a field, with the error of the index around it.
     pub(super) fn parse_term(&self, target: &Target<'_>, value: &Value) -> Result<Option<FieldValue>> {
+        let truth = |t: &str| serde_json::Value::from(!matches!(t, "F" | "false" | "0" | "off" | "no" | ""));
+        let lenient = match value {
+            serde_json::Value::String(text) if self.view.typed && target.kind.kind == mapping::Kind::Boolean => Some(truth(text)),
+            _ => None,
+        };
+        let value = lenient.as_ref().unwrap_or(value);
         let parsed = if target.kind.kind.is_date() && value.is_string() {
             self.date(target.kind, &text_of(value), false, None, None).map(Some)
         } else {

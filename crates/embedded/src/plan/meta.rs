@@ -58,13 +58,19 @@ impl Planner<'_> {
                 })
             }
             "_routing" | "_parent" => {
+                let field_is_parent = field == "_parent";
                 let field = if field == "_parent" {
                     self.view.schema.parent
                 } else {
                     self.view.schema.routing
                 };
+                // `type#id` names a parent too.
+                let bare = |t: &String| match t.split_once('#') {
+                    Some((_, id)) if field_is_parent => id.to_owned(),
+                    _ => t.clone(),
+                };
                 Some(self.filter(
-                    texts.iter().map(|t| Term::from_field_text(field, t)).collect(),
+                    texts.iter().map(|t| Term::from_field_text(field, &bare(t))).collect(),
                     boost,
                     field_name(field),
                 ))

@@ -331,8 +331,17 @@ impl<'a> Fetch<'a> {
             Some(bytes) if self.filter.is_some() || self.reads_source() => Some(parsed(bytes)?),
             _ => None,
         };
-        if self.show_source {
-            let raw = match (&self.filter, &value, &stored.source) {
+        let kept = self.view.mapping_of(hit.id.doc_type.as_deref());
+        if self.show_source && kept.source_enabled() {
+            let own = kept.source_filter();
+            let cut = !(own.includes.is_empty() && own.excludes.is_empty());
+            let parsed: Option<Value> = match (&value, &stored.source) {
+                (None, Some(bytes)) if cut => serde_json::from_slice(bytes).ok(),
+                _ => None,
+            };
+            let raw = match (&self.filter, value.as_ref().or(parsed.as_ref()), &stored.source) {
+                (Some(filter), Some(value), _) if cut => Some(filter.apply(&own.apply(value)).to_string()),
+                (None, Some(value), _) if cut => Some(own.apply(value).to_string()),
                 (Some(filter), Some(value), _) => Some(filter.apply(value).to_string()),
                 (_, _, Some(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
                 _ => None,

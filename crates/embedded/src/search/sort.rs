@@ -256,6 +256,17 @@ impl Plan {
                 unit: *unit,
                 mode: *mode,
             },
+            By::Field(key) if key.path == "_uid" => {
+                let column = segment.reader.fast_fields().str("_id").map_err(crate::plan::node::broken)?;
+                ReadBy::Column {
+                    column: column.map(Column::Str),
+                    mode: MultiValueMode::Min,
+                    missing: Key::None { first: false },
+                    float: false,
+                    children: None,
+                    id: false,
+                }
+            }
             By::Field(key) if key.path == "_id" => {
                 let column = segment.reader.fast_fields().str("_id").map_err(crate::plan::node::broken)?;
                 ReadBy::Column {
@@ -450,7 +461,7 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
             .transpose()?,
         nested: None,
     };
-    if field.field == "_id" {
+    if field.field == "_id" || field.field == "_uid" && view.typed {
         return Ok(By::Field(Box::new(key)));
     }
     let Some(target) = Target::of(view, &field.field) else {

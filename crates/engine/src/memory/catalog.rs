@@ -97,7 +97,7 @@ impl Entry {
     pub(super) fn grown(&self, id: &DocId, growth: &Mapping) -> Result<Entry> {
         self.with_mappings(match &self.mappings {
             Mappings::Plain(mapping) => Mappings::Plain(mapping.merge(growth)?),
-            Mappings::Typed(types) => Mappings::Typed(types.merge(id.doc_type.as_deref().unwrap_or("_doc"), growth)?),
+            Mappings::Typed(types) => Mappings::Typed(types.grow(id.doc_type.as_deref().unwrap_or("_doc"), growth)?),
         })
     }
 
@@ -415,6 +415,12 @@ impl Catalog {
         }
         let mut settings = flatten(given);
         settings.retain(|_, value| !value.is_null());
+        if *typed {
+            // Indices of 2015 had five unless told otherwise.
+            settings
+                .entry(model::settings::NUMBER_OF_SHARDS.name)
+                .or_insert_with(|| "5".into());
+        }
         let (registry, limits) = (registry(&settings)?, limits(&settings));
         let mappings = parse_mappings(mappings.as_ref().unwrap_or(&Value::Null), *typed, &registry, &limits)
             .map_err(|e| if *typed { e } else { mapping::failed_at_creation(e, "_doc") })?;

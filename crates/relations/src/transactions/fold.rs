@@ -373,7 +373,7 @@ impl Folding<'_, '_, '_> {
                 doc.external = write.expect;
                 Found::Nothing
             }
-            Expect::NewerThan { .. } => {
+            Expect::NewerThan { .. } | Expect::Forced(_) => {
                 let reason = "external versions are not supported inside a change: use [if_seq_no] and [if_primary_term]";
                 return Err(refuse(Error::illegal(reason)));
             }

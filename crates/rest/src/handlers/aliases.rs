@@ -21,6 +21,9 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let node = call.json_needed()?;
     let locks = call.take_locks();
     call.params.finish()?;
+    if call.dialect.typed {
+        check_of_2015(&node, &call)?;
+    }
     let mut actions = Vec::new();
     for action in AliasActions::parse(node)?.0 {
         let target = target_of(action.indices.clone());
@@ -49,6 +52,33 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     }
     call.rest.alter(Alteration::UpdateAliases(actions)).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// What 2015 said of actions that it could not carry out.
+fn check_of_2015(node: &dsl::json::Node, call: &Call) -> Result<()> {
+    let body = node.to_value();
+    let Some(list) = body.get("actions").and_then(Value::as_array) else {
+        return Ok(());
+    };
+    if list.is_empty() {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: Must specify at least one alias action;",
+        ));
+    }
+    for (name, action) in list.iter().filter_map(Value::as_object).flatten() {
+        if name != "add" && name != "remove" {
+            return Err(Error::illegal(format!("Alias action [{name}] not supported")));
+        }
+        if let Some(filter) = action.get("filter").filter(|f| f.is_object()) {
+            let mut parsing = dsl::query::Parsing::new(call.dialect);
+            if let Err(cause) = dsl::query::Query::parse(dsl::json::Node::from_value(filter.clone()), &mut parsing) {
+                let alias = action.get("alias").and_then(Value::as_str).unwrap_or_default();
+                return Err(Error::illegal(format!("failed to parse filter for alias [{alias}]")).caused_by(cause));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What an alias carries.

@@ -2,12 +2,13 @@
 
 use super::changes;
 use super::documents::{after, normalized, update_conditions, update_op};
-use super::writes::{Guarded, answer, conflict_error, head, refuse_pipeline, send, settled, status, with_warnings};
+use super::writes::{Guarded, answer, conflict_error, head, placed, refuse_pipeline, send, settled, status, with_warnings};
 use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
 use crate::params::ExpectParts;
 use crate::respond::Answer;
+use crate::words_2015;
 use dsl::document::{BulkAction, BulkDefaults, BulkItem, UpdateBody, parse_bulk};
 use dsl::search::SourceSpec;
 use engine::{Effect, Expect, Outcome, Source, Write, WriteOp};
@@ -29,6 +30,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let routing = call.params.take("routing");
     let locks = call.take_locks();
     let require_alias = call.params.flag("require_alias")?;
+    let default_fields = call.params.take_2015("fields").map(|f| crate::params::split_list(&f));
     call.params.finish()?;
     let defaults = BulkDefaults {
         index: call.arg("index").map(str::to_owned),
@@ -45,7 +47,12 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     if let Some(limits) = &limits {
         limits.check_bytes(call.body.len())?;
     }
-    let items = parse_bulk(&call.body, &defaults)?;
+    let items = parse_bulk(&call.body, &defaults).map_err(|e| {
+        // Each line was known by its first brace.
+        let bad = |line: &&[u8]| !line.trim_ascii().is_empty() && dsl::json::check(line, call.reading()).is_err();
+        let line = call.body.split(|b| *b == b'\n').find(bad).unwrap_or_default();
+        words_2015::unread_if(e, line, call.dialect)
+    })?;
     if items.is_empty() {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
@@ -57,7 +64,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     }
     let mut planned = Vec::with_capacity(items.len());
     for item in items {
-        planned.push(Planned::new(&call, item).await);
+        planned.push(Planned::new(&call, item, default_fields.as_deref()).await);
     }
     for planned in planned.iter_mut().filter(|planned| planned.locks.is_empty()) {
         planned.locks = locks.clone();
@@ -85,7 +92,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
                 }
                 Err(error) => {
                     errors = true;
-                    answers[i] = Some(failed(&planned[i], &error, &call));
+                    answers[i] = Some(failed(&planned[i], error, &call).await);
                 }
             }
         }
@@ -121,10 +128,12 @@ pub(super) struct Planned {
     /// An update that says what to write where there is nothing.
     pub(super) upserts: bool,
     pub(super) locks: Vec<String>,
+    /// `fields` of 2015 that an update's answer shows.
+    fields: Option<Vec<String>>,
 }
 
 impl Planned {
-    pub(super) async fn new(call: &Call, item: BulkItem<'_>) -> Planned {
+    pub(super) async fn new(call: &Call, item: BulkItem<'_>, fields: Option<&[String]>) -> Planned {
         let generated = item.id.is_none();
         let id = item
             .id
@@ -159,6 +168,11 @@ impl Planned {
             spec = body.source.clone();
         }
         let upserts = matches!(&update, Some(Ok(body)) if body.upsert.is_some() || body.doc_as_upsert);
+        let of_body = match &update {
+            Some(Ok(body)) => body.fields.clone(),
+            _ => None,
+        };
+        let fields = item.fields.clone().or(of_body).or_else(|| fields.map(<[String]>::to_vec));
         let write = write_of(call, &item, update, at.clone(), generated).await;
         Planned {
             label,
@@ -167,6 +181,7 @@ impl Planned {
             spec,
             upserts,
             locks: item.locks,
+            fields,
         }
     }
 }
@@ -212,7 +227,7 @@ async fn write_of(
                 write.expect = Expect::Anything;
             }
             update_conditions(write.expect, Some(item.retry_on_conflict), call.dialect.typed)?;
-            write.op = WriteOp::Update(Box::new(update_op(call, &body).await?));
+            write.op = WriteOp::Update(Box::new(update_op(call, &write, &body).await?));
         }
         BulkAction::Delete => {}
     }
@@ -232,20 +247,25 @@ pub(super) async fn settle(
         outcome
     };
     let written = match outcome {
-        Outcome::Conflict(conflict) => return Ok((failed(planned, &conflict_error(&conflict, call.dialect), call), true)),
+        Outcome::Conflict(conflict) => return Ok((failed(planned, conflict_error(&conflict, call.dialect), call).await, true)),
         other => match settled(other, call.dialect) {
             Ok(written) => written,
-            Err(error) => return Ok((failed(planned, &error, call), true)),
+            Err(error) => return Ok((failed(planned, error, call).await, true)),
         },
     };
-    let mut body = answer(&call.rest, &written, planned.label, call.dialect).await;
+    let op = if planned.label == "update" {
+        "update in bulk"
+    } else {
+        planned.label
+    };
+    let mut body = answer(&call.rest, &written, op, call.dialect).await;
     let spec = if planned.spec == SourceSpec::Default {
         default
     } else {
         &planned.spec
     };
     if planned.label == "update"
-        && let Some(get) = after(&written, spec, None, call.dialect)?
+        && let Some(get) = after(&written, spec, planned.fields.as_deref(), call.dialect)?
     {
         body.insert("get".into(), get);
     }
@@ -256,9 +276,15 @@ pub(super) async fn settle(
     Ok((body, false))
 }
 
-pub(super) fn failed(planned: &Planned, error: &Error, call: &Call) -> Map<String, Value> {
+pub(super) async fn failed(planned: &Planned, error: Error, call: &Call) -> Map<String, Value> {
+    let error = match &planned.write {
+        // A missing document of a bulk had no shard.
+        Ok(_) if answers_of_2015(call.dialect) && error.kind() == ErrorKind::DocumentMissing => error.with("shard", "-1"),
+        Ok(write) if answers_of_2015(call.dialect) => placed(&call.rest, words_2015::in_update(error), write).await,
+        _ => error,
+    };
     let mut body = head(&planned.at, call.dialect);
-    body.insert("status".into(), error.status().into());
-    body.insert("error".into(), Value::Object(envelope::object(error, call.dialect)));
+    body.insert("status".into(), envelope::status(&error, call.dialect).into());
+    body.insert("error".into(), Value::Object(envelope::object(&error, call.dialect)));
     body
 }

@@ -6,6 +6,7 @@ use crate::call::Call;
 use crate::envelope;
 use crate::params::Params;
 use crate::respond::Answer;
+use crate::words_2015;
 use dsl::document::{ByQueryBody, ReindexBody};
 use dsl::query::Query;
 use engine::tasks::Task;
@@ -203,26 +204,27 @@ async fn finish(call: Call, job: Job, wait: bool, action: &str, name: &str) -> R
         matches!(job.action, Action::Reindex { .. }),
         matches!(job.action, Action::Delete) && !call.dialect.typed,
     );
+    let of_2015 = crate::answers_of_2015(call.dialect);
     if wait {
         let done = run(rest.clone(), job, task.clone()).await;
         rest.tasks.finish(&task, Ok(Value::Null), false, rest.clock.wall_ms());
-        let counts = done.map_err(|e| envelope::all_shards_failed(e, call.arg("index").unwrap_or("_all")))?;
+        let counts = done.map_err(|e| envelope::all_shards_failed(e, call.arg("index").unwrap_or("_all"), call.dialect))?;
         let status = if counts.failures.is_empty() { 200 } else { 409 };
-        return Ok(Answer::of(status, render(&counts, created)));
+        return Ok(Answer::of(status, render(&counts, created, of_2015)));
     }
     let id = format!("{}:{}", rest.names.node_id, task.id);
     // Scripts run for long: not where connections are served.
     let runtime = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || {
         let done = runtime.block_on(run(rest.clone(), job, task.clone()));
-        let outcome = done.map(|counts| render(&counts, created));
+        let outcome = done.map(|counts| render(&counts, created, of_2015));
         rest.tasks.finish(&task, outcome, true, rest.clock.wall_ms());
     });
     Ok(Answer::ok(json!({ "task": id })))
 }
 
 /// What a job came to: only a reindex creates, and a deletion updates nothing.
-fn render(counts: &Counts, (created, deletes): (bool, bool)) -> Value {
+fn render(counts: &Counts, (created, deletes): (bool, bool), of_2015: bool) -> Value {
     let mut out = Map::new();
     out.insert("took".into(), counts.took_ms.into());
     out.insert("timed_out".into(), false.into());
@@ -234,6 +236,10 @@ fn render(counts: &Counts, (created, deletes): (bool, bool)) -> Value {
         body.remove("created");
     }
     out.extend(body);
+    if of_2015 {
+        out.insert("retries".into(), 0.into());
+        out.insert("requests_per_second".into(), "unlimited".into());
+    }
     if counts.cancelled {
         out.insert("canceled".into(), "by user request".into());
     }
@@ -245,18 +251,28 @@ fn render(counts: &Counts, (created, deletes): (bool, bool)) -> Value {
 pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let from_url = super::search::take_query(&mut call.params)?;
-    let content = call.json()?;
+    let content = call.content();
     call.params.finish()?;
-    let body = content
-        .map(|n| ByQueryBody::parse(n, call.dialect))
-        .transpose()?
-        .unwrap_or_default();
-    let Some(query) = from_url.or(body.query) else {
+    let given = !content.iter().all(u8::is_ascii_whitespace);
+    let name = call.arg("index").unwrap_or("_all").to_owned();
+    let body = if given {
+        dsl::json::read(&content, call.reading())
+            .and_then(|node| super::search::query_only(node, call.dialect, "search"))
+            .map_err(|error| words_2015::at_shards(error, Some(&content), &name))?
+    } else {
+        None
+    };
+    // A body without a query meant every document.
+    let Some(query) = from_url.or(body).or_else(|| given.then(Query::all)) else {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
             "Validation Failed: 1: source is missing;",
         ));
     };
+    let must_be_there = |e: &str| !e.contains('*') && e != "_all";
+    if target.expressions.iter().any(|e| must_be_there(e)) && call.rest.indices(&target).await?.is_empty() {
+        return Err(words_2015::as_expression(crate::missing_index(&name)));
+    }
     let rest = call.rest.clone();
     let options = Options {
         proceed: true,
@@ -274,7 +290,7 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     let start = rest.clock.wall_ms();
     let done = run(rest.clone(), job, task.clone()).await;
     rest.tasks.finish(&task, Ok(Value::Null), false, rest.clock.wall_ms());
-    let counts = done.map_err(|e| envelope::all_shards_failed(e, call.arg("index").unwrap_or("_all")))?;
+    let counts = done.map_err(|e| envelope::all_shards_failed(e, call.arg("index").unwrap_or("_all"), call.dialect))?;
     let mut indices = Map::new();
     let entry = |found: u64, deleted: u64| json!({ "found": found, "deleted": deleted, "missing": 0, "failed": found - deleted.min(found) });
     let (found, deleted) = counts.by_index.values().fold((0, 0), |(f, d), (x, y)| (f + x, d + y));

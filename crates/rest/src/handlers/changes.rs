@@ -178,7 +178,7 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
             } else {
                 &otherwise
             };
-            let (status, error, items) = not_done(&call, of, &failures);
+            let (status, error, items) = not_done(&call, of, &failures).await;
             let mut out = Map::new();
             out.insert("took".into(), took());
             out.insert("committed".into(), false.into());
@@ -223,7 +223,7 @@ pub(super) async fn atomic_bulk(
             Ok(Answer::ok(Value::Object(out)))
         }
         Verdict::Failed(failures) => {
-            let (status, error, items) = not_done(call, &planned, &failures);
+            let (status, error, items) = not_done(call, &planned, &failures).await;
             out.insert("errors".into(), true.into());
             out.insert("atomic".into(), true.into());
             out.insert("error".into(), error);
@@ -237,7 +237,7 @@ pub(super) async fn atomic_bulk(
 async fn planned(call: &Call, items: &[TransactionItem]) -> Vec<Planned> {
     let mut out = Vec::with_capacity(items.len());
     for item in items {
-        out.push(Planned::new(call, item.item()).await);
+        out.push(Planned::new(call, item.item(), None).await);
     }
     out
 }
@@ -329,7 +329,7 @@ async fn items_done(call: &Call, planned: &[Planned], default: &SourceSpec, done
 }
 
 /// Status, error and items of a change that failed.
-fn not_done(call: &Call, planned: &[Planned], failures: &[NotDone]) -> (u16, Value, Value) {
+async fn not_done(call: &Call, planned: &[Planned], failures: &[NotDone]) -> (u16, Value, Value) {
     let mut items = Vec::with_capacity(failures.len());
     let mut first: Option<Error> = None;
     let mut count = 0;
@@ -346,7 +346,7 @@ fn not_done(call: &Call, planned: &[Planned], failures: &[NotDone]) -> (u16, Val
             NotDone::Refused(error) => error.clone(),
         };
         count += 1;
-        items.push(json!({ planned.label: failed(planned, &error, call) }));
+        items.push(json!({ planned.label: failed(planned, error.clone(), call).await }));
         first.get_or_insert(error);
     }
     let first = first.unwrap_or_else(|| Error::new(ErrorKind::Internal, "a change failed without a reason"));

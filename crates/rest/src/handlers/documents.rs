@@ -1,13 +1,15 @@
 //! One document: index, create, get, head, source, update, delete; and several at once: mget.
 
 use super::visibility::Visibility;
-use super::writes::{Guarded, answer, compile, head, refuse_pipeline, send, settled, status, with_warnings};
+use super::writes::{Guarded, answer, compile, head, placed, refuse_pipeline, send, settled, status, with_warnings};
 use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
 use crate::params::split_list;
 use crate::respond::{Answer, Body};
+use crate::words_2015;
 use dsl::document::{MgetBody, UpdateBody};
+use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::search::SourceSpec;
 use engine::{Document, Effect, Expect, Found, Outcome, Read, See, Source, Update, Write, WriteOp};
 use model::path::SourceFilter;
@@ -49,8 +51,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     check_source(&content, call)?;
     write.op = WriteOp::Put(Source(normalized(&content, call)?));
     let lock = locks.first().cloned();
-    let (outcome, warnings) = one(call, write, locks, refresh).await?;
-    let written = settled(outcome, call.dialect)?;
+    let (written, warnings) = done(call, write, locks, refresh).await?;
     let mut body = answer(&call.rest, &written, if create { "create" } else { "index" }, call.dialect).await;
     if answers_of_2015(call.dialect) {
         body.insert("created".into(), (written.effect == Effect::Created).into());
@@ -103,6 +104,15 @@ pub(super) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[
     Ok(content.into())
 }
 
+/// Sends one write; its refusal in the words of the dialect.
+async fn done(call: &Call, write: Write, locks: Vec<String>, refresh: engine::Refresh) -> Result<(engine::Written, Vec<String>)> {
+    let (outcome, warnings) = one(call, write.clone(), locks, refresh).await?;
+    match settled(outcome, call.dialect) {
+        Err(error) if answers_of_2015(call.dialect) => Err(placed(&call.rest, error, &write).await),
+        other => Ok((other?, warnings)),
+    }
+}
+
 /// One write: what came of it, and whose locks it passed.
 async fn one(call: &Call, write: Write, locks: Vec<String>, refresh: engine::Refresh) -> Result<(Outcome, Vec<String>)> {
     let sent = send(&call.rest, vec![Guarded { write, locks }], refresh, call.dialect)
@@ -123,8 +133,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     write.expect = call.params.take_expect(call.dialect.typed)?;
     call.params.finish()?;
     let lock = locks.first().cloned();
-    let (outcome, warnings) = one(&call, write, locks, refresh).await?;
-    let written = settled(outcome, call.dialect)?;
+    let (written, warnings) = done(&call, write, locks, refresh).await?;
     let body = answer(&call.rest, &written, "delete", call.dialect).await;
     let mut out = Map::new();
     if answers_of_2015(call.dialect) {
@@ -166,7 +175,11 @@ fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
         } else {
             None
         },
-        expect: call.params.take_version()?,
+        // What is forced holds with whatever is there.
+        expect: match call.params.take_version()? {
+            Expect::Forced(_) => Expect::Anything,
+            other => other,
+        },
         refresh: call.params.flag("refresh")?,
         visibility: Visibility::take(call)?,
         read,
@@ -256,13 +269,21 @@ async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
 }
 
 async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
-    if wanted.refresh {
+    // In 2015 a read that sees what is newest anyway refreshed nothing.
+    if wanted.refresh && (wanted.read.searchable_only || !answers_of_2015(call.dialect)) {
         call.rest
             .engine
             .refresh(&model::Target::index(wanted.read.at.index.as_str()), None)
             .await?;
     }
     let mut read = wanted.read.clone();
+    let seen = |error: Error| {
+        if call.dialect.typed {
+            words_2015::as_expression(error)
+        } else {
+            error
+        }
+    };
     // `/i/_all/1` of the typed dialect: whatever type has that id.
     if read.at.id.doc_type.as_deref() == Some("_all") {
         for doc_type in types_of(call, read.at.index.as_str()).await? {
@@ -273,7 +294,7 @@ async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
         }
         return Ok(None);
     }
-    Ok(call.rest.engine.read(vec![read]).await?.pop().flatten())
+    Ok(call.rest.engine.read(vec![read]).await.map_err(seen)?.pop().flatten())
 }
 
 async fn types_of(call: &Call, index: &str) -> Result<Vec<String>> {
@@ -337,7 +358,7 @@ fn shown(
     if has_source && (wants_source || stored.is_some()) {
         let value = document.source.parse()?;
         if let Some(fields) = stored.map(|fields| if answers_of_2015(dialect) { fields } else { kept }) {
-            let found = leaf_fields(&value, fields, document);
+            let found = leaf_fields(&value, fields)?;
             if !found.is_empty() {
                 out.insert("fields".into(), Value::Object(found));
             }
@@ -350,26 +371,23 @@ fn shown(
 }
 
 /// Leaf values of the source by path, as stored fields of 2015 were read from it.
-fn leaf_fields(source: &Value, fields: &[String], document: &Document) -> Map<String, Value> {
+fn leaf_fields(source: &Value, fields: &[String]) -> Result<Map<String, Value>> {
     let mut out = Map::new();
     for field in fields {
-        if field == "_source" {
+        if field.starts_with('_') {
             continue;
         }
-        if field == "_routing" || field == "_parent" {
-            let _ = document;
-            continue;
+        let found = path::read(source, field);
+        if found.iter().any(|v| v.is_object()) {
+            let error = Error::illegal(format!("field [{field}] isn't a leaf field"));
+            return Err(words_2015::remote(error, "indices:data/read/get[s]"));
         }
-        let values: Vec<Value> = path::read(source, field)
-            .into_iter()
-            .filter(|v| !v.is_null() && !v.is_object())
-            .cloned()
-            .collect();
+        let values: Vec<Value> = found.into_iter().filter(|v| !v.is_null()).cloned().collect();
         if !values.is_empty() {
             out.insert(field.clone(), Value::Array(values));
         }
     }
-    out
+    Ok(out)
 }
 
 /// A source through its filter.
@@ -419,7 +437,12 @@ pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
                 headers: Vec::new(),
             })
         }
-        None if call.dialect.typed || call.method == "HEAD" => Ok(Answer::empty(404)),
+        None if call.dialect.typed => Ok(Answer {
+            status: 404,
+            body: Body::Raw(bytes::Bytes::new()),
+            headers: Vec::new(),
+        }),
+        None if call.method == "HEAD" => Ok(Answer::empty(404)),
         None => Err(Error::new(
             ErrorKind::ResourceNotFound,
             format!("Document not found [{}]/[{}]", wanted.read.at.index, wanted.read.at.id.id),
@@ -440,18 +463,21 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let refresh = call.params.take_refresh()?;
     let retries: Option<u32> = call.params.take_number("retry_on_conflict")?;
     write.expect = call.params.take_expect(call.dialect.typed)?;
+    let url = UpdateUrl::take(&mut call)?;
     update_conditions(write.expect, retries, call.dialect.typed)?;
     let from_url = source_params(&mut call)?;
-    let fields = call.params.take_list("fields");
     let content = call.content();
     call.params.finish()?;
-    let body = UpdateBody::parse(&content, call.dialect)?;
+    let mut body =
+        UpdateBody::parse_unvalidated(&content, call.dialect).map_err(|e| words_2015::unread_if(e, &content, call.dialect))?;
+    let fields = url.over(&mut body);
+    let body = body.validated()?;
     let spec = if from_url == SourceSpec::Default {
         body.source.clone()
     } else {
         from_url
     };
-    write.op = WriteOp::Update(Box::new(update_op(&call, &body).await?));
+    write.op = WriteOp::Update(Box::new(update_op(&call, &write, &body).await?));
     let lock = locks.first().cloned();
     let (mut outcome, mut warnings) = one(&call, write.clone(), locks.clone(), refresh).await?;
     // The engine applies updates inside the critical section: only a stated condition can conflict.
@@ -462,7 +488,12 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
         (outcome, warnings) = one(&call, write.clone(), locks.clone(), refresh).await?;
     }
     let upserts = body.upsert.is_some() || body.doc_as_upsert;
-    let written = settled(missing_before_conflict(outcome, upserts), call.dialect)?;
+    let written = match settled(missing_before_conflict(outcome, upserts), call.dialect) {
+        Err(error) if answers_of_2015(call.dialect) => {
+            return Err(placed(&call.rest, words_2015::in_update(error), &write).await);
+        }
+        other => other?,
+    };
     let mut out = answer(&call.rest, &written, "update", call.dialect).await;
     if let Some(get) = after(&written, &spec, fields.as_deref(), call.dialect)? {
         out.insert("get".into(), get);
@@ -488,6 +519,54 @@ pub(super) fn missing_before_conflict(outcome: Outcome, upserts: bool) -> Outcom
     }
 }
 
+/// What the URL of an update could say in 2015, beside the body.
+#[derive(Default)]
+struct UpdateUrl {
+    script: Option<ScriptSource>,
+    fields: Option<Vec<String>>,
+    detect_noop: Option<bool>,
+    doc_as_upsert: bool,
+    scripted_upsert: bool,
+}
+
+impl UpdateUrl {
+    fn take(call: &mut Call) -> Result<UpdateUrl> {
+        let mut out = UpdateUrl {
+            fields: call.params.take_list("fields"),
+            ..UpdateUrl::default()
+        };
+        let mut flag = |name: &'static str| {
+            let given = call.params.take_2015(name);
+            given.map(|v| !matches!(v.as_str(), "false" | "0" | "no" | "off"))
+        };
+        out.detect_noop = flag("detect_noop");
+        out.doc_as_upsert = flag("doc_as_upsert").unwrap_or(false);
+        out.scripted_upsert = flag("scripted_upsert").unwrap_or(false);
+        let lang = call.params.take_2015("lang");
+        let text = match (call.params.take_2015("script"), call.params.take_2015("script_id")) {
+            (Some(text), _) => Some(ScriptText::Inline(text)),
+            (None, id) => id.map(ScriptText::Stored),
+        };
+        out.script = text.map(|text| ScriptSource {
+            text,
+            lang,
+            params: Map::new(),
+            typed: true,
+        });
+        Ok(out)
+    }
+    /// Puts it where the body says nothing; answers the fields that the answer shows.
+    fn over(self, body: &mut UpdateBody) -> Option<Vec<String>> {
+        if body.script.is_none() {
+            body.script = self.script;
+        }
+        body.detect_noop = self.detect_noop.unwrap_or(body.detect_noop);
+        body.doc_as_upsert |= self.doc_as_upsert;
+        body.scripted_upsert |= self.scripted_upsert;
+        self.fields.or_else(|| body.fields.clone())
+    }
+}
+
 /// Conditions that an update cannot have.
 pub(super) fn update_conditions(expect: Expect, retries: Option<u32>, typed: bool) -> Result<()> {
     let invalid = |what: &str| {
@@ -498,6 +577,7 @@ pub(super) fn update_conditions(expect: Expect, retries: Option<u32>, typed: boo
     };
     match (expect, retries.unwrap_or(0)) {
         (Expect::NewerThan { .. }, _) if typed => invalid("version type [EXTERNAL] is not supported by the update API"),
+        (Expect::Forced(_), 1..) => invalid("can't provide both retry_on_conflict and a specific version"),
         (Expect::NewerThan { .. }, _) => invalid(
             "internal versioning can not be used for optimistic concurrency control. Please use `if_seq_no` and `if_primary_term` instead",
         ),
@@ -508,10 +588,30 @@ pub(super) fn update_conditions(expect: Expect, retries: Option<u32>, typed: boo
 }
 
 /// The engine's form of an update body.
-pub(super) async fn update_op(call: &Call, body: &UpdateBody) -> Result<Update> {
+pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> Result<Update> {
     let script = match &body.script {
-        Some(source) => Some(compile(&call.rest, source).await?),
         None => None,
+        Some(source) => match compile(&call.rest, source).await {
+            Ok(script) => Some(script),
+            Err(error) if call.dialect.typed => {
+                // In 2015 a script was compiled when there was a document to run it on.
+                let read = Read {
+                    routing: write.routing.clone().or_else(|| write.parent.clone()),
+                    ..Read::whole(write.at.clone())
+                };
+                let there = call
+                    .rest
+                    .engine
+                    .read(vec![read])
+                    .await
+                    .is_ok_and(|found| found.iter().any(Option::is_some));
+                if there || body.scripted_upsert || body.upsert.is_none() {
+                    return Err(words_2015::in_update(error));
+                }
+                None
+            }
+            Err(error) => return Err(error),
+        },
     };
     Ok(Update {
         doc: body.doc.clone(),
@@ -553,7 +653,7 @@ pub(super) fn after(
     }
     if let Some(fields) = fields {
         let mut found = Map::new();
-        for field in fields.iter().filter(|f| *f != "_source") {
+        for field in fields.iter().filter(|f| !f.starts_with('_')) {
             let values: Vec<Value> = path::read(&value, field)
                 .into_iter()
                 .filter(|v| !v.is_null() && !v.is_object())
@@ -607,7 +707,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
             ));
         };
         let doc_type = item.doc_type.or_else(|| call.arg("type").map(str::to_owned));
-        let typed = call.rest.known(&index).await.is_some_and(|k| k.typed);
+        let typed = call.rest.known(&index).await.map_or(call.dialect.typed, |k| k.typed);
         let id = match (&doc_type, typed) {
             (Some(doc_type), true) => DocId::typed(doc_type.as_str(), item.id.as_str()),
             (None, true) => DocId::typed("_all", item.id.as_str()),

@@ -3,6 +3,7 @@
 use crate::call::Call;
 use crate::missing_index;
 use crate::respond::Answer;
+use crate::words_2015;
 use engine::{Alteration, IndexInfo, IndexStats, Inspected, Inspection};
 use model::{Dialect, Error, ErrorKind, Result, Target};
 use serde_json::{Map, Value, json};
@@ -41,7 +42,10 @@ pub(super) fn has_type_level(mappings: &Value) -> bool {
 pub(crate) async fn create(mut call: Call) -> Result<Answer> {
     let name = call.needed("index")?;
     let include_type_name = call.params.take_bool("include_type_name")?;
-    let content = call.json()?;
+    let content = match call.json() {
+        Err(_) if call.dialect.typed => return Err(Error::new(ErrorKind::Parse, "failed to parse source for create index")),
+        other => other?,
+    };
     call.params.finish()?;
     let mut mappings = None;
     let mut settings = Map::new();
@@ -63,7 +67,10 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
                 "settings" => settings = object(value, "settings")?,
                 "mappings" => mappings = Some(value),
                 "aliases" => aliases = object(value, "aliases")?,
+                // Warmers of 2015 made searches quick after a refresh; there is nothing to warm.
                 "warmers" if call.dialect.typed => {}
+                // Unknown parts were passed over.
+                _ if call.dialect.typed => {}
                 other => {
                     let reason = format!("unknown key [{other}] for create index");
                     return Err(Error::new(ErrorKind::Parse, reason));
@@ -98,7 +105,10 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
         typed,
         if_absent: false,
     };
-    call.rest.alter(create).await?;
+    match call.rest.alter(create).await {
+        Err(error) if call.dialect.typed => return Err(words_2015::at_creation(error)),
+        other => drop(other?),
+    }
     let mut out = json!({ "acknowledged": true });
     if !call.dialect.typed {
         out["shards_acknowledged"] = true.into();
@@ -137,7 +147,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
 pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
     call.params.finish()?;
-    let wild = target.expressions.iter().any(|e| e.contains('*'));
+    let wild = !call.dialect.typed && target.expressions.iter().any(|e| e.contains('*'));
     let found = match call.rest.indices(&target).await {
         Ok(infos) => !infos.is_empty() || wild && target.allow_no_indices,
         Err(error) if error.status() == 404 => false,
@@ -413,10 +423,45 @@ fn sections(stats: &IndexStats, typed: bool) -> Map<String, Value> {
         return Map::new();
     };
     if typed {
+        only_of_2015(&mut all);
         all.insert("percolate".into(), json!({ "total": 0, "time_in_millis": 0, "current": 0, "memory_size_in_bytes": -1, "memory_size": "-1b", "queries": 0 }));
         all.insert("suggest".into(), json!({ "total": 0, "time_in_millis": 0, "current": 0 }));
     }
     all
+}
+
+/// Stats of 2015 had fewer numbers, and a few others.
+fn only_of_2015(all: &mut Map<String, Value>) {
+    for (section, gone) in [
+        ("store", &["reserved_in_bytes"][..]),
+        ("search", &["suggest_total", "suggest_time_in_millis", "suggest_current"]),
+        ("refresh", &["external_total", "external_total_time_in_millis", "listeners"]),
+        ("flush", &["periodic"]),
+        (
+            "segments",
+            &["points_memory_in_bytes", "max_unsafe_auto_id_timestamp", "file_sizes"],
+        ),
+        (
+            "translog",
+            &[
+                "uncommitted_operations",
+                "uncommitted_size_in_bytes",
+                "earliest_last_modified_age",
+            ],
+        ),
+    ] {
+        if let Some(Value::Object(map)) = all.get_mut(section) {
+            gone.iter().for_each(|name| drop(map.remove(*name)));
+        }
+    }
+    for (section, name) in [
+        ("store", "throttle_time_in_millis"),
+        ("segments", "index_writer_max_memory_in_bytes"),
+    ] {
+        if let Some(Value::Object(map)) = all.get_mut(section) {
+            map.insert(name.into(), 0.into());
+        }
+    }
 }
 
 fn add(total: &mut Value, part: &Value) {

@@ -17,6 +17,9 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let node = call.json_needed()?;
     call.params.finish()?;
     let mut body = node.into_value();
+    if call.dialect.typed && body.as_object().is_some_and(Map::is_empty) {
+        return Err(Error::new(ErrorKind::MapperParsing, "malformed mapping no root object found"));
+    }
     let infos = call.rest.indices(&target).await?;
     must_exist(&infos, &target)?;
     if write_index_only {

@@ -2,9 +2,11 @@
 
 pub(crate) mod aliases;
 pub(crate) mod analyze;
+pub(crate) mod apis_2015;
 pub(crate) mod bulk;
 pub(crate) mod by_query;
 pub(crate) mod cat;
+pub(crate) mod cat_2015;
 pub(crate) mod changes;
 pub(crate) mod cluster;
 pub(crate) mod documents;
@@ -16,6 +18,7 @@ pub(crate) mod resolve;
 pub(crate) mod rollover;
 pub(crate) mod scroll;
 pub(crate) mod search;
+pub(crate) mod search_templates;
 pub(crate) mod settings;
 pub(crate) mod stored_scripts;
 pub(crate) mod tasks;

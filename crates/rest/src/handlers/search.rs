@@ -7,6 +7,7 @@ use crate::call::Call;
 use crate::envelope;
 use crate::params::{Params, split_list};
 use crate::respond::Answer;
+use crate::{answers_of_2015, words_2015};
 use dsl::query::{BoolQuery, Clause, Operator, Query, QueryStringQuery};
 use dsl::search::{FieldAndFormat, SearchRequest, SearchResponse, Sort, SourceSpec, TrackTotal};
 use model::{Dialect, Error, ErrorKind, Result, Target};
@@ -14,16 +15,23 @@ use serde_json::{Map, Value, json};
 
 /// `GET /i/_search`.
 pub(crate) async fn search(mut call: Call) -> Result<Answer> {
+    let target = named_target(&call);
+    let request = body_of(&mut call, &target)?;
+    run_body(call, request).await
+}
+
+/// What errors of a body call the index.
+fn named_target(call: &Call) -> Target {
+    Target::of(call.arg("index").map(split_list).unwrap_or_default())
+}
+
+/// A search with a body that has been read, and the parameters of its URL.
+pub(super) async fn run_body(mut call: Call, mut request: SearchRequest) -> Result<Answer> {
     let scroll = call.params.take_duration("scroll")?;
     let search_type = call.params.take("search_type");
     let visibility = Visibility::take(&mut call)?;
     let target = call.target()?;
     let source = source_params(&mut call)?;
-    let content = call.json()?;
-    let mut request = match content {
-        Some(node) => SearchRequest::parse(node, call.dialect)?,
-        None => SearchRequest::new(call.dialect),
-    };
     if request.pit.is_some() {
         refuse_beside_pit(&call, scroll.is_some())?;
     }
@@ -31,6 +39,7 @@ pub(crate) async fn search(mut call: Call) -> Result<Answer> {
         return Err(invalid("`slice` cannot be used outside of a scroll context or PIT context"));
     }
     url_into(&mut call.params, &mut request, call.dialect)?;
+    no_shards_asked(&mut call, &mut request)?;
     if source != SourceSpec::Default {
         request.source = source;
     }
@@ -61,6 +70,73 @@ fn refuse_beside_pit(call: &Call, scroll: bool) -> Result<()> {
     }
     Ok(())
 }
+
+/// The body of a search. In 2015 the shards read it, and what they could not read they refused.
+fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
+    let dialect = call.dialect;
+    let content = call.content();
+    if content.iter().all(u8::is_ascii_whitespace) {
+        return Ok(SearchRequest::new(dialect));
+    }
+    let parsed = dsl::json::read(&content, call.reading()).and_then(|node| SearchRequest::parse(node, dialect));
+    match parsed {
+        Err(error) if dialect.typed => Err(words_2015::at_shards(error, Some(&content), named(target))),
+        other => other,
+    }
+}
+
+/// A body that was made, not sent.
+pub(super) fn body_from(call: &Call, content: &[u8]) -> Result<SearchRequest> {
+    let dialect = call.dialect;
+    let parsed = dsl::json::read(content, call.reading()).and_then(|node| SearchRequest::parse(node, dialect));
+    match parsed {
+        Err(error) if dialect.typed => Err(words_2015::at_shards(error, Some(content), named(&named_target(call)))),
+        other => other,
+    }
+}
+
+/// What an error calls the index of a target.
+fn named(target: &Target) -> &str {
+    target.expressions.first().map_or("_all", String::as_str)
+}
+
+/// Shards chosen by `preference` or an empty `routing` of 2015 may be none.
+fn no_shards_asked(call: &mut Call, request: &mut SearchRequest) -> Result<()> {
+    if !answers_of_2015(call.dialect) {
+        return Ok(());
+    }
+    let preference = call.params.take_2015("preference");
+    let routing = call.params.take_2015("routing");
+    let none = match preference.as_deref() {
+        Some(p) => match p.strip_prefix("_shards:") {
+            // All documents are in the first of the shards that we report.
+            Some(list) => !list.split([',', ';']).any(|n| n == "0"),
+            None if p.starts_with('_') && !PREFERENCES.iter().any(|known| p.starts_with(known)) => {
+                return Err(Error::illegal(format!("no Preference for [{p}]")));
+            }
+            None => false,
+        },
+        None => false,
+    };
+    if none || routing.as_deref() == Some("") {
+        request.query = Some(Clause::MatchNone.into());
+    }
+    Ok(())
+}
+
+/// Copies that a search may prefer; there is one.
+const PREFERENCES: &[&str] = &[
+    "_local",
+    "_primary",
+    "_primary_first",
+    "_replica",
+    "_replica_first",
+    "_only_local",
+    "_only_node",
+    "_only_nodes",
+    "_prefer_node",
+    "_prefer_nodes",
+];
 
 /// `count` and `scan` are of 2015; the others choose how statistics are gathered, which is one way here.
 fn apply_search_type(search_type: Option<&str>, request: &mut SearchRequest, scroll: bool) -> Result<()> {
@@ -127,7 +203,7 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
         .await
         .map_err(|e| match e.kind() {
             ErrorKind::SearchContextMissing => scroll::missing_context(e),
-            _ => envelope::all_shards_failed(e, target.expressions.first().map_or("_all", String::as_str)),
+            _ => envelope::all_shards_failed(e, named(target), call.dialect),
         })?;
     response.took_ms = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(0);
     Ok(response)
@@ -224,9 +300,14 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
     let df = params.take("df");
     let analyzer = params.take("analyzer");
     let lenient = params.take_bool("lenient")?;
+    let lowercase = params
+        .take_2015("lowercase_expanded_terms")
+        .map(|v| !matches!(v.as_str(), "false" | "0" | "no" | "off"));
     let operator = match params.take("default_operator").as_deref() {
         None | Some("OR" | "or") => Operator::Or,
         Some("AND" | "and") => Operator::And,
+        // In 2015 nobody looked at it where there was no query.
+        Some(_) if params.is_lenient() && params.peek("q").is_none() => Operator::Or,
         Some(other) => {
             return Err(Error::illegal(format!(
                 "Unsupported defaultOperator [{other}], can either be [OR] or [AND]"
@@ -239,6 +320,7 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
     query.analyzer = analyzer;
     query.lenient = lenient;
     query.default_operator = operator;
+    query.lowercase_expanded = lowercase.unwrap_or(params.is_lenient());
     Ok(Some(Clause::QueryString(query).into()))
 }
 
@@ -256,11 +338,44 @@ pub(crate) async fn count(mut call: Call) -> Result<Answer> {
 
 /// `_search/exists` of 2015.
 pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
-    let (target, request) = count_request(&mut call, "request")?;
-    let response = found(&call, &target, request).await?;
-    let exists = response.hits.total.is_some_and(|t| t.value > 0);
+    // Shards that failed found nothing.
+    let failed = |error: &Error| error.kind() == ErrorKind::SearchPhaseExecution;
+    let response = match count_request(&mut call, "request") {
+        Ok((target, request)) => found(&call, &target, request).await,
+        Err(error) => Err(error),
+    };
+    let exists = match response {
+        Ok(response) => response.hits.total.is_some_and(|t| t.value > 0),
+        Err(error) if failed(&error) => false,
+        Err(error) => return Err(error),
+    };
     Ok(Answer::of(if exists { 200 } else { 404 }, json!({ "exists": exists })))
 }
+
+/// What else could stand beside a query in 2015, without effect where only the query counts.
+const SOURCE_OF_2015: &[&str] = &[
+    "query_binary",
+    "queryBinary",
+    "min_score",
+    "minScore",
+    "timeout",
+    "terminate_after",
+    "from",
+    "size",
+    "sort",
+    "fields",
+    "_source",
+    "aggs",
+    "aggregations",
+    "highlight",
+    "post_filter",
+    "filter",
+    "explain",
+    "version",
+    "track_scores",
+    "stats",
+    "script_fields",
+];
 
 /// A request that takes nothing but a query.
 fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)> {
@@ -268,11 +383,17 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
     let from_url = take_query(&mut call.params)?;
     let min_score = call.params.take_number::<f32>("min_score")?;
     let terminate_after = call.params.take_number::<usize>("terminate_after")?.unwrap_or(0);
-    let content = call.json()?;
+    let content = call.content();
     call.params.finish()?;
-    let query = match content {
-        Some(node) => query_only(node, call.dialect, owner)?,
-        None => None,
+    let dialect = call.dialect;
+    let query = if content.iter().all(u8::is_ascii_whitespace) {
+        None
+    } else {
+        let parsed = dsl::json::read(&content, call.reading()).and_then(|node| query_only(node, dialect, owner));
+        match parsed {
+            Err(error) if dialect.typed => return Err(words_2015::at_shards(error, Some(&content), named(&target))),
+            other => other?,
+        }
     };
     let request = SearchRequest {
         query: from_url.or(query),
@@ -290,10 +411,14 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
 pub(super) fn query_only(node: dsl::json::Node, dialect: Dialect, owner: &str) -> Result<Option<Query>> {
     let mut fields = node.fields(owner)?;
     let query = fields.take("query");
-    if let Some((name, value)) = fields.next_field()
-        && !dialect.typed
-    {
-        return Err(value.error(format!("request does not support [{name}]")));
+    if let Some((name, value)) = fields.next_field() {
+        if !dialect.typed {
+            return Err(value.error(format!("request does not support [{name}]")));
+        }
+        if !SOURCE_OF_2015.contains(&name.as_str()) {
+            let reason = format!("failed to parse search source. unknown search element [{name}]");
+            return Err(Error::new(ErrorKind::SearchParse, reason));
+        }
     }
     query
         .map(|q| Query::parse(q, &mut dsl::query::Parsing::new(dialect)))

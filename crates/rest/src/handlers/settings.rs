@@ -4,6 +4,7 @@ use super::indices::{admin_target, must_exist};
 use crate::call::Call;
 use crate::params::split_list;
 use crate::respond::Answer;
+use crate::words_2015;
 use engine::{Alteration, IndexInfo};
 use model::settings::{ALL, Scope};
 use model::{Dialect, Error, ErrorKind, Result, path};
@@ -169,6 +170,12 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     {
         settings.insert("index.refresh_interval".into(), interval.into());
     }
+    if call.dialect.typed {
+        // The URL of 2015 could carry settings.
+        for (name, value) in call.params.take_prefixed("index.") {
+            settings.insert(name, value.into());
+        }
+    }
     call.params.finish()?;
     if settings.is_empty() {
         return Err(Error::new(
@@ -176,12 +183,19 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
             "Validation Failed: 1: no settings to update;",
         ));
     }
-    call.rest
-        .alter(Alteration::PutSettings {
-            target,
-            settings,
-            preserve_existing,
-        })
-        .await?;
+    let names = target.clone();
+    let alteration = Alteration::PutSettings {
+        target,
+        settings,
+        preserve_existing,
+    };
+    match call.rest.alter(alteration).await {
+        Err(error) if call.dialect.typed => {
+            let infos = call.rest.indices(&names).await?;
+            let names: Vec<String> = infos.iter().map(|i| i.name.to_string()).collect();
+            return Err(words_2015::at_settings(error, &names));
+        }
+        other => drop(other?),
+    }
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }

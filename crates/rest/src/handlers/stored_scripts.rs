@@ -12,6 +12,11 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let node = call.json_needed()?;
     call.params.finish()?;
     let body = node.into_value();
+    if call.dialect.typed
+        && let Some(name) = call.arg("context").map(str::to_owned)
+    {
+        return put_2015(call, id, name, &body).await;
+    }
     let script = body.get("script").cloned().unwrap_or_else(|| body.clone());
     let (lang, source) = match &script {
         Value::String(text) => {
@@ -37,9 +42,48 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }
 
+/// Scripts of 2015 had versions, like documents, and stood under their language.
+async fn put_2015(call: Call, lang: String, id: String, body: &Value) -> Result<Answer> {
+    let text = body
+        .get("script")
+        .or_else(|| body.get("template"))
+        .cloned()
+        .unwrap_or_else(|| body.clone());
+    let source = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+    let known = script::Lang::from_name(&lang);
+    let refuse = |why: &str| Error::illegal(format!("Unable to parse [{source}] lang [{lang}] : {why}"));
+    match known {
+        None => return Err(refuse(&format!("script_lang not supported [{lang}]"))),
+        Some(known) => drop(script::compile(&source, known).map_err(|error| refuse(error.reason()).caused_by(error))?),
+    }
+    let before = kept(&call, &id).await?.and_then(|b| b["version"].as_u64()).unwrap_or(0);
+    let body = json!({ "lang": lang, "source": source, "version": before + 1 });
+    call.rest.alter(Alteration::PutScript { id: id.clone(), body }).await?;
+    Ok(Answer::of(
+        if before == 0 { 201 } else { 200 },
+        json!({ "_id": id, "_version": before + 1, "created": before == 0 }),
+    ))
+}
+
+async fn kept(call: &Call, id: &str) -> Result<Option<Value>> {
+    match call.rest.engine.inspect(Inspection::Script(id.to_owned())).await? {
+        Inspected::Script(found) => Ok(found),
+        _ => Ok(None),
+    }
+}
+
 /// `GET /_scripts/{id}`.
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
+    if let Some(name) = call.arg("context").filter(|_| call.dialect.typed) {
+        let found = kept(&call, name).await?.filter(|body| body["lang"] == id.as_str());
+        return Ok(match found {
+            Some(body) => Answer::ok(
+                json!({ "lang": id, "_id": name, "found": true, "_version": body["version"].as_u64().unwrap_or(1), "script": body["source"] }),
+            ),
+            None => Answer::of(404, json!({ "lang": id, "_id": name, "found": false })),
+        });
+    }
     call.params.finish()?;
     match call.rest.engine.inspect(Inspection::Script(id.clone())).await? {
         Inspected::Script(Some(body)) => Ok(Answer::ok(json!({ "_id": id, "found": true, "script": body }))),
@@ -51,6 +95,15 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     call.params.finish()?;
+    if let Some(name) = call.arg("context").filter(|_| call.dialect.typed).map(str::to_owned) {
+        let found = kept(&call, &name).await?.filter(|body| body["lang"] == id.as_str());
+        let version = found.as_ref().map_or(1, |body| body["version"].as_u64().unwrap_or(1) + 1);
+        if found.is_some() {
+            call.rest.alter(Alteration::DeleteScript { id: name.clone() }).await?;
+        }
+        let answer = json!({ "found": found.is_some(), "_index": ".scripts", "_type": id, "_id": name, "_version": version });
+        return Ok(Answer::of(if found.is_some() { 200 } else { 404 }, answer));
+    }
     call.rest.alter(Alteration::DeleteScript { id }).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }

@@ -123,7 +123,9 @@ pub(super) fn with_warnings(answer: Answer, warnings: &[String]) -> Answer {
 async fn send_plain(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dialect: Dialect) -> Result<Vec<Outcome>> {
     let mut outcomes: Vec<Option<Outcome>> = vec![None; writes.len()];
     let mut ready = Vec::new();
-    for (i, write) in writes.into_iter().enumerate() {
+    for (i, mut write) in writes.into_iter().enumerate() {
+        // A child lies where its parent lies, unless told otherwise.
+        write.routing = write.routing.or_else(|| write.parent.clone());
         if is_system(write.at.index.as_str()) {
             let reason = format!(
                 "index [{}] is kept by the server; clients may not write to it",
@@ -205,7 +207,7 @@ pub(super) fn conflict_error(conflict: &Conflict, dialect: Dialect) -> Error {
         let name = format!("[{}][{id}]", conflict.at.id.doc_type.as_deref().unwrap_or("_doc"));
         let error = match conflict.expect {
             Expect::Absent => Error::new(ErrorKind::DocumentAlreadyExists, format!("{name}: document already exists")),
-            Expect::Version(v) | Expect::NewerThan { version: v, .. } => {
+            Expect::Version(v) | Expect::Forced(v) | Expect::NewerThan { version: v, .. } => {
                 let current = match (conflict.expect, conflict.found) {
                     (Expect::Version(_), Found::Nothing | Found::Deleted(_)) => -1,
                     _ => version,
@@ -290,15 +292,14 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
     let mut out = head(&written.at, dialect);
     let noop = written.effect == Effect::Noop;
     out.insert("_version".into(), written.stamp.version.into());
-    if answers_of_2015(dialect) {
-        out.insert(
-            "_shards".into(),
-            if noop {
-                json!({ "total": 0, "successful": 0, "failed": 0 })
-            } else {
-                typed_shards()
-            },
-        );
+    if dialect.typed {
+        // A bulk of 2015 told of copies even where nothing was written.
+        let shards = if noop && op != "update in bulk" {
+            json!({ "total": 0, "successful": 0, "failed": 0 })
+        } else {
+            write_shards(replicas)
+        };
+        out.insert("_shards".into(), shards);
         return out;
     }
     out.insert("result".into(), result(written.effect).into());
@@ -315,13 +316,25 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
     );
     out.insert("_seq_no".into(), written.stamp.seq_no.into());
     out.insert("_primary_term".into(), written.stamp.primary_term.into());
-    let _ = op;
     out
 }
 
-/// `_shards` of a typed write: one copy, there is one process.
-fn typed_shards() -> Value {
-    json!({ "total": 1, "successful": 1, "failed": 0 })
+/// A conflict or a missing document with the number of its shard, as 2015 told it.
+pub(super) async fn placed(rest: &Rest, error: Error, write: &Write) -> Error {
+    let named = matches!(
+        error.kind(),
+        ErrorKind::VersionConflict
+            | ErrorKind::DocumentAlreadyExists
+            | ErrorKind::DocumentMissing
+            | ErrorKind::DocumentSourceMissing
+    );
+    if !named || !error.details().contains_key("shard") {
+        return error;
+    }
+    let shards = rest.known(write.at.index.as_str()).await.map_or(1, |k| k.shards);
+    let routing = write.routing.as_deref().or(write.parent.as_deref());
+    let shard = model::routing::shard_of(routing.unwrap_or(&write.at.id.id), shards);
+    error.with("shard", shard.to_string())
 }
 
 /// The word for what happened.
@@ -335,8 +348,13 @@ pub(super) fn result(effect: Effect) -> &'static str {
     }
 }
 
-/// The `pipeline` of a write: there are none.
+/// The `pipeline` of a write: there are none. The `consistency` of 2015 had its words.
 pub(super) fn refuse_pipeline(call: &mut Call) -> Result<()> {
+    if let Some(level) = call.params.take_2015("consistency")
+        && !["one", "quorum", "all", "default"].contains(&level.as_str())
+    {
+        return Err(Error::illegal(format!("No write consistency match [{level}]")));
+    }
     match call.params.take("pipeline").as_deref() {
         None | Some("_none") => Ok(()),
         Some(name) => Err(Error::illegal(format!(

@@ -42,7 +42,7 @@ async fn stats(call: &Call, target: Target) -> Result<Vec<(IndexInfo, IndexStats
 }
 
 /// `12:34:56` of milliseconds since 1970.
-fn time_of_day(ms: i64) -> String {
+pub(super) fn time_of_day(ms: i64) -> String {
     let second = (ms / 1000).rem_euclid(86_400);
     format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
 }

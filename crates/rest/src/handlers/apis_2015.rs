@@ -1,0 +1,289 @@
+//! APIs that 2015 had and later servers dropped or moved: features of an index by list, warmers, segments, recoveries,
+//! rerouting, field statistics, percolation of nothing.
+//!
+//! Not here: search templates and suggesters (`templates_2015`), tables (`cat_2015`).
+
+use super::indices::{admin_target, aliases_of, mappings_of, shards_of};
+use crate::call::Call;
+use crate::respond::Answer;
+use engine::{Inspected, Inspection};
+use model::settings::{NUMBER_OF_SHARDS, number};
+use model::{Error, ErrorKind, Result};
+use serde_json::{Map, Value, json};
+
+/// `GET /i/_mappings,_aliases`: parts of what `GET /i` shows.
+pub(crate) async fn features(call: &mut Call, list: &str) -> Result<Answer> {
+    let flat = call.params.peek("flat_settings").is_some_and(|v| v != "false");
+    let mut wanted = Vec::new();
+    for name in list.split(',') {
+        wanted.push(match name {
+            "_settings" => "settings",
+            "_mapping" | "_mappings" => "mappings",
+            "_alias" | "_aliases" => "aliases",
+            "_warmer" | "_warmers" => "warmers",
+            other => return Err(Error::illegal(format!("No feature for name [{other}]"))),
+        });
+    }
+    let target = admin_target(call)?;
+    let mut out = Map::new();
+    for info in call.rest.indices(&target).await? {
+        let mut entry = Map::new();
+        for part in &wanted {
+            let value = match *part {
+                "settings" => super::settings::render(&info, call.dialect, flat, &[]),
+                "mappings" => mappings_of(&info, call.dialect),
+                "aliases" => aliases_of(&info, call.dialect),
+                _ => json!({}),
+            };
+            entry.insert((*part).to_owned(), value);
+        }
+        out.insert(info.name.to_string(), Value::Object(entry));
+    }
+    Ok(Answer::ok(Value::Object(out)))
+}
+
+/// `_cluster/reroute`: shards are where they are; commands to move them are refused.
+pub(crate) async fn reroute(mut call: Call) -> Result<Answer> {
+    call.params.set_api("cluster.put_settings");
+    let explain = call.params.take_2015("explain").is_some_and(|v| v != "false");
+    let content = call.json()?;
+    call.params.finish()?;
+    if let Some(node) = content {
+        let body = node.into_value();
+        let commands = body.get("commands").and_then(Value::as_array);
+        if let Some(first) = commands.and_then(|list| list.first()).and_then(Value::as_object) {
+            let name = first.keys().next().cloned().unwrap_or_default();
+            return Err(Error::illegal(format!(
+                "[{name}] is not possible: there is one node, and every shard is on it"
+            )));
+        }
+    }
+    let names = &call.rest.names;
+    let mut out = json!({ "acknowledged": true, "state": {
+        "version": 1, "state_uuid": names.cluster_uuid, "master_node": names.node_id, "blocks": {},
+        "nodes": { names.node_id.clone(): { "name": names.node, "transport_address": names.address, "attributes": {} } },
+        "routing_table": { "indices": {} }, "routing_nodes": { "unassigned": [], "nodes": {} } } });
+    if explain {
+        out["explanations"] = json!([]);
+    }
+    Ok(Answer::ok(out))
+}
+
+/// `GET /i/_segments`, of the form of 2015.
+pub(crate) async fn segments(call: &mut Call) -> Result<Answer> {
+    let target = call.target()?;
+    let names = &call.rest.names;
+    let Inspected::Stats(stats) = call.rest.engine.inspect(Inspection::Stats(target)).await? else {
+        return Err(Error::new(ErrorKind::Internal, "segments are told by stats"));
+    };
+    let mut indices = Map::new();
+    for (info, s) in &stats {
+        let mut shards = Map::new();
+        for shard in 0..number(&info.settings, NUMBER_OF_SHARDS).min(1024) {
+            let count = if shard == 0 { s.segments } else { 0 };
+            let mut segments = Map::new();
+            for n in 0..count {
+                // What is known of each segment is what is known of all.
+                let (docs, deleted, size) = if n == 0 {
+                    (s.lucene_docs, s.deleted, s.size_bytes)
+                } else {
+                    (0, 0, 0)
+                };
+                segments.insert(
+                    format!("_{n}"),
+                    json!({ "generation": n, "num_docs": docs, "deleted_docs": deleted, "size_in_bytes": size, "memory_in_bytes": 0,
+                        "committed": true, "search": true, "version": "5.5.4", "compound": false }),
+                );
+            }
+            shards.insert(
+                shard.to_string(),
+                json!([{ "routing": { "state": "STARTED", "primary": true, "node": names.node_id },
+                    "num_committed_segments": count, "num_search_segments": count, "segments": segments }]),
+            );
+        }
+        indices.insert(info.name.to_string(), json!({ "shards": shards }));
+    }
+    let infos: Vec<_> = stats.iter().map(|(i, _)| i.clone()).collect();
+    Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true), "indices": indices })))
+}
+
+/// `GET /i/_recovery`, of the form of 2015: everything is here since the start.
+pub(crate) async fn recovery(call: &mut Call) -> Result<Answer> {
+    let target = call.target()?;
+    let names = &call.rest.names;
+    let node = json!({ "id": names.node_id, "host": "127.0.0.1", "transport_address": names.address, "ip": "127.0.0.1", "name": names.node });
+    let mut out = Map::new();
+    for info in call.rest.indices(&target).await? {
+        let parts = json!({ "total": 0, "reused": 0, "recovered": 0, "percent": "100.0%" });
+        let bytes = json!({ "total_in_bytes": 0, "reused_in_bytes": 0, "recovered_in_bytes": 0, "percent": "100.0%" });
+        let shards: Vec<Value> = (0..number(&info.settings, NUMBER_OF_SHARDS).min(1024))
+            .map(|id| {
+                json!({ "id": id, "type": "STORE", "stage": "DONE", "primary": true, "start_time_in_millis": info.created_ms,
+                    "stop_time_in_millis": info.created_ms, "total_time_in_millis": 0, "source": node, "target": node,
+                    "index": { "size": bytes, "files": parts, "total_time_in_millis": 0, "source_throttle_time_in_millis": 0, "target_throttle_time_in_millis": 0 },
+                    "translog": { "recovered": 0, "total": 0, "percent": "100.0%", "total_on_start": 0, "total_time_in_millis": 0 },
+                    "verify_index": { "check_index_time_in_millis": 0, "total_time_in_millis": 0 } })
+            })
+            .collect();
+        out.insert(info.name.to_string(), json!({ "shards": shards }));
+    }
+    Ok(Answer::ok(Value::Object(out)))
+}
+
+/// `GET /i/_field_stats?fields=a,b`: what is in the index of some fields, by asking for it.
+pub(crate) async fn field_stats(mut call: Call) -> Result<Answer> {
+    call.params.set_api("search");
+    let fields = call.params.take_list("fields");
+    let level = call.params.take_2015("level").unwrap_or_else(|| "cluster".into());
+    let target = call.target()?;
+    let content = call.json()?;
+    call.params.finish()?;
+    let fields = match (fields, content) {
+        (Some(fields), _) => fields,
+        (None, Some(node)) => match node.into_value().get("fields") {
+            Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    if fields.is_empty() {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: no fields specified;",
+        ));
+    }
+    if level != "cluster" && level != "indices" {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            format!("Validation Failed: 1: invalid level option [{level}];"),
+        ));
+    }
+    let infos = call.rest.indices(&target).await?;
+    let mut by_index: Vec<(String, Map<String, Value>)> = Vec::new();
+    let mut failures = Vec::new();
+    for info in &infos {
+        let mut out = Map::new();
+        for field in &fields {
+            match info.mapping.resolve(field) {
+                None => failures.push(
+                    json!({ "shard": 0, "index": info.name.as_str(), "status": "BAD_REQUEST", "reason": {
+                    "type": "illegal_argument_exception", "reason": format!("field [{field}] doesn't exist") } }),
+                ),
+                Some((path, kind)) => {
+                    if let Some(stats) = of_field(&call, info.name.as_str(), path, kind).await? {
+                        out.insert(field.clone(), stats);
+                    }
+                }
+            }
+        }
+        if failures.is_empty() {
+            by_index.push((info.name.to_string(), out));
+        }
+    }
+    let failed = failures.len().min(infos.len());
+    let mut shards = json!({ "total": infos.len(), "successful": infos.len() - failed, "failed": failed });
+    if failed > 0 {
+        shards["failures"] = Value::Array(failures);
+    }
+    let mut indices = Map::new();
+    if level == "indices" {
+        for (name, fields) in by_index {
+            indices.insert(name, json!({ "fields": fields }));
+        }
+    } else if !by_index.is_empty() {
+        let mut all: Map<String, Value> = Map::new();
+        for (_, fields) in by_index {
+            for (name, stats) in fields {
+                match all.get_mut(&name) {
+                    Some(known) => widen(known, &stats),
+                    None => {
+                        all.insert(name, stats);
+                    }
+                }
+            }
+        }
+        indices.insert("_all".into(), json!({ "fields": all }));
+    }
+    Ok(Answer::ok(json!({ "_shards": shards, "indices": indices })))
+}
+
+/// Counts and bounds of one field of one index; `None` if no document has it.
+async fn of_field(call: &Call, index: &str, path: &str, kind: &mapping::FieldType) -> Result<Option<Value>> {
+    let target = model::Target::index(index);
+    let numeric = kind.kind.is_numeric();
+    let body = json!({ "size": 0, "query": { "exists": { "field": path } },
+        "aggs": { "n": { "value_count": { "field": path } } } });
+    let ask = |body: Value| dsl::search::SearchRequest::parse(dsl::json::Node::from_value(body), call.dialect);
+    let found = super::search::found(call, &target, ask(body)?).await?;
+    let docs = found.hits.total.map_or(0, |t| t.value);
+    if docs == 0 {
+        return Ok(None);
+    }
+    let all = super::search::found(call, &target, ask(json!({ "size": 0 }))?).await?;
+    let max_doc = all.hits.total.map_or(0, |t| t.value);
+    let values = found
+        .aggregations
+        .as_ref()
+        .and_then(|a| a.get("n")?.get("value")?.as_u64())
+        .unwrap_or(docs);
+    // Numbers were indexed in 2015 at several precisions: a term for each.
+    let steps = match kind.kind.wire() {
+        "long" | "double" | "date" => 4,
+        "integer" | "float" => 4,
+        "short" => 2,
+        _ => 1,
+    };
+    let mut out = json!({ "max_doc": max_doc, "doc_count": docs, "density": docs * 100 / max_doc.max(1), "sum_doc_freq": values * steps,
+        "sum_total_term_freq": -1 });
+    for (name, order) in [("min_value", "asc"), ("max_value", "desc")] {
+        let body = json!({ "size": 1, "sort": [{ path: { "order": order } }], "_source": false, "query": { "exists": { "field": path } } });
+        let found = super::search::found(call, &target, ask(body)?).await?;
+        let value = found
+            .hits
+            .hits
+            .first()
+            .and_then(|h| h.sort.first())
+            .cloned()
+            .unwrap_or(Value::Null);
+        if numeric || kind.kind.wire() == "date" {
+            let text = match (&value, kind.kind.wire()) {
+                (Value::Number(n), "date") => model::date::DateFormat::default().render(n.as_i64().unwrap_or(0), None),
+                (value, _) => value.to_string(),
+            };
+            out[format!("{name}_as_string")] = text.into();
+        }
+        out[name] = value;
+    }
+    Ok(Some(out))
+}
+
+/// One index's field beside another's.
+fn widen(known: &mut Value, more: &Value) {
+    for name in ["max_doc", "doc_count", "sum_doc_freq"] {
+        known[name] = (known[name].as_u64().unwrap_or(0) + more[name].as_u64().unwrap_or(0)).into();
+    }
+    known["density"] = (known["doc_count"].as_u64().unwrap_or(0) * 100 / known["max_doc"].as_u64().unwrap_or(1).max(1)).into();
+    let number = |v: &Value| v.as_f64();
+    for (name, larger) in [("min_value", false), ("max_value", true)] {
+        let replace = match (number(&known[name]), number(&more[name])) {
+            (Some(a), Some(b)) => (b > a) == larger && b != a,
+            _ => (more[name].as_str() > known[name].as_str()) == larger,
+        };
+        if replace {
+            known[name] = more[name].clone();
+            let text = format!("{name}_as_string");
+            if let Some(value) = more.get(&text) {
+                known[text] = value.clone();
+            }
+        }
+    }
+}
+
+/// `GET /i/{feature}` where the second segment begins with an underscore: what 2015 answered there.
+pub(crate) async fn feature(mut call: Call, name: &str) -> Result<Answer> {
+    match name {
+        "_segments" => segments(&mut call).await,
+        "_recovery" => recovery(&mut call).await,
+        list => features(&mut call, list).await,
+    }
+}

@@ -1,0 +1,403 @@
+//! `_cat` as 2015 knew it: its own tables, columns and order. The columns stand in `cat_2015_columns.txt`.
+//!
+//! Not here: how a table is written, which is `tables`'.
+
+use super::cluster::Health;
+use crate::call::Call;
+use crate::params::split_list;
+use crate::respond::Answer;
+use crate::tables::{Cell, Column, Layout};
+use engine::{IndexInfo, IndexStats, Inspected, Inspection};
+use model::settings::{NUMBER_OF_REPLICAS, NUMBER_OF_SHARDS, number};
+use model::{Error, ErrorKind, Result, Target, path};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// `[table]`, then a line a column: `*` if it is shown unasked, name, aliases, description.
+const COLUMNS: &str = include_str!("cat_2015_columns.txt");
+
+/// The list of `GET /_cat` in the order of 2015.
+const PATHS: &[&str] = &[
+    "/_cat/allocation",
+    "/_cat/shards",
+    "/_cat/shards/{index}",
+    "/_cat/master",
+    "/_cat/nodes",
+    "/_cat/indices",
+    "/_cat/indices/{index}",
+    "/_cat/segments",
+    "/_cat/segments/{index}",
+    "/_cat/count",
+    "/_cat/count/{index}",
+    "/_cat/recovery",
+    "/_cat/recovery/{index}",
+    "/_cat/health",
+    "/_cat/pending_tasks",
+    "/_cat/aliases",
+    "/_cat/aliases/{alias}",
+    "/_cat/thread_pool",
+    "/_cat/plugins",
+    "/_cat/fielddata",
+    "/_cat/fielddata/{fields}",
+    "/_cat/nodeattrs",
+    "/_cat/repositories",
+    "/_cat/snapshots/{repository}",
+];
+
+/// Columns whose cells are words; the others are numbers, written to the right.
+const WORDS: &[&str] = &[
+    "alias",
+    "index",
+    "filter",
+    "routing.index",
+    "routing.search",
+    "host",
+    "ip",
+    "id",
+    "node",
+    "name",
+    "timestamp",
+    "cluster",
+    "status",
+    "health",
+    "attr",
+    "value",
+    "node.role",
+    "master",
+    "priority",
+    "source",
+    "component",
+    "version",
+    "type",
+    "url",
+    "description",
+    "stage",
+    "source_host",
+    "target_host",
+    "repository",
+    "snapshot",
+    "prirep",
+    "state",
+    "segment",
+    "committed",
+    "searchable",
+    "compound",
+    "sync_id",
+    "unassigned.reason",
+    "unassigned.at",
+    "unassigned.for",
+    "unassigned.details",
+    "build",
+    "jdk",
+];
+
+/// Every table by name.
+fn tables() -> &'static HashMap<&'static str, Vec<Column>> {
+    static TABLES: OnceLock<HashMap<&'static str, Vec<Column>>> = OnceLock::new();
+    TABLES.get_or_init(|| {
+        let mut out: HashMap<&'static str, Vec<Column>> = HashMap::new();
+        let mut name = "";
+        for line in COLUMNS.lines() {
+            if let Some(section) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+                name = section;
+                continue;
+            }
+            let (mark, rest) = line.split_at(1);
+            let mut parts = rest.splitn(3, '|');
+            let (Some(column), Some(aliases), Some(about)) = (parts.next(), parts.next(), parts.next()) else {
+                continue;
+            };
+            let aliases: Vec<&'static str> = aliases.split(',').filter(|a| !a.is_empty()).collect();
+            out.entry(name).or_default().push(Column {
+                name: column,
+                aliases: aliases.leak(),
+                about,
+                shown: mark == "*",
+                right: !WORDS.contains(&column),
+            });
+        }
+        out
+    })
+}
+
+/// The facts of one row, by column.
+type Facts = HashMap<&'static str, Cell>;
+
+/// What a fact is in a table: text as it stands, an empty one nothing.
+trait Fact {
+    fn cell(&self) -> Cell;
+}
+impl<T: std::fmt::Display> Fact for T {
+    fn cell(&self) -> Cell {
+        let text = self.to_string();
+        if text.is_empty() { Cell::Nothing } else { Cell::Text(text) }
+    }
+}
+
+macro_rules! facts {
+    ($($name:literal : $value:expr),* $(,)?) => { HashMap::from([$(($name, $value.cell())),*]) };
+}
+
+/// Any table of 2015.
+pub(crate) async fn table(mut call: Call, name: &str) -> Result<Answer> {
+    let Some(columns) = tables().get(name) else {
+        return Err(Error::illegal(format!("No feature for name [{name}]")));
+    };
+    if call.params.flag("help")? {
+        return Ok(Answer::text(columns_of(columns)));
+    }
+    let layout = Layout::take(&mut call.params, call.wants_json)?;
+    let cells = rows(&mut call, name)
+        .await?
+        .into_iter()
+        .map(|facts| columns.iter().map(|column| cell(name, column, &facts)).collect())
+        .collect();
+    layout.write(columns, cells)
+}
+
+/// `?help`: a line a column.
+fn columns_of(columns: &[Column]) -> String {
+    let names = columns.iter().map(|c| c.name.len()).max().unwrap_or(0);
+    let aliases: Vec<String> = columns.iter().map(|c| c.aliases.join(",")).collect();
+    let width = aliases.iter().map(String::len).max().unwrap_or(0);
+    let lines = columns.iter().zip(&aliases);
+    lines
+        .map(|(c, a)| format!("{:names$} | {a:width$} | {}\n", c.name, c.about))
+        .collect()
+}
+
+/// What a row says in a column; what we do not count is nothing of its unit.
+fn cell(table: &str, column: &Column, facts: &Facts) -> Cell {
+    if let Some(known) = facts.get(column.name) {
+        return known.clone();
+    }
+    let name = column.name;
+    let unassigned = facts.contains_key("unassigned") || table == "shards" && name.starts_with("unassigned.");
+    if unassigned || name == "sync_id" {
+        Cell::Nothing
+    } else if name.ends_with("time") {
+        Cell::Millis(0)
+    } else if name.contains("memory") || (name.ends_with("size") && table != "thread_pool") {
+        Cell::Bytes(0)
+    } else if column.right {
+        Cell::of(0)
+    } else {
+        Cell::of("-")
+    }
+}
+
+async fn stats(call: &mut Call, closed: bool) -> Result<Vec<(IndexInfo, IndexStats)>> {
+    let mut target = if closed {
+        super::indices::admin_target(call)?
+    } else {
+        call.target()?
+    };
+    target.types.clear();
+    match call.rest.engine.inspect(Inspection::Stats(target)).await? {
+        Inspected::Stats(stats) => Ok(stats),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The rows of a table.
+async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
+    // No field is loaded into memory, so that none has a column of its own.
+    let rest = call.rest.clone();
+    let names = &rest.names;
+    let (host, port) = ("127.0.0.1", names.address.rsplit(':').next().unwrap_or_default().to_owned());
+    let node = || facts! { "id": names.node_id, "pid": std::process::id(), "host": host, "ip": host, "port": port, "node": names.node, "name": names.node };
+    let now = rest.clock.wall_ms();
+    let (epoch, time) = ((now / 1000).to_string(), super::cat::time_of_day(now));
+    Ok(match name {
+        "master" | "thread_pool" => vec![node()],
+        "fielddata" => {
+            let mut facts = node();
+            facts.insert("total", Cell::Bytes(0));
+            vec![facts]
+        }
+        "nodes" => {
+            let mut facts = node();
+            facts.extend(
+                facts! { "version": call.dialect.persona.version(), "build": env!("CARGO_PKG_VERSION"), "jdk": "-",
+                "load": "0.00", "node.role": "d", "master": "*", "heap.percent": 0, "ram.percent": 0 },
+            );
+            vec![facts]
+        }
+        "nodeattrs" | "pending_tasks" | "plugins" | "repositories" => Vec::new(),
+        "allocation" => {
+            let found = stats(call, true).await?;
+            let infos: Vec<IndexInfo> = found.iter().map(|(i, _)| i.clone()).filter(|i| i.open).collect();
+            let health = Health::of(&infos);
+            let size: u64 = found.iter().map(|(_, s)| s.size_bytes).sum();
+            let mut facts = node();
+            facts.extend(facts! { "shards": health.active, "disk.percent": 0 });
+            for name in ["disk.indices", "disk.used", "disk.total"] {
+                facts.insert(name, Cell::Bytes(size));
+            }
+            facts.insert("disk.avail", Cell::Bytes(0));
+            let mut out = vec![facts];
+            if health.unassigned > 0 {
+                out.push(facts! { "shards": health.unassigned, "node": "UNASSIGNED", "unassigned": "" });
+            }
+            out
+        }
+        "count" => {
+            let docs: u64 = stats(call, false).await?.iter().map(|(_, s)| s.docs).sum();
+            vec![facts! { "epoch": epoch, "timestamp": time, "count": docs }]
+        }
+        "health" => {
+            let ts = call.params.take_2015("ts").is_none_or(|v| v != "false" && v != "0");
+            let infos: Vec<IndexInfo> = stats(call, true)
+                .await?
+                .into_iter()
+                .map(|(i, _)| i)
+                .filter(|i| i.open)
+                .collect();
+            let health = Health::of(&infos);
+            let (epoch, time) = if ts { (epoch, time) } else { (String::new(), String::new()) };
+            vec![
+                facts! { "epoch": epoch, "timestamp": time, "cluster": names.cluster, "status": health.status(), "node.total": 1, "node.data": 1,
+                "shards": health.active, "pri": health.active, "unassign": health.unassigned, "max_task_wait_time": "-",
+                "active_shards_percent": format!("{:.1}%", health.percent()) },
+            ]
+        }
+        "aliases" => aliases(call).await?,
+        "indices" => stats(call, true).await?.iter().map(|(info, s)| of_index(info, s)).collect(),
+        "shards" => {
+            let mut out = Vec::new();
+            for (info, s) in stats(call, true).await? {
+                if info.open {
+                    shards(&info, &s, &names.node, &names.node_id, &mut out);
+                }
+            }
+            out
+        }
+        "segments" => {
+            let mut out = Vec::new();
+            for (info, s) in stats(call, false).await? {
+                for n in 0..s.segments {
+                    // What is known of each segment is what is known of all.
+                    let (docs, deleted, size) = if n == 0 {
+                        (s.lucene_docs, s.deleted, s.size_bytes)
+                    } else {
+                        (0, 0, 0)
+                    };
+                    let mut facts = facts! { "index": info.name, "shard": 0, "prirep": "p", "ip": host, "id": names.node_id,
+                    "segment": format!("_{n}"), "generation": n, "docs.count": docs, "docs.deleted": deleted, "size.memory": 0,
+                    "committed": true, "searchable": true, "version": "5.5.4", "compound": false };
+                    facts.insert("size", Cell::Bytes(size));
+                    out.push(facts);
+                }
+            }
+            out
+        }
+        "recovery" => {
+            let mut out = Vec::new();
+            for (info, _) in stats(call, false).await? {
+                for shard in 0..number(&info.settings, NUMBER_OF_SHARDS).min(1024) {
+                    out.push(facts! { "index": info.name, "shard": shard, "time": 0, "type": "store", "stage": "done", "source_host": host,
+                        "target_host": host, "repository": "n/a", "snapshot": "n/a", "files_percent": "100.0%", "bytes_percent": "100.0%",
+                        "translog_percent": "100.0%", "bytes": 0, "files": 0 });
+                }
+            }
+            out
+        }
+        other => {
+            return Err(Error::new(
+                ErrorKind::Internal,
+                format!("the table [{other}] has columns and no rows"),
+            ));
+        }
+    })
+}
+
+async fn aliases(call: &mut Call) -> Result<Vec<Facts>> {
+    let names = call.arg("name").map(split_list).unwrap_or_default();
+    let target = super::indices::admin_target(call)?;
+    let mut out = Vec::new();
+    for info in call
+        .rest
+        .indices(&Target {
+            types: Vec::new(),
+            ..target
+        })
+        .await?
+    {
+        for (alias, body) in &info.aliases {
+            if !names.is_empty() && !names.iter().any(|n| path::matches(n, alias)) {
+                continue;
+            }
+            let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or("-").to_owned();
+            let filter = if body.get("filter").is_some_and(|f| !f.is_null()) {
+                "*"
+            } else {
+                "-"
+            };
+            out.push(
+                facts! { "alias": alias, "index": info.name, "filter": filter, "routing.index": text("index_routing"),
+                "routing.search": text("search_routing") },
+            );
+        }
+    }
+    Ok(out)
+}
+
+fn of_index(info: &IndexInfo, s: &IndexStats) -> Facts {
+    let health = Health::of(std::slice::from_ref(info));
+    if !info.open {
+        let mut out = facts! { "status": "close", "index": info.name, "creation.date": info.created_ms, "unassigned": "" };
+        out.insert("health", Cell::Nothing);
+        return out;
+    }
+    let date = model::date::DateFormat::default().render(info.created_ms, None);
+    let mut out = facts! { "health": health.status(), "status": "open", "index": info.name, "pri": number(&info.settings, NUMBER_OF_SHARDS),
+    "rep": number(&info.settings, NUMBER_OF_REPLICAS), "docs.count": s.lucene_docs, "docs.deleted": s.deleted,
+    "creation.date": info.created_ms, "creation.date.string": date,
+    "segments.count": s.segments, "pri.segments.count": s.segments, "get.total": s.get_total, "pri.get.total": s.get_total,
+    "indexing.index_total": s.index_total, "pri.indexing.index_total": s.index_total, "indexing.delete_total": s.delete_total,
+    "pri.indexing.delete_total": s.delete_total, "refresh.total": s.refresh_total, "pri.refresh.total": s.refresh_total };
+    out.extend(
+        facts! { "search.query_total": s.search_total, "pri.search.query_total": s.search_total, "flush.total": s.flush_total,
+        "pri.flush.total": s.flush_total, "merges.total": s.merge_total, "pri.merges.total": s.merge_total },
+    );
+    out
+}
+
+/// The first shard holds everything, the others are empty, replicas are unassigned.
+fn shards(info: &IndexInfo, s: &IndexStats, node: &str, id: &str, out: &mut Vec<Facts>) {
+    for shard in 0..number(&info.settings, NUMBER_OF_SHARDS).min(1024) {
+        let (docs, size) = if shard == 0 { (s.lucene_docs, s.size_bytes) } else { (0, 0) };
+        let mut facts = facts! { "index": info.name, "shard": shard, "prirep": "p", "state": "STARTED", "docs": docs, "ip": "127.0.0.1",
+        "id": id, "node": node };
+        facts.insert("store", Cell::Bytes(size));
+        out.push(facts);
+        for _ in 0..number(&info.settings, NUMBER_OF_REPLICAS).min(100) {
+            out.push(facts! { "index": info.name, "shard": shard, "prirep": "r", "state": "UNASSIGNED", "unassigned.reason": "INDEX_CREATED",
+                "unassigned": "" });
+        }
+    }
+}
+
+/// The list of `GET /_cat`.
+pub(crate) fn help() -> Answer {
+    let mut out = String::from("=^.^=\n");
+    for path in PATHS {
+        out.push_str(path);
+        out.push('\n');
+    }
+    Answer::text(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_has_columns_and_shows_some() {
+        assert_eq!(tables().len(), 16);
+        for (name, columns) in tables() {
+            assert!(columns.iter().any(|c| c.shown), "{name}");
+        }
+    }
+}
