@@ -180,6 +180,7 @@ impl Config {
             checkpoint_bytes: bytes(settings::LOG_CHECKPOINT)? as u64,
             queue_bytes: bytes(settings::LOG_QUEUE)? as u64,
             concurrent_searches: searches.max(1),
+            answers_bytes: bytes(settings::REQUESTS_CACHE)?,
             ..embedded::Limits::default()
         };
         Ok(Config {
