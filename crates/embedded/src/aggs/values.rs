@@ -386,9 +386,9 @@ struct Interner {
 }
 
 impl Interner {
-    /// Enters a segment. `name` is the column's.
-    fn enter(&mut self, column: &StrColumn, name: &str, at: &At<'_>) -> Result<()> {
-        if self.list.is_empty() {
+    /// Enters a segment. `name` is the column's; what was made from a text's terms has none.
+    fn enter(&mut self, column: &StrColumn, name: Option<&str>, at: &At<'_>) -> Result<()> {
+        if let Some(name) = name.filter(|_| self.list.is_empty()) {
             let ordinals = Ordinals::of(at.view, name)?;
             if self.direct.as_ref().is_none_or(|direct| Arc::ptr_eq(direct, &ordinals)) {
                 self.table = ordinals.table(at.segment);
@@ -629,7 +629,7 @@ impl Source {
             if self.missing_code.is_some() && self.interner.list.is_empty() {
                 self.interner.leave_direct()?;
             }
-            self.interner.enter(strings, name.as_deref().unwrap_or_default(), at)?;
+            self.interner.enter(strings, name.as_deref(), at)?;
         }
         if let Some(column) = column {
             self.reader = Reader::Column(column);
