@@ -19,6 +19,10 @@ use tantivy::BitSet;
 
 /// Segments of one size class, at most.
 const PER_CLASS: usize = 10;
+/// An index that nothing was built for so long is merged further: its searches are worth more than the work.
+const QUIET_MS: u64 = 1000;
+/// Fewer documents are searched fast however they lie.
+const IDLE_MIN_DOCS: u64 = 5_000;
 /// Larger merged segments are left alone.
 const MAX_DOCS: u32 = 2_000_000;
 const MAX_BYTES: u64 = 256 << 20;
@@ -35,7 +39,8 @@ impl Store {
                 .filter(|segment| shown.contains(&segment.id) == published)
                 .cloned()
                 .collect();
-            if let Some(inputs) = due(&group) {
+            let quiet = || self.now_ms().saturating_sub(state.built_ms.load(Ordering::Relaxed)) > QUIET_MS;
+            if let Some(inputs) = due(&group).or_else(|| if quiet() { idle(&group) } else { None }) {
                 self.merge_these(state, inputs)?;
                 return Ok(true);
             }
@@ -127,7 +132,11 @@ impl Store {
                 if living > 0 {
                     let (index, _) = segment::handle(&entry.schema, None, std::slice::from_ref(data))?;
                     let alive = (living < data.max_doc).then(|| alive_set(&bits));
-                    segments.insert(0, segment::open(&entry.schema, &index, data, alive, None)?);
+                    let before = old
+                        .segments
+                        .iter()
+                        .take_while(|segment| !inputs.iter().any(|i| i.id == segment.id));
+                    segments.insert(before.count(), segment::open(&entry.schema, &index, data, alive, None)?);
                 }
             }
             Ok(Some(Arc::new(IndexView {
@@ -189,4 +198,32 @@ fn due(group: &[Arc<SegmentView>]) -> Option<Vec<Arc<SegmentView>>> {
         all >= 100 && (all - alive) * 10 > all * 3
     };
     group.iter().find(rotten).map(|segment| vec![segment.clone()])
+}
+
+/// What is worth merging while nothing is written: everything but what is so much larger than all smaller ones
+/// together that writing it again would not pay. Each document is written again only when its segment at least
+/// grows by half.
+fn idle(group: &[Arc<SegmentView>]) -> Option<Vec<Arc<SegmentView>>> {
+    let mut sizes: Vec<(u64, u64)> = group
+        .iter()
+        .map(|segment| (u64::from(segment.reader.num_docs()), segment.id))
+        .collect();
+    sizes.sort_unstable();
+    let mut rest: u64 = sizes.iter().map(|(docs, _)| docs).sum();
+    while let Some((docs, _)) = sizes.last().copied() {
+        rest -= docs;
+        if docs <= 2 * rest && docs + rest <= u64::from(MAX_DOCS) {
+            break;
+        }
+        sizes.pop();
+    }
+    // Neighbours only: documents keep their order, which is that of equal scores.
+    let wanted = |segment: &Arc<SegmentView>| sizes.iter().any(|(_, id)| *id == segment.id);
+    let run = group
+        .chunk_by(|a, b| wanted(a) == wanted(b))
+        .filter(|run| run.len() > 1 && wanted(&run[0]))
+        .max_by_key(|run| run.len())?;
+    let docs: u64 = run.iter().map(|segment| u64::from(segment.reader.num_docs())).sum();
+    let bytes: u64 = run.iter().map(|segment| segment.data.bytes()).sum();
+    (docs >= IDLE_MIN_DOCS && bytes < MAX_BYTES).then(|| run.to_vec())
 }

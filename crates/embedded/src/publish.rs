@@ -111,6 +111,7 @@ impl Store {
             self.versions
                 .built(self.versions.key(state.no, &op.uid), op.stamp.seq_no, now);
         }
+        state.built_ms.store(now, Ordering::Relaxed);
         let mut queue = state.queue.lock();
         let freed: u64 = queue.ops.drain(..ops.len()).map(|op| op.bytes()).sum();
         queue.bytes -= freed;

@@ -21,6 +21,7 @@ use tantivy::directory::FileSlice;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::Postings as _;
 use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::store::StoreReader;
 use tantivy::{BitSet, DocId, DocSet, SegmentReader, TERMINATED, Term};
 
 /// Every index as searches see it.
@@ -56,6 +57,8 @@ pub struct IndexView {
     pub segments: Vec<Arc<SegmentView>>,
     /// Position up to which the log's records on this index are in it.
     pub position: u64,
+    /// What readers work out once.
+    pub caches: Caches,
     /// As they are written: a typed index has one for each type.
     pub mappings: crate::catalog::Mappings,
 }
@@ -76,6 +79,13 @@ impl IndexView {
     /// The types of a typed index.
     pub fn type_names(&self) -> Vec<String> {
         self.types.clone()
+    }
+    /// Anything that a reader of all segments works out once, under a name of its own.
+    ///
+    /// # Errors
+    /// What `build` says.
+    pub fn cached<T: Any + Send + Sync>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+        self.caches.cached(name, build)
     }
     /// The mapping of a document's type.
     pub fn mapping_of(&self, doc_type: Option<&str>) -> &Mapping {
@@ -141,12 +151,34 @@ pub struct SegmentCore {
     /// `None`: every document is a root.
     some_roots: Option<Arc<BitSet>>,
     /// `None`: plain readers see all.
-    invisible: Option<BitSet>,
+    invisible: Option<Arc<BitSet>>,
     roots: OnceLock<Arc<BitSet>>,
+    stored: OnceLock<StoreReader>,
     counts: Mutex<FxHashMap<Field, u64>>,
     /// Of fields whose tokens stand on each other: lengths that count each position once.
     lengths: Mutex<FxHashMap<Field, FieldNormReader>>,
-    others: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
+    caches: Caches,
+}
+
+/// Values by name, each worked out once. Two threads may work one out at the same time; the first to finish is
+/// kept.
+#[derive(Default)]
+pub struct Caches(Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>);
+
+impl Caches {
+    /// The value of a name.
+    ///
+    /// # Errors
+    /// What `build` says.
+    pub fn cached<T: Any + Send + Sync>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+        let found = self.0.lock().get(name).cloned();
+        if let Some(found) = found.and_then(|any| any.downcast::<T>().ok()) {
+            return Ok(found);
+        }
+        let built = Arc::new(build()?);
+        let kept = self.0.lock().entry(name.to_owned()).or_insert_with(|| built.clone()).clone();
+        Ok(kept.downcast::<T>().unwrap_or(built))
+    }
 }
 
 /// The columns of the stamps, kept open: opening one by name costs more than reading it.
@@ -163,7 +195,7 @@ impl SegmentCore {
     /// Unreadable files.
     pub fn open(reader: &SegmentReader, schema: &IndexSchema) -> Result<SegmentCore> {
         let roots = marked(reader, schema.root)?.unwrap_or_else(|| BitSet::with_max_value(reader.max_doc()));
-        let invisible = marked(reader, schema.invisible)?;
+        let invisible = marked(reader, schema.invisible)?.map(Arc::new);
         let column = |name| reader.fast_fields().u64(name).map_err(broken);
         Ok(SegmentCore {
             stamps: Stamps {
@@ -174,10 +206,28 @@ impl SegmentCore {
             some_roots: (roots.len() < reader.max_doc() as usize).then(|| Arc::new(roots)),
             invisible,
             roots: OnceLock::new(),
+            stored: OnceLock::new(),
             counts: Mutex::default(),
             lengths: Mutex::default(),
-            others: Mutex::default(),
+            caches: Caches::default(),
         })
+    }
+
+    /// The stored documents, kept open. Blocks are small and none is kept: their number would have no bound.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn stored(&self, reader: &SegmentReader) -> Result<&StoreReader> {
+        if let Some(open) = self.stored.get() {
+            return Ok(open);
+        }
+        let open = reader.get_store_reader(0).map_err(broken)?;
+        Ok(self.stored.get_or_init(|| open))
+    }
+
+    /// The documents that plain readers do not see, if there are any.
+    pub fn invisible(&self) -> Option<&Arc<BitSet>> {
+        self.invisible.as_ref()
     }
 
     /// The stamp of a root document.
@@ -273,19 +323,12 @@ impl SegmentCore {
         Ok(())
     }
 
-    /// Anything else that a reader of the segment works out once, under a name of its own. Two threads may
-    /// work it out at the same time; the first to finish is kept.
+    /// Anything else that a reader of the segment works out once, under a name of its own.
     ///
     /// # Errors
     /// What `build` says.
     pub fn cached<T: Any + Send + Sync>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
-        let found = self.others.lock().get(name).cloned();
-        if let Some(found) = found.and_then(|any| any.downcast::<T>().ok()) {
-            return Ok(found);
-        }
-        let built = Arc::new(build()?);
-        self.others.lock().insert(name.to_owned(), built.clone());
-        Ok(built)
+        self.caches.cached(name, build)
     }
 }
 

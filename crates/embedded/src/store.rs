@@ -5,6 +5,7 @@
 //!
 //! Not here: what is done with them (`writing`, `publish`, `merging`, `checkpoint`, `recovery`).
 
+use crate::answers::Answers;
 use crate::catalog::{Catalog, IndexEntry};
 use crate::disk::Disk;
 use crate::index::segment::DataFile;
@@ -46,6 +47,8 @@ pub struct Limits {
     pub log_max_bytes: u64,
     /// `indexing.ram_segments_max_bytes`.
     pub ram_segment_bytes: u64,
+    /// `indices.requests.cache.size`.
+    pub answers_bytes: usize,
     /// Bytes of one log file.
     pub log_file_bytes: u64,
 }
@@ -60,6 +63,7 @@ impl Default for Limits {
             checkpoint_ops: 200_000,
             log_max_bytes: 128 << 20,
             ram_segment_bytes: 32 << 20,
+            answers_bytes: 16 << 20,
             log_file_bytes: 64 << 20,
         }
     }
@@ -89,6 +93,7 @@ pub(crate) struct Store {
     pub(crate) indices: RwLock<FxHashMap<u32, Arc<IndexState>>>,
     pub(crate) versions: Versions,
     pub(crate) searchable: ArcSwap<Searchable>,
+    pub(crate) answers: Answers,
     pub(crate) publishing: Mutex<()>,
     /// Records with several indices that are not wholly published: end → indices.
     pub(crate) shared: Mutex<VecDeque<(u64, Vec<u32>)>>,
@@ -212,6 +217,8 @@ pub(crate) struct IndexState {
     pub(crate) built: ArcSwap<IndexView>,
     /// When it was last searched, in monotonic milliseconds; 0 never.
     pub(crate) searched_ms: AtomicU64,
+    /// When something was built last, in monotonic milliseconds.
+    pub(crate) built_ms: AtomicU64,
     pub(crate) waiters: AtomicU64,
     pub(crate) counts: Counts,
     /// The set and the catalog's revision that the manifest has.
@@ -258,6 +265,7 @@ impl IndexState {
             build: Mutex::new(()),
             built: ArcSwap::from_pointee(built),
             searched_ms: AtomicU64::new(0),
+            built_ms: AtomicU64::new(0),
             waiters: AtomicU64::new(0),
             counts: Counts::default(),
             flushed: Mutex::new(None),
@@ -441,6 +449,7 @@ impl Store {
         lock: Option<FolderLock>,
     ) -> Store {
         let versions = Versions::new(manifest.folder_id());
+        let answers = Answers::new(limits.answers_bytes);
         Store {
             segments_dir: dir.join("segments"),
             dir,
@@ -459,6 +468,7 @@ impl Store {
             indices: RwLock::default(),
             versions,
             searchable: ArcSwap::from_pointee(Searchable::default()),
+            answers,
             publishing: Mutex::new(()),
             shared: Mutex::default(),
             published: tokio::sync::watch::Sender::new(0),
@@ -509,6 +519,7 @@ impl Store {
             schema: entry.schema.clone(),
             segments: Vec::new(),
             position,
+            caches: crate::searchable::Caches::default(),
             mappings: entry.mappings.clone(),
         }
     }

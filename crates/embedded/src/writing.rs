@@ -7,7 +7,6 @@
 
 use crate::catalog::{Catalog, IndexEntry, growth_delta};
 use crate::log::{Durability, Part, Participant, Record, Reservation};
-use crate::searchable::broken;
 use crate::store::{IndexState, Store, locate};
 use crate::versions::{Key, Newest};
 use engine::{
@@ -794,17 +793,25 @@ pub(crate) fn stored(
     location: &crate::store::Location,
     at: &DocAddress,
 ) -> Result<Document> {
-    use tantivy::schema::{TantivyDocument, Value as _};
-    let store = location.segment.reader.get_store_reader(1).map_err(broken)?;
-    let doc: TantivyDocument = store.get(location.root()).map_err(broken)?;
-    let text = |field| doc.get_first(field).and_then(|value| value.as_str()).map(str::to_owned);
-    let bytes = |field| doc.get_first(field).and_then(|value| value.as_bytes());
-    Ok(Document {
+    let store = location.segment.core.stored(&location.segment.reader)?;
+    let mut document = Document {
         at: at.clone(),
         stamp: location.stamp(),
-        source: Source(bytes(schema.source).unwrap_or_default().into()),
-        routing: text(schema.routing),
-        parent: text(schema.parent),
-        hidden: bytes(schema.hidden).and_then(read_mark),
-    })
+        source: Source(Arc::from([])),
+        routing: None,
+        parent: None,
+        hidden: None,
+    };
+    crate::index::stored::each_value(store, location.root(), |field, value| {
+        if field == schema.source {
+            document.source = Source(value.into());
+        } else if field == schema.routing {
+            document.routing = Some(String::from_utf8_lossy(value).into_owned());
+        } else if field == schema.parent {
+            document.parent = Some(String::from_utf8_lossy(value).into_owned());
+        } else if field == schema.hidden {
+            document.hidden = read_mark(value);
+        }
+    })?;
+    Ok(document)
 }

@@ -52,6 +52,7 @@ settings! {
     MAX_OPEN_SCROLL: "search.max_open_scroll_context" = "500", Cluster, "Open scrolls and points in time.";
     MAX_KEEP_ALIVE: "search.max_keep_alive" = "24h", Cluster, "Longest keep alive of a scroll or point in time.";
     MAX_CONCURRENT_SEARCHES: "search.max_concurrent" = "64", Node, "Searches running or waiting; more are answered 429.";
+    REQUESTS_CACHE: "indices.requests.cache.size" = "16mb", Node, "Answers of aggregations without hits that are kept.";
     MAX_JOIN_KEYS: "search.max_join_keys" = "1000000", Cluster, "Keys of one join.";
     JOIN_MEMORY: "search.join_memory" = "256mb", Cluster, "Memory of all joins' key sets together.";
     MAX_JOIN_DEPTH: "search.max_join_depth" = "5", Cluster, "Joins inside joins.";

@@ -9,6 +9,7 @@ use crate::respond::Answer;
 use futures::future::BoxFuture;
 use model::Result;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 /// What answers a request.
 pub(crate) type Handler = fn(Call) -> BoxFuture<'static, Result<Answer>>;
@@ -209,16 +210,14 @@ pub(crate) fn find(method: &str, path: &str) -> Matched {
     let raw: Vec<&str> = trimmed.split('/').skip(1).collect();
     let mut best: Option<(u32, &'static Endpoint, &'static str)> = None;
     let mut allowed: Vec<&'static str> = Vec::new();
-    for endpoint in ENDPOINTS {
-        for pattern in endpoint.paths {
-            let Some(rank) = rank(pattern, &segments) else { continue };
-            if endpoint.methods.contains(&method) {
-                if best.is_none_or(|(found, ..)| rank > found) {
-                    best = Some((rank, endpoint, pattern));
-                }
-            } else {
-                allowed.extend(endpoint.methods);
+    for row in by_length().get(segments.len()).into_iter().flatten() {
+        let Some(rank) = rank(&row.parts, &segments) else { continue };
+        if row.endpoint.methods.contains(&method) {
+            if best.is_none_or(|(found, ..)| rank > found) {
+                best = Some((rank, row.endpoint, row.pattern));
             }
+        } else {
+            allowed.extend(row.endpoint.methods);
         }
     }
     match best {
@@ -249,23 +248,67 @@ pub(crate) fn find(method: &str, path: &str) -> Matched {
     }
 }
 
+/// A pattern of the table, taken apart once.
+struct Row {
+    endpoint: &'static Endpoint,
+    pattern: &'static str,
+    parts: Vec<Part>,
+}
+
+/// One segment of a pattern.
+#[derive(Clone, Copy)]
+enum Part {
+    Literal(&'static str),
+    /// The name of an index or a type.
+    Name,
+    Other,
+}
+
+/// Every pattern, by its number of segments, in the order of the table.
+fn by_length() -> &'static [Vec<Row>] {
+    static ROWS: OnceLock<Vec<Vec<Row>>> = OnceLock::new();
+    ROWS.get_or_init(|| {
+        let mut rows: Vec<Vec<Row>> = Vec::new();
+        for endpoint in ENDPOINTS {
+            for pattern in endpoint.paths {
+                let parts: Vec<Part> = pattern.split('/').skip(1).map(part).collect();
+                if rows.len() <= parts.len() {
+                    rows.resize_with(parts.len() + 1, Vec::new);
+                }
+                rows[parts.len()].push(Row {
+                    endpoint,
+                    pattern,
+                    parts,
+                });
+            }
+        }
+        rows
+    })
+}
+
+fn part(text: &'static str) -> Part {
+    match text.strip_prefix('{').and_then(|p| p.strip_suffix('}')) {
+        None => Part::Literal(text),
+        Some("index" | "type") => Part::Name,
+        Some(_) => Part::Other,
+    }
+}
+
 /// How well a pattern fits: one bit a literal segment, the first the highest. `None` if it does not.
-fn rank(pattern: &str, segments: &[String]) -> Option<u32> {
-    let mut parts = pattern.split('/').skip(1);
+fn rank(parts: &[Part], segments: &[String]) -> Option<u32> {
     let mut rank = 0;
-    for segment in segments {
-        let part = parts.next()?;
+    for (part, segment) in parts.iter().zip(segments) {
         rank <<= 1;
-        match part.strip_prefix('{').and_then(|p| p.strip_suffix('}')) {
-            None if part == segment => rank |= 1,
-            None => return None,
+        match part {
+            Part::Literal(literal) if literal == segment => rank |= 1,
+            Part::Literal(_) => return None,
             // Names never begin with an underscore; `_all` is every index or type.
-            Some("index" | "type") if segment.starts_with('_') && segment != "_all" && segment != "_default_" => return None,
-            Some(_) if segment.is_empty() => return None,
-            Some(_) => {}
+            Part::Name if segment.starts_with('_') && segment != "_all" && segment != "_default_" => return None,
+            Part::Name | Part::Other if segment.is_empty() => return None,
+            Part::Name | Part::Other => {}
         }
     }
-    if parts.next().is_some() { None } else { Some(rank) }
+    Some(rank)
 }
 
 #[cfg(test)]

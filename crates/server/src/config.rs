@@ -194,6 +194,7 @@ impl Config {
             checkpoint_ops: number(settings::LOG_CHECKPOINT_OPS).max(1),
             log_max_bytes: bytes(settings::LOG_MAX)? as u64,
             ram_segment_bytes: bytes(settings::RAM_SEGMENTS)? as u64,
+            answers_bytes: bytes(settings::REQUESTS_CACHE)?,
             ..embedded::Limits::default()
         };
         Ok(Config {

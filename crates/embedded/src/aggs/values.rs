@@ -1,10 +1,11 @@
 //! Where an aggregation's values come from: columns, scripts, stand-ins for missing ones; and how they are shown.
 //!
-//! Values of buckets are *codes*: 64 bits whose order is the order of the values. Strings are ordinals of the
-//! first segment's dictionary as long as there is only one, and numbers of an own list after that; so terms
-//! are looked up only for the buckets that are returned.
+//! Values of buckets are *codes*: 64 bits whose order is the order of the values. Strings are ordinals of their
+//! index as long as there is only one, and numbers of an own list after that; so terms are looked up only for the
+//! buckets that are returned.
 
 use super::At;
+use crate::ordinals::Ordinals;
 use crate::plan::Target;
 use crate::plan::columns::Column;
 use crate::plan::node::broken;
@@ -374,36 +375,39 @@ enum Reader {
 #[derive(Default)]
 struct Interner {
     /// The dictionary that codes are ordinals of, as long as there is one.
-    direct: Option<StrColumn>,
+    direct: Option<Arc<Ordinals>>,
     /// Otherwise, all strings by code.
     list: Vec<Box<str>>,
     codes: FxHashMap<Box<str>, u64>,
     /// Codes by ordinals of the current segment; `None` in direct mode.
-    table: Option<Vec<u64>>,
+    table: Option<Arc<[u32]>>,
     ips: Vec<Ipv6Addr>,
     ip_codes: FxHashMap<Ipv6Addr, u64>,
 }
 
 impl Interner {
-    fn enter(&mut self, column: &StrColumn) -> Result<()> {
-        if self.direct.is_none() && self.list.is_empty() {
-            self.direct = Some(column.clone());
-            self.table = None;
-            return Ok(());
+    /// Enters a segment. `name` is the column's; what was made from a text's terms has none.
+    fn enter(&mut self, column: &StrColumn, name: Option<&str>, at: &At<'_>) -> Result<()> {
+        if let Some(name) = name.filter(|_| self.list.is_empty()) {
+            let ordinals = Ordinals::of(at.view, name)?;
+            if self.direct.as_ref().is_none_or(|direct| Arc::ptr_eq(direct, &ordinals)) {
+                self.table = ordinals.table(at.segment);
+                self.direct = Some(ordinals);
+                return Ok(());
+            }
         }
         self.leave_direct()?;
         let mut table = Vec::with_capacity(column.num_terms());
-        each_term(column, |text| table.push(self.intern(text)))?;
-        self.table = Some(table);
+        each_term(column, |text| table.push(self.intern(text) as u32))?;
+        self.table = Some(table.into());
         Ok(())
     }
-    /// From ordinals to an own list.
+    /// From ordinals to an own list, which has them in the same places.
     fn leave_direct(&mut self) -> Result<()> {
-        let Some(column) = self.direct.take() else { return Ok(()) };
-        each_term(&column, |text| {
-            self.intern(text);
-        })?;
-        self.table = Some((0..column.num_terms() as u64).collect());
+        let Some(ordinals) = self.direct.take() else { return Ok(()) };
+        for number in 0..ordinals.len() as u64 {
+            self.intern(&ordinals.text(number)?);
+        }
         Ok(())
     }
     fn intern(&mut self, text: &str) -> u64 {
@@ -425,11 +429,7 @@ impl Interner {
     }
     fn text(&self, code: u64) -> Result<String> {
         match &self.direct {
-            Some(column) => {
-                let mut out = String::new();
-                column.ord_to_str(code, &mut out).map_err(broken)?;
-                Ok(out)
-            }
+            Some(ordinals) => ordinals.text(code),
             None => Ok(self.list.get(code as usize).map(|text| text.to_string()).unwrap_or_default()),
         }
     }
@@ -605,9 +605,11 @@ impl Source {
         }
         self.reader = Reader::Nothing;
         let Some(path) = &self.field else { return Ok(()) };
+        let mut name = None;
         let column = match Target::of(at.view, path) {
             Some(target) => {
                 self.nanos = target.kind.kind == Kind::DateNanos;
+                name = target.slot.column.clone();
                 Column::open(at.segment, &target)?
             }
             None if path == "_index" => {
@@ -616,7 +618,10 @@ impl Source {
                 return Ok(());
             }
             None => match metadata_column(at.view, path) {
-                Some(name) => at.segment.reader.fast_fields().str(name).map_err(broken)?.map(Column::Str),
+                Some(own) => {
+                    name = Some(own.to_owned());
+                    at.segment.reader.fast_fields().str(own).map_err(broken)?.map(Column::Str)
+                }
                 None => None,
             },
         };
@@ -624,7 +629,7 @@ impl Source {
             if self.missing_code.is_some() && self.interner.list.is_empty() {
                 self.interner.leave_direct()?;
             }
-            self.interner.enter(strings)?;
+            self.interner.enter(strings, name.as_deref(), at)?;
         }
         if let Some(column) = column {
             self.reader = Reader::Column(column);
@@ -698,7 +703,12 @@ impl Source {
                 Reader::Column(column) => match (column, self.class) {
                     (Column::Str(c), _) => match &self.interner.table {
                         None => out.extend(c.term_ords(doc)),
-                        Some(table) => out.extend(c.term_ords(doc).filter_map(|ord| table.get(ord as usize).copied())),
+                        Some(table) => {
+                            out.extend(
+                                c.term_ords(doc)
+                                    .filter_map(|ord| table.get(ord as usize).map(|n| u64::from(*n))),
+                            );
+                        }
                     },
                     (Column::I64(c), Class::Long) | (Column::Date(c), _) => out.extend(c.values_for_doc(doc).map(long_code)),
                     (Column::DateNanos(c), _) => {
@@ -784,7 +794,7 @@ impl Source {
             for ord in 0..column.num_terms() {
                 match &self.interner.table {
                     None => f(ord as u64),
-                    Some(table) => f(table.get(ord).copied().unwrap_or_default()),
+                    Some(table) => f(table.get(ord).map(|n| u64::from(*n)).unwrap_or_default()),
                 }
             }
             return Ok(());

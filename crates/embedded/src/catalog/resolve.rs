@@ -109,9 +109,11 @@ impl Catalog {
 
     fn named(&self, name: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) -> Result<()> {
         let direct = self.indices.get(name).map(|entry| (entry, None));
-        let through = self
-            .indices
-            .values()
+        // No alias has the name of an index.
+        let others = if direct.is_none() { Some(self.indices.values()) } else { None };
+        let through = others
+            .into_iter()
+            .flatten()
             .filter_map(|entry| entry.aliases.get(name).map(|options| (entry, Some(&options["filter"]))));
         let mut any = false;
         for (entry, filter) in direct.into_iter().chain(through) {

@@ -8,4 +8,5 @@ pub(crate) mod grid;
 pub mod merge;
 pub mod schema;
 pub mod segment;
+pub mod stored;
 pub mod tokens;

@@ -12,10 +12,11 @@ use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tantivy::schema::{
     BytesOptions, Field, IndexRecordOption, IpAddrOptions, NumericOptions, Schema, SchemaBuilder, TextFieldIndexing, TextOptions,
 };
+use tantivy::{Index, IndexReader, ReloadPolicy, Searcher};
 
 /// How one path is stored; fixed when the path first appears.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,6 +125,7 @@ pub struct IndexSchema {
     pub invisible: Field,
     slots: Vec<Slot>,
     by_path: FxHashMap<Arc<str>, usize>,
+    searcher: OnceLock<Searcher>,
 }
 
 impl fmt::Debug for IndexSchema {
@@ -196,7 +198,25 @@ impl IndexSchema {
             invisible,
             slots,
             by_path,
+            searcher: OnceLock::new(),
         }
+    }
+
+    /// A searcher over nothing: tantivy asks for one where it needs no more than the schema.
+    ///
+    /// # Errors
+    /// tantivy's.
+    pub fn searcher(&self) -> Result<&Searcher> {
+        if let Some(made) = self.searcher.get() {
+            return Ok(made);
+        }
+        let reader = Index::create_in_ram(self.schema.clone())
+            .reader_builder()
+            .reload_policy(ReloadPolicy::Manual)
+            .try_into()
+            .map_err(|e: tantivy::TantivyError| Error::new(ErrorKind::Internal, e.to_string()))?;
+        let reader: IndexReader = reader;
+        Ok(self.searcher.get_or_init(|| reader.searcher()))
     }
 
     /// Where a path lies.

@@ -286,6 +286,8 @@ impl Drop for Reservation {
 const START_JUMP: u64 = 1 << 30;
 const SPARE: &str = "spare-";
 const PARTIAL: &str = "partial";
+/// A first file is made no bigger.
+const FIRST_FILE_BYTES: u64 = 4 << 20;
 /// A first file is made no smaller, however full the disk is.
 const FILE_MIN_BYTES: u64 = 1 << 20;
 
@@ -991,9 +993,10 @@ fn sweep(disk: &dyn Disk, dir: &Path, file_bytes: u64) -> io::Result<(Vec<OwnFil
     Ok((spares, next))
 }
 
-/// The file to start with if no spare is there. On a nearly full disk a smaller one.
+/// The file to start with if no spare is there: a small one, because the start waits for its zeros; the spare is
+/// made meanwhile. On a nearly full disk an even smaller one.
 fn first_file(disk: &dyn Disk, dir: &Path, number: u64, file_bytes: u64) -> Result<OwnFile> {
-    let mut bytes = file_bytes;
+    let mut bytes = file_bytes.min(FIRST_FILE_BYTES);
     loop {
         match make_spare(disk, dir, number, bytes) {
             Err(e) if is_full(&e) && bytes / 2 >= FILE_MIN_BYTES => bytes /= 2,

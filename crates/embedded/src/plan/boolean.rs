@@ -3,11 +3,15 @@
 use super::combine::{Sum, and, or, rescored, seek_to, with_option, without};
 use super::explain::Explained;
 use super::node::{AllScorer, ConstantScorer, NoScorer, Node, score_at};
+use super::prune::Numbers;
+use super::term::{DocBits, postings};
+use super::visible::Sight;
 use crate::searchable::SegmentView;
 use model::Result;
 use std::sync::Arc;
-use tantivy::DocId;
 use tantivy::query::{BooleanQuery, Occur, Scorer};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, TERMINATED};
 
 /// A compiled clause, shared.
 pub type Shared = Arc<dyn Node>;
@@ -24,6 +28,9 @@ impl Node for AllNode {
     }
     fn is_all(&self) -> bool {
         true
+    }
+    fn most_score(&self) -> Option<f32> {
+        Some(self.0)
     }
 }
 
@@ -67,6 +74,13 @@ pub struct BoolNode {
     pub must_not: Vec<Shared>,
     /// How many of `should`.
     pub least: usize,
+}
+
+impl BoolNode {
+    /// One of several, and nothing else.
+    fn is_choice(&self) -> bool {
+        self.must.is_empty() && self.filter.is_empty() && self.must_not.is_empty() && self.least == 1 && !self.should.is_empty()
+    }
 }
 
 impl Node for BoolNode {
@@ -160,20 +174,56 @@ impl Node for BoolNode {
         Ok(Explained::new(sum as f32, "sum of:").of(details))
     }
 
-    fn prunable(&self) -> Option<Box<dyn tantivy::query::Query>> {
-        if !self.filter.is_empty() || !self.must_not.is_empty() {
+    // Of a conjunction every match has to be found to be counted: pruning it as well would be a second pass.
+    fn prunable(&self, numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
+        if !self.is_choice() || self.should.iter().any(|node| !node.is_none() && node.as_term().is_none()) {
             return None;
         }
-        let (nodes, occur) = match (self.must.as_slice(), self.should.as_slice()) {
-            (must, []) if !must.is_empty() => (must, Occur::Must),
-            ([], should) if self.least == 1 && !should.is_empty() => (should, Occur::Should),
-            _ => return None,
-        };
-        let clauses = nodes
+        let clauses = self
+            .should
             .iter()
-            .map(|node| node.prunable().map(|q| (occur, q)))
+            .filter(|node| !node.is_none())
+            .map(|node| node.prunable(numbers).map(|q| (Occur::Should, q)))
             .collect::<Option<Vec<_>>>()?;
         Some(Box::new(BooleanQuery::new(clauses)))
+    }
+
+    fn quick_count(&self, segment: &SegmentView, sight: &Sight, most: u64) -> Result<Option<u64>> {
+        if !self.is_choice() {
+            return Ok(None);
+        }
+        let mut bits: Option<DocBits> = None;
+        for node in self.should.iter().filter(|node| !node.is_none()) {
+            let Some(term) = node.as_term() else { return Ok(None) };
+            // One of them alone may be more than anyone wants to know.
+            if let Some(one) = term.quick_count(segment, sight, most)?
+                && one > most
+            {
+                return Ok(Some(one));
+            }
+            if let Some(mut docs) = postings(segment, &term.term, IndexRecordOption::Basic)? {
+                let bits = bits.get_or_insert_with(|| DocBits::new(segment.reader.max_doc()));
+                while docs.doc() != TERMINATED {
+                    bits.insert(docs.doc());
+                    docs.advance();
+                }
+            }
+        }
+        let Some(bits) = bits else { return Ok(Some(0)) };
+        let simple = self
+            .should
+            .iter()
+            .filter_map(|n| n.as_term())
+            .all(|term| term.sees_all_of(sight));
+        if simple {
+            return Ok(Some(u64::from(bits.len())));
+        }
+        let (mut count, mut doc) = (0, bits.next(0));
+        while doc != TERMINATED {
+            count += u64::from(sight.sees(doc));
+            doc = bits.next(doc + 1);
+        }
+        Ok(Some(count))
     }
 }
 
@@ -265,6 +315,14 @@ pub struct ConstantNode {
 impl Node for ConstantNode {
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(Box::new(ConstantScorer::new(self.filter.scorer(segment)?, self.boost)))
+    }
+
+    fn most_score(&self) -> Option<f32> {
+        Some(self.boost)
+    }
+
+    fn quick_count(&self, segment: &SegmentView, sight: &Sight, most: u64) -> Result<Option<u64>> {
+        self.filter.quick_count(segment, sight, most)
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {

@@ -180,6 +180,7 @@ impl Planner<'_> {
                     norms,
                     what: format!("{}:{term}", target.path),
                     boost: None,
+                    of_roots: self.view.mapping.nested_path_of(target.path).is_none(),
                 });
                 node
             })

@@ -348,6 +348,7 @@ impl Planner<'_> {
             norms: false,
             what: format!("parent:{id}"),
             boost: None,
+            of_roots: true,
         });
         Ok(self.of_relation(by_parent, &family, &[child_type]))
     }

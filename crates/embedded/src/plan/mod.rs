@@ -43,6 +43,7 @@ mod phrase;
 mod places;
 mod positional;
 mod positions;
+pub mod prune;
 mod range;
 mod regexp;
 pub mod scripts;
@@ -162,9 +163,34 @@ impl Planned {
         self.node.scorer(segment).ok().map(|mut scorer| scorer.score())
     }
 
-    /// The same as a query of tantivy that prunes, if there is one.
-    pub fn prunable(&self) -> Option<Box<dyn tantivy::query::Query>> {
-        if self.types.is_empty() { self.node.prunable() } else { None }
+    /// The same as a query that prunes, if there is one.
+    ///
+    /// # Errors
+    /// tantivy's.
+    pub fn pruning(&self) -> Result<Option<prune::Pruning>> {
+        if !self.types.is_empty() {
+            return Ok(None);
+        }
+        let mut numbers = prune::Numbers::default();
+        match self.node.prunable(&mut numbers) {
+            Some(query) => prune::Pruning::new(query.as_ref(), &numbers, &self.schema).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// How many visible documents of a segment match, where that is known quickly; beyond `most` any larger number
+    /// will do.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn quick_count(&self, segment: &SegmentView, sight: &visible::Sight, most: u64) -> Result<Option<u64>> {
+        if !self.types.is_empty() {
+            return Ok(None);
+        }
+        if self.node.is_all() {
+            return Ok(Some(sight.count()));
+        }
+        self.node.quick_count(segment, sight, most)
     }
 
     /// What of a segment the request may see.

@@ -233,6 +233,7 @@ impl Planner<'_> {
                 norms,
                 what: format!("{}:{text}", target.path),
                 boost: None,
+                of_roots: self.view.mapping.nested_path_of(target.path).is_none(),
             }));
         }
         Ok(dis_max(nodes, tie))

@@ -1,6 +1,9 @@
 //! What a compiled clause is: something that yields a scorer for a segment and explains one document.
 
 use super::explain::Explained;
+use super::prune::Numbers;
+use super::term::TermNode;
+use super::visible::Sight;
 use crate::searchable::SegmentView;
 use model::Result;
 use tantivy::query::Scorer;
@@ -25,8 +28,28 @@ pub trait Node: Send + Sync {
         })
     }
 
-    /// As a query of tantivy that gives the same documents and scores, where pruning pays.
-    fn prunable(&self) -> Option<Box<dyn tantivy::query::Query>> {
+    /// As a query of tantivy that gives the same documents and scores, where pruning pays; what it is scored with
+    /// goes into `numbers`.
+    fn prunable(&self, _numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
+        None
+    }
+
+    /// No document scores more, if that is known.
+    fn most_score(&self) -> Option<f32> {
+        None
+    }
+
+    /// How many visible documents of a segment match, where that is known without going through them one by one;
+    /// beyond `most` any larger number will do.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    fn quick_count(&self, _segment: &SegmentView, _sight: &Sight, _most: u64) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// The term, if it is one.
+    fn as_term(&self) -> Option<&TermNode> {
         None
     }
 

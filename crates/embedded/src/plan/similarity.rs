@@ -82,6 +82,19 @@ impl Bm25 {
         }
     }
 
+    /// The field's numbers.
+    pub fn field(&self) -> FieldStatistics {
+        self.field
+    }
+
+    /// How many documents have the term; `None` if it stands for several.
+    pub fn doc_freq(&self) -> Option<u64> {
+        match self.rarities.as_slice() {
+            [one] => Some(one.doc_freq),
+            _ => None,
+        }
+    }
+
     /// The score of a frequency in a field of a length. Fields without norms count as of length 1.
     #[inline]
     pub fn score(&self, freq: f32, norm: u8) -> f32 {

@@ -2,7 +2,9 @@
 
 use super::explain::Explained;
 use super::node::{ConstantScorer, NoScorer, Node, broken, score_at};
+use super::prune::Numbers;
 use super::similarity::Bm25;
+use super::visible::Sight;
 use crate::searchable::SegmentView;
 use model::Result;
 use tantivy::fieldnorm::FieldNormReader;
@@ -37,6 +39,8 @@ pub struct TermNode {
     pub what: String,
     /// What tantivy multiplies its own BM25 with to give the same, if it can.
     pub boost: Option<f32>,
+    /// Only root documents have the field.
+    pub of_roots: bool,
 }
 
 struct TermScorer {
@@ -81,6 +85,11 @@ impl Scorer for TermScorer {
 }
 
 impl TermNode {
+    /// Whether every document of the term is visible.
+    pub fn sees_all_of(&self, sight: &Sight) -> bool {
+        sight.sees_all() || self.of_roots && sight.sees_all_roots()
+    }
+
     fn open(&self, segment: &SegmentView) -> Result<Option<TermScorer>> {
         let option = if self.norms {
             IndexRecordOption::WithFreqs
@@ -124,11 +133,37 @@ impl Node for TermNode {
         Ok(Explained::no_match("no matching term"))
     }
 
-    fn prunable(&self) -> Option<Box<dyn tantivy::query::Query>> {
+    fn as_term(&self) -> Option<&TermNode> {
+        Some(self)
+    }
+
+    fn most_score(&self) -> Option<f32> {
+        // Without frequencies and lengths every match scores the same.
+        (!self.norms).then(|| self.bm25.score(1.0, 1))
+    }
+
+    fn quick_count(&self, segment: &SegmentView, sight: &Sight, _most: u64) -> Result<Option<u64>> {
+        let index = segment.reader.inverted_index(self.term.field()).map_err(broken)?;
+        if self.sees_all_of(sight) {
+            return Ok(Some(u64::from(index.doc_freq(&self.term).map_err(broken)?)));
+        }
+        let Some(mut docs) = index.read_postings(&self.term, IndexRecordOption::Basic).map_err(broken)? else {
+            return Ok(Some(0));
+        };
+        let mut count = 0;
+        while docs.doc() != TERMINATED {
+            count += u64::from(sight.sees(docs.doc()));
+            docs.advance();
+        }
+        Ok(Some(count))
+    }
+
+    fn prunable(&self, numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
         if !self.norms {
             return None;
         }
         let boost = self.boost?;
+        numbers.add(&self.term, self.bm25.field(), self.bm25.doc_freq()?);
         let query = Box::new(tantivy::query::TermQuery::new(
             self.term.clone(),
             IndexRecordOption::WithFreqs,
@@ -264,6 +299,10 @@ impl<F> Node for FilterNode<F>
 where
     F: Fn(&SegmentView) -> Result<Box<dyn Scorer>> + Send + Sync,
 {
+    fn most_score(&self) -> Option<f32> {
+        Some(self.boost)
+    }
+
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(Box::new(ConstantScorer::new((self.docs)(segment)?, self.boost)))
     }

@@ -100,6 +100,7 @@ impl Planner<'_> {
             norms,
             what: format!("{}:{text}", target.path),
             boost: (norms && (self.bm25_factor() - 2.2).abs() < 1e-6 && !self.statistics.overlaps(target)).then_some(boost),
+            of_roots: self.view.mapping.nested_path_of(target.path).is_none(),
         }))
     }
 

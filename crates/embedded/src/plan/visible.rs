@@ -1,22 +1,21 @@
 //! What a request may see of a segment: root documents, alive, not hidden.
 
-use super::node::broken;
-use super::term::DocBits;
-use crate::index::schema::{IndexSchema, YES};
+use crate::index::schema::IndexSchema;
 use crate::searchable::SegmentView;
 use engine::See;
 use model::Result;
 use std::sync::Arc;
+use tantivy::fastfield::AliveBitSet;
 use tantivy::query::Scorer;
-use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
 
 /// What of one segment may be seen.
 #[derive(Clone)]
 pub struct Sight {
-    reader: tantivy::SegmentReader,
+    alive: Option<AliveBitSet>,
+    max_doc: DocId,
     roots: Arc<tantivy::BitSet>,
-    hidden: Option<Arc<DocBits>>,
+    hidden: Option<Arc<tantivy::BitSet>>,
     everything: bool,
 }
 
@@ -30,24 +29,13 @@ impl Sight {
         let hidden = if see == See::Everything {
             None
         } else {
-            let bits = segment.core.cached("invisible", || {
-                let mut bits = DocBits::new(segment.reader.max_doc());
-                let term = Term::from_field_text(schema.invisible, YES);
-                let index = segment.reader.inverted_index(schema.invisible).map_err(broken)?;
-                if let Some(mut docs) = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)? {
-                    while docs.doc() != TERMINATED {
-                        bits.insert(docs.doc());
-                        docs.advance();
-                    }
-                }
-                Ok(bits)
-            })?;
-            (!bits.is_empty()).then_some(bits)
+            segment.core.invisible().cloned()
         };
-        let reader = segment.reader.clone();
-        let everything = hidden.is_none() && !reader.has_deletes() && roots.len() == reader.max_doc() as usize;
+        let (alive, max_doc) = (segment.reader.alive_bitset().cloned(), segment.reader.max_doc());
+        let everything = hidden.is_none() && alive.is_none() && roots.len() == max_doc as usize;
         Ok(Sight {
-            reader,
+            alive,
+            max_doc,
             roots,
             hidden,
             everything,
@@ -59,7 +47,7 @@ impl Sight {
     pub fn sees(&self, doc: DocId) -> bool {
         self.everything
             || self.roots.contains(doc)
-                && !self.reader.is_deleted(doc)
+                && self.alive.as_ref().is_none_or(|alive| alive.is_alive(doc))
                 && !self.hidden.as_ref().is_some_and(|hidden| hidden.contains(doc))
     }
 
@@ -68,12 +56,20 @@ impl Sight {
         self.everything
     }
 
+    /// All root documents of the segment are visible.
+    pub fn sees_all_roots(&self) -> bool {
+        self.everything || self.hidden.is_none() && self.alive.is_none()
+    }
+
     /// How many documents are visible roots.
     pub fn count(&self) -> u64 {
         if self.everything {
-            return u64::from(self.reader.max_doc());
+            return u64::from(self.max_doc);
         }
-        (0..self.reader.max_doc()).filter(|doc| self.sees(*doc)).count() as u64
+        if self.sees_all_roots() {
+            return self.roots.len() as u64;
+        }
+        (0..self.max_doc).filter(|doc| self.sees(*doc)).count() as u64
     }
 }
 

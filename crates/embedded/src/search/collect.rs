@@ -2,6 +2,7 @@
 
 use super::expand::Group;
 use super::sort::{Key, Plan, Reader, compare};
+use super::top::Smallest;
 use crate::plan::combine::seek_to;
 use crate::plan::{Context, Planned};
 use crate::searchable::{IndexView, SegmentView};
@@ -83,6 +84,10 @@ impl<'a> Best<'a> {
             heap: Vec::new(),
             groups: std::collections::HashMap::new(),
         }
+    }
+    /// How many at most.
+    pub fn limit(&self) -> usize {
+        self.limit
     }
     fn worse(&self, a: usize, b: usize) -> bool {
         self.order.compare(&self.heap[a], &self.heap[b]).is_gt()
@@ -205,7 +210,7 @@ pub fn collect(
     sink: &mut Option<&mut dyn DocSink>,
     found: &mut Collected,
 ) -> Result<()> {
-    let scores = source.sort.is_empty()
+    let scores = source.sort.is_empty() && best.limit > 0
         || source.sort.iter().any(Plan::needs_scores)
         || request.track_scores
         || request.min_score.is_some()
@@ -230,6 +235,14 @@ pub fn collect(
             .map(|p| p.open(source.view, segment, first))
             .collect::<Result<Vec<Reader>>>()?;
         let group = source.collapse.map(|p| p.open(source.view, segment, first)).transpose()?;
+        // Values of one segment are compared by their places; only the best become keys.
+        let by_rank = readers.len() == 1
+            && readers[0].ranks()
+            && source.after.is_none()
+            && group.is_none()
+            && !scores
+            && deadline.is_none();
+        let mut ranked = (by_rank && request.terminate_after == 0).then(|| Smallest::new(best.limit));
         while set.doc() != TERMINATED {
             let doc = set.doc();
             seen += 1;
@@ -262,9 +275,24 @@ pub fn collect(
                     Some(worst) if source.sort.is_empty() && source.collapse.is_none() => {
                         score > worst.score || source.no < worst.view
                     }
+                    Some(worst) if source.collapse.is_none() => match (readers.as_slice(), worst.keys.first()) {
+                        // Documents come in order: an equal one comes after.
+                        ([first, others @ ..], Some(key)) => {
+                            first
+                                .quick(doc, score)
+                                .is_none_or(|own| match compare(&own, key, first.ascending()) {
+                                    Ordering::Less => true,
+                                    Ordering::Equal => !others.is_empty() || source.no < worst.view,
+                                    Ordering::Greater => false,
+                                })
+                        }
+                        _ => true,
+                    },
                     _ => best.limit > 0,
                 };
-                if worth {
+                if let Some(ranked) = &mut ranked {
+                    ranked.push(readers[0].rank(doc), doc);
+                } else if worth {
                     let keys = readers.iter().map(|r| r.read(doc, score)).collect::<Result<Vec<Key>>>()?;
                     let beyond = source.after.is_none_or(|after| is_after(&keys, after, &readers, score));
                     if beyond {
@@ -285,6 +313,17 @@ pub fn collect(
                 }
             }
             set.advance();
+        }
+        for doc in ranked.map(Smallest::docs).unwrap_or_default() {
+            let keys = readers.iter().map(|r| r.read(doc, 0.0)).collect::<Result<Vec<Key>>>()?;
+            best.push(Ranked {
+                view: source.no,
+                segment: segment_no,
+                doc,
+                score: 0.0,
+                keys,
+                group: None,
+            });
         }
         source.planned.check()?;
     }

@@ -1,5 +1,6 @@
 //! What a hit shows: address, source, fields, stamps.
 
+use crate::index::stored::each_value;
 use crate::plan::columns::Column;
 use crate::plan::node::broken;
 use crate::plan::scripts::Script;
@@ -13,9 +14,8 @@ use model::{DocId, Error, ErrorKind, Result};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tantivy::schema::document::Value as _;
+use tantivy::DocId as Doc;
 use tantivy::store::StoreReader;
-use tantivy::{DocId as Doc, TantivyDocument};
 
 /// A stored document as it was read.
 pub struct Stored {
@@ -36,7 +36,7 @@ pub struct Stored {
 /// Reads documents of one segment.
 pub struct Shelf<'a> {
     view: &'a IndexView,
-    store: StoreReader,
+    store: &'a StoreReader,
 }
 
 impl<'a> Shelf<'a> {
@@ -44,10 +44,10 @@ impl<'a> Shelf<'a> {
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn open(view: &'a IndexView, segment: &SegmentView) -> Result<Shelf<'a>> {
+    pub fn open(view: &'a IndexView, segment: &'a SegmentView) -> Result<Shelf<'a>> {
         Ok(Shelf {
             view,
-            store: segment.reader.get_store_reader(4).map_err(broken)?,
+            store: segment.core.stored(&segment.reader)?,
         })
     }
 
@@ -56,7 +56,6 @@ impl<'a> Shelf<'a> {
     /// # Errors
     /// Unreadable files.
     pub fn read(&self, doc: Doc) -> Result<Stored> {
-        let stored: TantivyDocument = self.store.get(doc).map_err(broken)?;
         let schema = &self.view.schema;
         let mut out = Stored {
             id: DocId::plain(""),
@@ -66,22 +65,22 @@ impl<'a> Shelf<'a> {
             ignored: Vec::new(),
             hidden: None,
         };
-        for (field, value) in stored.field_values() {
-            let text = || value.as_str().map(str::to_owned);
+        each_value(self.store, doc, |field, value| {
+            let text = || String::from_utf8_lossy(value).into_owned();
             if field == schema.id {
-                out.id = DocId::from_uid(value.as_str().unwrap_or_default(), self.view.typed);
+                out.id = DocId::from_uid(&String::from_utf8_lossy(value), self.view.typed);
             } else if field == schema.source {
-                out.source = value.as_bytes().map(<[u8]>::to_vec);
+                out.source = Some(value.to_vec());
             } else if field == schema.routing {
-                out.routing = text();
+                out.routing = Some(text());
             } else if field == schema.parent {
-                out.parent = text();
+                out.parent = Some(text());
             } else if field == schema.ignored {
-                out.ignored.extend(text());
+                out.ignored.push(text());
             } else if field == schema.hidden {
-                out.hidden = value.as_bytes().map(<[u8]>::to_vec);
+                out.hidden = Some(value.to_vec());
             }
-        }
+        })?;
         Ok(out)
     }
 }

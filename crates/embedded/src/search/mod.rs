@@ -26,6 +26,7 @@ mod profile;
 pub mod sort;
 #[cfg(test)]
 mod tests;
+mod top;
 mod top_hits;
 
 /// An index to search, with the filter of the alias it was reached by.
@@ -147,7 +148,11 @@ pub fn run_with(
             boost: index_boost(request, view),
         };
         let entered = Instant::now();
-        collect::collect(&source, request, cx, deadline, &mut best, &mut sink, &mut found)?;
+        if sink.is_none() && top::applies(&source, request) {
+            top::top(&source, request, cx, &mut best, &mut found)?;
+        } else {
+            collect::collect(&source, request, cx, deadline, &mut best, &mut sink, &mut found)?;
+        }
         found.took.push(entered.elapsed());
         if found.timed_out || found.terminated {
             break;

@@ -518,6 +518,85 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
 }
 
 impl Reader {
+    /// The key of a document where that is cheap, for a look before anything is kept.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub fn quick(&self, doc: DocId, score: f32) -> Option<Key> {
+        match &self.by {
+            ReadBy::Score => Some(Key::Score(score)),
+            ReadBy::Doc(base) => Some(Key::Int(base + i64::from(doc))),
+            ReadBy::Constant(key) => Some(key.clone()),
+            ReadBy::Column {
+                column: Some(Column::I64(c) | Column::Date(c) | Column::DateNanos(c)),
+                mode: mode @ (MultiValueMode::Min | MultiValueMode::Max),
+                missing,
+                float: false,
+                children: None,
+                ..
+            } => {
+                let mut all = c.values_for_doc(doc);
+                let one = if *mode == MultiValueMode::Max {
+                    all.max()
+                } else {
+                    all.next().map(|first| all.fold(first, i64::min))
+                };
+                Some(one.map_or_else(|| missing.clone(), Key::Int))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether [`Reader::rank`] orders documents of this segment.
+    pub fn ranks(&self) -> bool {
+        matches!(
+            &self.by,
+            ReadBy::Column {
+                column: Some(Column::Str(_)),
+                missing: Key::None { .. },
+                children: None,
+                id: false,
+                ..
+            } | ReadBy::Column {
+                column: Some(Column::I64(_) | Column::Date(_) | Column::DateNanos(_)),
+                missing: Key::Int(_),
+                mode: MultiValueMode::Min | MultiValueMode::Max,
+                float: false,
+                children: None,
+                ..
+            }
+        )
+    }
+
+    /// The place of a document's value among those of the segment, in the direction of the sort: smallest first.
+    pub fn rank(&self, doc: DocId) -> u64 {
+        if let Some(Key::Int(n)) = self.quick(doc, 0.0) {
+            let place = (n as u64) ^ (1 << 63);
+            return if self.ascending { place } else { !place };
+        }
+        let ReadBy::Column {
+            column: Some(Column::Str(strings)),
+            mode,
+            missing,
+            ..
+        } = &self.by
+        else {
+            return 0;
+        };
+        let ords = strings.term_ords(doc);
+        let ord = if *mode == MultiValueMode::Max {
+            ords.max()
+        } else {
+            ords.min()
+        };
+        match (ord, missing) {
+            (None, Key::None { first: true }) => 0,
+            (None, _) => u64::MAX,
+            (Some(ord), _) if self.ascending => ord + 1,
+            (Some(ord), _) => u64::MAX - 1 - ord,
+        }
+    }
+
     /// The key of a document.
     ///
     /// # Errors

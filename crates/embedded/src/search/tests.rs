@@ -80,6 +80,7 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
         schema: Arc::new(schema),
         segments,
         position: 0,
+        caches: crate::searchable::Caches::default(),
         mappings: crate::catalog::Mappings::Plain(mapping.clone()),
         types: Default::default(),
         parents: Vec::new(),

@@ -220,6 +220,9 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     };
     expected(&wanted, &document, &call)?;
     let kept = kept(&call, &document, wanted.stored.as_deref()).await?;
+    if kept.source && wanted.stored.is_none() && matches!(wanted.source, SourceSpec::Default | SourceSpec::All) {
+        return Ok(whole(&document, call.dialect));
+    }
     Ok(Answer::ok(Value::Object(shown(
         &document,
         if kept.source { &wanted.source } else { &SourceSpec::None },
@@ -256,6 +259,19 @@ async fn kept(call: &Call, document: &Document, stored: Option<&[String]>) -> Re
         source,
         fields: wanted.iter().filter(is_stored).cloned().collect(),
     })
+}
+
+/// A found document with its source byte for byte: nothing of it is parsed.
+fn whole(document: &Document, dialect: model::Dialect) -> Answer {
+    let mut bytes = Value::Object(described(document, dialect)).to_string().into_bytes();
+    bytes.pop();
+    bytes.extend_from_slice(b",\"_source\":");
+    bytes.extend_from_slice(&document.source.0);
+    bytes.push(b'}');
+    Answer {
+        body: Body::Raw(bytes.into()),
+        ..Answer::empty(200)
+    }
 }
 
 async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
@@ -328,14 +344,8 @@ fn expected(wanted: &Wanted, document: &Document, call: &Call) -> Result<()> {
     Err(super::writes::conflict_error(&conflict, call.dialect))
 }
 
-/// A found document as `_doc`, `_mget` and `_update`'s `get` show it.
-fn shown(
-    document: &Document,
-    source: &SourceSpec,
-    stored: Option<&[String]>,
-    kept: &[String],
-    dialect: model::Dialect,
-) -> Result<Map<String, Value>> {
+/// What stands before the source of a found document.
+fn described(document: &Document, dialect: model::Dialect) -> Map<String, Value> {
     let mut out = head(&document.at, dialect);
     out.insert("_version".into(), document.stamp.version.into());
     if !answers_of_2015(dialect) {
@@ -349,6 +359,18 @@ fn shown(
         out.insert("_parent".into(), parent.as_str().into());
     }
     out.insert("found".into(), true.into());
+    out
+}
+
+/// A found document as `_doc`, `_mget` and `_update`'s `get` show it.
+fn shown(
+    document: &Document,
+    source: &SourceSpec,
+    stored: Option<&[String]>,
+    kept: &[String],
+    dialect: model::Dialect,
+) -> Result<Map<String, Value>> {
+    let mut out = described(document, dialect);
     let wants_source = match (source, stored) {
         (SourceSpec::Default, Some(fields)) => fields.iter().any(|f| f == "_source"),
         (SourceSpec::None, _) => false,

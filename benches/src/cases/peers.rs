@@ -1,0 +1,126 @@
+//! Beside a real server of the same API: the project's own comparison script, its figures against the bars.
+
+use super::{folder, started};
+use crate::commits::shared;
+use crate::report::{Bar, Report};
+use crate::{Options, say};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Cases that the peer answers from its request cache.
+const CACHED: &[&str] = &["get by id", "terms agg", "date histogram"];
+
+/// Starts what is missing, runs the script, reports each case.
+pub(crate) fn peers(options: &Options, report: &mut Report) {
+    let script = shared().join("bench/es_compare.py");
+    if !script.exists() {
+        return say("skipped: the comparison script is not beside this checkout");
+    }
+    let started_here = options.opensearch.then(|| OpenSearch::start(&shared().join("servers")));
+    let Some(peer) = options
+        .peer
+        .clone()
+        .or_else(|| started_here.as_ref().map(|os| format!("opensearch=127.0.0.1:{}", os.port)))
+    else {
+        return say("skipped: give --peer NAME=HOST:PORT or --opensearch");
+    };
+    let folder = folder();
+    let server = started(folder.path());
+    let load = folder.path().join("httpload");
+    let built = Command::new("rustc")
+        .args(["-O", "-o"])
+        .arg(&load)
+        .arg(shared().join("bench/httpload.rs"))
+        .status();
+    assert!(built.is_ok_and(|s| s.success()), "the load generator compiles");
+    let out = folder.path().join("figures.json");
+    let mut command = Command::new("python3");
+    command.arg(&script).arg("--httpload").arg(&load).arg("--out").arg(&out);
+    command.args(["--secs", &options.secs.to_string(), "--rounds", &options.rounds.to_string()]);
+    if !options.only.is_empty() {
+        command.args(["--only", &options.only]);
+    }
+    command.arg(format!("pleach={}", server.address(""))).arg(&peer);
+    assert!(command.status().is_ok_and(|s| s.success()), "the comparison runs");
+    let text = std::fs::read(&out).expect("the comparison wrote its figures");
+    let figures: Value = serde_json::from_slice(&text).expect("figures are JSON");
+    let name = peer.split('=').next().unwrap_or("peer");
+    for (case, by) in figures.as_object().into_iter().flatten() {
+        one(case, &by["pleach"], &by[name], name, report);
+    }
+}
+
+/// A case of the script: `["docs/s", rate]` or `["p50 us, p99 us, /s", [p50, p99, rate]]`.
+fn one(case: &str, ours: &Value, theirs: &Value, name: &str, report: &mut Report) {
+    let number = |value: &Value, at: usize| value[1][at].as_f64().unwrap_or(0.0);
+    if let (Some(our), Some(their)) = (ours[1].as_f64(), theirs[1].as_f64()) {
+        let bar = if case.ends_with("cmp-commits") { 2.0 } else { 1.5 };
+        let (measured, beside) = (format!("{our:.0} documents/s"), format!("{name} {their:.0}/s"));
+        report.row(case, &measured, &beside, our / their, "", Bar::AtLeast(bar));
+        return;
+    }
+    let measured = format!(
+        "p50 {:.0} µs, p99 {:.0} µs, {:.0}/s",
+        number(ours, 0),
+        number(ours, 1),
+        number(ours, 2)
+    );
+    let beside = format!(
+        "{name} p50 {:.0} µs, p99 {:.0} µs, {:.0}/s",
+        number(theirs, 0),
+        number(theirs, 1),
+        number(theirs, 2)
+    );
+    if case.starts_with("es_") {
+        let ratio = number(ours, 2) / number(theirs, 2).max(1e-9);
+        // The bar is about 16 clients; one client is told beside it.
+        if case.ends_with("c16") {
+            report.row(case, &measured, &beside, ratio, "", Bar::AtLeast(1.5));
+        } else {
+            say(&format!("{case:34} {measured} | {beside} | {ratio:.2}"));
+        }
+        return;
+    }
+    let cached = CACHED.iter().any(|cached| case.starts_with(cached));
+    let ratio = number(ours, 0) / number(theirs, 0).max(1e-9);
+    report.row(
+        case,
+        &measured,
+        &beside,
+        ratio,
+        "",
+        Bar::AtMost(if cached { 0.6 } else { 0.3 }),
+    );
+}
+
+/// A real OpenSearch; stopped when dropped.
+struct OpenSearch {
+    servers: std::path::PathBuf,
+    data: tempfile::TempDir,
+    port: u16,
+}
+
+impl OpenSearch {
+    fn start(servers: &Path) -> OpenSearch {
+        let data = folder();
+        let port = 9369;
+        let done = Command::new(servers.join("opensearch/start.sh"))
+            .args(["1", &port.to_string()])
+            .arg(data.path())
+            .env("HEAP", "2g")
+            .status();
+        assert!(done.is_ok_and(|s| s.success()), "OpenSearch starts");
+        OpenSearch {
+            servers: servers.to_owned(),
+            data,
+            port,
+        }
+    }
+}
+
+impl Drop for OpenSearch {
+    fn drop(&mut self) {
+        let _ = Command::new(self.servers.join("stop.sh")).arg(self.data.path()).status();
+    }
+}

@@ -1,0 +1,178 @@
+//! A closed-loop load generator: each client sends its next request when the answer is there, over one connection.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+/// How much.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    /// Connections.
+    pub(crate) clients: usize,
+    /// Not counted.
+    pub(crate) warm: Duration,
+    /// Counted.
+    pub(crate) time: Duration,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sample {
+    /// Answers a second.
+    pub(crate) per_second: f64,
+    /// Microseconds.
+    pub(crate) p50_us: f64,
+    /// Microseconds.
+    pub(crate) p99_us: f64,
+}
+
+/// Writes a request: client, number, buffer.
+pub(crate) type Request<'a> = &'a (dyn Fn(usize, u64, &mut Vec<u8>) + Sync);
+
+/// One request as bytes.
+pub(crate) fn request(out: &mut Vec<u8>, method: &str, path: &str, body: &str) {
+    out.clear();
+    let _ = write!(
+        out,
+        "{method} {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+}
+
+/// Loads a server. A refusal ends the bench: errors are answered fast.
+pub(crate) fn run(address: &str, load: Load, request: Request<'_>) -> Sample {
+    let barrier = Barrier::new(load.clients);
+    let results: Vec<(Vec<u32>, f64)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..load.clients)
+            .map(|client| {
+                let barrier = &barrier;
+                scope.spawn(move || one(address, load, client, barrier, request))
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|t| t.join().expect("a client does not panic"))
+            .collect()
+    });
+    let seconds = results.iter().map(|(_, s)| *s).fold(0.0, f64::max);
+    let mut all: Vec<u32> = results.into_iter().flat_map(|(times, _)| times).collect();
+    all.sort_unstable();
+    let at = |part: f64| {
+        let place = (all.len() as f64 * part) as usize;
+        all.get(place.min(all.len().saturating_sub(1)))
+            .map_or(0.0, |n| f64::from(*n) / 10.0)
+    };
+    Sample {
+        per_second: all.len() as f64 / seconds,
+        p50_us: at(0.5),
+        p99_us: at(0.99),
+    }
+}
+
+/// Times in tenths of a microsecond, and the seconds they took in all.
+fn one(address: &str, load: Load, client: usize, barrier: &Barrier, request: Request<'_>) -> (Vec<u32>, f64) {
+    let mut stream = TcpStream::connect(address).expect("the server accepts");
+    stream.set_nodelay(true).expect("TCP has no delay");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("reads end");
+    let (mut out, mut answer) = (Vec::new(), Vec::new());
+    let mut times = Vec::with_capacity(1 << 16);
+    barrier.wait();
+    let begun = Instant::now();
+    let mut counted = None;
+    let mut number = 0;
+    loop {
+        let now = Instant::now();
+        if now - begun >= load.warm + load.time {
+            break;
+        }
+        if counted.is_none() && now - begun >= load.warm {
+            counted = Some(now);
+        }
+        request(client, number, &mut out);
+        number += 1;
+        let sent = Instant::now();
+        let status = round_trip(&mut stream, &out, &mut answer);
+        if counted.is_some() {
+            times.push(u32::try_from(sent.elapsed().as_nanos() / 100).unwrap_or(u32::MAX));
+        }
+        assert!(
+            (200..300).contains(&status),
+            "{status}: {}\nfor {}",
+            String::from_utf8_lossy(&answer),
+            String::from_utf8_lossy(&out)
+        );
+    }
+    (times, counted.map_or(0.0, |at| at.elapsed().as_secs_f64()))
+}
+
+fn round_trip(stream: &mut TcpStream, request: &[u8], answer: &mut Vec<u8>) -> u16 {
+    stream.write_all(request).expect("the server reads");
+    answer.clear();
+    let mut part = [0u8; 16384];
+    let mut whole = None;
+    loop {
+        let n = stream.read(&mut part).expect("the server answers");
+        assert!(n > 0, "the server closed the connection");
+        answer.extend_from_slice(&part[..n]);
+        if whole.is_none()
+            && let Some(end) = answer.windows(4).position(|w| w == b"\r\n\r\n")
+        {
+            let head = String::from_utf8_lossy(&answer[..end]);
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length")
+                    .then(|| value.trim().parse::<usize>().ok())?
+            });
+            whole = Some(end + 4 + length.expect("the answer has a length"));
+        }
+        if whole.is_some_and(|whole| answer.len() >= whole) {
+            break;
+        }
+    }
+    std::str::from_utf8(answer.get(9..12).unwrap_or_default())
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Two contenders that took turns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compared {
+    /// Medians of the first.
+    pub(crate) ours: Sample,
+    /// Medians of the second.
+    pub(crate) theirs: Sample,
+    /// Median over the rounds of our rate by theirs.
+    pub(crate) rate: f64,
+    /// Median over the rounds of our p50 by theirs.
+    pub(crate) p50: f64,
+}
+
+/// Lets two take turns.
+pub(crate) fn compare(rounds: usize, load: Load, ours: (&str, Request<'_>), theirs: (&str, Request<'_>)) -> Compared {
+    let pairs: Vec<(Sample, Sample)> = (0..rounds)
+        .map(|_| (run(ours.0, load, ours.1), run(theirs.0, load, theirs.1)))
+        .collect();
+    let of = |f: fn(&(Sample, Sample)) -> f64| median(pairs.iter().map(f).collect());
+    Compared {
+        ours: Sample {
+            per_second: of(|p| p.0.per_second),
+            p50_us: of(|p| p.0.p50_us),
+            p99_us: of(|p| p.0.p99_us),
+        },
+        theirs: Sample {
+            per_second: of(|p| p.1.per_second),
+            p50_us: of(|p| p.1.p50_us),
+            p99_us: of(|p| p.1.p99_us),
+        },
+        rate: of(|p| p.0.per_second / p.1.per_second),
+        p50: of(|p| p.0.p50_us / p.1.p50_us),
+    }
+}
+
+/// The middle one.
+pub(crate) fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(0.0)
+}

@@ -1,0 +1,106 @@
+//! `cargo run --release -p bench -- [NAME ...]`: measures the server in release, beside floors and peers that are
+//! started in the same run, and writes the table of docs/performance.md.
+//!
+//! Machines are shared and noisy: contenders take turns, figures are medians, bars are ratios. Where the process
+//! may, it and all that it starts run with real-time priority, so that other work on the machine does not count.
+//!
+//! Not here: what is measured (`cases`), how load is made (`load`), what load is compared with (`floor`).
+
+use std::io::Write as _;
+
+mod cases;
+mod commits;
+mod floor;
+mod load;
+mod report;
+
+const USAGE: &str = "\
+usage: cargo run --release -p bench -- [NAME ...] [--rounds N] [--secs S] [--peer NAME=HOST:PORT] [--opensearch]
+
+names (all but peers if none is given):
+  write    durable PUT, scripted upsert, refresh=true, beside an HTTP server that syncs
+  get      GET by id beside a bare hyper echo
+  start    start to first answer: empty, with the commits, after kill -9 with 40,000 writes since the checkpoint
+  memory   anonymous memory idle and after the commits
+  many     1,000 indices: memory, opening, opening with an old unflushed write
+  peers    ../shared/bench/es_compare.py beside a server of the same API:
+           --peer NAME=HOST:PORT for a running one, --opensearch to start ../shared/servers/opensearch
+           --only PATTERN for some of its cases, --skip-load where the commits are loaded";
+
+/// What was asked for.
+pub(crate) struct Options {
+    /// Names of benches.
+    pub(crate) names: Vec<String>,
+    /// How often contenders take turns.
+    pub(crate) rounds: usize,
+    /// Seconds a turn.
+    pub(crate) secs: f64,
+    /// A running server to compare with.
+    pub(crate) peer: Option<String>,
+    /// Start OpenSearch to compare with.
+    pub(crate) opensearch: bool,
+    /// For `peers`: which cases.
+    pub(crate) only: String,
+}
+
+/// One line to standard output.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let mut options = Options {
+        names: Vec::new(),
+        rounds: 5,
+        secs: 1.0,
+        peer: None,
+        opensearch: false,
+        only: String::new(),
+    };
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().unwrap_or_else(|| refuse(&format!("[{arg}] needs a value")));
+        match arg.as_str() {
+            "floor" => {
+                let (kind, address) = (value(), value());
+                return floor::serve(&kind, &address);
+            }
+            "--rounds" => options.rounds = value().parse().unwrap_or_else(|_| refuse("--rounds needs a number")),
+            "--secs" => options.secs = value().parse().unwrap_or_else(|_| refuse("--secs needs a number")),
+            "--peer" => options.peer = Some(value()),
+            "--opensearch" => options.opensearch = true,
+            "--only" => options.only = value(),
+            "--help" | "-h" => return say(USAGE),
+            name if cases::ALL.iter().any(|(known, _)| *known == name) => options.names.push(arg),
+            other => refuse(&format!("unknown argument [{other}]")),
+        }
+    }
+    if options.names.is_empty() {
+        let default = cases::ALL.iter().map(|(name, _)| (*name).to_owned());
+        options.names = default.filter(|name| name != "peers").collect();
+    }
+    if options.rounds == 0 || options.secs <= 0.0 {
+        refuse("--rounds and --secs must be more than nothing");
+    }
+    let priority = prefer();
+    let mut report = report::Report::new(priority);
+    for (name, case) in cases::ALL {
+        if options.names.iter().any(|wanted| wanted == name) {
+            say(&format!("== {name}"));
+            case(&options, &mut report);
+        }
+    }
+    report.write(&tests::root().join("docs/performance.md"));
+}
+
+fn refuse(why: &str) -> ! {
+    let _ = writeln!(std::io::stderr(), "bench: {why}\n\n{USAGE}");
+    std::process::exit(2)
+}
+
+/// Asks for real-time priority, for this process and what it starts; false where that is not allowed.
+fn prefer() -> bool {
+    let param = libc::sched_param { sched_priority: 1 };
+    // SAFETY: a plain system call on this process; `param` outlives it.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const param) == 0 }
+}
