@@ -256,8 +256,13 @@ impl Scan {
             self.heads(body);
             return;
         }
-        let walked = self.walk(path, body, offset, frame.position, u64::from(frame.advance), None);
-        debug_assert_eq!(walked, u64::from(frame.advance), "a sound frame holds sound records");
+        let length = u64::from(frame.advance);
+        let walked = self.walk(path, body, offset, frame.position, length, None);
+        if walked != length {
+            // Its checksum holds and its records do not: nobody wrote it so, and nobody knows whom the rest concerns.
+            let lost = frame.position + walked..frame.position + length;
+            self.damage(path, at, lost, BTreeSet::new(), true);
+        }
     }
 
     /// Saves what a damaged stretch still holds and notes whom the rest concerns.
@@ -276,6 +281,11 @@ impl Scan {
             length,
             Some(&mut touched),
         );
+        self.damage(path, at, lost, touched, walked != length);
+    }
+
+    /// Notes what is lost; `open`: others than those named may be touched.
+    fn damage(&mut self, path: &Path, at: usize, lost: std::ops::Range<u64>, touched: BTreeSet<u32>, open: bool) {
         let damage = Damage {
             path: path.to_owned(),
             offset: at as u64,
@@ -290,7 +300,7 @@ impl Scan {
                 lost.end
             ),
         };
-        self.damages.push((damage, walked != length));
+        self.damages.push((damage, open));
     }
 
     /// Goes through records; gives how many bytes of them have sound headers. Damaged ones are
