@@ -307,7 +307,8 @@ fn row(name: &str) -> Option<Row> {
                 (score - (4.0_f64 / 3.0).ln() / 2.2).abs() < 1e-5
             })
         }
-        "index.pleach.locks" => Elsewhere("scenarios of locks"),
+        "index.pleach.locks" | "index.pleach.lock_path" => Elsewhere("scenarios of locks"),
+        "indices.requests.cache.size" => Elsewhere("kept answers of aggregations"),
         name if name.starts_with("locks.") || name.starts_with("changes.") => Elsewhere("scenarios of locks and changes"),
         "index.max_slices_per_scroll" => Elsewhere("scenarios of slices"),
         _ => return None,

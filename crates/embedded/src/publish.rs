@@ -303,6 +303,7 @@ impl Store {
             done.insert(state.no);
             state.counts.refresh.fetch_add(1, Ordering::Relaxed);
             let mut queue = state.queue.lock();
+            queue.overdue = false;
             if queue.last <= set.position {
                 queue.oldest = None;
                 self.dirty.lock().remove(&state.no);

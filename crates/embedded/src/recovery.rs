@@ -368,8 +368,8 @@ impl Replay<'_> {
             let mut queue = state.queue.lock();
             queue.next_seq_no = queue.next_seq_no.max(stamp.seq_no + 1);
             queue.last = end;
-            // It was acknowledged long ago: the first search publishes it.
             queue.oldest = Some(Duration::ZERO);
+            queue.overdue = true;
             queue.bytes += bytes;
             queue.ops.push_back(op);
             queue.bytes > BUILD_AT_BYTES

@@ -30,31 +30,23 @@ impl Store {
     /// What a request over a target sees; `view` names an open one.
     pub(crate) fn views_of(&self, target: &Target, view: Option<&str>) -> Result<Vec<Searched>> {
         if let Some(id) = view {
-            let (searchable, catalog, indices) = {
+            let (searchable, catalog, opened) = {
                 let mut views = self.views.lock();
                 let open = views.get_mut(id).ok_or_else(|| missing_view(id))?;
                 open.used = self.clock.monotonic();
-                (open.searchable.clone(), open.catalog.clone(), open.view.indices.clone())
+                (open.searchable.clone(), open.catalog.clone(), open.opened.clone())
             };
+            if target.expressions.is_empty() {
+                return searched(&searchable, &opened);
+            }
             let all = Target {
                 ignore_unavailable: true,
                 forbid_closed: false,
                 expand_closed: true,
                 ..target.clone()
             };
-            let named = if target.expressions.is_empty() {
-                indices
-                    .iter()
-                    .filter_map(|name| catalog.indices.get(name.as_str()))
-                    .map(|entry| Resolved {
-                        entry: entry.clone(),
-                        filters: None,
-                    })
-                    .collect()
-            } else {
-                catalog.resolve(&all, self.clock.wall_ms())?
-            };
-            let inside: Vec<Resolved> = named.into_iter().filter(|r| indices.contains(&r.entry.name)).collect();
+            let mut inside = catalog.resolve(&all, self.clock.wall_ms())?;
+            inside.retain(|r| opened.iter().any(|o| o.entry.no == r.entry.no));
             return searched(&searchable, &inside);
         }
         let catalog = self.catalog_now();
@@ -121,13 +113,14 @@ impl Store {
             let state = self.state(&r.entry)?;
             state.searched_ms.store(self.now_ms().max(1), Ordering::Relaxed);
             state.counts.search.fetch_add(1, Ordering::Relaxed);
-            let (oldest, first) = {
+            let (oldest, overdue, first) = {
                 let queue = state.queue.lock();
-                (queue.oldest, queue.ops.front().map(|op| op.position))
+                (queue.oldest, queue.overdue, queue.ops.front().map(|op| op.position))
             };
             let Some(oldest) = oldest else { continue };
             let age = now.saturating_sub(oldest);
             let late = match self.interval(r.entry.no) {
+                _ if overdue => true,
                 Interval::Never => continue,
                 Interval::Default => age >= Duration::from_secs(1),
                 Interval::Each(each) => age >= each,
@@ -308,6 +301,7 @@ impl Store {
                 view: view.clone(),
                 searchable,
                 catalog,
+                opened: found,
                 used: self.clock.monotonic(),
             },
         );

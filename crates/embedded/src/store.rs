@@ -196,6 +196,8 @@ pub(crate) struct OpenView {
     pub(crate) view: engine::View,
     pub(crate) searchable: Arc<Searchable>,
     pub(crate) catalog: Arc<Catalog>,
+    /// What it was opened on, with the filters of the aliases on the way.
+    pub(crate) opened: Vec<crate::catalog::resolve::Resolved>,
     pub(crate) used: Duration,
 }
 
@@ -237,6 +239,8 @@ pub(crate) struct Queue {
     pub(crate) bytes: u64,
     /// When the oldest that is not published was acknowledged (monotonic).
     pub(crate) oldest: Option<Duration>,
+    /// What was replayed at the start was acknowledged long ago: the first search publishes it, whatever the interval.
+    pub(crate) overdue: bool,
     /// Position of the newest operation.
     pub(crate) last: u64,
 }
@@ -432,6 +436,7 @@ impl Store {
         queue.ops.clear();
         queue.bytes = 0;
         queue.oldest = None;
+        queue.overdue = false;
         drop(queue);
         self.dirty.lock().remove(&state.no);
         self.versions.drop_index(state.no);

@@ -157,7 +157,7 @@ fn from_env(name: &str, default: u64) -> u64 {
 async fn like_memory() {
     let first = from_env("PLEACH_CONTRACT_SEED", 1);
     let steps = usize::try_from(from_env("PLEACH_CONTRACT_STEPS", 200)).unwrap();
-    for seed in first..first + from_env("PLEACH_CONTRACT_SEEDS", 4) {
+    for seed in first..first + from_env("PLEACH_CONTRACT_SEEDS", 12) {
         eprintln!("seed {seed}, {steps} steps");
         let memory = MemoryEngine::new(Arc::new(SystemClock::default()));
         let restarting = Restarting::open(seed);

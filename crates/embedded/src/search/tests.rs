@@ -106,13 +106,17 @@ fn texts() -> IndexView {
 }
 
 fn search(view: IndexView, body: &Value) -> model::Result<SearchResponse> {
+    search_again(&Arc::new(view), body)
+}
+
+fn search_again(view: &Arc<IndexView>, body: &Value) -> model::Result<SearchResponse> {
     let node = read(body.to_string().as_bytes(), Reading::default())?;
     let request = SearchRequest::parse(node, Dialect::default())?;
     let scripts = |s: &dsl::query::script_source::ScriptSource| match &s.text {
         dsl::query::script_source::ScriptText::Inline(text) => script::compile(text, script::Lang::Painless),
         dsl::query::script_source::ScriptText::Stored(id) => Err(model::Error::illegal(id.clone())),
     };
-    run(&[(Arc::new(view), None)], &request, &context(&scripts))
+    run(&[(view.clone(), None)], &request, &context(&scripts))
 }
 
 fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> model::Result<script::Program>) -> Context<'a> {
@@ -292,4 +296,43 @@ fn hits_show_what_was_asked() {
     })
     .unwrap();
     assert_eq!(seen.len(), 4);
+}
+
+/// The best by pruning are the best of all: many blocks, documents without the field, lengths and frequencies that
+/// make another document the best than with the mean length that tantivy wrote the blocks with.
+#[test]
+fn pruning_loses_nothing() {
+    let mut state = 7u64;
+    let mut below = |bound: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    let docs: Vec<Value> = (0..6000)
+        .map(|_| match below(3) {
+            0 => json!({ "n": 1 }),
+            _ => {
+                let words = (0..1 + below(40)).map(|_| ["a", "b", "c", "d", "e", "f", "g", "h"][below(8) as usize]);
+                json!({ "t": words.collect::<Vec<_>>().join(" ") })
+            }
+        })
+        .collect();
+    let mapping = json!({ "properties": { "t": { "type": "text" }, "n": { "type": "long" } } });
+    let view = Arc::new(view(&mapping, &docs));
+    for text in ["a", "b", "a b", "c d e", "f g h a"] {
+        for size in [1, 3, 10, 50] {
+            let asked = json!({ "size": size, "query": { "match": { "t": text } } });
+            // To keep scores beside a minimum means to look at every match.
+            let mut whole = asked.clone();
+            whole["min_score"] = json!(0.0);
+            let of = |body: &Value| -> Vec<(String, f32)> {
+                let hits = search_again(&view, body).unwrap().hits.hits;
+                hits.iter()
+                    .map(|hit| (hit.id.id.to_string(), hit.score.unwrap_or_default()))
+                    .collect()
+            };
+            assert_eq!(of(&asked), of(&whole), "{text}, the best {size}");
+        }
+    }
 }

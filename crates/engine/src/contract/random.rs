@@ -112,7 +112,13 @@ impl Step {
                 let refresh = random.of(&[Refresh::No, Refresh::No, Refresh::Now, Refresh::WaitFor]);
                 Step::Writes((0..count).map(|_| write(random, known)).collect(), refresh)
             }
-            41..=46 => Step::Decide((0..1 + random.below(3)).map(|_| write(random, known)).collect()),
+            41..=46 => {
+                let mut writes: Vec<Write> = (0..1 + random.below(3)).map(|_| write(random, known)).collect();
+                // A change writes each document once.
+                let mut ids = std::collections::BTreeSet::new();
+                writes.retain(|write| ids.insert(write.at.id.id.clone()));
+                Step::Decide(writes)
+            }
             47..=49 => Step::Rehearse((0..1 + random.below(3)).map(|_| write(random, known)).collect()),
             50..=58 => Step::Reads((0..1 + random.below(4)).map(|_| read(random)).collect()),
             59..=64 => Step::Refresh(target(random)),
