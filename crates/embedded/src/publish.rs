@@ -208,12 +208,13 @@ impl Store {
         };
         let id = model::DocId::from_uid(&op.uid, entry.typed());
         let hidden = put.hidden.as_ref().map(|(hidden, bytes)| (hidden, bytes.as_slice()));
-        let kept = kept_source(&put.mapping, &put.source);
+        let kept = crate::index::kept::kept(&put.mapping, &put.source);
         let envelope = Envelope {
             id: &id,
             uid: &op.uid,
             stamp: op.stamp,
-            source: &kept,
+            source: &kept.source,
+            fields: &kept.fields,
             routing: put.routing.as_deref(),
             parent: put.parent.as_deref(),
             hidden,
@@ -359,20 +360,4 @@ fn cleared<'a>(segment: &SegmentView, view: &IndexView, uids: impl Iterator<Item
         }
     }
     Ok(bits)
-}
-
-/// What a mapping keeps of a source: all, nothing, or what its patterns leave.
-fn kept_source<'a>(mapping: &mapping::Mapping, source: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {
-    use std::borrow::Cow;
-    if !mapping.source_enabled() {
-        return Cow::Borrowed(&[]);
-    }
-    let filter = mapping.source_filter();
-    if filter.is_all() {
-        return Cow::Borrowed(source);
-    }
-    match serde_json::from_slice(source) {
-        Ok(value) => Cow::Owned(filter.apply(&value).to_string().into_bytes()),
-        Err(_) => Cow::Borrowed(source),
-    }
 }

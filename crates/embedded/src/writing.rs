@@ -803,7 +803,7 @@ pub(crate) fn stored(
         hidden: None,
     };
     crate::index::stored::each_value(store, location.root(), |field, value| {
-        if field == schema.source {
+        if field == schema.source && crate::index::kept::stored_fields(value).is_none() {
             document.source = Source(value.into());
         } else if field == schema.routing {
             document.routing = Some(String::from_utf8_lossy(value).into_owned());

@@ -311,6 +311,7 @@ async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, mut params: Params, pa
     }
     let argument = match name {
         "aliases" => "name",
+        "allocation" => "node_id",
         "fielddata" => "fields",
         _ => "index",
     };

@@ -196,6 +196,7 @@ mod tests {
                         version: 1,
                     },
                     source: text.as_bytes(),
+                    fields: &[],
                     routing: None,
                     parent: None,
                     hidden: None,

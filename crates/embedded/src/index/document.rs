@@ -21,6 +21,8 @@ pub struct Envelope<'a> {
     pub stamp: Stamp,
     /// The source that is kept; empty if none is.
     pub source: &'a [u8],
+    /// The stored fields that the source does not keep; empty if there are none.
+    pub fields: &'a [u8],
     /// `_routing`.
     pub routing: Option<&'a str>,
     /// `_parent`.
@@ -49,6 +51,9 @@ pub fn block(schema: &IndexSchema, parsed: Option<&Parsed>, of: Envelope<'_>) ->
     doc.add_u64(schema.term, of.stamp.primary_term);
     if !of.source.is_empty() {
         doc.add_bytes(schema.source, of.source);
+    }
+    if !of.fields.is_empty() {
+        doc.add_bytes(schema.source, of.fields);
     }
     if let Some(routing) = of.routing {
         doc.add_text(schema.routing, routing);

@@ -5,6 +5,7 @@
 pub mod build;
 pub mod document;
 pub(crate) mod grid;
+pub mod kept;
 pub mod merge;
 pub mod schema;
 pub mod segment;

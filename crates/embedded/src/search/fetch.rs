@@ -1,5 +1,6 @@
 //! What a hit shows: address, source, fields, stamps.
 
+use crate::index::kept::stored_fields;
 use crate::index::stored::each_value;
 use crate::plan::columns::Column;
 use crate::plan::node::broken;
@@ -23,6 +24,8 @@ pub struct Stored {
     pub id: DocId,
     /// The client's bytes.
     pub source: Option<Vec<u8>>,
+    /// The stored fields that the source does not keep, as JSON.
+    pub fields: Option<Vec<u8>>,
     /// `_routing`.
     pub routing: Option<String>,
     /// `_parent`.
@@ -60,6 +63,7 @@ impl<'a> Shelf<'a> {
         let mut out = Stored {
             id: DocId::plain(""),
             source: None,
+            fields: None,
             routing: None,
             parent: None,
             ignored: Vec::new(),
@@ -70,7 +74,10 @@ impl<'a> Shelf<'a> {
             if field == schema.id {
                 out.id = DocId::from_uid(&String::from_utf8_lossy(value), self.view.typed);
             } else if field == schema.source {
-                out.source = Some(value.to_vec());
+                match stored_fields(value) {
+                    Some(fields) => out.fields = Some(fields.to_vec()),
+                    None => out.source = Some(value.to_vec()),
+                }
             } else if field == schema.routing {
                 out.routing = Some(text());
             } else if field == schema.parent {
@@ -116,6 +123,9 @@ impl Root {
             self.value = Some(parsed(bytes)?);
         }
         Ok(self.value.as_ref())
+    }
+    fn fields(&self) -> Result<Option<Value>> {
+        self.stored.fields.as_deref().map(parsed).transpose()
     }
 }
 
@@ -352,7 +362,9 @@ impl<'a> Fetch<'a> {
             hit.join_values
                 .push((field.clone(), values.into_iter().map(Value::from).collect()));
         }
-        self.parts(segment, doc, score, value.as_ref(), &mut hit)?;
+        let fields = stored.fields.as_deref().filter(|_| self.reads_source());
+        let fields = fields.map(parsed).transpose()?;
+        self.parts(segment, doc, score, value.as_ref(), fields.as_ref(), &mut hit)?;
         Ok((hit, value))
     }
 
@@ -392,7 +404,9 @@ impl<'a> Fetch<'a> {
             let raw = own.map_or_else(|| "{}".to_owned(), Value::to_string);
             hit.source = Some(raw_json(raw)?);
         }
-        self.parts(segment, doc, score, value.as_ref(), &mut hit)?;
+        let fields = if self.reads_source() { root.fields()? } else { None };
+        let fields = fields.map(|fields| isolated(&fields, lineage));
+        self.parts(segment, doc, score, value.as_ref(), fields.as_ref(), &mut hit)?;
         Ok(hit)
     }
 
@@ -404,8 +418,17 @@ impl<'a> Fetch<'a> {
             || !self.scripts.is_empty()
     }
 
-    /// Everything that a hit shows beside its address and source.
-    fn parts(&self, segment: &SegmentView, doc: Doc, score: Option<f32>, value: Option<&Value>, hit: &mut Hit) -> Result<()> {
+    /// Everything that a hit shows beside its address and source. `fields` are the stored ones where the source
+    /// does not keep them all.
+    fn parts(
+        &self,
+        segment: &SegmentView,
+        doc: Doc,
+        score: Option<f32>,
+        value: Option<&Value>,
+        fields: Option<&Value>,
+        hit: &mut Hit,
+    ) -> Result<()> {
         for (path, format) in &self.docvalues {
             let Some(target) = Target::of(self.view, path) else { continue };
             if target.kind.kind.is_text() && !target.kind.fielddata {
@@ -432,12 +455,15 @@ impl<'a> Fetch<'a> {
             for field in &self.request.fields {
                 self.field(field, value, &mut hit.fields);
             }
+        }
+        if value.or(fields).is_some() {
             for name in self.request.stored_fields.iter().flatten() {
                 let typed = self.request.dialect.typed;
                 for path in self.view.mapping.expand(name) {
                     let stored = self.view.mapping.field(&path).is_some_and(|f| f.store);
-                    if stored || typed {
-                        let values: Vec<Value> = model::path::read(value, &path).into_iter().cloned().collect();
+                    let from = if stored { fields.or(value) } else { value };
+                    if let (Some(from), true) = (from, stored || typed) {
+                        let values: Vec<Value> = model::path::read(from, &path).into_iter().cloned().collect();
                         if !values.is_empty() {
                             hit.fields.insert(path, Value::Array(values));
                         }
@@ -454,11 +480,11 @@ impl<'a> Fetch<'a> {
             };
             hit.fields.insert(name.clone(), Value::Array(list));
         }
-        if let (Some(wanted), Some(value)) = (&self.request.highlight, value) {
+        if let (Some(wanted), Some(value)) = (&self.request.highlight, value.or(fields)) {
             let query = self.request.query.clone().unwrap_or_else(dsl::query::Query::all);
             let analyzed_max = self.view.number("index.highlight.max_analyzed_offset").unwrap_or(usize::MAX);
             let (mapping, registry) = (&self.view.mapping, &self.view.registry);
-            hit.highlight = super::highlight::highlight(value, wanted, &query, mapping, registry, analyzed_max)?;
+            hit.highlight = super::highlight::highlight(value, fields, wanted, &query, mapping, registry, analyzed_max)?;
         }
         Ok(())
     }

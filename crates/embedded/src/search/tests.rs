@@ -45,6 +45,7 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
                 uid: &id.id,
                 stamp,
                 source: source.as_bytes(),
+                fields: &[],
                 routing: None,
                 parent: None,
                 hidden: None,

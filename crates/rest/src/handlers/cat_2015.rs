@@ -2,8 +2,9 @@
 //!
 //! Not here: how a table is written, which is `tables`'.
 
-use super::cluster::Health;
+use super::cluster::{Health, is_this_node, node_stats};
 use crate::call::Call;
+use crate::machine::percent;
 use crate::params::split_list;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout};
@@ -45,7 +46,7 @@ const PATHS: &[&str] = &[
     "/_cat/snapshots/{repository}",
 ];
 
-/// Columns whose cells are words; the others are numbers, written to the right.
+/// Columns written to the left: words, and the numbers that 2015 wrote so. The others are numbers, written to the right.
 const WORDS: &[&str] = &[
     "alias",
     "index",
@@ -57,7 +58,9 @@ const WORDS: &[&str] = &[
     "id",
     "node",
     "name",
+    "epoch",
     "timestamp",
+    "count",
     "cluster",
     "status",
     "health",
@@ -226,18 +229,23 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
         }
         "nodeattrs" | "pending_tasks" | "plugins" | "repositories" => Vec::new(),
         "allocation" => {
+            let chosen = call.arg("node_id").map(split_list).unwrap_or_default();
             let found = stats(call, true).await?;
             let infos: Vec<IndexInfo> = found.iter().map(|(i, _)| i.clone()).filter(|i| i.open).collect();
             let health = Health::of(&infos);
-            let size: u64 = found.iter().map(|(_, s)| s.size_bytes).sum();
-            let mut facts = node();
-            facts.extend(facts! { "shards": health.active, "disk.percent": 0 });
-            for name in ["disk.indices", "disk.used", "disk.total"] {
-                facts.insert(name, Cell::Bytes(size));
+            let disk = node_stats(call).await?;
+            let used = disk.disk_total_bytes - disk.disk_free_bytes.min(disk.disk_total_bytes);
+            let mut out = Vec::new();
+            if is_this_node(names, &chosen) {
+                let mut facts = node();
+                facts.extend(facts! { "shards": health.active, "disk.percent": percent(used, disk.disk_total_bytes) });
+                facts.insert("disk.indices", Cell::Bytes(found.iter().map(|(_, s)| s.size_bytes).sum()));
+                facts.insert("disk.used", Cell::Bytes(used));
+                facts.insert("disk.avail", Cell::Bytes(disk.disk_free_bytes));
+                facts.insert("disk.total", Cell::Bytes(disk.disk_total_bytes));
+                out.push(facts);
             }
-            facts.insert("disk.avail", Cell::Bytes(0));
-            let mut out = vec![facts];
-            if health.unassigned > 0 {
+            if health.unassigned > 0 && (chosen.is_empty() || chosen.iter().any(|id| id == "*" || id == "_all")) {
                 out.push(facts! { "shards": health.unassigned, "node": "UNASSIGNED", "unassigned": "" });
             }
             out

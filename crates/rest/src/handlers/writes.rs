@@ -292,7 +292,7 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
     let mut out = head(&written.at, dialect);
     let noop = written.effect == Effect::Noop;
     out.insert("_version".into(), written.stamp.version.into());
-    if dialect.typed {
+    if answers_of_2015(dialect) {
         // A bulk of 2015 told of copies even where nothing was written.
         let shards = if noop && op != "update in bulk" {
             json!({ "total": 0, "successful": 0, "failed": 0 })

@@ -32,13 +32,15 @@ const FRAGMENTS: usize = 5;
 /// The first of the tags of `tags_schema: styled`; the others are for the weaker terms of `fvh`.
 const STYLED: &str = "<em class=\"hlt1\">";
 
-/// The `highlight` part of one hit: a field and its fragments, a field without any left out. `analyzed_max` is
+/// The `highlight` part of one hit: a field and its fragments, a field without any left out. Stored fields are read from `fields` if
+/// the source does not keep them all. `analyzed_max` is
 /// `index.highlight.max_analyzed_offset`, the longest text that is analysed.
 ///
 /// # Errors
 /// An unknown highlighter type, or a request a highlighter cannot serve.
 pub(super) fn highlight(
     source: &Value,
+    fields: Option<&Value>,
     request: &Highlight,
     query: &Query,
     mapping: &Mapping,
@@ -66,7 +68,8 @@ pub(super) fn highlight(
                 registry,
                 analyzed_max,
             };
-            let fragments = one.fragments(source, query)?;
+            let from = fields.filter(|_| kind.store).unwrap_or(source);
+            let fragments = one.fragments(from, query)?;
             if !fragments.is_empty() {
                 out.insert(name.clone(), fragments.into());
             }

@@ -14,7 +14,7 @@ fn run(query: Value, request: Value) -> Result<Map<String, Value>> {
     let dialect = Dialect::default();
     let query = Query::parse(Node::from_value(query), &mut parsing(dialect))?;
     let request = Highlight::parse(Node::from_value(request), dialect)?;
-    highlight(&source, &request, &query, &mapping, &registry, 1_000_000)
+    highlight(&source, None, &request, &query, &mapping, &registry, 1_000_000)
 }
 
 fn check(query: Value, request: Value, expected: Value) {
