@@ -30,6 +30,10 @@ const MAX_BYTES: u64 = 256 << 20;
 impl Store {
     /// Does one merge of an index if one is due; true if it did.
     pub(crate) fn merge_once(&self, state: &IndexState) -> Result<bool> {
+        // Somebody merges already. Two at once would each take what the other replaces, and count its tokens by guess.
+        let Some(_merging) = state.merging.try_lock() else {
+            return Ok(false);
+        };
         let built = state.built.load_full();
         let shown = self.shown_ids(state.no);
         for published in [true, false] {
@@ -50,6 +54,7 @@ impl Store {
 
     /// Merges until an index has no more than so many published segments (or no deleted documents).
     pub(crate) fn force_merge(&self, state: &IndexState, max_segments: usize, only_deletes: bool) -> Result<()> {
+        let _merging = state.merging.lock();
         loop {
             let built = state.built.load_full();
             let shown = self.shown_ids(state.no);

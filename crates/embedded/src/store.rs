@@ -215,6 +215,8 @@ pub(crate) struct IndexState {
     pub(crate) queue: Mutex<Queue>,
     /// One build or merge flip at a time.
     pub(crate) build: Mutex<()>,
+    /// One merge at a time; taken before `build`.
+    pub(crate) merging: Mutex<()>,
     /// Everything built; published or not.
     pub(crate) built: ArcSwap<IndexView>,
     /// When it was last searched, in monotonic milliseconds; 0 never.
@@ -267,6 +269,7 @@ impl IndexState {
             term,
             queue: Mutex::default(),
             build: Mutex::new(()),
+            merging: Mutex::new(()),
             built: ArcSwap::from_pointee(built),
             searched_ms: AtomicU64::new(0),
             built_ms: AtomicU64::new(0),
