@@ -269,6 +269,10 @@ async fn a_flipped_bit_in_a_segment_stops_its_index_at_first_touch() {
     }
     engine.close().unwrap();
     drop(engine);
+    // What was merged away and not yet removed is removed by the next start: damage there would hurt nobody.
+    let engine = open(&disk);
+    engine.close().unwrap();
+    drop(engine);
     let mut hit = 0;
     for path in files(&disk, "segments", "") {
         let bytes = disk.len(&path).unwrap();
