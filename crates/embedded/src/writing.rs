@@ -586,7 +586,7 @@ impl Store {
                 });
             }
         }
-        let place = if beside.seal.is_some() { self.log.end_position() } else { 0 };
+        let place = if beside.seal.is_some() { self.log.next_position() } else { 0 };
         if let Some((n, seal)) = beside.seal
             && let Some(put) = all[n].put.as_mut()
         {

@@ -223,6 +223,27 @@ fn expressions() {
 }
 
 #[test]
+fn dates_are_read_whole_or_refused() {
+    let check = |text: &str, expected: Result<i64, &str>| {
+        let script = format!("ZonedDateTime.parse('{text}').toInstant().toEpochMilli()");
+        match (value(Lang::Painless, &script, json!({})), expected) {
+            (Ok(ms), Ok(expected)) => assert_eq!(ms, json!(expected), "{text}"),
+            (Err(e), Err(part)) => assert!(e.contains(part), "{text}: {e}"),
+            (got, expected) => panic!("{text}: {got:?} instead of {expected:?}"),
+        }
+    };
+    check("1970-01-02T01:02:03.5Z", Ok(86_400_000 + 3_723_500));
+    check("1970-01-01T02:00:00+02:00", Ok(0));
+    check("1970-01-01T00:00:00-01:30", Ok(5_400_000));
+    let unread = Err("could not be parsed");
+    check("1970-01-01T00:0052603544736491113260Z", unread);
+    check("1970-01-01T25:00:00Z", unread);
+    check("1970-01-01T00:00:00+99999999999999999:00", unread);
+    check("1970-01-01T00:00:NaNZ", unread);
+    check("1970-02-30T00:00:00Z", unread);
+}
+
+#[test]
 fn budgets_hold() {
     for script in [
         "while (true) { }",

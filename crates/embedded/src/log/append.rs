@@ -234,6 +234,15 @@ impl Log {
         self.shared.queue.lock().end
     }
 
+    /// Where the next record will stand, as long as the caller keeps others from enqueueing one. Heads that are due
+    /// go before it, so this is not always [`Log::end_position`].
+    pub fn next_position(&self) -> u64 {
+        let mut queue = self.shared.queue.lock();
+        self.shared.heads_when_due(&mut queue);
+        queue.promised = true;
+        queue.end
+    }
+
     /// Why writes have stopped, if they have.
     pub fn failure(&self) -> Option<Error> {
         self.shared.failed.get().cloned()
@@ -323,6 +332,8 @@ struct Queue {
     /// The position after the last item.
     end: u64,
     since_heads: u64,
+    /// The end was told as the next record's position: no heads go before it.
+    promised: bool,
     closing: bool,
 }
 
@@ -369,6 +380,7 @@ impl Shared {
                 items: VecDeque::new(),
                 end: recovered.start,
                 since_heads: 0,
+                promised: false,
                 closing: false,
             }),
             wake: Condvar::new(),
@@ -476,15 +488,8 @@ impl Shared {
         let reserved = charged.min(room.left);
         room.left -= reserved;
         self.outstanding.fetch_add(charged - reserved, Ordering::AcqRel);
-        // Heads cost at most a thirty-second of the log, however many indices there are.
-        let heads_each = self
-            .options
-            .heads_each_bytes
-            .max(32 * self.heads_bytes.load(Ordering::Relaxed));
-        if queue.since_heads >= heads_each {
-            queue.items.push_back(Item::Heads);
-            queue.end += 1;
-            queue.since_heads = 0;
+        if !std::mem::take(&mut queue.promised) {
+            self.heads_when_due(&mut queue);
         }
         let position = queue.end;
         let end = position + bytes;
@@ -502,6 +507,19 @@ impl Shared {
         drop(queue);
         self.wake.notify_one();
         Ok(Ticket { position, end })
+    }
+
+    /// Heads cost at most a thirty-second of the log, however many indices there are.
+    fn heads_when_due(&self, queue: &mut Queue) {
+        let heads_each = self
+            .options
+            .heads_each_bytes
+            .max(32 * self.heads_bytes.load(Ordering::Relaxed));
+        if queue.since_heads >= heads_each && !queue.closing {
+            queue.items.push_back(Item::Heads);
+            queue.end += 1;
+            queue.since_heads = 0;
+        }
     }
 
     fn want_sync(&self, position: u64) -> Result<()> {

@@ -134,6 +134,20 @@ fn every_part_comes_back() {
 }
 
 #[test]
+fn a_position_told_beforehand_is_the_records() {
+    let disk = FaultyDisk::new(1);
+    let (log, _) = open(&disk);
+    let mut after_heads = 0;
+    for seq_no in 0..200 {
+        let end = log.end_position();
+        let told = log.next_position();
+        after_heads += u32::from(told != end);
+        assert_eq!(write(&log, put(1, seq_no, 100)).position, told);
+    }
+    assert!(after_heads > 3, "heads became due between");
+}
+
+#[test]
 fn tail_cut_at_every_byte() {
     let disk = FaultyDisk::new(1);
     let (log, _) = open(&disk);

@@ -65,15 +65,19 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
         Some(i) => time.split_at_checked(i)?,
         None => (time, ""),
     };
-    for (part, unit) in time.split(':').filter(|p| !p.is_empty()).zip([3_600_000.0, 60_000.0, 1000.0]) {
-        ms += part.parse::<f64>().ok()? * unit;
+    let units = [(3_600_000.0, 24.0), (60_000.0, 60.0), (1000.0, 60.0)];
+    for (part, (unit, below)) in time.split(':').filter(|p| !p.is_empty()).zip(units) {
+        let n = part.parse::<f64>().ok().filter(|n| (0.0..below).contains(n))?;
+        ms += n * unit;
     }
     let mut shift = 0;
-    if let Some(zone) = zone.get(1..).filter(|z| !z.is_empty()) {
-        let (h, min) = zone.split_once(':').unwrap_or((zone, "0"));
-        shift = (h.parse::<i64>().ok()? * 60 + min.parse::<i64>().ok()?) * 60_000;
+    if let Some(digits) = zone.get(1..).filter(|z| !z.is_empty()) {
+        let (h, min) = digits.split_once(':').unwrap_or((digits, "0"));
+        let h = h.parse::<u8>().ok().filter(|h| *h <= 18)?;
+        let min = min.parse::<u8>().ok().filter(|min| *min < 60)?;
+        shift = (i64::from(h) * 60 + i64::from(min)) * 60_000;
     }
-    Some(days(y, m, d) * DAY + ms as i64 - if text.contains('+') { shift } else { -shift })
+    Some(days(y, m, d) * DAY + ms as i64 - if zone.starts_with('+') { shift } else { -shift })
 }
 
 /// `"10d"` in milliseconds.
