@@ -13,7 +13,7 @@ use super::{Context, Planner};
 use crate::index::schema::Slot;
 use crate::searchable::SegmentView;
 use dsl::query::script_source::ScriptSource;
-use dsl::query::{BoostMode, DecayKind, Function, FunctionScoreQuery, Modifier, MultiValueMode, Query, ScoreMode};
+use dsl::query::{BoostMode, DecayKind, Function, FunctionScoreQuery, Modifier, MultiValueMode, Query, ScoreMode, metres};
 use mapping::FieldType;
 use model::{Error, Result};
 use std::sync::Arc;
@@ -629,8 +629,8 @@ impl Planner<'_> {
                         Ok(Some(mapping::FieldValue::Geo { lat, lon })) => (lat, lon),
                         _ => place(origin)?,
                     };
-                    reach = metres(&text_of(scale))?;
-                    ahead = metres(&text_of(&offset))?;
+                    reach = metres(&text_of(scale), "m")?;
+                    ahead = metres(&text_of(&offset), "m")?;
                 } else {
                     let number = |v: &serde_json::Value| {
                         text_of(v).parse::<f64>().map_err(|_| {
@@ -679,37 +679,4 @@ fn place(value: &serde_json::Value) -> Result<(f64, f64)> {
         }
     };
     found.ok_or_else(|| Error::new(model::ErrorKind::Parse, format!("failed to parse geo point [{value}]")))
-}
-
-/// `10km` and the like in metres.
-pub(crate) fn metres(text: &str) -> Result<f64> {
-    const UNITS: &[(&str, f64)] = &[
-        ("nauticalmiles", 1852.0),
-        ("nmi", 1852.0),
-        ("kilometers", 1000.0),
-        ("km", 1000.0),
-        ("miles", 1609.344),
-        ("mi", 1609.344),
-        ("yards", 0.9144),
-        ("yd", 0.9144),
-        ("feet", 0.3048),
-        ("ft", 0.3048),
-        ("inch", 0.0254),
-        ("in", 0.0254),
-        ("centimeters", 0.01),
-        ("cm", 0.01),
-        ("millimeters", 0.001),
-        ("mm", 0.001),
-        ("meters", 1.0),
-        ("m", 1.0),
-    ];
-    let text = text.trim();
-    let (number, unit) = UNITS
-        .iter()
-        .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|n| (n.trim(), *unit)))
-        .unwrap_or((text, 1.0));
-    let number: f64 = number
-        .parse()
-        .map_err(|_| Error::new(model::ErrorKind::NumberFormat, format!("For input string: \"{number}\"")))?;
-    Ok(number * unit)
 }

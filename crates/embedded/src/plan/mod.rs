@@ -57,7 +57,7 @@ pub mod visible;
 
 pub use explain::Explained;
 pub use field::{Target, setting, text_of};
-pub(crate) use function_score::{haversine, metres, pick};
+pub(crate) use function_score::{haversine, pick};
 pub(crate) use nested::enclosing;
 pub use regexp::Pattern;
 

@@ -439,7 +439,7 @@ fn extreme(first: bool, ascending: bool) -> i64 {
 }
 
 fn unit_metres(unit: &str) -> f64 {
-    crate::plan::metres(&format!("1{unit}")).unwrap_or(1.0)
+    dsl::query::metres(&format!("1{unit}"), "m").unwrap_or(1.0)
 }
 
 fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<'_>, scope: Option<&str>) -> Result<By> {

@@ -1,0 +1,232 @@
+//! The fields of an object, taken by name; what is left is refused with the nearest right name.
+
+use super::*;
+use model::nearest::nearest;
+use model::{Error, ErrorKind, Result};
+use serde_json::{Map, Value};
+use std::collections::VecDeque;
+
+/// An object's members while they are being taken; [`Fields::finish`] refuses what nobody took.
+#[derive(Clone, Debug)]
+pub struct Fields {
+    pub(super) owner: String,
+    pub(super) members: VecDeque<(String, Node)>,
+    pub(super) known: Vec<String>,
+    pub(super) lenient: bool,
+    pub(super) query: bool,
+}
+
+impl Fields {
+    /// Unknown names are ignored and booleans read as in the typed dialect, if `lenient`.
+    #[must_use]
+    pub fn lenient(mut self, lenient: bool) -> Fields {
+        self.lenient = lenient;
+        self
+    }
+
+    /// Unknown names are refused as queries refuse them: `[owner] query does not support [x]`.
+    #[must_use]
+    pub fn of_query(mut self) -> Fields {
+        self.query = true;
+        self
+    }
+
+    /// The member of that name. Of several the last.
+    pub fn take(&mut self, name: &str) -> Option<Node> {
+        if !self.known.iter().any(|k| k == name) {
+            self.known.push(name.to_owned());
+        }
+        let at = self.members.iter().rposition(|(n, _)| n == name)?;
+        let found = self.members.remove(at).map(|(_, node)| node);
+        self.members.retain(|(n, _)| n != name);
+        found
+    }
+
+    /// The member of any of these names; the first name is the one to suggest.
+    pub fn take_any(&mut self, names: &[&str]) -> Option<Node> {
+        let mut found = None;
+        for name in names {
+            let node = self.take(name);
+            found = found.or(node);
+        }
+        found
+    }
+
+    /// The member of that name.
+    ///
+    /// # Errors
+    /// It is missing.
+    pub fn require(&mut self, name: &str) -> Result<Node> {
+        let owner = self.owner.clone();
+        self.take(name)
+            .ok_or_else(|| Error::illegal(format!("Required [{name}] for [{owner}]")))
+    }
+
+    /// The next member, whatever its name.
+    pub fn next_field(&mut self) -> Option<(String, Node)> {
+        self.members.pop_front()
+    }
+
+    /// All that were not taken.
+    pub fn remaining(self) -> Vec<(String, Node)> {
+        self.members.into()
+    }
+
+    /// How many were not taken.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether all were taken.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whether a member of that name is there, not taken yet.
+    pub fn has(&self, name: &str) -> bool {
+        self.members.iter().any(|(n, _)| n == name)
+    }
+
+    /// Text, or `None` where it is missing or null.
+    ///
+    /// # Errors
+    /// It is not text.
+    pub fn take_string(&mut self, name: &str) -> Result<Option<String>> {
+        self.given(name).map(|n| n.string(name)).transpose()
+    }
+
+    /// Text or a list of texts.
+    ///
+    /// # Errors
+    /// An item is not text.
+    pub fn take_strings(&mut self, name: &str) -> Result<Option<Vec<String>>> {
+        self.given(name)
+            .map(|n| n.items().iter().map(|i| i.string(name)).collect())
+            .transpose()
+    }
+
+    /// A boolean, or `None` where it is missing or null.
+    ///
+    /// # Errors
+    /// It is not a boolean.
+    pub fn take_bool(&mut self, name: &str) -> Result<Option<bool>> {
+        let lenient = self.lenient;
+        self.given(name)
+            .map(|n| if lenient { n.boolean_typed(name) } else { n.boolean(name) })
+            .transpose()
+    }
+
+    /// A number, or `None` where it is missing or null.
+    ///
+    /// # Errors
+    /// It is not a number.
+    pub fn take_f32(&mut self, name: &str) -> Result<Option<f32>> {
+        self.given(name).map(|n| n.f32(name)).transpose()
+    }
+
+    /// A number, or `None` where it is missing or null.
+    ///
+    /// # Errors
+    /// It is not a number.
+    pub fn take_f64(&mut self, name: &str) -> Result<Option<f64>> {
+        self.given(name).map(|n| n.f64(name)).transpose()
+    }
+
+    /// A whole number from 0 up, or `None` where it is missing or null.
+    ///
+    /// # Errors
+    /// It is not one.
+    pub fn take_u32(&mut self, name: &str) -> Result<Option<u32>> {
+        self.given(name).map(|n| n.u32(name)).transpose()
+    }
+
+    /// A whole number from 0 up, or `None` where it is missing or null.
+    ///
+    /// # Errors
+    /// It is not one.
+    pub fn take_usize(&mut self, name: &str) -> Result<Option<usize>> {
+        self.given(name).map(|n| n.usize(name)).transpose()
+    }
+
+    /// A whole number, or `None` where it is missing or null.
+    ///
+    /// # Errors
+    /// It is not one.
+    pub fn take_i64(&mut self, name: &str) -> Result<Option<i64>> {
+        self.given(name).map(|n| n.i64(name)).transpose()
+    }
+
+    /// A value as it is, or `None` where it is missing.
+    pub fn take_value(&mut self, name: &str) -> Option<Value> {
+        self.take(name).map(Node::into_value)
+    }
+
+    /// An object as it is, or `None` where it is missing or null.
+    ///
+    /// # Errors
+    /// It is not an object.
+    pub fn take_map(&mut self, name: &str) -> Result<Option<Map<String, Value>>> {
+        let Some(node) = self.given(name) else {
+            return Ok(None);
+        };
+        let error = node.unfit(name, "an object");
+        match node.into_value() {
+            Value::Object(map) => Ok(Some(map)),
+            _ => Err(error),
+        }
+    }
+
+    /// Adds a member at the end.
+    pub fn put(&mut self, name: &str, node: Node) {
+        self.members.push_back((name.to_owned(), node));
+    }
+
+    /// These, then those of `other` whose names are not here.
+    #[must_use]
+    pub fn joined(mut self, other: Fields) -> Fields {
+        for (name, node) in other.members {
+            if !self.has(&name) {
+                self.members.push_back((name, node));
+            }
+        }
+        self
+    }
+
+    pub(super) fn given(&mut self, name: &str) -> Option<Node> {
+        self.take(name).filter(|n| !n.is_null())
+    }
+
+    /// As [`Fields::finish`], in the words of Elasticsearch's object parsers: `[1:5] [owner] unknown field [x]`.
+    ///
+    /// # Errors
+    /// As [`Fields::finish`].
+    pub fn finish_as_object(mut self) -> Result<()> {
+        self.query = false;
+        self.finish()
+    }
+
+    /// Refuses the first member that was not taken.
+    ///
+    /// # Errors
+    /// There is one, and this is not lenient.
+    pub fn finish(self) -> Result<()> {
+        let Some((name, node)) = self.members.front() else {
+            return Ok(());
+        };
+        if self.lenient {
+            return Ok(());
+        }
+        let owner = &self.owner;
+        if self.query {
+            return Err(node.error(format!("[{owner}] query does not support [{name}]")));
+        }
+        let (line, col) = node.key;
+        let meant = nearest(name, self.known.iter().map(String::as_str))
+            .map(|k| format!(" did you mean [{k}]?"))
+            .unwrap_or_default();
+        let sentence = format!("[{line}:{col}] [{owner}] unknown field [{name}]{meant}");
+        Err(Error::new(ErrorKind::XContentParse, sentence)
+            .with("line", line)
+            .with("col", col))
+    }
+}

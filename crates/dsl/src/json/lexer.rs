@@ -1,0 +1,424 @@
+//! Bytes to names, strings, numbers and words, with the position and the sentence of what is wrong.
+
+use super::reader::{Open, Scalar};
+use super::*;
+use model::{Error, ErrorKind, Result};
+use std::borrow::Cow;
+
+pub(super) struct Lexer<'a> {
+    pub(super) text: &'a str,
+    pub(super) pos: usize,
+    pub(super) line: u32,
+    pub(super) line_start: usize,
+    pub(super) how: Reading,
+}
+
+/// The kind and place of the container that input ended in.
+pub(super) type Around = Option<(bool, (u32, u32))>;
+
+pub(super) const SOURCE: &str = "[Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: ";
+
+impl<'a> Lexer<'a> {
+    pub(super) fn new(bytes: &'a [u8], how: Reading) -> Result<Lexer<'a>> {
+        let text = std::str::from_utf8(bytes).map_err(|e| {
+            let before = &bytes[..e.valid_up_to()];
+            let line = 1 + before.iter().filter(|b| **b == b'\n').count();
+            let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
+            let byte = bytes.get(e.valid_up_to()).copied().unwrap_or(0);
+            let sentence = format!("Invalid UTF-8 start byte 0x{byte:x}");
+            placed(ErrorKind::JsonParse, &sentence, line, e.valid_up_to() - start + 1)
+        })?;
+        let pos = if text.starts_with('\u{feff}') { 3 } else { 0 };
+        Ok(Lexer {
+            text,
+            pos,
+            line: 1,
+            line_start: pos,
+            how,
+        })
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.pos).copied()
+    }
+
+    pub(super) fn position(&self) -> (u32, u32) {
+        (self.line, u32::try_from(self.pos - self.line_start + 1).unwrap_or(u32::MAX))
+    }
+
+    /// A refusal naming the byte at `pos` of the current line.
+    pub(super) fn refuse(&self, sentence: &str, pos: usize) -> Error {
+        placed(
+            ErrorKind::JsonParse,
+            sentence,
+            self.line as usize,
+            pos.saturating_sub(self.line_start) + 1,
+        )
+    }
+
+    pub(super) fn unexpected(&self, expecting: &str) -> Error {
+        let Some(c) = self.text[self.pos..].chars().next() else {
+            return self.end_of_input(None);
+        };
+        let code = c as u32;
+        if code < 32 {
+            return self.control();
+        }
+        self.refuse(&format!("Unexpected character ('{c}' (code {code})): {expecting}"), self.pos)
+    }
+
+    pub(super) fn control(&self) -> Error {
+        let code = self.peek().unwrap_or(0);
+        let sentence = format!(
+            "Illegal character ((CTRL-CHAR, code {code})): only regular white space (\\r, \\n, \\t) is allowed between tokens"
+        );
+        self.refuse(&sentence, self.pos + 1)
+    }
+
+    pub(super) fn end_of_input(&self, around: Around) -> Error {
+        let col = self.text.len().saturating_sub(self.line_start) + 1;
+        let sentence = match around {
+            None => "Unexpected end-of-input".to_owned(),
+            Some((object, (line, col))) => {
+                let kind = if object { "Object" } else { "Array" };
+                format!(
+                    "Unexpected end-of-input: expected close marker for {kind} (start marker at {SOURCE}{line}, column: {col}])"
+                )
+            }
+        };
+        placed(ErrorKind::JsonEof, &sentence, self.line as usize, col)
+    }
+
+    pub(super) fn newline(&mut self) {
+        self.line += 1;
+        self.line_start = self.pos;
+    }
+
+    /// Skips white space, and comments where they are allowed.
+    pub(super) fn blank(&mut self, around: Around) -> Result<()> {
+        while let Some(c) = self.peek() {
+            match c {
+                b' ' | b'\t' | b'\r' => self.pos += 1,
+                b'\n' => {
+                    self.pos += 1;
+                    self.newline();
+                }
+                b'#' if self.how.lenient => self.skip_line(),
+                b'/' if self.how.lenient && self.text[self.pos..].starts_with("//") => self.skip_line(),
+                b'/' if self.how.lenient && self.text[self.pos..].starts_with("/*") => {
+                    let Some(end) = self.text[self.pos + 2..].find("*/") else {
+                        return Err(self.end_of_input(around));
+                    };
+                    let end = self.pos + 2 + end + 2;
+                    while self.pos < end {
+                        let newline = self.peek() == Some(b'\n');
+                        self.pos += 1;
+                        if newline {
+                            self.newline();
+                        }
+                    }
+                }
+                0..=31 => return Err(self.control()),
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn skip_line(&mut self) {
+        let rest = &self.text[self.pos..];
+        self.pos += rest.find('\n').unwrap_or(rest.len());
+    }
+
+    /// The comma before a member or item, or the end of the container (true).
+    pub(super) fn separator(&mut self, open: &mut Open<'_>, close: u8) -> Result<bool> {
+        let around = Some((open.object, open.at));
+        match self.peek() {
+            None => return Err(self.end_of_input(around)),
+            Some(c) if c == close => {
+                self.pos += 1;
+                return Ok(true);
+            }
+            _ if open.first => open.first = false,
+            Some(b',') => {
+                self.pos += 1;
+                self.blank(around)?;
+                if self.peek().is_none() {
+                    return Err(self.end_of_input(around));
+                }
+            }
+            Some(_) => {
+                let kind = if open.object { "Object" } else { "Array" };
+                return Err(self.unexpected(&format!("was expecting comma to separate {kind} entries")));
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn name(&mut self, around: (bool, (u32, u32))) -> Result<Cow<'a, str>> {
+        match self.peek() {
+            None => Err(self.end_of_input(Some(around))),
+            Some(b'"') => self.string(b'"'),
+            Some(b'\'') if self.how.lenient => self.string(b'\''),
+            Some(_) if self.how.lenient => {
+                let rest = &self.text[self.pos..];
+                let end = rest
+                    .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | '-' | '*' | '@')))
+                    .unwrap_or(rest.len());
+                if end == 0 {
+                    return Err(self.unexpected(
+                        "was expecting either valid name character (for unquoted name) or double-quote (for quoted) to start field name",
+                    ));
+                }
+                self.pos += end;
+                Ok(Cow::Borrowed(&rest[..end]))
+            }
+            Some(_) => Err(self.unexpected("was expecting double-quote to start field name")),
+        }
+    }
+
+    /// A string from its opening quote to its closing one.
+    pub(super) fn string(&mut self, quote: u8) -> Result<Cow<'a, str>> {
+        self.pos += 1;
+        let text = self.text;
+        let bytes = text.as_bytes();
+        let mut start = self.pos;
+        let mut own: Option<String> = None;
+        loop {
+            let Some(&c) = bytes.get(self.pos) else {
+                return Err(placed(
+                    ErrorKind::JsonEof,
+                    "Unexpected end-of-input in VALUE_STRING",
+                    self.line as usize,
+                    self.pos.saturating_sub(self.line_start) + 1,
+                ));
+            };
+            match c {
+                _ if c == quote => {
+                    let last = &text[start..self.pos];
+                    self.pos += 1;
+                    return Ok(match own {
+                        None => Cow::Borrowed(last),
+                        Some(mut s) => {
+                            s.push_str(last);
+                            Cow::Owned(s)
+                        }
+                    });
+                }
+                b'\\' => {
+                    let s = own.get_or_insert_with(String::new);
+                    s.push_str(&text[start..self.pos]);
+                    self.pos += 1;
+                    let c = self.escape(quote)?;
+                    s.push(c);
+                    start = self.pos;
+                }
+                0..=31 if self.how.lenient => {
+                    self.pos += 1;
+                    if c == b'\n' {
+                        self.newline();
+                    }
+                }
+                0..=31 => {
+                    let sentence = format!(
+                        "Illegal unquoted character ((CTRL-CHAR, code {c})): has to be escaped using backslash to be included in string value"
+                    );
+                    return Err(self.refuse(&sentence, self.pos + 1));
+                }
+                _ => self.pos += 1,
+            }
+        }
+    }
+
+    /// What follows a backslash.
+    pub(super) fn escape(&mut self, quote: u8) -> Result<char> {
+        let Some(c) = self.text[self.pos..].chars().next() else {
+            return Err(self.end_of_input(None));
+        };
+        let plain = match c {
+            '"' | '\\' | '/' => c,
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => {
+                self.pos += 1;
+                return self.unicode();
+            }
+            '\'' if quote == b'\'' || self.how.lenient => c,
+            _ => {
+                let sentence = format!("Unrecognized character escape '{c}' (code {})", c as u32);
+                return Err(self.refuse(&sentence, self.pos));
+            }
+        };
+        self.pos += c.len_utf8();
+        Ok(plain)
+    }
+
+    pub(super) fn unicode(&mut self) -> Result<char> {
+        let high = self.hex()?;
+        if !(0xd800..0xe000).contains(&high) {
+            return Ok(char::from_u32(high).unwrap_or('\u{fffd}'));
+        }
+        // A lone surrogate has no place in UTF-8 text.
+        if high < 0xdc00 && self.text[self.pos..].starts_with("\\u") {
+            let back = self.pos;
+            self.pos += 2;
+            let low = self.hex()?;
+            if (0xdc00..0xe000).contains(&low) {
+                let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+                return Ok(char::from_u32(code).unwrap_or('\u{fffd}'));
+            }
+            self.pos = back;
+        }
+        Ok('\u{fffd}')
+    }
+
+    pub(super) fn hex(&mut self) -> Result<u32> {
+        let mut code = 0;
+        for _ in 0..4 {
+            let Some(c) = self.text[self.pos..].chars().next() else {
+                return Err(self.end_of_input(None));
+            };
+            let Some(digit) = c.to_digit(16) else {
+                return Err(self.unexpected("expected a hex-digit for character escape sequence"));
+            };
+            code = code * 16 + digit;
+            self.pos += 1;
+        }
+        Ok(code)
+    }
+
+    pub(super) fn scalar(&mut self, around: Around) -> Result<Scalar<'a>> {
+        match self.peek() {
+            None => Err(self.end_of_input(around)),
+            Some(b'"') => self.string(b'"').map(Scalar::String),
+            Some(b'\'') if self.how.lenient => self.string(b'\'').map(Scalar::String),
+            Some(b'-' | b'0'..=b'9') => self.number().map(Scalar::Number),
+            Some(_) => self.word(around),
+        }
+    }
+
+    pub(super) fn word(&mut self, around: Around) -> Result<Scalar<'a>> {
+        let rest = &self.text[self.pos..];
+        let end = rest
+            .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')))
+            .unwrap_or(rest.len());
+        let scalar = match &rest[..end] {
+            "null" => Scalar::Null,
+            "true" => Scalar::Bool(true),
+            "false" => Scalar::Bool(false),
+            "" if around.is_some() => {
+                return Err(self.unexpected(
+                    "expected a valid value (JSON String, Number, Array, Object or token 'null', 'true' or 'false')",
+                ));
+            }
+            "" => {
+                return Err(self.unexpected("expected a valid value (JSON String, Number (or 'NaN'/'+INF'/'-INF'), Array, Object or token 'null', 'true' or 'false')"));
+            }
+            token => {
+                let short: String = token.chars().take(256).collect();
+                let sentence = format!(
+                    "Unrecognized token '{short}': was expecting (JSON String, Number, Array, Object or token 'null', 'true' or 'false')"
+                );
+                let past = usize::from(end < rest.len());
+                return Err(self.refuse(&sentence, self.pos + end + past));
+            }
+        };
+        self.pos += end;
+        Ok(scalar)
+    }
+
+    pub(super) fn number(&mut self) -> Result<serde_json::Number> {
+        let bytes = self.text.as_bytes();
+        let start = self.pos;
+        let mut whole = true;
+        if self.peek() == Some(b'-') {
+            self.pos += 1;
+        }
+        let digits = self.digits("expected digit (0-9) to follow minus sign, for valid numeric value")?;
+        if digits > 1 && bytes[self.pos - digits] == b'0' {
+            return Err(self.refuse("Invalid numeric value: Leading zeroes not allowed", self.pos - digits + 1));
+        }
+        if self.peek() == Some(b'.') {
+            whole = false;
+            self.pos += 1;
+            self.digits("Decimal point not followed by a digit")?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            whole = false;
+            self.pos += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.pos += 1;
+            }
+            self.digits("Exponent indicator not followed by a digit")?;
+        }
+        if let Some(c) = self.peek()
+            && (c.is_ascii_alphanumeric() || matches!(c, b'_' | b'$' | b'.'))
+        {
+            return Err(self.unexpected("Expected space separating root-level values"));
+        }
+        let text = &self.text[start..self.pos];
+        if whole && text != "-0" {
+            if let Ok(n) = text.parse::<i64>() {
+                return Ok(n.into());
+            }
+            if let Ok(n) = text.parse::<u64>() {
+                return Ok(n.into());
+            }
+        }
+        let double = text.parse::<f64>().ok().and_then(serde_json::Number::from_f64);
+        double.ok_or_else(|| self.refuse("Numeric value out of range of a double", start))
+    }
+
+    pub(super) fn digits(&mut self, expecting: &str) -> Result<usize> {
+        let start = self.pos;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.pos += 1;
+        }
+        match self.pos - start {
+            0 if self.peek().is_none() => Err(self.end_of_input(None)),
+            0 => Err(self.unexpected(expecting)),
+            n => Ok(n),
+        }
+    }
+
+    /// Nothing but white space may follow.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        // Servers of 2015 stopped reading there.
+        if self.how.lenient {
+            return Ok(());
+        }
+        self.blank(None)?;
+        let (line, col) = self.position();
+        let token = match self.peek() {
+            None => return Ok(()),
+            Some(b'{') => "START_OBJECT",
+            Some(b'[') => "START_ARRAY",
+            Some(b'"') => "VALUE_STRING",
+            Some(b'-' | b'0'..=b'9') => "VALUE_NUMBER",
+            Some(b'}' | b']') => {
+                let c = self.peek().map_or('}', char::from);
+                let kind = if c == '}' { "Object" } else { "Array" };
+                let sentence =
+                    format!("Unexpected close marker '{c}': expected ']' (for root starting at {SOURCE}1, column: 0])");
+                return Err(self.refuse(&sentence, self.pos).with("expected", kind));
+            }
+            Some(_) => {
+                self.word(None)?;
+                "VALUE"
+            }
+        };
+        Err(Error::parsing(
+            format!("Unexpected token [{token}] found after the main object."),
+            line as usize,
+            col as usize,
+        ))
+    }
+}
+
+/// A refusal in Jackson's form.
+pub(super) fn placed(kind: ErrorKind, sentence: &str, line: usize, col: usize) -> Error {
+    Error::new(kind, format!("{sentence}\n at {SOURCE}{line}, column: {col}]"))
+}

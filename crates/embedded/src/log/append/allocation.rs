@@ -1,0 +1,91 @@
+//! Files of the log made ahead of need, so that no write waits for room.
+
+use super::*;
+use crate::disk::{Disk, is_full, refusal};
+use model::{Error, ErrorKind, Result};
+use std::io;
+use std::path::Path;
+use std::thread::JoinHandle;
+
+pub(super) fn allocate(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<OwnFile> {
+    let file = disk.create(path)?;
+    match file.allocate(bytes) {
+        Ok(()) => Ok(OwnFile {
+            path: path.to_owned(),
+            file,
+            bytes,
+        }),
+        Err(e) => {
+            // What was taken in vain is given back; the first error is the one to tell of.
+            drop(disk.remove(path));
+            Err(e)
+        }
+    }
+}
+
+/// Makes a spare file. Only a wholly zero-filled and synced file gets such a name. Each has its own:
+/// the one before may just be on its way into the log, still under the old name.
+pub(super) fn make_spare(disk: &dyn Disk, dir: &Path, number: u64, bytes: u64) -> io::Result<OwnFile> {
+    let path = dir.join(format!("{SPARE}{number}"));
+    let made = allocate(disk, &dir.join(format!("{SPARE}{number}.{PARTIAL}")), bytes)?;
+    disk.rename(&made.path, &path)?;
+    Ok(OwnFile { path, ..made })
+}
+
+/// What a start finds besides the log: sweeps away half-made files and spares of another size,
+/// gives the spares and the number for the next. All that a spare may hold besides zeros is the
+/// header of a start that did not get further.
+pub(super) fn sweep(disk: &dyn Disk, dir: &Path, file_bytes: u64) -> io::Result<(Vec<OwnFile>, u64)> {
+    let (mut spares, mut next) = (Vec::new(), 0);
+    for name in disk.list(dir)? {
+        let path = dir.join(&name);
+        let number = name.strip_prefix(SPARE).and_then(|number| number.parse::<u64>().ok());
+        if let Some(number) = number {
+            next = next.max(number + 1);
+            if spares.len() < 2 && disk.len(&path)? == file_bytes {
+                spares.push(OwnFile {
+                    file: disk.open(&path)?,
+                    path,
+                    bytes: file_bytes,
+                });
+                continue;
+            }
+        }
+        if number.is_some() || name.ends_with(&format!(".{PARTIAL}")) {
+            disk.remove(&path)?;
+        }
+    }
+    Ok((spares, next))
+}
+
+/// The file to start with if no spare is there: a small one, because the start waits for its zeros; the spare is
+/// made meanwhile. On a nearly full disk an even smaller one.
+pub(super) fn first_file(disk: &dyn Disk, dir: &Path, number: u64, file_bytes: u64) -> Result<OwnFile> {
+    let mut bytes = file_bytes.min(FIRST_FILE_BYTES);
+    loop {
+        match make_spare(disk, dir, number, bytes) {
+            Err(e) if is_full(&e) && bytes / 2 >= FILE_MIN_BYTES => bytes /= 2,
+            made => return made.map_err(|e| refusal("allocating a log file in", dir, &e)),
+        }
+    }
+}
+
+/// A number that no other run has: it tells stale frames apart. Positions of starts never recur;
+/// time and process make it hard to guess for whoever puts bytes into documents.
+pub(super) fn fresh_run_id(start: u64) -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    hasher.write_u64(start);
+    hasher.write_u32(std::process::id());
+    hasher.write_u128(
+        std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos()),
+    );
+    hasher.finish()
+}
+
+pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(body);
+    spawned.map_err(|e| Error::new(ErrorKind::Internal, format!("starting the thread [{name}] failed: {e}")))
+}

@@ -1,0 +1,313 @@
+//! The thread that writes and syncs what was enqueued.
+
+use super::*;
+use crate::disk::is_full;
+use crate::log::format::{
+    FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FRAME_MAX_BYTES, FileHeader, FrameHeader, FrameKind, Head, begin_frame, finish_frame,
+    heads_bytes, write_heads,
+};
+use crate::log::{Part, Record};
+use model::{ErrorKind, Result};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// The thread that writes. It alone knows frames, heads and the current file.
+pub(super) struct Committer {
+    pub(super) shared: Arc<Shared>,
+    pub(super) file: OwnFile,
+    pub(super) number: u64,
+    pub(super) run_id: u64,
+    /// Where in the file the next frame goes.
+    pub(super) offset: u64,
+    pub(super) frame_no: u64,
+    /// Position of the next frame; everything below is written.
+    pub(super) position: u64,
+    pub(super) heads: FxHashMap<u32, Head>,
+    pub(super) buffer: Vec<u8>,
+    /// When the oldest unsynced frame was written.
+    pub(super) unsynced_since: Option<Instant>,
+}
+
+/// What the committer does next.
+pub(super) enum Step {
+    Write(Vec<Item>),
+    Rotate,
+    Sync,
+    Stop,
+}
+
+impl Committer {
+    pub(super) fn run(mut self) {
+        let guard = PanicGuard(self.shared.clone());
+        loop {
+            let done = match self.next_step() {
+                Step::Write(items) => self.write(items),
+                Step::Rotate => self.rotate(),
+                Step::Sync => self.sync(),
+                Step::Stop => break,
+            };
+            if let Err(why) = done {
+                self.shared.fail(&why);
+                break;
+            }
+        }
+        drop(guard);
+    }
+
+    /// Waits for work and takes as much as fits one group and the file.
+    pub(super) fn next_step(&mut self) -> Step {
+        let overhead = (3 * FRAME_HEADER_BYTES + heads_bytes(self.heads.len())) as u64;
+        let left = self.file.bytes - self.offset;
+        let shared = self.shared.clone();
+        let mut queue = shared.queue.lock();
+        loop {
+            if let Some(first) = queue.items.front() {
+                let bytes = |item: &Item| match item {
+                    Item::Record { bytes, .. } => *bytes,
+                    Item::Heads => FRAME_HEADER_BYTES as u64 + heads_bytes(self.heads.len()) as u64,
+                };
+                let fits = |taken: u64| if taken == 0 { 0 } else { overhead };
+                let own = matches!(first, Item::Record { own_file: Some(_), .. });
+                if own || bytes(first) + FRAME_HEADER_BYTES as u64 > left {
+                    return Step::Rotate;
+                }
+                let mut items = Vec::new();
+                let mut taken = 0;
+                while let Some(item) = queue.items.front() {
+                    let more = taken + bytes(item);
+                    let own = matches!(item, Item::Record { own_file: Some(_), .. });
+                    if taken > 0 && (own || more > FRAME_MAX_BYTES || more + fits(taken) > left || matches!(item, Item::Heads)) {
+                        break;
+                    }
+                    taken = more;
+                    let alone = matches!(item, Item::Heads);
+                    items.extend(queue.items.pop_front());
+                    if alone {
+                        break;
+                    }
+                }
+                return Step::Write(items);
+            }
+            let durable = shared.durable.reached.load(Ordering::Acquire);
+            if shared.sync_wanted.load(Ordering::Acquire) > durable && self.position > durable {
+                return Step::Sync;
+            }
+            if queue.closing {
+                return if self.unsynced_since.is_some() {
+                    Step::Sync
+                } else {
+                    Step::Stop
+                };
+            }
+            match self.unsynced_since {
+                None => shared.wake.wait(&mut queue),
+                Some(since) => {
+                    if shared
+                        .wake
+                        .wait_until(&mut queue, since + shared.options.sync_each)
+                        .timed_out()
+                    {
+                        return Step::Sync;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes one frame, and syncs if anyone wants it.
+    pub(super) fn write(&mut self, items: Vec<Item>) -> Result<(), String> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        let at = begin_frame(&mut buffer);
+        let mut kind = FrameKind::Records;
+        let mut advance = 0;
+        let mut charged_all = 0;
+        for item in &items {
+            advance += item.advance();
+            match item {
+                Item::Record { record, charged, .. } => {
+                    charged_all += charged;
+                    let heads = &mut self.heads;
+                    record.write(&mut buffer, |index_no| take_ordinal(heads, index_no));
+                    note_heads(heads, record);
+                }
+                Item::Heads => {
+                    kind = FrameKind::Heads;
+                    write_heads(&mut buffer, self.heads.iter());
+                    self.shared.heads_bytes.store(buffer.len() as u64, Ordering::Relaxed);
+                }
+            }
+        }
+        let header = FrameHeader {
+            kind,
+            run_id: self.run_id,
+            frame_no: self.frame_no,
+            position: self.position,
+            synced: self.shared.durable.reached.load(Ordering::Acquire),
+            body_bytes: 0,
+            advance: u32::try_from(advance).map_err(|_| "a frame is too long".to_owned())?,
+            body_crc: 0,
+        };
+        finish_frame(&mut buffer, at, header);
+        assert!(
+            self.offset + buffer.len() as u64 <= self.file.bytes,
+            "a frame lies within its file"
+        );
+        let written = self.write_patiently(&buffer);
+        self.offset += buffer.len() as u64;
+        buffer.shrink_to(2 * FRAME_MAX_BYTES as usize);
+        self.buffer = buffer;
+        // Before anyone is woken, so that whoever saw its write end finds its room free again.
+        self.shared.release(charged_all);
+        written.and_then(|()| {
+            self.frame_no += 1;
+            self.position += advance;
+            self.unsynced_since.get_or_insert_with(Instant::now);
+            self.publish_room();
+            self.shared.written.reach(self.position);
+            let wanted = self.shared.sync_wanted.load(Ordering::Acquire);
+            if wanted > self.shared.durable.reached.load(Ordering::Acquire) {
+                self.sync()
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    /// Writes at the current offset; while the disk is full it tries again (the same bytes at the
+    /// same place, nothing of which anyone was told).
+    pub(super) fn write_patiently(&self, bytes: &[u8]) -> Result<(), String> {
+        loop {
+            match self.file.file.write_all_at(bytes, self.offset) {
+                Ok(()) => return Ok(()),
+                Err(e) if is_full(&e) && !self.shared.closing.load(Ordering::Acquire) => {
+                    std::thread::sleep(self.shared.options.retry_each)
+                }
+                Err(e) => return Err(format!("write: {e}")),
+            }
+        }
+    }
+
+    pub(super) fn sync(&mut self) -> Result<(), String> {
+        self.file.file.sync_data().map_err(|e| format!("fdatasync: {e}"))?;
+        self.unsynced_since = None;
+        self.shared.durable.reach(self.position);
+        Ok(())
+    }
+
+    /// Goes on in the next file: the spare one, or the one that the next record brings.
+    pub(super) fn rotate(&mut self) -> Result<(), String> {
+        // The next header says where this file ends, so this must be durable first.
+        if self.unsynced_since.is_some() {
+            self.sync()?;
+        }
+        let mut needed = FILE_HEADER_BYTES + FRAME_HEADER_BYTES as u64;
+        let own = match self.shared.queue.lock().items.front_mut() {
+            Some(Item::Record { own_file, bytes, .. }) => {
+                needed += *bytes;
+                own_file.take()
+            }
+            Some(Item::Heads) => {
+                needed += heads_bytes(self.heads.len()) as u64;
+                None
+            }
+            None => None,
+        };
+        let blank = match own {
+            Some(own) if own.bytes >= needed => own,
+            // Not reserved as what it is; it was accepted, so it waits for room.
+            _ if needed > self.shared.options.file_bytes => self.wait_for_own(needed)?,
+            _ => self.wait_for_spare()?,
+        };
+        self.number += 1;
+        let header = FileHeader {
+            folder_id: self.shared.options.folder_id,
+            number: self.number,
+            run_id: self.run_id,
+            start: self.position,
+            previous_end: self.position,
+        };
+        self.file = self
+            .shared
+            .begin_file(blank, &header)
+            .map_err(|e| format!("beginning file {}: {e}", self.number))?;
+        self.offset = FILE_HEADER_BYTES;
+        self.publish_room();
+        Ok(())
+    }
+
+    pub(super) fn wait_for_spare(&self) -> Result<OwnFile, String> {
+        let mut spare = self.shared.spare.lock();
+        loop {
+            if let Some(ready) = spare.ready.take() {
+                self.shared.spare_changed.notify_all();
+                return Ok(ready);
+            }
+            // Room may come back; a disk that gives other errors need not, and waiters must hear of it.
+            if let Some((why, false)) = &spare.refused {
+                return Err(format!("no spare file: {why}"));
+            }
+            if self.shared.closing.load(Ordering::Acquire) {
+                drop(spare);
+                // The other thread has gone or is going; its half-made file is not touched here.
+                let path = self.shared.dir.join(format!("last.{PARTIAL}"));
+                return allocate(self.shared.disk.as_ref(), &path, self.shared.options.file_bytes)
+                    .map_err(|e| format!("closing: {e}"));
+            }
+            self.shared.spare_changed.wait(&mut spare);
+        }
+    }
+
+    pub(super) fn wait_for_own(&self, bytes: u64) -> Result<OwnFile, String> {
+        loop {
+            match self.shared.own_file(bytes) {
+                Ok(own) => return Ok(own),
+                Err(e) if e.kind() == ErrorKind::DiskFull && !self.shared.closing.load(Ordering::Acquire) => {
+                    std::thread::sleep(self.shared.options.retry_each);
+                }
+                Err(e) => return Err(e.to_string()),
+            }
+        }
+    }
+
+    pub(super) fn publish_room(&self) {
+        self.shared.left.store(self.file.bytes - self.offset, Ordering::Release);
+    }
+}
+
+/// Says that the log has failed if its thread ends by a panic, so that nobody waits for ever.
+pub(super) struct PanicGuard(Arc<Shared>);
+
+impl Drop for PanicGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail("its thread panicked");
+        }
+    }
+}
+
+pub(super) fn take_ordinal(heads: &mut FxHashMap<u32, Head>, index_no: u32) -> u64 {
+    let head = heads.entry(index_no).or_default();
+    head.next_ordinal += 1;
+    head.next_ordinal - 1
+}
+
+pub(super) fn note_heads(heads: &mut FxHashMap<u32, Head>, record: &Record) {
+    for participant in &record.participants {
+        let head = heads.entry(participant.index_no).or_default();
+        head.next_seq_no = head.next_seq_no.max(participant.first_seq_no + u64::from(participant.count));
+    }
+    for part in &record.parts {
+        if let Part::Put {
+            index_no,
+            mapping_version,
+            ..
+        } = part
+        {
+            let head = heads.entry(*index_no).or_default();
+            head.mapping_version = head.mapping_version.max(*mapping_version);
+        }
+    }
+}

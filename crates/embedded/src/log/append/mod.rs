@@ -1,0 +1,349 @@
+//! Writing the log: room is reserved, records are queued, one thread writes and syncs them.
+//!
+//! Invariants:
+//! * Records lie in the log in the order of [`Log::enqueue`]; their positions leave no holes but
+//!   those between runs and the one byte of each heads frame.
+//! * One write is under way at a time: write, `fdatasync`, next. What came meanwhile is the next
+//!   group (write-path.md 2).
+//! * A position is published as durable after the sync that covers it has succeeded, never before.
+//! * After a failed write or sync nothing is written until the next start, and every waiter hears
+//!   that its outcome is unknown. A full disk is no failure: accepted records wait for room.
+//!
+//! Locks: `queue`, `files`, `spare` and the waiting lines are leaves: none is taken under another,
+//! and none is held over IO.
+//!
+//! Not here: reading (`replay`), bytes (`format`).
+
+use crate::disk::{Disk, DiskFile, refusal};
+use crate::log::Record;
+use crate::log::format::{FILE_HEADER_BYTES, FileHeader, RECORD_MAX_BYTES};
+use crate::log::replay::{Recovered, scan};
+use model::{Error, Result};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+mod allocation;
+mod committer;
+mod line;
+mod shared;
+
+use allocation::*;
+use committer::*;
+use line::*;
+use shared::*;
+
+/// Where the log keeps its files and how much of everything. The defaults are write-path.md's.
+#[derive(Clone, Debug)]
+pub struct LogOptions {
+    /// The folder it belongs to ([`super::Manifest::folder_id`]); files of another are refused.
+    pub folder_id: u128,
+    /// The lowest position not built into durable segments: damage below it does not matter.
+    pub from: u64,
+    /// Bytes of one file, zero-filled ahead.
+    pub file_bytes: u64,
+    /// Setting `log.queue_max_bytes`: bytes reserved or queued at once, at most half a file.
+    pub queue_max_bytes: u64,
+    /// Bytes of log between two heads frames.
+    pub heads_each_bytes: u64,
+    /// How long an asynchronous write may stay unsynced.
+    pub sync_each: Duration,
+    /// How long to wait before looking for room again when the disk is full.
+    pub retry_each: Duration,
+    /// Room that is kept for deletes when the disk is full.
+    pub kept_for_deletes_bytes: u64,
+}
+
+impl LogOptions {
+    /// The usual options for a folder whose durable segments reach up to `from`.
+    pub fn new(folder_id: u128, from: u64) -> LogOptions {
+        LogOptions {
+            folder_id,
+            from,
+            file_bytes: 64 << 20,
+            queue_max_bytes: 32 << 20,
+            heads_each_bytes: 1 << 20,
+            sync_each: Duration::from_secs(5),
+            retry_each: Duration::from_secs(1),
+            kept_for_deletes_bytes: 1 << 20,
+        }
+    }
+}
+
+/// Whether a record is to be synced at once (`index.translog.durability`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// `request`: with the next group.
+    Request,
+    /// `async`: within [`LogOptions::sync_each`], or when someone waits for it to be durable.
+    Async,
+}
+
+/// Where an enqueued record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// Its first position.
+    pub position: u64,
+    /// The position after it: what to wait for, and its `commit_seq`.
+    pub end: u64,
+}
+
+/// Room in the queue and the log, given back when dropped unless used by [`Log::enqueue`].
+pub struct Reservation {
+    shared: Arc<Shared>,
+    left: u64,
+    own_file: Option<OwnFile>,
+}
+
+/// The log of a folder, open for writing. Dropping it closes it.
+pub struct Log {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Log {
+    /// Scans the log in `dir` (made if it is missing), then begins a new file at a fresh position.
+    /// The caller holds the folder's [`super::FolderLock`].
+    ///
+    /// Errors: IllegalState (unknown format version, another folder's file), DiskFull, Internal
+    /// (IO). Damage is no error: see [`Recovered::verdict`].
+    pub fn open(dir: &Path, disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Log, Recovered)> {
+        assert!(
+            options.queue_max_bytes <= options.file_bytes / 2,
+            "a spare file has room for all that is queued"
+        );
+        assert!(
+            options.file_bytes + options.queue_max_bytes + RECORD_MAX_BYTES <= START_JUMP,
+            "a start jumps over all that was given out"
+        );
+        disk.create_dir(dir).map_err(|e| refusal("making", dir, &e))?;
+        let (recovered, files) = scan(&disk, dir, options.folder_id, options.from, START_JUMP)?;
+        let number = files.last().map_or(1, |file| file.number + 1);
+        let header = FileHeader {
+            folder_id: options.folder_id,
+            number,
+            run_id: fresh_run_id(recovered.start),
+            start: recovered.start,
+            previous_end: recovered.end.max(options.from),
+        };
+        let swept = sweep(disk.as_ref(), dir, options.file_bytes);
+        let (mut spares, blank_number) = swept.map_err(|e| refusal("sweeping", dir, &e))?;
+        let blank = match spares.pop() {
+            Some(spare) => spare,
+            None => first_file(disk.as_ref(), dir, blank_number, options.file_bytes)?,
+        };
+        let shared = Arc::new(Shared::new(dir, disk, options, &recovered, files));
+        shared.spare.lock().ready = spares.pop();
+        shared.blanks.store(blank_number + 1, Ordering::Relaxed);
+        let file = shared
+            .begin_file(blank, &header)
+            .map_err(|e| refusal("beginning a log file in", dir, &e))?;
+        let committer = Committer {
+            shared: shared.clone(),
+            file,
+            number,
+            run_id: header.run_id,
+            offset: FILE_HEADER_BYTES,
+            frame_no: 0,
+            position: recovered.start,
+            heads: FxHashMap::default(),
+            buffer: Vec::new(),
+            unsynced_since: None,
+        };
+        committer.publish_room();
+        let spare = shared.clone();
+        let threads = vec![
+            spawn("pleach-log", move || committer.run())?,
+            spawn("pleach-log-spare", move || spare.keep_spare())?,
+        ];
+        Ok((
+            Log {
+                shared,
+                threads: Mutex::new(threads),
+            },
+            recovered,
+        ))
+    }
+
+    /// Room for records of `bytes` in all ([`Record::log_bytes`]). Call it before the sequencer: a
+    /// record bigger than a file gets one here, which is IO.
+    ///
+    /// Errors: RejectedExecution (429) if the queue is full, DiskFull (507), ContentTooLong, LogFailed.
+    pub fn reserve(&self, bytes: u64) -> Result<Reservation> {
+        self.shared.reserve(bytes, self.shared.options.kept_for_deletes_bytes)
+    }
+
+    /// As [`Log::reserve`], for deletes: they may use the room that a full disk keeps for them.
+    pub fn reserve_delete(&self, bytes: u64) -> Result<Reservation> {
+        self.shared.reserve(bytes, 0)
+    }
+
+    /// Gives the record its place and queues it: no IO, no encoding. Called under the sequencer lock,
+    /// so that log order is stamp order. `room` may serve several records; one that is bigger than
+    /// what was reserved is taken all the same, as nothing is refused after its stamp.
+    ///
+    /// Errors: LogFailed if the log has failed or is closed; then no position was taken.
+    pub fn enqueue(&self, room: &mut Reservation, record: Record, durability: Durability) -> Result<Ticket> {
+        self.shared.enqueue(room, record, durability)
+    }
+
+    /// Waits until everything below `position` (a [`Ticket::end`]) is durable. Blocks the thread.
+    /// Errors: LogFailed, meaning that the outcome is unknown; IllegalArgument if no record reaches there.
+    pub fn wait_durable(&self, position: u64) -> Result<()> {
+        self.shared.want_sync(position)?;
+        self.shared.durable.wait(position, &self.shared.failed)
+    }
+
+    /// As [`Log::wait_durable`], without blocking. The wait begins with the call, not the first poll.
+    pub fn durable(&self, position: u64) -> impl Future<Output = Result<()>> + Send + use<> {
+        let begun = self
+            .shared
+            .want_sync(position)
+            .map(|()| self.shared.durable.enter(position, &self.shared.failed));
+        async move { begun?.finish().await }
+    }
+
+    /// Waits until everything below `position` is written (not yet synced). Blocks the thread.
+    /// Errors: as [`Log::wait_durable`].
+    pub fn wait_written(&self, position: u64) -> Result<()> {
+        self.shared.check_position(position)?;
+        self.shared.written.wait(position, &self.shared.failed)
+    }
+
+    /// As [`Log::wait_written`], without blocking.
+    pub fn written(&self, position: u64) -> impl Future<Output = Result<()>> + Send + use<> {
+        let begun = self
+            .shared
+            .check_position(position)
+            .map(|()| self.shared.written.enter(position, &self.shared.failed));
+        async move { begun?.finish().await }
+    }
+
+    /// Everything below is durable.
+    pub fn durable_position(&self) -> u64 {
+        self.shared.durable.reached.load(Ordering::Acquire)
+    }
+
+    /// Everything below is written.
+    pub fn written_position(&self) -> u64 {
+        self.shared.written.reached.load(Ordering::Acquire)
+    }
+
+    /// The position after the last enqueued record.
+    pub fn end_position(&self) -> u64 {
+        self.shared.queue.lock().end
+    }
+
+    /// Where the next record will stand, as long as the caller keeps others from enqueueing one. Heads that are due
+    /// go before it, so this is not always [`Log::end_position`].
+    pub fn next_position(&self) -> u64 {
+        let mut queue = self.shared.queue.lock();
+        self.shared.heads_when_due(&mut queue);
+        queue.promised = true;
+        queue.end
+    }
+
+    /// Why writes have stopped, if they have.
+    pub fn failure(&self) -> Option<Error> {
+        self.shared.failed.get().cloned()
+    }
+
+    /// Removes the files that lie wholly below `position` (the lowest that is not built durably).
+    /// Errors: Internal; files that were not removed are tried again the next time.
+    pub fn truncate_below(&self, position: u64) -> Result<()> {
+        self.shared.truncate_below(position)
+    }
+
+    /// Bytes in the log's files that are kept for replay, the current one whole.
+    pub fn kept_bytes(&self) -> u64 {
+        self.shared.files.lock().len() as u64 * self.shared.options.file_bytes
+    }
+
+    /// Finishes everything accepted, marks the end, joins the threads. Errors: LogFailed if the log
+    /// failed before or meanwhile. Afterwards nothing can be enqueued.
+    pub fn close(&self) -> Result<()> {
+        self.shared.begin_close();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            if thread.join().is_err() {
+                self.shared.fail("its thread panicked");
+            }
+        }
+        self.shared.failed.get().map_or(Ok(()), |failed| Err(failed.clone()))
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Whoever wants to hear of a failure here closes the log first.
+        drop(self.close());
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.shared.release(self.left);
+        if let Some(own) = self.own_file.take() {
+            // It has no header and a name that every start sweeps away.
+            drop(self.shared.disk.remove(&own.path));
+        }
+    }
+}
+
+/// A start leaves that much room behind the last known position: more than can have been given out
+/// without being seen on disk (queue, one unsynced file, one record).
+pub(super) const START_JUMP: u64 = 1 << 30;
+pub(super) const SPARE: &str = "spare-";
+pub(super) const PARTIAL: &str = "partial";
+/// A first file is made no bigger.
+pub(super) const FIRST_FILE_BYTES: u64 = 4 << 20;
+/// A first file is made no smaller, however full the disk is.
+pub(super) const FILE_MIN_BYTES: u64 = 1 << 20;
+
+/// A zero-filled file that is no part of the log yet.
+pub(super) struct OwnFile {
+    pub(super) path: PathBuf,
+    pub(super) file: Arc<dyn DiskFile>,
+    pub(super) bytes: u64,
+}
+
+pub(super) enum Item {
+    Record {
+        record: Box<Record>,
+        bytes: u64,
+        charged: u64,
+        own_file: Option<OwnFile>,
+    },
+    Heads,
+}
+
+impl Item {
+    /// How far it moves the position.
+    fn advance(&self) -> u64 {
+        match self {
+            Item::Record { bytes, .. } => *bytes,
+            Item::Heads => 1,
+        }
+    }
+}
+
+pub(super) struct Queue {
+    pub(super) items: VecDeque<Item>,
+    /// The position after the last item.
+    pub(super) end: u64,
+    pub(super) since_heads: u64,
+    /// The end was told as the next record's position: no heads go before it.
+    pub(super) promised: bool,
+    pub(super) closing: bool,
+}
+
+pub(super) struct Spare {
+    pub(super) ready: Option<OwnFile>,
+    /// Why the last attempt failed, and whether that was for want of room.
+    pub(super) refused: Option<(String, bool)>,
+}

@@ -1,0 +1,338 @@
+//! What the log's users and its threads share: the queue, the files, the room.
+
+use super::*;
+use crate::disk::{Disk, is_full, refusal};
+use crate::log::Record;
+use crate::log::format::{FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FileHeader, RECORD_MAX_BYTES};
+use crate::log::replay::{LogFile, Recovered, file_name};
+use model::{Error, ErrorKind, Result};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+pub(super) struct Shared {
+    pub(super) dir: PathBuf,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) options: LogOptions,
+    pub(super) queue: Mutex<Queue>,
+    pub(super) wake: Condvar,
+    /// Bytes reserved or queued.
+    pub(super) outstanding: AtomicU64,
+    /// Bytes left in the current file.
+    pub(super) left: AtomicU64,
+    /// Bytes of the last heads frame: they must not outgrow what they guard.
+    pub(super) heads_bytes: AtomicU64,
+    pub(super) spare: Mutex<Spare>,
+    pub(super) spare_changed: Condvar,
+    /// Whether the disk has refused a spare file and none is ready.
+    pub(super) starved: AtomicBool,
+    pub(super) closing: AtomicBool,
+    /// Numbers for the names of blank files, each used once.
+    pub(super) blanks: AtomicU64,
+    pub(super) files: Mutex<Vec<LogFile>>,
+    pub(super) written: Line,
+    pub(super) durable: Line,
+    /// Someone wants everything below to be durable.
+    pub(super) sync_wanted: AtomicU64,
+    pub(super) failed: OnceLock<Error>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        dir: &Path,
+        disk: Arc<dyn Disk>,
+        options: LogOptions,
+        recovered: &Recovered,
+        files: Vec<LogFile>,
+    ) -> Shared {
+        Shared {
+            dir: dir.to_owned(),
+            disk,
+            options,
+            queue: Mutex::new(Queue {
+                items: VecDeque::new(),
+                end: recovered.start,
+                since_heads: 0,
+                promised: false,
+                closing: false,
+            }),
+            wake: Condvar::new(),
+            outstanding: AtomicU64::new(0),
+            left: AtomicU64::new(0),
+            heads_bytes: AtomicU64::new(0),
+            spare: Mutex::new(Spare {
+                ready: None,
+                refused: None,
+            }),
+            spare_changed: Condvar::new(),
+            starved: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+            blanks: AtomicU64::new(0),
+            files: Mutex::new(files),
+            written: Line::new(recovered.start),
+            durable: Line::new(recovered.start),
+            sync_wanted: AtomicU64::new(0),
+            failed: OnceLock::new(),
+        }
+    }
+
+    /// Why nothing can be written, if so.
+    pub(super) fn check_failed(&self) -> Result<()> {
+        self.failed.get().map_or(Ok(()), |failed| Err(failed.clone()))
+    }
+
+    pub(super) fn check_position(&self, position: u64) -> Result<()> {
+        let end = self.queue.lock().end;
+        if position > end {
+            return Err(Error::illegal(format!(
+                "position [{position}] is beyond the end of the log [{end}]"
+            )));
+        }
+        Ok(())
+    }
+
+    pub(super) fn reserve(self: &Arc<Self>, bytes: u64, kept: u64) -> Result<Reservation> {
+        self.check_failed()?;
+        if bytes > RECORD_MAX_BYTES {
+            let reason = format!("a change of [{bytes}] bytes is too large, the limit is [{RECORD_MAX_BYTES}]");
+            return Err(Error::new(ErrorKind::ContentTooLong, reason));
+        }
+        let charged = bytes + FRAME_HEADER_BYTES as u64;
+        let limit = self.options.queue_max_bytes;
+        let before = self.outstanding.fetch_add(charged, Ordering::AcqRel);
+        let mut reservation = Reservation {
+            shared: self.clone(),
+            left: charged,
+            own_file: None,
+        };
+        // One that alone is bigger than the queue passes if no other such is there: it would starve.
+        if before + charged > limit && (charged <= limit || before > limit) {
+            let reason = format!("the log's queue is full: [{before}] bytes wait, [log.queue_max_bytes] is [{limit}]");
+            return Err(Error::new(ErrorKind::RejectedExecution, reason).with("setting", "log.queue_max_bytes"));
+        }
+        if charged + FILE_HEADER_BYTES > self.options.file_bytes {
+            reservation.own_file = Some(self.own_file(charged)?);
+        } else if self.starved.load(Ordering::Acquire) {
+            // Each record may have a frame to itself, of which the smallest is about its own size.
+            let needed = 2 * (before + charged) + kept;
+            let left = self.left.load(Ordering::Acquire);
+            if needed > left {
+                let (why, full) = self.spare.lock().refused.clone().unwrap_or_default();
+                let reason = format!("no room for the log in [{}]: {why}", self.dir.display());
+                return Err(Error::new(
+                    if full { ErrorKind::DiskFull } else { ErrorKind::LogFailed },
+                    reason,
+                ));
+            }
+        }
+        Ok(reservation)
+    }
+
+    pub(super) fn release(&self, bytes: u64) {
+        let before = self.outstanding.fetch_sub(bytes, Ordering::AcqRel);
+        assert!(before >= bytes, "no more is given back than was reserved");
+    }
+
+    /// A zero-filled file for one record that is bigger than a file.
+    pub(super) fn own_file(&self, charged: u64) -> Result<OwnFile> {
+        let path = self
+            .dir
+            .join(format!("own-{}.{PARTIAL}", self.blanks.fetch_add(1, Ordering::Relaxed)));
+        let made = allocate(self.disk.as_ref(), &path, FILE_HEADER_BYTES + charged);
+        made.map_err(|e| refusal("allocating", &path, &e))
+    }
+
+    pub(super) fn enqueue(&self, room: &mut Reservation, record: Record, durability: Durability) -> Result<Ticket> {
+        let bytes = record.log_bytes();
+        let charged = bytes + FRAME_HEADER_BYTES as u64;
+        let own_file = if charged + FILE_HEADER_BYTES > self.options.file_bytes {
+            room.own_file.take()
+        } else {
+            None
+        };
+        let record = Box::new(record);
+        let mut queue = self.queue.lock();
+        if queue.closing {
+            drop(queue);
+            room.own_file = own_file;
+            self.check_failed()?;
+            return Err(Error::new(ErrorKind::LogFailed, "the log is closed"));
+        }
+        let reserved = charged.min(room.left);
+        room.left -= reserved;
+        self.outstanding.fetch_add(charged - reserved, Ordering::AcqRel);
+        if !std::mem::take(&mut queue.promised) {
+            self.heads_when_due(&mut queue);
+        }
+        let position = queue.end;
+        let end = position + bytes;
+        queue.items.push_back(Item::Record {
+            record,
+            bytes,
+            charged,
+            own_file,
+        });
+        queue.end = end;
+        queue.since_heads += bytes;
+        if durability == Durability::Request {
+            self.sync_wanted.fetch_max(end, Ordering::AcqRel);
+        }
+        drop(queue);
+        self.wake.notify_one();
+        Ok(Ticket { position, end })
+    }
+
+    /// Heads cost at most a thirty-second of the log, however many indices there are.
+    pub(super) fn heads_when_due(&self, queue: &mut Queue) {
+        let heads_each = self
+            .options
+            .heads_each_bytes
+            .max(32 * self.heads_bytes.load(Ordering::Relaxed));
+        if queue.since_heads >= heads_each && !queue.closing {
+            queue.items.push_back(Item::Heads);
+            queue.end += 1;
+            queue.since_heads = 0;
+        }
+    }
+
+    pub(super) fn want_sync(&self, position: u64) -> Result<()> {
+        if self.sync_wanted.load(Ordering::Acquire) >= position || self.durable.reached.load(Ordering::Acquire) >= position {
+            return Ok(());
+        }
+        self.check_position(position)?;
+        // Under the lock, so that the committer cannot miss it between its look and its sleep.
+        let queue = self.queue.lock();
+        self.sync_wanted.fetch_max(position, Ordering::AcqRel);
+        drop(queue);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    pub(super) fn begin_close(&self) {
+        let mut queue = self.queue.lock();
+        if !queue.closing {
+            queue.closing = true;
+            if queue.since_heads > 0 {
+                // With it, damage to the very last record is told from a torn tail.
+                queue.items.push_back(Item::Heads);
+                queue.end += 1;
+            }
+        }
+        drop(queue);
+        self.wake.notify_one();
+        self.closing.store(true, Ordering::Release);
+        drop(self.spare.lock());
+        self.spare_changed.notify_all();
+    }
+
+    /// Stops all writing until the next start.
+    pub(super) fn fail(&self, why: &str) {
+        let reason = format!(
+            "writing the log in [{}] failed: {why}. Whether changes that were under way are durable is unknown; \
+             writes stop until a restart, reads go on",
+            self.dir.display()
+        );
+        // The first failure is the one to tell of.
+        let failed = self
+            .failed
+            .get_or_init(|| Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown"))
+            .clone();
+        let mut queue = self.queue.lock();
+        queue.closing = true;
+        let items = std::mem::take(&mut queue.items);
+        drop(queue);
+        for item in items {
+            if let Item::Record { charged, .. } = item {
+                self.release(charged);
+            }
+        }
+        self.closing.store(true, Ordering::Release);
+        drop(self.spare.lock());
+        self.spare_changed.notify_all();
+        self.written.fail(&failed);
+        self.durable.fail(&failed);
+    }
+
+    /// Makes a blank file a part of the log: header, sync, name, sync of the folder.
+    pub(super) fn begin_file(&self, blank: OwnFile, header: &FileHeader) -> io::Result<OwnFile> {
+        blank.file.write_all_at(&header.write(), 0)?;
+        blank.file.sync_data()?;
+        let path = self.dir.join(file_name(header.number));
+        self.disk.rename(&blank.path, &path)?;
+        self.disk.sync_dir(&self.dir)?;
+        let mut files = self.files.lock();
+        if let Some(last) = files.last_mut() {
+            last.end = last.end.or(Some(header.previous_end));
+        }
+        files.push(LogFile {
+            number: header.number,
+            path: path.clone(),
+            end: None,
+        });
+        Ok(OwnFile { path, ..blank })
+    }
+
+    /// The body of the second thread: keeps one blank file ready.
+    pub(super) fn keep_spare(&self) {
+        loop {
+            let mut spare = self.spare.lock();
+            while spare.ready.is_some() && !self.closing.load(Ordering::Acquire) {
+                self.spare_changed.wait(&mut spare);
+            }
+            drop(spare);
+            if self.closing.load(Ordering::Acquire) {
+                return;
+            }
+            let made = make_spare(
+                self.disk.as_ref(),
+                &self.dir,
+                self.blanks.fetch_add(1, Ordering::Relaxed),
+                self.options.file_bytes,
+            );
+            let mut spare = self.spare.lock();
+            match made {
+                Ok(file) => {
+                    *spare = Spare {
+                        ready: Some(file),
+                        refused: None,
+                    };
+                    self.starved.store(false, Ordering::Release);
+                    self.spare_changed.notify_all();
+                }
+                Err(e) => {
+                    spare.refused = Some((e.to_string(), is_full(&e)));
+                    self.starved.store(true, Ordering::Release);
+                    self.spare_changed.notify_all();
+                    if !self.closing.load(Ordering::Acquire) {
+                        self.spare_changed.wait_for(&mut spare, self.options.retry_each);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn truncate_below(&self, position: u64) -> Result<()> {
+        let below: Vec<LogFile> = self
+            .files
+            .lock()
+            .iter()
+            .filter(|file| file.end.is_some_and(|end| end <= position))
+            .cloned()
+            .collect();
+        for file in &below {
+            match self.disk.remove(&file.path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(refusal("removing", &file.path, &e));
+                }
+                _ => self.files.lock().retain(|kept| kept.number != file.number),
+            }
+        }
+        if !below.is_empty() {
+            self.disk.sync_dir(&self.dir).map_err(|e| refusal("syncing", &self.dir, &e))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! Dates as text: formats both ways, date math, and the rounding of histograms. Milliseconds since 1970, UTC.
+//!
+//! Pure: `now` comes from the caller. Years beyond 9999 are refused (jiff's range).
+//! Not here: which field has which format (`mapping`).
+
+use crate::{Error, Result};
+use std::fmt;
+
+mod calendar;
+mod maths;
+mod pattern;
+mod read;
+mod render;
+mod rounding;
+#[cfg(test)]
+mod tests;
+
+use calendar::*;
+pub use maths::parse_math;
+use pattern::*;
+use read::*;
+use render::*;
+pub use rounding::{CalendarUnit, Interval, Rounding};
+
+pub use jiff::tz::TimeZone;
+
+/// The format of a date field that names none.
+pub const FORMAT_DEFAULT: &str = "strict_date_optional_time||epoch_millis";
+
+const DAY_MS: i64 = 86_400_000;
+/// The years that can be read and written, as days since 1970.
+const DAYS: std::ops::RangeInclusive<i64> = -4_371_587..=2_932_896;
+/// How deep optional sections may be nested in a pattern.
+const OPTIONAL_DEPTH_MAX: usize = 12;
+
+/// Reads a zone: `Z`, `UTC`, `+01:00`, `-0330`, `Europe/Berlin`.
+pub fn parse_zone(text: &str) -> Result<TimeZone> {
+    let mut zone = Cursor { text, at: 0 };
+    match zone.zone() {
+        Some(Zone::Offset(seconds)) if zone.at == text.len() => {
+            if let Ok(offset) = jiff::tz::Offset::from_seconds(seconds) {
+                return Ok(TimeZone::fixed(offset));
+            }
+        }
+        Some(Zone::Named(tz)) if zone.at == text.len() => return Ok(tz),
+        _ => {}
+    }
+    Err(Error::illegal(format!("Unknown time-zone ID: {text}")))
+}
+
+/// One or several (`||`) date formats: the first that fits reads, the first writes.
+#[derive(Clone)]
+pub struct DateFormat {
+    text: String,
+    forms: Vec<Form>,
+}
+
+impl DateFormat {
+    /// Reads a format: names and Java patterns, separated by `||`.
+    pub fn parse_pattern(text: &str) -> Result<DateFormat> {
+        let forms = text
+            .split("||")
+            .map(|part| form(part.trim(), text))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(DateFormat {
+            text: text.to_owned(),
+            forms,
+        })
+    }
+
+    /// The format as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Reads a date. Missing parts are the first moment; `tz` is for texts that name no zone.
+    pub fn parse(&self, text: &str, tz: Option<&TimeZone>) -> Result<i64> {
+        self.read(text, tz, false)
+    }
+
+    /// As [`DateFormat::parse`], for an upper bound: a missing time is the day's last millisecond.
+    /// A missing month or day is still the first one, as in Elasticsearch.
+    pub fn parse_round_up(&self, text: &str, tz: Option<&TimeZone>) -> Result<i64> {
+        self.read(text, tz, true)
+    }
+
+    fn read(&self, text: &str, tz: Option<&TimeZone>, round_up: bool) -> Result<i64> {
+        self.forms
+            .iter()
+            .find_map(|form| form.read(text, tz, round_up))
+            .ok_or_else(|| Error::illegal(format!("failed to parse date field [{text}] with format [{}]", self.text)))
+    }
+
+    /// Writes a date in the first format. A moment out of range is written as its milliseconds.
+    pub fn render(&self, ms: i64, tz: Option<&TimeZone>) -> String {
+        match &self.forms[0] {
+            Form::EpochMillis => ms.to_string(),
+            Form::EpochSecond => match ms % 1000 {
+                0 => (ms / 1000).to_string(),
+                _ => format!("{}", ms as f64 / 1000.0),
+            },
+            Form::Pattern(items) => {
+                let utc = TimeZone::UTC;
+                let tz = tz.unwrap_or(&utc);
+                match Moment::of(ms, tz) {
+                    Some(moment) => {
+                        let mut out = String::new();
+                        moment.write(items, &mut out);
+                        out
+                    }
+                    None => ms.to_string(),
+                }
+            }
+        }
+    }
+}
+
+impl Default for DateFormat {
+    fn default() -> Self {
+        let named = NAMED[0].1;
+        let items = pattern(named, false).unwrap_or_default();
+        DateFormat {
+            text: FORMAT_DEFAULT.into(),
+            forms: vec![Form::Pattern(items), Form::EpochMillis],
+        }
+    }
+}
+impl fmt::Debug for DateFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DateFormat({})", self.text)
+    }
+}
+impl PartialEq for DateFormat {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
