@@ -61,7 +61,8 @@ pub struct Conflict {
     pub at: DocAddress,
     /// What was expected.
     pub expect: Expect,
-    /// What was there.
+    /// What was there. For people: a cluster does not say with the conflict, so there it is what was read soon after,
+    /// and a deletion is `Nothing`.
     pub found: Found,
 }
 

@@ -233,9 +233,10 @@ pub enum WriteOp {
 pub enum Outcome {
     /// Done and durable.
     Written(Written),
-    /// The expectation did not hold; nothing changed.
+    /// The expectation did not hold; nothing changed by this call. Over a cluster it may be one's own earlier success, told
+    /// late.
     Conflict(Conflict),
-    /// Not possible; nothing changed.
+    /// Not possible, or not now ([`Error::is_transient`]); nothing changed.
     Refused(Error),
     /// Held by a change; the mark's body.
     Held(Value),
@@ -300,12 +301,14 @@ pub struct View {
     pub keep_alive: Duration,
 }
 
-/// A scan's proof that it saw everything (relations.md 2.5).
+/// A scan's proof that it saw everything that was acknowledged before it.
 #[derive(Clone, Debug)]
 pub enum Barrier {
     /// None wanted.
     None,
-    /// One document a shard that must come back in the scan.
+    /// The engine's own proof, under a name of the caller's that is used once. Over a cluster: a hidden document in each
+    /// shard, written and acknowledged before, that the scan must bring back (nobody but the engine knows its shards);
+    /// if it does not, the last item is an error. In one process: a refresh.
     Proof { id: String },
 }
 

@@ -93,6 +93,7 @@ error_kinds! {
     LogFailed              = "log_failed_exception", 503;
     Corruption             = "corrupt_index_exception", 500;
     Timeout                = "process_cluster_event_timeout_exception", 503;
+    Unavailable            = "no_node_available_exception", 503;
     TooManyJoinKeys        = "too_many_join_keys_exception", 400;
     Groovy                 = "groovy_script_execution_exception", 400;
     ArrayIndexOutOfBounds  = "array_index_out_of_bounds_exception", 400;
@@ -170,6 +171,10 @@ impl Error {
     /// Its HTTP status.
     pub fn status(&self) -> u16 {
         self.0.status.unwrap_or_else(|| self.0.kind.status())
+    }
+    /// The same request may succeed later: there was no room, no time, nobody there.
+    pub fn is_transient(&self) -> bool {
+        matches!(self.status(), 429 | 503 | 507)
     }
     /// Its sentence.
     pub fn reason(&self) -> &str {

@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
 /// Dependencies that only some crates may name.
 const KEPT: &[(&str, &[&str])] = &[
     ("tantivy", &["embedded"]),
-    ("hyper", &["rest", "server"]),
+    ("hyper", &["rest", "server", "remote"]),
     ("axum", &["rest", "server"]),
     ("clap", &["server"]),
 ];
@@ -106,7 +106,7 @@ fn refusals_are_named() {
         (
             "engine",
             "hyper-util",
-            Some("engine -> hyper-util: hyper is for rest and server only"),
+            Some("engine -> hyper-util: hyper is for rest and server and remote only"),
         ),
         ("server", "clap", None),
         ("dsl", "serde_json", None),

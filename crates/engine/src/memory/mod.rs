@@ -543,18 +543,6 @@ impl Engine for MemoryEngine {
             self.refresh(target, None).await?;
         }
         let snapshot = self.state().snapshot(target)?;
-        if let Barrier::Proof { id } = barrier {
-            let unproven = snapshot
-                .docs
-                .iter()
-                .find(|(_, docs)| !docs.iter().any(|doc| *doc.at.id.id == *id));
-            if let Some((index, _)) = unproven {
-                return Err(Error::new(
-                    ErrorKind::IllegalState,
-                    format!("the barrier [{id}] did not come back from [{index}]"),
-                ));
-            }
-        }
         let (_, found) = snapshot.matching(target, Some(&query), &[], see, self.clock.wall_ms())?;
         Ok(Box::pin(futures::stream::iter(
             found.into_iter().map(|(_, doc)| Ok(doc.document())),

@@ -14,4 +14,6 @@ mod runner;
 pub use decide::{Apply, Deciding, Meet, Purge, RecordState, Then, apply, decide, meet, purge};
 pub use plan::{Before, Failure, Folded, digest, fold, touched, unmet};
 pub use record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, record_address};
-pub use runner::{Change, OPERATIONS_MAX, Pause, Resolved, Runner, Verdict, lock_address, session_address};
+pub use runner::{
+    Attempt, Change, Ended, OPERATIONS_MAX, Pause, Planned, Planning, Resolved, Runner, Verdict, lock_address, session_address,
+};

@@ -76,6 +76,8 @@ pub struct Record {
     pub token: Option<Token>,
     /// Of the last writer.
     pub nonce: Arc<str>,
+    /// Milliseconds since 1970 by the clock of who opened it: for people, and for when it may be forgotten.
+    pub written_ms: i64,
     /// What the client is answered, from the commit on.
     pub result: Value,
 }
@@ -152,6 +154,7 @@ impl Record {
             "digest": self.digest,
             "t": self.token.map(|token| [token.term, token.seq]),
             "nonce": &*self.nonce,
+            "at": self.written_ms,
             "result": self.result,
         })
     }
@@ -207,6 +210,7 @@ fn read(source: &Value) -> Option<Record> {
         digest: text(&source["digest"])?,
         token: pair(&source["t"]).map(|(term, seq)| Token { term, seq }),
         nonce: Arc::from(source["nonce"].as_str()?),
+        written_ms: source["at"].as_i64()?,
         result: source["result"].clone(),
     })
 }
@@ -319,6 +323,7 @@ mod tests {
             digest: "d".into(),
             token: None,
             nonce: Arc::from("n"),
+            written_ms: 5,
             result: json!({"x": 1}),
         };
         assert_eq!(Record::parse(&record.render()).expect("a record"), record);

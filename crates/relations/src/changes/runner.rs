@@ -86,6 +86,61 @@ pub enum Verdict {
     TimedOut,
 }
 
+/// One attempt at a change, whatever plans it.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// Never used before.
+    pub id: Owner,
+    /// Of the first attempt.
+    pub age: Option<Age>,
+    /// Every document that the plan reads or writes; in indices that exist, by their own names.
+    pub addresses: BTreeSet<DocAddress>,
+    /// Locks whose leases name it.
+    pub locks: Vec<Owner>,
+    /// Of the request.
+    pub digest: String,
+    /// Waiting for others ends here, by the monotonic clock.
+    pub deadline: Duration,
+}
+
+/// Makes a plan of what was read; asked again when that has moved.
+#[async_trait]
+pub trait Planning: Send {
+    /// What becomes of the documents. An error ends the change, undone.
+    async fn plan(&mut self, before: &BTreeMap<DocAddress, Before>) -> Result<Planned>;
+}
+
+/// What a plan comes to.
+#[derive(Debug)]
+pub enum Planned {
+    /// The outcome of every document that is written; others were only read.
+    Commit(BTreeMap<DocAddress, Effects>),
+    /// It cannot be, if what was read is true: marks prove it first.
+    Impossible,
+    /// It is not to be, whatever is true.
+    Stop,
+    /// Not now: look again.
+    Later,
+}
+
+/// How an attempt ended. Everything but `Committed` has changed nothing.
+#[derive(Debug)]
+pub enum Ended {
+    /// It happened, and every document shows it, each with this stamp.
+    Committed {
+        token: Token,
+        stamps: BTreeMap<DocAddress, Stamp>,
+    },
+    /// By its own plan.
+    Stopped,
+    /// A lock that it was to be made under has ended, or is not there.
+    LockEnded { lock: Owner, state: Option<SessionState> },
+    /// Wounded by an older change, or taken for dead: to be tried again with this age.
+    Aborted { age: Age },
+    /// It waited too long for others.
+    TimedOut,
+}
+
 /// What a resolver found the change to be, once nothing is left to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Resolved {
@@ -236,12 +291,44 @@ impl Runner {
             )));
         }
         let all: Vec<Write> = change.operations.iter().chain(&change.otherwise).cloned().collect();
-        let addresses = touched(&all, &change.conditions);
-        let uuids = self.uuids(&addresses).await?;
+        let attempt = Attempt {
+            id: change.id.clone(),
+            age: change.age,
+            addresses: touched(&all, &change.conditions),
+            locks: change.locks.clone(),
+            digest: change.digest.clone(),
+            deadline: change.deadline,
+        };
+        let mut folding = Folding {
+            runner: self,
+            change,
+            addresses: &attempt.addresses,
+            why: None,
+        };
+        let ended = self.attempt(&attempt, &mut folding).await?;
+        Ok(match (ended, folding.why) {
+            (Ended::Committed { token, .. }, Some(Verdict::Committed { items, otherwise, .. })) => {
+                Verdict::Committed { token, items, otherwise }
+            }
+            (Ended::Stopped, Some(why)) => why,
+            (Ended::LockEnded { lock, state }, _) => Verdict::LockEnded { lock, state },
+            (Ended::Aborted { age }, _) => Verdict::Aborted { age },
+            (Ended::TimedOut, _) => Verdict::TimedOut,
+            (ended, why) => unreachable!("{ended:?} comes from a plan, which is {why:?}"),
+        })
+    }
+
+    /// Runs one attempt, planned by the caller.
+    ///
+    /// # Errors
+    /// As for [`Runner::run`]; those of the plan, after which the change is aborted.
+    pub async fn attempt(&self, attempt: &Attempt, planning: &mut dyn Planning) -> Result<Ended> {
+        let addresses = &attempt.addresses;
+        let uuids = self.uuids(addresses).await?;
         let record = Record {
             state: RecordState::Pending,
             session: self.session.clone(),
-            age: change.age,
+            age: attempt.age,
             documents: addresses
                 .iter()
                 .map(|at| Touched {
@@ -250,29 +337,30 @@ impl Runner {
                     effect: None,
                 })
                 .collect(),
-            digest: change.digest.clone(),
+            digest: attempt.digest.clone(),
             token: None,
             nonce: self.nonce(),
+            written_ms: self.clock.wall_ms(),
             result: Value::Null,
         };
-        let Some((record, age)) = self.open(change, record).await? else {
-            let age = change.age.unwrap_or_default();
-            return Ok(Verdict::Aborted { age });
+        let Some((record, age)) = self.open(attempt, record).await? else {
+            let age = attempt.age.unwrap_or_default();
+            return Ok(Ended::Aborted { age });
         };
-        for lock in &change.locks {
-            if let Some(state) = self.guard(lock, &change.id).await? {
-                self.abort(&change.id).await?;
-                return Ok(Verdict::LockEnded {
+        for lock in &attempt.locks {
+            if let Some(state) = self.guard(lock, &attempt.id).await? {
+                self.abort(&attempt.id).await?;
+                return Ok(Ended::LockEnded {
                     lock: lock.clone(),
                     state,
                 });
             }
         }
-        self.decided(change, record, age, &addresses).await
+        self.decided(attempt, record, age, planning).await
     }
 
     /// W1. `None` if somebody has aborted it before it could begin.
-    async fn open(&self, change: &Change, record: Record) -> Result<Option<(Record, Age)>> {
+    async fn open(&self, change: &Attempt, record: Record) -> Result<Option<(Record, Age)>> {
         let mut expect = Expect::Absent;
         let mut record = record;
         loop {
@@ -294,12 +382,12 @@ impl Runner {
     }
 
     /// R, W4, W5 and what follows.
-    async fn decided(&self, change: &Change, record: Record, age: Age, addresses: &BTreeSet<DocAddress>) -> Result<Verdict> {
+    async fn decided(&self, change: &Attempt, record: Record, age: Age, planning: &mut dyn Planning) -> Result<Ended> {
         let mut patience = 1;
         loop {
             if self.clock.monotonic() > change.deadline {
                 return match self.abort(&change.id).await? {
-                    Resolved::Aborted => Ok(Verdict::TimedOut),
+                    Resolved::Aborted => Ok(Ended::TimedOut),
                     other => unreachable!("nobody but us commits our change, and it is {other:?}"),
                 };
             }
@@ -308,7 +396,7 @@ impl Runner {
                 Some((found, _)) if found.state == RecordState::Pending => {}
                 Some((found, _)) if found.state == RecordState::Aborted => {
                     self.abort(&change.id).await?;
-                    return Ok(Verdict::Aborted { age });
+                    return Ok(Ended::Aborted { age });
                 }
                 // A stale read.
                 _ => {
@@ -317,16 +405,17 @@ impl Runner {
                     continue;
                 }
             }
-            let read = self.read_marked(addresses).await?;
-            let foreign: BTreeSet<Owner> = read
-                .values()
-                .filter_map(|marked| marked.mark.intent.clone())
-                .filter(|owner| *owner != change.id)
-                .collect();
+            let read = self.read_marked(&change.addresses).await?;
+            let mut foreign: BTreeMap<Owner, BTreeSet<DocAddress>> = BTreeMap::new();
+            for (at, marked) in &read {
+                if let Some(owner) = marked.mark.intent.as_ref().filter(|owner| **owner != change.id) {
+                    foreign.entry(owner.clone()).or_default().insert(at.clone());
+                }
+            }
             if !foreign.is_empty() {
                 let mut waits = false;
-                for other in &foreign {
-                    waits |= !self.meet(Some(age), other).await?;
+                for (other, at) in &foreign {
+                    waits |= !self.meet(Some(age), other, at).await?;
                 }
                 if waits {
                     self.rest(patience).await;
@@ -334,38 +423,45 @@ impl Runner {
                 }
                 continue;
             }
-            let blocked = self.foreign_locks(change, addresses).await?;
-            if !blocked.is_empty() {
-                self.abort(&change.id).await?;
-                return Ok(Verdict::Locked(blocked));
-            }
             let before: BTreeMap<DocAddress, Before> = read.iter().map(|(at, marked)| (at.clone(), marked.before())).collect();
-            let condition = unmet(&change.conditions, &before);
-            let otherwise = condition.is_some();
-            let mut folded = fold(if otherwise { &change.otherwise } else { &change.operations }, &before);
-            self.rehearse(&read, &mut folded).await?;
+            let planned = match planning.plan(&before).await {
+                Ok(planned) => planned,
+                Err(error) => {
+                    self.abort(&change.id).await?;
+                    return Err(error);
+                }
+            };
+            let outcomes = match planned {
+                Planned::Stop => {
+                    self.abort(&change.id).await?;
+                    return Ok(Ended::Stopped);
+                }
+                Planned::Later => {
+                    self.rest(patience).await;
+                    patience += 1;
+                    continue;
+                }
+                Planned::Commit(outcomes) => Some(outcomes),
+                Planned::Impossible => None,
+            };
             // Marks prove what was read, for failures as well as for success.
             let Some(stamps) = self.mark(&change.id, &read).await? else {
                 self.rest(patience).await;
                 patience += 1;
                 continue;
             };
-            if let Some((condition, conflict)) = condition.filter(|_| change.otherwise.is_empty()) {
+            let Some(outcomes) = outcomes else {
                 self.abort(&change.id).await?;
-                return Ok(Verdict::Unmet { condition, conflict });
-            }
-            if folded.items.iter().any(Result::is_err) {
-                self.abort(&change.id).await?;
-                return Ok(Verdict::Failed(folded.items));
-            }
-            let items = folded.items.iter().filter_map(|item| item.as_ref().ok().copied()).collect();
-            let Some((committed, token)) = self.commit(&change.id, &record, age, &folded).await? else {
-                self.abort(&change.id).await?;
-                return Ok(Verdict::Aborted { age });
+                return Ok(Ended::Stopped);
             };
-            let state = self.apply_all(&change.id, &committed, token, stamps).await?;
+            let Some((committed, token)) = self.commit(&change.id, &record, age, &outcomes).await? else {
+                self.abort(&change.id).await?;
+                return Ok(Ended::Aborted { age });
+            };
+            let mut stamped = BTreeMap::new();
+            let state = self.apply_all(&change.id, &committed, token, stamps, &mut stamped).await?;
             debug_assert!(state != Resolved::Aborted, "what is committed goes forward");
-            return Ok(Verdict::Committed { token, items, otherwise });
+            return Ok(Ended::Committed { token, stamps: stamped });
         }
     }
 
@@ -412,7 +508,13 @@ impl Runner {
     }
 
     /// W5. `None` if somebody has aborted it.
-    async fn commit(&self, change: &Owner, opened: &Record, age: Age, folded: &Folded) -> Result<Option<(Record, Token)>> {
+    async fn commit(
+        &self,
+        change: &Owner,
+        opened: &Record,
+        age: Age,
+        outcomes: &BTreeMap<DocAddress, Effects>,
+    ) -> Result<Option<(Record, Token)>> {
         let committed = Record {
             state: RecordState::Committed,
             age: Some(age),
@@ -420,7 +522,7 @@ impl Runner {
                 .documents
                 .iter()
                 .map(|touched| Touched {
-                    effect: folded.outcomes.get(&touched.at).cloned(),
+                    effect: Some(outcomes.get(&touched.at).cloned().unwrap_or(Effects::Check)),
                     ..touched.clone()
                 })
                 .collect(),
@@ -454,6 +556,7 @@ impl Runner {
         record: &Record,
         token: Token,
         mut at_hand: BTreeMap<DocAddress, Marked>,
+        stamped: &mut BTreeMap<DocAddress, Stamp>,
     ) -> Result<Resolved> {
         let mut open: Vec<&Touched> = record.documents.iter().collect();
         let mut turn = 0;
@@ -499,9 +602,12 @@ impl Runner {
             }
             for (at, outcome) in written.into_iter().zip(self.engine.write(writes, Refresh::No).await?) {
                 match outcome {
-                    Outcome::Written(_) => {
+                    Outcome::Written(written) => {
+                        stamped.insert(at.clone(), written.stamp);
                         acknowledged.insert(at);
                     }
+                    // Somebody else goes on, or we do later: it is committed.
+                    Outcome::Refused(error) if error.is_transient() => return Err(error),
                     Outcome::Refused(error) => return self.stick(change, &error).await,
                     Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => {}
                 }
@@ -581,7 +687,8 @@ impl Runner {
                 return match decided.then {
                     Then::Apply => {
                         let token = next.token.unwrap_or(Token::of(stamp));
-                        self.apply_all(change, &next, token, BTreeMap::new()).await
+                        self.apply_all(change, &next, token, BTreeMap::new(), &mut BTreeMap::new())
+                            .await
                     }
                     Then::Purge => {
                         self.purge_all(change, &next).await?;
@@ -605,19 +712,10 @@ impl Runner {
     /// # Errors
     /// The engine's.
     pub async fn sweep(&self) -> Result<Vec<(Owner, Resolved)>> {
-        let target = Target::index(CONTROL_INDEX);
-        self.engine.refresh(&target, None).await?;
-        let mut found = self.engine.scan(&target, Query::all(), See::Plain, Barrier::None).await?;
         let mut open = Vec::new();
-        while let Some(document) = found.next().await {
-            let document = document?;
-            let source = document.source.parse()?;
-            if source["kind"] != "change" {
-                continue;
-            }
-            let record = Record::parse(&source)?;
+        for (change, record, _) in self.records().await? {
             if matches!(record.state, RecordState::Pending | RecordState::Committed) {
-                open.push((Owner::new(document.at.id.id), record));
+                open.push((change, record));
             }
         }
         let mut resolved = Vec::new();
@@ -627,6 +725,74 @@ impl Runner {
             }
         }
         Ok(resolved)
+    }
+
+    /// W9: forgets changes that were finished longer ago than `kept_ms`, by the wall clock of who wrote their records:
+    /// the tombstones they left, then the records. What comes even later is taken off by whoever meets it.
+    ///
+    /// # Errors
+    /// The engine's; what is left is for the next call.
+    pub async fn collect(&self, kept_ms: i64) -> Result<u64> {
+        let before = self.clock.wall_ms() - kept_ms;
+        let mut collected = 0;
+        for (change, record, stamp) in self.records().await? {
+            let finished = matches!(record.state, RecordState::Aborted | RecordState::Done);
+            if !finished || record.written_ms > before {
+                continue;
+            }
+            let touched: Vec<&Touched> = record.documents.iter().collect();
+            let gone = self.gone(&touched).await?;
+            let here = touched
+                .iter()
+                .map(|t| t.at.clone())
+                .filter(|at| !gone.contains(at.index.as_str()));
+            let mut writes = Vec::new();
+            for (at, marked) in self.read_marked(&here.collect()).await? {
+                // Its own: a later change's tombstone is that one's to collect.
+                if marked.mark.tombstone && marked.mark.intent.is_none() && marked.mark.token == record.token {
+                    writes.push(Write {
+                        expect: marked.expect(),
+                        hide: Hide::Drop,
+                        ..Write::new(at, WriteOp::Delete)
+                    });
+                }
+            }
+            let outcomes = self.engine.write(writes, Refresh::No).await?;
+            if !outcomes
+                .iter()
+                .all(|outcome| matches!(outcome, Outcome::Written(_) | Outcome::Conflict(_)))
+            {
+                continue;
+            }
+            let write = Write {
+                expect: unchanged(stamp),
+                hide: Hide::Drop,
+                ..Write::new(record_address(&change), WriteOp::Delete)
+            };
+            if let Outcome::Written(_) = self.engine.write_one(write, Refresh::No).await? {
+                collected += 1;
+            }
+        }
+        Ok(collected)
+    }
+
+    /// Every record, as a search finds it: to look for work, not to act on.
+    async fn records(&self) -> Result<Vec<(Owner, Record, Stamp)>> {
+        let target = Target::index(CONTROL_INDEX);
+        match self.engine.refresh(&target, None).await {
+            Err(error) if error.kind() == ErrorKind::IndexNotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut found = self.engine.scan(&target, Query::all(), See::Plain, Barrier::None).await?;
+        let mut out = Vec::new();
+        while let Some(document) = found.next().await {
+            let document = document?;
+            let source = document.source.parse()?;
+            if source["kind"] == "change" {
+                out.push((Owner::new(document.at.id.id), Record::parse(&source)?, document.stamp));
+            }
+        }
+        Ok(out)
     }
 
     /// A1 to A3 of one's own change, or what has become of it.
@@ -640,6 +806,11 @@ impl Runner {
         let touched: Vec<&Touched> = record.documents.iter().collect();
         let gone = self.gone(&touched).await?;
         open.retain(|at| !gone.contains(at.index.as_str()));
+        self.take_off(change, open).await
+    }
+
+    /// Takes a decided change's marks off these documents.
+    async fn take_off(&self, change: &Owner, mut open: BTreeSet<DocAddress>) -> Result<()> {
         let mut turn = 1;
         while !open.is_empty() {
             let mut writes = Vec::new();
@@ -663,8 +834,10 @@ impl Runner {
             }
             let addresses: Vec<DocAddress> = writes.iter().map(|write| write.at.clone()).collect();
             for (at, outcome) in addresses.into_iter().zip(self.engine.write(writes, Refresh::No).await?) {
-                if matches!(outcome, Outcome::Written(_) | Outcome::Refused(_)) {
-                    open.remove(&at);
+                match outcome {
+                    Outcome::Refused(error) if error.is_transient() => return Err(error),
+                    Outcome::Written(_) | Outcome::Refused(_) => drop(open.remove(&at)),
+                    Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => {}
                 }
             }
             if !open.is_empty() {
@@ -676,7 +849,7 @@ impl Runner {
     }
 
     /// Another's mark is in the way; true if it no longer is.
-    async fn meet(&self, age: Option<Age>, other: &Owner) -> Result<bool> {
+    async fn meet(&self, age: Option<Age>, other: &Owner, at: &BTreeSet<DocAddress>) -> Result<bool> {
         let read = self.read_record(other).await?;
         let (state, other_age, dead) = match &read {
             None => (None, Age::default(), true),
@@ -688,7 +861,14 @@ impl Runner {
         };
         match meet(age, other_age, state, dead) {
             Meet::Wait => Ok(false),
-            Meet::Resolve => Ok(self.resolve(other).await? != Resolved::Stuck),
+            Meet::Resolve if self.resolve(other).await? == Resolved::Stuck => Ok(false),
+            Meet::Resolve => {
+                // A mark that came so late that its record has been collected is named by nobody but itself.
+                if read.is_none() {
+                    self.take_off(other, at.clone()).await?;
+                }
+                Ok(true)
+            }
         }
     }
 
@@ -704,17 +884,18 @@ impl Runner {
     ///
     /// # Errors
     /// The engine's; a mark that did not go before the deadline.
-    pub async fn write(&self, write: Write, deadline: Duration) -> Result<Outcome> {
+    pub async fn write(&self, write: Write, refresh: Refresh, deadline: Duration) -> Result<Outcome> {
         let mut turn = 1;
+        let at = BTreeSet::from([write.at.clone()]);
         loop {
-            let held = match self.engine.write_one(write.clone(), Refresh::No).await? {
+            let held = match self.engine.write_one(write.clone(), refresh).await? {
                 Outcome::Held(body) => body,
                 outcome => return Ok(outcome),
             };
             let Some(other) = held["i"].as_str().map(Owner::new) else {
                 return Err(Error::new(ErrorKind::Corruption, format!("held by no change: {held}")));
             };
-            if !self.meet(None, &other).await? {
+            if !self.meet(None, &other, &at).await? {
                 if self.clock.monotonic() > deadline {
                     let reason = format!("[{}][{}] is held by change [{other}]", write.at.index, write.at.id.id);
                     return Err(Error::new(ErrorKind::Timeout, reason));
@@ -784,6 +965,7 @@ impl Runner {
             };
             let write = Write {
                 expect: unchanged(document.stamp),
+                hide: Hide::Drop,
                 ..Write::new(at.clone(), WriteOp::Put(Source::from_value(&named.render())))
             };
             if matches!(self.engine.write_one(write, Refresh::No).await?, Outcome::Written(_)) {
@@ -795,12 +977,17 @@ impl Runner {
     }
 
     /// Would the outcomes be taken? Who wrote a refused one last is told.
-    async fn rehearse(&self, read: &BTreeMap<DocAddress, Marked>, folded: &mut Folded) -> Result<()> {
+    async fn rehearse(&self, folded: &mut Folded) -> Result<()> {
         let mut writes = Vec::new();
         let mut items = Vec::new();
         for (at, item) in &folded.writers {
-            if let (Some(marked), Some(effect @ Effects::Put { .. })) = (read.get(at), folded.outcomes.get(at)) {
-                writes.push(applied(at, marked, effect, Token { term: 0, seq: 0 }));
+            if let Some(Effects::Put { source, routing, parent }) = folded.outcomes.get(at) {
+                writes.push(Write {
+                    hide: Hide::Drop,
+                    routing: routing.clone(),
+                    parent: parent.clone(),
+                    ..Write::new(at.clone(), WriteOp::Put(source.clone()))
+                });
                 items.push(*item);
             }
         }
@@ -870,8 +1057,10 @@ impl Runner {
 
     /// The stamp, if the write was acknowledged. Anything else is no answer.
     async fn write_record(&self, change: &Owner, record: &Record, expect: Expect) -> Result<Option<Stamp>> {
+        // No change marks a record: the engine need not look for what to keep.
         let write = Write {
             expect,
+            hide: Hide::Drop,
             ..Write::new(record_address(change), WriteOp::Put(Source::from_value(&record.render())))
         };
         match self.engine.write_one(write, Refresh::No).await? {
@@ -891,6 +1080,7 @@ impl Runner {
             digest: String::new(),
             token: None,
             nonce: self.nonce(),
+            written_ms: self.clock.wall_ms(),
             result: Value::Null,
         }
     }
@@ -904,5 +1094,44 @@ impl Runner {
         let bound = 5u64 << turn.min(6);
         let jitter = self.clock.random() % bound.max(1);
         self.pause.pause(Duration::from_millis((bound / 2 + jitter).min(250))).await;
+    }
+}
+
+/// The plan of a [`Change`]: foreign locks, conditions, operations folded, a rehearsal.
+struct Folding<'a> {
+    runner: &'a Runner,
+    change: &'a Change,
+    addresses: &'a BTreeSet<DocAddress>,
+    /// What the caller is told; of a commit without its token.
+    why: Option<Verdict>,
+}
+
+#[async_trait]
+impl Planning for Folding<'_> {
+    async fn plan(&mut self, before: &BTreeMap<DocAddress, Before>) -> Result<Planned> {
+        let change = self.change;
+        let blocked = self.runner.foreign_locks(change, self.addresses).await?;
+        if !blocked.is_empty() {
+            self.why = Some(Verdict::Locked(blocked));
+            return Ok(Planned::Stop);
+        }
+        let condition = unmet(&change.conditions, before);
+        let otherwise = condition.is_some();
+        let mut folded = fold(if otherwise { &change.otherwise } else { &change.operations }, before);
+        self.runner.rehearse(&mut folded).await?;
+        if let Some((condition, conflict)) = condition.filter(|_| change.otherwise.is_empty()) {
+            self.why = Some(Verdict::Unmet { condition, conflict });
+            return Ok(Planned::Impossible);
+        }
+        if folded.items.iter().any(Result::is_err) {
+            self.why = Some(Verdict::Failed(folded.items));
+            return Ok(Planned::Impossible);
+        }
+        self.why = Some(Verdict::Committed {
+            token: Token { term: 0, seq: 0 },
+            items: folded.items.iter().filter_map(|item| item.as_ref().ok().copied()).collect(),
+            otherwise,
+        });
+        Ok(Planned::Commit(folded.outcomes))
     }
 }

@@ -3,7 +3,7 @@
 use super::{LockKey, Mode};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -109,11 +109,20 @@ impl Lock {
 
     /// Do its invariants hold?
     pub fn is_sound(&self) -> bool {
-        let mut modes = self.holders.values().map(|holder| holder.mode);
-        let compatible = std::iter::from_fn(|| modes.next().map(|mode| (mode, modes.clone())))
-            .all(|(mode, mut rest)| rest.all(|other| mode.is_compatible(other)));
+        // There are five modes: who holds how is counted, and the modes compared, not the holders.
+        let mut held = [0_usize; Mode::ALL.len()];
+        for holder in self.holders.values() {
+            held[holder.mode as usize] += 1;
+        }
+        let go_together = |n: usize, m: usize| match (held[n], held[m]) {
+            (0, _) | (_, 0) => true,
+            (1, _) if n == m => true,
+            _ => Mode::ALL[n].is_compatible(Mode::ALL[m]),
+        };
+        let compatible = (0..held.len()).all(|n| (0..=n).all(|m| go_together(n, m)));
         let ordered = self.waiters.is_sorted_by(|a, b| (a.age, &a.owner) < (b.age, &b.owner));
-        let once = (1..self.waiters.len()).all(|i| self.waiters[..i].iter().all(|w| w.owner != self.waiters[i].owner));
+        let mut owners = BTreeSet::new();
+        let once = self.waiters.iter().all(|waiter| owners.insert(&waiter.owner));
         compatible && ordered && once
     }
 

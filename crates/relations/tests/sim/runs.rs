@@ -326,7 +326,7 @@ async fn plain_writer(world: Arc<World>, store: Arc<SimStore>) {
         };
         let deadline = world.get().now + Duration::from_secs(200);
         // A conflict, a held document for too long: the next one then.
-        let _ = runner.write(write, deadline).await;
+        let _ = runner.write(write, Refresh::No, deadline).await;
     }
 }
 
