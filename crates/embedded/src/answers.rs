@@ -7,7 +7,7 @@
 
 use crate::searchable::IndexView;
 use dsl::query::Clause;
-use dsl::search::{SearchRequest, SearchResponse};
+use dsl::search::{Aggregations, SearchRequest, SearchResponse};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::fmt::Write as _;
@@ -99,9 +99,9 @@ impl Answers {
     }
 
     /// Keeps an answer, in place of others if there is no room.
-    pub(crate) fn put<'a>(&self, key: String, views: impl Iterator<Item = &'a Arc<IndexView>>, response: Arc<SearchResponse>) {
-        let text = response.aggregations.as_ref().map(serde_json::to_string);
-        let bytes = text.and_then(Result::ok).map_or(0, |text| text.len()) * 4 + key.len() + 512;
+    pub(crate) fn put<'a>(&self, key: String, views: impl Iterator<Item = &'a Arc<IndexView>>, response: &SearchResponse) {
+        let text = response.aggregations.as_ref().map(Aggregations::text);
+        let bytes = text.as_ref().map_or(0, |text| text.len()) + key.len() + 512;
         if bytes > self.max_bytes / 8 {
             return;
         }
@@ -117,7 +117,10 @@ impl Answers {
         let used = kept.uses;
         let answer = Answer {
             views: views.map(Arc::downgrade).collect(),
-            response,
+            response: Arc::new(SearchResponse {
+                aggregations: text.map(Aggregations::Text),
+                ..response.clone()
+            }),
             bytes,
             used,
         };

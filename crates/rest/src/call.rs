@@ -18,6 +18,8 @@ pub struct Call {
     pub(crate) body: Bytes,
     pub(crate) dialect: Dialect,
     pub(crate) wants_json: bool,
+    /// The answer leaves as it is written: nothing in it is chosen, added or laid out.
+    pub(crate) plain: bool,
     /// The connection it came by.
     pub(crate) connection: Option<u64>,
 }

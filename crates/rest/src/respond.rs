@@ -4,6 +4,7 @@ use crate::body::Request;
 use bytes::Bytes;
 use model::path;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::io::Write as _;
 
 /// An answer before it is bytes.
@@ -38,6 +39,13 @@ impl Answer {
             status,
             body: Body::Json(value),
             headers: Vec::new(),
+        }
+    }
+    /// 200 with the text of JSON.
+    pub fn raw(text: impl Into<Bytes>) -> Answer {
+        Answer {
+            body: Body::Raw(text.into()),
+            ..Answer::empty(200)
         }
     }
     /// 200 with text (`_cat`).
@@ -85,15 +93,22 @@ pub(crate) struct Style {
     pub(crate) filter_path: Vec<String>,
 }
 
+impl Style {
+    /// Nothing of an answer is chosen, added or laid out.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.pretty && !self.yaml && !self.human && self.filter_path.is_empty()
+    }
+}
+
 /// The bytes of an answer and their media type.
-pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> (Bytes, String) {
+pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> (Bytes, Cow<'static, str>) {
     let json_type = match compatible_with {
-        Some(n) => format!("application/vnd.elasticsearch+json;compatible-with={n}"),
-        None => "application/json; charset=UTF-8".to_owned(),
+        Some(n) => format!("application/vnd.elasticsearch+json;compatible-with={n}").into(),
+        None => "application/json; charset=UTF-8".into(),
     };
     match body {
         Body::Empty => (Bytes::new(), json_type),
-        Body::Text(text) => (Bytes::from(text.clone()), "text/plain; charset=UTF-8".to_owned()),
+        Body::Text(text) => (Bytes::from(text.clone()), "text/plain; charset=UTF-8".into()),
         Body::Raw(bytes) if !style.pretty && !style.yaml && style.filter_path.is_empty() => (bytes.clone(), json_type),
         // What a client stored is never added to.
         Body::Raw(bytes) if style.human => {
@@ -125,7 +140,7 @@ pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> 
             };
             if style.yaml {
                 let text = serde_yaml_ng::to_string(value).unwrap_or_default();
-                return (Bytes::from(format!("---\n{text}")), "application/yaml".to_owned());
+                return (Bytes::from(format!("---\n{text}")), "application/yaml".into());
             }
             let text = if style.pretty { pretty(value) } else { value.to_string() };
             (Bytes::from(text), json_type)

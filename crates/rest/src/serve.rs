@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use model::{Dialect, Error, ErrorKind, Persona, Result};
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -252,7 +253,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         if let Some(path) = request.path.strip_prefix("/_cat")
             && request.method == "GET"
         {
-            return cat_of_2015(rest, request, params, path).await;
+            return cat_of_2015(rest, request, style, params, path).await;
         }
     }
     let (endpoint, args) = match find(&request.method, &request.path) {
@@ -265,7 +266,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
                     let feature = crate::params::decode(feature, false)?;
                     params.set_lenient(true);
                     params.set_api("indices.get");
-                    apis_2015::feature(call_of(rest, request, args, params, *dialect), &feature).await
+                    apis_2015::feature(call_of(rest, request, style, args, params, *dialect), &feature).await
                 }
                 _ => Ok(unrouted(request, other, *dialect)),
             };
@@ -284,11 +285,18 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
             Some(other) => return Err(Error::illegal(format!("format [{other}] is not supported: use json or yaml"))),
         }
     }
-    let call = call_of(rest, request, args, params, *dialect);
+    let call = call_of(rest, request, style, args, params, *dialect);
     (endpoint.handler)(call).await
 }
 
-fn call_of(rest: &Arc<Rest>, request: &Request, args: HashMap<&'static str, String>, params: Params, dialect: Dialect) -> Call {
+fn call_of(
+    rest: &Arc<Rest>,
+    request: &Request,
+    style: &Style,
+    args: HashMap<&'static str, String>,
+    params: Params,
+    dialect: Dialect,
+) -> Call {
     let accepts = |part: &str| request.accept.as_deref().is_some_and(|a| a.contains(part));
     Call {
         rest: rest.clone(),
@@ -297,13 +305,14 @@ fn call_of(rest: &Arc<Rest>, request: &Request, args: HashMap<&'static str, Stri
         params,
         body: request.body.clone(),
         dialect,
+        plain: style.is_plain(),
         wants_json: accepts("application/json") || accepts("application/yaml"),
         connection: request.connection,
     }
 }
 
 /// `_cat` of 2015 has tables of its own.
-async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, mut params: Params, path: &str) -> Result<Answer> {
+async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, style: &Style, mut params: Params, path: &str) -> Result<Answer> {
     let mut parts = path.trim_matches('/').split('/');
     let (name, rest_of_path) = (parts.next().unwrap_or_default(), parts.next());
     if name.is_empty() {
@@ -321,7 +330,7 @@ async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, mut params: Params, pa
     }
     params.set_lenient(true);
     params.set_api("cat.indices");
-    let call = call_of(rest, request, args, params, Dialect::of(request.persona));
+    let call = call_of(rest, request, style, args, params, Dialect::of(request.persona));
     cat_2015::table(call, name).await
 }
 
@@ -382,14 +391,18 @@ fn respond(rest: &Rest, request: &Request, answer: &Answer, style: &Style, head:
     let compatible = compatible_with(request.accept.as_deref());
     let (mut bytes, media) = write(&answer.body, style, compatible);
     let mut headers = HeaderMap::new();
+    if !matches!(answer.body, Body::Empty) {
+        let media = match &media {
+            Cow::Borrowed(media) => Ok(HeaderValue::from_static(media)),
+            Cow::Owned(media) => HeaderValue::from_str(media),
+        };
+        headers.extend(media.ok().map(|media| (hyper::header::CONTENT_TYPE, media)));
+    }
     let mut set = |name: &'static str, value: &str| {
         if let Ok(value) = HeaderValue::from_str(value) {
             headers.insert(HeaderName::from_static(name), value);
         }
     };
-    if !matches!(answer.body, Body::Empty) {
-        set("content-type", &media);
-    }
     if rest.names.product_header {
         set("x-elastic-product", "Elasticsearch");
     }

@@ -152,7 +152,8 @@ fn parse_kind(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<Ag
             body: body.into_value(),
         });
     }
-    let unknown = body.error(unknown_type(kind));
+    // Only for those that are none: the nearest name takes longer to find than all else takes to read.
+    let unknown = (!TYPES.contains(&kind)).then(|| body.error(unknown_type(kind)));
     if let Some(parsed) = bucket::parse(name, kind, &body, dialect)? {
         return Ok(parsed);
     }
@@ -162,7 +163,7 @@ fn parse_kind(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<Ag
             ErrorKind::SearchParse,
             format!("Could not find aggregator type [{kind}] in [{name}]"),
         )),
-        None => Err(unknown),
+        None => Err(unknown.unwrap_or_else(|| Error::new(ErrorKind::Parsing, unknown_type(kind)))),
     }
 }
 

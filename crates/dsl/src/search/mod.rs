@@ -22,7 +22,7 @@ pub use inner_hits::{InnerHits, parsing};
 pub(crate) use request::take_key;
 pub use request::{Pit, SearchRequest, Slice, TrackTotal};
 pub use rescore::Rescore;
-pub use response::{Hit, Hits, SearchResponse, Total};
+pub use response::{Aggregations, Hit, Hits, SearchResponse, Total};
 pub use sort::{FieldSort, NestedSort, ScriptSortKind, Sort, SortBy};
 pub use source::SourceSpec;
 

@@ -1,8 +1,7 @@
 //! The answer of a search: hits, total, aggregations; and how each dialect writes it.
 
 use model::{Dialect, DocId, IndexName, Persona, Stamp};
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// How many matched.
@@ -24,8 +23,8 @@ pub struct Hit {
     pub show_seq_no: bool,
     pub routing: Option<String>,
     pub parent: Option<String>,
-    /// Filtered already; `None` if it was not asked for.
-    pub source: Option<Arc<RawValue>>,
+    /// The text of JSON, filtered already; `None` if it was not asked for.
+    pub source: Option<Arc<str>>,
     /// `fields`, docvalue, stored and script fields.
     pub fields: Map<String, Value>,
     pub ignored: Vec<String>,
@@ -70,69 +69,139 @@ impl Hit {
 
     /// As JSON.
     pub fn render(&self, dialect: Dialect) -> Value {
-        let mut out = Map::new();
+        let mut out = Vec::new();
+        self.write(dialect, Sources::Checked, &mut out);
+        serde_json::from_slice(&out).unwrap_or_default()
+    }
+
+    fn write(&self, dialect: Dialect, sources: Sources, out: &mut Vec<u8>) {
+        let mut object = Object::begin(out);
         if self.explanation.is_some() {
-            out.insert("_shard".into(), json!(format!("[{}][0]", self.index)));
-            out.insert("_node".into(), json!("pleach"));
+            object.text("_shard", &format!("[{}][0]", self.index));
+            object.text("_node", "pleach");
         }
-        out.insert("_index".into(), self.index.as_str().into());
+        object.text("_index", self.index.as_str());
         if let Some(doc_type) = &self.id.doc_type {
-            out.insert("_type".into(), (&**doc_type).into());
+            object.text("_type", doc_type);
         } else if self.show_id && matches!(dialect.persona, Persona::Es7 | Persona::Opensearch1) || dialect.typed {
-            out.insert("_type".into(), "_doc".into());
+            object.text("_type", "_doc");
         }
         if self.show_id {
-            out.insert("_id".into(), (&*self.id.id).into());
+            object.text("_id", &self.id.id);
         }
         if let Some(nested) = &self.nested {
-            out.insert("_nested".into(), nested.clone());
+            object.value("_nested", nested);
         }
         if let Some(stamp) = self.stamp {
             if self.show_version {
-                out.insert("_version".into(), stamp.version.into());
+                object.value("_version", &stamp.version);
             }
             if self.show_seq_no {
-                out.insert("_seq_no".into(), stamp.seq_no.into());
-                out.insert("_primary_term".into(), stamp.primary_term.into());
+                object.value("_seq_no", &stamp.seq_no);
+                object.value("_primary_term", &stamp.primary_term);
             }
         }
-        out.insert("_score".into(), score(self.score));
+        object.score("_score", self.score);
         if let Some(routing) = &self.routing {
-            out.insert("_routing".into(), routing.as_str().into());
+            object.text("_routing", routing);
         }
         if let Some(parent) = &self.parent {
-            out.insert("_parent".into(), parent.as_str().into());
+            object.text("_parent", parent);
         }
         if !self.ignored.is_empty() && !dialect.typed {
-            out.insert("_ignored".into(), json!(self.ignored));
+            object.value("_ignored", &self.ignored);
         }
         if let Some(source) = &self.source {
-            out.insert("_source".into(), serde_json::from_str(source.get()).unwrap_or(Value::Null));
+            let unreadable = sources == Sources::Checked && serde_json::from_str::<Value>(source).is_err();
+            object.raw("_source", if unreadable { "null" } else { source });
         }
         if !self.fields.is_empty() {
-            out.insert("fields".into(), Value::Object(self.fields.clone()));
+            object.value("fields", &self.fields);
         }
         if !self.highlight.is_empty() {
-            out.insert("highlight".into(), Value::Object(self.highlight.clone()));
+            object.value("highlight", &self.highlight);
         }
         if !self.sort.is_empty() {
-            out.insert("sort".into(), Value::Array(self.sort.clone()));
+            object.value("sort", &self.sort);
         }
         if !self.matched_queries.is_empty() {
-            out.insert("matched_queries".into(), json!(self.matched_queries));
+            object.value("matched_queries", &self.matched_queries);
         }
         if let Some(explanation) = &self.explanation {
-            out.insert("_explanation".into(), explanation.clone());
+            object.value("_explanation", explanation);
         }
         if !self.inner_hits.is_empty() {
-            let inner: Map<String, Value> = self
-                .inner_hits
-                .iter()
-                .map(|(name, hits)| (name.clone(), json!({ "hits": hits.render(dialect) })))
-                .collect();
-            out.insert("inner_hits".into(), Value::Object(inner));
+            let mut all = Object::begin(object.key("inner_hits"));
+            for (name, hits) in &self.inner_hits {
+                let mut one = Object::begin(all.key(name));
+                hits.write(dialect, sources, one.key("hits"));
+                one.end();
+            }
+            all.end();
         }
-        Value::Object(out)
+        object.end();
+    }
+}
+
+/// How sources are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sources {
+    /// Byte for byte.
+    Raw,
+    /// As `null` where they cannot be read again: numbers may be larger than any that we read.
+    Checked,
+}
+
+/// An object of JSON while it is written.
+struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    first: bool,
+}
+
+impl<'a> Object<'a> {
+    fn begin(out: &'a mut Vec<u8>) -> Object<'a> {
+        out.push(b'{');
+        Object { out, first: true }
+    }
+    fn end(self) {
+        self.out.push(b'}');
+    }
+    /// A key; its value is to be written to what is given.
+    fn key(&mut self, name: &str) -> &mut Vec<u8> {
+        if !std::mem::take(&mut self.first) {
+            self.out.push(b',');
+        }
+        text(name, self.out);
+        self.out.push(b':');
+        self.out
+    }
+    fn value<T: serde::Serialize>(&mut self, name: &str, value: &T) {
+        // Memory takes whatever is JSON.
+        let _ = serde_json::to_writer(self.key(name), value);
+    }
+    fn text(&mut self, name: &str, value: &str) {
+        text(value, self.key(name));
+    }
+    fn raw(&mut self, name: &str, value: &str) {
+        self.key(name).extend_from_slice(value.as_bytes());
+    }
+    fn score(&mut self, name: &str, score: Option<f32>) {
+        // Within these bounds both widths have the same shortest form.
+        match score {
+            Some(s) if (1e-3..1e7).contains(&s) => self.value(name, &s),
+            other => self.value(name, &self::score(other)),
+        }
+    }
+}
+
+fn text(text: &str, out: &mut Vec<u8>) {
+    let plain = text.bytes().all(|b| b >= 0x20 && b != b'"' && b != b'\\');
+    if plain {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    } else {
+        let _ = serde_json::to_writer(out, text);
     }
 }
 
@@ -155,22 +224,34 @@ pub struct Hits {
 impl Hits {
     /// The object `hits`.
     pub fn render(&self, dialect: Dialect) -> Value {
-        let mut out = Map::new();
+        let mut out = Vec::new();
+        self.write(dialect, Sources::Checked, &mut out);
+        serde_json::from_slice(&out).unwrap_or_default()
+    }
+
+    fn write(&self, dialect: Dialect, sources: Sources, out: &mut Vec<u8>) {
+        let mut object = Object::begin(out);
         if let Some(total) = self.total {
-            let number = dialect.typed || dialect.total_as_int || dialect.persona == Persona::Es2;
-            let value = if number {
-                json!(total.value)
+            if dialect.typed || dialect.total_as_int || dialect.persona == Persona::Es2 {
+                object.value("total", &total.value);
             } else {
-                json!({ "value": total.value, "relation": if total.exact { "eq" } else { "gte" } })
-            };
-            out.insert("total".into(), value);
+                let mut own = Object::begin(object.key("total"));
+                own.value("value", &total.value);
+                own.text("relation", if total.exact { "eq" } else { "gte" });
+                own.end();
+            }
         }
-        out.insert("max_score".into(), score(self.max_score));
-        out.insert(
-            "hits".into(),
-            Value::Array(self.hits.iter().map(|h| h.render(dialect)).collect()),
-        );
-        Value::Object(out)
+        object.score("max_score", self.max_score);
+        let out = object.key("hits");
+        out.push(b'[');
+        for (n, hit) in self.hits.iter().enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            hit.write(dialect, sources, out);
+        }
+        out.push(b']');
+        object.end();
     }
 }
 
@@ -183,8 +264,7 @@ pub struct SearchResponse {
     /// Shards (one an index) searched, and indices skipped.
     pub shards: u32,
     pub hits: Hits,
-    /// Aggregations by name, in Elasticsearch's shapes.
-    pub aggregations: Option<Map<String, Value>>,
+    pub aggregations: Option<Aggregations>,
     pub profile: Option<Value>,
     pub suggest: Option<Value>,
     pub num_reduce_phases: Option<u32>,
@@ -193,27 +273,74 @@ pub struct SearchResponse {
 impl SearchResponse {
     /// As JSON, without scroll or point-in-time ids.
     pub fn render(&self, dialect: Dialect) -> Map<String, Value> {
-        let mut out = Map::new();
-        out.insert("took".into(), self.took_ms.into());
-        out.insert("timed_out".into(), self.timed_out.into());
+        let mut out = Vec::new();
+        self.write(dialect, Sources::Checked, &[], &mut out);
+        serde_json::from_slice(&out).unwrap_or_default()
+    }
+
+    /// As the text of JSON, sources byte for byte; what is `before` comes first.
+    pub fn text(&self, dialect: Dialect, before: &[(&str, &str)]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(1024);
+        self.write(dialect, Sources::Raw, before, &mut out);
+        out
+    }
+
+    fn write(&self, dialect: Dialect, sources: Sources, before: &[(&str, &str)], out: &mut Vec<u8>) {
+        let mut object = Object::begin(out);
+        for (name, text) in before {
+            object.text(name, text);
+        }
+        object.value("took", &self.took_ms);
+        object.value("timed_out", &self.timed_out);
         if let Some(early) = self.terminated_early {
-            out.insert("terminated_early".into(), early.into());
+            object.value("terminated_early", &early);
         }
-        let mut shards = json!({ "total": self.shards, "successful": self.shards, "failed": 0 });
+        let mut shards = Object::begin(object.key("_shards"));
+        shards.value("total", &self.shards);
+        shards.value("successful", &self.shards);
         if !dialect.typed {
-            shards = json!({ "total": self.shards, "successful": self.shards, "skipped": 0, "failed": 0 });
+            shards.value("skipped", &0);
         }
-        out.insert("_shards".into(), shards);
-        out.insert("hits".into(), self.hits.render(dialect));
-        if let Some(aggs) = &self.aggregations {
-            out.insert("aggregations".into(), Value::Object(aggs.clone()));
+        shards.value("failed", &0);
+        shards.end();
+        self.hits.write(dialect, sources, object.key("hits"));
+        match &self.aggregations {
+            None => {}
+            Some(Aggregations::Tree(tree)) => object.value("aggregations", tree),
+            Some(Aggregations::Text(text)) => object.raw("aggregations", text),
         }
         if let Some(suggest) = &self.suggest {
-            out.insert("suggest".into(), suggest.clone());
+            object.value("suggest", suggest);
         }
         if let Some(profile) = &self.profile {
-            out.insert("profile".into(), profile.clone());
+            object.value("profile", profile);
         }
-        out
+        object.end();
+    }
+}
+
+/// Aggregations by name, in Elasticsearch's shapes.
+#[derive(Clone, Debug)]
+pub enum Aggregations {
+    /// As they were worked out.
+    Tree(Map<String, Value>),
+    /// As the text of JSON, kept from an earlier answer.
+    Text(Arc<str>),
+}
+
+impl Aggregations {
+    /// As JSON.
+    pub fn tree(&self) -> Map<String, Value> {
+        match self {
+            Aggregations::Tree(tree) => tree.clone(),
+            Aggregations::Text(text) => serde_json::from_str(text).unwrap_or_default(),
+        }
+    }
+    /// As the text of JSON.
+    pub fn text(&self) -> Arc<str> {
+        match self {
+            Aggregations::Tree(tree) => serde_json::to_string(tree).unwrap_or_default().into(),
+            Aggregations::Text(text) => text.clone(),
+        }
     }
 }

@@ -381,7 +381,7 @@ impl<'a> Side<'a> {
                 let answer = engine.search(&target, request, *see).await?;
                 let mut hits: Vec<Value> = answer.hits.hits.iter().map(hit).collect();
                 settle_ties(&mut hits);
-                json!({ "total": answer.hits.total.map(|t| (t.value, t.exact)), "hits": hits, "aggs": answer.aggregations, "shards": answer.shards })
+                json!({ "total": answer.hits.total.map(|t| (t.value, t.exact)), "hits": hits, "aggs": answer.aggregations.map(|aggs| aggs.tree()), "shards": answer.shards })
             }
             Step::Scan { target, query } => {
                 let query = dsl::query::parse_query_bytes(query.to_string().as_bytes(), model::Dialect::default())?;

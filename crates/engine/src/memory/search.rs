@@ -12,7 +12,6 @@ use dsl::search::{Hit, Hits, SearchRequest, SearchResponse, SourceSpec, Total, T
 use model::path::{SourceFilter, matches};
 use model::{Dialect, Error, Persona, Result, Target, settings};
 use serde_json::Value;
-use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -94,7 +93,7 @@ impl Snapshot {
         Ok(SearchResponse {
             shards,
             hits,
-            aggregations,
+            aggregations: aggregations.map(dsl::search::Aggregations::Tree),
             ..SearchResponse::default()
         })
     }
@@ -176,8 +175,7 @@ fn hit(request: &SearchRequest, keys: &order::Keys, doc: &Stored) -> Result<Hit>
             filter.apply(&doc.source.parse()?).to_string()
         }
     };
-    let corrupt = |e| Error::new(model::ErrorKind::Corruption, format!("stored source is not JSON: {e}"));
-    hit.source = Some(RawValue::from_string(text).map_err(corrupt)?.into());
+    hit.source = Some(text.into());
     Ok(hit)
 }
 

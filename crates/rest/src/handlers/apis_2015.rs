@@ -223,8 +223,7 @@ async fn of_field(call: &Call, index: &str, path: &str, kind: &mapping::FieldTyp
     let max_doc = all.hits.total.map_or(0, |t| t.value);
     let values = found
         .aggregations
-        .as_ref()
-        .and_then(|a| a.get("n")?.get("value")?.as_u64())
+        .and_then(|a| a.tree().get("n")?.get("value")?.as_u64())
         .unwrap_or(docs);
     // Numbers were indexed in 2015 at several precisions: a term for each.
     let steps = match kind.kind.wire() {

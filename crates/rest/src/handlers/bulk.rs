@@ -2,17 +2,19 @@
 
 use super::changes;
 use super::documents::{after, normalized, update_conditions, update_op};
-use super::writes::{Guarded, answer, conflict_error, head, placed, refuse_pipeline, send, settled, status, with_warnings};
-use crate::answers_of_2015;
+use super::writes::{
+    Guarded, answer, conflict_error, head, placed, refuse_pipeline, result, send, settled, status, with_warnings,
+};
 use crate::call::Call;
 use crate::envelope;
 use crate::params::ExpectParts;
 use crate::respond::Answer;
 use crate::words_2015;
+use crate::{answers_of_2015, shows_doc_type};
 use dsl::document::{BulkAction, BulkDefaults, BulkItem, UpdateBody, parse_bulk};
 use dsl::search::SourceSpec;
-use engine::{Effect, Expect, Outcome, Source, Write, WriteOp};
-use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result};
+use engine::{Effect, Expect, Outcome, Source, Write, WriteOp, Written};
+use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result};
 use serde_json::{Map, Value, json};
 
 /// `POST /_bulk`.
@@ -72,7 +74,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     if let (Some(options), Some(limits)) = (options, limits) {
         return changes::atomic_bulk(&call, planned, &default_source, options, &limits, refresh).await;
     }
-    let mut answers: Vec<Option<Map<String, Value>>> = vec![None; planned.len()];
+    let mut answers: Vec<Option<Item>> = (0..planned.len()).map(|_| None).collect();
     let mut errors = false;
     let mut warnings = Vec::new();
     // One document may stand several times in a request: those wait for the earlier ones.
@@ -92,31 +94,79 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
                 }
                 Err(error) => {
                     errors = true;
-                    answers[i] = Some(failed(&planned[i], error, &call).await);
+                    answers[i] = Some(Item::Tree(failed(&planned[i], error, &call).await));
                 }
             }
         }
         for (i, sent) in sent.into_iter().zip(send(&call.rest, writes, refresh, call.dialect).await?) {
+            if let (Outcome::Written(written), true) = (&sent.outcome, planned[i].is_plain(&call)) {
+                answers[i] = Some(Item::Text(text(&call.rest, planned[i].label, written, call.dialect).await));
+                warnings.extend(sent.warnings);
+                continue;
+            }
             let (mut body, bad) = settle(&planned[i], sent.outcome, &default_source, &call).await?;
             warnings.extend(sent.warnings);
             if let Some(id) = planned[i].locks.first().filter(|_| !bad) {
                 body.insert("lock".into(), id.as_str().into());
             }
             errors |= bad;
-            answers[i] = Some(body);
+            answers[i] = Some(Item::Tree(body));
         }
         waiting = later;
     }
-    let items: Vec<Value> = planned
-        .iter()
-        .zip(answers)
-        .map(|(p, a)| json!({ p.label: a.unwrap_or_default() }))
-        .collect();
     let took = (call.rest.clock.monotonic() - start).as_millis();
-    let body = json!({ "took": u64::try_from(took).unwrap_or(u64::MAX), "errors": errors, "items": items });
+    let mut body = format!("{{\"took\":{took},\"errors\":{errors},\"items\":[");
+    for (n, (planned, answer)) in planned.iter().zip(answers).enumerate() {
+        if n > 0 {
+            body.push(',');
+        }
+        match answer {
+            Some(Item::Text(text)) => body.push_str(&text),
+            Some(Item::Tree(tree)) => body.push_str(&json!({ planned.label: tree }).to_string()),
+            None => body.push_str("{}"),
+        }
+    }
+    body.push_str("]}");
     // A header is no place for thousands.
     warnings.truncate(16);
-    Ok(with_warnings(Answer::ok(body), &warnings))
+    Ok(with_warnings(Answer::raw(body), &warnings))
+}
+
+/// The answer of one item.
+enum Item {
+    /// What goes under its label.
+    Tree(Map<String, Value>),
+    /// Label and answer as the text of JSON.
+    Text(String),
+}
+
+/// What [`settle`] says of a write that was done, as text with its label: most items are this, and there are thousands.
+async fn text(rest: &crate::Rest, label: &str, written: &Written, dialect: Dialect) -> String {
+    let replicas = rest.known(written.at.index.as_str()).await.map_or(1, |k| k.replicas);
+    let quoted = |text: &str| Value::from(text).to_string();
+    let doc_type = match &written.at.id.doc_type {
+        Some(doc_type) => format!(",\"_type\":{}", quoted(doc_type)),
+        None if shows_doc_type(dialect) => ",\"_type\":\"_doc\"".to_owned(),
+        None => String::new(),
+    };
+    let forced = if written.forced_refresh {
+        ",\"forced_refresh\":true"
+    } else {
+        ""
+    };
+    let stamp = written.stamp;
+    format!(
+        "{{\"{label}\":{{\"_index\":{}{doc_type},\"_id\":{},\"_version\":{},\"result\":\"{}\"{forced},\
+         \"_shards\":{{\"total\":{},\"successful\":1,\"failed\":0}},\"_seq_no\":{},\"_primary_term\":{},\"status\":{}}}}}",
+        quoted(written.at.index.as_str()),
+        quoted(&written.at.id.id),
+        stamp.version,
+        result(written.effect),
+        1 + replicas,
+        stamp.seq_no,
+        stamp.primary_term,
+        status(written),
+    )
 }
 
 /// One item on its way.
@@ -133,6 +183,11 @@ pub(super) struct Planned {
 }
 
 impl Planned {
+    /// Its answer says nothing but what every answer says.
+    fn is_plain(&self, call: &Call) -> bool {
+        self.label != "update" && self.locks.is_empty() && !answers_of_2015(call.dialect)
+    }
+
     pub(super) async fn new(call: &Call, item: BulkItem<'_>, fields: Option<&[String]>) -> Planned {
         let generated = item.id.is_none();
         let id = item

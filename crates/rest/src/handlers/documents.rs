@@ -263,7 +263,9 @@ async fn kept(call: &Call, document: &Document, stored: Option<&[String]>) -> Re
 
 /// A found document with its source byte for byte: nothing of it is parsed.
 fn whole(document: &Document, dialect: model::Dialect) -> Answer {
-    let mut bytes = Value::Object(described(document, dialect)).to_string().into_bytes();
+    let mut bytes = Vec::with_capacity(256 + document.source.0.len());
+    // Memory takes whatever is JSON.
+    let _ = serde_json::to_writer(&mut bytes, &described(document, dialect));
     bytes.pop();
     bytes.extend_from_slice(b",\"_source\":");
     bytes.extend_from_slice(&document.source.0);

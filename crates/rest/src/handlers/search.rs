@@ -182,6 +182,10 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: SearchRequest
     }
     let dialect = request.dialect;
     let response = found(call, &target, request).await?;
+    if call.plain {
+        let before: Vec<(&str, &str)> = pit.iter().map(|pit| ("pit_id", pit.id.as_str())).collect();
+        return Ok(Answer::raw(response.text(dialect, &before)));
+    }
     let mut out = response.render(dialect);
     if let Some(pit) = pit {
         let mut with = Map::new();
@@ -457,6 +461,8 @@ pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
     let base = call.target()?;
     let content = call.content();
     call.params.finish()?;
+    // Each answer is put into another.
+    call.plain = false;
     if content.is_empty() {
         return Err(Error::new(ErrorKind::Parse, "request body or source parameter is required"));
     }
