@@ -49,6 +49,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     let rest = Arc::new(Rest::new(shared, clock, names, limits));
     // Before the first answer: locks are held again, or somebody could pass.
     futures::executor::block_on(rest.recover())?;
+    crate::give_back();
     Ok(Wired { rest, engine })
 }
 

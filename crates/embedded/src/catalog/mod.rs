@@ -15,8 +15,10 @@ pub mod templates;
 use crate::index::schema::IndexSchema;
 use mapping::{Mapping, MappingLimits, Registry, TypedMappings};
 use model::{DocId, Error, ErrorKind, IndexName, Result};
+use rustc_hash::FxHasher;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 /// Everything that is known by name.
@@ -26,6 +28,8 @@ pub struct Catalog {
     pub indices: BTreeMap<String, Arc<IndexEntry>>,
     /// The same by number; [`Catalog::put`] and [`Catalog::remove`] keep both.
     numbers: BTreeMap<u32, Arc<IndexEntry>>,
+    /// Of each form, by its hash, an index that has it: the next one takes its parts.
+    forms: BTreeMap<u64, u32>,
     /// `kind/name` → body.
     pub templates: BTreeMap<String, Value>,
     /// By id.
@@ -299,15 +303,40 @@ impl Catalog {
     /// With an entry put in (replacing the one of the same number).
     pub fn put(&mut self, entry: IndexEntry) {
         self.next_no = self.next_no.max(entry.no + 1);
-        let entry = Arc::new(entry);
+        let entry = Arc::new(self.sharing(entry));
         self.numbers.insert(entry.no, entry.clone());
         self.indices.insert(entry.name.as_str().to_owned(), entry);
         debug_assert_eq!(self.indices.len(), self.numbers.len(), "a name and a number for each index");
+    }
+    /// With the mapping, analyzers, settings and schema of an index that has equal ones: a thousand indices that are
+    /// made alike have them once.
+    fn sharing(&mut self, entry: IndexEntry) -> IndexEntry {
+        let form = |entry: &IndexEntry| (entry.settings.clone(), entry.render_mappings(), entry.schema.to_json());
+        let own = form(&entry);
+        let mut hasher = FxHasher::default();
+        (format!("{:?}", own.0), own.1.to_string(), own.2.to_string(), entry.typed()).hash(&mut hasher);
+        let hash = hasher.finish();
+        let alike = self.forms.get(&hash).and_then(|no| self.numbers.get(no));
+        match alike.filter(|alike| alike.typed() == entry.typed() && form(alike) == own) {
+            Some(alike) => IndexEntry {
+                settings: alike.settings.clone(),
+                mappings: alike.mappings.clone(),
+                mapping: alike.mapping.clone(),
+                registry: alike.registry.clone(),
+                schema: alike.schema.clone(),
+                ..entry
+            },
+            None => {
+                self.forms.insert(hash, entry.no);
+                entry
+            }
+        }
     }
     /// Without the index of that number.
     pub fn remove(&mut self, no: u32) {
         if let Some(entry) = self.numbers.remove(&no) {
             self.indices.remove(entry.name.as_str());
+            self.forms.retain(|_, of| *of != no);
         }
     }
     /// A cluster setting, transient before persistent before default.

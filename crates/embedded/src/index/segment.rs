@@ -198,6 +198,8 @@ pub fn handle(
 ) -> Result<(Index, SegmentDir)> {
     let dir = SegmentDir::over(segments);
     let mut index = Index::create(dir.clone(), schema.schema.clone(), settings()).map_err(failed)?;
+    // tantivy's list of segments, with the whole schema in it; ours are listed in the manifest.
+    dir.new.lock().clear();
     if let Some(tokenizers) = tokenizers {
         index.set_tokenizers(tokenizers.clone());
     }
