@@ -309,6 +309,9 @@ fn row(name: &str) -> Option<Row> {
         }
         "index.pleach.locks" | "index.pleach.lock_path" => Elsewhere("scenarios of locks"),
         "indices.requests.cache.size" => Elsewhere("kept answers of aggregations"),
+        "indices.documents.cache.size" | "indices.queries.cache.size" => {
+            Elsewhere("the engine's own tests: it changes no answer")
+        }
         name if name.starts_with("locks.") || name.starts_with("changes.") => Elsewhere("scenarios of locks and changes"),
         "index.max_slices_per_scroll" => Elsewhere("scenarios of slices"),
         _ => return None,

@@ -85,7 +85,7 @@ impl Store {
 
     /// The state of an index that nobody knows yet.
     pub(crate) fn new_state(&self, entry: &IndexEntry, from: u64, position: u64) -> Arc<IndexState> {
-        let view = Store::blank_view(entry, position);
+        let view = self.blank_view(entry, position);
         Arc::new(IndexState::new(
             entry.no,
             1 + self.unclean - entry.unclean_before.min(self.unclean),
@@ -144,7 +144,7 @@ impl Store {
             let segments = self.reopened(entry, old, |_| Ok(None))?;
             Ok(Arc::new(IndexView {
                 segments,
-                ..Store::blank_view(entry, old.position)
+                ..self.blank_view(entry, old.position)
             }))
         };
         let _publishing = self.publishing.lock();

@@ -233,7 +233,7 @@ impl Store {
             }
             Ok(Arc::new(IndexView {
                 segments,
-                ..Store::blank_view(&entry, old.position)
+                ..self.blank_view(&entry, old.position)
             }))
         };
         let next = again(&built)?;

@@ -312,7 +312,7 @@ impl EmbeddedEngine {
             let document = match set {
                 None => None,
                 Some(set) => store::locate(&set, &uid)?
-                    .map(|location| writing::stored(&set.schema, &location, &at))
+                    .map(|location| writing::stored(&set, &location, &at))
                     .transpose()?,
             };
             (document, 0)
@@ -528,7 +528,7 @@ impl Engine for EmbeddedEngine {
 
     async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
         let shape = pace::shape(target, &request);
-        if self.pace.is_quick(shape) && request.view.is_none() && self.store.is_quiet(target) {
+        if self.pace.is_quick(shape) && self.store.is_quiet(target) {
             let begun = Instant::now();
             let found = self.store.search(target, &request, see);
             self.pace.note(shape, begun.elapsed());
@@ -564,13 +564,30 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn align(&self, targets: &[Target]) -> Result<View> {
+        if targets.iter().all(|target| self.store.is_quiet(target)) {
+            return self.store.align(targets);
+        }
         let (store, targets) = (self.store.clone(), targets.to_vec());
         self.workers.run(move || store.align(&targets)).await
     }
 
     async fn keys(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
-        let (store, target) = (self.store.clone(), target.clone());
-        self.workers.run_limited(move || store.keys(&target, &of)).await
+        let shape = pace::shape_of_keys(target, &of);
+        if self.pace.is_quick(shape) && self.store.is_quiet(target) {
+            let begun = Instant::now();
+            let found = self.store.keys(target, &of);
+            self.pace.note(shape, begun.elapsed());
+            return found;
+        }
+        let (store, target, pace) = (self.store.clone(), target.clone(), self.pace.clone());
+        self.workers
+            .run_limited(move || {
+                let begun = Instant::now();
+                let found = store.keys(&target, &of);
+                pace.note(shape, begun.elapsed());
+                found
+            })
+            .await
     }
 
     async fn alter(&self, alteration: Alteration) -> Result<Altered> {

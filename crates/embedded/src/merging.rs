@@ -146,7 +146,7 @@ impl Store {
             }
             Ok(Some(Arc::new(IndexView {
                 segments,
-                ..Store::blank_view(&entry, old.position)
+                ..self.blank_view(&entry, old.position)
             })))
         };
         let next = swapped(&built)?;

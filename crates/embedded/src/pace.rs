@@ -8,6 +8,7 @@
 
 use dsl::aggs::Agg;
 use dsl::search::SearchRequest;
+use engine::KeysOf;
 use model::Target;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -59,6 +60,14 @@ pub(crate) fn shape(target: &Target, request: &SearchRequest) -> u64 {
     (page.max(1).ilog2(), request.rescore.len(), request.script_fields.len()).hash(&mut hasher);
     (request.collapse.is_some(), request.highlight.is_some(), request.explain).hash(&mut hasher);
     (request.fields.len(), request.docvalue_fields.len()).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The shape of what a join asks of its other side.
+pub(crate) fn shape_of_keys(target: &Target, of: &KeysOf) -> u64 {
+    let mut hasher = FxHasher::default();
+    ("keys", &target.expressions, &of.field, of.scores).hash(&mut hasher);
+    of.query.visit(&mut |q| std::mem::discriminant(&q.clause).hash(&mut hasher));
     hasher.finish()
 }
 

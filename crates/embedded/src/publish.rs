@@ -103,7 +103,7 @@ impl Store {
         segments.retain(|segment| segment.reader.num_docs() > 0);
         state.built.store(Arc::new(IndexView {
             segments,
-            ..Store::blank_view(&entry, limit.max(old.position))
+            ..self.blank_view(&entry, limit.max(old.position))
         }));
         let now = self.now_ms();
         for n in &kept {

@@ -54,8 +54,9 @@ impl Store {
             let body: Value =
                 serde_json::from_slice(bytes).map_err(|e| Error::new(ErrorKind::Corruption, format!("the manifest: {e}")))?;
             let entry = IndexEntry::from_json(&body["entry"])?;
-            catalog.put(entry.clone());
-            bodies.push((entry, body));
+            let no = entry.no;
+            catalog.put(entry);
+            bodies.extend(catalog.by_no(no).map(|entry| ((**entry).clone(), body)));
         }
         let store = Store::assemble(dir.to_owned(), disk, clock, limits, log, manifest, catalog, unclean, lock);
         store
@@ -135,7 +136,7 @@ impl Store {
             };
             let view = IndexView {
                 segments,
-                ..Store::blank_view(entry, position)
+                ..self.blank_view(entry, position)
             };
             let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
             let state = IndexState::new(entry.no, term, view, position);

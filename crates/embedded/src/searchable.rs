@@ -5,8 +5,11 @@
 //!
 //! Not here: how segments come to be (`index`), when they are published (`engine`).
 
+use crate::index::cache::DocumentCache;
 use crate::index::schema::IndexSchema;
 use crate::index::segment::SegmentData;
+use crate::index::stored::each_value;
+use crate::plan::filters::Filters;
 use mapping::Mapping;
 use model::{Error, ErrorKind, IndexName, Result};
 use parking_lot::Mutex;
@@ -59,6 +62,10 @@ pub struct IndexView {
     pub position: u64,
     /// What readers work out once.
     pub caches: Caches,
+    /// Stored documents that were read lately, of all indices.
+    pub documents: Arc<DocumentCache>,
+    /// Sets of terms that filters ask for often, of all indices.
+    pub filters: Arc<Filters>,
     /// As they are written: a typed index has one for each type.
     pub mappings: crate::catalog::Mappings,
 }
@@ -86,6 +93,20 @@ impl IndexView {
     /// What `build` says.
     pub fn cached<T: Any + Send + Sync>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         self.caches.cached(name, build)
+    }
+    /// Shows every stored value of a document of one of its segments.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn each_stored(&self, segment: &SegmentView, doc: DocId, f: impl FnMut(Field, &[u8])) -> Result<()> {
+        if let Some(bytes) = self.documents.get(&(segment.id, doc)) {
+            return each_value(&bytes, doc, f);
+        }
+        let store = segment.core.stored(&segment.reader)?;
+        let bytes = store.get_document_bytes(doc).map_err(broken)?;
+        let key = (segment.id, doc);
+        self.documents.put(key, bytes.len(), || bytes.as_slice().into());
+        each_value(&bytes, doc, f)
     }
     /// The mapping of a document's type.
     pub fn mapping_of(&self, doc_type: Option<&str>) -> &Mapping {

@@ -174,8 +174,7 @@ impl Store {
                 return Ok((*known).clone());
             }
             let found = search::run(&views, request, cx)?;
-            let kept = Arc::new(found.clone());
-            self.answers.put(key, views.iter().map(|(view, _)| view), kept);
+            self.answers.put(key, views.iter().map(|(view, _)| view), &found);
             Ok(found)
         })
     }
@@ -351,9 +350,8 @@ fn document_at(view: &IndexView, segment: usize, doc: u32) -> Result<Document> {
         segment: view.segments[segment].clone(),
         block: vec![doc],
     };
-    let store = location.segment.core.stored(&location.segment.reader)?;
     let mut id = DocId::plain("");
-    crate::index::stored::each_value(store, doc, |field, value| {
+    view.each_stored(&location.segment, doc, |field, value| {
         if field == view.schema.id {
             id = DocId::from_uid(&String::from_utf8_lossy(value), view.typed);
         }
@@ -362,7 +360,7 @@ fn document_at(view: &IndexView, segment: usize, doc: u32) -> Result<Document> {
         index: view.name.clone(),
         id,
     };
-    stored(&view.schema, &location, &at)
+    stored(view, &location, &at)
 }
 
 pub(crate) fn missing_view(id: &str) -> Error {

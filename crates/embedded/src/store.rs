@@ -8,8 +8,10 @@
 use crate::answers::Answers;
 use crate::catalog::{Catalog, IndexEntry};
 use crate::disk::Disk;
+use crate::index::cache::DocumentCache;
 use crate::index::segment::DataFile;
 use crate::log::{FolderLock, Log, Manifest};
+use crate::plan::filters::Filters;
 use crate::searchable::{IndexView, Searchable, SegmentView, broken};
 use crate::trouble::{Troubles, Work};
 use crate::versions::Versions;
@@ -49,6 +51,10 @@ pub struct Limits {
     pub ram_segment_bytes: u64,
     /// `indices.requests.cache.size`.
     pub answers_bytes: usize,
+    /// `indices.documents.cache.size`.
+    pub documents_bytes: usize,
+    /// `indices.queries.cache.size`.
+    pub filters_bytes: usize,
     /// Bytes of one log file.
     pub log_file_bytes: u64,
 }
@@ -64,6 +70,8 @@ impl Default for Limits {
             log_max_bytes: 128 << 20,
             ram_segment_bytes: 32 << 20,
             answers_bytes: 16 << 20,
+            documents_bytes: 16 << 20,
+            filters_bytes: 16 << 20,
             log_file_bytes: 64 << 20,
         }
     }
@@ -94,6 +102,10 @@ pub(crate) struct Store {
     pub(crate) versions: Versions,
     pub(crate) searchable: ArcSwap<Searchable>,
     pub(crate) answers: Answers,
+    /// Stored documents that were read lately.
+    pub(crate) documents: Arc<DocumentCache>,
+    /// Sets of terms that filters ask for often.
+    pub(crate) filters: Arc<Filters>,
     pub(crate) publishing: Mutex<()>,
     /// Records with several indices that are not wholly published: end → indices.
     pub(crate) shared: Mutex<VecDeque<(u64, Vec<u32>)>>,
@@ -458,6 +470,8 @@ impl Store {
     ) -> Store {
         let versions = Versions::new(manifest.folder_id());
         let answers = Answers::new(limits.answers_bytes);
+        let filters = Arc::new(Filters::new(limits.filters_bytes));
+        let documents = Arc::new(DocumentCache::new(limits.documents_bytes));
         Store {
             segments_dir: dir.join("segments"),
             dir,
@@ -477,6 +491,8 @@ impl Store {
             versions,
             searchable: ArcSwap::from_pointee(Searchable::default()),
             answers,
+            documents,
+            filters,
             publishing: Mutex::new(()),
             shared: Mutex::default(),
             published: tokio::sync::watch::Sender::new(0),
@@ -514,7 +530,7 @@ impl Store {
         self.next_segment.fetch_add(1, Ordering::Relaxed)
     }
     /// An empty view of an index.
-    pub(crate) fn blank_view(entry: &IndexEntry, position: u64) -> IndexView {
+    pub(crate) fn blank_view(&self, entry: &IndexEntry, position: u64) -> IndexView {
         IndexView {
             no: entry.no,
             name: entry.name.clone(),
@@ -528,6 +544,8 @@ impl Store {
             segments: Vec::new(),
             position,
             caches: crate::searchable::Caches::default(),
+            documents: self.documents.clone(),
+            filters: self.filters.clone(),
             mappings: entry.mappings.clone(),
         }
     }

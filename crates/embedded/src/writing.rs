@@ -214,7 +214,7 @@ impl Store {
                 let Some(location) = locate(&set, uid)? else {
                     return Ok(Here::nothing());
                 };
-                let document = stored(&set.schema, &location, at)?;
+                let document = stored(&set, &location, at)?;
                 Ok(Here {
                     found: Found::Here(location.stamp()),
                     document: Some(document),
@@ -789,11 +789,11 @@ pub(crate) fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
 /// # Errors
 /// Unreadable files.
 pub(crate) fn stored(
-    schema: &crate::index::schema::IndexSchema,
+    view: &crate::searchable::IndexView,
     location: &crate::store::Location,
     at: &DocAddress,
 ) -> Result<Document> {
-    let store = location.segment.core.stored(&location.segment.reader)?;
+    let schema = &view.schema;
     let mut document = Document {
         at: at.clone(),
         stamp: location.stamp(),
@@ -802,7 +802,7 @@ pub(crate) fn stored(
         parent: None,
         hidden: None,
     };
-    crate::index::stored::each_value(store, location.root(), |field, value| {
+    view.each_stored(&location.segment, location.root(), |field, value| {
         if field == schema.source && crate::index::kept::stored_fields(value).is_none() {
             document.source = Source(value.into());
         } else if field == schema.routing {

@@ -53,6 +53,8 @@ settings! {
     MAX_KEEP_ALIVE: "search.max_keep_alive" = "24h", Cluster, "Longest keep alive of a scroll or point in time.";
     MAX_CONCURRENT_SEARCHES: "search.max_concurrent" = "64", Node, "Searches running or waiting; more are answered 429.";
     REQUESTS_CACHE: "indices.requests.cache.size" = "16mb", Node, "Answers of aggregations without hits that are kept.";
+    DOCUMENTS_CACHE: "indices.documents.cache.size" = "16mb", Node, "Stored documents that are kept unpacked after they were read.";
+    QUERIES_CACHE: "indices.queries.cache.size" = "16mb", Node, "Sets of documents of terms that filters ask for often.";
     MAX_JOIN_KEYS: "search.max_join_keys" = "1000000", Cluster, "Keys of one join.";
     JOIN_MEMORY: "search.join_memory" = "256mb", Cluster, "Memory of all joins' key sets together.";
     MAX_JOIN_DEPTH: "search.max_join_depth" = "5", Cluster, "Joins inside joins.";

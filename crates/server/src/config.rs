@@ -195,6 +195,8 @@ impl Config {
             log_max_bytes: bytes(settings::LOG_MAX)? as u64,
             ram_segment_bytes: bytes(settings::RAM_SEGMENTS)? as u64,
             answers_bytes: bytes(settings::REQUESTS_CACHE)?,
+            documents_bytes: bytes(settings::DOCUMENTS_CACHE)?,
+            filters_bytes: bytes(settings::QUERIES_CACHE)?,
             ..embedded::Limits::default()
         };
         Ok(Config {

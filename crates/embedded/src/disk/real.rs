@@ -34,9 +34,9 @@ impl Disk for RealDisk {
     }
     fn map(&self, path: &Path) -> io::Result<Image> {
         let file = File::open(path)?;
-        // SAFETY: a map is sound while nobody changes or shortens the file. Only published files are
-        // mapped, the folder lock keeps other processes of ours away, and published files never
-        // change (write-path.md, invariant 9); removing the name leaves the pages.
+        // SAFETY: a map is sound while nobody changes or shortens the file. Only published files
+        // and log files of earlier runs are mapped, the folder lock keeps other processes of ours away, and
+        // neither ever changes (write-path.md, invariant 9); removing the name leaves the pages.
         let map = unsafe { memmap2::Mmap::map(&file)? };
         Ok(Image::Mapped(map))
     }

@@ -3,6 +3,7 @@
 //! Not here: names and settings (`catalog`), stamps and acknowledgement (`writing`), publishing (`publish`).
 
 pub mod build;
+pub mod cache;
 pub mod document;
 pub(crate) mod grid;
 pub mod kept;

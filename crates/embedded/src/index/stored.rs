@@ -10,18 +10,16 @@ use crate::searchable::broken;
 use model::Result;
 use tantivy::DocId;
 use tantivy::schema::Field;
-use tantivy::store::StoreReader;
 
 const TEXT_CODE: u8 = 0;
 const BYTES_CODE: u8 = 4;
 
-/// Shows every stored value of a document in the order of writing: its field and its bytes.
+/// Shows every value in the bytes of a stored document in the order of writing: its field and its bytes.
 ///
 /// # Errors
-/// Unreadable files; documents that hold anything but texts and bytes.
-pub fn each_value(store: &StoreReader, doc: DocId, mut f: impl FnMut(Field, &[u8])) -> Result<()> {
-    let bytes = store.get_document_bytes(doc).map_err(broken)?;
-    let mut rest: &[u8] = &bytes;
+/// Documents that hold anything but texts and bytes.
+pub fn each_value(bytes: &[u8], doc: DocId, mut f: impl FnMut(Field, &[u8])) -> Result<()> {
+    let mut rest: &[u8] = bytes;
     let malformed = || broken(format!("stored document [{doc}] is malformed"));
     let count = number(&mut rest).ok_or_else(malformed)?;
     for _ in 0..count {
@@ -100,7 +98,10 @@ mod tests {
         let store = searcher.segment_reader(0).get_store_reader(0).expect("a store");
         for (n, case) in (0..).zip(&cases) {
             let mut seen: Vec<(Field, Vec<u8>)> = Vec::new();
-            each_value(&store, n, |field, value| seen.push((field, value.to_vec()))).expect("readable");
+            each_value(&store.get_document_bytes(n).expect("there"), n, |field, value| {
+                seen.push((field, value.to_vec()))
+            })
+            .expect("readable");
             let expected: Vec<(Field, Vec<u8>)> = case.iter().map(|(f, v)| (*f, v.to_vec())).collect();
             assert_eq!(seen, expected);
         }

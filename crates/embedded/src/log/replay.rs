@@ -17,7 +17,7 @@ use super::Record;
 use super::format::{
     FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FileHeader, FrameHeader, FrameKind, Head, RawRecord, corrupt, read_heads,
 };
-use crate::disk::{Disk, refusal};
+use crate::disk::{Disk, Image, refusal};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -84,12 +84,12 @@ impl Recovered {
     /// Gives every record that starts at `from` or later, in order; the first error of `apply` ends
     /// it. Errors of its own: Internal (reading), Corruption (bytes changed since the scan).
     pub fn replay(&self, from: u64, mut apply: impl FnMut(Replayed) -> Result<()>) -> Result<()> {
-        let mut read: Option<(&Path, Vec<u8>)> = None;
+        let mut read: Option<(&Path, Image)> = None;
         for chunk in self.chunks.iter().filter(|chunk| chunk.position + chunk.bytes > from) {
             if read.as_ref().is_none_or(|(path, _)| *path != chunk.path.as_path()) {
                 read = Some((&chunk.path, read_file(self.disk.as_ref(), &chunk.path)?));
             }
-            let content = read.as_ref().map_or(&[][..], |(_, content)| content);
+            let content: &[u8] = read.as_ref().map_or(&[], |(_, content)| content);
             let changed = || corrupt(format!("[{}] changed while it was replayed", chunk.path.display()));
             let (mut at, mut position) = (chunk.offset as usize, chunk.position);
             while position < chunk.position + chunk.bytes {
@@ -506,8 +506,7 @@ pub(super) fn zeros_at_end(content: &[u8]) -> usize {
     zeros
 }
 
-fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>> {
-    disk.open(path)
-        .and_then(|file| file.read_whole())
-        .map_err(|e| refusal("reading the log", path, &e))
+/// A file of an earlier run: this one writes to files of its own.
+fn read_file(disk: &dyn Disk, path: &Path) -> Result<Image> {
+    disk.map(path).map_err(|e| refusal("reading the log", path, &e))
 }

@@ -4,7 +4,7 @@ use super::combine::{Sum, and, or, rescored, seek_to, with_option, without};
 use super::explain::Explained;
 use super::node::{AllScorer, ConstantScorer, NoScorer, Node, score_at};
 use super::prune::Numbers;
-use super::term::{DocBits, postings};
+use super::term::{BitsDocs, DocBits, postings};
 use super::visible::Sight;
 use crate::searchable::SegmentView;
 use model::Result;
@@ -84,15 +84,39 @@ impl BoolNode {
 }
 
 impl Node for BoolNode {
+    fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
+        if self.least > 0 || !self.must_not.is_empty() {
+            return Ok(None);
+        }
+        let mut sets = Vec::new();
+        for node in self.must.iter().chain(&self.filter).filter(|node| !node.is_all()) {
+            let Some(bits) = node.bits(segment)? else { return Ok(None) };
+            sets.push(bits);
+        }
+        Ok(match sets.len() {
+            0 => None,
+            1 => sets.pop(),
+            _ => Some(Arc::new(DocBits::all_of(&sets))),
+        })
+    }
+
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         let mut required: Vec<(Box<dyn Scorer>, bool)> = Vec::new();
         for node in &self.must {
             required.push((node.scorer(segment)?, true));
         }
-        for node in &self.filter {
-            if !node.is_all() {
-                required.push((node.scorer(segment)?, false));
+        let mut sets = Vec::new();
+        for node in self.filter.iter().filter(|node| !node.is_all()) {
+            match node.bits(segment)? {
+                Some(bits) => sets.push(bits),
+                None => required.push((node.scorer(segment)?, false)),
             }
+        }
+        if sets.len() > 1 {
+            sets = vec![Arc::new(DocBits::all_of(&sets))];
+        }
+        if let Some(bits) = sets.pop() {
+            required.push((Box::new(ConstantScorer::new(BitsDocs::new(bits), 0.0)), false));
         }
         let mut options = Vec::new();
         for node in &self.should {
@@ -174,6 +198,17 @@ impl Node for BoolNode {
         Ok(Explained::new(sum as f32, "sum of:").of(details))
     }
 
+    fn most_score(&self) -> Option<f32> {
+        if !self.should.is_empty() {
+            return None;
+        }
+        let mut sum = 0f64;
+        for node in &self.must {
+            sum += f64::from(node.most_score()?);
+        }
+        Some(sum as f32)
+    }
+
     // Of a conjunction every match has to be found to be counted: pruning it as well would be a second pass.
     fn prunable(&self, numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
         if !self.is_choice() || self.should.iter().any(|node| !node.is_none() && node.as_term().is_none()) {
@@ -193,6 +228,7 @@ impl Node for BoolNode {
             return Ok(None);
         }
         let mut bits: Option<DocBits> = None;
+        let mut sets = Vec::new();
         for node in self.should.iter().filter(|node| !node.is_none()) {
             let Some(term) = node.as_term() else { return Ok(None) };
             // One of them alone may be more than anyone wants to know.
@@ -201,7 +237,9 @@ impl Node for BoolNode {
             {
                 return Ok(Some(one));
             }
-            if let Some(mut docs) = postings(segment, &term.term, IndexRecordOption::Basic)? {
+            if let Some(set) = term.bits(segment)? {
+                sets.push(set);
+            } else if let Some(mut docs) = postings(segment, &term.term, IndexRecordOption::Basic)? {
                 let bits = bits.get_or_insert_with(|| DocBits::new(segment.reader.max_doc()));
                 while docs.doc() != TERMINATED {
                     bits.insert(docs.doc());
@@ -209,7 +247,11 @@ impl Node for BoolNode {
                 }
             }
         }
-        let Some(bits) = bits else { return Ok(Some(0)) };
+        sets.extend(bits.map(Arc::new));
+        if sets.is_empty() {
+            return Ok(Some(0));
+        }
+        let bits = DocBits::any_of(&sets);
         let simple = self
             .should
             .iter()
@@ -313,6 +355,10 @@ pub struct ConstantNode {
 }
 
 impl Node for ConstantNode {
+    fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
+        self.filter.bits(segment)
+    }
+
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(Box::new(ConstantScorer::new(self.filter.scorer(segment)?, self.boost)))
     }

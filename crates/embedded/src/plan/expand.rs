@@ -175,6 +175,7 @@ impl Planner<'_> {
                     doc_freq,
                 };
                 let node: Shared = Arc::new(TermNode {
+                    filters: self.view.filters.clone(),
                     bm25: Bm25::new(field, vec![rarity], boost, self.bm25_factor()),
                     term: Term::from_field_text(target.slot.field, &term),
                     norms,

@@ -7,18 +7,21 @@
 
 use super::Planner;
 use super::boolean::{BoolNode, Shared};
+use super::combine::and;
 use super::field::query_shard;
-use super::keys::{ByKey, KeyScores, Keyed, Keys};
-use super::node::{NoScorer, Node};
-use super::term::any_of;
+use super::keys::{ByKey, Keys};
+use super::kin::{Kin, Relatives, RelativesNode};
+use super::node::{ConstantScorer, Node as _};
+use super::term::{BitsDocs, DocBits, any_of};
 use super::visible::{Sight, Visible};
 use crate::searchable::{IndexView, SegmentView};
 use dsl::query::{HasChildQuery, HasParentQuery, ScoreMode};
 use model::{Error, Result};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use tantivy::query::Scorer;
 use tantivy::schema::Field;
-use tantivy::{DocSet, TERMINATED, Term};
+use tantivy::{DocId, TERMINATED, Term};
 
 /// Where parents and children of an index find each other.
 #[derive(Clone)]
@@ -113,36 +116,56 @@ struct Children {
     sum: f64,
     low: f32,
     high: f32,
+}
+
+impl Children {
+    const NONE: Children = Children {
+        count: 0,
+        sum: 0.0,
+        low: f32::INFINITY,
+        high: f32::NEG_INFINITY,
+    };
+    fn add(&mut self, other: &Children) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.low = self.low.min(other.low);
+        self.high = self.high.max(other.high);
+    }
+    fn one(score: f32) -> Children {
+        Children {
+            count: 1,
+            sum: f64::from(score),
+            low: score,
+            high: score,
+        }
+    }
+    fn score(&self, mode: ScoreMode) -> f32 {
+        match mode {
+            ScoreMode::None => 1.0,
+            ScoreMode::Sum => self.sum as f32,
+            ScoreMode::Min => self.low,
+            ScoreMode::Max => self.high,
+            _ => (self.sum / f64::from(self.count.max(1))) as f32,
+        }
+    }
+}
+
+/// The same of a parent that lives in another segment.
+struct Afar {
+    children: Children,
     /// A segment and an ordinal there, for the key as a string.
     example: (u32, u64),
 }
 
-/// Documents of some relations whose key is among those found.
-struct Relatives {
-    family: Family,
-    relations: Vec<Term>,
-    /// Their own ids are looked up, else their parents'.
-    own_ids: bool,
-    scores: Arc<ByKey<f32>>,
-}
-
-impl Node for Relatives {
-    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
-        let keys = if self.own_ids {
-            self.family.ids(segment)?
-        } else {
-            self.family.parents(segment)?
-        };
-        let Some(keys) = keys else {
-            return Ok(Box::new(NoScorer));
-        };
-        let of_relation = any_of(segment, &self.relations)?;
-        Ok(Box::new(Keyed::of(of_relation, keys, self.scores.clone())))
-    }
-}
-
 /// A lookup by string costs about as much as this many looks at a column.
 const LOOKUP: u64 = 4000;
+
+/// The parents of matching children in one segment.
+struct Parents {
+    docs: DocBits,
+    /// Where more than their being there is asked for.
+    known: FxHashMap<DocId, Children>,
+}
 
 impl Planner<'_> {
     fn family(&self, what: &str, ignore_unmapped: bool) -> Result<Option<Family>> {
@@ -189,68 +212,124 @@ impl Planner<'_> {
         };
         let child = self.compile(&q.query, 1.0)?;
         let child = self.of_relation(child, &family, &[&q.child_type]);
-        let mut found: ByKey<Children> = ByKey::default();
-        for (no, segment) in self.view.segments.iter().enumerate() {
+        let least = q.min_children.max(1);
+        let counted = least > 1 || q.max_children.is_some() || q.score_mode != ScoreMode::None;
+        let mut found: Vec<Parents> = Vec::with_capacity(self.view.segments.len());
+        // Of parents that live in another segment than their children.
+        let mut afar: ByKey<Afar> = ByKey::default();
+        for (no, segment) in (0..).zip(&self.view.segments) {
             self.cx.check_cancelled()?;
-            let Some(keys) = family.parents(segment)? else { continue };
+            let kin = Kin::of(segment, &family, &parent)?;
+            let keys = family.parents(segment)?;
+            let mut parents = Parents {
+                docs: DocBits::new(segment.reader.max_doc()),
+                known: FxHashMap::default(),
+            };
             let sight = Sight::open(segment, &self.view.schema, self.cx.see)?;
-            let mut set = Visible::of(child.scorer(segment)?, sight);
+            let bits = if counted { None } else { child.bits(segment)? };
+            let set: Box<dyn Scorer> = match bits {
+                Some(bits) => Box::new(ConstantScorer::new(BitsDocs::new(bits), 1.0)),
+                None => child.scorer(segment)?,
+            };
+            let mut set = Visible::of(set, sight);
             while set.doc() != TERMINATED {
-                if let Some((ord, hash)) = keys.of(set.doc()) {
-                    let score = if q.score_mode == ScoreMode::None { 1.0 } else { set.score() };
-                    let of = found.entry(hash).or_insert(Children {
-                        count: 0,
-                        sum: 0.0,
-                        low: f32::INFINITY,
-                        high: f32::NEG_INFINITY,
-                        example: (u32::try_from(no).unwrap_or(u32::MAX), ord),
-                    });
-                    of.count += 1;
-                    of.sum += f64::from(score);
-                    of.low = of.low.min(score);
-                    of.high = of.high.max(score);
+                let doc = set.doc();
+                let mut own = || Children::one(if q.score_mode == ScoreMode::None { 1.0 } else { set.score() });
+                match kin.parent(doc).filter(|parent| segment.is_alive(*parent)) {
+                    Some(parent) if counted => {
+                        let own = own();
+                        parents.docs.insert(parent);
+                        parents.known.entry(parent).or_insert(Children::NONE).add(&own);
+                    }
+                    Some(parent) => parents.docs.insert(parent),
+                    None if self.view.segments.len() > 1 => {
+                        if let Some((ord, key)) = keys.as_ref().and_then(|keys| keys.of(doc)) {
+                            let own = own();
+                            let of = afar.entry(key).or_insert(Afar {
+                                children: Children::NONE,
+                                example: (no, ord),
+                            });
+                            of.children.add(&own);
+                        }
+                    }
+                    None => {}
                 }
                 set.advance();
             }
+            found.push(parents);
         }
         self.failure.check()?;
-        let least = q.min_children.max(1);
-        found.retain(|_, of| of.count >= least && q.max_children.is_none_or(|max| of.count <= max));
-        let score = |of: &Children| {
-            boost
-                * match q.score_mode {
-                    ScoreMode::None => 1.0,
-                    ScoreMode::Sum => of.sum as f32,
-                    ScoreMode::Min => of.low,
-                    ScoreMode::Max => of.high,
-                    _ => (of.sum / f64::from(of.count)) as f32,
+        if !afar.is_empty() {
+            self.add_afar(&family, &parent, &afar, counted, &mut found)?;
+        }
+        let enough = |of: &Children| of.count >= least && q.max_children.is_none_or(|max| of.count <= max);
+        let mut by_segment = FxHashMap::default();
+        for (segment, parents) in self.view.segments.iter().zip(found) {
+            let mut relatives = Relatives::default();
+            if counted {
+                let mut docs = DocBits::new(segment.reader.max_doc());
+                let mut scores = FxHashMap::default();
+                for (doc, of) in parents.known.iter().filter(|(_, of)| enough(of)) {
+                    docs.insert(*doc);
+                    if q.score_mode != ScoreMode::None {
+                        scores.insert(*doc, boost * of.score(q.score_mode));
+                    }
                 }
+                relatives.docs = Some(Arc::new(docs));
+                relatives.scores = Arc::new(scores);
+            } else {
+                relatives.docs = Some(Arc::new(parents.docs));
+            }
+            by_segment.insert(segment.id, relatives);
+        }
+        let node = RelativesNode {
+            by_segment,
+            score: boost,
         };
-        if found.is_empty() {
+        if node.is_none() {
             return Ok(self.nothing("no relatives"));
         }
+        Ok(Arc::new(node))
+    }
+
+    /// Adds what children know of parents in other segments.
+    fn add_afar(&self, family: &Family, parent: &str, afar: &ByKey<Afar>, counted: bool, found: &mut [Parents]) -> Result<()> {
+        let relation = family.relation_term(parent);
         let mut parents = 0;
         for segment in &self.view.segments {
-            parents += any_of(segment, &[family.relation_term(&parent)])?.cost();
+            parents += any_of(segment, std::slice::from_ref(&relation))?.cost();
         }
-        if found.len() as u64 * LOOKUP < parents {
-            let mut keyed = Vec::with_capacity(found.len());
-            for of in found.values() {
-                let keys = family.parents(&self.view.segments[of.example.0 as usize])?;
-                if let Some(keys) = keys {
-                    let id = keys.text(of.example.1)?;
-                    keyed.push((family.id_term(self.view, &parent, &id), score(of)));
+        // Few are looked up by their ids.
+        let mut few = Vec::new();
+        if afar.len() as u64 * LOOKUP < parents {
+            for of in afar.values() {
+                if let Some(keys) = family.parents(&self.view.segments[of.example.0 as usize])? {
+                    few.push(family.id_term(self.view, parent, &keys.text(of.example.1)?));
                 }
             }
-            return Ok(self.of_relation(Arc::new(KeyScores { keyed }), &family, &[&parent]));
         }
-        let scores = found.iter().map(|(key, of)| (*key, score(of))).collect();
-        Ok(Arc::new(Relatives {
-            relations: vec![family.relation_term(&parent)],
-            family,
-            own_ids: true,
-            scores: Arc::new(scores),
-        }))
+        for (segment, parents) in self.view.segments.iter().zip(found) {
+            self.cx.check_cancelled()?;
+            let Some(keys) = family.ids(segment)? else { continue };
+            let mut docs = any_of(segment, std::slice::from_ref(&relation))?;
+            if !few.is_empty() {
+                docs = and(vec![(any_of(segment, &few)?, false), (docs, false)]);
+            }
+            while docs.doc() != TERMINATED {
+                let doc = docs.doc();
+                if let Some(of) = keys.of(doc).and_then(|(_, key)| afar.get(&key))
+                    && segment.is_alive(doc)
+                    && segment.is_root(doc)
+                {
+                    parents.docs.insert(doc);
+                    if counted {
+                        parents.known.entry(doc).or_insert(Children::NONE).add(&of.children);
+                    }
+                }
+                docs.advance();
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn has_parent(&self, q: &HasParentQuery, boost: f32) -> Result<Shared> {
@@ -266,53 +345,68 @@ impl Planner<'_> {
         }
         let parent = self.compile(&q.query, 1.0)?;
         let parent = self.of_relation(parent, &family, &[&q.parent_type]);
-        let mut scores: ByKey<f32> = ByKey::default();
-        let mut examples: Vec<(u32, u64, u64)> = Vec::new();
-        for (no, segment) in self.view.segments.iter().enumerate() {
+        let mut by_segment = FxHashMap::default();
+        // Of parents whose children may live in another segment.
+        let mut afar: ByKey<f32> = ByKey::default();
+        for segment in &self.view.segments {
             self.cx.check_cancelled()?;
-            let Some(keys) = family.ids(segment)? else { continue };
+            let kin = Kin::of(segment, &family, &q.parent_type)?;
+            let keys = if self.view.segments.len() > 1 {
+                family.ids(segment)?
+            } else {
+                None
+            };
+            let mut docs = DocBits::new(segment.reader.max_doc());
+            let mut scores = FxHashMap::default();
             let sight = Sight::open(segment, &self.view.schema, self.cx.see)?;
             let mut set = Visible::of(parent.scorer(segment)?, sight);
             while set.doc() != TERMINATED {
-                if let Some((ord, hash)) = keys.of(set.doc()) {
-                    let score = if q.score { set.score() } else { 1.0 };
-                    scores.insert(hash, score * boost);
-                    examples.push((u32::try_from(no).unwrap_or(u32::MAX), ord, hash));
+                let score = if q.score { set.score() * boost } else { boost };
+                for child in kin.children(set.doc()) {
+                    docs.insert(*child);
+                    if q.score {
+                        scores.insert(*child, score);
+                    }
+                }
+                if let Some((_, key)) = keys.as_ref().and_then(|keys| keys.of(set.doc())) {
+                    afar.insert(key, score);
                 }
                 set.advance();
             }
+            by_segment.insert(segment.id, (docs, scores));
         }
         self.failure.check()?;
-        if scores.is_empty() {
-            return Ok(self.nothing("no relatives"));
-        }
-        let terms: Vec<Term> = children.iter().map(|c| family.relation_term(c)).collect();
-        let mut candidates = 0;
-        for segment in &self.view.segments {
-            candidates += any_of(segment, &terms)?.cost();
-        }
-        if examples.len() as u64 * LOOKUP < candidates {
-            let mut keyed = Vec::with_capacity(examples.len());
-            for (no, ord, hash) in examples {
-                let Some(keys) = family.ids(&self.view.segments[no as usize])? else {
+        if !afar.is_empty() {
+            for segment in &self.view.segments {
+                self.cx.check_cancelled()?;
+                let (Some(keys), Some((docs, scores))) = (family.parents(segment)?, by_segment.get_mut(&segment.id)) else {
                     continue;
                 };
-                let uid = keys.text(ord)?;
-                let id = if family.typed {
-                    uid.split_once('#').map_or(uid.as_str(), |(_, id)| id)
-                } else {
-                    &uid
-                };
-                keyed.push((family.parent_term(id), scores.get(&hash).copied().unwrap_or(boost)));
+                for child in Kin::of(segment, &family, &q.parent_type)?.lost(segment) {
+                    if let Some(score) = keys.of(child).and_then(|(_, key)| afar.get(&key)) {
+                        docs.insert(child);
+                        if q.score {
+                            scores.insert(child, *score);
+                        }
+                    }
+                }
             }
-            return Ok(self.of_relation(Arc::new(KeyScores { keyed }), &family, &children));
         }
-        Ok(Arc::new(Relatives {
-            relations: terms,
-            family,
-            own_ids: false,
-            scores: Arc::new(scores),
-        }))
+        let by_segment = by_segment.into_iter().map(|(segment, (docs, scores))| {
+            let relatives = Relatives {
+                docs: Some(Arc::new(docs)),
+                scores: Arc::new(scores),
+            };
+            (segment, relatives)
+        });
+        let node = RelativesNode {
+            by_segment: by_segment.collect(),
+            score: boost,
+        };
+        if node.is_none() {
+            return Ok(self.nothing("no relatives"));
+        }
+        Ok(Arc::new(node))
     }
 
     pub(super) fn parent_id(&self, child_type: &str, id: &str, ignore_unmapped: bool, boost: f32) -> Result<Shared> {
@@ -343,6 +437,7 @@ impl Planner<'_> {
             doc_freq,
         };
         let by_parent: Shared = Arc::new(super::term::TermNode {
+            filters: self.view.filters.clone(),
             bm25: super::similarity::Bm25::new(field, vec![rarity], boost, self.bm25_factor()),
             term,
             norms: false,

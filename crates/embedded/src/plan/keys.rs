@@ -6,18 +6,14 @@
 //!
 //! Not here: which columns are joined (`family`, `terms`).
 
-use super::node::{Node, broken};
-use super::term::{BitsDocs, DocBits};
+use super::node::broken;
 use crate::searchable::SegmentView;
 use model::Result;
-use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Arc, OnceLock};
+use tantivy::DocId;
 use tantivy::columnar::StrColumn;
-use tantivy::query::Scorer;
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, TERMINATED, Term};
 
 fn keyed() -> &'static RandomState {
     static KEY: OnceLock<RandomState> = OnceLock::new();
@@ -131,90 +127,5 @@ impl Keys {
         let mut out = String::new();
         self.column.ord_to_str(ord, &mut out).map_err(broken)?;
         Ok(out)
-    }
-}
-
-/// The documents of a set whose key is in a map, with the score there.
-pub(crate) struct Keyed {
-    set: Box<dyn Scorer>,
-    keys: Keys,
-    scores: Arc<ByKey<f32>>,
-    score: f32,
-}
-
-impl Keyed {
-    /// Those of `set`.
-    pub(crate) fn of(set: Box<dyn Scorer>, keys: Keys, scores: Arc<ByKey<f32>>) -> Keyed {
-        let mut keyed = Keyed {
-            set,
-            keys,
-            scores,
-            score: 0.0,
-        };
-        keyed.settle();
-        keyed
-    }
-    fn settle(&mut self) -> DocId {
-        let mut doc = self.set.doc();
-        while doc != TERMINATED {
-            if let Some(score) = self.keys.of(doc).and_then(|(_, hash)| self.scores.get(&hash)) {
-                self.score = *score;
-                break;
-            }
-            doc = self.set.advance();
-        }
-        doc
-    }
-}
-
-impl DocSet for Keyed {
-    fn advance(&mut self) -> DocId {
-        self.set.advance();
-        self.settle()
-    }
-    fn seek(&mut self, target: DocId) -> DocId {
-        if self.set.doc() < target {
-            self.set.seek(target);
-        }
-        self.settle()
-    }
-    fn doc(&self) -> DocId {
-        self.set.doc()
-    }
-    fn size_hint(&self) -> u32 {
-        self.set.size_hint().min(u32::try_from(self.scores.len()).unwrap_or(u32::MAX))
-    }
-    fn cost(&self) -> u64 {
-        self.set.cost()
-    }
-}
-
-impl Scorer for Keyed {
-    fn score(&mut self) -> f32 {
-        self.score
-    }
-}
-
-/// Terms with a score each; a document with several has the best.
-pub(super) struct KeyScores {
-    pub(super) keyed: Vec<(Term, f32)>,
-}
-
-impl Node for KeyScores {
-    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
-        let mut bits = DocBits::new(segment.reader.max_doc());
-        let mut scores: FxHashMap<DocId, f32> = FxHashMap::default();
-        for (term, score) in &self.keyed {
-            let found = super::term::postings(segment, term, IndexRecordOption::Basic)?;
-            let Some(mut docs) = found else { continue };
-            while docs.doc() != TERMINATED {
-                bits.insert(docs.doc());
-                let best = scores.entry(docs.doc()).or_insert(*score);
-                *best = best.max(*score);
-                docs.advance();
-            }
-        }
-        let set = Box::new(super::node::ConstantScorer::new(BitsDocs::new(Arc::new(bits)), 1.0));
-        Ok(super::combine::rescored(set, move |doc, _| scores.get(&doc).copied()))
     }
 }

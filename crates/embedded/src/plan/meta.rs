@@ -2,12 +2,34 @@
 
 use super::boolean::{AllNode, Shared};
 use super::field::text_of;
-use super::term::{FilterNode, any_of};
+use super::keys::{ByKey, Keys, hash};
+use super::node::ConstantScorer;
+use super::term::{BitsDocs, DocBits, FilterNode, TermsNode};
 use super::{Planner, every};
 use crate::searchable::{IndexView, SegmentView};
+use model::Result;
 use serde_json::Value;
 use std::sync::Arc;
-use tantivy::Term;
+use tantivy::query::Scorer;
+use tantivy::{DocId, Term};
+
+/// So many ids are looked up by their hashes.
+const MANY: usize = 256;
+
+/// The root documents of a segment by the hash of their id; of two with one id the later, for the other is dead.
+fn roots_by_id(segment: &SegmentView) -> Result<Arc<ByKey<DocId>>> {
+    segment.core.cached("roots by id", || {
+        let mut by_id = ByKey::default();
+        if let Some(ids) = Keys::open(segment, "_id", false)? {
+            for doc in (0..segment.reader.max_doc()).filter(|doc| segment.is_root(*doc)) {
+                if let Some((_, id)) = ids.of(doc) {
+                    by_id.insert(id, doc);
+                }
+            }
+        }
+        Ok(by_id)
+    })
+}
 
 /// The types that any document of the index has.
 fn type_names(view: &IndexView) -> Vec<String> {
@@ -36,6 +58,9 @@ pub(super) fn type_terms(view: &IndexView, types: &[String]) -> Vec<Term> {
 impl Planner<'_> {
     /// A term of a metadata field; `None` if the field is none.
     pub(super) fn meta_term(&self, field: &str, values: &[&Value], boost: f32) -> Option<Shared> {
+        if field == "_id" && values.len() >= MANY && !self.view.typed && self.path.is_none() {
+            return Some(self.many_ids(values, boost));
+        }
         let texts: Vec<String> = values.iter().map(|v| text_of(v)).collect();
         match field {
             "_id" => Some(self.ids(&texts, &[], boost)),
@@ -109,6 +134,25 @@ impl Planner<'_> {
         Some(Arc::new(super::boolean::ConstantNode { filter: any, boost }))
     }
 
+    /// Documents of these ids, looked up by their hashes: thousands would be slow to find in a dictionary.
+    fn many_ids(&self, values: &[&Value], boost: f32) -> Shared {
+        let hashed = |value: &&Value| match value {
+            Value::String(text) => hash(text.as_bytes()),
+            other => hash(text_of(other).as_bytes()),
+        };
+        let wanted: Vec<u64> = values.iter().map(hashed).collect();
+        Arc::new(FilterNode {
+            boost,
+            what: format!("_id:({} ids)", wanted.len()),
+            docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
+                let by_id = roots_by_id(segment)?;
+                let mut bits = DocBits::new(segment.reader.max_doc());
+                wanted.iter().filter_map(|id| by_id.get(id)).for_each(|doc| bits.insert(*doc));
+                Ok(Box::new(ConstantScorer::new(BitsDocs::new(Arc::new(bits)), 1.0)))
+            },
+        })
+    }
+
     /// Documents of these ids, of any type unless types are given.
     pub(super) fn ids(&self, values: &[String], types: &[String], boost: f32) -> Shared {
         let field = self.view.schema.id;
@@ -145,10 +189,11 @@ impl Planner<'_> {
         if terms.is_empty() {
             return self.nothing(what);
         }
-        Arc::new(FilterNode {
+        Arc::new(TermsNode {
+            terms,
             boost,
             what,
-            docs: move |segment: &SegmentView| any_of(segment, &terms),
+            filters: self.view.filters.clone(),
         })
     }
 

@@ -228,6 +228,7 @@ impl Planner<'_> {
                 self.bm25_factor(),
             );
             nodes.push(Arc::new(TermNode {
+                filters: self.view.filters.clone(),
                 term: target.text_term(text),
                 bm25,
                 norms,

@@ -6,8 +6,8 @@ use super::Planner;
 use super::boolean::{BoolNode, Shared};
 use super::explain::Explained;
 use super::field::query_shard;
-use super::node::{NoScorer, Node, score_at};
-use super::term::{DocBits, any_of};
+use super::node::{ConstantScorer, NoScorer, Node, score_at};
+use super::term::{BitsDocs, DocBits, any_of};
 use crate::index::schema::IndexSchema;
 use crate::searchable::SegmentView;
 use dsl::query::{NestedQuery, ScoreMode};
@@ -113,7 +113,15 @@ impl Scorer for ToParent {
 
 impl Node for NestedNode {
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
-        let child = self.child.scorer(segment)?;
+        let bits = if self.mode == ScoreMode::None || self.child.most_score() == Some(0.0) {
+            self.child.bits(segment)?
+        } else {
+            None
+        };
+        let child: Box<dyn Scorer> = match bits {
+            Some(bits) => Box::new(ConstantScorer::new(BitsDocs::new(bits), 0.0)),
+            None => self.child.scorer(segment)?,
+        };
         if child.doc() == TERMINATED {
             return Ok(Box::new(NoScorer));
         }

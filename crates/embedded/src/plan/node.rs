@@ -2,10 +2,11 @@
 
 use super::explain::Explained;
 use super::prune::Numbers;
-use super::term::TermNode;
+use super::term::{DocBits, TermNode};
 use super::visible::Sight;
 use crate::searchable::SegmentView;
 use model::Result;
+use std::sync::Arc;
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, TERMINATED};
 
@@ -37,6 +38,15 @@ pub trait Node: Send + Sync {
     /// No document scores more, if that is known.
     fn most_score(&self) -> Option<f32> {
         None
+    }
+
+    /// The documents of a segment as a set of bits, deleted and nested ones too, where that is at hand. Scores are
+    /// another matter.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    fn bits(&self, _segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
+        Ok(None)
     }
 
     /// How many visible documents of a segment match, where that is known without going through them one by one;

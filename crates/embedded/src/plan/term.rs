@@ -1,12 +1,14 @@
 //! Terms: one term with BM25, several as one (synonyms), sets of terms with one score.
 
 use super::explain::Explained;
+use super::filters::Filters;
 use super::node::{ConstantScorer, NoScorer, Node, broken, score_at};
 use super::prune::Numbers;
 use super::similarity::Bm25;
 use super::visible::Sight;
 use crate::searchable::SegmentView;
 use model::Result;
+use std::sync::Arc;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::query::Scorer;
@@ -41,6 +43,8 @@ pub struct TermNode {
     pub boost: Option<f32>,
     /// Only root documents have the field.
     pub of_roots: bool,
+    /// Sets of terms that are asked for often.
+    pub(crate) filters: Arc<Filters>,
 }
 
 struct TermScorer {
@@ -114,6 +118,10 @@ impl TermNode {
 }
 
 impl Node for TermNode {
+    fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
+        self.filters.of(segment, &self.term)
+    }
+
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(match self.open(segment)? {
             Some(scorer) => Box::new(scorer),
@@ -285,6 +293,47 @@ impl Node for SynonymNode {
     }
 }
 
+/// The documents of one of several terms, all with one score.
+pub(crate) struct TermsNode {
+    /// What they are, with their score.
+    pub(crate) terms: Vec<Term>,
+    pub(crate) boost: f32,
+    /// For explanations.
+    pub(crate) what: String,
+    /// Sets of terms that are asked for often.
+    pub(crate) filters: Arc<Filters>,
+}
+
+impl Node for TermsNode {
+    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+        Ok(Box::new(ConstantScorer::new(any_of(segment, &self.terms)?, self.boost)))
+    }
+
+    fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
+        match self.terms.as_slice() {
+            [term] => self.filters.of(segment, term),
+            _ => Ok(None),
+        }
+    }
+
+    fn most_score(&self) -> Option<f32> {
+        Some(self.boost)
+    }
+
+    fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
+        chosen(score_at(self.scorer(segment)?, doc), self.boost, &self.what, doc)
+    }
+}
+
+/// Why a document has the one score of a set, or is not in it.
+fn chosen(score: Option<f32>, boost: f32, what: &str, doc: DocId) -> Result<Explained> {
+    Ok(match score {
+        Some(score) if boost == 1.0 => Explained::new(score, what),
+        Some(score) => Explained::new(score, format!("{what}^{boost:?}")),
+        None => Explained::no_match(format!("{what} doesn't match id {doc}")),
+    })
+}
+
 /// Documents chosen by a function of the segment, all with one score.
 pub struct FilterNode<F> {
     /// The score.
@@ -308,27 +357,36 @@ where
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        Ok(match score_at(self.scorer(segment)?, doc) {
-            Some(score) => {
-                let what = if self.boost == 1.0 {
-                    self.what.clone()
-                } else {
-                    format!("{}^{:?}", self.what, self.boost)
-                };
-                Explained::new(score, what)
-            }
-            None => Explained::no_match(format!("{} doesn't match id {doc}", self.what)),
-        })
+        chosen(score_at(self.scorer(segment)?, doc), self.boost, &self.what, doc)
     }
 }
 
 /// The documents of any of the terms of one field, as a set.
 pub fn any_of(segment: &SegmentView, terms: &[Term]) -> Result<Box<dyn Scorer>> {
-    let mut found = Vec::new();
+    let mut first: Option<SegmentPostings> = None;
+    let mut bits: Option<DocBits> = None;
     for term in terms {
-        found.extend(postings(segment, term, IndexRecordOption::Basic)?);
+        let Some(list) = postings(segment, term, IndexRecordOption::Basic)? else {
+            continue;
+        };
+        if first.is_none() && bits.is_none() {
+            first = Some(list);
+            continue;
+        }
+        // A list of documents is large: of many terms only bits are kept.
+        let bits = bits.get_or_insert_with(|| DocBits::new(segment.reader.max_doc()));
+        for mut list in first.take().into_iter().chain([list]) {
+            while list.doc() != TERMINATED {
+                bits.insert(list.doc());
+                list.advance();
+            }
+        }
     }
-    Ok(union(segment, found))
+    Ok(match (first, bits) {
+        (_, Some(bits)) => Box::new(ConstantScorer::new(BitsDocs::new(Arc::new(bits)), 1.0)),
+        (Some(list), None) => Box::new(ConstantScorer::new(list, 1.0)),
+        (None, None) => Box::new(NoScorer),
+    })
 }
 
 /// The documents of any of several lists.
@@ -398,6 +456,44 @@ impl DocBits {
     /// None.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+    /// Those that are in all of several sets of one segment.
+    pub fn all_of(sets: &[Arc<DocBits>]) -> DocBits {
+        let Some((first, others)) = sets.split_first() else {
+            return DocBits::new(0);
+        };
+        let mut words = first.words.clone();
+        for other in others {
+            debug_assert_eq!(words.len(), other.words.len(), "sets of one segment");
+            words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= other);
+        }
+        DocBits::of_words(words)
+    }
+    /// Those that are in any of several sets of one segment.
+    pub fn any_of(sets: &[Arc<DocBits>]) -> DocBits {
+        let Some((first, others)) = sets.split_first() else {
+            return DocBits::new(0);
+        };
+        let mut words = first.words.clone();
+        for other in others {
+            debug_assert_eq!(words.len(), other.words.len(), "sets of one segment");
+            words.iter_mut().zip(&other.words).for_each(|(word, other)| *word |= other);
+        }
+        DocBits::of_words(words)
+    }
+    fn of_words(words: Vec<u64>) -> DocBits {
+        let count = words.iter().map(|word| word.count_ones()).sum();
+        DocBits { words, count }
+    }
+    /// Calls `f` with each, in order.
+    pub fn each(&self, mut f: impl FnMut(DocId)) {
+        for (base, word) in (0..).step_by(64).zip(&self.words) {
+            let mut word = *word;
+            while word != 0 {
+                f(base + word.trailing_zeros());
+                word &= word - 1;
+            }
+        }
     }
     /// The first one from `doc` on.
     pub fn next(&self, doc: DocId) -> DocId {

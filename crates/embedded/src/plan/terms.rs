@@ -95,6 +95,7 @@ impl Planner<'_> {
         let norms = target.kind.kind.is_text();
         let boost = boost * target.kind.boost;
         Ok(Arc::new(TermNode {
+            filters: self.view.filters.clone(),
             bm25: Bm25::new(field, vec![rarity], boost, self.bm25_factor()),
             term,
             norms,

@@ -180,7 +180,7 @@ fn page(
         let view = &views[one.view].0;
         let segment = &view.segments[one.segment];
         let part = &parts[one.view][at];
-        let shelf = Shelf::open(view, segment)?;
+        let shelf = Shelf::of(view, segment);
         let shown = scored || spec.request.track_scores || part.sort.iter().any(Plan::needs_scores);
         let (mut hit, _) = part.fetch.hit(segment, &shelf, one.doc, shown.then_some(one.score))?;
         hit.sort = part.sort.iter().zip(&one.keys).map(|(p, k)| p.render(k)).collect();

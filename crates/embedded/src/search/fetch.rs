@@ -1,7 +1,6 @@
 //! What a hit shows: address, source, fields, stamps.
 
 use crate::index::kept::stored_fields;
-use crate::index::stored::each_value;
 use crate::plan::columns::Column;
 use crate::plan::node::broken;
 use crate::plan::scripts::Script;
@@ -12,18 +11,15 @@ use mapping::FieldValue;
 use model::date::DateFormat;
 use model::path::SourceFilter;
 use model::{DocId, Error, ErrorKind, Result};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
 use tantivy::DocId as Doc;
-use tantivy::store::StoreReader;
 
 /// A stored document as it was read.
 pub struct Stored {
     /// Its identity.
     pub id: DocId,
     /// The client's bytes.
-    pub source: Option<Vec<u8>>,
+    pub source: Option<Box<[u8]>>,
     /// The stored fields that the source does not keep, as JSON.
     pub fields: Option<Vec<u8>>,
     /// `_routing`.
@@ -39,19 +35,13 @@ pub struct Stored {
 /// Reads documents of one segment.
 pub struct Shelf<'a> {
     view: &'a IndexView,
-    store: &'a StoreReader,
+    segment: &'a SegmentView,
 }
 
 impl<'a> Shelf<'a> {
-    /// Opens a segment's documents.
-    ///
-    /// # Errors
-    /// Unreadable files.
-    pub fn open(view: &'a IndexView, segment: &'a SegmentView) -> Result<Shelf<'a>> {
-        Ok(Shelf {
-            view,
-            store: segment.core.stored(&segment.reader)?,
-        })
+    /// A segment's documents.
+    pub fn of(view: &'a IndexView, segment: &'a SegmentView) -> Shelf<'a> {
+        Shelf { view, segment }
     }
 
     /// One document.
@@ -69,14 +59,14 @@ impl<'a> Shelf<'a> {
             ignored: Vec::new(),
             hidden: None,
         };
-        each_value(self.store, doc, |field, value| {
+        self.view.each_stored(self.segment, doc, |field, value| {
             let text = || String::from_utf8_lossy(value).into_owned();
             if field == schema.id {
                 out.id = DocId::from_uid(&String::from_utf8_lossy(value), self.view.typed);
             } else if field == schema.source {
                 match stored_fields(value) {
                     Some(fields) => out.fields = Some(fields.to_vec()),
-                    None => out.source = Some(value.to_vec()),
+                    None => out.source = Some(value.into()),
                 }
             } else if field == schema.routing {
                 out.routing = Some(text());
@@ -184,11 +174,6 @@ fn isolated(source: &Value, lineage: &[Level]) -> Value {
 
 fn parsed(bytes: &[u8]) -> Result<Value> {
     serde_json::from_slice(bytes).map_err(|e| Error::new(ErrorKind::Corruption, format!("stored source is not JSON: {e}")))
-}
-
-fn raw_json(text: String) -> Result<Arc<RawValue>> {
-    let raw = RawValue::from_string(text).map_err(|e| Error::new(ErrorKind::Corruption, e.to_string()))?;
-    Ok(Arc::from(raw))
 }
 
 /// How a docvalue field is written.
@@ -348,14 +333,13 @@ impl<'a> Fetch<'a> {
                 (None, Some(bytes)) if cut => serde_json::from_slice(bytes).ok(),
                 _ => None,
             };
-            let raw = match (&self.filter, value.as_ref().or(parsed.as_ref()), &stored.source) {
-                (Some(filter), Some(value), _) if cut => Some(filter.apply(&own.apply(value)).to_string()),
-                (None, Some(value), _) if cut => Some(own.apply(value).to_string()),
-                (Some(filter), Some(value), _) => Some(filter.apply(value).to_string()),
-                (_, _, Some(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            hit.source = match (&self.filter, value.as_ref().or(parsed.as_ref()), &stored.source) {
+                (Some(filter), Some(value), _) if cut => Some(filter.apply(&own.apply(value)).to_string().into()),
+                (None, Some(value), _) if cut => Some(own.apply(value).to_string().into()),
+                (Some(filter), Some(value), _) => Some(filter.apply(value).to_string().into()),
+                (_, _, Some(bytes)) => Some(String::from_utf8_lossy(bytes).into()),
                 _ => None,
             };
-            hit.source = raw.map(raw_json).transpose()?;
         }
         for (field, place) in &self.join_fields {
             let values = crate::plan::join::texts(segment, place, doc)?;
@@ -401,8 +385,7 @@ impl<'a> Fetch<'a> {
             for part in lineage.iter().flat_map(|level| level.field.split('.')) {
                 own = own.and_then(|object| object.get(part));
             }
-            let raw = own.map_or_else(|| "{}".to_owned(), Value::to_string);
-            hit.source = Some(raw_json(raw)?);
+            hit.source = Some(own.map_or_else(|| "{}".into(), |own| own.to_string().into()));
         }
         let fields = if self.reads_source() { root.fields()? } else { None };
         let fields = fields.map(|fields| isolated(&fields, lineage));

@@ -280,14 +280,14 @@ impl<'a> Compiled<'a> {
             let (mut hit, own_root) = match &self.wanted.of {
                 Of::Nested { path } => {
                     if roots.is_empty() {
-                        let shelf = Shelf::open(self.view, here)?;
+                        let shelf = Shelf::of(self.view, here);
                         roots.push(((segment, root), Root::read(&shelf, root)?));
                     }
                     let way = lineage(self.view, here, path, one.doc)?;
                     (self.fetch.nested_hit(here, &mut roots[0].1, one.doc, &way, score)?, root)
                 }
                 _ => {
-                    let shelf = Shelf::open(self.view, here)?;
+                    let shelf = Shelf::of(self.view, here);
                     (self.fetch.hit(here, &shelf, one.doc, score)?.0, one.doc)
                 }
             };

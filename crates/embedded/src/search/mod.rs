@@ -8,7 +8,7 @@ use crate::plan::{Context, Planned, plan, setting};
 use crate::searchable::IndexView;
 use collect::{Best, Collected, DocSink, Order, Ranked, Source};
 use dsl::query::Query;
-use dsl::search::{FieldSort, Hits, SearchRequest, SearchResponse, Sort, SortBy, Total, TrackTotal};
+use dsl::search::{Aggregations, FieldSort, Hits, SearchRequest, SearchResponse, Sort, SortBy, Total, TrackTotal};
 use fetch::{Fetch, Shelf};
 use model::{Error, ErrorKind, Result};
 use sort::{Key, Plan};
@@ -55,7 +55,7 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
     };
     let mut root = crate::aggs::Root::new(&request.aggs, &context)?;
     let mut response = run_with(views, request, cx, Some(&mut root))?;
-    response.aggregations = Some(root.finish()?);
+    response.aggregations = Some(Aggregations::Tree(root.finish()?));
     Ok(response)
 }
 
@@ -172,17 +172,13 @@ pub fn run_with(
         .iter()
         .map(|(view, _)| Fetch::new(view, request, cx))
         .collect::<Result<Vec<_>>>()?;
-    let mut shelves: std::collections::HashMap<(usize, usize), Shelf<'_>> = std::collections::HashMap::new();
     let shows_scores = by_score || request.track_scores || request.sort.iter().any(|s| s.by == SortBy::Score);
     for one in ranked.iter().skip(request.from).take(request.size) {
         let view = &views[one.view].0;
         let segment = &view.segments[one.segment];
-        let shelf = match shelves.entry((one.view, one.segment)) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(new) => new.insert(Shelf::open(view, segment)?),
-        };
+        let shelf = Shelf::of(view, segment);
         let (planned, _, sort, _) = &compiled[one.view];
-        let (mut hit, _source) = fetches[one.view].hit(segment, shelf, one.doc, shows_scores.then_some(one.score))?;
+        let (mut hit, _source) = fetches[one.view].hit(segment, &shelf, one.doc, shows_scores.then_some(one.score))?;
         hit.sort = sort.iter().zip(&one.keys).map(|(p, k)| p.render(k)).collect();
         if by_score && !request.sort.is_empty() {
             hit.sort = vec![Key::Score(one.score).render()];

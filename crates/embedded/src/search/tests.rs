@@ -82,6 +82,8 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
         segments,
         position: 0,
         caches: crate::searchable::Caches::default(),
+        filters: Arc::new(crate::plan::filters::Filters::new(1 << 20)),
+        documents: Arc::new(crate::index::cache::DocumentCache::new(1 << 20)),
         mappings: crate::catalog::Mappings::Plain(mapping.clone()),
         types: Default::default(),
         parents: Vec::new(),
@@ -284,7 +286,7 @@ fn hits_show_what_was_asked() {
         "docvalue_fields": ["tag", {"field": "day", "format": "yyyy"}], "script_fields": {"twice": {"script": "doc['n'].value * 2"}}});
     let answer = search(texts(), &body).unwrap();
     let hit = &answer.hits.hits[0];
-    assert_eq!(hit.source.as_ref().unwrap().get(), r#"{"title":"quick brown fox","n":1}"#);
+    assert_eq!(hit.source.as_deref().unwrap(), r#"{"title":"quick brown fox","n":1}"#);
     assert_eq!(hit.fields["tag"], json!(["a"]));
     assert_eq!(hit.fields["twice"], json!([2]));
     let answer = search(texts(), &json!({"collapse": {"field": "tag"}, "sort": [{"n": "asc"}]})).unwrap();

@@ -33,7 +33,7 @@ impl aggs::Fetch for TopHits<'_> {
             ..SearchRequest::default()
         };
         let fetch = Fetch::new(&found.view, &request, self.cx)?;
-        let shelf = Shelf::open(&found.view, &found.segment)?;
+        let shelf = Shelf::of(&found.view, &found.segment);
         let mut hit = if found.segment.is_root(found.doc) {
             fetch.hit(&found.segment, &shelf, found.doc, Some(found.score))?.0
         } else {

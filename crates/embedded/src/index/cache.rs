@@ -1,0 +1,165 @@
+//! What was read lately and may be asked for again, within a budget: stored documents, sets of documents.
+//!
+//! Keys name a segment, which is never used twice in a folder, and something in it; what they stand for never changes,
+//! so nothing is ever taken back. What belongs to segments that are gone makes room when it is wanted. What leaves is
+//! chosen by the clock algorithm: whoever was not asked for since the hand came by last.
+//!
+//! Not here: what the values mean.
+
+use parking_lot::Mutex;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use tantivy::DocId;
+
+/// Parts with a lock of their own.
+const PARTS: usize = 8;
+/// What an entry takes besides its value.
+const ENTRY_BYTES: usize = 96;
+/// A value may take this part of a part, not more.
+const LARGEST: usize = 8;
+
+/// Values by key, the least recently used of which make room for others.
+#[derive(Debug)]
+pub struct Cache<K, V> {
+    parts: Vec<Mutex<Part<K, V>>>,
+    part_max_bytes: usize,
+}
+
+/// The stored bytes of documents, by segment and number.
+pub type DocumentCache = Cache<(u64, DocId), Arc<[u8]>>;
+
+#[derive(Debug)]
+struct Part<K, V> {
+    places: FxHashMap<K, usize>,
+    slots: Vec<Slot<K, V>>,
+    hand: usize,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Slot<K, V> {
+    key: K,
+    value: V,
+    bytes: usize,
+    used: bool,
+}
+
+impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
+    /// Empty, for values of so many bytes in all.
+    pub fn new(max_bytes: usize) -> Cache<K, V> {
+        let part = || {
+            Mutex::new(Part {
+                places: FxHashMap::default(),
+                slots: Vec::new(),
+                hand: 0,
+                bytes: 0,
+            })
+        };
+        Cache {
+            parts: (0..PARTS).map(|_| part()).collect(),
+            part_max_bytes: max_bytes / PARTS,
+        }
+    }
+
+    fn part(&self, key: &K) -> &Mutex<Part<K, V>> {
+        let mut hasher = FxHasher::default();
+        key.hash(&mut hasher);
+        // The highest bits: the maps use the others.
+        &self.parts[(hasher.finish() >> 61) as usize % PARTS]
+    }
+
+    /// The value of a key, if it is there.
+    pub fn get(&self, key: &K) -> Option<V> {
+        let mut part = self.part(key).lock();
+        let place = *part.places.get(key)?;
+        let slot = part.slots.get_mut(place)?;
+        slot.used = true;
+        Some(slot.value.clone())
+    }
+
+    /// Keeps a value of so many bytes, unless it would take the room of many. What is there already stays.
+    pub fn put(&self, key: K, bytes: usize, value: impl FnOnce() -> V) {
+        let size = bytes + ENTRY_BYTES;
+        if size > self.part_max_bytes / LARGEST {
+            return;
+        }
+        let mut part = self.part(&key).lock();
+        if part.places.contains_key(&key) {
+            return;
+        }
+        while part.bytes + size > self.part_max_bytes {
+            part.drop_one();
+        }
+        part.bytes += size;
+        let place = part.slots.len();
+        part.places.insert(key.clone(), place);
+        part.slots.push(Slot {
+            key,
+            value: value(),
+            bytes: size,
+            used: false,
+        });
+    }
+}
+
+impl<K: Hash + Eq + Clone, V> Part<K, V> {
+    /// Drops the first entry under the hand that was not used since it came by. There is one.
+    fn drop_one(&mut self) {
+        loop {
+            if self.hand >= self.slots.len() {
+                self.hand = 0;
+            }
+            let slot = &mut self.slots[self.hand];
+            if std::mem::take(&mut slot.used) {
+                self.hand += 1;
+                continue;
+            }
+            let gone = self.slots.swap_remove(self.hand);
+            self.places.remove(&gone.key);
+            if let Some(moved) = self.slots.get(self.hand) {
+                self.places.insert(moved.key.clone(), self.hand);
+            }
+            self.bytes -= gone.bytes;
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(cache: &DocumentCache, segment: u64, doc: DocId, bytes: &[u8]) {
+        cache.put((segment, doc), bytes.len(), || bytes.into());
+    }
+
+    #[test]
+    fn what_is_used_stays() {
+        let each = 1000 - ENTRY_BYTES;
+        let cache = DocumentCache::new(20_000 * PARTS);
+        let bytes = |doc: DocId| vec![doc as u8; each];
+        for doc in 0..2000 {
+            put(&cache, 1, doc, &bytes(doc));
+            assert!(
+                cache.get(&(1, 0)).is_some(),
+                "asked for each time: it stays while {doc} comes"
+            );
+        }
+        let there: Vec<DocId> = (0..2000).filter(|doc| cache.get(&(1, *doc)).is_some()).collect();
+        assert_eq!(there.len(), 20 * PARTS, "as many as there is room for: {there:?}");
+        for doc in there {
+            assert_eq!(*cache.get(&(1, doc)).unwrap(), *bytes(doc), "{doc}");
+            assert!(cache.get(&(2, doc)).is_none(), "another segment");
+        }
+        put(&cache, 3, 8, &vec![0; 20_000]);
+        assert!(cache.get(&(3, 8)).is_none(), "too large to keep");
+    }
+
+    #[test]
+    fn no_room_at_all() {
+        let cache = DocumentCache::new(0);
+        put(&cache, 1, 1, b"x");
+        assert!(cache.get(&(1, 1)).is_none());
+    }
+}
