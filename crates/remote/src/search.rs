@@ -6,14 +6,12 @@ use crate::answers::{self, Got};
 use crate::http::Failure;
 use crate::marks::{self, HIDDEN_FIELD};
 use crate::{Shared, target_path, unsupported};
-use dsl::search::{Hit, Hits, SearchRequest, SearchResponse, Total};
+use dsl::search::{Aggregations, Hit, Hits, SearchRequest, SearchResponse, Total};
 use engine::See;
 use model::{Result, Target};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use std::sync::Arc;
 
 #[derive(Deserialize)]
 pub(crate) struct Found<'a> {
@@ -113,7 +111,7 @@ impl Shared {
                 max_score: score(&found.hits.max_score),
                 hits: found.hits.hits.iter().map(|got| hit(got, request)).collect::<Result<_>>()?,
             },
-            aggregations: found.aggregations,
+            aggregations: found.aggregations.map(Aggregations::Tree),
             ..SearchResponse::default()
         })
     }
@@ -136,8 +134,7 @@ fn hit(got: &Got<'_>, request: &SearchRequest) -> Result<Hit> {
     hit.fields = got.fields.clone();
     if let Some(source) = got._source {
         let (source, _) = marks::take(source.get().as_bytes())?;
-        let text = String::from_utf8_lossy(&source.0).into_owned();
-        hit.source = Some(Arc::from(RawValue::from_string(text).map_err(|e| answers::strange(&e))?));
+        hit.source = Some(String::from_utf8_lossy(&source.0).into());
     }
     Ok(hit)
 }
