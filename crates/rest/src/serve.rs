@@ -193,9 +193,14 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona) -> Request {
     }
 }
 
+/// Room for a body that is made before it comes.
+const BODY_AT_ONCE_BYTES: usize = 1 << 20;
+
 /// Reads a body within the bounds; answers its bytes and how many are counted in flight.
 async fn read_body(mut incoming: Incoming, max: usize, in_flight_max: usize, in_flight: &AtomicUsize) -> Result<(Bytes, usize)> {
-    let mut whole = BytesMut::new();
+    // What is announced is believed up to a bound: room for the rest is made when it comes.
+    let announced = hyper::body::Body::size_hint(&incoming).lower();
+    let mut whole = BytesMut::with_capacity(usize::try_from(announced).unwrap_or(0).min(BODY_AT_ONCE_BYTES).min(max));
     let mut counted = 0;
     let failed = |counted: usize, error: Error| {
         in_flight.fetch_sub(counted, Ordering::AcqRel);
