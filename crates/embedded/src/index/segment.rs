@@ -354,7 +354,9 @@ impl Write for NewFile {
 }
 impl TerminatingWrite for NewFile {
     fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
-        let bytes = std::mem::take(&mut self.bytes);
+        let mut bytes = std::mem::take(&mut self.bytes);
+        // It stays as it is for long: room that it grew into is given back.
+        bytes.shrink_to_fit();
         self.dir.new.lock().insert(self.path.clone(), OwnedBytes::new(bytes));
         Ok(())
     }

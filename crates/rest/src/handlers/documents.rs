@@ -2,12 +2,12 @@
 
 use super::visibility::Visibility;
 use super::writes::{Guarded, answer, compile, head, placed, refuse_pipeline, send, settled, status, with_warnings};
-use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
 use crate::params::split_list;
 use crate::respond::{Answer, Body};
 use crate::words_2015;
+use crate::{answers_of_2015, shows_doc_type};
 use dsl::document::{MgetBody, UpdateBody};
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::search::SourceSpec;
@@ -16,6 +16,7 @@ use model::path::SourceFilter;
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, path};
 use script::Budget;
 use serde_json::{Map, Value, json};
+use std::io::Write as _;
 
 /// `PUT /i/_doc/1`, `POST /i/_doc`.
 pub(crate) async fn index(mut call: Call) -> Result<Answer> {
@@ -264,9 +265,7 @@ async fn kept(call: &Call, document: &Document, stored: Option<&[String]>) -> Re
 /// A found document with its source byte for byte: nothing of it is parsed.
 fn whole(document: &Document, dialect: model::Dialect) -> Answer {
     let mut bytes = Vec::with_capacity(256 + document.source.0.len());
-    // Memory takes whatever is JSON.
-    let _ = serde_json::to_writer(&mut bytes, &described(document, dialect));
-    bytes.pop();
+    describe(document, dialect, &mut bytes);
     bytes.extend_from_slice(b",\"_source\":");
     bytes.extend_from_slice(&document.source.0);
     bytes.push(b'}');
@@ -277,10 +276,10 @@ fn whole(document: &Document, dialect: model::Dialect) -> Answer {
 }
 
 async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
-    wanted
-        .visibility
-        .reach(call, &model::Target::index(wanted.read.at.index.as_str()))
-        .await?;
+    if wanted.visibility.waits() {
+        let target = model::Target::index(wanted.read.at.index.as_str());
+        wanted.visibility.reach(call, &target).await?;
+    }
     let found = newest(call, wanted).await?;
     super::locks::check_read(call, &wanted.visibility.locks, &wanted.read.at, found.as_ref()).await?;
     Ok(found)
@@ -348,20 +347,38 @@ fn expected(wanted: &Wanted, document: &Document, call: &Call) -> Result<()> {
 
 /// What stands before the source of a found document.
 fn described(document: &Document, dialect: model::Dialect) -> Map<String, Value> {
-    let mut out = head(&document.at, dialect);
-    out.insert("_version".into(), document.stamp.version.into());
+    let mut text = Vec::new();
+    describe(document, dialect, &mut text);
+    text.push(b'}');
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// The same as the text of JSON, without the end of the object.
+fn describe(document: &Document, dialect: model::Dialect, out: &mut Vec<u8>) {
+    let name = |out: &mut Vec<u8>, before: &str, text: &str| {
+        out.extend_from_slice(before.as_bytes());
+        // Memory takes whatever is JSON.
+        let _ = serde_json::to_writer(out, text);
+    };
+    name(out, "{\"_index\":", document.at.index.as_str());
+    match &document.at.id.doc_type {
+        Some(doc_type) => name(out, ",\"_type\":", doc_type),
+        None if shows_doc_type(dialect) => name(out, ",\"_type\":", "_doc"),
+        None => {}
+    }
+    name(out, ",\"_id\":", &document.at.id.id);
+    let stamp = document.stamp;
+    let _ = write!(out, ",\"_version\":{}", stamp.version);
     if !answers_of_2015(dialect) {
-        out.insert("_seq_no".into(), document.stamp.seq_no.into());
-        out.insert("_primary_term".into(), document.stamp.primary_term.into());
+        let _ = write!(out, ",\"_seq_no\":{},\"_primary_term\":{}", stamp.seq_no, stamp.primary_term);
     }
     if let Some(routing) = &document.routing {
-        out.insert("_routing".into(), routing.as_str().into());
+        name(out, ",\"_routing\":", routing);
     }
     if let Some(parent) = &document.parent {
-        out.insert("_parent".into(), parent.as_str().into());
+        name(out, ",\"_parent\":", parent);
     }
-    out.insert("found".into(), true.into());
-    out
+    out.extend_from_slice(b",\"found\":true");
 }
 
 /// A found document as `_doc`, `_mget` and `_update`'s `get` show it.

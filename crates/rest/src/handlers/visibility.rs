@@ -35,6 +35,11 @@ impl Visibility {
         })
     }
 
+    /// Whether there is a change to wait for.
+    pub(super) fn waits(&self) -> bool {
+        self.after.is_some()
+    }
+
     /// Waits until the change is there, and seen by searches of these indices.
     ///
     /// # Errors
