@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tests::Server;
 
+mod changes;
 mod peers;
 
 /// Every bench by name.
@@ -19,6 +20,7 @@ pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
     ("start", start),
     ("memory", memory),
     ("many", many),
+    ("changes", changes::changes),
     ("peers", peers::peers),
 ];
 

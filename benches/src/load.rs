@@ -40,14 +40,84 @@ pub(crate) fn request(out: &mut Vec<u8>, method: &str, path: &str, body: &str) {
     );
 }
 
-/// Loads a server. A refusal ends the bench: errors are answered fast.
+/// One client's work: each call is one operation, of as many requests as it takes. It panics where one is refused.
+pub(crate) type Work = Box<dyn FnMut(u64)>;
+
+/// One connection to an HTTP server.
+pub(crate) struct Http {
+    stream: TcpStream,
+    answer: Vec<u8>,
+}
+
+impl Http {
+    /// Connects, without delay of small packets.
+    pub(crate) fn open(address: &str) -> Http {
+        let stream = TcpStream::connect(address).expect("the server accepts");
+        stream.set_nodelay(true).expect("TCP has no delay");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("reads end");
+        Http {
+            stream,
+            answer: Vec::new(),
+        }
+    }
+
+    /// The body of the answer. A refusal ends the bench: errors are answered fast.
+    pub(crate) fn send(&mut self, request: &[u8]) -> &[u8] {
+        let (status, body) = round_trip(&mut self.stream, request, &mut self.answer);
+        assert!(
+            (200..300).contains(&status),
+            "{status}: {}\nfor {}",
+            String::from_utf8_lossy(&self.answer),
+            String::from_utf8_lossy(request)
+        );
+        &self.answer[body..]
+    }
+}
+
+/// Loads a server with requests that do not depend on answers.
 pub(crate) fn run(address: &str, load: Load, request: Request<'_>) -> Sample {
+    drive(load, &|client| {
+        let mut http = Http::open(address);
+        let mut out = Vec::new();
+        let mut number = 0;
+        Box::new(move || {
+            request(client, number, &mut out);
+            number += 1;
+            let sent = Instant::now();
+            http.send(&out);
+            sent.elapsed()
+        })
+    })
+}
+
+/// Lets clients work; each is made in its own thread.
+pub(crate) fn work(load: Load, make: &(dyn Fn(usize) -> Work + Sync)) -> Sample {
+    drive(load, &|client| {
+        let mut work = make(client);
+        let mut number = 0;
+        Box::new(move || {
+            let begun = Instant::now();
+            work(number);
+            number += 1;
+            begun.elapsed()
+        })
+    })
+}
+
+/// An operation, with the time that counts of it.
+type Timed<'a> = Box<dyn FnMut() -> Duration + 'a>;
+
+fn drive<'a>(load: Load, make: &(dyn Fn(usize) -> Timed<'a> + Sync)) -> Sample {
     let barrier = Barrier::new(load.clients);
     let results: Vec<(Vec<u32>, f64)> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..load.clients)
             .map(|client| {
                 let barrier = &barrier;
-                scope.spawn(move || one(address, load, client, barrier, request))
+                scope.spawn(move || {
+                    let operation = make(client);
+                    barrier.wait();
+                    one(load, operation)
+                })
             })
             .collect();
         threads
@@ -71,16 +141,10 @@ pub(crate) fn run(address: &str, load: Load, request: Request<'_>) -> Sample {
 }
 
 /// Times in tenths of a microsecond, and the seconds they took in all.
-fn one(address: &str, load: Load, client: usize, barrier: &Barrier, request: Request<'_>) -> (Vec<u32>, f64) {
-    let mut stream = TcpStream::connect(address).expect("the server accepts");
-    stream.set_nodelay(true).expect("TCP has no delay");
-    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("reads end");
-    let (mut out, mut answer) = (Vec::new(), Vec::new());
+fn one(load: Load, mut operation: Timed<'_>) -> (Vec<u32>, f64) {
     let mut times = Vec::with_capacity(1 << 16);
-    barrier.wait();
     let begun = Instant::now();
     let mut counted = None;
-    let mut number = 0;
     loop {
         let now = Instant::now();
         if now - begun >= load.warm + load.time {
@@ -89,28 +153,20 @@ fn one(address: &str, load: Load, client: usize, barrier: &Barrier, request: Req
         if counted.is_none() && now - begun >= load.warm {
             counted = Some(now);
         }
-        request(client, number, &mut out);
-        number += 1;
-        let sent = Instant::now();
-        let status = round_trip(&mut stream, &out, &mut answer);
+        let took = operation();
         if counted.is_some() {
-            times.push(u32::try_from(sent.elapsed().as_nanos() / 100).unwrap_or(u32::MAX));
+            times.push(u32::try_from(took.as_nanos() / 100).unwrap_or(u32::MAX));
         }
-        assert!(
-            (200..300).contains(&status),
-            "{status}: {}\nfor {}",
-            String::from_utf8_lossy(&answer),
-            String::from_utf8_lossy(&out)
-        );
     }
     (times, counted.map_or(0.0, |at| at.elapsed().as_secs_f64()))
 }
 
-fn round_trip(stream: &mut TcpStream, request: &[u8], answer: &mut Vec<u8>) -> u16 {
+/// Status, and where the body begins.
+fn round_trip(stream: &mut TcpStream, request: &[u8], answer: &mut Vec<u8>) -> (u16, usize) {
     stream.write_all(request).expect("the server reads");
     answer.clear();
     let mut part = [0u8; 16384];
-    let mut whole = None;
+    let mut whole: Option<(usize, usize)> = None;
     loop {
         let n = stream.read(&mut part).expect("the server answers");
         assert!(n > 0, "the server closed the connection");
@@ -124,16 +180,17 @@ fn round_trip(stream: &mut TcpStream, request: &[u8], answer: &mut Vec<u8>) -> u
                 name.eq_ignore_ascii_case("content-length")
                     .then(|| value.trim().parse::<usize>().ok())?
             });
-            whole = Some(end + 4 + length.expect("the answer has a length"));
+            whole = Some((end + 4, end + 4 + length.expect("the answer has a length")));
         }
-        if whole.is_some_and(|whole| answer.len() >= whole) {
+        if whole.is_some_and(|(_, whole)| answer.len() >= whole) {
             break;
         }
     }
-    std::str::from_utf8(answer.get(9..12).unwrap_or_default())
+    let status = std::str::from_utf8(answer.get(9..12).unwrap_or_default())
         .ok()
         .and_then(|s| s.parse().ok())
-        .unwrap_or(0)
+        .unwrap_or(0);
+    (status, whole.map_or(0, |(body, _)| body))
 }
 
 /// Two contenders that took turns.
@@ -149,11 +206,14 @@ pub(crate) struct Compared {
     pub(crate) p50: f64,
 }
 
-/// Lets two take turns.
+/// Lets two take turns with requests.
 pub(crate) fn compare(rounds: usize, load: Load, ours: (&str, Request<'_>), theirs: (&str, Request<'_>)) -> Compared {
-    let pairs: Vec<(Sample, Sample)> = (0..rounds)
-        .map(|_| (run(ours.0, load, ours.1), run(theirs.0, load, theirs.1)))
-        .collect();
+    turns(rounds, || run(ours.0, load, ours.1), || run(theirs.0, load, theirs.1))
+}
+
+/// Lets two take turns.
+pub(crate) fn turns(rounds: usize, ours: impl Fn() -> Sample, theirs: impl Fn() -> Sample) -> Compared {
+    let pairs: Vec<(Sample, Sample)> = (0..rounds).map(|_| (ours(), theirs())).collect();
     let of = |f: fn(&(Sample, Sample)) -> f64| median(pairs.iter().map(f).collect());
     Compared {
         ours: Sample {

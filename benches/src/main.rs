@@ -10,8 +10,10 @@ use std::io::Write as _;
 
 mod cases;
 mod commits;
+mod etcd;
 mod floor;
 mod load;
+mod postgres;
 mod report;
 
 const USAGE: &str = "\
@@ -23,6 +25,7 @@ names (all but peers if none is given):
   start    start to first answer: empty, with the commits, after kill -9 with 40,000 writes since the checkpoint
   memory   anonymous memory idle and after the commits
   many     1,000 indices: memory, opening, opening with an old unflushed write
+  changes  locks and changes beside etcd (Debian's etcd-server) and PostgreSQL (its initdb and runuser), where they are
   peers    ../shared/bench/es_compare.py beside a server of the same API:
            --peer NAME=HOST:PORT for a running one, --opensearch to start ../shared/servers/opensearch
            --only PATTERN for some of its cases, --skip-load where the commits are loaded";
