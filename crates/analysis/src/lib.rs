@@ -2,7 +2,7 @@
 //!
 //! An [`Analyzer`] is a chain: character filters, one tokenizer, token filters. A [`Registry`] holds the
 //! analyzers of one index, the built-in ones and those its `analysis` settings define, under Elasticsearch's
-//! names. What a part is called and which options it takes is known in `registry.rs` and nowhere else; the
+//! names. What a part is called and which options it takes is known in `registry/` and nowhere else; the
 //! parts themselves take typed arguments.
 //!
 //! Not here: the `_analyze` request, fields and mappings, the index that stores the terms.

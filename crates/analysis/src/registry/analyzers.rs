@@ -1,0 +1,289 @@
+//! Analyzers and normalizers by name, and those made of parts.
+
+use super::*;
+use crate::analyzer::{Analyzer, Chain, DEFAULT_GAP, Named};
+use crate::char_filters::CharFilter;
+use crate::filters::{Filter, KeywordMarker, Lowercase, StemmerOverride, Stop, WordSet};
+use crate::options::Options;
+use model::{Error, Result};
+use serde_json::{Map, Value};
+
+impl Definitions {
+    pub(super) fn analyzer(&self, name: &str, definition: &Value) -> Result<Analyzer> {
+        let Some(values) = object(definition) else {
+            return Err(Error::illegal(format!("analyzer [{name}] must be an object")));
+        };
+        let options = Options { name, values };
+        match options.text("type").as_deref() {
+            None if options.text("tokenizer").is_none() => Err(Error::illegal(format!(
+                "analyzer [{name}] must specify either an analyzer type, or a tokenizer"
+            ))),
+            None | Some("custom") => self.custom_analyzer(&options),
+            Some(kind) => self
+                .analyzer_of(kind, &options)?
+                .ok_or_else(|| Self::unknown("analyzer", kind, name, ANALYZERS)),
+        }
+    }
+
+    pub(super) fn custom_analyzer(&self, o: &Options<'_>) -> Result<Analyzer> {
+        let name = o.name;
+        let lost = |part: &str, other: &str, known: &'static [&'static str]| {
+            let hint = suggestion(other, known.iter().copied());
+            Error::illegal(format!(
+                "Custom Analyzer [{name}] failed to find {part} under name [{other}]{hint}"
+            ))
+        };
+        let Some(tokenizer_name) = o.text("tokenizer") else {
+            return Err(Error::illegal(format!(
+                "Custom Analyzer [{name}] must be configured with a tokenizer"
+            )));
+        };
+        let tokenizer = self
+            .tokenizer(&tokenizer_name)?
+            .ok_or_else(|| lost("tokenizer", &tokenizer_name, TOKENIZERS))?;
+        let char_filters = self.char_filters_of(o, &lost)?;
+        let mut filters = Vec::new();
+        for other in o.list("filter").unwrap_or_default() {
+            let before = Before {
+                char_filters: &char_filters,
+                tokenizer: &tokenizer,
+                filters: &filters,
+            };
+            let filter = self.filter(&other, &before)?.ok_or_else(|| lost("filter", &other, FILTERS))?;
+            filters.push(filter);
+        }
+        // The second name is that of the settings before 2.0.
+        let gap = o.number(
+            "position_increment_gap",
+            o.number("position_offset_gap", DEFAULT_GAP as usize)?,
+        )?;
+        let gap = u32::try_from(gap).unwrap_or(DEFAULT_GAP);
+        Ok(Analyzer::new(
+            name,
+            Chain {
+                char_filters,
+                tokenizer,
+                filters,
+                gap,
+            },
+        ))
+    }
+
+    pub(super) fn char_filters_of(
+        &self,
+        o: &Options<'_>,
+        lost: &dyn Fn(&str, &str, &'static [&'static str]) -> Error,
+    ) -> Result<Vec<Named<dyn CharFilter>>> {
+        let names = o.list("char_filter").unwrap_or_default();
+        names
+            .iter()
+            .map(|other| {
+                self.char_filter(other)?
+                    .ok_or_else(|| lost("char_filter", other, CHAR_FILTERS))
+            })
+            .collect()
+    }
+
+    pub(super) fn normalizer(&self, name: &str, definition: &Value) -> Result<Analyzer> {
+        let Some(values) = object(definition) else {
+            return Err(Error::illegal(format!("normalizer [{name}] must be an object")));
+        };
+        let o = Options { name, values };
+        match o.text("type").as_deref() {
+            None | Some("custom") => {}
+            Some("lowercase") => {
+                let filters = vec![named("lowercase", Filter::each(Lowercase))];
+                return Ok(Analyzer::new(
+                    name,
+                    Chain {
+                        char_filters: Vec::new(),
+                        tokenizer: keyword(),
+                        filters,
+                        gap: DEFAULT_GAP,
+                    },
+                ));
+            }
+            Some(kind) => {
+                return Err(Self::unknown("normalizer", kind, name, &["custom", "lowercase"]));
+            }
+        }
+        if o.text("tokenizer").is_some() {
+            return Err(Error::illegal(format!(
+                "Custom normalizer [{name}] cannot configure a tokenizer"
+            )));
+        }
+        let lost = |part: &str, other: &str, known: &'static [&'static str]| {
+            let hint = suggestion(other, known.iter().copied());
+            Error::illegal(format!(
+                "Custom normalizer [{name}] failed to find {part} under name [{other}]{hint}"
+            ))
+        };
+        let char_filters = self.char_filters_of(&o, &lost)?;
+        let tokenizer = keyword();
+        let mut filters: Vec<Named<Filter>> = Vec::new();
+        for other in o.list("filter").unwrap_or_default() {
+            let before = Before {
+                char_filters: &char_filters,
+                tokenizer: &tokenizer,
+                filters: &filters,
+            };
+            let filter = self.filter(&other, &before)?.ok_or_else(|| lost("filter", &other, FILTERS))?;
+            if !filter.part.normalizes() {
+                return Err(Error::illegal(format!(
+                    "Custom normalizer [{name}] may not use filter [{other}]"
+                )));
+            }
+            filters.push(filter);
+        }
+        Ok(Analyzer::new(
+            name,
+            Chain {
+                char_filters,
+                tokenizer,
+                filters,
+                gap: DEFAULT_GAP,
+            },
+        ))
+    }
+
+    /// An analyzer of a built-in type.
+    pub(super) fn analyzer_of(&self, kind: &str, o: &Options<'_>) -> Result<Option<Analyzer>> {
+        // Tokenizer, and filters; where two are named `stop` and `exclude`, the options say what they do.
+        let (tokenizer, filters, stop_words): (&str, &[&str], &str) = match kind {
+            "standard" => ("standard", &["lowercase", "stop"], ""),
+            "simple" => ("lowercase", &[], ""),
+            "whitespace" => ("whitespace", &[], ""),
+            "keyword" => ("keyword", &[], ""),
+            "stop" => ("lowercase", &["stop"], "_english_"),
+            "pattern" => ("pattern", &["lowercase", "stop"], ""),
+            "fingerprint" => ("standard", &["lowercase", "asciifolding", "stop", "fingerprint"], ""),
+            "snowball" => ("standard", &["lowercase", "stop", "snowball"], "_english_"),
+            "cjk" => ("standard", &["cjk_width", "lowercase", "cjk_bigram", "stop"], "_cjk_"),
+            "english" => (
+                "standard",
+                &[
+                    "stemmer:possessive_english",
+                    "lowercase",
+                    "stop",
+                    "exclude",
+                    "stemmer:english",
+                ],
+                "_english_",
+            ),
+            "french" => (
+                "standard",
+                &["elision", "lowercase", "stop", "exclude", "stemmer:light_french"],
+                "_french_",
+            ),
+            "german" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "german_normalization", "stemmer:light_german"],
+                "_german_",
+            ),
+            "spanish" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "stemmer:light_spanish"],
+                "_spanish_",
+            ),
+            "danish" => ("standard", &["lowercase", "stop", "exclude", "stemmer:danish"], "_danish_"),
+            "dutch" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "dutch_words", "stemmer:dutch"],
+                "_dutch_",
+            ),
+            "finnish" => ("standard", &["lowercase", "stop", "exclude", "stemmer:finnish"], "_finnish_"),
+            "hungarian" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "stemmer:hungarian"],
+                "_hungarian_",
+            ),
+            "norwegian" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "stemmer:norwegian"],
+                "_norwegian_",
+            ),
+            "romanian" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "stemmer:romanian"],
+                "_romanian_",
+            ),
+            "russian" => ("standard", &["lowercase", "stop", "exclude", "stemmer:russian"], "_russian_"),
+            "swedish" => ("standard", &["lowercase", "stop", "exclude", "stemmer:swedish"], "_swedish_"),
+            "turkish" => (
+                "standard",
+                &["apostrophe", "lowercase:turkish", "stop", "exclude", "stemmer:turkish"],
+                "_turkish_",
+            ),
+            _ => return Ok(None),
+        };
+        let Some(tokenizer) = self.tokenizer_of(tokenizer, o)? else {
+            return Ok(None);
+        };
+        let stop_words = o.words("stopwords", stop_words)?;
+        let excluded = o.words("stem_exclusion", "")?;
+        let mut made: Vec<Named<Filter>> = Vec::new();
+        for spelled in filters {
+            let (name, language) = spelled.split_once(':').unwrap_or((spelled, ""));
+            let filter = match name {
+                "stop" if stop_words.is_empty() => continue,
+                "stop" => Filter::each(Stop(WordSet::new(stop_words.clone(), false))),
+                "exclude" if excluded.is_empty() => continue,
+                "exclude" => Filter::each(KeywordMarker::Words(WordSet::new(excluded.clone(), false))),
+                "lowercase" if kind == "pattern" && !o.flag("lowercase", true)? => continue,
+                "dutch_words" => {
+                    let stems = [
+                        ("fiets", "fiets"),
+                        ("bromfiets", "bromfiets"),
+                        ("ei", "eier"),
+                        ("kind", "kinder"),
+                    ];
+                    let stems = stems
+                        .into_iter()
+                        .map(|(word, stem)| (word.to_owned(), stem.to_owned()))
+                        .collect();
+                    Filter::each(StemmerOverride {
+                        stems,
+                        ignore_case: false,
+                    })
+                }
+                _ => {
+                    let mut values = Map::new();
+                    if !language.is_empty() {
+                        values.insert("language".to_owned(), language.into());
+                    }
+                    for key in ["separator", "max_output_size", "language"] {
+                        if let Some(value) = o.values.get(key).filter(|_| matches!(name, "fingerprint" | "snowball")) {
+                            values.insert(key.to_owned(), value.clone());
+                        }
+                    }
+                    let before = Before {
+                        char_filters: &[],
+                        tokenizer: &tokenizer,
+                        filters: &made,
+                    };
+                    match self.filter_of(
+                        name,
+                        &Options {
+                            name: o.name,
+                            values: &values,
+                        },
+                        &before,
+                    )? {
+                        Some(filter) => filter,
+                        None => return Ok(None),
+                    }
+                }
+            };
+            made.push(named(name, filter));
+        }
+        Ok(Some(Analyzer::new(
+            o.name,
+            Chain {
+                char_filters: Vec::new(),
+                tokenizer,
+                filters: made,
+                gap: DEFAULT_GAP,
+            },
+        )))
+    }
+}

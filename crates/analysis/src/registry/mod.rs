@@ -1,0 +1,500 @@
+//! The only place that knows names: which analyzers, tokenizers and filters there are, and their options.
+//!
+//! Definitions are those of an index's `analysis` settings. Names are looked for among them first, then among
+//! the built-in ones. Not here: files of words or synonyms, plugins, scripts (`predicate_token_filter`).
+
+use crate::analyzer::{Analyzer, Chain, DEFAULT_GAP, Named};
+use crate::char_filters::CharFilter;
+use crate::filters::{Filter, Lowercase};
+use crate::options::Options;
+use crate::tokenizers::{Keyword, Tokenizer};
+use model::{Error, Result, nearest::nearest};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+mod analyzers;
+mod char_filters;
+mod filters;
+mod tokenizers;
+
+/// The parts of an analyzer made for one `_analyze` request: names or definitions.
+#[derive(Clone, Debug, Default)]
+pub struct AnalyzeParts {
+    /// The tokenizer; without one the whole text is one token.
+    pub tokenizer: Option<Value>,
+    /// The token filters, in order.
+    pub filters: Vec<Value>,
+    /// The character filters, in order.
+    pub char_filters: Vec<Value>,
+}
+
+/// The analyzers and normalizers of one index. Cheap to clone.
+#[derive(Clone)]
+pub struct Registry(Arc<Inner>);
+
+struct Inner {
+    /// Whether it is of an index; sentences call the parts of no index "global".
+    of_index: bool,
+    definitions: Definitions,
+    analyzers: HashMap<String, Analyzer>,
+    normalizers: HashMap<String, Analyzer>,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry")
+            .field("analyzers", &self.0.analyzers.keys())
+            .field("normalizers", &self.0.normalizers.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How far apart lengths of grams and shingles may be: index settings of these names.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// `index.max_ngram_diff`.
+    pub max_ngram_diff: usize,
+    /// `index.max_shingle_diff`.
+    pub max_shingle_diff: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            max_ngram_diff: 1,
+            max_shingle_diff: 3,
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+struct Definitions {
+    parts: HashMap<&'static str, Map<String, Value>>,
+    limits: Limits,
+}
+
+const ANALYZERS: &[&str] = &[
+    "standard",
+    "default",
+    "simple",
+    "whitespace",
+    "keyword",
+    "stop",
+    "pattern",
+    "fingerprint",
+    "snowball",
+    "cjk",
+    "danish",
+    "dutch",
+    "english",
+    "finnish",
+    "french",
+    "german",
+    "hungarian",
+    "norwegian",
+    "romanian",
+    "russian",
+    "spanish",
+    "swedish",
+    "turkish",
+];
+const TOKENIZERS: &[&str] = &[
+    "standard",
+    "letter",
+    "lowercase",
+    "whitespace",
+    "keyword",
+    "pattern",
+    "simple_pattern",
+    "simple_pattern_split",
+    "ngram",
+    "nGram",
+    "edge_ngram",
+    "edgeNGram",
+    "path_hierarchy",
+    "PathHierarchy",
+    "uax_url_email",
+    "classic",
+    "char_group",
+];
+const CHAR_FILTERS: &[&str] = &["html_strip", "htmlStrip", "mapping", "pattern_replace"];
+const FILTERS: &[&str] = &[
+    "lowercase",
+    "uppercase",
+    "asciifolding",
+    "stop",
+    "stemmer",
+    "porter_stem",
+    "porterStem",
+    "snowball",
+    "synonym",
+    "synonym_graph",
+    "shingle",
+    "word_delimiter",
+    "word_delimiter_graph",
+    "length",
+    "truncate",
+    "unique",
+    "reverse",
+    "trim",
+    "keyword_marker",
+    "keyword_repeat",
+    "stemmer_override",
+    "elision",
+    "apostrophe",
+    "edge_ngram",
+    "edgeNGram",
+    "ngram",
+    "nGram",
+    "fingerprint",
+    "pattern_replace",
+    "pattern_capture",
+    "limit",
+    "decimal_digit",
+    "cjk_bigram",
+    "cjk_width",
+    "common_grams",
+    "remove_duplicates",
+    "multiplexer",
+    "keep",
+    "keep_types",
+    "german_normalization",
+    "standard",
+    "flatten_graph",
+    "french_stem",
+    "german_stem",
+    "russian_stem",
+    "dutch_stem",
+];
+/// Those that mean nothing without options: no filter has these names.
+const FILTERS_TO_DEFINE: &[&str] = &[
+    "synonym",
+    "synonym_graph",
+    "keyword_marker",
+    "stemmer_override",
+    "pattern_replace",
+    "pattern_capture",
+    "common_grams",
+    "multiplexer",
+    "keep",
+    "keep_types",
+];
+
+fn suggestion(name: &str, known: impl IntoIterator<Item = &'static str>) -> String {
+    nearest(name, known)
+        .map(|near| format!(", did you mean [{near}]?"))
+        .unwrap_or_default()
+}
+
+fn object(value: &Value) -> Option<&Map<String, Value>> {
+    value.as_object()
+}
+
+/// A part that the previous ones of its chain matter to.
+struct Before<'a> {
+    char_filters: &'a [Named<dyn CharFilter>],
+    tokenizer: &'a Named<dyn Tokenizer>,
+    filters: &'a [Named<Filter>],
+}
+
+impl Registry {
+    /// The built-in analyzers only.
+    pub fn default_registry() -> Registry {
+        Registry(Arc::new(Inner {
+            of_index: false,
+            definitions: Definitions::default(),
+            analyzers: HashMap::new(),
+            normalizers: HashMap::new(),
+        }))
+    }
+
+    /// The analyzers of an index, from its `analysis` settings.
+    pub fn from_settings(analysis: &Value) -> Result<Registry> {
+        Registry::from_settings_within(analysis, Limits::default())
+    }
+
+    /// As [`Registry::from_settings`], with the index's limits.
+    pub fn from_settings_within(analysis: &Value, limits: Limits) -> Result<Registry> {
+        let mut definitions = Definitions {
+            parts: HashMap::new(),
+            limits,
+        };
+        for part in ["analyzer", "tokenizer", "filter", "char_filter", "normalizer"] {
+            let Some(defined) = analysis.get(part).filter(|value| !value.is_null()) else {
+                continue;
+            };
+            let Some(defined) = object(defined) else {
+                return Err(Error::illegal(format!("[index.analysis.{part}] must be an object")));
+            };
+            definitions.parts.insert(part, defined.clone());
+        }
+        definitions.check_unused()?;
+        let mut inner = Inner {
+            of_index: true,
+            analyzers: HashMap::new(),
+            normalizers: HashMap::new(),
+            definitions,
+        };
+        for (name, definition) in inner.definitions.part("analyzer").into_iter().flatten() {
+            let analyzer = inner.definitions.analyzer(name, definition)?;
+            inner.analyzers.insert(name.clone(), analyzer);
+        }
+        for (name, definition) in inner.definitions.part("normalizer").into_iter().flatten() {
+            let normalizer = inner.definitions.normalizer(name, definition)?;
+            inner.normalizers.insert(name.clone(), normalizer);
+        }
+        Ok(Registry(Arc::new(inner)))
+    }
+
+    /// The analyzer of a name, defined or built in.
+    pub fn analyzer(&self, name: &str) -> Option<Analyzer> {
+        self.0.analyzers.get(name).cloned().or_else(|| built_in(name))
+    }
+
+    /// The normalizer of a name, defined or built in.
+    pub fn normalizer(&self, name: &str) -> Option<Analyzer> {
+        if let Some(normalizer) = self.0.normalizers.get(name) {
+            return Some(normalizer.clone());
+        }
+        (name == "lowercase").then(|| {
+            let filters = vec![named("lowercase", Filter::each(Lowercase))];
+            Analyzer::new(
+                name,
+                Chain {
+                    char_filters: Vec::new(),
+                    tokenizer: keyword(),
+                    filters,
+                    gap: DEFAULT_GAP,
+                },
+            )
+        })
+    }
+
+    /// An analyzer of parts that are named or defined on the spot.
+    pub fn custom(&self, parts: &AnalyzeParts) -> Result<Analyzer> {
+        let definitions = &self.0.definitions;
+        let not_found = |part: &'static str, name: &str, known: &'static [&'static str]| {
+            let global = if self.0.of_index { "" } else { "global " };
+            let hint = suggestion(name, known.iter().copied());
+            Error::illegal(format!("failed to find {global}{part} under [{name}]{hint}"))
+        };
+        let mut char_filters = Vec::new();
+        for value in &parts.char_filters {
+            let (name, found) = match object(value) {
+                Some(inline) => {
+                    let kind = inline_kind("char_filter", inline)?;
+                    (
+                        kind.clone(),
+                        definitions.char_filter_of(
+                            &kind,
+                            &Options {
+                                name: "_anonymous_char_filter",
+                                values: inline,
+                            },
+                        )?,
+                    )
+                }
+                None => (plain(value), definitions.char_filter(&plain(value))?),
+            };
+            char_filters.push(found.ok_or_else(|| not_found("char_filter", &name, CHAR_FILTERS))?);
+        }
+        let tokenizer = match &parts.tokenizer {
+            None => keyword(),
+            Some(value) => {
+                let (name, found) = match object(value) {
+                    Some(inline) => {
+                        let kind = inline_kind("tokenizer", inline)?;
+                        (
+                            kind.clone(),
+                            definitions.tokenizer_of(
+                                &kind,
+                                &Options {
+                                    name: "_anonymous_tokenizer",
+                                    values: inline,
+                                },
+                            )?,
+                        )
+                    }
+                    None => (plain(value), definitions.tokenizer(&plain(value))?),
+                };
+                found.ok_or_else(|| not_found("tokenizer", &name, TOKENIZERS))?
+            }
+        };
+        let mut filters = Vec::new();
+        for value in &parts.filters {
+            let before = Before {
+                char_filters: &char_filters,
+                tokenizer: &tokenizer,
+                filters: &filters,
+            };
+            let (name, found) = match object(value) {
+                Some(inline) => {
+                    let kind = inline_kind("filter", inline)?;
+                    let options = Options {
+                        name: "_anonymous_filter",
+                        values: inline,
+                    };
+                    let filter = definitions.filter_of(&kind, &options, &before)?;
+                    (kind, filter.map(|filter| named("__anonymous__", filter)))
+                }
+                None => (plain(value), definitions.filter(&plain(value), &before)?),
+            };
+            let found = found.ok_or_else(|| not_found("filter", &name, FILTERS))?;
+            let found = match object(value) {
+                Some(_) => Named {
+                    name: format!("__anonymous__{name}").into(),
+                    part: found.part,
+                },
+                None => found,
+            };
+            filters.push(found);
+        }
+        Ok(Analyzer::new(
+            "_custom_",
+            Chain {
+                char_filters,
+                tokenizer,
+                filters,
+                gap: DEFAULT_GAP,
+            },
+        ))
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn inline_kind(part: &str, inline: &Map<String, Value>) -> Result<String> {
+    inline.get("type").map(plain).ok_or_else(|| {
+        Error::illegal(format!(
+            "Missing [type] setting for anonymous {part}: {}",
+            Value::Object(inline.clone())
+        ))
+    })
+}
+
+fn named<T>(name: &str, part: T) -> Named<T> {
+    Named {
+        name: name.into(),
+        part: Arc::new(part),
+    }
+}
+
+fn keyword() -> Named<dyn Tokenizer> {
+    Named {
+        name: "keyword".into(),
+        part: Arc::new(Keyword),
+    }
+}
+
+fn built_in(name: &str) -> Option<Analyzer> {
+    static MADE: Mutex<Option<HashMap<String, Analyzer>>> = Mutex::new(None);
+    if !ANALYZERS.contains(&name) {
+        return None;
+    }
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = made.get_or_insert_default();
+    if let Some(analyzer) = made.get(name) {
+        return Some(analyzer.clone());
+    }
+    let kind = if name == "default" { "standard" } else { name };
+    let empty = Map::new();
+    let analyzer = Definitions::default()
+        .analyzer_of(kind, &Options { name, values: &empty })
+        .ok()??;
+    made.insert(name.to_owned(), analyzer.clone());
+    Some(analyzer)
+}
+
+impl Definitions {
+    pub(super) fn part(&self, part: &str) -> Option<&Map<String, Value>> {
+        self.parts.get(part)
+    }
+
+    pub(super) fn defined(&self, part: &str, name: &str) -> Result<Option<(String, &Map<String, Value>)>> {
+        let Some(definition) = self.part(part).and_then(|defined| defined.get(name)) else {
+            return Ok(None);
+        };
+        let Some(values) = object(definition) else {
+            return Err(Error::illegal(format!("[{part}] [{name}] must be an object")));
+        };
+        let kind = values.get("type").filter(|kind| !kind.is_null()).map(plain);
+        match kind {
+            Some(kind) => Ok(Some((kind, values))),
+            None => Err(Error::illegal(format!("{part} [{name}] must specify a [type]"))),
+        }
+    }
+
+    /// Parts that no analyzer uses are made once, so that what is wrong with them is said.
+    pub(super) fn check_unused(&self) -> Result<()> {
+        for name in self.part("char_filter").into_iter().flat_map(Map::keys) {
+            self.char_filter(name)?;
+        }
+        for name in self.part("tokenizer").into_iter().flat_map(Map::keys) {
+            self.tokenizer(name)?;
+        }
+        // As if each came first after a tokenizer that cuts at white space, so that rules can have many words.
+        let spaces = self.tokenizer_of(
+            "whitespace",
+            &Options {
+                name: "whitespace",
+                values: &Map::new(),
+            },
+        )?;
+        let Some(tokenizer) = spaces else {
+            return Ok(());
+        };
+        for name in self.part("filter").into_iter().flat_map(Map::keys) {
+            let kind = self.defined("filter", name)?.map(|(kind, _)| kind);
+            if !kind.is_some_and(|kind| kind.starts_with("synonym")) {
+                self.filter(
+                    name,
+                    &Before {
+                        char_filters: &[],
+                        tokenizer: &tokenizer,
+                        filters: &[],
+                    },
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn unknown(part: &str, kind: &str, name: &str, known: &'static [&'static str]) -> Error {
+        let hint = suggestion(kind, known.iter().copied());
+        Error::illegal(format!("Unknown {part} type [{kind}] for [{name}]{hint}"))
+    }
+}
+
+/// `\n`, `\u0041` and the like in mappings.
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('n') => out.push('\n'),
+            Some('t') => out.push('\t'),
+            Some('r') => out.push('\r'),
+            Some('b') => out.push('\u{8}'),
+            Some('f') => out.push('\u{c}'),
+            Some('u') => {
+                let hex: String = chars.by_ref().take(4).collect();
+                out.push(
+                    u32::from_str_radix(&hex, 16)
+                        .ok()
+                        .and_then(char::from_u32)
+                        .unwrap_or('\u{fffd}'),
+                );
+            }
+            Some(c) => out.push(c),
+            None => {}
+        }
+    }
+    out
+}
