@@ -86,8 +86,14 @@ impl Server {
 
     /// The same with node settings, each `NAME=VALUE`.
     pub fn start_with(data: &Path, personas: &[&str], settings: &[&str]) -> Server {
+        Server::start_among(data, personas, settings, &[])
+    }
+
+    /// The same among variables of its environment.
+    pub fn start_among(data: &Path, personas: &[&str], settings: &[&str], variables: &[(&str, &str)]) -> Server {
         let mut command = command();
         command
+            .envs(variables.iter().copied())
             .arg("serve")
             .arg("--data")
             .arg(data)

@@ -111,6 +111,14 @@ impl Store {
         }
         let merged = merge(&entry.schema, &sources, self.fresh_segment())?;
         let merged = merged.map(|data| self.spilled(data)).transpose()?;
+        // What searches look for is made before anybody waits for a lock.
+        let mut core = None;
+        if let Some(data) = &merged {
+            let (index, _) = segment::handle(&entry.schema, None, std::slice::from_ref(data))?;
+            let opened = segment::open(&entry.schema, &index, data, None, None)?;
+            self.prepare(&entry, &opened, &inputs)?;
+            core = Some(opened.core.clone());
+        }
         let _building = state.build.lock();
         state.check()?;
         let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
@@ -141,7 +149,10 @@ impl Store {
                         .segments
                         .iter()
                         .take_while(|segment| !inputs.iter().any(|i| i.id == segment.id));
-                    segments.insert(before.count(), segment::open(&entry.schema, &index, data, alive, None)?);
+                    segments.insert(
+                        before.count(),
+                        segment::open(&entry.schema, &index, data, alive, core.clone())?,
+                    );
                 }
             }
             Ok(Some(Arc::new(IndexView {

@@ -10,6 +10,8 @@ use crate::index::build::{Block, build};
 use crate::index::document::{Envelope, block};
 use crate::index::segment::{self, DataFile, Held, Place, SegmentData};
 use crate::index::tokens::tokenizers;
+use crate::plan::family::Family;
+use crate::plan::keys;
 use crate::searchable::{IndexView, Searchable, SegmentView};
 use crate::store::{IndexState, Store};
 use crate::writing::{Kind, PendingOp};
@@ -97,7 +99,9 @@ impl Store {
         if !new.is_empty() {
             let (index, _) = segment::handle(&entry.schema, None, &new)?;
             for data in new {
-                segments.push(segment::open(&entry.schema, &index, &data, None, None)?);
+                let opened = segment::open(&entry.schema, &index, &data, None, None)?;
+                self.prepare(&entry, &opened, &old.segments)?;
+                segments.push(opened);
             }
         }
         segments.retain(|segment| segment.reader.num_docs() > 0);
@@ -118,6 +122,14 @@ impl Store {
         self.pending_bytes.fetch_sub(freed, Ordering::Relaxed);
         self.progress.send_replace(());
         Ok(())
+    }
+
+    /// Makes what joins need of a new segment before anybody searches it.
+    pub(crate) fn prepare(&self, entry: &IndexEntry, segment: &SegmentView, beside: &[Arc<SegmentView>]) -> Result<()> {
+        if let Some(family) = Family::of(&self.blank_view(entry, 0)) {
+            family.prepare(segment)?;
+        }
+        keys::prepare(segment, beside)
     }
 
     /// The old segments under the entry's schema; `clear` says which documents of a segment are dead now.

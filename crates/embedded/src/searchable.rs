@@ -202,6 +202,14 @@ impl Caches {
     }
 }
 
+impl Caches {
+    /// The names that begin so.
+    fn names(&self, beginning: &str) -> Vec<String> {
+        let all = self.0.lock();
+        all.keys().filter(|name| name.starts_with(beginning)).cloned().collect()
+    }
+}
+
 /// The columns of the stamps, kept open: opening one by name costs more than reading it.
 pub struct Stamps {
     seq_no: Column<u64>,
@@ -350,6 +358,11 @@ impl SegmentCore {
     /// What `build` says.
     pub fn cached<T: Any + Send + Sync>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         self.caches.cached(name, build)
+    }
+
+    /// The names under which something is kept that begin so.
+    pub fn cached_names(&self, beginning: &str) -> Vec<String> {
+        self.caches.names(beginning)
     }
 }
 

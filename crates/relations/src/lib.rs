@@ -63,8 +63,8 @@ impl Relations {
     ///
     /// # Errors
     /// The engine's; a lookup's; too many join keys.
-    pub async fn search(&self, target: &Target, request: SearchRequest) -> Result<SearchResponse> {
-        let Some(others) = joins::targets(&request) else {
+    pub async fn search(&self, target: &Target, mut request: SearchRequest) -> Result<SearchResponse> {
+        let Some(others) = joins::targets(&mut request) else {
             return self.engine.search(target, request, See::Plain).await;
         };
         if request.view.is_some() || others.is_empty() {
@@ -95,11 +95,10 @@ impl Relations {
         let view = request.view.clone();
         let profile = request.profile;
         let mut resolver = joins::Resolver::new(self.engine.as_ref(), self.clock.as_ref(), view.as_deref()).await?;
-        let (mut request, partners) = resolver.request(target, request).await?;
+        let (request, shown) = resolver.request(target, request).await?;
         let profiles = resolver.profiles;
-        request.join_fields = joins::fields(&partners);
         let mut response = self.engine.search(target, request, See::Plain).await?;
-        joins::attach(self.engine.as_ref(), view.as_deref(), &partners, &mut response.hits).await?;
+        joins::attach(self.engine.as_ref(), view.as_deref(), &shown, &mut response.hits).await?;
         if profile {
             let shown = response.profile.get_or_insert_with(|| serde_json::json!({ "shards": [] }));
             shown["join"] = profiles.iter().map(joins::Profile::render).collect();
@@ -139,7 +138,7 @@ impl Relations {
         request: &SearchRequest,
         keep_alive: std::time::Duration,
     ) -> Result<engine::View> {
-        let others = joins::targets(request).unwrap_or_default();
+        let others = joins::targets(&mut request.clone()).unwrap_or_default();
         if others.is_empty() {
             return self.engine.open_view(target, keep_alive).await;
         }

@@ -5,6 +5,7 @@ use crate::json::Node;
 use model::{Error, Result};
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let at = (node.line, node.col);
     let mut fields = cx.options(node, "has_child")?;
     let typed = cx.dialect.typed;
     let child_type = fields.take_any(if typed { &["type", "child_type"] } else { &["type"] });
@@ -42,11 +43,12 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         fields.take("short_circuit_cutoff");
     }
     fields.finish()?;
-    let child_type = child_type.ok_or_else(|| Error::illegal("[has_child] requires 'type' field"))?;
-    let query = Box::new(query.ok_or_else(|| Error::illegal("[has_child] requires 'query' field"))?);
+    let lacks = |sentence| cx.lacks(at, sentence, sentence);
+    let child_type = child_type.ok_or_else(|| lacks("[has_child] requires 'type' field"))?;
+    let query = Box::new(query.ok_or_else(|| lacks("[has_child] requires 'query' field"))?);
     let min_children = min_children.unwrap_or(1);
     if max_children.is_some_and(|max| max < min_children) {
-        return Err(Error::illegal("[has_child] 'max_children' is less than 'min_children'"));
+        return Err(lacks("[has_child] 'max_children' is less than 'min_children'"));
     }
     let clause = HasChildQuery {
         child_type,

@@ -2,9 +2,10 @@
 
 use super::{Clause, HasParentQuery, Parsing, Query};
 use crate::json::Node;
-use model::{Error, Result};
+use model::Result;
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let at = (node.line, node.col);
     let mut fields = cx.options(node, "has_parent")?;
     let typed = cx.dialect.typed;
     let parent_type = fields.take_any(if typed { &["parent_type", "type"] } else { &["parent_type"] });
@@ -15,15 +16,8 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         .transpose()?;
     let mut score = fields.take_bool("score")?.unwrap_or(false);
     if typed && let Some(node) = fields.take_any(&["score_mode", "score_type"]) {
-        score = match node.string("score_mode")?.as_str() {
-            "score" => true,
-            "none" => false,
-            word => {
-                return Err(node.error(format!(
-                    "[has_parent] query does not support [{word}] as an option for score_mode"
-                )));
-            }
-        };
+        // 2015 took every other word for no score.
+        score = node.string("score_mode")? == "score";
     }
     let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);
     let inner_hits = fields
@@ -33,8 +27,12 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         .map(Box::new);
     let common = cx.common(&mut fields, "has_parent", Clause::MatchAll)?;
     fields.finish()?;
-    let parent_type = parent_type.ok_or_else(|| Error::illegal("[has_parent] requires 'parent_type' field"))?;
-    let query = Box::new(query.ok_or_else(|| Error::illegal("[has_parent] requires 'query' field"))?);
+    let lacks = |what: &str| {
+        let today = format!("[has_parent] requires '{what}' field");
+        cx.lacks(at, &today, &format!("[has_parent] query requires '{what}' field"))
+    };
+    let parent_type = parent_type.ok_or_else(|| lacks("parent_type"))?;
+    let query = Box::new(query.ok_or_else(|| lacks("query"))?);
     Ok(Query {
         clause: Clause::HasParent(HasParentQuery {
             parent_type,

@@ -2,9 +2,10 @@
 
 use super::{Clause, NestedQuery, Parsing, Query, ScoreMode};
 use crate::json::Node;
-use model::{Error, Result};
+use model::Result;
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
+    let at = (node.line, node.col);
     let mut fields = cx.options(node, "nested")?;
     let path = fields.take_string("path")?;
     let names: &[&str] = if cx.dialect.typed { &["query", "filter"] } else { &["query"] };
@@ -24,8 +25,16 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     }
     let common = cx.common(&mut fields, "nested", Clause::MatchAll)?;
     fields.finish()?;
-    let path = path.ok_or_else(|| Error::illegal("[nested] requires 'path' field"))?;
-    let query = Box::new(query.ok_or_else(|| Error::illegal("[nested] requires 'query' field"))?);
+    let lacks = |sentence| cx.lacks(at, sentence, sentence);
+    let path = path.ok_or_else(|| lacks("[nested] requires 'path' field"))?;
+    let no_query = || {
+        cx.lacks(
+            at,
+            "[nested] requires 'query' field",
+            "[nested] requires either 'query' or 'filter' field",
+        )
+    };
+    let query = Box::new(query.ok_or_else(no_query)?);
     Ok(Query {
         clause: Clause::Nested(NestedQuery {
             path,

@@ -54,6 +54,15 @@ impl Parsing {
         Ok(query)
     }
 
+    /// A clause lacks something: what is said today, and what was said in 2015 with the place of the clause.
+    pub(super) fn lacks(&self, (line, col): (u32, u32), today: &str, then: &str) -> Error {
+        if self.dialect.typed {
+            Error::new(ErrorKind::QueryParsing, then).with("line", line).with("col", col)
+        } else {
+            Error::illegal(today)
+        }
+    }
+
     /// Takes `boost` and `_name`.
     pub(super) fn common(&self, fields: &mut Fields, owner: &str, clause: Clause) -> Result<Query> {
         let boost = fields.take_f32("boost")?.unwrap_or(1.0);

@@ -2,7 +2,7 @@
 //!
 //! Not here: what depends on other keys, on the URL or on the index (`from` with a scroll, windows, types).
 
-use super::{Collapse, FieldAndFormat, Highlight, Rescore, Sort, SourceSpec, parse_script_fields, shape};
+use super::{Collapse, FieldAndFormat, FreeInnerHits, Highlight, Rescore, Sort, SourceSpec, parse_script_fields, shape};
 use crate::aggs::{self, Agg};
 use crate::json::{Json, Node};
 use crate::query::{Query, script_source::ScriptSource};
@@ -30,6 +30,8 @@ pub struct SearchRequest {
     pub highlight: Option<Highlight>,
     pub aggs: Vec<Agg>,
     pub collapse: Option<Collapse>,
+    /// `inner_hits` beside the query, as 2015 had them.
+    pub inner_hits: Vec<FreeInnerHits>,
     pub rescore: Vec<Rescore>,
     pub min_score: Option<f32>,
     pub track_total_hits: TrackTotal,
@@ -73,6 +75,7 @@ impl Default for SearchRequest {
             highlight: None,
             aggs: Vec::new(),
             collapse: None,
+            inner_hits: Vec::new(),
             rescore: Vec::new(),
             min_score: None,
             track_total_hits: TrackTotal::UpTo(10_000),
@@ -288,6 +291,9 @@ impl SearchRequest {
         if let Some(collapse) = &self.collapse {
             put("collapse", collapse.render());
         }
+        if !self.inner_hits.is_empty() {
+            put("inner_hits", FreeInnerHits::render(&self.inner_hits));
+        }
         if !self.rescore.is_empty() {
             put("rescore", self.rescore.iter().map(Rescore::render).collect());
         }
@@ -352,6 +358,7 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
         "highlight" => out.highlight = Some(Highlight::parse(value, dialect)?),
         "aggs" | "aggregations" => out.aggs = aggs::parse(value, dialect)?,
         "collapse" => out.collapse = Some(Collapse::parse(value, dialect)?),
+        "inner_hits" if dialect.typed => out.inner_hits = FreeInnerHits::parse(value, dialect)?,
         "rescore" => out.rescore = Rescore::parse(value, dialect)?,
         "min_score" => out.min_score = Some(value.f32(key)?),
         "track_total_hits" => out.track_total_hits = TrackTotal::parse(&value)?,

@@ -4,6 +4,7 @@
 
 use super::{Catalog, IndexEntry, Mappings, names, parse_mappings, settings, templates, union};
 use crate::index::schema::IndexSchema;
+use dsl::query::Clause;
 use engine::{AliasAction, Alteration, Altered, TemplateKind};
 use model::{Error, ErrorKind, IndexName, Result, Target, nearest::nearest};
 use serde_json::{Map, Value, json};
@@ -185,10 +186,9 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     let mut checked = Map::new();
     for (alias, body) in placed {
         check_alias(&next.catalog, &alias, &name)?;
-        checked.insert(
-            alias,
-            Value::Object(templates::alias_options(body.as_object().unwrap_or(&Map::new()))),
-        );
+        let options = templates::alias_options(body.as_object().unwrap_or(&Map::new()));
+        check_filter(&alias, &options, *typed)?;
+        checked.insert(alias, Value::Object(options));
     }
     let no = next.catalog.next_no.max(1);
     next.put(IndexEntry {
@@ -207,6 +207,30 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
         unclean_before: moment.unclean,
     });
     Ok(())
+}
+
+/// A filter must be a query that an index can answer by itself: it is part of what the alias is.
+fn check_filter(alias: &str, options: &Map<String, Value>, typed: bool) -> Result<()> {
+    let Some(filter) = options.get("filter").filter(|filter| filter.is_object()) else {
+        return Ok(());
+    };
+    let refused = || Error::illegal(format!("failed to parse filter for alias [{alias}]"));
+    let dialect = model::Dialect {
+        typed,
+        ..model::Dialect::default()
+    };
+    let query = dsl::query::parse_query_bytes(filter.to_string().as_bytes(), dialect).map_err(|e| refused().caused_by(e))?;
+    let mut foreign = None;
+    query.visit(&mut |query| match &query.clause {
+        Clause::Join(_) => foreign = Some("join"),
+        Clause::TermsLookup(_) => foreign = Some("terms lookup"),
+        _ => {}
+    });
+    foreign.map_or(Ok(()), |what| {
+        Err(refused().caused_by(Error::illegal(format!(
+            "[{what}] reads other documents and cannot be in the filter of an alias; put it into the searches"
+        ))))
+    })
 }
 
 fn check_alias(catalog: &Catalog, alias: &str, index: &str) -> Result<()> {
@@ -354,6 +378,7 @@ fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<
                     let entry = &found.entry;
                     check_alias(&next.catalog, alias, entry.name.as_str())?;
                     let options = templates::alias_options(body);
+                    check_filter(alias, &options, entry.typed())?;
                     if options.get("is_write_index") == Some(&Value::Bool(true)) {
                         let other = next
                             .catalog

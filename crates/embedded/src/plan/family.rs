@@ -94,6 +94,17 @@ impl Family {
             Term::from_field_text(view.schema.id, id)
         }
     }
+    /// Makes of a new segment what searches along the family look into.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(crate) fn prepare(&self, segment: &SegmentView) -> Result<()> {
+        self.ids(segment)?;
+        self.parents(segment)?;
+        self.pairs
+            .iter()
+            .try_for_each(|(_, parent)| Kin::of(segment, self, parent).map(drop))
+    }
     /// The keys of documents' own ids.
     pub(crate) fn ids(&self, segment: &SegmentView) -> Result<Option<Keys>> {
         Keys::open(segment, "_id", self.typed)

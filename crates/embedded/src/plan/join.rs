@@ -1,12 +1,12 @@
 //! Joins across indices: the keys of one side, collected once, and the documents of the other that have one.
 //!
-//! A key is a 64-bit hash of a value in its plainest form, so `1`, `1.0` and `"1"` are one key and `_id` joins
-//! numbers. Keys are collected from columns: no document is read for them.
+//! A key is made of a value in its plainest form, so `1`, `1.0` and `"1"` are one key and `_id` joins numbers. Keys
+//! are collected from columns: no document is read for them.
 //!
 //! Not here: where a join stands in a request (`relations`), parents and children (`family`).
 
 use super::field::{Target, query_shard};
-use super::keys::{ByKey, Keys, hash, hash_int};
+use super::keys::{ByKey, Key, Keys};
 use super::node::{NoScorer, Node, broken};
 use super::term::any_of;
 use super::{Context, Planner};
@@ -130,7 +130,7 @@ impl Joined {
     pub(crate) fn bytes(&self) -> u64 {
         self.reserved
     }
-    fn get(&self, key: u64) -> Option<Totals> {
+    fn get(&self, key: Key) -> Option<Totals> {
         match &self.kind {
             Found::Plain(keys) => keys.contains_key(&key).then_some(Totals::NONE),
             Found::Scored(keys) => keys.get(&key).copied(),
@@ -139,8 +139,8 @@ impl Joined {
     /// Makes room for one more key, within the limits.
     fn room(&mut self, limits: &KeyLimits, field: &str) -> Result<()> {
         let (len, capacity, each) = match &self.kind {
-            Found::Plain(keys) => (keys.len(), keys.capacity(), 8),
-            Found::Scored(keys) => (keys.len(), keys.capacity(), 8 + std::mem::size_of::<Totals>()),
+            Found::Plain(keys) => (keys.len(), keys.capacity(), std::mem::size_of::<Key>()),
+            Found::Scored(keys) => (keys.len(), keys.capacity(), std::mem::size_of::<(Key, Totals)>()),
         };
         if len >= limits.keys {
             return Err(Error::new(
@@ -265,33 +265,33 @@ impl Reader {
 
     /// Calls `f` with each key of a document.
     #[inline]
-    fn each(&self, doc: DocId, mut f: impl FnMut(u64)) {
+    fn each(&self, doc: DocId, mut f: impl FnMut(Key)) {
         match self {
             Reader::Text(keys) => keys.each(doc, |_, key| f(key)),
-            Reader::Whole(column) => column.values_for_doc(doc).for_each(|n| f(hash_int(n))),
+            Reader::Whole(column) => column.values_for_doc(doc).for_each(|n| f(Key::of_int(n))),
             // The same moment in a `date` is a number of milliseconds.
             Reader::Nanos(column) => column.values_for_doc(doc).for_each(|n| {
                 f(match n % 1_000_000 {
-                    0 => hash_int(n / 1_000_000),
-                    _ => hash(format!("{n}ns").as_bytes()),
+                    0 => Key::of_int(n / 1_000_000),
+                    _ => Key::of(format!("{n}ns").as_bytes()),
                 });
             }),
             Reader::Unsigned(column) => column.values_for_doc(doc).for_each(|n| {
                 f(match i64::try_from(n) {
-                    Ok(n) => hash_int(n),
-                    Err(_) => hash(n.to_string().as_bytes()),
+                    Ok(n) => Key::of_int(n),
+                    Err(_) => Key::of(n.to_string().as_bytes()),
                 });
             }),
             Reader::Fraction(column) => column.values_for_doc(doc).for_each(|n| f(fraction(n))),
             Reader::Bool(column) => column
                 .values_for_doc(doc)
-                .for_each(|b| f(hash(if b { b"true" } else { b"false" }))),
-            Reader::Ip(column) => column.values_for_doc(doc).for_each(|ip| f(hash(address(ip).as_bytes()))),
+                .for_each(|b| f(Key::of(if b { b"true" } else { b"false" }))),
+            Reader::Ip(column) => column.values_for_doc(doc).for_each(|ip| f(Key::of(address(ip).as_bytes()))),
         }
     }
 
     /// The keys of a document, each once: a value that is written twice is one.
-    fn distinct(&self, doc: DocId, out: &mut Vec<u64>) {
+    fn distinct(&self, doc: DocId, out: &mut Vec<Key>) {
         out.clear();
         self.each(doc, |key| out.push(key));
         if out.len() > 1 {
@@ -326,11 +326,11 @@ impl Reader {
 }
 
 /// A number without a fraction is the whole number.
-fn fraction(n: f64) -> u64 {
+fn fraction(n: f64) -> Key {
     if n.fract() == 0.0 && n.abs() < 9_007_199_254_740_992.0 {
-        hash_int(n as i64)
+        Key::of_int(n as i64)
     } else {
-        hash(n.to_string().as_bytes())
+        Key::of(n.to_string().as_bytes())
     }
 }
 
@@ -354,7 +354,7 @@ pub(crate) struct Collector<'a> {
     /// Where the first few keys were seen: index, segment, document.
     seen: Vec<(usize, usize, DocId)>,
     /// The keys of one document.
-    own: Vec<u64>,
+    own: Vec<Key>,
 }
 
 impl<'a> Collector<'a> {
@@ -481,7 +481,7 @@ struct JoinScorer {
     mode: ScoreMode,
     boost: f32,
     score: f32,
-    own: Vec<u64>,
+    own: Vec<Key>,
 }
 
 impl JoinScorer {

@@ -1,36 +1,81 @@
-//! Keys that join documents: the strings of a column as 64-bit hashes, the same in all segments.
+//! Keys that join documents: the strings of a column as keys of 128 bits, the same in all segments.
 //!
 //! Ordinals differ from segment to segment, so a join over several would have to compare strings. Instead each
-//! segment has an array from ordinal to hash, made once and kept with the segment: a refresh adds arrays for
-//! its new segments and rebuilds nothing. The hash is keyed by the process, so nobody can choose ids that collide.
+//! segment has an array from ordinal to key, made before the segment is published ([`prepare`]) and kept with it: a
+//! refresh adds arrays for its new segments and rebuilds nothing.
 //!
-//! Not here: which columns are joined (`family`, `terms`).
+//! One half of a key is a 64-bit hash that says where it lies in tables. Two values may share it, so a document
+//! counts as found only if the other half agrees too: of whole numbers that is the number itself, of texts a second
+//! hash with a key of its own. Both hashes are keyed by the process, so nobody can choose ids that collide, and two
+//! texts are taken for one with a chance of 2^-128 a pair.
+//!
+//! Not here: which columns are joined (`family`, `join`).
 
 use super::node::broken;
 use crate::searchable::SegmentView;
 use model::Result;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::{Arc, OnceLock};
 use tantivy::DocId;
 use tantivy::columnar::StrColumn;
 
-fn keyed() -> &'static RandomState {
-    static KEY: OnceLock<RandomState> = OnceLock::new();
-    KEY.get_or_init(RandomState::new)
+/// What tells one value from another in joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// Where it lies.
+    place: u64,
+    /// What it is, among those that lie there.
+    check: u64,
 }
 
-/// The hash of a key, as every segment of this process has it. A text that is a whole number is that number.
-pub(crate) fn hash(key: &[u8]) -> u64 {
-    match whole(key) {
-        Some(n) => hash_int(n),
-        None => keyed().hash_one(key),
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.place);
     }
 }
 
-/// The hash of a number.
-pub(crate) fn hash_int(n: i64) -> u64 {
-    keyed().hash_one(n)
+struct Hashes {
+    place: RandomState,
+    check: RandomState,
+    /// The bits of places that are used: all but in the test of collisions.
+    bits: u64,
+}
+
+/// Set for a debug build, it makes nearly all keys collide.
+const WEAK: &str = "WEAK_JOIN_HASHES";
+
+fn keyed() -> &'static Hashes {
+    static HASHES: OnceLock<Hashes> = OnceLock::new();
+    HASHES.get_or_init(|| Hashes {
+        place: RandomState::new(),
+        check: RandomState::new(),
+        bits: if cfg!(debug_assertions) && (cfg!(test) || std::env::var_os(WEAK).is_some()) {
+            3
+        } else {
+            u64::MAX
+        },
+    })
+}
+
+impl Key {
+    /// Of a text; one that is a whole number is that number.
+    pub(crate) fn of(text: &[u8]) -> Key {
+        match whole(text) {
+            Some(n) => Key::of_int(n),
+            None => Key {
+                place: keyed().place.hash_one(text) & keyed().bits,
+                check: keyed().check.hash_one(text),
+            },
+        }
+    }
+    /// Of a number.
+    pub(crate) fn of_int(n: i64) -> Key {
+        Key {
+            place: keyed().place.hash_one(n) & keyed().bits,
+            check: n.cast_unsigned(),
+        }
+    }
 }
 
 /// A whole number as numbers are written: no `+`, no leading zeros.
@@ -48,8 +93,8 @@ fn whole(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// A map by such hashes, which need no more hashing.
-pub(crate) type ByKey<V> = HashMap<u64, V, BuildHasherDefault<Already>>;
+/// A map by keys, which need no more hashing.
+pub(crate) type ByKey<V> = HashMap<Key, V, BuildHasherDefault<Already>>;
 
 /// Takes a hash for what it is.
 #[derive(Default)]
@@ -67,11 +112,35 @@ impl Hasher for Already {
     }
 }
 
-/// A column of strings with the hash of each.
+/// A column of strings with the key of each.
 #[derive(Clone)]
 pub(crate) struct Keys {
     column: StrColumn,
-    by_ord: Arc<Vec<u64>>,
+    by_ord: Arc<Vec<Key>>,
+}
+
+/// How arrays are called among what a segment keeps.
+const KEPT: &str = "keys ";
+
+/// Makes the arrays of a new segment that the segments beside it have been asked for: the next search of their index
+/// would look for them.
+///
+/// # Errors
+/// Unreadable files.
+pub(crate) fn prepare(segment: &SegmentView, beside: &[Arc<SegmentView>]) -> Result<()> {
+    let mut wanted: Vec<(String, bool)> = Vec::new();
+    for other in beside {
+        for name in other.core.cached_names(KEPT) {
+            let known = name.strip_prefix(KEPT).and_then(|name| name.split_once(' '));
+            wanted.extend(known.map(|(bare, column)| (column.to_owned(), bare == "true")));
+        }
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    for (column, bare) in wanted {
+        Keys::open(segment, &column, bare)?;
+    }
+    Ok(())
 }
 
 impl Keys {
@@ -84,7 +153,7 @@ impl Keys {
         let Some(strings) = segment.reader.fast_fields().str(column).map_err(broken)? else {
             return Ok(None);
         };
-        let by_ord = segment.core.cached(&format!("keys {bare} {column}"), || {
+        let by_ord = segment.core.cached(&format!("{KEPT}{bare} {column}"), || {
             let mut by_ord = Vec::with_capacity(strings.num_terms());
             let mut terms = strings.dictionary().stream().map_err(broken)?;
             while terms.advance() {
@@ -94,27 +163,34 @@ impl Keys {
                 } else {
                     0
                 };
-                by_ord.push(hash(&term[from..]));
+                by_ord.push(Key::of(&term[from..]));
             }
             Ok(by_ord)
         })?;
         Ok(Some(Keys { column: strings, by_ord }))
     }
 
-    /// The ordinal and hash of a document's first string.
+    /// The ordinal and key of a document's first string.
     #[inline]
-    pub(crate) fn of(&self, doc: DocId) -> Option<(u64, u64)> {
+    pub(crate) fn of(&self, doc: DocId) -> Option<(u64, Key)> {
         let ord = self.column.term_ords(doc).next()?;
-        let hash = self.by_ord.get(usize::try_from(ord).ok()?)?;
-        Some((ord, *hash))
+        let key = self.by_ord.get(usize::try_from(ord).ok()?)?;
+        Some((ord, *key))
     }
 
-    /// Calls `f` with the ordinal and hash of each of a document's strings.
+    /// The key of a document's smallest string.
     #[inline]
-    pub(crate) fn each(&self, doc: DocId, mut f: impl FnMut(u64, u64)) {
+    pub(crate) fn least(&self, doc: DocId) -> Option<Key> {
+        let ord = self.column.term_ords(doc).min()?;
+        self.by_ord.get(usize::try_from(ord).ok()?).copied()
+    }
+
+    /// Calls `f` with the ordinal and key of each of a document's strings.
+    #[inline]
+    pub(crate) fn each(&self, doc: DocId, mut f: impl FnMut(u64, Key)) {
         for ord in self.column.term_ords(doc) {
-            if let Some(hash) = usize::try_from(ord).ok().and_then(|at| self.by_ord.get(at)) {
-                f(ord, *hash);
+            if let Some(key) = usize::try_from(ord).ok().and_then(|at| self.by_ord.get(at)) {
+                f(ord, *key);
             }
         }
     }
@@ -127,5 +203,35 @@ impl Keys {
         let mut out = String::new();
         self.column.ord_to_str(ord, &mut out).map_err(broken)?;
         Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_lie_together_are_told_apart() {
+        // Unit tests have four places: nearly every two of these share one.
+        let mut found: ByKey<usize> = ByKey::default();
+        let texts: Vec<String> = (0..200).map(|n| format!("key {n}")).collect();
+        for (n, text) in texts.iter().enumerate() {
+            assert_eq!(found.insert(Key::of(text.as_bytes()), n), None);
+            found.insert(Key::of_int(i64::try_from(n).unwrap()), n);
+        }
+        let places: std::collections::HashSet<u64> = found.keys().map(|key| key.place).collect();
+        assert!(places.len() <= 4, "the hash of the test is weak");
+        assert_eq!(found.len(), 400);
+        for (n, text) in texts.iter().enumerate() {
+            assert_eq!(found.get(&Key::of(text.as_bytes())), Some(&n));
+            assert_eq!(
+                found.get(&Key::of(n.to_string().as_bytes())),
+                Some(&n),
+                "a text that is a number is the number"
+            );
+        }
+        assert_eq!(found.get(&Key::of(b"key 200")), None);
+        assert_eq!(found.get(&Key::of_int(200)), None);
+        assert_ne!(Key::of(b"07"), Key::of_int(7));
     }
 }

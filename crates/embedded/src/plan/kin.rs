@@ -7,6 +7,7 @@
 //! Not here: keys (`keys`), queries (`family`).
 
 use super::family::Family;
+use super::keys::ByKey;
 use super::node::{ConstantScorer, NoScorer, Node};
 use super::term::{BitsDocs, DocBits, any_of};
 use super::visible::Sight;
@@ -55,7 +56,7 @@ impl Kin {
             // Without a column of parents there are no children.
             return Ok(kin);
         };
-        let mut by_key: FxHashMap<u64, DocId> = FxHashMap::default();
+        let mut by_key: ByKey<DocId> = ByKey::default();
         let mut docs = any_of(segment, &[family.relation_term(parent)])?;
         while docs.doc() != TERMINATED {
             if segment.is_root(docs.doc())

@@ -2,7 +2,7 @@
 
 use super::boolean::{AllNode, Shared};
 use super::field::text_of;
-use super::keys::{ByKey, Keys, hash};
+use super::keys::{ByKey, Key, Keys};
 use super::node::ConstantScorer;
 use super::term::{BitsDocs, DocBits, FilterNode, TermsNode};
 use super::{Planner, every};
@@ -137,10 +137,10 @@ impl Planner<'_> {
     /// Documents of these ids, looked up by their hashes: thousands would be slow to find in a dictionary.
     fn many_ids(&self, values: &[&Value], boost: f32) -> Shared {
         let hashed = |value: &&Value| match value {
-            Value::String(text) => hash(text.as_bytes()),
-            other => hash(text_of(other).as_bytes()),
+            Value::String(text) => Key::of(text.as_bytes()),
+            other => Key::of(text_of(other).as_bytes()),
         };
-        let wanted: Vec<u64> = values.iter().map(hashed).collect();
+        let wanted: Vec<Key> = values.iter().map(hashed).collect();
         Arc::new(FilterNode {
             boost,
             what: format!("_id:({} ids)", wanted.len()),

@@ -459,9 +459,9 @@ impl<'a> Planner<'a> {
                 id,
                 ignore_unmapped,
             } => self.parent_id(child_type, id, *ignore_unmapped, boost),
-            Clause::TermsLookup(_) | Clause::Join(_) => Err(Error::new(
-                ErrorKind::Internal,
-                "a clause over several indices reached an index unresolved",
+            // `relations` resolves them wherever a request has queries; the filters of aliases are no request.
+            Clause::TermsLookup(_) | Clause::Join(_) => Err(Error::illegal(
+                "[join] and lookups of [terms] read other documents and can be used in requests only",
             )),
             Clause::Opaque { name, .. } => Err(Error::parsing(format!("query [{name}] is not supported"), 1, 1)),
         }

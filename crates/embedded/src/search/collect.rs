@@ -1,6 +1,6 @@
 //! One pass over the documents that match: counting, keeping the best, telling aggregations.
 
-use super::expand::Group;
+use super::expand::{Group, Groups};
 use super::sort::{Key, Plan, Reader, compare};
 use super::top::Smallest;
 use crate::plan::combine::seek_to;
@@ -8,6 +8,7 @@ use crate::plan::{Context, Planned};
 use crate::searchable::{IndexView, SegmentView};
 use dsl::search::SearchRequest;
 use model::Result;
+use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::time::Instant;
 use tantivy::{DocId, DocSet, TERMINATED};
@@ -42,7 +43,7 @@ pub struct Ranked {
     /// Its sort keys; none when sorted by score alone.
     pub keys: Vec<Key>,
     /// What it is collapsed by.
-    pub group: Option<Key>,
+    pub(crate) group: Option<Group>,
 }
 
 /// How documents are ordered.
@@ -67,13 +68,18 @@ impl Order {
     }
 }
 
-/// The best so many, kept as a heap with the worst on top.
+/// The best so many, kept as a heap with the worst on top; of groups the best of each.
 pub struct Best<'a> {
     order: &'a Order,
     limit: usize,
     heap: Vec<Ranked>,
-    groups: std::collections::HashMap<Group, Ranked>,
+    groups: FxHashMap<Group, Ranked>,
+    /// So many groups are better that nothing at or behind this can matter.
+    floor: Option<Ranked>,
 }
+
+/// Groups beyond those wanted that are kept before the worst are dropped.
+const SPARE: usize = 1024;
 
 impl<'a> Best<'a> {
     /// At most `limit`.
@@ -82,7 +88,8 @@ impl<'a> Best<'a> {
             order,
             limit,
             heap: Vec::new(),
-            groups: std::collections::HashMap::new(),
+            groups: FxHashMap::default(),
+            floor: None,
         }
     }
     /// How many at most.
@@ -100,18 +107,38 @@ impl<'a> Best<'a> {
             None
         }
     }
+    /// What a document of a group must come before to matter.
+    pub(crate) fn rival(&self, group: &Group) -> Option<&Ranked> {
+        self.groups.get(group).or(self.floor.as_ref())
+    }
+    /// Drops the groups that are not among the best: their best document is not, and a better one brings them back.
+    fn prune(&mut self) {
+        let mut heads: Vec<Ranked> = std::mem::take(&mut self.groups).into_values().collect();
+        let order = self.order;
+        heads.select_nth_unstable_by(self.limit - 1, |a, b| order.compare(a, b));
+        heads.truncate(self.limit);
+        self.floor = heads.last().cloned();
+        let named = |head: Ranked| head.group.clone().map(|group| (group, head));
+        self.groups = heads.into_iter().filter_map(named).collect();
+    }
     /// Keeps it if it is good enough.
     pub fn push(&mut self, one: Ranked) {
         if self.limit == 0 {
             return;
         }
         if let Some(group) = &one.group {
-            let name = Group::of(group);
-            match self.groups.get_mut(&name) {
+            match self.groups.get_mut(group) {
                 Some(known) if self.order.compare(&one, known).is_ge() => {}
                 Some(known) => *known = one,
+                None if self
+                    .floor
+                    .as_ref()
+                    .is_some_and(|floor| self.order.compare(&one, floor).is_ge()) => {}
                 None => {
-                    self.groups.insert(name, one);
+                    self.groups.insert(group.clone(), one);
+                    if self.groups.len() > 2 * self.limit + SPARE {
+                        self.prune();
+                    }
                 }
             }
             return;
@@ -151,6 +178,7 @@ impl<'a> Best<'a> {
             mut heap,
             groups,
             limit,
+            floor: _,
         } = self;
         heap.extend(groups.into_values());
         heap.sort_by(|a, b| order.compare(a, b));
@@ -234,12 +262,12 @@ pub fn collect(
             .iter()
             .map(|p| p.open(source.view, segment, first))
             .collect::<Result<Vec<Reader>>>()?;
-        let group = source.collapse.map(|p| p.open(source.view, segment, first)).transpose()?;
+        let groups = source.collapse.map(|p| Groups::open(p, source.view, segment)).transpose()?;
         // Values of one segment are compared by their places; only the best become keys.
         let by_rank = readers.len() == 1
             && readers[0].ranks()
             && source.after.is_none()
-            && group.is_none()
+            && groups.is_none()
             && !scores
             && deadline.is_none();
         let mut ranked = (by_rank && request.terminate_after == 0).then(|| Smallest::new(best.limit));
@@ -271,11 +299,17 @@ pub fn collect(
                 if scores {
                     found.max_score = Some(found.max_score.map_or(score, |max| max.max(score)));
                 }
-                let worth = match best.threshold() {
-                    Some(worst) if source.sort.is_empty() && source.collapse.is_none() => {
-                        score > worst.score || source.no < worst.view
-                    }
-                    Some(worst) if source.collapse.is_none() => match (readers.as_slice(), worst.keys.first()) {
+                let group = match &groups {
+                    Some(groups) if best.limit > 0 => Some(groups.of(doc)?),
+                    _ => None,
+                };
+                let rival = match &group {
+                    Some(group) => best.rival(group),
+                    None => best.threshold(),
+                };
+                let worth = match rival {
+                    Some(worst) if source.sort.is_empty() => score > worst.score || source.no < worst.view,
+                    Some(worst) => match (readers.as_slice(), worst.keys.first()) {
                         // Documents come in order: an equal one comes after.
                         ([first, others @ ..], Some(key)) => {
                             first
@@ -288,7 +322,7 @@ pub fn collect(
                         }
                         _ => true,
                     },
-                    _ => best.limit > 0,
+                    None => best.limit > 0,
                 };
                 if let Some(ranked) = &mut ranked {
                     ranked.push(readers[0].rank(doc), doc);
@@ -296,7 +330,6 @@ pub fn collect(
                     let keys = readers.iter().map(|r| r.read(doc, score)).collect::<Result<Vec<Key>>>()?;
                     let beyond = source.after.is_none_or(|after| is_after(&keys, after, &readers, score));
                     if beyond {
-                        let group = group.as_ref().map(|g| g.read(doc, score)).transpose()?;
                         best.push(Ranked {
                             view: source.no,
                             segment: segment_no,

@@ -9,25 +9,35 @@ use super::fetch::{Fetch, Shelf};
 use super::inner_hits::{by_score, check_window};
 use super::sort::{Key, Plan, Reader};
 use super::{Searched, collapse_key};
-use crate::plan::combine::seek_to;
-use crate::plan::{Context, Planned};
+use crate::plan::combine::{and, seek_to};
+use crate::plan::keys::{self, Keys};
+use crate::plan::term::any_of;
+use crate::plan::{Context, Planned, Target};
+use crate::searchable::{IndexView, SegmentView};
 use dsl::search::{Collapse, Hit, Hits, InnerHits, SearchRequest, Sort, Total};
+use mapping::FieldValue;
 use model::Result;
-use std::collections::HashMap;
-use tantivy::{DocSet, TERMINATED};
+use rustc_hash::FxHashMap;
+use tantivy::{DocId, DocSet, TERMINATED, Term};
 
 /// A group of hits; what has no value is a group of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Group {
+pub(crate) enum Group {
+    /// Without a value.
     None,
+    /// By a whole number.
     Int(i64),
+    /// By the bits of a fraction.
     Bits(u64),
+    /// By the key of a string: the same in all segments and indices.
+    Keyed(keys::Key),
+    /// By a string that has no column.
     Text(std::sync::Arc<str>),
 }
 
 impl Group {
     /// By the key of the collapsing field.
-    pub(super) fn of(key: &Key) -> Group {
+    fn of(key: &Key) -> Group {
         match key {
             Key::None { .. } => Group::None,
             Key::Int(n) => Group::Int(*n),
@@ -35,6 +45,31 @@ impl Group {
             Key::Score(n) => Group::Bits(f64::from(*n).to_bits()),
             Key::Text(text) => Group::Text(text.clone()),
         }
+    }
+}
+
+/// The groups of one segment's documents. Strings are told apart by their keys: none is read.
+pub(super) enum Groups {
+    Keyed(Option<Keys>),
+    Read(Reader),
+}
+
+impl Groups {
+    pub(super) fn open(plan: &Plan, view: &IndexView, segment: &SegmentView) -> Result<Groups> {
+        Ok(match plan.strings(view) {
+            Some(column) => Groups::Keyed(Keys::open(segment, column, false)?),
+            None => Groups::Read(plan.open(view, segment, 0)?),
+        })
+    }
+    #[inline]
+    pub(super) fn of(&self, doc: DocId) -> Result<Group> {
+        Ok(match self {
+            Groups::Keyed(keys) => {
+                let key = keys.as_ref().and_then(|keys| keys.least(doc));
+                key.map_or(Group::None, Group::Keyed)
+            }
+            Groups::Read(reader) => Group::of(&reader.read(doc, 0.0)?),
+        })
     }
 }
 
@@ -65,7 +100,7 @@ struct Found {
     max_score: Option<f32>,
 }
 
-/// Adds inner hits to the hits of a page; `groups` has the group of each.
+/// Adds inner hits to the hits of a page; `groups` has the group of each, `keys` its value.
 ///
 /// # Errors
 /// What the inner hits get wrong; unreadable files.
@@ -74,7 +109,7 @@ pub(super) fn expand(
     compiled: &[Compiled<'_>],
     request: &SearchRequest,
     collapse: &Collapse,
-    groups: &[Group],
+    (groups, keys): (&[Group], &[Key]),
     hits: &mut [Hit],
     cx: &Context<'_>,
 ) -> Result<()> {
@@ -82,7 +117,7 @@ pub(super) fn expand(
     if specs.is_empty() || groups.is_empty() {
         return Ok(());
     }
-    let slots: HashMap<&Group, usize> = groups.iter().enumerate().map(|(at, group)| (group, at)).collect();
+    let slots: FxHashMap<&Group, usize> = groups.iter().enumerate().map(|(at, group)| (group, at)).collect();
     let mut parts: Vec<Vec<Parts<'_>>> = Vec::with_capacity(views.len());
     for (view, _) in views {
         let mut of_view = Vec::with_capacity(specs.len());
@@ -112,22 +147,26 @@ pub(super) fn expand(
     let scores = request.min_score.is_some() || specs.iter().any(Spec::needs_scores);
     for (no, (((view, _), compiled), parts)) in views.iter().zip(compiled).zip(&parts).enumerate() {
         let boost = super::index_boost(request, view);
+        let terms = terms(view, &collapse.field, keys);
         let mut base = 0u64;
         for (segment_no, segment) in view.segments.iter().enumerate() {
             cx.check_cancelled()?;
             let first = base;
             base += u64::from(segment.reader.max_doc());
             let mut set = compiled.planned.scorer(segment)?;
+            if let Some(terms) = &terms {
+                set = and(vec![(set, true), (any_of(segment, terms)?, false)]);
+            }
             let mut filter = compiled.post_filter.map(|p| p.scorer(segment)).transpose()?;
-            let group_of = compiled.collapse.open(view, segment, first)?;
-            let mut readers: Vec<(Vec<Reader>, Option<Reader>)> = Vec::with_capacity(parts.len());
+            let group_of = Groups::open(compiled.collapse, view, segment)?;
+            let mut readers: Vec<(Vec<Reader>, Option<Groups>)> = Vec::with_capacity(parts.len());
             for part in parts {
                 let sort = part
                     .sort
                     .iter()
                     .map(|p| p.open(view, segment, first))
                     .collect::<Result<_>>()?;
-                let inner = part.inner.as_ref().map(|p| p.open(view, segment, first)).transpose()?;
+                let inner = part.inner.as_ref().map(|p| Groups::open(p, view, segment)).transpose()?;
                 readers.push((sort, inner));
             }
             while set.doc() != TERMINATED {
@@ -135,7 +174,7 @@ pub(super) fn expand(
                 let score = if scores { set.score() * boost } else { 0.0 };
                 let passes = request.min_score.is_none_or(|min| score >= min)
                     && filter.as_mut().is_none_or(|filter| seek_to(filter.as_mut(), doc) == doc);
-                if passes && let Some(slot) = slots.get(&Group::of(&group_of.read(doc, score)?)) {
+                if passes && let Some(slot) = slots.get(&group_of.of(doc)?) {
                     let of = &mut found[*slot];
                     of.count += 1;
                     of.max_score = Some(of.max_score.map_or(score, |max| max.max(score)));
@@ -146,7 +185,7 @@ pub(super) fn expand(
                             doc,
                             score,
                             keys: sort.iter().map(|r| r.read(doc, score)).collect::<Result<_>>()?,
-                            group: inner.as_ref().map(|r| r.read(doc, score)).transpose()?,
+                            group: inner.as_ref().map(|groups| groups.of(doc)).transpose()?,
                         });
                     }
                 }
@@ -162,6 +201,17 @@ pub(super) fn expand(
         }
     }
     Ok(())
+}
+
+/// The terms of the groups of a page, where the index has terms for all of them: what is in no group is not looked at.
+fn terms(view: &IndexView, field: &str, keys: &[Key]) -> Option<Vec<Term>> {
+    let target = Target::of(view, field).filter(|target| target.kind.index)?;
+    let term = |key: &Key| match key {
+        Key::Text(text) if target.kind.kind.is_keyword() => Some(target.text_term(text)),
+        Key::Int(n) if target.kind.kind.is_integer() => target.term(&FieldValue::Long(*n)),
+        _ => None,
+    };
+    keys.iter().map(term).collect()
 }
 
 /// The hits of one group.
@@ -191,10 +241,11 @@ fn page(
         if spec.request.explain {
             hit.explanation = Some(planned.explain(segment, one.doc)?.to_json());
         }
-        if let (Some(field), Some(group)) = (&spec.of.collapse, &one.group)
-            && !matches!(group, Key::None { .. })
-        {
-            hit.fields.insert(field.clone(), vec![group.render()].into());
+        if let (Some(field), Some(inner)) = (&spec.of.collapse, &part.inner) {
+            let group = inner.open(view, segment, 0)?.read(one.doc, one.score)?;
+            if !matches!(group, Key::None { .. }) {
+                hit.fields.insert(field.clone(), vec![group.render()].into());
+            }
         }
         hits.push(hit);
     }

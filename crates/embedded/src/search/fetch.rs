@@ -341,11 +341,6 @@ impl<'a> Fetch<'a> {
                 _ => None,
             };
         }
-        for (field, place) in &self.join_fields {
-            let values = crate::plan::join::texts(segment, place, doc)?;
-            hit.join_values
-                .push((field.clone(), values.into_iter().map(Value::from).collect()));
-        }
         let fields = stored.fields.as_deref().filter(|_| self.reads_source());
         let fields = fields.map(parsed).transpose()?;
         self.parts(segment, doc, score, value.as_ref(), fields.as_ref(), &mut hit)?;
@@ -412,6 +407,11 @@ impl<'a> Fetch<'a> {
         fields: Option<&Value>,
         hit: &mut Hit,
     ) -> Result<()> {
+        for (field, place) in &self.join_fields {
+            let values = crate::plan::join::texts(segment, place, doc)?;
+            hit.join_values
+                .push((field.clone(), values.into_iter().map(Value::from).collect()));
+        }
         for (path, format) in &self.docvalues {
             let Some(target) = Target::of(self.view, path) else { continue };
             if target.kind.kind.is_text() && !target.kind.fielddata {

@@ -14,7 +14,7 @@ use crate::plan::visible::Sight;
 use crate::plan::{Context, Part, combine, enclosing, part, setting, term};
 use crate::searchable::{IndexView, SegmentView};
 use dsl::query::{Clause, Query};
-use dsl::search::{Hit, Hits, InnerHits, SearchRequest, Sort, SortBy, Total};
+use dsl::search::{FreeInnerHits, FreeOf, Hit, Hits, InnerHits, SearchRequest, Sort, SortBy, Total};
 use model::{Error, ErrorKind, Result};
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
@@ -22,9 +22,19 @@ use tantivy::{DocId, DocSet, TERMINATED, Term};
 /// What a clause's inner hits are of.
 #[derive(Clone, Debug, PartialEq)]
 enum Of {
-    Nested { path: String },
-    Children { relation: String },
-    Parent { relation: String },
+    Nested {
+        path: String,
+    },
+    Children {
+        relation: String,
+    },
+    Parent {
+        relation: String,
+    },
+    /// Whichever of the two the relation is of a hit.
+    Relatives {
+        relation: String,
+    },
 }
 
 /// One `inner_hits` of a request.
@@ -39,34 +49,53 @@ pub(super) struct Wanted {
     inner: Vec<Wanted>,
 }
 
-/// The inner hits that a query asks for.
+/// The inner hits that a request asks for.
 ///
 /// # Errors
 /// Two of one name.
-pub(super) fn wanted<'q>(queries: impl IntoIterator<Item = &'q Query>) -> Result<Vec<Wanted>> {
+pub(super) fn wanted(request: &SearchRequest) -> Result<Vec<Wanted>> {
     let mut out = Vec::new();
-    for query in queries {
+    for query in request.query.iter().chain(&request.post_filter) {
         gather(query, &mut out)?;
+    }
+    for one in request.inner_hits.iter().map(free) {
+        if out.iter().any(|known| known.name == one.name) {
+            return Err(twice(&one.name));
+        }
+        out.push(one);
     }
     Ok(out)
 }
 
+/// Inner hits that no clause has; the depth of bodies is bounded.
+fn free(one: &FreeInnerHits) -> Wanted {
+    Wanted {
+        name: one.name.clone(),
+        of: match &one.of {
+            FreeOf::Path(path) => Of::Nested { path: path.clone() },
+            FreeOf::Type(name) => Of::Relatives { relation: name.clone() },
+        },
+        request: one.request.clone(),
+        ignore_unmapped: false,
+        inner: one.inner.iter().map(free).collect(),
+    }
+}
+
+fn twice(name: &str) -> Error {
+    Error::illegal(format!("[inner_hits] already contains an entry for key [{name}]"))
+}
+
 /// The depth of queries is bounded by the parser.
 fn gather(query: &Query, out: &mut Vec<Wanted>) -> Result<()> {
-    let (of, spec, inner, lenient) = match &query.clause {
-        Clause::Nested(q) => (
-            Of::Nested { path: q.path.clone() },
-            &q.inner_hits,
-            &q.query,
-            q.ignore_unmapped,
-        ),
+    let (of, inner, lenient) = match &query.clause {
+        Clause::Nested(q) => (Of::Nested { path: q.path.clone() }, &q.query, q.ignore_unmapped),
         Clause::HasChild(q) => {
             let relation = q.child_type.clone();
-            (Of::Children { relation }, &q.inner_hits, &q.query, q.ignore_unmapped)
+            (Of::Children { relation }, &q.query, q.ignore_unmapped)
         }
         Clause::HasParent(q) => {
             let relation = q.parent_type.clone();
-            (Of::Parent { relation }, &q.inner_hits, &q.query, q.ignore_unmapped)
+            (Of::Parent { relation }, &q.query, q.ignore_unmapped)
         }
         Clause::Bool(q) => {
             // What must not match has no hits.
@@ -87,16 +116,11 @@ fn gather(query: &Query, out: &mut Vec<Wanted>) -> Result<()> {
         Clause::ScriptScore { query, .. } => return gather(query, out),
         _ => return Ok(()),
     };
-    let Some(spec) = spec else { return Ok(()) };
-    let name = match (&spec.name, &of) {
-        (Some(name), _) => name.clone(),
-        (None, Of::Nested { path }) => path.clone(),
-        (None, Of::Children { relation } | Of::Parent { relation }) => relation.clone(),
+    let Some((name, spec)) = query.inner_hits() else {
+        return Ok(());
     };
     if out.iter().any(|known| known.name == name) {
-        return Err(Error::illegal(format!(
-            "[inner_hits] already contains an entry for key [{name}]"
-        )));
+        return Err(twice(&name));
     }
     let mut below = Vec::new();
     gather(inner, &mut below)?;
@@ -193,7 +217,7 @@ impl<'a> Compiled<'a> {
                 }
                 None
             }
-            Of::Children { relation } | Of::Parent { relation } => match Family::of(view) {
+            Of::Children { relation } | Of::Parent { relation } | Of::Relatives { relation } => match Family::of(view) {
                 Some(family) if family.knows(relation) => Some(family),
                 _ => return missing(format!("no mapping found for type [{relation}]")),
             },
@@ -326,24 +350,30 @@ impl<'a> Compiled<'a> {
                 combine::seek_to(docs.as_mut(), first);
                 Ok(vec![Candidates { segment, docs, end: doc }])
             }
-            (Of::Children { relation }, Some(family)) => {
-                let terms = [family.parent_term(&of.id.id)];
-                self.related(family, relation, &terms)
+            (Of::Relatives { relation }, Some(family)) => {
+                let own = of.id.doc_type.as_deref().unwrap_or_default();
+                if family.parent_of(own) == Some(relation) {
+                    self.parent_of(family, relation, here, doc)
+                } else if family.parent_of(relation) == Some(own) {
+                    self.related(family, relation, &[family.parent_term(&of.id.id)])
+                } else {
+                    Ok(Vec::new())
+                }
             }
-            (Of::Parent { relation }, Some(family)) => {
-                let Some((ord, _)) = family.parents(here)?.and_then(|keys| keys.of(doc)) else {
-                    return Ok(Vec::new());
-                };
-                let id = family
-                    .parents(here)?
-                    .map(|keys| keys.text(ord))
-                    .transpose()?
-                    .unwrap_or_default();
-                let terms = [family.id_term(self.view, relation, &id)];
-                self.related(family, relation, &terms)
-            }
+            (Of::Children { relation }, Some(family)) => self.related(family, relation, &[family.parent_term(&of.id.id)]),
+            (Of::Parent { relation }, Some(family)) => self.parent_of(family, relation, here, doc),
             (_, None) => Ok(Vec::new()),
         }
+    }
+
+    /// The parent of a document, if it matches.
+    fn parent_of(&self, family: &Family, relation: &str, here: &SegmentView, doc: DocId) -> Result<Vec<Candidates>> {
+        let Some(keys) = family.parents(here)? else {
+            return Ok(Vec::new());
+        };
+        let Some((ord, _)) = keys.of(doc) else { return Ok(Vec::new()) };
+        let id = keys.text(ord)?;
+        self.related(family, relation, &[family.id_term(self.view, relation, &id)])
     }
 
     /// Root documents with a term, of a relation, that match the clause; in all segments.

@@ -163,7 +163,8 @@ pub fn run_with(
         rescored(views, &mut ranked, rescore, cx)?;
     }
     let mut hits = Vec::new();
-    let wanted = inner_hits::wanted(request.query.iter().chain(&request.post_filter))?;
+    let mut group_keys = Vec::new();
+    let wanted = inner_hits::wanted(request)?;
     let inner = views
         .iter()
         .map(|(view, _)| inner_hits::Compiled::all(view, &wanted, None, cx))
@@ -177,7 +178,7 @@ pub fn run_with(
         let view = &views[one.view].0;
         let segment = &view.segments[one.segment];
         let shelf = Shelf::of(view, segment);
-        let (planned, _, sort, _) = &compiled[one.view];
+        let (planned, _, sort, group) = &compiled[one.view];
         let (mut hit, _source) = fetches[one.view].hit(segment, &shelf, one.doc, shows_scores.then_some(one.score))?;
         hit.sort = sort.iter().zip(&one.keys).map(|(p, k)| p.render(k)).collect();
         if by_score && !request.sort.is_empty() {
@@ -189,10 +190,12 @@ pub fn run_with(
         if request.explain {
             hit.explanation = Some(planned.explain(segment, one.doc)?.to_json());
         }
-        if let (Some(collapse), Some(group)) = (&request.collapse, &one.group)
-            && !matches!(group, Key::None { .. })
-        {
-            hit.fields.insert(collapse.field.clone(), vec![group.render()].into());
+        if let (Some(collapse), Some(plan)) = (&request.collapse, group) {
+            let key = plan.open(view, segment, 0)?.read(one.doc, one.score)?;
+            if !matches!(key, Key::None { .. }) {
+                hit.fields.insert(collapse.field.clone(), vec![key.render()].into());
+            }
+            group_keys.push(key);
         }
         for inner in &inner[one.view] {
             inner.add(&mut hit, one.segment, one.doc, one.doc)?;
@@ -201,9 +204,7 @@ pub fn run_with(
     }
     if let Some(collapse) = &request.collapse {
         let page = ranked.iter().skip(request.from).take(request.size);
-        let groups: Vec<expand::Group> = page
-            .map(|one| one.group.as_ref().map_or(expand::Group::None, expand::Group::of))
-            .collect();
+        let groups: Vec<expand::Group> = page.map(|one| one.group.clone().unwrap_or(expand::Group::None)).collect();
         let sources: Vec<expand::Compiled<'_>> = compiled
             .iter()
             .filter_map(|(planned, post, _, group)| {
@@ -214,9 +215,13 @@ pub fn run_with(
                 })
             })
             .collect();
-        expand::expand(views, &sources, request, collapse, &groups, &mut hits, cx)?;
+        expand::expand(views, &sources, request, collapse, (&groups, &group_keys), &mut hits, cx)?;
     }
-    let max_score = if by_score && !ranked.is_empty() {
+    // 2015 counted without scores, and said 0.
+    let counted_then = request.size == 0 && request.dialect.typed && request.dialect.persona == model::Persona::Es2;
+    let max_score = if counted_then {
+        Some(0.0)
+    } else if by_score && !ranked.is_empty() {
         ranked.iter().map(|r| r.score).reduce(f32::max)
     } else if request.track_scores {
         found.max_score

@@ -210,6 +210,18 @@ impl Plan {
         matches!(self.by, By::Score)
     }
 
+    /// The column of a field of strings, where its values are the keys as they stand.
+    pub(super) fn strings<'v>(&self, view: &'v IndexView) -> Option<&'v str> {
+        let By::Field(key) = &self.by else { return None };
+        let (path, kind) = view.mapping.resolve(&key.path)?;
+        let slot = view.schema.slot(path)?;
+        if kind.kind.is_keyword() && key.nested.is_none() && key.missing.is_none() {
+            slot.column.as_deref()
+        } else {
+            None
+        }
+    }
+
     /// The key's reader in a segment whose first document is the `base`th of the index.
     ///
     /// # Errors

@@ -1,17 +1,24 @@
-//! `inner_hits` of joins: for each hit of a page the documents of the other index that it is joined with.
+//! `inner_hits` of joins: for each hit of a page the documents of the other index that it is joined with; of hits
+//! inside hits likewise.
 //!
 //! Not here: which hits there are.
 
-use super::Partners;
+use super::{Partners, Shown};
 use dsl::query::{BoolQuery, Clause, Query, TermsQuery};
-use dsl::search::{Hits, SearchRequest};
+use dsl::search::{Collapse, Hit, Hits, SearchRequest};
 use engine::{Engine, See};
 use futures::future::BoxFuture;
 use model::Result;
 
 /// The fields of hits that partners are found by.
-pub(crate) fn fields(partners: &[Partners]) -> Vec<String> {
-    let mut out: Vec<String> = partners.iter().map(|one| one.on.0.clone()).collect();
+pub(crate) fn fields(shown: &[Shown]) -> Vec<String> {
+    let mut out: Vec<String> = shown
+        .iter()
+        .filter_map(|one| match one {
+            Shown::Partners(one) => Some(one.on.0.clone()),
+            Shown::Inside { .. } => None,
+        })
+        .collect();
     out.sort_unstable();
     out.dedup();
     out
@@ -21,46 +28,63 @@ pub(crate) fn fields(partners: &[Partners]) -> Vec<String> {
 pub(crate) fn attach<'a>(
     engine: &'a dyn Engine,
     view: Option<&'a str>,
-    partners: &'a [Partners],
+    shown: &'a [Shown],
     hits: &'a mut Hits,
 ) -> BoxFuture<'a, Result<()>> {
     Box::pin(async move {
-        for one in partners {
-            for hit in &mut hits.hits {
-                let own = hit.join_values.iter().find(|(field, _)| *field == one.on.0);
-                let values = own.map(|(_, values)| values.clone()).unwrap_or_default();
-                let mut found = if values.is_empty() {
-                    Hits {
-                        total: Some(dsl::search::Total { value: 0, exact: true }),
-                        ..Hits::default()
-                    }
-                } else {
-                    let joined = Clause::Terms(TermsQuery {
-                        field: one.on.1.clone(),
-                        values,
-                        minimum_should_match: None,
-                    });
-                    let query: Query = Clause::Bool(BoolQuery {
-                        must: vec![one.query.clone()],
-                        filter: vec![joined.into()],
-                        ..BoolQuery::default()
-                    })
-                    .into();
-                    let request = SearchRequest {
-                        query: Some(query),
-                        view: view.map(str::to_owned),
-                        join_fields: fields(&one.inner),
-                        ..one.spec.request.clone()
-                    };
-                    engine.search(&one.target, request, See::Plain).await?.hits
-                };
-                attach(engine, view, &one.inner, &mut found).await?;
-                hit.inner_hits.push((one.name.clone(), found));
-            }
-        }
         for hit in &mut hits.hits {
+            for one in shown {
+                match one {
+                    Shown::Partners(one) => {
+                        let found = partners(engine, view, one, hit).await?;
+                        hit.inner_hits.push((one.name.clone(), found));
+                    }
+                    Shown::Inside { name, shown } => {
+                        for (_, inside) in hit.inner_hits.iter_mut().filter(|(known, _)| known == name) {
+                            attach(engine, view, shown, inside).await?;
+                        }
+                    }
+                }
+            }
             hit.join_values.clear();
         }
         Ok(())
     })
+}
+
+/// The partners of one hit.
+async fn partners(engine: &dyn Engine, view: Option<&str>, one: &Partners, hit: &Hit) -> Result<Hits> {
+    let own = hit.join_values.iter().find(|(field, _)| *field == one.on.0);
+    let values = own.map(|(_, values)| values.clone()).unwrap_or_default();
+    if values.is_empty() {
+        return Ok(Hits {
+            total: Some(dsl::search::Total { value: 0, exact: true }),
+            ..Hits::default()
+        });
+    }
+    let joined = Clause::Terms(TermsQuery {
+        field: one.on.1.clone(),
+        values,
+        minimum_should_match: None,
+    });
+    let query: Query = Clause::Bool(BoolQuery {
+        must: vec![one.query.clone()],
+        filter: vec![joined.into()],
+        ..BoolQuery::default()
+    })
+    .into();
+    let request = SearchRequest {
+        query: Some(query),
+        view: view.map(str::to_owned),
+        join_fields: fields(&one.inner),
+        collapse: one.spec.collapse.clone().map(|field| Collapse {
+            field,
+            inner_hits: Vec::new(),
+            max_concurrent_group_searches: None,
+        }),
+        ..one.spec.request.clone()
+    };
+    let mut found = engine.search(&one.target, request, See::Plain).await?.hits;
+    attach(engine, view, &one.inner, &mut found).await?;
+    Ok(found)
 }

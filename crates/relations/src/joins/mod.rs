@@ -10,9 +10,8 @@ mod inner_hits;
 
 pub(crate) use inner_hits::{attach, fields};
 
-use dsl::aggs::{Agg, AggKind};
 use dsl::query::{BoolQuery, Clause, InnerHits, JoinKind, JoinQuery, KeySet, Place, Query, ScoreMode, TermsLookup, TermsQuery};
-use dsl::search::SearchRequest;
+use dsl::search::{Role, SearchRequest};
 use engine::{Clock, Engine, EngineExt as _, KeysOf, Read};
 use futures::future::BoxFuture;
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target, path, settings};
@@ -57,25 +56,36 @@ pub(crate) struct Partners {
     /// What partners match, resolved.
     pub(crate) query: Query,
     pub(crate) spec: InnerHits,
-    /// Joins inside the query, with inner hits of their own.
-    pub(crate) inner: Vec<Partners>,
+    /// What partners show of joins inside the query.
+    pub(crate) inner: Vec<Shown>,
+}
+
+/// What the hits of a level show of joins.
+#[derive(Clone, Debug)]
+pub(crate) enum Shown {
+    /// Partners in another index.
+    Partners(Box<Partners>),
+    /// What the hits of inner hits of the engine (nested documents, children, parents) show.
+    Inside { name: String, shown: Vec<Shown> },
+}
+
+impl Shown {
+    fn name(&self) -> &str {
+        match self {
+            Shown::Partners(one) => &one.name,
+            Shown::Inside { name, .. } => name,
+        }
+    }
 }
 
 /// Whether anything in a request is read from other indices, and from which.
-pub(crate) fn targets(request: &SearchRequest) -> Option<Vec<Target>> {
+pub(crate) fn targets(request: &mut SearchRequest) -> Option<Vec<Target>> {
     let mut out = None;
-    let mut look = |query: &Query| gather(query, &mut out);
-    request.query.iter().chain(&request.post_filter).for_each(&mut look);
-    request.rescore.iter().for_each(|rescore| look(&rescore.query));
-    let mut aggs: Vec<&Agg> = request.aggs.iter().collect();
-    while let Some(agg) = aggs.pop() {
-        match &agg.kind {
-            AggKind::Filter(query) => look(query),
-            AggKind::Filters { filters, .. } => filters.iter().for_each(|(_, query)| look(query)),
-            _ => {}
-        }
-        aggs.extend(&agg.subs);
-    }
+    // Nothing fails here.
+    let _ = request.queries_mut(&mut |_, query| {
+        gather(query, &mut out);
+        Ok(())
+    });
     out
 }
 
@@ -87,15 +97,24 @@ pub(crate) fn targets_of(query: &Query) -> Option<Vec<Target>> {
 }
 
 fn gather(query: &Query, out: &mut Option<Vec<Target>>) {
-    query.visit(&mut |query| match &query.clause {
-        Clause::Join(join) => out.get_or_insert_default().push(Target::of(join.index.clone())),
-        Clause::TermsLookup(lookup) => {
-            let list = out.get_or_insert_default();
-            if let (Some(_), Some(index)) = (&lookup.query, &lookup.index) {
-                list.push(Target::index(index));
+    query.visit(&mut |query| {
+        match &query.clause {
+            Clause::Join(join) => out.get_or_insert_default().push(Target::of(join.index.clone())),
+            Clause::TermsLookup(lookup) => {
+                let list = out.get_or_insert_default();
+                if let (Some(_), Some(index)) = (&lookup.query, &lookup.index) {
+                    list.push(Target::index(index));
+                }
+            }
+            _ => {}
+        }
+        // Inner hits have queries of their own, in sorts and highlights.
+        if let Some((_, spec)) = query.inner_hits() {
+            let inside = targets(&mut spec.request.clone());
+            if let Some(inside) = inside {
+                out.get_or_insert_default().extend(inside);
             }
         }
-        _ => {}
     });
 }
 
@@ -120,118 +139,113 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// The request with every lookup and join resolved, and the partners that its hits are to show.
+    /// The request with every lookup and join resolved, and what its hits are to show of them.
     ///
     /// # Errors
     /// A lookup's, a join's.
-    pub(crate) async fn request(
-        &mut self,
-        target: &Target,
-        mut request: SearchRequest,
-    ) -> Result<(SearchRequest, Vec<Partners>)> {
-        let mut partners = Vec::new();
-        for slot in [&mut request.query, &mut request.post_filter] {
-            if let Some(query) = slot.take() {
-                let (query, found) = self.query(target, query, 0).await?;
-                *slot = Some(query);
-                partners.extend(found);
-            }
-        }
-        for rescore in &mut request.rescore {
-            rescore.query = self
-                .silent(target, std::mem::replace(&mut rescore.query, Query::all()))
-                .await?;
-        }
-        for agg in &mut request.aggs {
-            self.agg(target, agg).await?;
-        }
-        for (n, one) in partners.iter().enumerate() {
-            if partners[..n].iter().any(|known| known.name == one.name) {
+    pub(crate) async fn request(&mut self, target: &Target, mut request: SearchRequest) -> Result<(SearchRequest, Vec<Shown>)> {
+        let shown = self.parts(target, &mut request, 0).await?;
+        // The engine looks at its own inner hits alone.
+        let mut own = Vec::new();
+        request
+            .query
+            .iter()
+            .chain(&request.post_filter)
+            .for_each(|q| own_names(q, &mut own));
+        let of_joins = shown.iter().filter(|one| matches!(one, Shown::Partners(_)));
+        let mut names = own;
+        for name in of_joins.map(Shown::name) {
+            if names.iter().any(|known| known == name) {
                 return Err(Error::illegal(format!(
-                    "[inner_hits] already contains an entry for key [{}]",
-                    one.name
+                    "[inner_hits] already contains an entry for key [{name}]"
                 )));
             }
+            names.push(name.to_owned());
         }
-        Ok((request, partners))
+        request.join_fields = fields(&shown);
+        Ok((request, shown))
     }
 
-    /// Aggregations' filters; their depth is bounded by the parser.
-    fn agg<'s>(&'s mut self, target: &'s Target, agg: &'s mut Agg) -> BoxFuture<'s, Result<()>> {
-        Box::pin(async move {
-            match &mut agg.kind {
-                AggKind::Filter(query) => {
-                    **query = self.silent(target, std::mem::replace(query, Query::all())).await?;
-                }
-                AggKind::Filters { filters, .. } => {
-                    for (_, query) in filters {
-                        *query = self.silent(target, std::mem::replace(query, Query::all())).await?;
-                    }
-                }
-                _ => {}
-            }
-            for sub in &mut agg.subs {
-                self.agg(target, sub).await?;
-            }
+    /// Resolves every query of a request, `depth` joins deep.
+    async fn parts(&mut self, target: &Target, request: &mut SearchRequest, depth: u64) -> Result<Vec<Shown>> {
+        let mut taken = Vec::new();
+        request.queries_mut(&mut |role, query| {
+            taken.push((role, std::mem::replace(query, Query::all())));
             Ok(())
-        })
+        })?;
+        let mut shown = Vec::new();
+        let mut resolved = Vec::with_capacity(taken.len());
+        for (role, query) in taken {
+            let (query, found) = self.query(target, query, depth).await?;
+            if role == Role::Finds {
+                shown.extend(found);
+            } else {
+                refuse_unseen(&found)?;
+            }
+            resolved.push(query);
+        }
+        let mut next = resolved.into_iter();
+        request.queries_mut(&mut |_, query| {
+            *query = next.next().unwrap_or_else(Query::all);
+            Ok(())
+        })?;
+        Ok(shown)
     }
 
     /// A query whose partners nobody would see: asking for them is a mistake.
     pub(crate) async fn silent(&mut self, target: &Target, query: Query) -> Result<Query> {
-        let (query, partners) = self.query(target, query, 0).await?;
-        match partners.first() {
-            None => Ok(query),
-            Some(one) => Err(Error::illegal(format!(
-                "[join] inner_hits [{}] belong to a query or a post_filter; nothing shows them here",
-                one.name
-            ))),
-        }
+        let (query, shown) = self.query(target, query, 0).await?;
+        refuse_unseen(&shown)?;
+        Ok(query)
     }
 
     /// A query with every lookup and join resolved; its depth is bounded by the parser. `target` is what it is
     /// asked of, `depth` how many joins it is in.
-    fn query<'s>(
-        &'s mut self,
-        target: &'s Target,
-        mut query: Query,
-        depth: u64,
-    ) -> BoxFuture<'s, Result<(Query, Vec<Partners>)>> {
+    fn query<'s>(&'s mut self, target: &'s Target, mut query: Query, depth: u64) -> BoxFuture<'s, Result<(Query, Vec<Shown>)>> {
         Box::pin(async move {
             if let Clause::Join(join) = query.clause {
-                let (clause, partners) = self.join(target, join, depth).await?;
-                return Ok((Query { clause, ..query }, partners));
+                let (clause, shown) = self.join(target, join, depth).await?;
+                return Ok((Query { clause, ..query }, shown));
             }
             if let Clause::TermsLookup(lookup) = query.clause {
                 let clause = self.lookup(target, lookup, depth).await?;
                 return Ok((Query { clause, ..query }, Vec::new()));
             }
-            // Hits inside nested documents and families are the engine's: their partners have no place there.
-            let inside = matches!(query.clause, Clause::Nested(_) | Clause::HasChild(_) | Clause::HasParent(_));
             let mut children = Vec::new();
             query.children_mut(&mut |child| {
                 children.push(std::mem::replace(child, Query::all()));
                 Ok(())
             })?;
-            let mut partners = Vec::new();
+            let mut shown = Vec::new();
             let mut resolved = Vec::with_capacity(children.len());
             for child in children {
                 let (child, found) = self.query(target, child, depth).await?;
                 resolved.push(child);
-                partners.extend(found);
-            }
-            if inside && let Some(one) = partners.first() {
-                return Err(Error::illegal(format!(
-                    "[join] inner_hits [{}] inside [nested], [has_child] or [has_parent] are not supported",
-                    one.name
-                )));
+                shown.extend(found);
             }
             let mut next = resolved.into_iter();
             query.children_mut(&mut |child| {
                 *child = next.next().unwrap_or_else(Query::all);
                 Ok(())
             })?;
-            Ok((query, partners))
+            if let Some(spec) = query.inner_hits_mut() {
+                self.parts(target, &mut spec.request, depth).await?;
+            }
+            // What is joined with nested documents, children and parents is shown by them.
+            if let (Clause::Nested(_) | Clause::HasChild(_) | Clause::HasParent(_), Some(lost)) = (&query.clause, shown.first()) {
+                let Some((name, _)) = query.inner_hits() else {
+                    return Err(Error::illegal(format!(
+                        "[join] inner_hits [{}] are inside [nested], [has_child] or [has_parent] without inner_hits; \
+                         ask for them there too",
+                        lost.name()
+                    )));
+                };
+                if let Some(spec) = query.inner_hits_mut() {
+                    spec.request.join_fields = fields(&shown);
+                }
+                shown = vec![Shown::Inside { name, shown }];
+            }
+            Ok((query, shown))
         })
     }
 
@@ -279,7 +293,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// A join as a key set.
-    async fn join(&mut self, ours: &Target, join: JoinQuery, depth: u64) -> Result<(Clause, Vec<Partners>)> {
+    async fn join(&mut self, ours: &Target, join: JoinQuery, depth: u64) -> Result<(Clause, Vec<Shown>)> {
         let at = join.at;
         self.join_at(ours, join, depth).await.map_err(|error| {
             // Lookups of 2015 and tests make clauses that stand nowhere.
@@ -291,7 +305,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    async fn join_at(&mut self, ours: &Target, join: JoinQuery, depth: u64) -> Result<(Clause, Vec<Partners>)> {
+    async fn join_at(&mut self, ours: &Target, join: JoinQuery, depth: u64) -> Result<(Clause, Vec<Shown>)> {
         if depth >= self.deepest {
             return Err(Error::illegal(format!(
                 "[join] joins are more than [{}] deep, the limit of [search.max_join_depth]",
@@ -341,31 +355,62 @@ impl<'a> Resolver<'a> {
                 ..BoolQuery::default()
             }),
         };
-        let mut partners = Vec::new();
+        let mut shown = Vec::new();
         match (join.inner_hits, inner.first()) {
             (Some(_), _) if join.kind == JoinKind::Anti => {
                 return Err(Error::illegal(
                     "[join] of type [anti] has no inner_hits: its hits have no partners",
                 ));
             }
-            (Some(spec), _) => partners.push(Partners {
-                name: spec.name.clone().unwrap_or_else(|| join.index.join(",")),
-                on: join.on,
-                target: theirs,
-                query,
-                spec: *spec,
-                inner,
-            }),
+            (Some(mut spec), _) => {
+                self.parts(&theirs, &mut spec.request, depth + 1).await?;
+                shown.push(Shown::Partners(Box::new(Partners {
+                    name: spec.name.clone().unwrap_or_else(|| join.index.join(",")),
+                    on: join.on,
+                    target: theirs,
+                    query,
+                    spec: *spec,
+                    inner,
+                })));
+            }
             (None, Some(lost)) => {
                 return Err(Error::illegal(format!(
                     "[join] inner_hits [{}] are inside a join without inner_hits; ask for them there too",
-                    lost.name
+                    lost.name()
                 )));
             }
             (None, None) => {}
         }
-        Ok((clause, partners))
+        Ok((clause, shown))
     }
+}
+
+/// Inner hits of joins have no place where no hit shows them.
+fn refuse_unseen(shown: &[Shown]) -> Result<()> {
+    fn innermost(shown: &[Shown]) -> Option<&str> {
+        match shown.first()? {
+            Shown::Inside { shown, .. } => innermost(shown),
+            Shown::Partners(one) => Some(&one.name),
+        }
+    }
+    innermost(shown).map_or(Ok(()), |name| {
+        Err(Error::illegal(format!(
+            "[join] inner_hits [{name}] belong to a query or a post_filter; nothing shows them here"
+        )))
+    })
+}
+
+/// The names of inner hits that the engine gives the hits of a query.
+fn own_names(query: &Query, out: &mut Vec<String>) {
+    if let Clause::Nested(_) | Clause::HasChild(_) | Clause::HasParent(_) = query.clause {
+        out.extend(query.inner_hits().map(|(name, _)| name));
+        return;
+    }
+    // Nothing fails here.
+    let _ = query.children(&mut |child| {
+        own_names(child, out);
+        Ok(())
+    });
 }
 
 /// The scalar values at a path.

@@ -3,7 +3,7 @@
 use super::{Counts, single, single_order};
 use crate::aggs::{At, Collector, Context, Finish, Subs};
 use crate::plan::family::Family;
-use crate::plan::keys::Keys;
+use crate::plan::keys::{Key, Keys};
 use crate::plan::term::{DocBits, any_of};
 use crate::searchable::{IndexView, SegmentView};
 use model::Result;
@@ -40,7 +40,7 @@ impl Ties {
         })
     }
     /// The key of a document, as a parent or as a child.
-    fn key(&self, doc: DocId, as_parent: bool) -> Option<u64> {
+    fn key(&self, doc: DocId, as_parent: bool) -> Option<Key> {
         let keys = if as_parent { &self.ids } else { &self.parents };
         keys.as_ref()?.of(doc).map(|(_, key)| key)
     }
@@ -53,8 +53,9 @@ pub(in crate::aggs) struct Join {
     ties: Option<Ties>,
     view: Option<Arc<IndexView>>,
     /// Buckets by index and the parent's key.
-    wanted: FxHashMap<(u32, u64), Vec<u32>>,
-    segments: Vec<(Arc<IndexView>, Arc<SegmentView>)>,
+    wanted: FxHashMap<(u32, Key), Vec<u32>>,
+    /// The indices of which a document was collected.
+    views: Vec<Arc<IndexView>>,
     counts: Counts,
     subs: Subs,
 }
@@ -67,10 +68,40 @@ impl Join {
             ties: None,
             view: None,
             wanted: FxHashMap::default(),
-            segments: Vec::new(),
+            views: Vec::new(),
             counts: Counts::default(),
             subs,
         }
+    }
+}
+
+impl Join {
+    /// Collects the documents of a segment that are tied to what was collected.
+    fn relatives(&mut self, cx: &Context<'_>, view: &Arc<IndexView>, segment: &Arc<SegmentView>) -> Result<()> {
+        let ties = Ties::open(view, segment, &self.child)?;
+        let mut open = false;
+        for doc in 0..segment.reader.max_doc() {
+            if ties.children.contains(doc) != self.down
+                || !segment.is_root(doc)
+                || !segment.is_alive(doc)
+                || segment.is_hidden(doc)
+            {
+                continue;
+            }
+            let key = ties.key(doc, !self.down);
+            let Some(buckets) = key.and_then(|key| self.wanted.get(&(view.no, key))) else {
+                continue;
+            };
+            if !open {
+                self.subs.segment(&At { cx, view, segment })?;
+                open = true;
+            }
+            for bucket in buckets {
+                self.counts.add(*bucket as usize);
+                self.subs.collect(doc, 1.0, *bucket)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -78,7 +109,9 @@ impl Collector for Join {
     fn segment(&mut self, at: &At<'_>) -> Result<()> {
         self.ties = Some(Ties::open(at.view, at.segment, &self.child)?);
         self.view = Some(at.view.clone());
-        self.segments.push((at.view.clone(), at.segment.clone()));
+        if self.views.iter().all(|known| known.no != at.view.no) {
+            self.views.push(at.view.clone());
+        }
         Ok(())
     }
     fn collect(&mut self, doc: DocId, _score: f32, bucket: u32) -> Result<()> {
@@ -99,29 +132,10 @@ impl Collector for Join {
         Ok(())
     }
     fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
-        for (view, segment) in std::mem::take(&mut self.segments) {
-            self.subs.segment(&At {
-                cx,
-                view: &view,
-                segment: &segment,
-            })?;
-            let ties = Ties::open(&view, &segment, &self.child)?;
-            for doc in 0..segment.reader.max_doc() {
-                if ties.children.contains(doc) != self.down
-                    || !segment.is_root(doc)
-                    || !segment.is_alive(doc)
-                    || segment.is_hidden(doc)
-                {
-                    continue;
-                }
-                let key = ties.key(doc, !self.down);
-                let Some(buckets) = key.and_then(|key| self.wanted.get(&(view.no, key))) else {
-                    continue;
-                };
-                for bucket in buckets {
-                    self.counts.add(*bucket as usize);
-                    self.subs.collect(doc, 1.0, *bucket)?;
-                }
+        // Relatives may be in segments of which no document was collected.
+        for view in std::mem::take(&mut self.views) {
+            for segment in &view.segments {
+                self.relatives(cx, &view, segment)?;
             }
         }
         self.subs.collected(cx)
