@@ -75,6 +75,7 @@ settings! {
     LOCKS_MAX_WAITERS: "locks.max_waiters" = "256", Node, "Waiters of one target; more are answered 429.";
     LOCKS_MAX_PATH_DEPTH: "locks.max_path_depth" = "64", Node, "Components of a locked path, or of a document's lock_path.";
     MAX_INDICES: "cluster.max_indices" = "10000", Cluster, "Indices in one data folder.";
+    CHANGES_PATH: "changes.path" = "auto", Node, "auto: one record of the log a change; portable: compare-and-set of single documents, as over a cluster. Fixed when the data folder is made.";
     CHANGES_MAX_OPERATIONS: "changes.max_operations" = "10000", Cluster, "Operations of one change.";
     CHANGES_MAX_BYTES: "changes.max_bytes" = "32mb", Cluster, "Body of one change.";
     REFRESH_INTERVAL: "index.refresh_interval" = "1s", IndexDynamic, "How soon a search sees a write; -1: only by refresh.";

@@ -24,6 +24,7 @@ pub struct Relations {
     clock: Arc<dyn Clock>,
     tasks: Arc<Tasks>,
     locks: leases::Locks,
+    portable: Option<Arc<transactions::portable::Portable>>,
 }
 
 impl Relations {
@@ -34,6 +35,17 @@ impl Relations {
             clock,
             tasks,
             locks: leases::Locks::default(),
+            portable: None,
+        }
+    }
+
+    /// Changes by the portable path: compare-and-set of single documents, on any engine. Waiting comes from outside.
+    #[must_use]
+    pub fn by_portable_path(self, pause: Arc<dyn changes::Pause>) -> Relations {
+        let portable = transactions::portable::Portable::new(&self.engine, &self.clock, pause);
+        Relations {
+            portable: Some(Arc::new(portable)),
+            ..self
         }
     }
 

@@ -99,6 +99,15 @@ impl Rest {
         }
     }
 
+    /// Changes by the portable path. Before anything is answered.
+    #[must_use]
+    pub fn by_portable_path(self, pause: Arc<dyn relations::changes::Pause>) -> Rest {
+        Rest {
+            relations: self.relations.by_portable_path(pause),
+            ..self
+        }
+    }
+
     /// After a start: what outlived it is as it was.
     ///
     /// # Errors

@@ -47,6 +47,8 @@ pub(crate) struct Config {
     pub(crate) listen: Vec<(SocketAddr, Persona)>,
     pub(crate) cluster_name: String,
     pub(crate) node_name: String,
+    /// `auto` or `portable`.
+    pub(crate) changes_path: String,
     pub(crate) product_header: bool,
     pub(crate) body_max_bytes: usize,
     pub(crate) in_flight_max_bytes: usize,
@@ -204,6 +206,7 @@ impl Config {
             listen,
             cluster_name: text("cluster_name"),
             node_name: text("node_name"),
+            changes_path: text(settings::CHANGES_PATH.name),
             product_header: parse_flag("http.product_header", &text("http.product_header"))?,
             body_max_bytes: bytes(settings::HTTP_MAX_CONTENT_LENGTH)?,
             in_flight_max_bytes: bytes(settings::HTTP_MAX_IN_FLIGHT)?,
@@ -469,8 +472,20 @@ fn parse_size(name: &str, text: &str) -> Result<usize> {
     usize::try_from(bytes).map_err(|_| Error::illegal(format!("[{name}] is [{text}]: more than this machine can address")))
 }
 
+/// Settings that are one of some words.
+const WORDS: &[(settings::Setting, &[&str])] = &[(settings::CHANGES_PATH, &["auto", "portable"])];
+
 /// A value must look like the row's default: a size, or a whole number.
 fn check_shape(name: &str, default: &str, value: &str) -> Result<()> {
+    if let Some((_, words)) = WORDS.iter().find(|(setting, _)| setting.name == name) {
+        if words.contains(&value) {
+            return Ok(());
+        }
+        return Err(Error::illegal(format!(
+            "[{name}] is [{value}]: must be one of [{}]",
+            words.join(", ")
+        )));
+    }
     if default.parse::<u64>().is_ok() {
         let parsed = value.parse::<u64>();
         return parsed
@@ -577,6 +592,7 @@ mod tests {
         check(&[], &[], "search.max_buckets = 1", Err("PUT /_cluster/settings"));
         check(&[], &[], "index.refresh_interval = '1s'", Err("the settings of an index"));
         check(&[], &[], "search.max_concurrent = 'many'", Err("whole number"));
+        check(&[], &[], "changes.path = 'fast'", Err("one of [auto, portable]"));
         check(&[], &[], "http.max_content_length = '5'", Err("unit"));
         check(&[], &[], "data = ", Err("not TOML"));
     }

@@ -6,14 +6,20 @@
 //!
 //! Not here: locks and leases that clients hold (`locks`, `sessions`).
 
+mod apply;
+mod attempt;
 mod decide;
+mod folding;
+mod marked;
 mod plan;
 mod record;
+mod resolve;
 mod runner;
+mod sweep;
 
+pub use attempt::{Attempt, Change, Ended, Pause, Planned, Planning, Resolved, Verdict};
 pub use decide::{Apply, Deciding, Meet, Purge, RecordState, Then, apply, decide, meet, purge};
+pub use folding::OPERATIONS_MAX;
 pub use plan::{Before, Failure, Folded, digest, fold, touched, unmet};
 pub use record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, record_address};
-pub use runner::{
-    Attempt, Change, Ended, OPERATIONS_MAX, Pause, Planned, Planning, Resolved, Runner, Verdict, lock_address, session_address,
-};
+pub use runner::{Runner, lock_address, session_address};

@@ -11,6 +11,7 @@ use crate::schema;
 use engine::{Deciding, Decision, Gate, Newest, Plan, See, Write, WriteIndex, WriteOp};
 use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Locks of the whole store.
@@ -35,6 +36,17 @@ impl crate::Relations {
                 ask.targets.len()
             )));
         }
+        loop {
+            let met = AtomicBool::new(false);
+            match self.acquire_once(ask, &met).await {
+                // A change that writes there is not finished yet; it has begun before.
+                Err(_) if met.load(Ordering::Relaxed) => self.breathe().await,
+                other => return other,
+            }
+        }
+    }
+
+    async fn acquire_once(&self, ask: &Ask, met: &AtomicBool) -> Result<Asked> {
         self.sweep().await?;
         let place = match &ask.place {
             Some(place) => place.clone(),
@@ -73,6 +85,13 @@ impl crate::Relations {
                     "lock [{id}] would have [{}] targets; the limit of [{TARGETS_MAX}] is the setting [locks.max_targets]",
                     lease.targets.len()
                 )));
+            }
+            if table.runs_on(&lease.claims) {
+                met.store(true, Ordering::Relaxed);
+                return Err(Error::new(
+                    ErrorKind::LockConflict,
+                    "a change that is not finished writes there",
+                ));
             }
             let request = Request {
                 owner: place.owner.clone(),

@@ -10,6 +10,7 @@ use futures::StreamExt as _;
 use model::{Error, ErrorKind, Result, Target};
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 impl crate::Relations {
@@ -76,10 +77,16 @@ impl crate::Relations {
             gate: Gate::Exclusive,
             ..Deciding::default()
         };
+        let under = [Arc::from(id)];
+        let met = AtomicBool::new(false);
         let mut planner = |_: &mut dyn Newest| {
             let mut table = self.locks.table();
             let now = self.clock.monotonic();
             table.pulse(now);
+            if !table.runs_under(&under).is_empty() {
+                met.store(true, Ordering::Relaxed);
+                return Err(Error::new(ErrorKind::LockConflict, "a change under the lock is not finished"));
+            }
             let lease = table.alive(id, now)?;
             let op = match how {
                 None => WriteOp::Delete,
@@ -94,7 +101,13 @@ impl crate::Relations {
                 ..Plan::default()
             })
         };
-        self.atomic()?.decide(&mut planner, deciding).await.map(|_| ())
+        loop {
+            self.settled(&under).await?;
+            match self.atomic()?.decide(&mut planner, deciding.clone()).await {
+                Err(_) if met.swap(false, Ordering::Relaxed) => {}
+                other => return other.map(|_| ()),
+            }
+        }
     }
 
     /// Ends what is over. To be called often: who waits is woken by it.
@@ -102,6 +115,7 @@ impl crate::Relations {
     /// # Errors
     /// The engine's; then nothing has ended, and the next call tries again.
     pub async fn sweep(&self) -> Result<()> {
+        self.finish_left().await?;
         let overdue = {
             let mut table = self.locks.table();
             let now = self.clock.monotonic();
@@ -136,9 +150,13 @@ impl crate::Relations {
                 ..Plan::default()
             })
         };
-        let done = self.atomic()?.decide(&mut planner, deciding).await;
+        // They guard nothing any more; what was begun under them is decided and finished before they pass on.
+        let ids: Vec<Arc<str>> = overdue.iter().map(|lease| lease.id.clone()).collect();
+        let done = match self.settled(&ids).await {
+            Ok(()) => self.atomic()?.decide(&mut planner, deciding).await,
+            Err(error) => Err(error),
+        };
         if done.is_err() {
-            let ids: Vec<Arc<str>> = overdue.iter().map(|lease| lease.id.clone()).collect();
             self.locks.table().not_ended(&ids);
         }
         done.map(|_| ())
@@ -172,6 +190,7 @@ impl crate::Relations {
     /// # Errors
     /// A control index that cannot be read.
     pub async fn recover(&self) -> Result<()> {
+        self.finish_all().await?;
         let Some(documents) = self.control_documents(&["lease", "lease_expired", "lease_broken"]).await? else {
             return Ok(());
         };
@@ -209,14 +228,20 @@ impl crate::Relations {
     /// # Errors
     /// The engine's.
     pub async fn forget_old(&self) -> Result<u64> {
+        self.collect().await?;
         let Some(documents) = self.control_documents(&["key", "lease_expired", "lease_broken"]).await? else {
             return Ok(0);
         };
         let before = self.clock.wall_ms() - KEPT_MS;
         let mut old = Vec::new();
         for document in documents {
+            if document.hidden.as_ref().is_some_and(|mark| mark.held) {
+                continue;
+            }
             if document.source.parse()?["at"].as_i64().is_some_and(|at| at < before) {
+                // Of a mark nothing is kept: what it was for is over.
                 let mut write = Write::new(document.at, WriteOp::Delete);
+                write.hide = engine::Hide::Drop;
                 write.expect = engine::Expect::Unchanged {
                     seq_no: document.stamp.seq_no,
                     primary_term: document.stamp.primary_term,

@@ -28,6 +28,59 @@ pub(crate) struct Table {
     ended_order: VecDeque<Arc<str>>,
     age: u64,
     pulse: Option<Duration>,
+    running: BTreeMap<Owner, Running>,
+}
+
+/// A change by the portable path, from the check of its locks until it is decided and finished.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// What it writes, and its own targets.
+    pub(crate) claims: Vec<Claim>,
+    /// Its own targets alone.
+    pub(crate) own: Vec<Claim>,
+    /// The leases that it is made under.
+    pub(crate) under: Vec<Arc<str>>,
+}
+
+/// Do any of them exclude each other?
+fn exclude(some: &[Claim], others: &[Claim]) -> bool {
+    let meets = |claim: &Claim| others.iter().any(|o| o.key == claim.key && !o.mode.is_compatible(claim.mode));
+    some.iter().any(meets)
+}
+
+impl Table {
+    /// A change begins; false, and it does not, while another's own targets are in its way, or its own in another's.
+    pub(crate) fn run(&mut self, change: &Owner, running: Running) -> bool {
+        self.running.remove(change);
+        let free = self
+            .running
+            .values()
+            .all(|other| !exclude(&running.own, &other.claims) && !exclude(&running.claims, &other.own));
+        if free {
+            self.running.insert(change.clone(), running);
+        }
+        free
+    }
+    /// It is decided and finished, or did not begin.
+    pub(crate) fn stopped(&mut self, change: &Owner) {
+        self.running.remove(change);
+    }
+    /// Does one write what these claims would protect?
+    pub(crate) fn runs_on(&self, claims: &[Claim]) -> bool {
+        self.running.values().any(|running| exclude(&running.claims, claims))
+    }
+    /// Those that are made under one of these leases.
+    pub(crate) fn runs_under(&self, leases: &[Arc<str>]) -> Vec<Owner> {
+        let under = self
+            .running
+            .iter()
+            .filter(|(_, running)| running.under.iter().any(|id| leases.contains(id)));
+        under.map(|(change, _)| change.clone()).collect()
+    }
+    /// Every one.
+    pub(crate) fn running(&self) -> Vec<Owner> {
+        self.running.keys().cloned().collect()
+    }
 }
 
 /// Somebody who waits.

@@ -3,9 +3,12 @@
 //! `fold` works out what the operations come to, each document once; `record` keeps outcomes under the client's
 //! keys; `run` decides. Every outcome is a value; a refusal of the whole request is an error.
 //!
-//! Not here: the portable path over engines without a critical section, reading request bodies, wording answers.
+//! `portable` does the same without a critical section over the documents, where `changes.path` says so.
+//!
+//! Not here: marks and records of the portable path (`changes`), reading request bodies, wording answers.
 
 mod fold;
+pub(crate) mod portable;
 mod record;
 mod run;
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What planning came to; the plan of the engine holds the rest.
-enum Planned {
+pub(super) enum Planned {
     /// These operations, unless the engine refuses one.
     Possible {
         folded: Folded,
@@ -38,6 +38,9 @@ impl crate::Relations {
             Some(place) => place.clone(),
             None => self.new_place("c"),
         };
+        if let Some(portable) = &self.portable {
+            return self.change_portably(portable, change, &place).await;
+        }
         let how = Deciding {
             touches: touches(change),
             gate: Gate::Shared,
@@ -119,16 +122,16 @@ fn touches(change: &Change) -> Vec<DocAddress> {
     written.chain(compared).chain(kept).collect()
 }
 
-struct Planning<'a> {
-    change: &'a Change,
-    locks: &'a Locks,
-    place: &'a Place,
-    now: Duration,
-    now_ms: i64,
+pub(super) struct Planning<'a> {
+    pub(super) change: &'a Change,
+    pub(super) locks: &'a Locks,
+    pub(super) place: &'a Place,
+    pub(super) now: Duration,
+    pub(super) now_ms: i64,
 }
 
 impl Planning<'_> {
-    fn plan(&self, newest: &mut dyn Newest) -> Result<(Planned, Plan)> {
+    pub(super) fn plan(&self, newest: &mut dyn Newest) -> Result<(Planned, Plan)> {
         let change = self.change;
         let mut control_is_missing = false;
         if let Some(key) = &change.key {
@@ -262,7 +265,7 @@ impl Planning<'_> {
 }
 
 /// One for each operation; the stamps are those of the writes.
-fn items(folded: &Folded, stamps: &[Stamp]) -> Vec<Item> {
+pub(super) fn items(folded: &Folded, stamps: &[Stamp]) -> Vec<Item> {
     let item = |step: &Step| Item {
         label: step.label,
         written: Written {

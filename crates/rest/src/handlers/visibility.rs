@@ -46,7 +46,7 @@ impl Visibility {
     /// A change that nobody knows; a missing index.
     pub(super) async fn reach(&self, call: &Call, target: &Target) -> Result<()> {
         if let Some(after) = self.after {
-            call.rest.engine.refresh(target, Some(after)).await?;
+            call.rest.relations.reach(target, after).await?;
         }
         Ok(())
     }

@@ -138,7 +138,7 @@ async fn send_plain(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dialect: 
     }
     let sent: Vec<Write> = ready.iter().map(|(_, w)| w.clone()).collect();
     let mut again = Vec::new();
-    for ((i, write), outcome) in ready.into_iter().zip(rest.engine.write(sent, refresh).await?) {
+    for ((i, write), outcome) in ready.into_iter().zip(rest.relations.write(sent, refresh).await?) {
         match &outcome {
             Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound && creates(&write, dialect) => {
                 again.push((i, write))
@@ -155,7 +155,7 @@ async fn send_plain(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dialect: 
     }
     if !retry.is_empty() {
         let sent = retry.iter().map(|(_, w)| w.clone()).collect();
-        for ((i, _), outcome) in retry.into_iter().zip(rest.engine.write(sent, refresh).await?) {
+        for ((i, _), outcome) in retry.into_iter().zip(rest.relations.write(sent, refresh).await?) {
             outcomes[i] = Some(outcome);
         }
     }

@@ -1,0 +1,98 @@
+//! A document with its mark as it was read, and the writes that go over that version. Pure.
+//!
+//! Not here: sending them (`runner`, `apply`, `resolve`).
+
+use super::plan::Before;
+use super::record::{Effects, Mark, Token};
+use engine::{Document, Expect, Hide, Source, Write, WriteOp};
+use model::{DocAddress, Result, Stamp};
+
+/// A document and its mark, as read.
+pub(super) struct Marked {
+    pub(super) document: Option<Document>,
+    pub(super) mark: Mark,
+}
+
+impl Marked {
+    pub(super) fn of(document: Option<Document>) -> Result<Marked> {
+        let mark = Mark::of(document.as_ref().and_then(|d| d.hidden.as_ref()))?;
+        Ok(Marked { document, mark })
+    }
+    pub(super) fn expect(&self) -> Expect {
+        self.document.as_ref().map_or(Expect::Absent, |d| unchanged(d.stamp))
+    }
+    /// As plain readers saw it before the intent that may be on it.
+    pub(super) fn before(&self) -> Before {
+        let hidden = self.mark.stub || self.mark.tombstone;
+        let stamp = self.mark.before.or(self.document.as_ref().map(|d| d.stamp));
+        Before {
+            document: self.document.clone().filter(|_| !hidden),
+            stamp: stamp.filter(|_| !self.mark.stub),
+        }
+    }
+}
+
+pub(super) fn unchanged(stamp: Stamp) -> Expect {
+    Expect::Unchanged {
+        seq_no: stamp.seq_no,
+        primary_term: stamp.primary_term,
+    }
+}
+
+/// A write of the whole document with a mark, over the version that was read.
+pub(super) fn rewrite(at: &DocAddress, read: &Marked, mark: &Mark) -> Write {
+    let source = read
+        .document
+        .as_ref()
+        .map_or_else(|| Source((*b"{}").into()), |d| d.source.clone());
+    Write {
+        expect: read.expect(),
+        hide: if mark.is_empty() {
+            Hide::Drop
+        } else {
+            Hide::Set(mark.hidden())
+        },
+        routing: read.document.as_ref().and_then(|d| d.routing.clone()),
+        parent: read.document.as_ref().and_then(|d| d.parent.clone()),
+        ..Write::new(at.clone(), WriteOp::Put(source))
+    }
+}
+
+/// The write that brings an outcome to its document, the mark off.
+pub(super) fn applied(at: &DocAddress, read: &Marked, effect: &Effects, token: Token) -> Write {
+    let mark = Mark {
+        intent: None,
+        stub: false,
+        before: None,
+        token: Some(token),
+        tombstone: *effect == Effects::Delete,
+    };
+    match effect {
+        // What was only read keeps what it was, a stub by leaving nothing.
+        Effects::Check if read.mark.stub => Write {
+            expect: read.expect(),
+            hide: Hide::Drop,
+            ..Write::new(at.clone(), WriteOp::Delete)
+        },
+        Effects::Check => {
+            let mark = Mark {
+                tombstone: read.mark.tombstone,
+                token: read.mark.token,
+                ..mark
+            };
+            rewrite(at, read, &mark)
+        }
+        Effects::Delete => Write {
+            expect: read.expect(),
+            hide: Hide::Set(mark.hidden()),
+            ..Write::new(at.clone(), WriteOp::Delete)
+        },
+        Effects::Put { source, routing, parent } => Write {
+            expect: read.expect(),
+            hide: Hide::Set(mark.hidden()),
+            routing: routing.clone(),
+            parent: parent.clone(),
+            ..Write::new(at.clone(), WriteOp::Put(source.clone()))
+        },
+    }
+}

@@ -1,0 +1,725 @@
+//! A change by the portable path: the same plan as in one critical section, made of what was read before and proved by marks.
+//!
+//! Locks stay where they are, in the table behind the engine's gate. From the moment its locks were checked until it
+//! is decided and finished, a change stands among the table's *running* ones: no lock is granted meanwhile on what it
+//! writes, and no lock that it is made under ends, or what the lock protects would be half done when it passes on.
+//!
+//! An outcome kept under a client's key is one more document of its change, so there is the outcome if and only if
+//! there is the change. Its stamps are known only when everything is applied: they are written then, and worked out by
+//! whoever is answered from it if nobody came to that.
+//!
+//! Not here: marks, the record, applying (`changes`), what operations come to (`fold`).
+
+use super::fold::{Folded, refused};
+use super::run::{Planned as Checked, Planning as Checking, items};
+use super::{Change, Committed, Operation, Verdict};
+use crate::changes::{Attempt, Before, Effects, Ended, Mark, Pause, Planned, Planning, Runner, Token, session_address};
+use crate::leases::table::Running;
+use crate::leases::{Place, claims_of, place_fields, resolved};
+use crate::locks::{Age, Claim, LockPath, LockTarget, Owner, plan as together, write_claims};
+use crate::sessions::{Session, SessionKind, SessionState};
+use crate::{Relations, schema};
+use async_trait::async_trait;
+use engine::{
+    Alteration, Clock, Deciding, Decision, Document, Engine, EngineExt as _, Expect, Gate, Hide, IndexInfo, Newest, Outcome,
+    Plan, Read, Refresh, See, Write, WriteIndex, WriteOp,
+};
+use model::{DocAddress, Error, ErrorKind, IndexName, Result, Stamp, Target};
+use serde_json::Map;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Waiting for other changes, all attempts together.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Time to live of the server's session; on one process nobody observes it.
+const SESSION_TTL: Duration = Duration::from_secs(5);
+/// Between two looks at something that ends soon.
+const BREATH: Duration = Duration::from_millis(2);
+
+/// What the portable path needs of its own.
+#[derive(Debug)]
+pub(crate) struct Portable {
+    runner: Runner,
+    pause: Arc<dyn Pause>,
+    session: Arc<str>,
+    /// Changes whose coordinator met a failure: decided or not, somebody must look.
+    left: Mutex<Vec<Owner>>,
+    /// The greatest `commit_seq` that was given out.
+    newest: AtomicU64,
+}
+
+impl Portable {
+    pub(crate) fn new(engine: &Arc<dyn Engine>, clock: &Arc<dyn Clock>, pause: Arc<dyn Pause>) -> Portable {
+        let session: Arc<str> = Arc::from(format!("n1.{:013x}", clock.random() >> 12));
+        Portable {
+            runner: Runner::new(engine.clone(), clock.clone(), pause.clone(), session.clone()),
+            pause,
+            session,
+            left: Mutex::default(),
+            newest: AtomicU64::new(0),
+        }
+    }
+
+    fn leave(&self, change: Owner) {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+    }
+}
+
+/// Names of a change, resolved before it begins.
+#[derive(Default)]
+struct Names {
+    /// A missing index is not in it.
+    known: HashMap<String, Result<WriteIndex>>,
+}
+
+impl Names {
+    fn at(&self, at: &DocAddress) -> Option<DocAddress> {
+        let index = self.known.get(at.index.as_str())?.as_ref().ok()?;
+        Some(DocAddress {
+            index: index.name.clone(),
+            id: at.id.clone(),
+        })
+    }
+}
+
+/// What was read before, for a plan that believes it is in a critical section.
+struct ReadBefore<'a> {
+    names: &'a Names,
+    before: &'a BTreeMap<DocAddress, Before>,
+}
+
+impl Newest for ReadBefore<'_> {
+    fn read(&mut self, at: &DocAddress, _see: See) -> Result<Option<Document>> {
+        let name = self.index(at.index.as_str())?.name;
+        let at = DocAddress {
+            index: name,
+            id: at.id.clone(),
+        };
+        let Some(before) = self.before.get(&at) else {
+            let reason = format!("index [{}] is kept by the server; no change may rest on it", at.index);
+            return Err(Error::new(ErrorKind::Security, reason));
+        };
+        Ok(before.document.clone().map(|document| Document {
+            stamp: before.stamp.unwrap_or(document.stamp),
+            ..document
+        }))
+    }
+    fn index(&mut self, name: &str) -> Result<WriteIndex> {
+        let missing = || Error::new(ErrorKind::IndexNotFound, format!("no such index [{name}]")).with("index", name);
+        self.names.known.get(name).cloned().unwrap_or_else(|| Err(missing()))
+    }
+    /// Done for all of them together, when the plan is made.
+    fn rehearse(&mut self, _write: &Write) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Why a change was not made, or what it came to.
+enum Came {
+    Verdict(Verdict),
+    Refused(Error),
+    Possible {
+        folded: Folded,
+        otherwise: bool,
+        warnings: Vec<String>,
+    },
+}
+
+/// Plans one attempt.
+struct Portably<'a> {
+    relations: &'a Relations,
+    change: &'a Change,
+    place: &'a Place,
+    names: &'a Names,
+    id: Owner,
+    came: Option<Came>,
+}
+
+#[async_trait]
+impl Planning for Portably<'_> {
+    async fn plan(&mut self, before: &BTreeMap<DocAddress, Before>) -> Result<Planned> {
+        let (relations, id) = (self.relations, self.id.clone());
+        relations.locks.table().stopped(&id);
+        let checking = Checking {
+            change: self.change,
+            locks: &relations.locks,
+            place: self.place,
+            now: relations.clock.monotonic(),
+            now_ms: relations.clock.wall_ms(),
+        };
+        let turn = Arc::new(Mutex::new(None));
+        let mut checked: Option<Result<(Checked, bool)>> = None;
+        let mut in_the_section = |_: &mut dyn Newest| {
+            let mut newest = ReadBefore {
+                names: self.names,
+                before,
+            };
+            let mut out = Plan::default();
+            let what = checking.plan(&mut newest).map(|(what, _)| what);
+            let mut runs = true;
+            match &what {
+                Ok(Checked::Waits(locks)) => {
+                    let (shared, owner) = (relations.locks.clone(), self.place.owner.clone());
+                    let (turn, queued) = (turn.clone(), locks.clone());
+                    out.then = Some(Box::new(move |_: &Decision<'_>| {
+                        let told = shared.table().queued(queued, &owner);
+                        *turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared.turn(&owner, told));
+                    }));
+                }
+                Ok(Checked::Possible { folded, .. }) => {
+                    let running = running(&mut newest, self.change, folded)?;
+                    runs = relations.locks.table().run(&id, running);
+                }
+                Ok(Checked::Failed(_) | Checked::Done(_)) | Err(_) => {}
+            }
+            checked = Some(what.map(|what| (what, runs)));
+            Ok(out)
+        };
+        match relations.engine.atomic() {
+            Some(atomic) => {
+                // The gate: no grant and no end of a lock comes between the check and the list of the running.
+                let how = Deciding {
+                    gate: Gate::Shared,
+                    ..Deciding::default()
+                };
+                atomic.decide(&mut in_the_section, how).await?;
+            }
+            // Without one nobody grants locks.
+            None => {
+                let mut none = ReadBefore {
+                    names: self.names,
+                    before,
+                };
+                in_the_section(&mut none)?;
+            }
+        }
+        let (came, planned) = match checked {
+            Some(Err(error)) if error.kind() == ErrorKind::PreconditionFailed => (Came::Refused(error), Planned::Impossible),
+            Some(Err(error)) => (Came::Refused(error), Planned::Stop),
+            Some(Ok((_, false))) => return Ok(Planned::Later),
+            Some(Ok((Checked::Failed(failures), _))) => (Came::Verdict(Verdict::Failed(failures)), Planned::Impossible),
+            Some(Ok((Checked::Done(done), _))) => (Came::Verdict(Verdict::Committed(done)), Planned::Stop),
+            Some(Ok((Checked::Waits(_), _))) => {
+                let turn = turn.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let turn = turn.ok_or_else(|| Error::new(ErrorKind::Internal, "a place in the queue was not taken"))?;
+                (Came::Verdict(Verdict::Waits(turn, self.place.clone())), Planned::Stop)
+            }
+            Some(Ok((
+                Checked::Possible {
+                    folded,
+                    otherwise,
+                    warnings,
+                },
+                _,
+            ))) => {
+                let possible = Came::Possible {
+                    folded,
+                    otherwise,
+                    warnings,
+                };
+                self.rehearsed(possible).await?
+            }
+            None => return Err(Error::new(ErrorKind::Internal, "a decision did not plan")),
+        };
+        self.came = Some(came);
+        Ok(planned)
+    }
+}
+
+impl Portably<'_> {
+    /// Would the mapping take it? With a key, its outcome is one more document.
+    async fn rehearsed(&self, possible: Came) -> Result<(Came, Planned)> {
+        let Came::Possible { folded, otherwise, .. } = &possible else {
+            return Err(Error::new(ErrorKind::Internal, "only what is possible is rehearsed"));
+        };
+        let mut outcomes: BTreeMap<DocAddress, Effects> = BTreeMap::new();
+        let mut seen = Vec::with_capacity(folded.writes.len());
+        let plain: Vec<Write> = folded
+            .writes
+            .iter()
+            .map(|write| Write {
+                hide: Hide::Drop,
+                ..write.clone()
+            })
+            .collect();
+        for (write, rehearsed) in folded.writes.iter().zip(self.relations.engine.rehearse(&plain).await?) {
+            let external = matches!(write.expect, Expect::NewerThan { .. } | Expect::Forced(_));
+            seen.push(match rehearsed {
+                Err(error) => Outcome::Refused(error),
+                Ok(_) if external => {
+                    let reason = "an external version under locks is not supported with [changes.path: portable]";
+                    Outcome::Refused(Error::new(ErrorKind::UnsupportedOperation, reason))
+                }
+                Ok(_) => Outcome::Unknown,
+            });
+            let effect = match &write.op {
+                WriteOp::Put(source) => Effects::Put {
+                    source: source.clone(),
+                    routing: write.routing.clone(),
+                    parent: write.parent.clone(),
+                },
+                WriteOp::Delete => Effects::Delete,
+                WriteOp::Update(_) => unreachable!("updates are folded into what they come to"),
+            };
+            outcomes.insert(write.at.clone(), effect);
+        }
+        if let Some(failures) = refused(folded, &seen) {
+            return Ok((Came::Verdict(Verdict::Failed(failures)), Planned::Impossible));
+        }
+        if let Some(key) = &self.change.key {
+            let stamps = vec![Stamp::default(); folded.writes.len()];
+            let promise = Committed {
+                commit_seq: 0,
+                otherwise: *otherwise,
+                items: items(folded, &stamps),
+                replayed: false,
+                warnings: Vec::new(),
+            };
+            let kept = Effects::Put {
+                source: key.keep(&promise, self.relations.clock.wall_ms()),
+                routing: None,
+                parent: None,
+            };
+            outcomes.insert(key.at(), kept);
+        }
+        Ok((possible, Planned::Commit(outcomes)))
+    }
+}
+
+/// What a change holds while it runs.
+fn running(newest: &mut dyn Newest, change: &Change, folded: &Folded) -> Result<Running> {
+    let mut claims: Vec<Claim> = Vec::new();
+    for write in &folded.writes {
+        let fields = place_fields(&newest.index(write.at.index.as_str())?.settings)?;
+        let mut places: Vec<LockPath> = Vec::new();
+        if !fields.is_unset() {
+            if let Some(document) = newest.read(&write.at, See::Plain)? {
+                places.extend(fields.place(&document.source.parse()?)?);
+            }
+            if let WriteOp::Put(source) = &write.op {
+                places.extend(fields.place(&source.parse()?)?);
+            }
+        }
+        claims.extend(write_claims(&write.at, &places));
+    }
+    let own = if change.locks.is_empty() {
+        Vec::new()
+    } else {
+        claims_of(&resolved(newest, &change.locks)?)
+    };
+    Ok(Running {
+        claims: together(claims.into_iter().chain(own.iter().cloned())),
+        own,
+        under: change.guards.iter().map(|id| Arc::from(id.as_str())).collect(),
+    })
+}
+
+impl Relations {
+    /// Decides a change by marks and a record.
+    pub(super) async fn change_portably(&self, portable: &Portable, change: &Change, place: &Place) -> Result<Verdict> {
+        let names = self.names(change).await?;
+        let addresses = self.touched(change, &names);
+        let deadline = self.clock.monotonic() + TIMEOUT;
+        let name = self.clock.random();
+        let mut age: Option<Age> = None;
+        for attempt in 0u32.. {
+            let id = Owner::new(format!("c-{name:016x}.{attempt}"));
+            let mut planning = Portably {
+                relations: self,
+                change,
+                place,
+                names: &names,
+                id: id.clone(),
+                came: None,
+            };
+            let attempt = Attempt {
+                id: id.clone(),
+                age,
+                addresses: addresses.clone(),
+                locks: Vec::new(),
+                digest: String::new(),
+                deadline,
+            };
+            let ended = match portable.runner.attempt(&attempt, &mut planning).await {
+                Ok(ended) => ended,
+                Err(error) => {
+                    // It may be committed and not applied, so it goes on standing among the running.
+                    portable.leave(id);
+                    return Err(error.with("outcome", "unknown"));
+                }
+            };
+            let came = planning.came;
+            self.locks.table().stopped(&id);
+            match (ended, came) {
+                (
+                    Ended::Committed { token, stamps },
+                    Some(Came::Possible {
+                        folded,
+                        otherwise,
+                        warnings,
+                    }),
+                ) => {
+                    return self
+                        .committed(portable, change, &folded, otherwise, warnings, token, &stamps)
+                        .await;
+                }
+                (Ended::Stopped, Some(Came::Refused(error))) => return Err(error),
+                (Ended::Stopped, Some(Came::Verdict(Verdict::Committed(done)))) => {
+                    return Ok(Verdict::Committed(self.completed(change, done).await?));
+                }
+                (Ended::Stopped, Some(Came::Verdict(verdict))) => return Ok(verdict),
+                (Ended::Aborted { age: kept }, _) => age = Some(kept).filter(|age| *age != Age::default()),
+                (Ended::TimedOut, _) => break,
+                (ended, _) => {
+                    let reason = format!("an attempt without locks of its own ended as {ended:?}");
+                    return Err(Error::new(ErrorKind::Internal, reason));
+                }
+            }
+            if self.clock.monotonic() > deadline {
+                break;
+            }
+        }
+        let reason = format!("other changes of the same documents did not end within {TIMEOUT:?}; nothing was changed");
+        Err(Error::new(ErrorKind::Timeout, reason))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "all that a change came to, told once")]
+    async fn committed(
+        &self,
+        portable: &Portable,
+        change: &Change,
+        folded: &Folded,
+        otherwise: bool,
+        warnings: Vec<String>,
+        token: Token,
+        stamps: &BTreeMap<DocAddress, Stamp>,
+    ) -> Result<Verdict> {
+        let of = |write: &Write| stamps.get(&write.at).copied().unwrap_or_default();
+        let stamps_of: Vec<Stamp> = folded.writes.iter().map(of).collect();
+        let mut done = Committed {
+            commit_seq: token.commit_seq(),
+            otherwise,
+            items: items(folded, &stamps_of),
+            replayed: false,
+            warnings,
+        };
+        portable.newest.fetch_max(done.commit_seq, Ordering::Relaxed);
+        if let Some(key) = &change.key
+            && let Some(stamp) = stamps.get(&key.at())
+        {
+            // A courtesy: without it, who repeats the key works the stamps out.
+            let kept = Write {
+                expect: unchanged(*stamp),
+                ..Write::new(key.at(), WriteOp::Put(key.keep(&done, self.clock.wall_ms())))
+            };
+            drop(self.engine.write_one(kept, Refresh::No).await);
+        }
+        if change.refresh != Refresh::No {
+            // Both mean: searches see it when it is answered.
+            let indices: BTreeSet<&str> = folded.writes.iter().map(|write| write.at.index.as_str()).collect();
+            if !indices.is_empty() {
+                let target = Target::of(indices.into_iter().map(str::to_owned).collect());
+                self.engine.refresh(&target, None).await?;
+            }
+            if change.refresh == Refresh::Now {
+                for item in done
+                    .items
+                    .iter_mut()
+                    .filter(|item| item.written.effect != engine::Effect::Noop)
+                {
+                    item.written.forced_refresh = true;
+                }
+            }
+        }
+        Ok(Verdict::Committed(done))
+    }
+
+    /// A kept outcome whose stamps nobody wrote down: from the marks that the change left.
+    async fn completed(&self, change: &Change, mut done: Committed) -> Result<Committed> {
+        let (0, Some(key)) = (done.commit_seq, &change.key) else {
+            return Ok(done);
+        };
+        let marked = |at: DocAddress| Read {
+            see: See::Everything,
+            ..Read::whole(at)
+        };
+        let reads = done.items.iter().map(|item| item.written.at.clone()).chain([key.at()]);
+        let mut found = self.engine.read(reads.map(marked).collect()).await?;
+        let token = |document: &Option<Document>| Ok(Mark::of(document.as_ref().and_then(|d| d.hidden.as_ref()))?.token);
+        let Some(own) = token(&found.pop().flatten())? else {
+            return Ok(done);
+        };
+        done.commit_seq = own.commit_seq();
+        for (item, document) in done.items.iter_mut().zip(found) {
+            if token(&document)? == Some(own)
+                && let Some(document) = document
+            {
+                item.written.stamp = document.stamp;
+            }
+        }
+        Ok(done)
+    }
+
+    /// The indices that a change names; missing ones that it may make are made, and stay whatever becomes of it.
+    async fn names(&self, change: &Change) -> Result<Names> {
+        let mut names = Names::default();
+        let all = || change.operations.iter().chain(&change.otherwise);
+        for operation in all() {
+            let name = operation.write.at.index.as_str();
+            self.learn(&mut names, name).await?;
+            if let Some(typed) = makes(operation).filter(|_| !names.known.contains_key(name) && !schema::is_system(name)) {
+                let create = Alteration::CreateIndex {
+                    name: name.to_owned(),
+                    settings: Map::new(),
+                    mappings: None,
+                    aliases: Map::new(),
+                    typed,
+                    if_absent: true,
+                };
+                self.engine.alter(create).await?;
+                self.learn(&mut names, name).await?;
+            }
+        }
+        for condition in &change.conditions {
+            self.learn(&mut names, condition.at.index.as_str()).await?;
+        }
+        for wanted in &change.locks {
+            match &wanted.target {
+                LockTarget::All | LockTarget::Name(_) => {}
+                LockTarget::Index(index) | LockTarget::Path { index, .. } => self.learn(&mut names, index.as_str()).await?,
+                LockTarget::Document(at) => self.learn(&mut names, at.index.as_str()).await?,
+            }
+        }
+        if change.key.is_some() {
+            self.learn(&mut names, schema::CONTROL).await?;
+        }
+        // A plan speaks of indices by their own names too.
+        let own: Vec<WriteIndex> = names
+            .known
+            .values()
+            .filter_map(|known| known.as_ref().ok().cloned())
+            .collect();
+        for index in own {
+            names.known.entry(index.name.to_string()).or_insert(Ok(index));
+        }
+        Ok(names)
+    }
+
+    async fn learn(&self, names: &mut Names, name: &str) -> Result<()> {
+        if names.known.contains_key(name) {
+            return Ok(());
+        }
+        let target = Target {
+            forbid_closed: false,
+            ..Target::index(name)
+        };
+        match self.engine.indices(&target).await {
+            Ok(found) => drop(names.known.insert(name.to_owned(), write_index(name, &found))),
+            Err(error) if error.kind() == ErrorKind::IndexNotFound => {}
+            Err(error) => drop(names.known.insert(name.to_owned(), Err(error))),
+        }
+        Ok(())
+    }
+
+    fn touched(&self, change: &Change, names: &Names) -> BTreeSet<DocAddress> {
+        let written = change
+            .operations
+            .iter()
+            .chain(&change.otherwise)
+            .map(|operation| &operation.write.at);
+        let compared = change.conditions.iter().map(|condition| &condition.at);
+        let locked = change.locks.iter().filter_map(|wanted| match &wanted.target {
+            LockTarget::Document(at) => Some(at),
+            _ => None,
+        });
+        let all = written.chain(compared).chain(locked).filter_map(|at| names.at(at));
+        // Records, leases and the like are no documents of clients.
+        all.filter(|at| !schema::is_system(at.index.as_str()))
+            .chain(change.key.iter().map(super::Key::at))
+            .collect()
+    }
+
+    /// Writes on the plain way. One that meets a change waits as the youngest, or finishes it.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+        let Some(portable) = &self.portable else {
+            return self.engine.write(writes, refresh).await;
+        };
+        let mut outcomes = self.engine.write(writes.clone(), refresh).await?;
+        for (write, outcome) in writes.into_iter().zip(&mut outcomes) {
+            if matches!(outcome, Outcome::Held(_)) {
+                let deadline = self.clock.monotonic() + TIMEOUT;
+                *outcome = portable
+                    .runner
+                    .write(write, refresh, deadline)
+                    .await
+                    .unwrap_or_else(Outcome::Refused);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Searches of the target see this commit, and all before it.
+    ///
+    /// # Errors
+    /// A commit that is still to come.
+    pub async fn reach(&self, target: &Target, after: u64) -> Result<()> {
+        let Some(portable) = &self.portable else {
+            return self.engine.refresh(target, Some(after)).await.map(|_| ());
+        };
+        let newest = portable.newest.load(Ordering::Relaxed);
+        if after > newest {
+            return Err(Error::illegal(format!(
+                "commit [{after}] is still to come, the last one is [{newest}]"
+            )));
+        }
+        let before = self.locks.table().running();
+        let deadline = self.clock.monotonic() + TIMEOUT;
+        while self.locks.table().running().iter().any(|change| before.contains(change)) {
+            if self.clock.monotonic() > deadline {
+                return Err(Error::new(
+                    ErrorKind::Timeout,
+                    format!("changes before [{after}] did not end within {TIMEOUT:?}"),
+                ));
+            }
+            self.breathe().await;
+        }
+        self.engine.refresh(target, None).await.map(|_| ())
+    }
+
+    /// A moment; nothing where there is no portable path, whose changes alone are waited for.
+    pub(crate) async fn breathe(&self) {
+        if let Some(portable) = &self.portable {
+            portable.pause.pause(BREATH).await;
+        }
+    }
+
+    /// What runs under these leases is decided and finished.
+    pub(crate) async fn settled(&self, leases: &[Arc<str>]) -> Result<()> {
+        let Some(portable) = &self.portable else { return Ok(()) };
+        loop {
+            let running = self.locks.table().runs_under(leases);
+            if running.is_empty() {
+                return Ok(());
+            }
+            for change in running {
+                portable.runner.resolve(&change).await?;
+                self.locks.table().stopped(&change);
+            }
+        }
+    }
+
+    /// What coordinators left behind them is decided and finished.
+    pub(crate) async fn finish_left(&self) -> Result<()> {
+        let Some(portable) = &self.portable else { return Ok(()) };
+        let left = std::mem::take(&mut *portable.left.lock().unwrap_or_else(PoisonError::into_inner));
+        for change in left {
+            match portable.runner.resolve(&change).await {
+                Ok(_) => self.locks.table().stopped(&change),
+                Err(error) if error.is_transient() => portable.leave(change),
+                Err(error) => {
+                    portable.leave(change);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// After a start, before any answer: every server's session before this one is over, and what it left is finished.
+    pub(crate) async fn finish_all(&self) -> Result<()> {
+        let Some(portable) = &self.portable else { return Ok(()) };
+        self.engine.alter(schema::make_control()).await?;
+        let mut writes = Vec::new();
+        for document in self.control_documents(&["server"]).await?.unwrap_or_default() {
+            let session = Session::parse(&document.source.parse()?)?;
+            if session.state == SessionState::Open {
+                let ended = session.ended(SessionState::Expired, Some(portable.session.clone()), nonce(&*self.clock));
+                writes.push(Write {
+                    expect: unchanged(document.stamp),
+                    hide: Hide::Drop,
+                    ..Write::new(document.at, WriteOp::Put(engine::Source::from_value(&ended.render())))
+                });
+            }
+        }
+        let own = Session::open(SessionKind::Server, SESSION_TTL, nonce(&*self.clock));
+        writes.push(Write {
+            expect: Expect::Absent,
+            hide: Hide::Drop,
+            ..Write::new(
+                session_address(&portable.session),
+                WriteOp::Put(engine::Source::from_value(&own.render())),
+            )
+        });
+        for outcome in self.engine.write(writes, Refresh::No).await? {
+            match outcome {
+                // Of one shard, so above every number that was given out before.
+                Outcome::Written(written) => {
+                    let number = Token::of(written.stamp).commit_seq();
+                    portable.newest.fetch_max(number, Ordering::Relaxed);
+                }
+                Outcome::Refused(error) => return Err(error),
+                other => {
+                    let reason = format!("a session could not be written: {other:?}");
+                    return Err(Error::new(ErrorKind::IllegalState, reason));
+                }
+            }
+        }
+        portable.runner.sweep().await.map(|_| ())
+    }
+
+    /// Forgets changes that are long finished.
+    pub(crate) async fn collect(&self) -> Result<()> {
+        let Some(portable) = &self.portable else { return Ok(()) };
+        portable.runner.collect(super::KEPT_MS).await.map(|_| ())
+    }
+}
+
+/// Would this operation make a missing index, and of which dialect?
+fn makes(operation: &Operation) -> Option<bool> {
+    operation
+        .creates
+        .filter(|_| operation.error.is_none() && !operation.write.require_alias)
+}
+
+/// The one index that a write to this name goes to.
+fn write_index(name: &str, found: &[IndexInfo]) -> Result<WriteIndex> {
+    let of = |info: &IndexInfo| {
+        if !info.open {
+            return Err(Error::new(ErrorKind::IndexClosed, "closed").with("index", info.name.as_str()));
+        }
+        Ok(WriteIndex {
+            name: IndexName::new(info.name.as_str()),
+            typed: info.typed,
+            settings: Arc::new(info.settings.clone()),
+        })
+    };
+    if let Some(own) = found.iter().find(|info| info.name.as_str() == name) {
+        return of(own);
+    }
+    let flag = |info: &IndexInfo| info.aliases.get(name).and_then(|alias| alias["is_write_index"].as_bool());
+    let writers: Vec<&IndexInfo> = found.iter().filter(|info| flag(info) == Some(true)).collect();
+    match (writers.as_slice(), found) {
+        ([one], _) => of(one),
+        ([], [one]) if flag(one) != Some(false) => of(one),
+        _ => Err(Error::illegal(format!(
+            "no write index is defined for alias [{name}]. The write index may be explicitly disabled using is_write_index=false \
+             or the alias points to multiple indices without one being designated as a write index"
+        ))),
+    }
+}
+
+fn nonce(clock: &dyn Clock) -> Arc<str> {
+    Arc::from(format!("{:016x}", clock.random()))
+}
+
+fn unchanged(stamp: Stamp) -> Expect {
+    Expect::Unchanged {
+        seq_no: stamp.seq_no,
+        primary_term: stamp.primary_term,
+    }
+}

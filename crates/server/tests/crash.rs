@@ -1,0 +1,577 @@
+//! Changes against a disk that stops at every step, and a lock that is broken between its check and the write: by one record
+//! of the log and by the portable path, the same tests.
+//!
+//! | row of the matrix | here |
+//! |---|---|
+//! | before append | the disk stops before the first call of the change |
+//! | after append, torn | it stops between that and the last sync, and power fails: what was not synced is lost or torn |
+//! | after fsync, before flip, before answer | it stops after the last sync of the record |
+//! | during checkpoint | it stops at any step of a flush |
+//! | during replay | it stops at any step of the next start, and power fails again |
+//!
+//! `PLEACH_TEST_CELL` is the number of seeds a cell (2). Not here: kill -9 of the real binary (package `tests`).
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use async_trait::async_trait;
+use dsl::query::Query;
+use dsl::search::{SearchRequest, SearchResponse};
+use embedded::disk::FaultyDisk;
+use embedded::{EmbeddedEngine, Limits};
+use engine::clock::SystemClock;
+use engine::tasks::Tasks;
+use engine::{
+    Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Deciding, Document, Engine, EngineExt as _, Gate, Inspected,
+    Inspection, Newest, Outcome, Planner, Read, Refresh, See, Source, Update, View, Write, WriteOp, address,
+};
+use futures::stream::BoxStream;
+use model::{CommitSeq, DocAddress, DocId, ErrorKind, IndexName, Result, Target};
+use relations::Relations;
+use relations::changes::Pause;
+use relations::leases::{Ask, Asked, OnExpire, Wanted};
+use relations::locks::{LockTarget, Mode};
+use relations::transactions::{Change, Digest, Key, Operation, Verdict};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const BEGIN: i64 = 100;
+
+#[derive(Debug)]
+struct Sleep;
+
+#[async_trait]
+impl Pause for Sleep {
+    async fn pause(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+/// How changes are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    Record,
+    Portable,
+}
+
+const WAYS: [Way; 2] = [Way::Record, Way::Portable];
+
+fn seeds() -> u64 {
+    std::env::var("PLEACH_TEST_CELL")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(2)
+}
+
+fn engine_on(disk: &FaultyDisk) -> Result<Arc<EmbeddedEngine>> {
+    let limits = Limits {
+        log_file_bytes: 4 << 20,
+        queue_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    let clock = Arc::new(SystemClock::default());
+    EmbeddedEngine::open_on(Arc::new(disk.clone()), Path::new("/data"), clock, limits).map(Arc::new)
+}
+
+fn relations_over(engine: Arc<dyn Engine>, way: Way) -> Relations {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let relations = Relations::new(engine, clock, Arc::new(Tasks::new(10)));
+    match way {
+        Way::Record => relations,
+        Way::Portable => relations.by_portable_path(Arc::new(Sleep)),
+    }
+}
+
+fn account(n: usize) -> DocAddress {
+    address(["left", "right"][n % 2], DocId::plain(n.to_string()))
+}
+
+async fn accounts(engine: &dyn Engine) {
+    for index in ["left", "right"] {
+        let create = Alteration::CreateIndex {
+            name: index.to_owned(),
+            settings: serde_json::Map::new(),
+            mappings: Some(json!({ "properties": { "n": { "type": "long" } } })),
+            aliases: serde_json::Map::new(),
+            typed: false,
+            if_absent: true,
+        };
+        engine.alter(create).await.unwrap();
+    }
+    let first = (0..4).map(|n| Write::new(account(n), WriteOp::Put(Source::from_value(&json!({ "n": BEGIN })))));
+    for outcome in engine.write(first.collect(), Refresh::No).await.unwrap() {
+        assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    }
+}
+
+fn add(at: DocAddress, by: i64) -> Operation {
+    let script = script::compile("ctx._source.n += params.by", script::Lang::Painless).unwrap();
+    let params = json!({ "by": by });
+    let update = Update {
+        doc: None,
+        script: Some((script, script::Params::from_json(params.as_object().unwrap()))),
+        upsert: None,
+        doc_as_upsert: false,
+        scripted_upsert: false,
+        detect_noop: true,
+        lenient_op: false,
+        budget: script::Budget::default(),
+        now_ms: 0,
+    };
+    Operation {
+        label: "update",
+        write: Write::new(at, WriteOp::Update(Box::new(update))),
+        creates: None,
+        wants_source: false,
+        error: None,
+    }
+}
+
+/// One from account 0 to account 1, and a document made and one deleted, so that every kind of operation is in it.
+fn transfer(key: &str) -> Change {
+    let put = |id: &str| Operation {
+        label: "index",
+        write: Write::new(
+            address("left", DocId::plain(id)),
+            WriteOp::Put(Source::from_value(&json!({ "n": 0 }))),
+        ),
+        creates: None,
+        wants_source: false,
+        error: None,
+    };
+    let key = Key::new("", key, Digest::of(&[key.as_bytes()])).unwrap();
+    Change {
+        key: Some(key),
+        ..Change::of(vec![add(account(0), -1), add(account(1), 1), put("made")])
+    }
+}
+
+async fn number(engine: &dyn Engine, at: DocAddress) -> Option<i64> {
+    let document = engine.read_one(at).await.unwrap()?;
+    document.source.parse().unwrap()["n"].as_i64()
+}
+
+/// How many transfers the documents show; they must agree.
+async fn shown(engine: &dyn Engine, what: &str) -> i64 {
+    let (left, right) = (
+        number(engine, account(0)).await.unwrap(),
+        number(engine, account(1)).await.unwrap(),
+    );
+    assert_eq!(left + right, 2 * BEGIN, "{what}: half a change");
+    let made = number(engine, address("left", DocId::plain("made"))).await.is_some();
+    assert_eq!(made, right > BEGIN, "{what}: another half");
+    for n in 2..4 {
+        assert_eq!(number(engine, account(n)).await, Some(BEGIN), "{what}");
+    }
+    right - BEGIN
+}
+
+/// A new start after power failed; what was left is finished before anything is answered.
+async fn restarted(disk: &FaultyDisk, way: Way) -> (Arc<EmbeddedEngine>, Relations) {
+    disk.crash();
+    let engine = engine_on(disk).unwrap();
+    let relations = relations_over(engine.clone(), way);
+    relations.recover().await.unwrap();
+    (engine, relations)
+}
+
+fn in_time<T>(work: impl Future<Output = T>) -> T {
+    // Decisions wait for each other on the threads that ask.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(8)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(120), work).await.unwrap() })
+}
+
+/// The disk stops at every step of one change; then power fails. All of it or none; what was told is there; the key, repeated,
+/// brings it to exactly once.
+#[test]
+fn contract_08_the_disk_stops_at_every_step_of_a_change() {
+    for way in WAYS {
+        for seed in 0..seeds() {
+            in_time(async {
+                let mut told = 0;
+                let mut lost = 0;
+                let mut struck = 0;
+                for stop in 0.. {
+                    let what = format!("{way:?}, seed {seed}, stopped after {stop} steps");
+                    let disk = FaultyDisk::new(seed * 1000 + stop);
+                    let engine = engine_on(&disk).unwrap();
+                    let relations = relations_over(engine.clone(), way);
+                    relations.recover().await.unwrap();
+                    accounts(&*engine).await;
+                    disk.stop_after(stop);
+                    let before = disk.steps();
+                    // Who coordinated is dead with the process, so nobody waits for it long.
+                    let change = transfer("once");
+                    let verdict = tokio::time::timeout(Duration::from_millis(700), relations.change(&change)).await;
+                    let committed = matches!(verdict, Ok(Ok(Verdict::Committed(_))));
+                    let whole = disk.steps() - before <= stop && committed;
+                    drop((relations, engine));
+                    let (engine, relations) = restarted(&disk, way).await;
+                    let now = shown(&*engine, &what).await;
+                    assert!(now <= 1, "{what}: applied twice");
+                    assert!(!committed || now == 1, "{what}: told and lost");
+                    (told, lost) = (told + i64::from(committed), lost + 1 - now);
+                    struck += 1;
+                    let again = relations.change(&change).await;
+                    assert!(
+                        matches!(again, Ok(Verdict::Committed(ref done)) if done.replayed == (now == 1)),
+                        "{what}: {again:?}"
+                    );
+                    assert_eq!(shown(&*engine, &what).await, 1, "{what}: repeated");
+                    if whole {
+                        break;
+                    }
+                }
+                eprintln!("{way:?}, seed {seed}: stopped at each of {struck} steps, {lost} changes lost whole, {told} told");
+                assert!(lost > 0 && told > 0 && struck > 2, "no step was struck");
+            });
+        }
+    }
+}
+
+/// It stops at every step of a checkpoint after changes, and of the start after that.
+#[test]
+fn contract_33_the_disk_stops_in_a_checkpoint_and_in_the_replay() {
+    for way in WAYS {
+        for seed in 0..seeds() {
+            in_time(async {
+                for stop in 0..40 {
+                    let what = format!("{way:?}, seed {seed}, checkpoint stopped after {stop} steps");
+                    let disk = FaultyDisk::new(seed * 1000 + stop);
+                    let engine = engine_on(&disk).unwrap();
+                    let relations = relations_over(engine.clone(), way);
+                    relations.recover().await.unwrap();
+                    accounts(&*engine).await;
+                    for n in 0..3 {
+                        let done = relations.change(&transfer(&format!("k{n}"))).await;
+                        assert!(matches!(done, Ok(Verdict::Committed(_))), "{what}: {done:?}");
+                    }
+                    disk.stop_after(stop);
+                    let flushed = engine.alter(Alteration::Flush(Target::of(Vec::new()))).await.is_ok();
+                    drop((relations, engine));
+                    // The first start is stopped as well.
+                    disk.crash();
+                    disk.stop_after(stop / 2);
+                    if let Ok(engine) = engine_on(&disk) {
+                        drop(tokio::time::timeout(Duration::from_millis(500), relations_over(engine, way).recover()).await);
+                    }
+                    let (engine, relations) = restarted(&disk, way).await;
+                    assert_eq!(shown(&*engine, &what).await, 3, "{what}");
+                    let again = relations.change(&transfer("k1")).await;
+                    assert!(
+                        matches!(again, Ok(Verdict::Committed(ref done)) if done.replayed),
+                        "{what}: {again:?}"
+                    );
+                    assert_eq!(shown(&*engine, &what).await, 3, "{what}");
+                    if flushed && stop > 5 {
+                        break;
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// Halts once, between the check of a change and its append: inside the critical section, or before the first mark.
+struct Halting {
+    inner: Arc<EmbeddedEngine>,
+    /// The first guarded decision halts: where, and until when.
+    halt: AtomicBool,
+    reached: Mutex<Option<tokio::sync::oneshot::Sender<()>>>,
+    go_on: Mutex<Option<std::sync::mpsc::Receiver<()>>>,
+    /// Forget to exclude those who grant and end locks.
+    without_gate: bool,
+    /// Halt at the record's commit, not in the decision.
+    at_commit: bool,
+}
+
+impl std::fmt::Debug for Halting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Halting")
+    }
+}
+
+impl Halting {
+    fn halts(&self) {
+        if self.halt.swap(false, Ordering::SeqCst) {
+            // Whoever waits at the other end fails by itself if it is gone.
+            let _ = self.reached.lock().unwrap().take().unwrap().send(());
+            let go_on = self.go_on.lock().unwrap().take().unwrap();
+            let _ = go_on.recv_timeout(Duration::from_secs(20));
+        }
+    }
+}
+
+#[async_trait]
+impl Engine for Halting {
+    async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
+        self.inner.read(reads).await
+    }
+    async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+        let commits = |write: &Write| match &write.op {
+            WriteOp::Put(source) => source
+                .parse()
+                .is_ok_and(|body| body["kind"] == "change" && body["state"] == "committed"),
+            _ => false,
+        };
+        if self.at_commit && writes.iter().any(commits) {
+            tokio::task::block_in_place(|| self.halts());
+        }
+        self.inner.write(writes, refresh).await
+    }
+    async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>> {
+        self.inner.rehearse(writes).await
+    }
+    async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
+        self.inner.refresh(target, at_least).await
+    }
+    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
+        self.inner.open_view(target, keep_alive).await
+    }
+    async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
+        self.inner.renew_view(view, keep_alive).await
+    }
+    async fn close_view(&self, view: &str) -> Result<bool> {
+        self.inner.close_view(view).await
+    }
+    async fn views(&self) -> Result<Vec<View>> {
+        self.inner.views().await
+    }
+    async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
+        self.inner.search(target, request, see).await
+    }
+    async fn scan(
+        &self,
+        target: &Target,
+        query: Query,
+        see: See,
+        barrier: Barrier,
+    ) -> Result<BoxStream<'static, Result<Document>>> {
+        self.inner.scan(target, query, see, barrier).await
+    }
+    async fn alter(&self, alteration: Alteration) -> Result<Altered> {
+        self.inner.alter(alteration).await
+    }
+    async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
+        self.inner.inspect(inspection).await
+    }
+    fn atomic(&self) -> Option<&dyn AtomicWrites> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl AtomicWrites for Halting {
+    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+        let guarded = how.gate == Gate::Shared && !self.at_commit;
+        let how = Deciding {
+            gate: if self.without_gate { Gate::None } else { how.gate },
+            ..how
+        };
+        let mut checked = |newest: &mut dyn Newest| {
+            let checked = plan(newest);
+            // The locks have been looked at; nothing is in the log.
+            if guarded && checked.is_ok() {
+                self.halts();
+            }
+            checked
+        };
+        let atomic = self.inner.atomic().unwrap();
+        atomic.decide(&mut checked, how).await
+    }
+}
+
+/// What the client was told, whether the break was answered while the change was halted, and what the document shows.
+async fn broken_between(way: Way, without_gate: bool) -> (std::result::Result<Verdict, ErrorKind>, bool, i64) {
+    let inner = engine_on(&FaultyDisk::new(1)).unwrap();
+    let (reached, is_reached) = tokio::sync::oneshot::channel();
+    let (go, go_on) = std::sync::mpsc::channel();
+    let engine = Arc::new(Halting {
+        inner: inner.clone(),
+        halt: AtomicBool::new(false),
+        reached: Mutex::new(Some(reached)),
+        go_on: Mutex::new(Some(go_on)),
+        without_gate,
+        at_commit: way == Way::Portable,
+    });
+    let relations = relations_over(engine.clone(), way);
+    relations.recover().await.unwrap();
+    accounts(&*engine).await;
+    let ask = Ask {
+        lock: None,
+        owner: String::new(),
+        targets: vec![Wanted {
+            target: LockTarget::Index(IndexName::new("left")),
+            mode: Mode::Exclusive,
+        }],
+        keep_alive: None,
+        on_expire: OnExpire::Release,
+        on_disconnect_release: false,
+        connection: None,
+        wait: false,
+        place: None,
+    };
+    let Asked::Granted(lease) = relations.acquire(&ask).await.unwrap() else {
+        panic!("nobody else asks")
+    };
+    engine.halt.store(true, Ordering::SeqCst);
+    let change = Change {
+        guards: vec![lease.id.to_string()],
+        ..Change::of(vec![add(account(0), 1)])
+    };
+    let writing = tokio::spawn({
+        let relations = relations.clone();
+        async move { relations.change(&change).await }
+    });
+    is_reached.await.unwrap();
+    let breaking = tokio::spawn({
+        let (relations, id) = (relations.clone(), lease.id.to_string());
+        async move { relations.break_lock(&id).await.map(|_| ()) }
+    });
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let answered = breaking.is_finished();
+    go.send(()).unwrap();
+    let verdict = writing.await.unwrap().map_err(|error| error.kind());
+    breaking.await.unwrap().unwrap();
+    let shown = number(&*inner, account(0)).await.unwrap() - BEGIN;
+    (verdict, answered, shown)
+}
+
+/// Between the check of the lock and the append another client breaks it. By one record the break waits for the write that has
+/// been checked; by the portable path it aborts the change, which is refused. In neither is a write done after a
+/// break that was answered. Without the gate just that happens: the test can fail.
+#[test]
+fn contract_25_a_lock_broken_between_check_and_append() {
+    in_time(async {
+        let (verdict, answered, shown) = broken_between(Way::Record, false).await;
+        assert!(matches!(verdict, Ok(Verdict::Committed(_))), "{verdict:?}");
+        assert!(
+            !answered && shown == 1,
+            "the break was answered while a write stood between check and append"
+        );
+
+        let (verdict, answered, shown) = broken_between(Way::Portable, false).await;
+        assert!(
+            matches!(verdict, Err(ErrorKind::LockBroken)),
+            "the write is refused: {verdict:?}"
+        );
+        assert!(answered && shown == 0, "{shown}");
+
+        let (verdict, answered, shown) = broken_between(Way::Record, true).await;
+        assert!(matches!(verdict, Ok(Verdict::Committed(_))), "{verdict:?}");
+        assert!(
+            answered && shown == 1,
+            "without the gate the write passes a break that was answered"
+        );
+    });
+}
+
+/// Changes beside each other on the same documents: none is lost, each whole; and what one cannot do leaves nothing.
+#[test]
+fn contract_01_changes_beside_each_other_by_both_ways() {
+    for way in WAYS {
+        in_time(async {
+            let engine = engine_on(&FaultyDisk::new(7)).unwrap();
+            let relations = relations_over(engine.clone(), way);
+            relations.recover().await.unwrap();
+            accounts(&*engine).await;
+            let mut tasks = Vec::new();
+            for client in 0..8 {
+                let (relations, engine) = (relations.clone(), engine.clone());
+                tasks.push(tokio::spawn(async move {
+                    for n in 0..10_usize {
+                        let (from, to) = ((client + n) % 4, (client + n + 1 + n % 3) % 4);
+                        let change = Change::of(vec![add(account(from), -1), add(account(to), 1)]);
+                        let verdict = relations.change(&change).await;
+                        assert!(matches!(verdict, Ok(Verdict::Committed(_))), "{way:?}: {verdict:?}");
+                        // A bad operation beside good ones.
+                        let bad = Operation {
+                            label: "index",
+                            write: Write::new(account(from), WriteOp::Put(Source::from_value(&json!({ "n": { "x": 1 } })))),
+                            creates: None,
+                            wants_source: false,
+                            error: None,
+                        };
+                        let failed = relations.change(&Change::of(vec![add(account(to), 50), bad])).await;
+                        assert!(matches!(failed, Ok(Verdict::Failed(_))), "{way:?}: {failed:?}");
+                        // A plain writer beside them.
+                        let at = address("right", DocId::plain("plain"));
+                        let write = Write::new(at, WriteOp::Put(Source::from_value(&json!({ "n": n }))));
+                        let written = relations.write(vec![write], Refresh::No).await.unwrap();
+                        assert!(matches!(written[0], Outcome::Written(_)), "{way:?}: {written:?}");
+                        let _ = &engine;
+                    }
+                }));
+            }
+            for task in tasks {
+                task.await.unwrap();
+            }
+            let mut sum = 0;
+            for n in 0..4 {
+                sum += number(&*engine, account(n)).await.unwrap();
+            }
+            assert_eq!(sum, 4 * BEGIN, "{way:?}");
+        });
+    }
+}
+
+/// Every second one a delete and a creation of the same document, so that tombstones and stubs come and go.
+#[test]
+fn deletes_and_creations_by_both_ways() {
+    for way in WAYS {
+        in_time(async {
+            let disk = FaultyDisk::new(3);
+            let engine = engine_on(&disk).unwrap();
+            let relations = relations_over(engine.clone(), way);
+            relations.recover().await.unwrap();
+            accounts(&*engine).await;
+            let at = || address("left", DocId::plain("x"));
+            let operation = |label: &'static str, write: Write| Operation {
+                label,
+                write,
+                creates: None,
+                wants_source: false,
+                error: None,
+            };
+            for n in 0..6 {
+                let create = Write {
+                    expect: engine::Expect::Absent,
+                    ..Write::new(at(), WriteOp::Put(Source::from_value(&json!({ "n": n }))))
+                };
+                let created = relations
+                    .change(&Change::of(vec![operation("create", create.clone()), add(account(1), 1)]))
+                    .await;
+                assert!(matches!(created, Ok(Verdict::Committed(_))), "{way:?}: {created:?}");
+                assert_eq!(number(&*engine, at()).await, Some(n));
+                let twice = relations.change(&Change::of(vec![operation("create", create)])).await;
+                assert!(matches!(twice, Ok(Verdict::Failed(_))), "{way:?}: {twice:?}");
+                let delete = Change::of(vec![
+                    operation("delete", Write::new(at(), WriteOp::Delete)),
+                    add(account(1), -1),
+                ]);
+                let deleted = relations.change(&delete).await;
+                assert!(matches!(deleted, Ok(Verdict::Committed(_))), "{way:?}: {deleted:?}");
+                assert_eq!(number(&*engine, at()).await, None);
+                engine.refresh(&Target::index("left"), None).await.unwrap();
+                let seen = engine
+                    .search(&Target::index("left"), SearchRequest::default(), See::Plain)
+                    .await
+                    .unwrap();
+                assert!(
+                    seen.hits.hits.iter().all(|hit| &*hit.id.id != "x"),
+                    "{way:?}: a tombstone is seen"
+                );
+            }
+            let (engine, _) = restarted(&disk, way).await;
+            assert_eq!(number(&*engine, account(1)).await, Some(BEGIN), "{way:?}");
+            let shown: Value = json!(number(&*engine, at()).await);
+            assert_eq!(shown, Value::Null, "{way:?}");
+        });
+    }
+}
