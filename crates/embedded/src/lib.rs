@@ -33,6 +33,7 @@ mod workers;
 mod writing;
 
 pub use store::Limits;
+pub use workers::at_rest;
 
 use crate::disk::{Disk, RealDisk};
 use crate::pace::Pace;

@@ -6,9 +6,10 @@
 use model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -85,22 +86,43 @@ impl Workers {
     }
 }
 
+/// A thread that had nothing to do for so long rests.
+const RESTS_AFTER: Duration = Duration::from_millis(200);
+
+static AT_REST: OnceLock<fn()> = OnceLock::new();
+
+/// What a thread does once when it has worked and now rests: an allocator may have memory to give back that only this
+/// thread can reach. Said once a process, by whoever chose the allocator.
+pub fn at_rest(f: fn()) {
+    let _ = AT_REST.set(f);
+}
+
 impl Shared {
     fn work(&self) {
+        let mut rested = true;
         loop {
             let job = {
                 let mut queue = self.queue.lock();
                 loop {
                     if let Some(job) = queue.0.pop_front() {
-                        break job;
+                        break Some(job);
                     }
                     if queue.1 {
                         return;
                     }
-                    self.more.wait(&mut queue);
+                    if rested {
+                        self.more.wait(&mut queue);
+                    } else if self.more.wait_for(&mut queue, RESTS_AFTER).timed_out() {
+                        break None;
+                    }
                 }
             };
-            job();
+            rested = job.is_none();
+            match (job, AT_REST.get()) {
+                (Some(job), _) => job(),
+                (None, Some(at_rest)) => at_rest(),
+                (None, None) => {}
+            }
         }
     }
 }

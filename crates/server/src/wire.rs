@@ -24,6 +24,7 @@ pub(crate) struct Wired {
 /// A folder that another process has, that cannot be written, or whose data cannot be read.
 pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     model::settings::fix_node(config.fixed.iter().copied());
+    embedded::at_rest(crate::give_back);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let engine = Arc::new(EmbeddedEngine::open(
         &config.data,
