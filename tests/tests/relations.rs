@@ -5,7 +5,7 @@
 //! moment test has writers that keep an invariant over two indices; `PLEACH_SEARCHES` sets how often it is looked
 //! at. The shapes test asks real data in three shapes; without the data beside the repository it is skipped.
 
-#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test's functions are tests too")]
 
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
