@@ -293,7 +293,7 @@ fn join(address: &str) {
 
 /// Page by page, while changes go on.
 fn scroll(address: &str) {
-    let mut page = ok(address, "POST", "/s0,s1,s2/_search?scroll=1m", &json!({ "size": 3 }));
+    let mut page = ok(address, "POST", "/s0,s1,s2/_search?scroll=1m", &json!({ "size": 1 }));
     let mut hits: Vec<Value> = Vec::new();
     loop {
         let found = page["hits"]["hits"].as_array().unwrap().clone();

@@ -260,7 +260,7 @@ pub fn collect(
         let readers = source
             .sort
             .iter()
-            .map(|p| p.open(source.view, segment, first))
+            .map(|p| p.open(source.view, segment, p.base(source.no, first)))
             .collect::<Result<Vec<Reader>>>()?;
         let groups = source.collapse.map(|p| Groups::open(p, source.view, segment)).transpose()?;
         // Values of one segment are compared by their places; only the best become keys.

@@ -78,7 +78,10 @@ pub struct Plan {
 
 enum By {
     Score,
+    /// The place in its index.
     Doc,
+    /// The place among those of all indices of the search.
+    ShardDoc,
     Field(Box<FieldKey>),
     Unmapped {
         missing_first: bool,
@@ -157,7 +160,8 @@ impl Plan {
         let ascending = sort.ascending;
         let by = match &sort.by {
             SortBy::Score => By::Score,
-            SortBy::Doc | SortBy::ShardDoc => By::Doc,
+            SortBy::Doc => By::Doc,
+            SortBy::ShardDoc => By::ShardDoc,
             SortBy::Field(field) if field.field == "_doc" => By::Doc,
             SortBy::Field(field) if field.field == "_score" => By::Score,
             SortBy::Field(field) if field.field == "_type" => By::Type,
@@ -222,6 +226,15 @@ impl Plan {
         }
     }
 
+    /// Where a segment begins that has `first` documents before it in the `no`th index of the search: a place among those
+    /// of all indices, where the key is to tell them apart.
+    pub fn base(&self, no: usize, first: u64) -> u64 {
+        match self.by {
+            By::ShardDoc => (no as u64) << 32 | first,
+            _ => first,
+        }
+    }
+
     /// The key's reader in a segment whose first document is the `base`th of the index.
     ///
     /// # Errors
@@ -229,7 +242,7 @@ impl Plan {
     pub fn open(&self, view: &IndexView, segment: &SegmentView, base: u64) -> Result<Reader> {
         let by = match &self.by {
             By::Score => ReadBy::Score,
-            By::Doc => ReadBy::Doc(i64::try_from(base).unwrap_or(0)),
+            By::Doc | By::ShardDoc => ReadBy::Doc(i64::try_from(base).unwrap_or(0)),
             By::Type => {
                 let column = segment.reader.fast_fields().str("_type").map_err(crate::plan::node::broken)?;
                 ReadBy::Column {
@@ -387,7 +400,7 @@ impl Plan {
         };
         Ok(match &self.by {
             By::Score => Key::Score(number(value)? as f32),
-            By::Doc => Key::Int(number(value)? as i64),
+            By::Doc | By::ShardDoc => Key::Int(number(value)? as i64),
             By::Unmapped { .. } | By::Type => match value {
                 Value::Null => Key::None { first: false },
                 Value::String(s) => Key::Text(s.as_str().into()),
