@@ -312,7 +312,48 @@ fn row(name: &str) -> Option<Row> {
         "indices.documents.cache.size" | "indices.queries.cache.size" => {
             Elsewhere("the engine's own tests: it changes no answer")
         }
-        name if name.starts_with("locks.") || name.starts_with("changes.") => Elsewhere("scenarios of locks and changes"),
+        "locks.max_targets" => Refused(
+            &["locks.max_targets=1"],
+            vec![],
+            post("/_lock", json!({ "targets": [{ "name": "a" }, { "name": "b" }] })),
+            400,
+        ),
+        "locks.max" => Refused(
+            &["locks.max=1"],
+            vec![post("/_lock", json!({ "targets": [{ "name": "a" }] }))],
+            post("/_lock", json!({ "targets": [{ "name": "b" }] })),
+            429,
+        ),
+        "locks.max_waiters" => Crowded(
+            &["locks.max_waiters=1"],
+            vec![post("/_lock", json!({ "targets": [{ "name": "a" }] }))],
+            post("/_lock?timeout=1s", json!({ "targets": [{ "name": "a" }] })),
+            429,
+        ),
+        "locks.max_path_depth" => Refused(
+            &["locks.max_path_depth=2"],
+            vec![],
+            post("/_lock", json!({ "targets": [{ "index": "i", "path": "/a/b/c" }] })),
+            400,
+        ),
+        "changes.max_operations" => Refused(
+            &[],
+            cluster("changes.max_operations", json!(1)),
+            post(
+                "/_transaction",
+                json!({ "operations": [{ "delete": { "_index": "i", "_id": "1" } }, { "delete": { "_index": "i", "_id": "2" } }] }),
+            ),
+            400,
+        ),
+        "changes.max_bytes" => Refused(
+            &[],
+            cluster("changes.max_bytes", json!("1kb")),
+            post(
+                "/_transaction",
+                json!({ "operations": [{ "index": { "_index": "i", "_id": "1", "doc": { "text": "x".repeat(2000) } } }] }),
+            ),
+            413,
+        ),
         "index.max_slices_per_scroll" => Elsewhere("scenarios of slices"),
         _ => return None,
     })

@@ -17,6 +17,7 @@ pub mod index;
 mod joining;
 pub mod log;
 mod merging;
+mod numbered;
 pub mod ordinals;
 mod pace;
 pub mod plan;
@@ -46,8 +47,8 @@ use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::{
-    Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Deciding, Document, Effect, Engine, IndexInfo, IndexStats,
-    Inspected, Inspection, JoinKeys, KeysOf, NodeStats, Outcome, Planner, Read, Refresh, See, View, Write,
+    Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Deciding, Document, Effect, Engine, Extent, IndexInfo,
+    IndexStats, Inspected, Inspection, JoinKeys, KeysOf, NodeStats, Outcome, Part, Planner, Read, Refresh, See, View, Write,
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -564,6 +565,18 @@ impl Engine for EmbeddedEngine {
         self.scan_in(target, query, See::Plain, Some(view.to_owned())).await
     }
 
+    async fn extents(&self, target: &Target, query: Query, view: &str) -> Result<Vec<Extent>> {
+        let (store, target, view) = (self.store.clone(), target.clone(), view.to_owned());
+        let done = self.workers.run(move || store.extents(&target, &query, &view)).await;
+        done.map_err(|e| self.store.settle(e))
+    }
+
+    async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Document>> {
+        let (store, target, view) = (self.store.clone(), target.clone(), view.to_owned());
+        let done = self.workers.run(move || store.numbered(&target, &query, &view, &part)).await;
+        done.map_err(|e| self.store.settle(e))
+    }
+
     async fn align(&self, targets: &[Target]) -> Result<View> {
         if targets.iter().all(|target| self.store.is_quiet(target)) {
             return self.store.align(targets);
@@ -704,6 +717,7 @@ impl Engine for EmbeddedEngine {
 #[async_trait]
 impl AtomicWrites for EmbeddedEngine {
     async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+        self.room().await;
         let settled = self.store.decide(plan, &how);
         // Of what was written the record's own place, else that of the newest.
         let commit_seq = settled.place.unwrap_or_else(|| self.store.log.end_position());

@@ -345,7 +345,8 @@ pub(crate) struct ScanAt {
     doc: u32,
 }
 
-fn document_at(view: &IndexView, segment: usize, doc: u32) -> Result<Document> {
+/// A root document of a segment.
+pub(crate) fn document_at(view: &IndexView, segment: usize, doc: u32) -> Result<Document> {
     let location = Location {
         segment: view.segments[segment].clone(),
         block: vec![doc],

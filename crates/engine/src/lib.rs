@@ -20,12 +20,14 @@ pub mod contract;
 mod expect;
 pub mod keys;
 pub mod memory;
+mod numbered;
 pub mod tasks;
 mod update;
 
 pub use atomic::{AtomicWrites, Decided, Deciding, Decision, Gate, Newest, Plan, Planner, Seal, Then, WriteIndex};
 pub use clock::Clock;
 pub use expect::{Conflict, Expect, Found};
+pub use numbered::{Extent, Part};
 pub use update::{Applied, Update, merge};
 
 /// An engine. Options and batches, no convenience: that is in [`EngineExt`].
@@ -61,6 +63,14 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
         let _ = view;
         self.scan(target, query, See::Plain, Barrier::None).await
+    }
+    /// How much matches in each index of an open view, by name; indices where nothing does are left out.
+    async fn extents(&self, target: &Target, query: Query, view: &str) -> Result<Vec<Extent>> {
+        numbered::extents(self, target, query, view).await
+    }
+    /// Some of the matching documents of one index in an open view, by sequence number; none: there are no more.
+    async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Document>> {
+        numbered::part(self, target, query, view, &part).await
     }
     /// One moment of everything that a request and its joins read, to be closed by [`Engine::close_view`]. It is
     /// no client's: it is not counted and not listed among open views.

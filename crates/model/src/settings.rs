@@ -128,6 +128,11 @@ pub fn node(setting: Setting) -> u64 {
     fixed.unwrap_or_else(default)
 }
 
+/// A node setting as a count.
+pub fn node_count(setting: Setting) -> usize {
+    usize::try_from(node(setting)).unwrap_or(usize::MAX)
+}
+
 /// The row of that name.
 pub fn find(name: &str) -> Option<&'static Setting> {
     ALL.iter().find(|s| s.name == name)

@@ -4,18 +4,15 @@ use super::lease::{KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, Wanted, token};
 use super::table::Table;
 use super::{Ask, Asked, Place};
 use crate::locks::{
-    Action, AllAnswer, Blocker, Claim, LockKey, LockPath, LockTarget, Mode, Owner, PlaceFields, Request, TARGETS_MAX,
-    WAITERS_MAX, acquire_all, cycle, plan, waits,
+    Action, AllAnswer, Blocker, Claim, LockKey, LockPath, LockTarget, Mode, Owner, PlaceFields, Request, acquire_all, cycle,
+    plan, targets_max, waiters_max, waits,
 };
 use crate::schema;
 use engine::{Deciding, Decision, Gate, Newest, Plan, See, Write, WriteIndex, WriteOp};
-use model::{DocAddress, Error, ErrorKind, Result};
+use model::{DocAddress, Error, ErrorKind, Result, settings};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Locks of the whole store.
-const LOCKS_MAX: usize = 100_000;
 
 impl crate::Relations {
     /// Asks for a lock, or for more of one.
@@ -30,9 +27,10 @@ impl crate::Relations {
                 model::units::render_duration(keep_alive)
             )));
         }
-        if ask.targets.is_empty() || ask.targets.len() > TARGETS_MAX {
+        let most = targets_max();
+        if ask.targets.is_empty() || ask.targets.len() > most {
             return Err(Error::illegal(format!(
-                "a lock needs 1 to [{TARGETS_MAX}] targets but has [{}]; the limit is the setting [locks.max_targets]",
+                "a lock needs 1 to [{most}] targets but has [{}]; the limit is the setting [locks.max_targets]",
                 ask.targets.len()
             )));
         }
@@ -47,6 +45,7 @@ impl crate::Relations {
     }
 
     async fn acquire_once(&self, ask: &Ask, met: &AtomicBool) -> Result<Asked> {
+        let (most, locks_max) = (targets_max(), settings::node_count(settings::LOCKS_MAX));
         self.sweep().await?;
         let place = match &ask.place {
             Some(place) => place.clone(),
@@ -73,16 +72,16 @@ impl crate::Relations {
             table.pulse(now);
             let held = match &ask.lock {
                 Some(id) => Some(table.alive(id, now)?.clone()),
-                None if table.leases().count() >= LOCKS_MAX => {
-                    let reason = format!("there are [{LOCKS_MAX}] locks already; the limit is the setting [locks.max]");
+                None if table.count() >= locks_max => {
+                    let reason = format!("there are [{locks_max}] locks already; the limit is the setting [locks.max]");
                     return Err(Error::new(ErrorKind::RejectedExecution, reason));
                 }
                 None => None,
             };
             let lease = joined(held.as_ref(), &id, ask, targets)?;
-            if lease.targets.len() > TARGETS_MAX {
+            if lease.targets.len() > most {
                 return Err(Error::illegal(format!(
-                    "lock [{id}] would have [{}] targets; the limit of [{TARGETS_MAX}] is the setting [locks.max_targets]",
+                    "lock [{id}] would have [{}] targets; the limit of [{most}] is the setting [locks.max_targets]",
                     lease.targets.len()
                 )));
             }
@@ -174,7 +173,10 @@ pub(crate) fn in_the_way(table: &Table, blocked: &[(LockKey, Vec<Blocker>)], now
 
 /// The refusal of a full queue.
 pub(crate) fn full(key: &LockKey) -> Error {
-    let reason = format!("[{WAITERS_MAX}] wait for [{key}] already; the limit is the setting [locks.max_waiters]");
+    let reason = format!(
+        "[{}] wait for [{key}] already; the limit is the setting [locks.max_waiters]",
+        waiters_max()
+    );
     Error::new(ErrorKind::RejectedExecution, reason)
 }
 

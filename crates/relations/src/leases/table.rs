@@ -100,6 +100,9 @@ impl Table {
         self.age += 1;
         Age { term: 0, seq: self.age }
     }
+    pub(crate) fn count(&self) -> usize {
+        self.leases.len()
+    }
     pub(crate) fn leases(&self) -> impl Iterator<Item = &Lease> {
         self.leases.values()
     }

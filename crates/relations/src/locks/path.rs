@@ -2,12 +2,14 @@
 //!
 //! Not here: the mapping's idea of a path; a lock reads the source alone.
 
-use model::{Error, Result, path as field};
+use model::{Error, Result, path as field, settings};
 use serde_json::Value;
 use std::fmt;
 
-/// Components of a path, bounded by `locks.max_path_depth`: each costs a lock document.
-pub const PATH_DEPTH_MAX: usize = 64;
+/// Components of a path: each costs a lock document.
+pub fn path_depth_max() -> usize {
+    settings::node_count(settings::LOCKS_MAX_PATH_DEPTH)
+}
 
 /// A path by components. Empty components do not count, so `/a//b/` is `/a/b`; `/` has no component.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -17,12 +19,13 @@ impl LockPath {
     /// Reads `/a/b`; a leading slash is not needed.
     ///
     /// # Errors
-    /// Deeper than [`PATH_DEPTH_MAX`].
+    /// Deeper than [`path_depth_max`].
     pub fn parse(text: &str) -> Result<LockPath> {
         let components: Vec<Box<str>> = text.split('/').filter(|part| !part.is_empty()).map(Box::from).collect();
-        if components.len() > PATH_DEPTH_MAX {
+        let most = path_depth_max();
+        if components.len() > most {
             return Err(Error::illegal(format!(
-                "path of {} components is deeper than [locks.max_path_depth] = {PATH_DEPTH_MAX}",
+                "path of {} components is deeper than [locks.max_path_depth] = {most}",
                 components.len()
             )));
         }
@@ -90,7 +93,7 @@ impl PlaceFields {
     /// Where a document is; `None` if a field is missing or is no single word, number or truth value.
     ///
     /// # Errors
-    /// A path deeper than [`PATH_DEPTH_MAX`].
+    /// A path deeper than [`path_depth_max`].
     pub fn place(&self, source: &Value) -> Result<Option<LockPath>> {
         let mut text = String::new();
         for name in &self.0 {
@@ -139,8 +142,8 @@ mod tests {
         let found: Vec<String> = path("/a/b/c").ancestors().map(|p| p.to_string()).collect();
         assert_eq!(found, ["/a", "/a/b"]);
         assert_eq!(path("/a").ancestors().count() + path("/").ancestors().count(), 0);
-        assert!(LockPath::parse(&"/x".repeat(PATH_DEPTH_MAX)).is_ok());
-        assert!(LockPath::parse(&"/x".repeat(PATH_DEPTH_MAX + 1)).is_err());
+        assert!(LockPath::parse(&"/x".repeat(path_depth_max())).is_ok());
+        assert!(LockPath::parse(&"/x".repeat(path_depth_max() + 1)).is_err());
     }
 
     #[test]

@@ -7,10 +7,13 @@
 
 use super::lock::{Age, Holder, Lock, Owner, Waiter};
 use super::mode::Mode;
+use model::settings;
 use std::sync::Arc;
 
-/// Waiters of one lock document, `locks.max_waiters`.
-pub const WAITERS_MAX: usize = 256;
+/// Waiters of one lock document.
+pub fn waiters_max() -> usize {
+    settings::node_count(settings::LOCKS_MAX_WAITERS)
+}
 
 /// Who asks for what.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +50,7 @@ pub enum Answer {
     Queued { position: usize, blockers: Vec<Blocker> },
     /// Not possible now, and it did not want to wait.
     Busy { blockers: Vec<Blocker> },
-    /// The queue holds [`WAITERS_MAX`].
+    /// The queue holds [`waiters_max`].
     Full,
     /// It and `with` hold shared and both wait to hold more; the older one stays, this one must give up.
     Deadlock { with: Owner },
@@ -136,7 +139,7 @@ impl Lock {
     /// The owner's entry in the queue, made or brought up to date; false if the queue is full.
     pub(crate) fn enqueue(&mut self, request: &Request, want: Mode) -> bool {
         leave(self, &request.owner);
-        if self.waiters.len() >= WAITERS_MAX {
+        if self.waiters.len() >= waiters_max() {
             return false;
         }
         let place = self

@@ -4,13 +4,15 @@
 //! Not here: aliases and patterns; a target names a concrete index, existing or not.
 
 use super::{LockPath, Mode};
-use model::{DocAddress, DocId, Error, IndexName, Result};
+use model::{DocAddress, DocId, Error, IndexName, Result, settings};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Targets of one request, `locks.max_targets`.
-pub const TARGETS_MAX: usize = 1_000;
+/// Targets of one request.
+pub fn targets_max() -> usize {
+    settings::node_count(settings::LOCKS_MAX_TARGETS)
+}
 
 /// Ids of documents of the control index are at most 512 bytes; longer keys are hashed well before.
 const ID_BYTES_MAX: usize = 400;

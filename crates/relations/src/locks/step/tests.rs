@@ -117,7 +117,7 @@ fn conversions_go_first_and_the_younger_of_two_gives_up() {
 #[test]
 fn the_queue_is_bounded() {
     let mut full = lock(&[("h", Exclusive)]);
-    for n in 0..WAITERS_MAX as u64 {
+    for n in 0..waiters_max() as u64 {
         full = acquire(full, &format!("w{n}"), n + 10, Shared).0;
     }
     let (after, answer) = acquire(full.clone(), "late", 9_999, Shared);

@@ -1,0 +1,106 @@
+//! Matching documents by sequence number: extents, and the next part of one index.
+//!
+//! A part costs one look at the query's matches in segments that may hold some of it. Not here: what is done with them.
+
+use crate::plan::{Context, plan};
+use crate::searchable::{IndexView, SegmentView};
+use crate::searching::document_at;
+use crate::store::Store;
+use dsl::query::Query;
+use engine::{Document, Extent, Part, See};
+use model::{Dialect, Result, Target};
+use std::collections::BinaryHeap;
+use tantivy::{DocId, TERMINATED};
+
+impl Store {
+    /// How much matches in each index, by name.
+    pub(crate) fn extents(&self, target: &Target, query: &Query, view: &str) -> Result<Vec<Extent>> {
+        let views = self.views_of(target, Some(view))?;
+        let mut out = self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
+            let mut out = Vec::new();
+            for (view, filter) in &views {
+                let (mut count, mut last) = (0, 0);
+                let all = |_: &SegmentView| true;
+                each(view, query, filter.as_ref(), cx, &all, &mut |_, seq_no, _| {
+                    count += 1;
+                    last = seq_no.max(last);
+                })?;
+                if count > 0 {
+                    let index = view.name.clone();
+                    out.push(Extent { index, count, last });
+                }
+            }
+            Ok(out)
+        })?;
+        out.sort_by(|a, b| a.index.cmp(&b.index));
+        Ok(out)
+    }
+
+    /// The next documents of one index.
+    pub(crate) fn numbered(&self, target: &Target, query: &Query, view: &str, part: &Part) -> Result<Vec<Document>> {
+        let views = self.views_of(target, Some(view))?;
+        let Some((view, filter)) = views.into_iter().find(|(view, _)| view.name == part.index) else {
+            return Ok(Vec::new());
+        };
+        let mut smallest: BinaryHeap<(u64, usize, DocId)> = BinaryHeap::new();
+        self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
+            let cx = &Context {
+                now_ms: part.now_ms,
+                ..*cx
+            };
+            let may_hold = |segment: &SegmentView| {
+                let column = segment.core.seq_no();
+                part.after.is_none_or(|after| column.max_value() > after)
+                    && part.upto.is_none_or(|upto| column.min_value() <= upto)
+            };
+            each(&view, query, filter.as_ref(), cx, &may_hold, &mut |segment, seq_no, doc| {
+                if !part.holds(seq_no) {
+                    return;
+                }
+                if smallest.len() >= part.docs_max {
+                    match smallest.peek() {
+                        Some(greatest) if greatest.0 > seq_no => drop(smallest.pop()),
+                        _ => return,
+                    }
+                }
+                smallest.push((seq_no, segment, doc));
+            })
+        })?;
+        let mut out = Vec::with_capacity(smallest.len());
+        let mut bytes = 0;
+        for (_, segment, doc) in smallest.into_sorted_vec() {
+            if bytes >= part.bytes_max {
+                break;
+            }
+            let document = document_at(&view, segment, doc)?;
+            bytes += document.source.0.len();
+            out.push(document);
+        }
+        Ok(out)
+    }
+}
+
+/// Every document that matches and plain readers see: its segment, its sequence number, itself.
+fn each(
+    view: &IndexView,
+    query: &Query,
+    filter: Option<&Query>,
+    cx: &Context<'_>,
+    may_hold: &dyn Fn(&SegmentView) -> bool,
+    f: &mut dyn FnMut(usize, u64, DocId),
+) -> Result<()> {
+    let planned = plan(view, Some(query), filter, cx)?;
+    for (no, segment) in view.segments.iter().enumerate().filter(|(_, segment)| may_hold(segment)) {
+        let column = segment.core.seq_no();
+        let mut set = planned.scorer(segment)?;
+        while set.doc() != TERMINATED {
+            let doc = set.doc();
+            if !segment.is_hidden(doc) {
+                f(no, column.first(doc).unwrap_or(0), doc);
+            }
+            set.advance();
+        }
+        cx.check_cancelled()?;
+    }
+    planned.check()
+}
