@@ -182,6 +182,12 @@ fn row(name: &str) -> Option<Row> {
                 answer.status == 400
             })
         }
+        "tasks.max_running" => Refused(
+            &["tasks.max_running=0"],
+            vec![put("/i/_doc/1?refresh=true", json!({ "n": 1 }))],
+            post("/i/_update_by_query", json!({})),
+            429,
+        ),
         "tasks.max_kept" => Elsewhere("finished_tasks_are_forgotten"),
         "cluster.max_indices" => Refused(&[], cluster(name, json!(1)), put("/other", json!({})), 400),
         "index.refresh_interval" => Elsewhere("engine: contract laws::refresh_visibility"),

@@ -134,6 +134,7 @@ impl Store {
                 .and_then(|entry| {
                     check_write(&entry, &write)?;
                     write.at.id = entry.identity(&write.at.id)?;
+                    write.routing = entry.routing_through(write.at.index.as_str(), write.routing.take())?;
                     let routing = write.routing.as_deref().or(write.parent.as_deref());
                     entry.check_routing(&write.at.id, routing)?;
                     let uid = write.at.id.uid();

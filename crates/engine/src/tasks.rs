@@ -28,6 +28,10 @@ impl Task {
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
+    /// Done?
+    pub fn is_over(&self) -> bool {
+        self.finished_ms.load(Ordering::Acquire) != 0
+    }
     /// Asks it to stop.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
@@ -59,6 +63,7 @@ pub struct Tasks {
     kept_max: usize,
     next: AtomicU64,
     all: Mutex<BTreeMap<u64, Arc<Task>>>,
+    stopping: AtomicBool,
 }
 
 impl Tasks {
@@ -68,16 +73,33 @@ impl Tasks {
             kept_max,
             next: AtomicU64::new(1),
             all: Mutex::new(BTreeMap::new()),
+            stopping: AtomicBool::new(false),
         }
+    }
+    /// The process is about to end: what goes on after a restart stops where it is.
+    pub fn stop_all(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+    /// See [`Tasks::stop_all`].
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+    /// A task of an earlier process, under its number; later ones get greater numbers.
+    pub fn restore(&self, id: u64, action: &str, description: String, start_ms: i64) -> Arc<Task> {
+        self.next.fetch_max(id + 1, Ordering::Relaxed);
+        self.enter(id, action, description, start_ms)
     }
     /// Registers a task.
     pub fn start(&self, action: &str, description: String, now_ms: i64) -> Arc<Task> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
+        self.enter(id, action, description, now_ms)
+    }
+    fn enter(&self, id: u64, action: &str, description: String, start_ms: i64) -> Arc<Task> {
         let task = Arc::new(Task {
             id,
             action: action.to_owned(),
             description,
-            start_ms: now_ms,
+            start_ms,
             cancelled: AtomicBool::new(false),
             status: Mutex::new(Value::Null),
             outcome: Mutex::new(None),

@@ -70,6 +70,7 @@ settings! {
     AUTO_CREATE_INDEX: "action.auto_create_index" = "true", Cluster, "A write to a missing index creates it.";
     DESTRUCTIVE_REQUIRES_NAME: "action.destructive_requires_name" = "false", Cluster, "Deleting indices by wildcard is refused.";
     MAX_TASKS: "tasks.max_kept" = "1000", Node, "Finished tasks that are remembered.";
+    TASKS_MAX_RUNNING: "tasks.max_running" = "256", Node, "By-query jobs running at once; more are answered 429.";
     LOCKS_MAX_TARGETS: "locks.max_targets" = "1000", Node, "Targets of one lock.";
     LOCKS_MAX: "locks.max" = "100000", Node, "Locks of the whole store.";
     LOCKS_MAX_WAITERS: "locks.max_waiters" = "256", Node, "Waiters of one target; more are answered 429.";

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+mod aside;
 mod body;
 mod call;
 mod dialect;
@@ -43,6 +44,8 @@ pub struct Rest {
     /// What writes need to know of an index, kept until the catalog changes.
     known: ArcSwap<HashMap<String, Known>>,
     pub(crate) scrolls: handlers::scroll::Scrolls,
+    /// Tasks of an earlier process, until somebody goes on with them.
+    left: std::sync::Mutex<Vec<handlers::jobs::Left>>,
 }
 
 /// How the server calls itself.
@@ -96,6 +99,7 @@ impl Rest {
             limits,
             known: ArcSwap::from_pointee(HashMap::new()),
             scrolls: handlers::scroll::Scrolls::default(),
+            left: std::sync::Mutex::default(),
         }
     }
 
@@ -113,7 +117,19 @@ impl Rest {
     /// # Errors
     /// A control index that cannot be read.
     pub async fn recover(&self) -> Result<()> {
-        self.relations.recover().await
+        self.relations.recover().await?;
+        let left = handlers::jobs::restored(self, self.relations.tasks_found().await?);
+        self.left
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .extend(left);
+        Ok(())
+    }
+
+    /// Goes on with the tasks of an earlier process. Called once there is a runtime.
+    pub(crate) fn go_on(self: &Arc<Rest>) {
+        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        handlers::jobs::go_on(self, left);
     }
 
     /// The indices behind a target.

@@ -105,7 +105,7 @@ const SIGHT: Group = changes!(lock after read_level);
 /// Changes of several documents.
 const CHANGE: Group = changes!(lock idempotency_key timeout ack);
 /// Options of jobs.
-const BY_QUERY: Group = changes!(conflicts refresh wait_for_completion max_docs size scroll_size);
+const BY_QUERY: Group = changes!(conflicts refresh wait_for_completion max_docs size scroll_size lock atomic idempotency_key);
 const JOBS: Group = nothing!(
     "one process: the copy that is written is the only one": wait_for_active_shards;
     "a job waits for no one and reads one view that lasts as long as it does": timeout scroll search_timeout;

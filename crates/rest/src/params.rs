@@ -34,6 +34,19 @@ impl Params {
             lenient: false,
         })
     }
+    /// Those of an earlier request.
+    pub(crate) fn again(path: &str, given: BTreeMap<String, String>, api: &'static str, lenient: bool) -> Params {
+        Params {
+            path: path.to_owned(),
+            given,
+            api,
+            lenient,
+        }
+    }
+    /// What is not taken yet.
+    pub(crate) fn given(&self) -> &BTreeMap<String, String> {
+        &self.given
+    }
     /// Unknown names are ignored, as the servers of 2015 did.
     pub(crate) fn set_lenient(&mut self, lenient: bool) {
         self.lenient = lenient;

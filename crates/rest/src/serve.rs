@@ -40,6 +40,7 @@ pub async fn serve(
     let open = Arc::new(AtomicUsize::new(0));
     let over = Arc::new(AtomicBool::new(false));
     housekeeping(&rest, over.clone());
+    rest.go_on();
     let mut accepting = Vec::new();
     for (listener, persona) in listeners {
         accepting.push(tokio::spawn(accept(
@@ -58,6 +59,7 @@ pub async fn serve(
     for task in &accepting {
         task.abort();
     }
+    rest.tasks.stop_all();
     over.store(true, Ordering::Release);
     let deadline = tokio::time::Instant::now() + grace;
     while open.load(Ordering::Acquire) > 0 && tokio::time::Instant::now() < deadline {

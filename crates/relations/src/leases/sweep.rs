@@ -229,7 +229,10 @@ impl crate::Relations {
     /// The engine's.
     pub async fn forget_old(&self) -> Result<u64> {
         self.collect().await?;
-        let Some(documents) = self.control_documents(&["key", "lease_expired", "lease_broken"]).await? else {
+        let Some(documents) = self
+            .control_documents(&["key", "lease_expired", "lease_broken", "task_done"])
+            .await?
+        else {
             return Ok(0);
         };
         let before = self.clock.wall_ms() - KEPT_MS;

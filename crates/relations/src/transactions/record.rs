@@ -66,7 +66,7 @@ impl Key {
         })
     }
     /// Where its outcome is kept.
-    pub(super) fn at(&self) -> DocAddress {
+    pub(crate) fn at(&self) -> DocAddress {
         let id = Digest::of(&[self.user.as_bytes(), self.text.as_bytes()]).render();
         DocAddress {
             index: IndexName::new(crate::schema::CONTROL),
@@ -78,6 +78,27 @@ impl Key {
     /// # Errors
     /// It is another request's.
     pub(super) fn recall(&self, source: &Source, now_ms: i64) -> Result<Option<Committed>> {
+        let Some(kept) = self.kept(source, now_ms)? else {
+            return Ok(None);
+        };
+        read(&kept["outcome"])
+            .map(Some)
+            .ok_or_else(|| Error::new(ErrorKind::Corruption, "a kept outcome is not sound"))
+    }
+    /// The task that it leads to, if it still does.
+    ///
+    /// # Errors
+    /// It is another request's.
+    pub(crate) fn task(&self, source: &Source, now_ms: i64) -> Result<Option<u64>> {
+        Ok(self.kept(source, now_ms)?.and_then(|kept| kept["task"].as_u64()))
+    }
+    /// The document that leads to a task.
+    pub(crate) fn keep_task(&self, number: u64, now_ms: i64) -> Source {
+        Source::from_value(&json!({
+            "kind": "key", "at": now_ms, "user": self.user, "key": self.text, "digest": self.digest.render(), "task": number,
+        }))
+    }
+    fn kept(&self, source: &Source, now_ms: i64) -> Result<Option<Value>> {
         let kept = source.parse()?;
         if now_ms - kept["at"].as_i64().unwrap_or(0) > KEPT_MS {
             return Ok(None);
@@ -89,9 +110,7 @@ impl Key {
             let reason = format!("[idempotency_key] [{}] was used for another request", self.text);
             return Err(Error::new(ErrorKind::IdempotencyKeyReused, reason).with("idempotency_key", self.text.as_str()));
         }
-        read(&kept["outcome"])
-            .map(Some)
-            .ok_or_else(|| Error::new(ErrorKind::Corruption, "a kept outcome is not sound"))
+        Ok(Some(kept))
     }
     /// The document that keeps an outcome.
     pub(super) fn keep(&self, outcome: &Committed, now_ms: i64) -> Source {

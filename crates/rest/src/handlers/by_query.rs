@@ -1,30 +1,98 @@
-//! Delete, update and reindex by query, at once or as a task.
+//! Delete, update and reindex by query: requests to jobs, at once or as a task.
+//!
+//! Not here: running them (`jobs`), what a batch is (`relations::jobs`).
 
+use super::changes::Limits;
+use super::jobs::{self, Shape};
 use super::writes::compile;
-use crate::Rest;
 use crate::call::Call;
-use crate::envelope;
 use crate::params::Params;
 use crate::respond::Answer;
 use crate::words_2015;
 use dsl::document::{ByQueryBody, ReindexBody};
 use dsl::query::Query;
-use engine::tasks::Task;
+use dsl::query::script_source::{ScriptSource, ScriptText};
+use dsl::search::SourceSpec;
+use engine::{Inspected, Inspection};
+use model::path::SourceFilter;
 use model::{Error, ErrorKind, Result, Target};
-use relations::jobs::{Action, Counts, Job};
-use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use relations::jobs::{Action, Job, Order};
+use relations::transactions::{Digest, Key};
+use script::{Params as ScriptParams, Program};
+use serde_json::{Value, json};
 
-/// What the URL says about a job.
-struct Options {
-    proceed: bool,
-    refresh: bool,
-    wait: bool,
-    max_docs: Option<u64>,
-    batch: usize,
+/// `POST /i/_delete_by_query`.
+pub(crate) async fn delete(call: Call) -> Result<Answer> {
+    if call.dialect.typed && call.dialect.persona == model::Persona::Es2 {
+        return Err(Error::new(
+            ErrorKind::InvalidTypeName,
+            "Document mapping type name can't start with '_'",
+        ));
+    }
+    asked(call, Api::Delete).await
 }
 
-fn options(params: &mut Params) -> Result<Options> {
+/// `POST /i/_update_by_query`.
+pub(crate) async fn update(call: Call) -> Result<Answer> {
+    asked(call, Api::Update).await
+}
+
+/// `POST /_reindex`.
+pub(crate) async fn reindex(call: Call) -> Result<Answer> {
+    asked(call, Api::Reindex).await
+}
+
+/// Which request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Api {
+    Delete,
+    Update,
+    Reindex,
+}
+
+impl Api {
+    /// Each with its name in `ENDPOINTS`, the action of its task, and its word in descriptions.
+    const ALL: [(Api, &'static str, &'static str, &'static str); 3] = [
+        (
+            Api::Delete,
+            "delete_by_query",
+            "indices:data/write/delete/byquery",
+            "delete-by-query",
+        ),
+        (
+            Api::Update,
+            "update_by_query",
+            "indices:data/write/update/byquery",
+            "update-by-query",
+        ),
+        (Api::Reindex, "reindex", "indices:data/write/reindex", "reindex"),
+    ];
+    /// By its name in `ENDPOINTS`.
+    pub(super) fn named(name: &str) -> Option<(Api, &'static str)> {
+        let row = Api::ALL.iter().find(|row| row.1 == name)?;
+        Some((row.0, row.1))
+    }
+    fn row(self) -> &'static (Api, &'static str, &'static str, &'static str) {
+        // Each is in the table: a lookup by the first column finds it.
+        Api::ALL.iter().find(|row| row.0 == self).unwrap_or(&Api::ALL[0])
+    }
+}
+
+/// What the URL says about a job besides the job.
+pub(super) struct Options {
+    pub(super) wait: bool,
+    key: Option<String>,
+    proceed: bool,
+    refresh: bool,
+    max_docs: Option<u64>,
+    batch: usize,
+    atomic: bool,
+    locks: Vec<String>,
+}
+
+fn options(call: &mut Call) -> Result<Options> {
+    let locks = call.take_locks();
+    let params: &mut Params = &mut call.params;
     let conflicts = params.take("conflicts");
     let proceed = match conflicts.as_deref() {
         None | Some("abort") => false,
@@ -42,50 +110,58 @@ fn options(params: &mut Params) -> Result<Options> {
         wait: params.take_bool("wait_for_completion")?.unwrap_or(true),
         max_docs: params.take_number("max_docs")?.or(size),
         batch: params.take_number::<usize>("scroll_size")?.unwrap_or(1000).clamp(1, 10_000),
+        atomic: params.flag("atomic")?,
+        key: params.take("idempotency_key"),
+        locks,
     })
 }
 
-/// `POST /i/_delete_by_query`.
-pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
-    if call.dialect.typed && call.dialect.persona == model::Persona::Es2 {
-        return Err(Error::new(
-            ErrorKind::InvalidTypeName,
-            "Document mapping type name can't start with '_'",
-        ));
-    }
-    let target = call.target()?;
-    let options = options(&mut call.params)?;
-    let from_url = super::search::take_query(&mut call.params)?;
-    let content = call.json()?;
-    call.params.finish()?;
-    let body = content
-        .map(|n| ByQueryBody::parse(n, call.dialect))
-        .transpose()?
-        .unwrap_or_default();
-    let Some(query) = from_url.or(body.query) else {
-        return Err(Error::new(
-            ErrorKind::ActionRequestValidation,
-            "Validation Failed: 1: query is missing;",
-        ));
-    };
-    let query = super::search::sliced(Some(query), body.slice).unwrap_or_else(Query::all);
-    let job = job(target, query, Action::Delete, &options, body.proceed, body.max_docs);
-    finish(
-        call,
-        job,
-        options.wait,
-        "indices:data/write/delete/byquery",
-        "delete-by-query",
-    )
-    .await
+/// A request read: the job, and what the request says besides.
+pub(super) struct Asked {
+    pub(super) job: Job,
+    pub(super) options: Options,
+    /// The text of a stored script as it was.
+    script: Option<ScriptSource>,
 }
 
-/// `POST /i/_update_by_query`.
-pub(crate) async fn update(mut call: Call) -> Result<Answer> {
+async fn asked(mut call: Call, api: Api) -> Result<Answer> {
+    let mut request = jobs::kept(&call);
+    let digest = Digest::of(&[call.params.path().as_bytes(), &call.body]);
+    let Asked { job, options, script } = read(&mut call, api, None).await?;
+    if let Some(script) = script {
+        request["script"] = json!({ "source": text_of(&script), "lang": script.lang });
+    }
+    let key = options.key.as_deref().map(|text| Key::new("", text, digest)).transpose()?;
+    let row = api.row();
+    let description = format!("{} [{}]", row.3, job.target.expressions.join(", "));
+    let shape = Shape {
+        creates: api == Api::Reindex,
+        deletes: api == Api::Delete && !call.dialect.typed,
+        of_2015: crate::answers_of_2015(call.dialect),
+    };
+    let order = Order {
+        request,
+        keep: !options.wait || key.is_some(),
+        key,
+    };
+    jobs::carry_out(&call, job, order, shape, (row.2, description), options.wait).await
+}
+
+/// Reads a request; `saved` is the text of its stored script, if it was read before.
+pub(super) async fn read(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<Asked> {
+    match api {
+        Api::Delete | Api::Update => by_query(call, api, saved).await,
+        Api::Reindex => copying(call, saved).await,
+    }
+}
+
+async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<Asked> {
     let target = call.target()?;
-    let options = options(&mut call.params)?;
+    let options = options(call)?;
     let from_url = super::search::take_query(&mut call.params)?;
-    if let Some(pipeline) = call.params.take("pipeline") {
+    if api == Api::Update
+        && let Some(pipeline) = call.params.take("pipeline")
+    {
         return Err(Error::illegal(format!(
             "pipeline [{pipeline}]: ingest pipelines are not supported yet"
         )));
@@ -96,32 +172,27 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
         .map(|n| ByQueryBody::parse(n, call.dialect))
         .transpose()?
         .unwrap_or_default();
-    let script = match &body.script {
-        Some(source) => Some(compile(&call.rest, source).await?),
-        None => None,
+    let query = from_url.or(body.query);
+    if api == Api::Delete && query.is_none() {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: query is missing;",
+        ));
+    }
+    let script = settled(call, body.script, saved).await?;
+    let action = match api {
+        Api::Update => Action::Update {
+            script: compiled(call, script.as_ref()).await?,
+        },
+        _ => Action::Delete,
     };
-    let query = super::search::sliced(from_url.or(body.query), body.slice).unwrap_or_else(Query::all);
-    let job = job(
-        target,
-        query,
-        Action::Update { script },
-        &options,
-        body.proceed,
-        body.max_docs,
-    );
-    finish(
-        call,
-        job,
-        options.wait,
-        "indices:data/write/update/byquery",
-        "update-by-query",
-    )
-    .await
+    let query = super::search::sliced(query, body.slice).unwrap_or_else(Query::all);
+    let job = job(call, target, query, action, &options, body.proceed, body.max_docs).await?;
+    Ok(Asked { job, options, script })
 }
 
-/// `POST /_reindex`.
-pub(crate) async fn reindex(mut call: Call) -> Result<Answer> {
-    let options = options(&mut call.params)?;
+async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
+    let options = options(call)?;
     let node = call.json_needed()?;
     call.params.finish()?;
     let body = ReindexBody::parse(node, call.dialect)?;
@@ -131,16 +202,20 @@ pub(crate) async fn reindex(mut call: Call) -> Result<Answer> {
     if body.dest.pipeline.is_some() {
         return Err(Error::illegal("[reindex] ingest pipelines are not supported yet"));
     }
-    let script = match &body.script {
-        Some(source) => Some(compile(&call.rest, source).await?),
-        None => None,
-    };
+    let script = settled(call, body.script, saved).await?;
     if body.source_indices.contains(&body.dest.index) {
         let reason = format!(
             "Validation Failed: 1: reindex cannot write into an index its reading from [{}];",
             body.dest.index
         );
         return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
+    }
+    if relations::schema::is_system(&body.dest.index) {
+        let reason = format!(
+            "index [{}] is kept by the server; clients may not write to it",
+            body.dest.index
+        );
+        return Err(Error::new(ErrorKind::Security, reason));
     }
     let mut target = Target::of(body.source_indices.clone());
     target.types = body.source_types.clone();
@@ -155,100 +230,101 @@ pub(crate) async fn reindex(mut call: Call) -> Result<Answer> {
             typed
         }
     };
+    let external = match body.dest.version_type.as_deref() {
+        Some("external" | "external_gt") => Some(false),
+        Some("external_gte") => Some(true),
+        _ => None,
+    };
+    if options.atomic && external.is_some() {
+        return Err(Error::illegal(
+            "external versions are not supported inside a change: reindex without [atomic], or without [version_type]",
+        ));
+    }
+    let source = match body.search.source.clone() {
+        SourceSpec::Filtered { includes, excludes } => Some(SourceFilter { includes, excludes }),
+        _ => None,
+    };
     let action = Action::Reindex {
         index: body.dest.index.clone(),
         create: body.dest.create,
-        external: matches!(
-            body.dest.version_type.as_deref(),
-            Some("external" | "external_gt" | "external_gte")
-        ),
-        script,
+        external,
+        script: compiled(call, script.as_ref()).await?,
         routing: body.dest.routing.clone(),
         typed,
+        source,
+        makes: Limits::of(call).await?.auto_create,
     };
     let query = super::search::sliced(body.search.query.clone(), body.search.slice).unwrap_or_else(Query::all);
-    let job = job(target, query, action, &options, body.proceed, body.max_docs);
-    finish(call, job, options.wait, "indices:data/write/reindex", "reindex").await
+    let job = job(call, target, query, action, &options, body.proceed, body.max_docs).await?;
+    Ok(Asked { job, options, script })
 }
 
-fn job(target: Target, query: Query, action: Action, options: &Options, proceed: bool, max_docs: Option<usize>) -> Job {
-    Job {
+async fn job(
+    call: &Call,
+    target: Target,
+    query: Query,
+    action: Action,
+    options: &Options,
+    proceed: bool,
+    max_docs: Option<usize>,
+) -> Result<Job> {
+    let limits = Limits::of(call).await?;
+    limits.check_bytes(call.body.len())?;
+    let proceed = options.proceed || proceed;
+    if options.atomic && proceed {
+        return Err(Error::illegal(
+            "[conflicts=proceed] makes no sense with [atomic=true]: a change is made whole or not at all",
+        ));
+    }
+    Ok(Job {
         target,
         query,
         action,
-        proceed: options.proceed || proceed,
+        proceed,
         max_docs: options.max_docs.or(max_docs.and_then(|n| u64::try_from(n).ok())),
         batch: options.batch,
         refresh: options.refresh,
-        requests_per_second: None,
-    }
-}
-
-/// Runs a job on a thread of its own: scripts may compute for long, and requests are to be answered meanwhile.
-async fn run(rest: Arc<Rest>, job: Job, task: Arc<Task>) -> Result<Counts> {
-    let runtime = tokio::runtime::Handle::current();
-    let done = tokio::task::spawn_blocking(move || runtime.block_on(rest.relations.run(job, task)));
-    done.await.unwrap_or_else(|e| {
-        Err(Error::new(
-            ErrorKind::Internal,
-            format!("the job ended by a fault of the server: {e}"),
-        ))
+        guards: options.locks.clone(),
+        whole: options.atomic.then(|| limits.whole()),
     })
 }
 
-async fn finish(call: Call, job: Job, wait: bool, action: &str, name: &str) -> Result<Answer> {
-    let rest = call.rest.clone();
-    let description = format!("{name} [{}]", job.target.expressions.join(", "));
-    let task = rest.tasks.start(action, description, rest.clock.wall_ms());
-    let created = (
-        matches!(job.action, Action::Reindex { .. }),
-        matches!(job.action, Action::Delete) && !call.dialect.typed,
-    );
-    let of_2015 = crate::answers_of_2015(call.dialect);
-    if wait {
-        let done = run(rest.clone(), job, task.clone()).await;
-        rest.tasks.finish(&task, Ok(Value::Null), false, rest.clock.wall_ms());
-        let counts = done.map_err(|e| envelope::all_shards_failed(e, call.arg("index").unwrap_or("_all"), call.dialect))?;
-        let status = if counts.failures.is_empty() { 200 } else { 409 };
-        return Ok(Answer::of(status, render(&counts, created, of_2015)));
+/// A script with its text in it: a stored one may be another by the time that the job goes on.
+async fn settled(call: &Call, script: Option<ScriptSource>, saved: Option<&Value>) -> Result<Option<ScriptSource>> {
+    let Some(mut script) = script else { return Ok(None) };
+    let kept = match (&script.text, saved) {
+        (ScriptText::Inline(_), _) => return Ok(Some(script)),
+        (ScriptText::Stored(_), Some(saved)) => Some(saved.clone()),
+        (ScriptText::Stored(id), None) => match call.rest.engine.inspect(Inspection::Script(id.clone())).await? {
+            Inspected::Script(found) => found,
+            _ => None,
+        },
+    };
+    if let Some(kept) = kept {
+        let text = |name: &str| kept.get(name).and_then(Value::as_str).map(str::to_owned);
+        script.lang = text("lang").or(script.lang);
+        script.text = ScriptText::Inline(text("source").unwrap_or_default());
     }
-    let id = format!("{}:{}", rest.names.node_id, task.id);
-    // Scripts run for long: not where connections are served.
-    let runtime = tokio::runtime::Handle::current();
-    tokio::task::spawn_blocking(move || {
-        let done = runtime.block_on(run(rest.clone(), job, task.clone()));
-        let outcome = done.map(|counts| render(&counts, created, of_2015));
-        rest.tasks.finish(&task, outcome, true, rest.clock.wall_ms());
-    });
-    Ok(Answer::ok(json!({ "task": id })))
+    Ok(Some(script))
 }
 
-/// What a job came to: only a reindex creates, and a deletion updates nothing.
-fn render(counts: &Counts, (created, deletes): (bool, bool), of_2015: bool) -> Value {
-    let mut out = Map::new();
-    out.insert("took".into(), counts.took_ms.into());
-    out.insert("timed_out".into(), false.into());
-    let mut body = counts.to_json();
-    if deletes {
-        body.remove("updated");
+async fn compiled(call: &Call, script: Option<&ScriptSource>) -> Result<Option<(Program, ScriptParams)>> {
+    match script {
+        Some(script) => compile(&call.rest, script).await.map(Some),
+        None => Ok(None),
     }
-    if !created {
-        body.remove("created");
+}
+
+fn text_of(script: &ScriptSource) -> Value {
+    match &script.text {
+        ScriptText::Inline(text) => text.as_str().into(),
+        ScriptText::Stored(_) => Value::Null,
     }
-    out.extend(body);
-    if of_2015 {
-        out.insert("retries".into(), 0.into());
-        out.insert("requests_per_second".into(), "unlimited".into());
-    }
-    if counts.cancelled {
-        out.insert("canceled".into(), "by user request".into());
-    }
-    out.insert("failures".into(), Value::Array(counts.failures.clone()));
-    Value::Object(out)
 }
 
 /// `DELETE /i/t/_query` of 2015.
 pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
+    let mut request = jobs::kept(&call);
     let target = call.target()?;
     let from_url = super::search::take_query(&mut call.params)?;
     let content = call.content();
@@ -273,25 +349,29 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     if target.expressions.iter().any(|e| must_be_there(e)) && call.rest.indices(&target).await?.is_empty() {
         return Err(words_2015::as_expression(crate::missing_index(&name)));
     }
-    let rest = call.rest.clone();
-    let options = Options {
+    let job = Job {
+        target,
+        query,
+        action: Action::Delete,
         proceed: true,
-        refresh: false,
-        wait: true,
         max_docs: None,
         batch: 1000,
+        refresh: false,
+        guards: Vec::new(),
+        whole: None,
     };
-    let job = job(target, query, Action::Delete, &options, true, None);
-    let task = rest.tasks.start(
-        "indices:data/write/delete/byquery",
-        "delete by query".into(),
-        rest.clock.wall_ms(),
-    );
-    let start = rest.clock.wall_ms();
-    let done = run(rest.clone(), job, task.clone()).await;
-    rest.tasks.finish(&task, Ok(Value::Null), false, rest.clock.wall_ms());
-    let counts = done.map_err(|e| envelope::all_shards_failed(e, call.arg("index").unwrap_or("_all"), call.dialect))?;
-    let mut indices = Map::new();
+    // After a restart it goes on as today's request of the same meaning.
+    request["api"] = "delete_by_query".into();
+    request["params"]["conflicts"] = "proceed".into();
+    let order = Order {
+        request,
+        key: None,
+        keep: false,
+    };
+    let start = call.rest.clock.wall_ms();
+    let row = Api::Delete.row();
+    let counts = jobs::waited(&call, job, order, (row.2, "delete by query".to_owned())).await?;
+    let mut indices = serde_json::Map::new();
     let entry = |found: u64, deleted: u64| json!({ "found": found, "deleted": deleted, "missing": 0, "failed": found - deleted.min(found) });
     let (found, deleted) = counts.by_index.values().fold((0, 0), |(f, d), (x, y)| (f + x, d + y));
     indices.insert("_all".into(), entry(found, deleted));
@@ -299,6 +379,6 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
         indices.insert(index.clone(), entry(*found, *deleted));
     }
     Ok(Answer::ok(
-        json!({ "took": rest.clock.wall_ms() - start, "timed_out": false, "_indices": indices, "failures": [] }),
+        json!({ "took": call.rest.clock.wall_ms() - start, "timed_out": false, "_indices": indices, "failures": [] }),
     ))
 }

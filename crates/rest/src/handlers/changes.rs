@@ -5,6 +5,7 @@
 use super::bulk::{Planned, failed, settle};
 use super::locks::{wait_for, wanted};
 use super::writes::{conflict_error, creates, dialect_of, head};
+use crate::aside::{aside, is_scripted};
 use crate::call::Call;
 use crate::envelope;
 use crate::respond::Answer;
@@ -25,6 +26,8 @@ pub(super) struct Options {
     locks: Vec<String>,
 }
 
+/// Changes of more operations are decided aside.
+const INLINE_OPERATIONS: usize = 64;
 /// How long a change waits before it is decided, unless it says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -49,10 +52,17 @@ impl Options {
 pub(super) struct Limits {
     operations_max: u64,
     bytes_max: u64,
-    auto_create: bool,
+    pub(super) auto_create: bool,
 }
 
 impl Limits {
+    /// The same for a job that is one change.
+    pub(super) fn whole(&self) -> relations::jobs::Whole {
+        relations::jobs::Whole {
+            operations_max: self.operations_max,
+            bytes_max: self.bytes_max,
+        }
+    }
     pub(super) async fn of(call: &Call) -> Result<Limits> {
         let given = match call.rest.engine.inspect(Inspection::ClusterSettings).await? {
             Inspected::ClusterSettings {
@@ -287,6 +297,8 @@ fn timed_out() -> Error {
 async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Verdict> {
     let relations = call.rest.relations.clone();
     let makes = change.operations.iter().chain(&change.otherwise).any(|o| o.creates.is_some());
+    let scripted = |o: &Operation| is_scripted(&o.write);
+    let long = change.operations.len() > INLINE_OPERATIONS || change.operations.iter().chain(&change.otherwise).any(scripted);
     let timeout = options.timeout.unwrap_or(TIMEOUT);
     let until = tokio::time::Instant::now() + timeout;
     change.wait = !timeout.is_zero();
@@ -294,7 +306,8 @@ async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Ve
         // Dropped on every way out, it gives the place in the queue up.
         let mut turn: Option<Turn> = None;
         loop {
-            let verdict = relations.change(&change).await?;
+            let (relations, attempt) = (relations.clone(), change.clone());
+            let verdict = aside(long, async move { relations.change(&attempt).await }).await?;
             let Verdict::Waits(next, place) = verdict else {
                 return Ok(verdict);
             };

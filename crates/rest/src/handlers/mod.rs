@@ -12,6 +12,7 @@ pub(crate) mod cluster;
 pub(crate) mod documents;
 pub(crate) mod explain;
 pub(crate) mod indices;
+pub(crate) mod jobs;
 pub(crate) mod locks;
 pub(crate) mod mappings;
 pub(crate) mod resolve;

@@ -139,6 +139,8 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
     };
     let mut tasks = Map::new();
     for task in chosen {
+        // What lasts first: nobody who was told finds the task going on after a restart.
+        rest.relations.stop(task.id).await?;
         task.cancel();
         tasks.insert(format!("{}:{}", rest.names.node_id, task.id), render(rest, &task, true));
     }

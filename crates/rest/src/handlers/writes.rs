@@ -1,5 +1,6 @@
 //! What the document APIs share: sending one write, creating a missing index, wording conflicts, answering.
 
+use crate::aside::{aside, is_scripted};
 use crate::call::Call;
 use crate::respond::Answer;
 use crate::{Rest, answers_of_2015, shows_doc_type, write_shards};
@@ -79,7 +80,9 @@ async fn send_one(rest: &Rest, guarded: Guarded, refresh: Refresh, dialect: Dial
             refresh,
             ..Change::of(vec![operation])
         };
-        let outcome = match rest.relations.change(&change).await {
+        let relations = rest.relations.clone();
+        let decided = aside(is_scripted(&guarded.write), async move { relations.change(&change).await });
+        let outcome = match decided.await {
             Ok(Verdict::Committed(mut done)) => {
                 let warnings = std::mem::take(&mut done.warnings);
                 let written = done.items.pop().map(|item| Outcome::Written(item.written));

@@ -1,0 +1,415 @@
+//! One batch: its writes, how far the job is and what it has counted, in one decision.
+//!
+//! Foreign locks and what has been written since the job looked are found inside the critical section. What cannot be
+//! written is left out and counted, and the rest is decided again; a job that is one change is left whole, or undone.
+
+use super::record::Record;
+use super::run::{Cursor, Run};
+use super::{Action, Counts, Job, WARNINGS_MAX};
+use crate::leases::guard::Guard;
+use crate::leases::{Locks, place_fields};
+use crate::schema;
+use engine::{
+    Alteration, Conflict, Deciding, Document, Effect, Expect, Found, Gate, Newest, Outcome, Plan, See, Write, WriteIndex, WriteOp,
+};
+use model::{DocAddress, Error, ErrorKind, Result};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// One document of a batch.
+pub(super) struct Item {
+    /// As it was found.
+    pub(super) document: Document,
+    /// What is to be done; `None`: nothing.
+    pub(super) write: Option<Write>,
+    /// It was written after the job began: in a destination it may be already.
+    pub(super) later: bool,
+    fate: Option<Done>,
+}
+
+impl Item {
+    pub(super) fn new(document: Document, write: Option<Write>, later: bool) -> Item {
+        Item {
+            document,
+            write,
+            later,
+            fate: None,
+        }
+    }
+}
+
+/// What came of one.
+#[derive(Clone, Debug)]
+enum Done {
+    Wrote(Effect),
+    Noop,
+    Conflict(Error),
+    Failed(Error),
+}
+
+/// What came of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// It is written, but for what could not be.
+    Written {
+        /// The job ends by what could not be.
+        ended: bool,
+    },
+    /// The job was cancelled before it.
+    Stopped,
+}
+
+impl crate::Relations {
+    /// Commits a batch, and takes the job as far as `to`.
+    ///
+    /// # Errors
+    /// A lock of the job that is over; an engine that cannot. Then nothing was written.
+    pub(super) async fn commit(&self, run: &mut Run, items: &mut [Item], to: Cursor) -> Result<Settled> {
+        loop {
+            let mut planned = None;
+            let decided = {
+                let batch = Batch {
+                    job: &run.job,
+                    record: run.record.as_ref(),
+                    counts: &run.counts,
+                    to,
+                    items,
+                    locks: &self.locks,
+                    now: self.clock.monotonic(),
+                };
+                let how = Deciding {
+                    touches: batch.touches(),
+                    gate: Gate::Shared,
+                    ..Deciding::default()
+                };
+                let mut plan = |newest: &mut dyn Newest| {
+                    let (what, plan) = batch.plan(newest)?;
+                    planned = Some(what);
+                    Ok(plan)
+                };
+                self.atomic()?.decide(&mut plan, how).await?
+            };
+            let planned = planned.ok_or_else(|| Error::new(ErrorKind::Internal, "who decides has planned"))?;
+            let Planned::Possible(planned) = planned else {
+                return Ok(Settled::Stopped);
+            };
+            if planned.undone {
+                run.counts = planned.counts;
+                return Ok(Settled::Written { ended: true });
+            }
+            let mut again = false;
+            for (outcome, writer) in decided.outcomes.iter().zip(&planned.writers) {
+                let fate = match outcome {
+                    Outcome::Written(_) | Outcome::Unknown => continue,
+                    Outcome::Conflict(conflict) => Done::Conflict(conflict_error(conflict)),
+                    Outcome::Refused(error) => Done::Failed(error.clone()),
+                    Outcome::Held(_) => Done::Conflict(Error::new(
+                        ErrorKind::VersionConflict,
+                        "the document is held by a change that is not finished",
+                    )),
+                };
+                let Some(n) = *writer else {
+                    let reason = format!("the record of the task could not be written: {fate:?}");
+                    return Err(Error::new(ErrorKind::Internal, reason));
+                };
+                items[n].fate = Some(fate);
+                again = true;
+            }
+            if again {
+                continue;
+            }
+            if decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown)) {
+                let reason = "the outcome of a batch is unknown: the log failed; the task goes on after a restart";
+                return Err(Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown"));
+            }
+            if let (Some(record), Some(Outcome::Written(written))) = (&mut run.record, decided.outcomes.last()) {
+                record.at = Some(written.stamp);
+            }
+            run.counts = planned.counts;
+            if run.job.whole.is_some() {
+                run.counts.commit_seq = Some(decided.commit_seq);
+            }
+            return Ok(Settled::Written { ended: planned.ended });
+        }
+    }
+}
+
+enum Planned {
+    Stopped,
+    Possible(Possible),
+}
+
+struct Possible {
+    /// After this batch.
+    counts: Counts,
+    /// For each write of the plan its item; `None`: the record of the job.
+    writers: Vec<Option<usize>>,
+    ended: bool,
+    /// One change, of which something cannot be: nothing is written.
+    undone: bool,
+}
+
+struct Batch<'a> {
+    job: &'a Job,
+    record: Option<&'a Record>,
+    counts: &'a Counts,
+    to: Cursor,
+    items: &'a [Item],
+    locks: &'a Locks,
+    now: Duration,
+}
+
+/// Indices by the name that was used; `None`: missing.
+type Known = HashMap<String, Option<WriteIndex>>;
+
+impl Batch<'_> {
+    fn touches(&self) -> Vec<DocAddress> {
+        let written = self.items.iter().filter_map(|item| Some(item.write.as_ref()?.at.clone()));
+        let kept = self.record.into_iter().flat_map(Record::touches);
+        written.chain(kept).collect()
+    }
+
+    fn plan(&self, newest: &mut dyn Newest) -> Result<(Planned, Plan)> {
+        if let Some(record) = self.record
+            && newest.read(&record.stop(), See::Everything)?.is_some()
+        {
+            return Ok((Planned::Stopped, Plan::default()));
+        }
+        let table = self.locks.table();
+        let mut guard = Guard::new(&table, &self.job.guards, self.job.whole.is_some(), self.now)?;
+        let mut known = Known::new();
+        let mut plan = Plan::default();
+        let mut writers = Vec::new();
+        let mut all = Vec::with_capacity(self.items.len());
+        for (n, item) in self.items.iter().enumerate() {
+            let done = match (&item.fate, &item.write) {
+                (Some(fate), _) => fate.clone(),
+                (None, None) => Done::Noop,
+                (None, Some(write)) => self.one(newest, &mut guard, &mut known, item, write)?,
+            };
+            if let (Done::Wrote(_), Some(write)) = (&done, &item.write) {
+                self.make(&known, write, &mut plan);
+                plan.writes.push(write.clone());
+                writers.push(Some(n));
+            }
+            all.push(done);
+        }
+        let mut counts = self.counts.clone();
+        let failed = tally(&mut counts, self.items, &all, self.job);
+        for warning in guard.warnings {
+            if counts.warnings.len() < WARNINGS_MAX {
+                counts.warnings.push(warning);
+            }
+        }
+        let undone = failed && self.job.whole.is_some();
+        if undone {
+            let kept = Counts {
+                total: counts.total,
+                conflicts: counts.conflicts,
+                failures: counts.failures,
+                ..self.counts.clone()
+            };
+            let possible = Possible {
+                counts: kept,
+                writers: Vec::new(),
+                ended: true,
+                undone: true,
+            };
+            return Ok((Planned::Possible(possible), Plan::default()));
+        }
+        if let Some(record) = self.record {
+            plan.writes.push(record.progress(self.to, &counts, failed));
+            writers.push(None);
+        }
+        let possible = Possible {
+            counts,
+            writers,
+            ended: failed,
+            undone: false,
+        };
+        Ok((Planned::Possible(possible), plan))
+    }
+
+    /// What a write comes to, as far as it can be told before the engine judges it.
+    fn one(&self, newest: &mut dyn Newest, guard: &mut Guard<'_>, known: &mut Known, item: &Item, write: &Write) -> Result<Done> {
+        let name = write.at.index.as_str();
+        if schema::is_system(name) {
+            let reason = format!("index [{name}] is kept by the server; clients may not write to it");
+            return Ok(Done::Failed(Error::new(ErrorKind::Security, reason)));
+        }
+        let copies = matches!(self.job.action, Action::Reindex { .. });
+        if !copies && guard.is_open() {
+            return Ok(Done::Wrote(effect(true, &write.op)));
+        }
+        if !known.contains_key(name) {
+            let found = match newest.index(name) {
+                Ok(index) => Some(index),
+                Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
+                Err(e) => return Ok(Done::Failed(e)),
+            };
+            known.insert(name.to_owned(), found);
+        }
+        let index = known.get(name).and_then(Option::as_ref);
+        let mut at = write.at.clone();
+        let before = match index {
+            None => None,
+            Some(index) => {
+                at.index = index.name.clone();
+                if copies {
+                    newest.read(&at, See::Plain)?
+                } else {
+                    Some(item.document.clone())
+                }
+            }
+        };
+        if !guard.is_open() {
+            let fields = match index.map(|index| place_fields(&index.settings)).transpose() {
+                Ok(fields) => fields.filter(|fields| !fields.is_unset()),
+                Err(e) => return Ok(Done::Failed(e)),
+            };
+            let mut places = Vec::new();
+            if let Some(fields) = fields {
+                let sources = before.iter().map(|document| &document.source).chain(match &write.op {
+                    WriteOp::Put(source) => Some(source),
+                    _ => None,
+                });
+                for source in sources {
+                    match source.parse().and_then(|value| fields.place(&value)) {
+                        Ok(place) => places.extend(place),
+                        Err(e) => return Ok(Done::Failed(e)),
+                    }
+                }
+            }
+            match guard.check(index.map(|index| &*index.settings), &at, &places) {
+                Ok(()) => {}
+                Err(e) if e.kind() == ErrorKind::LockConflict => return Ok(Done::Conflict(e)),
+                Err(e) => return Ok(Done::Failed(e)),
+            }
+        }
+        if !copies {
+            return Ok(Done::Wrote(effect(true, &write.op)));
+        }
+        match (&before, &write.op, write.expect) {
+            (None, WriteOp::Delete, _) => Ok(Done::Noop),
+            // It was copied before a restart, and written again at its source.
+            (Some(_), _, Expect::Absent) if item.later => Ok(Done::Noop),
+            (Some(there), _, Expect::Absent) => Ok(Done::Conflict(conflict_error(&Conflict {
+                at,
+                expect: Expect::Absent,
+                found: Found::Here(there.stamp),
+            }))),
+            (before, op, _) => Ok(Done::Wrote(effect(before.is_some(), op))),
+        }
+    }
+
+    /// An index that is missing and may be made is made with the batch.
+    fn make(&self, known: &Known, write: &Write, plan: &mut Plan) {
+        let Action::Reindex { makes: true, typed, .. } = self.job.action else {
+            return;
+        };
+        let name = write.at.index.as_str();
+        let missing = matches!(known.get(name), Some(None));
+        let made = |alteration: &Alteration| matches!(alteration, Alteration::CreateIndex { name: made, .. } if made == name);
+        if missing && !plan.alterations.iter().any(made) {
+            plan.alterations.push(Alteration::CreateIndex {
+                name: name.to_owned(),
+                settings: Map::new(),
+                mappings: None,
+                aliases: Map::new(),
+                typed,
+                if_absent: true,
+            });
+        }
+    }
+}
+
+fn effect(there: bool, op: &WriteOp) -> Effect {
+    match (there, op) {
+        (_, WriteOp::Delete) => Effect::Deleted,
+        (true, _) => Effect::Updated,
+        (false, _) => Effect::Created,
+    }
+}
+
+/// Counts what came of a batch; true if the job ends by it.
+fn tally(counts: &mut Counts, items: &[Item], all: &[Done], job: &Job) -> bool {
+    let mut ended = false;
+    for (item, done) in items.iter().zip(all) {
+        let at = item.write.as_ref().map_or(&item.document.at, |write| &write.at);
+        let of_index = counts.by_index.entry(item.document.at.index.to_string()).or_default();
+        of_index.0 += 1;
+        let failure = match done {
+            Done::Noop => {
+                counts.noops += 1;
+                continue;
+            }
+            Done::Wrote(effect) => {
+                match effect {
+                    Effect::Created => counts.created += 1,
+                    Effect::Deleted => {
+                        counts.deleted += 1;
+                        of_index.1 += 1;
+                    }
+                    _ => counts.updated += 1,
+                }
+                continue;
+            }
+            Done::Conflict(error) => {
+                counts.conflicts += 1;
+                if job.proceed {
+                    continue;
+                }
+                error
+            }
+            Done::Failed(error) => error,
+        };
+        ended = true;
+        let mut entry = Map::new();
+        entry.insert("index".into(), at.index.as_str().into());
+        if let Some(doc_type) = &at.id.doc_type {
+            entry.insert("type".into(), (&**doc_type).into());
+        }
+        entry.insert("id".into(), (&*at.id.id).into());
+        entry.insert("cause".into(), Value::Object(failure.to_json()));
+        entry.insert("status".into(), failure.status().into());
+        counts.failures.push(Value::Object(entry));
+    }
+    counts.looked_at(items.len() as u64, job.batch);
+    ended
+}
+
+/// What a conflict of one document was about.
+fn conflict_error(conflict: &Conflict) -> Error {
+    let id = &conflict.at.id.id;
+    let stamp = conflict.found.stamp().filter(|_| !matches!(conflict.found, Found::Nothing));
+    let reason = match (conflict.expect, stamp) {
+        (Expect::Absent, Some(stamp)) => {
+            format!(
+                "[{id}]: version conflict, document already exists (current version [{}])",
+                stamp.version
+            )
+        }
+        (Expect::Unchanged { seq_no, primary_term }, Some(stamp)) if conflict.found.is_here() => format!(
+            "[{id}]: version conflict, required seqNo [{seq_no}], primary term [{primary_term}]. current document has seqNo [{}] \
+             and primary term [{}]",
+            stamp.seq_no, stamp.primary_term
+        ),
+        (Expect::Unchanged { seq_no, primary_term }, _) => format!(
+            "[{id}]: version conflict, required seqNo [{seq_no}], primary term [{primary_term}]. but no document was found"
+        ),
+        (Expect::NewerThan { version, or_equal }, Some(stamp)) => {
+            let how = if or_equal { "higher" } else { "higher or equal to" };
+            let than = if or_equal { " than" } else { "" };
+            format!(
+                "[{id}]: version conflict, current version [{}] is {how}{than} the one provided [{version}]",
+                stamp.version
+            )
+        }
+        (_, Some(stamp)) => format!("[{id}]: version conflict, current version [{}] differs", stamp.version),
+        (_, None) => format!("[{id}]: version conflict, no document was found"),
+    };
+    Error::new(ErrorKind::VersionConflict, reason)
+        .with("index", conflict.at.index.as_str())
+        .with("shard", "0")
+}

@@ -1,0 +1,149 @@
+//! What becomes of one document: a write, or nothing. Pure; scripts run here, outside every critical section, for the
+//! write is on condition that the document has not changed.
+
+use super::Action;
+use engine::{Applied, Document, Expect, Source, Update, Write, WriteOp};
+use model::path::SourceFilter;
+use model::{DocAddress, DocId, Error, IndexName, Result};
+use script::{Budget, Params, Program, UpdateContext};
+use serde_json::{Map, Value};
+
+/// The write for one document; `None` for a noop.
+///
+/// # Errors
+/// A script's.
+pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<Option<Write>> {
+    let mut write = Write::new(document.at.clone(), WriteOp::Delete);
+    write.routing = document.routing.clone();
+    write.parent = document.parent.clone();
+    write.expect = Expect::Unchanged {
+        seq_no: document.stamp.seq_no,
+        primary_term: document.stamp.primary_term,
+    };
+    match action {
+        Action::Delete => {}
+        Action::Update { script: None } => write.op = WriteOp::Put(document.source.clone()),
+        Action::Update { script: Some(script) } => {
+            let update = Update {
+                doc: None,
+                script: Some(script.clone()),
+                upsert: None,
+                doc_as_upsert: false,
+                scripted_upsert: false,
+                detect_noop: false,
+                lenient_op: document.at.id.doc_type.is_some(),
+                budget: Budget::default(),
+                now_ms,
+            };
+            let value = document.source.parse()?;
+            match update.apply(&document.at, Some((&value, document.stamp)), write.routing.as_deref())? {
+                Applied::Put(value) => write.op = WriteOp::Put(Source::from_value(&value)),
+                Applied::Delete => {}
+                Applied::Noop => return Ok(None),
+            }
+        }
+        Action::Reindex {
+            index,
+            create,
+            external,
+            script,
+            routing,
+            typed,
+            source,
+            makes: _,
+        } => {
+            let mut copy = Copy {
+                index: index.clone(),
+                id: document.at.id.id.to_string(),
+                routing: write.routing.take(),
+                source: taken(document, source.as_ref())?,
+                delete: false,
+            };
+            if let Some(script) = script
+                && !copy.scripted(script, document, now_ms)?
+            {
+                return Ok(None);
+            }
+            write.routing = match routing.as_deref() {
+                Some("discard") => None,
+                Some(text) if text.starts_with('=') => Some(text[1..].to_owned()),
+                _ => copy.routing,
+            };
+            let doc_type = document.at.id.doc_type.clone();
+            write.at = DocAddress {
+                index: IndexName::new(copy.index),
+                id: match doc_type {
+                    Some(doc_type) if *typed => DocId::typed(doc_type, copy.id),
+                    None if *typed => DocId::typed("_doc", copy.id),
+                    _ => DocId::plain(copy.id),
+                },
+            };
+            write.expect = match (create, external) {
+                _ if copy.delete => Expect::Anything,
+                (true, _) => Expect::Absent,
+                (_, Some(or_equal)) => Expect::NewerThan {
+                    version: document.stamp.version,
+                    or_equal: *or_equal,
+                },
+                _ => Expect::Anything,
+            };
+            if !copy.delete {
+                write.op = WriteOp::Put(copy.source);
+            }
+        }
+    }
+    Ok(Some(write))
+}
+
+fn taken(document: &Document, filter: Option<&SourceFilter>) -> Result<Source> {
+    match filter {
+        None => Ok(document.source.clone()),
+        Some(filter) => Ok(Source::from_value(&filter.apply(&document.source.parse()?))),
+    }
+}
+
+/// A document on its way to another index.
+struct Copy {
+    index: String,
+    id: String,
+    routing: Option<String>,
+    source: Source,
+    delete: bool,
+}
+
+impl Copy {
+    /// Runs the script over it; false: it is not copied.
+    fn scripted(&mut self, (program, params): &(Program, Params), document: &Document, now_ms: i64) -> Result<bool> {
+        let mut meta = Map::new();
+        meta.insert("_index".into(), self.index.as_str().into());
+        meta.insert("_id".into(), self.id.as_str().into());
+        meta.insert("_version".into(), document.stamp.version.into());
+        meta.insert("_routing".into(), self.routing.as_deref().map_or(Value::Null, Value::from));
+        let context = UpdateContext {
+            source: self.source.parse()?,
+            op: "index".into(),
+            meta,
+        };
+        let result = script::run_update(program, params, context, Budget::default(), now_ms)?;
+        match result.op.as_str() {
+            "index" | "create" => {}
+            "delete" => self.delete = true,
+            "noop" | "none" => return Ok(false),
+            other => {
+                return Err(Error::illegal(format!(
+                    "Operation type [{other}] not allowed, only [noop, index, delete] are allowed"
+                )));
+            }
+        }
+        let text = |name: &str| result.meta.get(name).and_then(Value::as_str).map(str::to_owned);
+        if let Some(id) = text("_id") {
+            self.id = id;
+        }
+        if let Some(index) = text("_index") {
+            self.index = index;
+        }
+        self.routing = text("_routing");
+        self.source = Source::from_value(&result.source);
+        Ok(true)
+    }
+}

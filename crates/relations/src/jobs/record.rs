@@ -1,0 +1,366 @@
+//! What a restarted server finds of a job, in documents of the control index.
+//!
+//! `t:N` says what task N is and was asked; `t:N:at` how far it is, written with each batch; `t:N:stop` that it was
+//! cancelled. When it has ended, `t:N` has its outcome for a day, if anybody may ask for it, and the others are gone.
+//! Over a key of the client, `k:` leads to the task.
+
+use super::Counts;
+use super::run::{Cursor, Reach};
+use crate::schema;
+use crate::transactions::Key;
+use engine::tasks::Task;
+use engine::{Deciding, Expect, Newest, Plan, See, Source, Write, WriteOp};
+use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
+use serde_json::{Map, Value, json};
+
+/// How a job is remembered.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// What it can be built from again.
+    pub request: Value,
+    /// Under which a repetition leads to the same task.
+    pub key: Option<Key>,
+    /// Its outcome is kept.
+    pub keep: bool,
+}
+
+/// A task that a restarted server finds.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its number.
+    pub number: u64,
+    /// As tasks have it.
+    pub action: String,
+    /// In words.
+    pub description: String,
+    /// Milliseconds since 1970.
+    pub start_ms: i64,
+    /// Where it stands.
+    pub state: State,
+}
+
+/// Where a task stands.
+#[derive(Clone, Debug)]
+pub enum State {
+    /// It has not ended.
+    Unfinished {
+        /// See [`Order`].
+        request: Value,
+        /// See [`Order`].
+        keep: bool,
+        /// For `Relations::resume`.
+        kept: Box<Kept>,
+    },
+    /// It has.
+    Ended {
+        /// Milliseconds since 1970.
+        ended_ms: i64,
+        /// Counts as far as it came.
+        status: Value,
+        /// Its answer, or why there is none.
+        outcome: Result<Value>,
+    },
+}
+
+/// What is kept of a job that has not ended.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    pub(super) reaches: Vec<Reach>,
+    pub(super) total: u64,
+    pub(super) started_ms: i64,
+    /// The stamp and the content of its progress, once there is some.
+    pub(super) at: Option<(Stamp, Value)>,
+}
+
+/// The documents of a task.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) number: u64,
+    /// The stamp of its progress.
+    pub(super) at: Option<Stamp>,
+}
+
+fn at(number: u64, part: &str) -> DocAddress {
+    DocAddress {
+        index: IndexName::new(schema::CONTROL),
+        id: DocId::plain(format!("t:{number}{part}")),
+    }
+}
+
+impl Record {
+    pub(super) fn new(number: u64) -> Record {
+        Record { number, at: None }
+    }
+    fn task(&self) -> DocAddress {
+        at(self.number, "")
+    }
+    fn reached(&self) -> DocAddress {
+        at(self.number, ":at")
+    }
+    pub(super) fn stop(&self) -> DocAddress {
+        at(self.number, ":stop")
+    }
+    /// Documents that each batch reads or writes.
+    pub(super) fn touches(&self) -> Vec<DocAddress> {
+        vec![self.reached(), self.stop()]
+    }
+    /// How far the job is after a batch, on condition that nobody else has run one.
+    pub(super) fn progress(&self, to: Cursor, counts: &Counts, ended: bool) -> Write {
+        let source = json!({
+            "kind": "task_at", "n": self.number, "reach": to.reach, "after": to.after, "ended": ended, "counts": counts.keep(),
+        });
+        let mut write = Write::new(self.reached(), WriteOp::Put(Source::from_value(&source)));
+        write.expect = self.at.map_or(Expect::Absent, |stamp| Expect::Unchanged {
+            seq_no: stamp.seq_no,
+            primary_term: stamp.primary_term,
+        });
+        write
+    }
+}
+
+/// What came of writing a job down.
+pub(super) enum Written {
+    /// It is.
+    New,
+    /// Its key led to another task.
+    Known(u64),
+}
+
+impl crate::Relations {
+    /// The task that a key leads to.
+    ///
+    /// # Errors
+    /// It was used for another request.
+    pub async fn task_of(&self, key: &Key) -> Result<Option<u64>> {
+        let read = engine::Read {
+            see: See::Everything,
+            ..engine::Read::whole(key.at())
+        };
+        match self.engine.read(vec![read]).await {
+            Ok(found) => match found.into_iter().next().flatten() {
+                Some(document) => key.task(&document.source, self.clock.wall_ms()),
+                None => Ok(None),
+            },
+            Err(e) if e.kind() == ErrorKind::IndexNotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Writes a job down before its first batch.
+    pub(super) async fn write_down(&self, task: &Task, order: &Order, reaches: &[Reach], total: u64) -> Result<Written> {
+        let record = Record::new(task.id);
+        let now_ms = self.clock.wall_ms();
+        let source = Source::from_value(&json!({
+            "kind": "task", "at": now_ms, "n": task.id, "action": task.action, "description": task.description,
+            "start": task.start_ms, "request": order.request, "keep": order.keep, "total": total,
+            "reaches": reaches.iter().map(Reach::render).collect::<Vec<_>>(),
+        }));
+        let mut known = None;
+        let mut plan = |newest: &mut dyn Newest| {
+            let mut plan = Plan::default();
+            let mut missing = false;
+            if let Some(key) = &order.key {
+                match newest.read(&key.at(), See::Everything) {
+                    Ok(Some(document)) => known = key.task(&document.source, now_ms)?,
+                    Ok(None) => {}
+                    Err(e) if e.kind() == ErrorKind::IndexNotFound => missing = true,
+                    Err(e) => return Err(e),
+                }
+                if known.is_some() {
+                    return Ok(plan);
+                }
+                let write = Write::new(key.at(), WriteOp::Put(key.keep_task(task.id, now_ms)));
+                plan.writes.push(write);
+            }
+            if missing || matches!(newest.index(schema::CONTROL), Err(e) if e.kind() == ErrorKind::IndexNotFound) {
+                plan.alterations.push(schema::make_control());
+            }
+            plan.writes.push(Write::new(record.task(), WriteOp::Put(source.clone())));
+            Ok(plan)
+        };
+        let how = Deciding {
+            touches: order.key.iter().map(Key::at).chain([record.task()]).collect(),
+            ..Deciding::default()
+        };
+        let decided = self.atomic()?.decide(&mut plan, how).await?;
+        crate::jobs::run::all_written(&decided.outcomes)?;
+        Ok(known.map_or(Written::New, Written::Known))
+    }
+
+    /// Tells a job to stop before its next batch, for good. False if it is not written down.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn stop(&self, number: u64) -> Result<bool> {
+        let record = Record::new(number);
+        let now_ms = self.clock.wall_ms();
+        let mut found = false;
+        let mut plan = |newest: &mut dyn Newest| {
+            found = match newest.read(&record.task(), See::Everything) {
+                Ok(Some(document)) => document.source.parse()?["kind"] == "task",
+                Ok(None) => false,
+                Err(e) if e.kind() == ErrorKind::IndexNotFound => false,
+                Err(e) => return Err(e),
+            };
+            if !found {
+                return Ok(Plan::default());
+            }
+            let source = Source::from_value(&json!({ "kind": "task_stop", "at": now_ms, "n": number }));
+            Ok(Plan::of(vec![Write::new(record.stop(), WriteOp::Put(source))]))
+        };
+        let how = Deciding {
+            touches: vec![record.task(), record.stop()],
+            ..Deciding::default()
+        };
+        let decided = self.atomic()?.decide(&mut plan, how).await?;
+        crate::jobs::run::all_written(&decided.outcomes)?;
+        Ok(found)
+    }
+
+    /// A job that is written down has ended.
+    ///
+    /// # Errors
+    /// The engine's; then a restarted server ends it.
+    pub async fn ended(&self, task: &Task, keep: bool, outcome: &Result<Value>) -> Result<()> {
+        let record = Record::new(task.id);
+        let now_ms = self.clock.wall_ms();
+        let (name, content) = match outcome {
+            Ok(value) => ("response", value.clone()),
+            Err(error) => {
+                let mut members = error.to_json();
+                members.insert("status".into(), error.status().into());
+                ("error", Value::Object(members))
+            }
+        };
+        let source = Source::from_value(&json!({
+            "kind": "task_done", "at": now_ms, "n": task.id, "action": task.action, "description": task.description,
+            "start": task.start_ms, "status": task.status(), name: content,
+        }));
+        let mut plan = |newest: &mut dyn Newest| {
+            let mut writes = Vec::new();
+            let mut known = false;
+            for (n, at) in [record.task(), record.reached(), record.stop()].into_iter().enumerate() {
+                let there = match newest.read(&at, See::Everything) {
+                    Ok(found) => found.is_some(),
+                    Err(e) if e.kind() == ErrorKind::IndexNotFound => false,
+                    Err(e) => return Err(e),
+                };
+                known |= n == 0 && there;
+                match (there, n == 0 && keep && known) {
+                    (true, true) => writes.push(Write::new(at, WriteOp::Put(source.clone()))),
+                    (true, false) => writes.push(Write::new(at, WriteOp::Delete)),
+                    (false, _) => {}
+                }
+            }
+            Ok(Plan::of(writes))
+        };
+        let how = Deciding {
+            touches: vec![record.task(), record.reached(), record.stop()],
+            ..Deciding::default()
+        };
+        let decided = self.atomic()?.decide(&mut plan, how).await?;
+        crate::jobs::run::all_written(&decided.outcomes)
+    }
+
+    /// After a start: every task that is written down, by number.
+    ///
+    /// # Errors
+    /// A control index that cannot be read.
+    pub async fn tasks_found(&self) -> Result<Vec<Found>> {
+        let Some(documents) = self.control_documents(&["task", "task_at", "task_done"]).await? else {
+            return Ok(Vec::new());
+        };
+        let mut reached: std::collections::HashMap<u64, (Stamp, Value)> = std::collections::HashMap::new();
+        let mut tasks = Vec::new();
+        for document in documents {
+            let source = document.source.parse()?;
+            match (source["kind"].as_str(), source["n"].as_u64()) {
+                (Some("task_at"), Some(number)) => drop(reached.insert(number, (document.stamp, source))),
+                (Some(_), Some(number)) => tasks.push((number, source)),
+                _ => return Err(unsound(&source)),
+            }
+        }
+        tasks.sort_by_key(|(number, _)| *number);
+        tasks
+            .into_iter()
+            .map(|(number, source)| found(number, &source, reached.remove(&number)).ok_or_else(|| unsound(&source)))
+            .collect()
+    }
+}
+
+fn unsound(source: &Value) -> Error {
+    Error::new(ErrorKind::Corruption, format!("no sound record of a task: {source}"))
+}
+
+fn found(number: u64, source: &Value, at: Option<(Stamp, Value)>) -> Option<Found> {
+    let text = |name: &str| source[name].as_str().map(str::to_owned);
+    let start_ms = source["start"].as_i64()?;
+    let state = if source["kind"] == "task" {
+        State::Unfinished {
+            request: source["request"].clone(),
+            keep: source["keep"].as_bool()?,
+            kept: Box::new(Kept {
+                reaches: source["reaches"]
+                    .as_array()?
+                    .iter()
+                    .map(Reach::parse)
+                    .collect::<Option<_>>()?,
+                total: source["total"].as_u64()?,
+                started_ms: source["at"].as_i64()?,
+                at,
+            }),
+        }
+    } else {
+        let outcome = match source.get("error").and_then(Value::as_object) {
+            Some(members) => Err(error_of(members, 0)),
+            None => Ok(source["response"].clone()),
+        };
+        State::Ended {
+            ended_ms: source["at"].as_i64()?,
+            status: source["status"].clone(),
+            outcome,
+        }
+    };
+    Some(Found {
+        number,
+        action: text("action")?,
+        description: text("description")?,
+        start_ms,
+        state,
+    })
+}
+
+/// An error as it was kept.
+fn error_of(members: &Map<String, Value>, depth: usize) -> Error {
+    let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
+    let kind = ErrorKind::ALL.iter().find(|kind| kind.wire() == text("type")).copied();
+    let mut error = Error::new(kind.unwrap_or(ErrorKind::Internal), text("reason"));
+    if let Some(status) = members.get("status").and_then(Value::as_u64) {
+        error = error.status_of(u16::try_from(status).unwrap_or(500));
+    }
+    for (name, value) in members {
+        if !["type", "reason", "status", "caused_by"].contains(&name.as_str()) {
+            error = error.with(name, value.clone());
+        }
+    }
+    match members.get("caused_by").and_then(Value::as_object) {
+        Some(cause) if depth < 20 => error.caused_by(error_of(cause, depth + 1)),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_recalled() {
+        let error = Error::new(ErrorKind::LockExpired, "over")
+            .with("lock", "n1:1")
+            .caused_by(Error::illegal("why"));
+        let mut kept = error.to_json();
+        kept.insert("status".into(), 409.into());
+        assert_eq!(error_of(&kept, 0).to_json(), error.to_json());
+        assert_eq!(error_of(&kept, 0).status(), 409);
+    }
+}

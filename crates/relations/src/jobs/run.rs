@@ -1,0 +1,469 @@
+//! A job from its beginning to its end, a step at a time.
+
+use super::batch::{Item, Settled};
+use super::plan::work;
+use super::record::{Kept, Order, Record, Written};
+use super::{Action, BATCH_MAX, Counts, Job, Whole};
+use crate::schema;
+use engine::tasks::Task;
+use engine::{Document, EngineExt as _, Outcome, Part, WriteOp};
+use model::{Error, ErrorKind, IndexName, Result, SeqNo, Target};
+use serde_json::{Value, json};
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+/// Sources of a batch, and of what is read ahead.
+const BATCH_BYTES: usize = 4 << 20;
+/// After so long a batch is committed as it is: scripts may take their time.
+const BATCH_TIME: Duration = Duration::from_millis(250);
+/// How long a view lives that nobody reads.
+const VIEW_ALIVE: Duration = Duration::from_secs(300);
+
+/// What came of beginning.
+#[derive(Debug)]
+pub enum Begun {
+    /// A job to be run.
+    Run(Box<Run>),
+    /// The key of the request leads to this task.
+    Known(u64),
+}
+
+/// What came of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// There is more to do.
+    More,
+    /// It has ended.
+    Ended,
+}
+
+/// One index of a job.
+#[derive(Clone, Debug)]
+pub(super) struct Reach {
+    index: IndexName,
+    uuid: String,
+    /// The greatest sequence number that matched at the start.
+    last: SeqNo,
+}
+
+impl Reach {
+    pub(super) fn render(&self) -> Value {
+        json!([self.index.as_str(), self.uuid, self.last])
+    }
+    pub(super) fn parse(value: &Value) -> Option<Reach> {
+        Some(Reach {
+            index: IndexName::new(value[0].as_str()?),
+            uuid: value[1].as_str()?.to_owned(),
+            last: value[2].as_u64()?,
+        })
+    }
+}
+
+/// How far a job is: in which of its indices, and up to which sequence number there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cursor {
+    pub(super) reach: usize,
+    pub(super) after: Option<SeqNo>,
+}
+
+/// A job that runs.
+#[derive(Debug)]
+pub struct Run {
+    pub(super) job: Job,
+    /// What it has counted.
+    pub counts: Counts,
+    /// As it is remembered; `None`: it is one batch.
+    pub(super) record: Option<Record>,
+    query: dsl::query::Query,
+    view: String,
+    reaches: Vec<Reach>,
+    /// What is committed.
+    at: Cursor,
+    /// What has been read, and where reading goes on.
+    ahead: VecDeque<(usize, Document)>,
+    read: Cursor,
+    /// After a restart: what was written at the source since the start is copied too.
+    resumed: bool,
+    ended: bool,
+    started_ms: i64,
+    order: Order,
+}
+
+impl Run {
+    /// The job.
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+    /// A restarted server would find it.
+    pub fn is_recorded(&self) -> bool {
+        self.record.is_some()
+    }
+}
+
+/// Was every one of these written?
+///
+/// # Errors
+/// One was not.
+pub(super) fn all_written(outcomes: &[Outcome]) -> Result<()> {
+    for outcome in outcomes {
+        match outcome {
+            Outcome::Written(_) => {}
+            Outcome::Refused(error) => return Err(error.clone()),
+            Outcome::Unknown => {
+                return Err(Error::new(ErrorKind::LogFailed, "the outcome is unknown: the log failed").with("outcome", "unknown"));
+            }
+            Outcome::Conflict(_) | Outcome::Held(_) => {
+                return Err(Error::new(ErrorKind::Internal, "the record of a task was changed by another"));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl crate::Relations {
+    /// Begins a job: what matches now is what it is about. A job of one batch that nobody would ask for again is not
+    /// written down.
+    ///
+    /// # Errors
+    /// The query's; a lock that is not alive; an index of the server; too much for one change.
+    pub async fn begin(&self, job: Job, task: &Task, order: &Order) -> Result<Begun> {
+        for id in &job.guards {
+            self.lease(id)?;
+        }
+        let started_ms = self.clock.wall_ms();
+        let (view, query) = self.scope(&job).await?;
+        let begun = self.begun(job, task, order, started_ms, &view, query).await;
+        if !matches!(begun, Ok(Begun::Run(_))) {
+            self.engine.close_view(&view).await?;
+        }
+        begun
+    }
+
+    async fn begun(
+        &self,
+        job: Job,
+        task: &Task,
+        order: &Order,
+        started_ms: i64,
+        view: &str,
+        query: dsl::query::Query,
+    ) -> Result<Begun> {
+        let infos = self.engine.indices(&job.target).await?;
+        let mut reaches = Vec::new();
+        let mut total = 0;
+        for extent in self.engine.extents(&job.target, query.clone(), view).await? {
+            let name = extent.index.as_str();
+            if schema::is_system(name) {
+                if job.target.expressions.iter().any(|expression| expression == name) && !copies(&job.action) {
+                    let reason = format!("index [{name}] is kept by the server; clients may not write to it");
+                    return Err(Error::new(ErrorKind::Security, reason));
+                }
+                continue;
+            }
+            total += extent.count;
+            reaches.push(Reach {
+                uuid: infos
+                    .iter()
+                    .find(|info| info.name == extent.index)
+                    .map(|info| info.uuid.clone())
+                    .unwrap_or_default(),
+                index: extent.index,
+                last: extent.last,
+            });
+        }
+        let total = job.max_docs.map_or(total, |max| total.min(max));
+        if let Some(whole) = job.whole
+            && total > whole.operations_max
+        {
+            let (most, name) = (whole.operations_max, model::settings::CHANGES_MAX_OPERATIONS.name);
+            let reason =
+                format!("[{total}] documents match, too many for one change; the limit of [{most}] is the setting [{name}]");
+            return Err(Error::new(ErrorKind::TransactionFailed, reason));
+        }
+        let one_batch = job.whole.is_some() || total <= job.batch.min(BATCH_MAX) as u64;
+        let mut record = None;
+        if order.keep || order.key.is_some() || !one_batch {
+            if let Written::Known(number) = self.write_down(task, order, &reaches, total).await? {
+                return Ok(Begun::Known(number));
+            }
+            record = Some(Record::new(task.id));
+        }
+        let counts = Counts {
+            total,
+            ..Counts::default()
+        };
+        let run = Run::new(job, counts, record, query, view, reaches, started_ms, order.clone());
+        Ok(Begun::Run(Box::new(run)))
+    }
+
+    /// Goes on with a job after a restart: what matched at its start and has not been written since.
+    ///
+    /// # Errors
+    /// The query's; a record that is not sound.
+    pub async fn resume(&self, mut job: Job, task: &Task, kept: &Kept) -> Result<Run> {
+        // What is gone counts as done.
+        job.target.ignore_unavailable = true;
+        let (view, query) = self.scope(&job).await?;
+        let infos = self.engine.indices(&job.target).await?;
+        let is = |reach: &Reach| infos.iter().any(|info| info.name == reach.index && info.uuid == reach.uuid);
+        let reaches = kept.reaches.iter().cloned().map(|mut reach| {
+            if !is(&reach) {
+                reach.uuid.clear();
+            }
+            reach
+        });
+        let mut counts = Counts {
+            total: kept.total,
+            ..Counts::default()
+        };
+        let mut record = Record::new(task.id);
+        let (mut at, mut ended) = (Cursor::default(), false);
+        if let Some((stamp, reached)) = &kept.at {
+            let unsound = || Error::new(ErrorKind::Corruption, format!("no sound record of a task: {reached}"));
+            counts = Counts::recall(&reached["counts"], job.batch).ok_or_else(unsound)?;
+            at = Cursor {
+                reach: reached["reach"]
+                    .as_u64()
+                    .and_then(|n| usize::try_from(n).ok())
+                    .ok_or_else(unsound)?,
+                after: reached["after"].as_u64(),
+            };
+            ended = reached["ended"] == true;
+            record.at = Some(*stamp);
+        }
+        let order = Order {
+            request: Value::Null,
+            key: None,
+            keep: false,
+        };
+        let mut run = Run::new(
+            job,
+            counts,
+            Some(record),
+            query,
+            &view,
+            reaches.collect(),
+            kept.started_ms,
+            order,
+        );
+        (run.at, run.read, run.ended, run.resumed) = (at, at, ended, true);
+        Ok(run)
+    }
+
+    /// One moment of what a job reads, with its joins resolved in it.
+    async fn scope(&self, job: &Job) -> Result<(String, dsl::query::Query)> {
+        let others = crate::joins::targets_of(&job.query);
+        let joins = others.is_some();
+        let view = self.moment(&job.target, others.unwrap_or_default()).await?;
+        if !joins {
+            return Ok((view, job.query.clone()));
+        }
+        match self.resolved(&job.target, job.query.clone(), Some(&view)).await {
+            Ok(query) => Ok((view, query)),
+            Err(error) => {
+                self.engine.close_view(&view).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// One batch, or the end. Scripts run on the caller's thread.
+    ///
+    /// # Errors
+    /// A script's, the engine's, a lock of the job that is over: nothing of the batch was written. A step that was
+    /// refused for want of room may be tried again.
+    pub async fn step(&self, run: &mut Run, task: &Task) -> Result<Step> {
+        if run.ended {
+            return Ok(Step::Ended);
+        }
+        if task.is_cancelled() {
+            run.counts.cancelled = true;
+            return Ok(Step::Ended);
+        }
+        // A view that was read ahead of is kept for the next reading; a limit of the store may shorten that.
+        let _ = self.engine.renew_view(&run.view, VIEW_ALIVE).await;
+        let documents = self.next(run).await?;
+        if documents.is_empty() {
+            run.ended = true;
+            return Ok(Step::Ended);
+        }
+        let done = self.worked(run, task, documents).await;
+        if done.is_err() {
+            // Once more from the same place, should the caller try.
+            run.ahead.clear();
+            run.read = run.at;
+        }
+        done
+    }
+
+    async fn worked(&self, run: &mut Run, task: &Task, mut left: VecDeque<(usize, Document)>) -> Result<Step> {
+        let begun = self.clock.monotonic();
+        let mut items: Vec<Item> = Vec::with_capacity(left.len());
+        let mut to = run.at;
+        let mut destinations = HashSet::new();
+        let mut bytes = 0;
+        while let Some((reach, document)) = left.pop_front() {
+            let write = work(&run.job.action, &document, run.started_ms)?;
+            if let Some(write) = &write
+                && copies(&run.job.action)
+                && !destinations.insert(write.at.clone())
+            {
+                if run.job.whole.is_some() {
+                    let at = &write.at;
+                    let reason = format!(
+                        "several documents would be [{}][{}]: one change writes each once",
+                        at.index, at.id.id
+                    );
+                    return Err(Error::illegal(reason));
+                }
+                left.push_front((reach, document));
+                break;
+            }
+            if let Some(WriteOp::Put(source)) = write.as_ref().map(|write| &write.op) {
+                bytes += source.0.len();
+            }
+            to = Cursor {
+                reach,
+                after: Some(document.stamp.seq_no),
+            };
+            let later = document.stamp.seq_no > run.reaches[reach].last;
+            items.push(Item::new(document, write, later));
+            match run.job.whole {
+                Some(whole) => fits(bytes, whole)?,
+                None if bytes >= BATCH_BYTES || self.clock.monotonic() - begun > BATCH_TIME => break,
+                None => {}
+            }
+        }
+        let more = run.counts.done + (items.len() as u64) < run.counts.total;
+        if run.record.is_none() && run.job.whole.is_none() && more {
+            // It is more than one change after all.
+            self.write_down(task, &run.order, &run.reaches, run.counts.total).await?;
+            run.record = Some(Record::new(task.id));
+        }
+        match self.commit(run, &mut items, to).await? {
+            Settled::Stopped => {
+                run.counts.cancelled = true;
+                run.ended = true;
+            }
+            Settled::Written { ended } => {
+                run.at = to;
+                left.into_iter().rev().for_each(|back| run.ahead.push_front(back));
+                run.ended = ended || run.job.whole.is_some();
+            }
+        }
+        Ok(if run.ended { Step::Ended } else { Step::More })
+    }
+
+    /// The documents of the next batch; none: there are no more.
+    async fn next(&self, run: &mut Run) -> Result<VecDeque<(usize, Document)>> {
+        let left = run.job.max_docs.map_or(u64::MAX, |max| max.saturating_sub(run.counts.done));
+        let size = match run.job.whole {
+            Some(whole) => whole.operations_max,
+            None => run.job.batch.min(BATCH_MAX) as u64,
+        };
+        let wanted = usize::try_from(size.min(left)).unwrap_or(usize::MAX);
+        let mut bytes = 0;
+        while run.ahead.len() < wanted {
+            let Some(reach) = run.reaches.get(run.read.reach) else { break };
+            let read_on = run.resumed && copies(&run.job.action);
+            let over = reach.uuid.is_empty() || (!read_on && run.read.after == Some(reach.last));
+            let part = Part {
+                index: reach.index.clone(),
+                after: run.read.after,
+                upto: (!read_on).then_some(reach.last),
+                docs_max: wanted.max(BATCH_MAX),
+                bytes_max: BATCH_BYTES,
+                now_ms: run.started_ms,
+            };
+            let found = if over {
+                Vec::new()
+            } else {
+                self.engine
+                    .numbered(&run.job.target, run.query.clone(), &run.view, part)
+                    .await?
+            };
+            let Some(newest) = found.last() else {
+                run.read = Cursor {
+                    reach: run.read.reach + 1,
+                    after: None,
+                };
+                continue;
+            };
+            run.read.after = Some(newest.stamp.seq_no);
+            bytes += found.iter().map(|document| document.source.0.len()).sum::<usize>();
+            let reach = run.read.reach;
+            run.ahead.extend(found.into_iter().map(|document| (reach, document)));
+            match run.job.whole {
+                Some(whole) => fits(bytes, whole)?,
+                None if bytes >= BATCH_BYTES => break,
+                None => {}
+            }
+        }
+        let size = wanted.min(run.ahead.len());
+        Ok(run.ahead.drain(..size).collect())
+    }
+
+    /// The job has run: gives its view back, makes what it wrote searchable if that was asked.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn close(&self, run: &mut Run) -> Result<()> {
+        self.engine.close_view(&run.view).await?;
+        run.ahead.clear();
+        run.counts.took_ms = self.clock.wall_ms() - run.started_ms;
+        if !run.job.refresh {
+            return Ok(());
+        }
+        let target = match &run.job.action {
+            Action::Reindex { index, .. } => Target::index(index),
+            _ => run.job.target.clone(),
+        };
+        let refreshed = self.engine.refresh(&target, None).await;
+        run.counts.took_ms = self.clock.wall_ms() - run.started_ms;
+        refreshed.map(|_| ())
+    }
+}
+
+impl Run {
+    #[expect(clippy::too_many_arguments, reason = "each is a part of it, named where it is made")]
+    fn new(
+        job: Job,
+        counts: Counts,
+        record: Option<Record>,
+        query: dsl::query::Query,
+        view: &str,
+        reaches: Vec<Reach>,
+        started_ms: i64,
+        order: Order,
+    ) -> Run {
+        Run {
+            job,
+            counts,
+            record,
+            query,
+            view: view.to_owned(),
+            reaches,
+            at: Cursor::default(),
+            ahead: VecDeque::new(),
+            read: Cursor::default(),
+            resumed: false,
+            ended: false,
+            started_ms,
+            order,
+        }
+    }
+}
+
+/// Refuses what is too long for one change.
+fn fits(bytes: usize, whole: Whole) -> Result<()> {
+    if bytes as u64 <= whole.bytes_max {
+        return Ok(());
+    }
+    let (most, name) = (whole.bytes_max, model::settings::CHANGES_MAX_BYTES.name);
+    let reason = format!("a change of [{bytes}] bytes is too long; the limit of [{most}] is the setting [{name}]");
+    Err(Error::new(ErrorKind::ContentTooLong, reason))
+}
+
+fn copies(action: &Action) -> bool {
+    matches!(action, Action::Reindex { .. })
+}
