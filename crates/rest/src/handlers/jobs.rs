@@ -62,6 +62,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         dialect,
         wants_json: true,
         connection: None,
+        plain: false,
     };
     Some((call, api))
 }
@@ -233,7 +234,7 @@ async fn to_end(rest: Arc<Rest>, run: Box<Run>, task: Arc<Task>, shape: Shape, k
         return done;
     }
     let outcome = done.as_ref().map(|counts| render(counts, shape, false)).map_err(Clone::clone);
-    if recorded && !done.as_ref().is_err_and(|e| goes_on_later(e)) {
+    if recorded && !done.as_ref().is_err_and(goes_on_later) {
         // What cannot be written now is found by the next start, which ends it.
         let _ = rest.relations.ended(&task, keep, &outcome).await;
     }
@@ -355,8 +356,10 @@ pub(crate) fn go_on(rest: &Arc<Rest>, left: Vec<Left>) {
             let task = left.task.clone();
             let keep = left.keep;
             if let Err(error) = resumed(&rest, left).await {
+                let later = goes_on_later(&error);
                 let outcome = Err(error);
-                if !goes_on_later(outcome.as_ref().err().unwrap_or(&Error::illegal(""))) {
+                if !later {
+                    // What cannot be written now is found by the next start, which ends it.
                     let _ = rest.relations.ended(&task, keep, &outcome).await;
                 }
                 rest.tasks.finish(&task, outcome, keep, rest.clock.wall_ms());
