@@ -342,6 +342,7 @@ fn row(name: &str) -> Option<Row> {
             post("/_lock", json!({ "targets": [{ "index": "i", "path": "/a/b/c" }] })),
             400,
         ),
+        "changes.path" => Elsewhere("contract_34 and contract_35"),
         "changes.max_operations" => Refused(
             &[],
             cluster("changes.max_operations", json!(1)),
