@@ -313,6 +313,9 @@ fn row(name: &str) -> Option<Row> {
                 (score - (4.0_f64 / 3.0).ln() / 2.2).abs() < 1e-5
             })
         }
+        "index.merge.policy.deletes_pct_allowed" | "index.merge.policy.segments_per_tier" => {
+            Elsewhere("embedded: merging::tests::policy_of_an_index")
+        }
         "index.pleach.locks" | "index.pleach.lock_path" => Elsewhere("scenarios of locks"),
         "indices.requests.cache.size" => Elsewhere("kept answers of aggregations"),
         "indices.documents.cache.size" | "indices.queries.cache.size" => {

@@ -291,6 +291,8 @@ impl EmbeddedEngine {
         ] {
             *to = from.load(Ordering::Relaxed);
         }
+        let by_type = counts.by_type.lock();
+        stats.index_by_type = by_type.iter().map(|(name, count)| (name.to_string(), *count)).collect();
         stats
     }
 

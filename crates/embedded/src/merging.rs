@@ -11,14 +11,13 @@ use crate::index::segment;
 use crate::publish::{SPILL_BYTES, alive_bits, alive_set};
 use crate::searchable::{IndexView, SegmentView};
 use crate::store::{IndexState, Store};
+use model::settings::{self, Setting};
 use model::{Error, ErrorKind, Result};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tantivy::BitSet;
 
-/// Segments of one size class, at most.
-const PER_CLASS: usize = 10;
 /// An index that nothing was built for so long is merged further: its searches are worth more than the work.
 const QUIET_MS: u64 = 1000;
 /// Fewer documents are searched fast however they lie.
@@ -44,7 +43,8 @@ impl Store {
                 .cloned()
                 .collect();
             let quiet = || self.now_ms().saturating_sub(state.built_ms.load(Ordering::Relaxed)) > QUIET_MS;
-            if let Some(inputs) = due(&group).or_else(|| if quiet() { idle(&group) } else { None }) {
+            let policy = Policy::of(&built.settings);
+            if let Some(inputs) = due(&group, policy).or_else(|| if quiet() { idle(&group) } else { None }) {
                 self.merge_these(state, inputs)?;
                 return Ok(true);
             }
@@ -196,7 +196,27 @@ fn carried(inputs: &[Arc<SegmentView>], set: &IndexView, max_doc: u32) -> (BitSe
     (bits, living)
 }
 
-fn due(group: &[Arc<SegmentView>]) -> Option<Vec<Arc<SegmentView>>> {
+/// What an index' settings say of merging.
+#[derive(Clone, Copy)]
+struct Policy {
+    /// Segments of one size class, at most.
+    per_class: usize,
+    /// Percents of a segment that may be deleted.
+    deleted: u64,
+}
+
+impl Policy {
+    fn of(index: &serde_json::Map<String, serde_json::Value>) -> Policy {
+        // Either may have a fraction.
+        let number = |setting: Setting, default: f64| settings::text(index, setting).parse().unwrap_or(default);
+        Policy {
+            per_class: number(settings::SEGMENTS_PER_TIER, 10.0).max(2.0) as usize,
+            deleted: number(settings::DELETES_PCT_ALLOWED, 30.0) as u64,
+        }
+    }
+}
+
+fn due(group: &[Arc<SegmentView>], policy: Policy) -> Option<Vec<Arc<SegmentView>>> {
     let small = |segment: &&Arc<SegmentView>| segment.reader.max_doc() < MAX_DOCS && segment.data.bytes() < MAX_BYTES;
     for class in 0..7 {
         let same: Vec<_> = group
@@ -205,13 +225,13 @@ fn due(group: &[Arc<SegmentView>]) -> Option<Vec<Arc<SegmentView>>> {
             .filter(|segment| segment.reader.max_doc().max(1).ilog10() == class)
             .cloned()
             .collect();
-        if same.len() >= PER_CLASS {
-            return Some(same.into_iter().take(5 * PER_CLASS).collect());
+        if same.len() >= policy.per_class {
+            return Some(same.into_iter().take(5 * policy.per_class).collect());
         }
     }
     let rotten = |segment: &&Arc<SegmentView>| {
         let (all, alive) = (segment.reader.max_doc(), segment.reader.num_docs());
-        all >= 100 && (all - alive) * 10 > all * 3
+        all >= 100 && u64::from(all - alive) * 100 > u64::from(all) * policy.deleted
     };
     group.iter().find(rotten).map(|segment| vec![segment.clone()])
 }
@@ -242,4 +262,28 @@ fn idle(group: &[Arc<SegmentView>]) -> Option<Vec<Arc<SegmentView>>> {
     let docs: u64 = run.iter().map(|segment| u64::from(segment.reader.num_docs())).sum();
     let bytes: u64 = run.iter().map(|segment| segment.data.bytes()).sum();
     (docs >= IDLE_MIN_DOCS && bytes < MAX_BYTES).then(|| run.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(settings: serde_json::Value, per_class: usize, deleted: u64) {
+        let serde_json::Value::Object(settings) = settings else {
+            unreachable!()
+        };
+        let policy = Policy::of(&settings);
+        assert_eq!((policy.per_class, policy.deleted), (per_class, deleted), "{settings:?}");
+    }
+
+    #[test]
+    fn policy_of_an_index() {
+        check(serde_json::json!({}), 10, 30);
+        check(serde_json::json!({ "index.merge.policy.deletes_pct_allowed": "50" }), 10, 50);
+        check(
+            serde_json::json!({ "index.merge.policy.segments_per_tier": "4.0", "index.merge.policy.deletes_pct_allowed": 7.5 }),
+            4,
+            7,
+        );
+    }
 }

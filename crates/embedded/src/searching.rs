@@ -14,7 +14,7 @@ use crate::upkeep::Interval;
 use crate::writing::{stored, visible};
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::query::{BoolQuery, Clause, Query};
-use dsl::search::{SearchRequest, SearchResponse};
+use dsl::search::{SearchRequest, SearchResponse, ShardFailure};
 use engine::{Document, See, View};
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Persona, Result, Target, settings};
 use serde_json::Value;
@@ -149,9 +149,51 @@ impl Store {
         })
     }
 
-    /// Runs a search.
+    /// What a request sees of the indices of a target that can be read; the others are told of. `Err` if none can be.
+    fn views_in_part(&self, target: &Target) -> Result<(Vec<Searched>, Vec<ShardFailure>)> {
+        let catalog = self.catalog_now();
+        let (mut sound, mut failures) = (Vec::new(), Vec::new());
+        for one in catalog.resolve(target, self.clock.wall_ms())? {
+            match self.state(&one.entry) {
+                Err(error) if error.kind() == ErrorKind::Corruption => {
+                    let shards = settings::number(&one.entry.settings, settings::NUMBER_OF_SHARDS);
+                    failures.push(ShardFailure {
+                        index: one.entry.name.as_str().to_owned(),
+                        shards: u32::try_from(shards).unwrap_or(1),
+                        error,
+                    });
+                }
+                Err(error) => return Err(error),
+                Ok(_) => sound.push(one),
+            }
+        }
+        if let (true, Some(failure)) = (sound.is_empty(), failures.first()) {
+            return Err(failure.error.clone());
+        }
+        let searchable = self.moment(&sound)?;
+        Ok((searched(&searchable, &sound)?, failures))
+    }
+
+    /// Runs a search; indices in which damage is found are left out, unless the request wants all or nothing.
     pub(crate) fn search(&self, target: &Target, request: &SearchRequest, see: See) -> Result<SearchResponse> {
-        let views = self.views_of(target, request.view.as_deref())?;
+        let found = self.search_once(target, request, see);
+        let damaged = |e: &Error| matches!(e.kind(), ErrorKind::Corruption | ErrorKind::Internal);
+        match found {
+            // Damage that this search found first: without that index the rest can be answered.
+            Err(error) if request.allow_partial && request.view.is_none() && damaged(&error) => match self.find_damage() {
+                Some(damage) => self.search_once(target, request, see).map_err(|_| damage),
+                None => Err(error),
+            },
+            found => found,
+        }
+    }
+
+    fn search_once(&self, target: &Target, request: &SearchRequest, see: See) -> Result<SearchResponse> {
+        let (views, failures) = if request.allow_partial && request.view.is_none() {
+            self.views_in_part(target)?
+        } else {
+            (self.views_of(target, request.view.as_deref())?, Vec::new())
+        };
         for (name, _) in &request.indices_boost {
             let boosted = Target {
                 expressions: vec![name.clone()],
@@ -167,8 +209,9 @@ impl Store {
         self.with_context(see, request.dialect, &types, |cx| {
             let filters: Vec<_> = views.iter().map(|(_, filter)| filter).collect();
             let rest = format!("{see:?} {types:?} {} {} {filters:?}", cx.max_clause_count, cx.max_buckets);
-            let Some(key) = Answers::key(request, &rest) else {
-                return search::run(&views, request, cx);
+            let Some(key) = Answers::key(request, &rest).filter(|_| failures.is_empty()) else {
+                let found = search::run(&views, request, cx)?;
+                return Ok(SearchResponse { failures, ..found });
             };
             if let Some(known) = self.answers.get(&key, views.iter().map(|(view, _)| view)) {
                 return Ok((*known).clone());

@@ -270,6 +270,8 @@ pub(crate) struct Counts {
     pub(crate) refresh: AtomicU64,
     pub(crate) flush: AtomicU64,
     pub(crate) merge: AtomicU64,
+    /// Of typed indices: `index` by type.
+    pub(crate) by_type: Mutex<std::collections::BTreeMap<Arc<str>, u64>>,
 }
 
 impl IndexState {

@@ -665,6 +665,9 @@ impl Store {
                 &ready.state.counts.index
             };
             counter.fetch_add(1, Ordering::Relaxed);
+            if let (Some(doc_type), false) = (&ready.at.id.doc_type, deleted) {
+                *ready.state.counts.by_type.lock().entry(doc_type.clone()).or_default() += 1;
+            }
             outcomes.push(Outcome::Written(Written {
                 effect: ready.effect,
                 at: ready.at,
@@ -756,10 +759,12 @@ pub(crate) fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
         return Err(Error::illegal("if _id is specified it must not be empty"));
     }
     if id.len() > ID_MAX_BYTES {
-        return Err(Error::illegal(format!(
+        let reason = format!(
             "id [{id}] is too long, must be no longer than {ID_MAX_BYTES} bytes but was: {}",
             id.len()
-        )));
+        );
+        let reason = format!("Validation Failed: 1: {reason};");
+        return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
     }
     if write.at.id.uid().len() > 2 * ID_MAX_BYTES {
         return Err(Error::illegal("type and id are too long together"));

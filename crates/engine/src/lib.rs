@@ -527,6 +527,8 @@ pub struct IndexStats {
     pub docs: u64,
     /// Root documents by type, in typed indices.
     pub docs_by_type: Vec<(String, u64)>,
+    /// Documents written by type, in typed indices.
+    pub index_by_type: Vec<(String, u64)>,
     /// Lucene's count: with nested documents.
     pub lucene_docs: u64,
     pub deleted: u64,

@@ -43,9 +43,16 @@ kinds! {
     Date            = "date";
     DateNanos       = "date_nanos";
     Ip              = "ip";
+    IntegerRange    = "integer_range";
+    LongRange       = "long_range";
+    FloatRange      = "float_range";
+    DoubleRange     = "double_range";
+    DateRange       = "date_range";
+    IpRange         = "ip_range";
     Binary          = "binary";
     GeoPoint        = "geo_point";
     Join            = "join";
+    Completion      = "completion";
     TokenCount      = "token_count";
     Alias           = "alias";
     Object          = "object";
@@ -79,6 +86,22 @@ impl Kind {
     /// Numbers of any sort.
     pub fn is_numeric(self) -> bool {
         self.is_integer() || self.is_float()
+    }
+    /// Ranges as values.
+    pub fn is_range(self) -> bool {
+        self.range_of().is_some()
+    }
+    /// The kind of a range's ends.
+    pub fn range_of(self) -> Option<Kind> {
+        crate::types::range::ends(self)
+    }
+    /// The least and the greatest key of a range's ends.
+    pub fn range_limits(self) -> (u128, u128) {
+        crate::types::range::limits(self)
+    }
+    /// The key next to one, for ends that are not included.
+    pub fn next_range_key(self, key: u128, up: bool) -> u128 {
+        crate::types::range::next(self, key, up)
     }
     /// Dates of either precision.
     pub fn is_date(self) -> bool {
@@ -154,6 +177,15 @@ pub struct FieldType {
 }
 
 impl FieldType {
+    /// The type of a range's ends; of anything else itself.
+    #[must_use]
+    pub fn of_ends(&self) -> FieldType {
+        FieldType {
+            kind: self.kind.range_of().unwrap_or(self.kind),
+            ..self.clone()
+        }
+    }
+
     /// The type's name in mappings: `string` in the typed dialect.
     pub fn wire(&self) -> &'static str {
         if self.string { "string" } else { self.kind.wire() }

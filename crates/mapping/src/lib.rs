@@ -15,7 +15,7 @@ mod mapping;
 mod merge;
 mod parameters;
 mod typed;
-mod types;
+pub(crate) mod types;
 mod value;
 
 pub use analysis::Registry;
@@ -24,4 +24,5 @@ pub use field::{FieldType, Kind};
 pub use limits::MappingLimits;
 pub use mapping::{Dynamic, Mapping, ObjectInfo, failed_at_creation};
 pub use typed::TypedMappings;
+pub use types::completion;
 pub use value::{FieldValue, Fields, NestedDoc, Parsed};

@@ -268,7 +268,11 @@ fn build(
             .or_else(|| context.registry.analyzer("standard"))
     };
     let (mut own, mut search, mut quote) = (None, None, None);
-    if kind.is_text() || kind == Kind::TokenCount {
+    if kind.is_text() || matches!(kind, Kind::TokenCount | Kind::Completion) {
+        let default_analyzer = || match kind {
+            Kind::Completion => context.registry.analyzer("simple"),
+            _ => default_analyzer(),
+        };
         let given = match analyzer("analyzer")? {
             None => analyzer("index_analyzer")?,
             given => given,
@@ -276,6 +280,7 @@ fn build(
         search = match (analyzer("search_analyzer")?, &given) {
             (Some(search), _) => Some(search),
             (None, Some(given)) => Some(given.clone()),
+            (None, None) if kind == Kind::Completion => default_analyzer(),
             (None, None) => context.registry.analyzer("default_search").or_else(default_analyzer),
         };
         own = given.or_else(default_analyzer);
@@ -290,7 +295,7 @@ fn build(
                 .ok_or_else(|| malformed(format!("normalizer [{wanted}] not found for field [{name}]")))?,
         ),
     };
-    let format = match (kind.is_date(), text("format")) {
+    let format = match (kind.is_date() || kind == Kind::DateRange, text("format")) {
         (false, _) => None,
         (true, None) => Some(DateFormat::default()),
         (true, Some(pattern)) => Some(

@@ -31,6 +31,15 @@ pub enum FieldValue {
         /// −180 to 180.
         lon: f64,
     },
+    /// A range, as keys in the order of its ends' values; both ends are in it.
+    Range {
+        /// Its least value.
+        low: u128,
+        /// Its greatest value.
+        high: u128,
+    },
+    /// `completion`: an entry for each input, as [`crate::completion`] writes it.
+    Completion(Vec<String>),
     /// Decoded bytes.
     Binary(Vec<u8>),
     /// `join`: the relation's name and, in a child, the parent's id.
@@ -77,4 +86,11 @@ pub struct Parsed {
     pub growth: Option<Mapping>,
     /// Fields of which a value was left out (`_ignored`), each once.
     pub ignored: Vec<String>,
+}
+
+impl FieldValue {
+    /// The key that a range has for one of its ends, in the order of values; `None` for what is no end of a range.
+    pub fn range_key(&self) -> Option<u128> {
+        crate::types::range::key(self)
+    }
 }

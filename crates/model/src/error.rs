@@ -48,6 +48,7 @@ error_kinds! {
     IndexNotFound          = "index_not_found_exception", 404;
     IndexAlreadyExists     = "resource_already_exists_exception", 400;
     IndexAlreadyExistsOld  = "index_already_exists_exception", 400;
+    QueryPhaseExecution    = "query_phase_execution_exception", 500;
     IndexClosed            = "index_closed_exception", 400;
     IndexPrimaryClosed     = "index_primary_shard_not_allocated_exception", 409;
     InvalidIndexName       = "invalid_index_name_exception", 400;

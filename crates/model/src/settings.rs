@@ -103,6 +103,8 @@ settings! {
     TRANSLOG_DURABILITY: "index.translog.durability" = "request", IndexDynamic, "request: answers wait for the disk; async: synced every 5 s.";
     QUERY_DEFAULT_FIELD: "index.query.default_field" = "*", IndexDynamic, "Fields of a query_string that names none.";
     SIMILARITY_FACTOR: "index.similarity.default.type" = "LegacyBM25", IndexStatic, "LegacyBM25 (with the factor k1+1) or BM25 (OpenSearch 3).";
+    DELETES_PCT_ALLOWED: "index.merge.policy.deletes_pct_allowed" = "30", IndexDynamic, "Percents of a segment that are deleted before it is written anew.";
+    SEGMENTS_PER_TIER: "index.merge.policy.segments_per_tier" = "10", IndexDynamic, "Segments of one size (powers of ten) before they are merged.";
     PLEACH_LOCKS: "index.pleach.locks" = "off", IndexDynamic, "off, advisory or enforced.";
     PLEACH_LOCK_PATH: "index.pleach.lock_path" = "", IndexDynamic, "The field, or fields joined by /, that say where a document is.";
 }

@@ -65,7 +65,7 @@ fn beyond(request: &SearchRequest) -> Option<&'static str> {
         ("[highlight]", request.highlight.is_some()),
         ("[explain]", request.explain),
         ("[profile]", request.profile),
-        ("[suggest]", request.suggest.is_some()),
+        ("[suggest]", !request.suggest.is_empty()),
         ("[rescore]", !request.rescore.is_empty()),
         ("[collapse]", request.collapse.is_some()),
         ("[stored_fields]", request.stored_fields.is_some()),

@@ -156,14 +156,12 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["search"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, SOURCE, BODY, BODY_TYPE, ONE_SHARD,
         changes!(scroll search_type from size sort stored_fields fields docvalue_fields fielddata_fields track_total_hits
             track_scores version explain seq_no_primary_term timeout terminate_after rest_total_hits_as_int typed_keys
-            suggest_field suggest_mode suggest_size suggest_text search_pipeline),
+            allow_partial_search_results include_named_queries_score suggest_field suggest_mode suggest_size suggest_text search_pipeline),
         nothing!(
             "answers are not cached": request_cache query_cache;
             "there is one shard, and no other cluster": batched_reduce_size max_concurrent_shard_requests pre_filter_shard_size
                 ccs_minimize_roundtrips phase_took;
-            "a search answers whole or with an error": allow_partial_search_results;
             "searches are not counted by group": stats;
-            "matched_queries is a list of names": include_named_queries_score;
             "timeout ends a search": cancel_after_time_interval;
         )]),
     (&["count", "search_exists"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, BODY, BODY_TYPE, ONE_SHARD,
@@ -175,6 +173,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
                 ccs_minimize_roundtrips;
             "timeout ends a search": cancel_after_time_interval;
         )]),
+    (&["suggest_2015"], &[TARGET, THROTTLED, BODY, BODY_TYPE, ONE_SHARD]),
     (&["explain"], &[QUERY, WILDCARDS, QUERY_2015, SOURCE, BODY, BODY_TYPE, ONE_SHARD,
         nothing!(
             "there is one shard, which every routing leads to": parent;
@@ -248,11 +247,10 @@ const TABLE: &[(&[&str], &[Group])] = &[
                 request_cache;
         )]),
     (&["indices.clear_cache", "indices.refresh"], &[changes!(index)]),
-    (&["indices.stats"], &[TARGET, THROTTLED, UNLOADED, changes!(level forbid_closed_indices),
+    (&["indices.stats"], &[TARGET, THROTTLED, UNLOADED, changes!(level forbid_closed_indices types),
         nothing!(
             "columns are counted as a whole": fields fielddata_fields completion_fields;
             "searches are not counted by group": groups;
-            "operations are not counted by type": types;
             "sizes are of segments": include_segment_file_sizes;
         )]),
     (&["indices.put_mapping"], &[THROTTLED, BODY, BODY_TYPE, ACKNOWLEDGED,

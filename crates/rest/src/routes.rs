@@ -62,6 +62,7 @@ endpoints! {
     "put_template_2015" ["PUT", "POST"] ["/_search/template/{id}"] => search_templates::put;
     "get_template_2015" ["GET"] ["/_search/template/{id}"] => search_templates::get;
     "delete_template_2015" ["DELETE"] ["/_search/template/{id}"] => search_templates::delete;
+    "suggest_2015" ["GET", "POST"] ["/_suggest", "/{index}/_suggest"] => search::suggest;
     "search_exists" ["GET", "POST"] ["/_search/exists", "/{index}/_search/exists", "/{index}/{type}/_search/exists"] => search::exists;
     "msearch" ["GET", "POST"] ["/_msearch", "/{index}/_msearch", "/{index}/{type}/_msearch"] => search::msearch;
     "count" ["GET", "POST"] ["/_count", "/{index}/_count", "/{index}/{type}/_count"] => search::count;

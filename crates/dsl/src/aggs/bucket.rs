@@ -203,7 +203,15 @@ fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) ->
         -1 => Ok(None),
         _ => unlimited("shard_size", n).map(Some),
     })?;
-    fields.take("shard_min_doc_count");
+    let shard_min_doc_count = option(fields, kind, "shard_min_doc_count", |n| {
+        let number = n.i64("shard_min_doc_count")?;
+        u64::try_from(number).map_err(|_| {
+            Error::illegal(format!(
+                "[shardMinDocCount] must be greater than or equal to 0. Found [{number}] in [{name}]"
+            ))
+        })
+    })?
+    .unwrap_or(0);
     let least = if kind == "terms" { 1 } else { 3 };
     let min_doc_count = take_min_doc_count(fields, kind, name)?.unwrap_or(least);
     let order = take_order(fields, kind)?.unwrap_or_else(|| {
@@ -226,6 +234,7 @@ fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) ->
         size,
         shard_size: shard_size.flatten(),
         min_doc_count,
+        shard_min_doc_count,
         order,
         include,
         exclude,

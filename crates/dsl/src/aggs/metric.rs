@@ -19,7 +19,7 @@ pub(crate) const PLAIN: &[(&str, Metric)] = &[
 ];
 
 /// Reads a metric; `None` if `kind` is none.
-pub(crate) fn parse(kind: &str, body: Node, dialect: Dialect) -> Result<Option<AggKind>> {
+pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<Option<AggKind>> {
     let mut fields = body.fields(kind)?;
     let out = match kind {
         "extended_stats" => {
@@ -35,7 +35,7 @@ pub(crate) fn parse(kind: &str, body: Node, dialect: Dialect) -> Result<Option<A
                 let number = n.i64("precision_threshold")?;
                 u64::try_from(number).map_err(|_| {
                     Error::illegal(format!(
-                        "[precisionThreshold] must be greater than or equal to 0. Found [{number}]"
+                        "[precisionThreshold] must be greater than or equal to 0. Found [{number}] in [{name}]"
                     ))
                 })
             })?;
@@ -47,7 +47,7 @@ pub(crate) fn parse(kind: &str, body: Node, dialect: Dialect) -> Result<Option<A
         "percentiles" => {
             let source = required_source(&mut fields, dialect)?;
             let percents = option(&mut fields, kind, "percents", |n| numbers(n, "percents"))?;
-            take_digest(&mut fields);
+            check_digest(&mut fields, name)?;
             let percents = percents.unwrap_or_else(|| vec![1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0]);
             if let Some(bad) = percents.iter().find(|p| !(0.0..=100.0).contains(*p)) {
                 return Err(Error::illegal(format!("percent must be in [0,100], got [{bad}]")));
@@ -62,7 +62,7 @@ pub(crate) fn parse(kind: &str, body: Node, dialect: Dialect) -> Result<Option<A
             let source = required_source(&mut fields, dialect)?;
             let values =
                 option(&mut fields, kind, "values", |n| numbers(n, "values"))?.ok_or_else(|| shape::required("values"))?;
-            take_digest(&mut fields);
+            check_digest(&mut fields, name)?;
             AggKind::PercentileRanks {
                 source,
                 values,
@@ -137,17 +137,51 @@ fn part(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<ValueSource
     Ok(source)
 }
 
-/// How percentiles are estimated is the engine's own affair.
-fn take_digest(fields: &mut Fields) {
-    for name in [
-        "tdigest",
-        "hdr",
-        "compression",
-        "method",
-        "number_of_significant_value_digits",
-    ] {
-        fields.take(name);
+/// How precisely percentiles are wanted: ours are exact, so any precision is kept; what is none is refused.
+fn check_digest(fields: &mut Fields, name: &str) -> Result<()> {
+    let compression = |node: Node| -> Result<()> {
+        let number = node.f64("compression")?;
+        if number < 0.0 {
+            let reason = format!("[compression] must be greater than or equal to 0. Found [{number:?}] in [{name}]");
+            return Err(Error::illegal(reason));
+        }
+        Ok(())
+    };
+    let digits = |node: Node| -> Result<()> {
+        let number = node.i64("number_of_significant_value_digits")?;
+        if !(0..=5).contains(&number) {
+            let reason = format!("[numberOfSignificantValueDigits] must be between 0 and 5: [{name}]");
+            return Err(Error::illegal(reason));
+        }
+        Ok(())
+    };
+    let (tdigest, hdr) = (fields.take("tdigest"), fields.take("hdr"));
+    if tdigest.is_some() && hdr.is_some() {
+        return Err(Error::new(
+            model::ErrorKind::IllegalState,
+            "Only one percentiles method should be declared.",
+        ));
     }
+    if let Some(node) = tdigest {
+        let mut options = node.fields("tdigest")?;
+        options.take("compression").map(compression).transpose()?;
+        options.finish()?;
+    }
+    if let Some(node) = hdr {
+        let mut options = node.fields("hdr")?;
+        options.take("number_of_significant_value_digits").map(digits).transpose()?;
+        options.finish()?;
+    }
+    // As they were written before 2.
+    fields.take("compression").map(compression).transpose()?;
+    fields.take("number_of_significant_value_digits").map(digits).transpose()?;
+    if let Some(node) = fields.take("method") {
+        let method = node.string("method")?;
+        if !matches!(method.as_str(), "tdigest" | "hdr") {
+            return Err(node.error(format!("Unknown percentiles method [{method}] in [{name}]")));
+        }
+    }
+    Ok(())
 }
 
 fn numbers(node: &Node, name: &str) -> Result<Vec<f64>> {

@@ -155,6 +155,8 @@ pub struct TermsAgg {
     pub size: usize,
     pub shard_size: Option<usize>,
     pub min_doc_count: u64,
+    /// Rarer terms are dropped before the rest is sorted.
+    pub shard_min_doc_count: u64,
     pub order: Vec<BucketOrder>,
     pub include: Option<IncludeExclude>,
     pub exclude: Option<IncludeExclude>,

@@ -63,6 +63,11 @@ pub(crate) fn validate(aggs: &[Agg], parent: Option<&AggKind>) -> Result<()> {
     for agg in aggs {
         if let AggKind::Pipeline { kind, buckets_path, .. } = &agg.kind {
             let name = &agg.name;
+            if parent.is_none() && matches!(kind.as_str(), "bucket_sort" | "bucket_script" | "bucket_selector") {
+                problems.push(format!(
+                    "{kind} aggregation [{name}] must be declared inside of another aggregation"
+                ));
+            }
             if SEQUENTIAL.contains(&kind.as_str()) && !is_histogram(parent) {
                 problems.push(format!(
                     "{kind} aggregation [{name}] must have a histogram, date_histogram or auto_date_histogram as parent"

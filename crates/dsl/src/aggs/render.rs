@@ -242,6 +242,9 @@ fn terms_body(terms: &TermsAgg) -> Map<String, Value> {
     }
     put(&mut body, "collect_mode", terms.collect_mode.as_deref());
     put(&mut body, "execution_hint", terms.execution_hint.as_deref());
+    if terms.shard_min_doc_count > 0 {
+        body.insert("shard_min_doc_count".into(), terms.shard_min_doc_count.into());
+    }
     put(&mut body, "value_type", terms.value_type.as_deref());
     body
 }

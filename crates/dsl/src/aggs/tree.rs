@@ -157,7 +157,7 @@ fn parse_kind(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<Ag
     if let Some(parsed) = bucket::parse(name, kind, &body, dialect)? {
         return Ok(parsed);
     }
-    match metric::parse(kind, body, dialect)? {
+    match metric::parse(name, kind, body, dialect)? {
         Some(parsed) => Ok(parsed),
         None if dialect.typed => Err(Error::new(
             ErrorKind::SearchParse,

@@ -22,6 +22,7 @@ mod join;
 mod match_all;
 mod match_phrase;
 mod match_query;
+mod more_like_this;
 mod multi_match;
 mod nested;
 mod parse;
@@ -45,6 +46,7 @@ mod wrapper;
 pub use distance_feature::DistanceFeatureQuery;
 pub use geo::{GeoArea, GeoPlace, GeoQuery, GeoValidation, bounding_box, metres, parse_place};
 pub use intervals::{IntervalFilter, IntervalMode, IntervalRelation, IntervalRule, IntervalShape, IntervalSource};
+pub use more_like_this::{Like, MoreLikeThisQuery};
 pub use parse::{Parsing, ReadInnerHits, parse_query_bytes};
 pub use span::SpanQuery;
 pub use terms_set::TermsSetQuery;
@@ -133,6 +135,7 @@ pub enum Clause {
         rule: IntervalRule,
     },
     TermsSet(TermsSetQuery),
+    MoreLikeThis(Box<MoreLikeThisQuery>),
     /// `geo_distance`, `geo_bounding_box`, `geo_polygon`.
     Geo(GeoQuery),
     DistanceFeature(DistanceFeatureQuery),

@@ -2,7 +2,7 @@
 
 use super::{Clause, Fuzziness, InnerHits, Query, script, typed, wrapper};
 use super::{bool_query, boosting, constant_score, dis_max, exists, function_score, fuzzy, has_child, has_parent, ids, join};
-use super::{distance_feature, geo, intervals, span, terms_set};
+use super::{distance_feature, geo, intervals, more_like_this, span, terms_set};
 use super::{
     match_all, match_phrase, match_query, multi_match, nested, pattern, query_string, range, simple_query_string, term, terms,
 };
@@ -236,6 +236,7 @@ fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
         name if span::NAMES.contains(&name) => span::parse,
         "intervals" => |_, body, cx| intervals::parse(body, cx),
         "terms_set" => |_, body, cx| terms_set::parse(body, cx),
+        "more_like_this" | "mlt" => |_, body, cx| more_like_this::parse(body, cx),
         "geo_distance" | "geo_bounding_box" | "geo_bbox" | "geo_polygon" => geo::parse,
         "distance_feature" => |_, body, cx| distance_feature::parse(body, cx),
         "nested" => |_, body, cx| nested::parse(body, cx),
@@ -261,6 +262,8 @@ type Parse = fn(&str, Node, &mut Parsing) -> Result<Query>;
 
 /// Clauses that are read.
 const READ: &[&str] = &[
+    "more_like_this",
+    "mlt",
     "match_all",
     "match_none",
     "term",
@@ -307,8 +310,6 @@ const CARRIED: &[&str] = &[
     "hybrid",
     "indices",
     "knn",
-    "more_like_this",
-    "mlt",
     "neural",
     "percolate",
     "pinned",

@@ -1,7 +1,7 @@
 //! From a clause to JSON: the inverse of parsing.
 
 use super::{Clause, InnerHits, Query, ScoreMode, bool_query, function_score, fuzzy, ids, join, match_phrase, match_query};
-use super::{distance_feature, geo, intervals, span, terms_set};
+use super::{distance_feature, geo, intervals, more_like_this, span, terms_set};
 use super::{multi_match, pattern, query_string, range, term, terms};
 use serde_json::{Map, Number, Value, json};
 
@@ -81,6 +81,7 @@ impl Query {
             Clause::Intervals { field, rule } => return self.of_field("intervals", field, intervals::render(rule)),
             Clause::TermsSet(q) => return self.of_field("terms_set", &q.field, terms_set::render(q)),
             Clause::Geo(q) => geo::render(q),
+            Clause::MoreLikeThis(q) => ("more_like_this", more_like_this::render(q)),
             Clause::DistanceFeature(q) => ("distance_feature", distance_feature::render(q)),
             Clause::Nested(q) => {
                 let mut body = object(json!({"path": q.path, "query": q.query.render()}));

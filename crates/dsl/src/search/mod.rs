@@ -14,6 +14,7 @@ mod response;
 pub(crate) mod shape;
 mod sort;
 mod source;
+pub mod suggest;
 
 pub use collapse::Collapse;
 pub use fields::FieldAndFormat;
@@ -24,9 +25,10 @@ pub use queries::Role;
 pub(crate) use request::take_key;
 pub use request::{Pit, SearchRequest, Slice, TrackTotal};
 pub use rescore::Rescore;
-pub use response::{Aggregations, Hit, Hits, SearchResponse, Total};
+pub use response::{Aggregations, Hit, Hits, SearchResponse, ShardFailure, Total};
 pub use sort::{FieldSort, NestedSort, ScriptSortKind, Sort, SortBy};
 pub use source::SourceSpec;
+pub use suggest::{CompletionSuggester, StringDistance, SuggestMode, Suggester, Suggestion, TermSuggester};
 
 /// The stamp a hit shows, if asked for.
 pub type ShownStamp = model::Stamp;

@@ -2,6 +2,7 @@
 //!
 //! Not here: what depends on other keys, on the URL or on the index (`from` with a scroll, windows, types).
 
+use super::suggest::{self, Suggestion};
 use super::{Collapse, FieldAndFormat, FreeInnerHits, Highlight, Rescore, Sort, SourceSpec, parse_script_fields, shape};
 use crate::aggs::{self, Agg};
 use crate::json::{Json, Node};
@@ -42,9 +43,13 @@ pub struct SearchRequest {
     pub timeout: Option<Duration>,
     pub terminate_after: usize,
     pub profile: bool,
+    /// Names of matching clauses come with their scores.
+    pub named_scores: bool,
+    /// Indices that cannot be read are left out and told of.
+    pub allow_partial: bool,
     pub indices_boost: Vec<(String, f32)>,
     pub stats: Vec<String>,
-    pub suggest: Option<Value>,
+    pub suggest: Vec<Suggestion>,
     /// Reads this view instead of the newest searchable state (scroll, point in time, join).
     pub view: Option<String>,
     /// `pit`: the point in time to read.
@@ -86,9 +91,11 @@ impl Default for SearchRequest {
             timeout: None,
             terminate_after: 0,
             profile: false,
+            named_scores: false,
+            allow_partial: true,
             indices_boost: Vec::new(),
             stats: Vec::new(),
-            suggest: None,
+            suggest: Vec::new(),
             view: None,
             pit: None,
             slice: None,
@@ -318,8 +325,8 @@ impl SearchRequest {
         if !self.stats.is_empty() {
             put("stats", json!(self.stats));
         }
-        if let Some(suggest) = &self.suggest {
-            put("suggest", suggest.clone());
+        if !self.suggest.is_empty() {
+            put("suggest", suggest::render(&self.suggest));
         }
         if let Some(slice) = &self.slice {
             put("slice", slice.render());
@@ -371,7 +378,7 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
         "terminate_after" => out.terminate_after = usize::try_from(value.i64(key)?).unwrap_or(0),
         "indices_boost" | "indicesBoost" => out.indices_boost = parse_indices_boost(value)?,
         "stats" => out.stats = shape::strings(value, key)?,
-        "suggest" => out.suggest = Some(value.into_value()),
+        "suggest" => out.suggest = suggest::parse(value)?,
         "slice" => out.slice = Some(parse_slice(value)?),
         "pit" => out.pit = Some(Pit::parse(value)?),
         "ext" | "runtime_mappings" if matches!(&value.value, Json::Object(members) if members.is_empty()) => {}

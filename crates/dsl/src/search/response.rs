@@ -31,6 +31,8 @@ pub struct Hit {
     pub sort: Vec<Value>,
     pub highlight: Map<String, Value>,
     pub matched_queries: Vec<String>,
+    /// Their scores, where they were asked for.
+    pub matched_scores: Vec<f32>,
     pub explanation: Option<Value>,
     pub inner_hits: Vec<(String, Hits)>,
     /// `_nested` of an inner hit: field, offset, and so on inwards.
@@ -59,6 +61,7 @@ impl Hit {
             sort: Vec::new(),
             highlight: Map::new(),
             matched_queries: Vec::new(),
+            matched_scores: Vec::new(),
             explanation: None,
             inner_hits: Vec::new(),
             nested: None,
@@ -125,7 +128,15 @@ impl Hit {
             object.value("sort", &self.sort);
         }
         if !self.matched_queries.is_empty() {
-            object.value("matched_queries", &self.matched_queries);
+            if self.matched_scores.is_empty() {
+                object.value("matched_queries", &self.matched_queries);
+            } else {
+                let mut scores = Object::begin(object.key("matched_queries"));
+                for (name, one) in self.matched_queries.iter().zip(&self.matched_scores) {
+                    scores.score(name, Some(*one));
+                }
+                scores.end();
+            }
         }
         if let Some(explanation) = &self.explanation {
             object.value("_explanation", explanation);
@@ -231,6 +242,9 @@ impl Hits {
 
     fn write(&self, dialect: Dialect, sources: Sources, out: &mut Vec<u8>) {
         let mut object = Object::begin(out);
+        if self.total.is_none() && dialect.total_as_int && !dialect.typed {
+            object.value("total", &-1);
+        }
         if let Some(total) = self.total {
             if dialect.typed || dialect.total_as_int || dialect.persona == Persona::Es2 {
                 object.value("total", &total.value);
@@ -255,6 +269,17 @@ impl Hits {
     }
 }
 
+/// An index that a search left out.
+#[derive(Clone, Debug)]
+pub struct ShardFailure {
+    /// Its name.
+    pub index: String,
+    /// Shards it says it has.
+    pub shards: u32,
+    /// Why.
+    pub error: model::Error,
+}
+
 /// The answer of one search.
 #[derive(Clone, Debug, Default)]
 pub struct SearchResponse {
@@ -263,6 +288,8 @@ pub struct SearchResponse {
     pub terminated_early: Option<bool>,
     /// Shards (one an index) searched, and indices skipped.
     pub shards: u32,
+    /// Indices that could not be read, and why.
+    pub failures: Vec<ShardFailure>,
     pub hits: Hits,
     pub aggregations: Option<Aggregations>,
     pub profile: Option<Value>,
@@ -296,12 +323,21 @@ impl SearchResponse {
             object.value("terminated_early", &early);
         }
         let mut shards = Object::begin(object.key("_shards"));
-        shards.value("total", &self.shards);
+        let failed: u32 = self.failures.iter().map(|failure| failure.shards).sum();
+        shards.value("total", &(self.shards + failed));
         shards.value("successful", &self.shards);
         if !dialect.typed {
             shards.value("skipped", &0);
         }
-        shards.value("failed", &0);
+        shards.value("failed", &failed);
+        if !self.failures.is_empty() {
+            let told: Vec<Value> = self
+                .failures
+                .iter()
+                .map(|one| json!({ "shard": 0, "index": one.index, "node": "pleach", "reason": one.error.to_json() }))
+                .collect();
+            shards.value("failures", &told);
+        }
         shards.end();
         self.hits.write(dialect, sources, object.key("hits"));
         match &self.aggregations {

@@ -472,8 +472,34 @@ fn metadata_column(view: &IndexView, field: &str) -> Option<&'static str> {
 }
 
 impl Source {
+    /// Whole strings.
+    pub(crate) fn is_text(&self) -> bool {
+        self.class == Class::Str
+    }
+
     /// The source `spec` of an aggregation of type `kind` over these indices.
     pub(crate) fn new(spec: &ValueSource, wants: Wants, kind: &str, cx: &super::Context<'_>) -> Result<Source> {
+        Source::typed_as(spec, wants, kind, None, cx)
+    }
+
+    /// As [`Source::new`], with the type that values of no mapped field have (`value_type`).
+    pub(crate) fn typed_as(
+        spec: &ValueSource,
+        wants: Wants,
+        kind: &str,
+        value_type: Option<&str>,
+        cx: &super::Context<'_>,
+    ) -> Result<Source> {
+        let named = match value_type {
+            None => None,
+            Some("long" | "integer" | "short" | "byte") => Some(Class::Long),
+            Some("double" | "float" | "number" | "numeric") => Some(Class::Double),
+            Some("date") => Some(Class::Date),
+            Some("boolean") => Some(Class::Bool),
+            Some("ip") => Some(Class::Ip),
+            Some("string") => Some(Class::Str),
+            Some(other) => return Err(Error::illegal(format!("Unknown value type [{other}]"))),
+        };
         let mut class: Option<Class> = None;
         let mut format = None;
         let mut value = None;
@@ -507,18 +533,20 @@ impl Source {
                 });
             }
         }
-        let class = class.unwrap_or(match (&spec.missing, wants) {
-            (_, Wants::Numbers) => Class::Double,
-            (_, Wants::Ips) => Class::Ip,
-            (Some(Value::Number(n)), Wants::Any) if spec.script.is_none() => {
-                if n.is_f64() {
-                    Class::Double
-                } else {
-                    Class::Long
+        let class = class
+            .or(named.filter(|_| wants == Wants::Any))
+            .unwrap_or(match (&spec.missing, wants) {
+                (_, Wants::Numbers) => Class::Double,
+                (_, Wants::Ips) => Class::Ip,
+                (Some(Value::Number(n)), Wants::Any) if spec.script.is_none() => {
+                    if n.is_f64() {
+                        Class::Double
+                    } else {
+                        Class::Long
+                    }
                 }
-            }
-            _ => Class::Str,
-        });
+                _ => Class::Str,
+            });
         let format = match (class, &spec.format) {
             (Class::Date, Some(text)) => Format::Date(DateFormat::parse_pattern(text)?, None),
             (Class::Date, None) => Format::Date(format.unwrap_or_default(), None),

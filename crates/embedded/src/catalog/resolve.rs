@@ -57,7 +57,7 @@ impl Catalog {
                 after_wildcard = true;
                 let pattern = if expression == "_all" { "*" } else { &expression };
                 let before = found.len();
-                self.wildcard(pattern, target, &mut found);
+                self.wildcard(pattern, target, &mut found)?;
                 if found.len() == before && !target.allow_no_indices && !found.keys().any(|n| matches(pattern, n)) {
                     return Err(missing(&expression));
                 }
@@ -83,7 +83,7 @@ impl Catalog {
         bare
     }
 
-    fn wildcard(&self, pattern: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) {
+    fn wildcard(&self, pattern: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) -> Result<()> {
         for entry in self.indices.values() {
             let state = if entry.open {
                 target.expand_open
@@ -95,6 +95,12 @@ impl Catalog {
             }
             let dotted = pattern.starts_with('.') && entry.name.as_str().starts_with('.');
             if matches(pattern, entry.name.as_str()) && (!entry.hidden() || target.expand_hidden || dotted) {
+                if !entry.open && target.forbid_closed {
+                    if target.ignore_unavailable {
+                        continue;
+                    }
+                    return Err(closed(entry));
+                }
                 add(found, entry, None);
                 continue;
             }
@@ -105,6 +111,7 @@ impl Catalog {
                 }
             }
         }
+        Ok(())
     }
 
     fn named(&self, name: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) -> Result<()> {

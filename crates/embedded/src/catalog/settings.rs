@@ -181,6 +181,22 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
                 "unknown value for [{name}] must be one of [off, advisory, enforced] but was: {text}"
             )));
         }
+        "index.merge.policy.deletes_pct_allowed" | "index.merge.policy.segments_per_tier" => {
+            let (least, most) = if name.ends_with("tier") {
+                (2.0, f64::MAX)
+            } else {
+                (5.0, 50.0)
+            };
+            let number: f64 = text
+                .parse()
+                .map_err(|_| Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")))?;
+            let (bound, word) = if number < least { (least, ">=") } else { (most, "<=") };
+            if !(least..=most).contains(&number) {
+                return Err(Error::illegal(format!(
+                    "Failed to parse value [{text}] for setting [{name}] must be {word} {bound:.1}"
+                )));
+            }
+        }
         _ if setting.default.parse::<u64>().is_ok() && text.parse::<u64>().is_err() => {
             return Err(Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")));
         }

@@ -121,6 +121,17 @@ fn add(slot: &Slot, value: &FieldValue, doc: &mut TantivyDocument) -> bool {
                 doc.add_f64(*longitude, lon);
             }
         }
+        FieldValue::Range { low, high } => {
+            doc.add_ip_addr(field, Ipv6Addr::from(*low));
+            if let Some((upper, _)) = &slot.second {
+                doc.add_ip_addr(*upper, Ipv6Addr::from(*high));
+            }
+        }
+        FieldValue::Completion(entries) => {
+            for entry in entries {
+                doc.add_text(field, entry);
+            }
+        }
         FieldValue::Binary(_) => {}
         FieldValue::Join { name, parent } => {
             doc.add_text(field, name);

@@ -280,6 +280,11 @@ pub fn longitude_column(latitudes: &str) -> String {
     format!("{latitudes}#lon")
 }
 
+/// The column of ranges' upper ends, from that of their lower ones.
+pub fn upper_column(lower: &str) -> String {
+    format!("{lower}#to")
+}
+
 /// The column of a `join`'s parents, from that of its relations.
 pub fn parent_column(relations: &str) -> String {
     format!("{relations}#parent")
@@ -359,9 +364,24 @@ fn slot(b: &mut SchemaBuilder, n: usize, shape: Shape) -> Slot {
             second = Some((b.add_f64_field(&longitude, NumericOptions::default().set_fast()), longitude));
             field
         }
-        Kind::Binary | Kind::Alias | Kind::Object | Kind::Nested => b.add_bytes_field(&name, BytesOptions::default()),
+        Kind::Completion => {
+            let indexing = TextFieldIndexing::default()
+                .set_tokenizer("raw")
+                .set_fieldnorms(false)
+                .set_index_option(IndexRecordOption::Basic);
+            b.add_text_field(&name, TextOptions::default().set_indexing_options(indexing))
+        }
+        kind if kind.is_range() => {
+            // Keys of 128 bits, which addresses are too.
+            let upper = upper_column(&name);
+            let field = b.add_ip_addr_field(&name, IpAddrOptions::default().set_fast());
+            second = Some((b.add_ip_addr_field(&upper, IpAddrOptions::default().set_fast()), upper));
+            field
+        }
+        _ => b.add_bytes_field(&name, BytesOptions::default()),
     };
-    let column = (shape.doc_values && !kind.is_text() || kind == Kind::GeoPoint).then_some(name);
+    let column = (shape.doc_values && !kind.is_text() && kind != Kind::Completion || kind == Kind::GeoPoint || kind.is_range())
+        .then_some(name);
     Slot {
         shape,
         kind,

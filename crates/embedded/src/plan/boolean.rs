@@ -342,7 +342,7 @@ impl Node for BoostingNode {
         }
         let value = positive.value * self.negative_boost;
         let boost = Explained::new(self.negative_boost, "boost");
-        Ok(Explained::new(value, "math product of:").of(vec![positive, boost]))
+        Ok(Explained::new(value, "product of:").of(vec![positive, boost]))
     }
 }
 
@@ -373,7 +373,8 @@ impl Node for ConstantNode {
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
         Ok(match score_at(self.filter.scorer(segment)?, doc) {
-            Some(_) => Explained::new(self.boost, "ConstantScore"),
+            Some(_) if self.boost == 1.0 => Explained::new(self.boost, "ConstantScore"),
+            Some(_) => Explained::new(self.boost, format!("ConstantScore^{:?}", self.boost)),
             None => Explained::no_match(format!("ConstantScore doesn't match id {doc}")),
         })
     }

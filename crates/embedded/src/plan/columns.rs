@@ -44,6 +44,13 @@ impl Column {
             }
             return Ok(None);
         };
+        if target.kind.kind.is_range() {
+            return Err(model::Error::illegal(format!(
+                "Field [{}] of type [{}] has no single values: it cannot be sorted, aggregated or read as a value",
+                target.path,
+                target.kind.wire()
+            )));
+        }
         let fast = segment.reader.fast_fields();
         Ok(match target.kind.kind {
             Kind::Date => fast.column_opt::<i64>(name).map_err(broken)?.map(Column::Date),
@@ -79,6 +86,11 @@ impl Column {
     /// Whether a document has a value.
     pub fn has(&self, doc: DocId) -> bool {
         self.index().has_value(doc)
+    }
+
+    /// Whether a document may have several values.
+    pub fn is_multivalued(&self) -> bool {
+        self.index().get_cardinality() == Cardinality::Multivalued
     }
 
     /// How many documents have a value.

@@ -423,6 +423,51 @@ impl<F: FnMut(DocId, &mut dyn Scorer) -> Option<f32> + Send + 'static> Scorer fo
     }
 }
 
+struct Lazy<F> {
+    set: Box<dyn Scorer>,
+    f: F,
+    /// The document that was scored last, and its score.
+    known: (DocId, f32),
+}
+
+/// `set` with scores changed by `f`, worked out only where somebody asks for one: what is filtered away around it costs
+/// nothing, and fails at nothing.
+pub fn scored_late<F>(set: Box<dyn Scorer>, f: F) -> Box<dyn Scorer>
+where
+    F: FnMut(DocId, &mut dyn Scorer) -> f32 + Send + 'static,
+{
+    let known = (TERMINATED, 0.0);
+    Box::new(Lazy { set, f, known })
+}
+
+impl<F: FnMut(DocId, &mut dyn Scorer) -> f32 + Send + 'static> DocSet for Lazy<F> {
+    fn advance(&mut self) -> DocId {
+        self.set.advance()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        seek_to(self.set.as_mut(), target)
+    }
+    fn doc(&self) -> DocId {
+        self.set.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.set.size_hint()
+    }
+    fn cost(&self) -> u64 {
+        self.set.cost()
+    }
+}
+
+impl<F: FnMut(DocId, &mut dyn Scorer) -> f32 + Send + 'static> Scorer for Lazy<F> {
+    fn score(&mut self) -> f32 {
+        let doc = self.set.doc();
+        if self.known.0 != doc {
+            self.known = (doc, (self.f)(doc, self.set.as_mut()));
+        }
+        self.known.1
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,9 @@
 
 use super::Planner;
 use super::boolean::{AllNode, Shared};
+use super::node::broken;
+use super::term::{FilterNode, any_of};
+use crate::searchable::SegmentView;
 use model::Result;
 use std::sync::Arc;
 use tantivy::Term;
@@ -13,6 +16,22 @@ impl Planner<'_> {
             "_id" | "_index" | "_source" | "_seq_no" | "_version" | "_type" | "_primary_term"
         ) {
             return Ok(Arc::new(AllNode(boost)));
+        }
+        if field == "_ignored" {
+            let ignored = self.view.schema.ignored;
+            return Ok(Arc::new(FilterNode {
+                boost,
+                what: "ConstantScore(FieldExistsQuery [field=_ignored])".into(),
+                docs: move |segment: &SegmentView| {
+                    let index = segment.reader.inverted_index(ignored).map_err(broken)?;
+                    let mut terms = index.terms().stream().map_err(broken)?;
+                    let mut found = Vec::new();
+                    while terms.advance() {
+                        found.push(Term::from_field_text(ignored, &String::from_utf8_lossy(terms.key())));
+                    }
+                    any_of(segment, &found)
+                },
+            }));
         }
         let names = self.view.schema.field_names;
         let mut paths: Vec<String> = if field.contains('*') {

@@ -64,7 +64,10 @@ impl Planner<'_> {
             return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
         };
         let pattern = build(&q.value)?;
-        Ok(self.matching_terms(&target, pattern, boost, format!("{}:{}", target.path, q.value)))
+        Ok(self.matching_terms(&target, pattern, boost, {
+            let star = if what == "prefix" { "*" } else { "" };
+            format!("{}:{}{star}", target.path, q.value)
+        }))
     }
 
     pub(super) fn prefix(&self, q: &PatternQuery, boost: f32) -> Result<Shared> {

@@ -9,8 +9,8 @@ pub struct Explained {
     pub matched: bool,
     /// What it comes to.
     pub value: f32,
-    /// Written without a fraction: counts of documents.
-    pub whole: bool,
+    /// Written instead, exactly: counts of documents, moments.
+    pub whole: Option<i64>,
     /// In words.
     pub description: String,
     /// What it follows from.
@@ -23,15 +23,19 @@ impl Explained {
         Explained {
             matched: true,
             value,
-            whole: false,
+            whole: None,
             description: description.into(),
             details: Vec::new(),
         }
     }
     /// A count.
     pub fn count(value: u64, description: impl Into<String>) -> Explained {
+        Explained::whole(i64::try_from(value).unwrap_or(i64::MAX), description)
+    }
+    /// A whole number that a float may not hold.
+    pub fn whole(value: i64, description: impl Into<String>) -> Explained {
         Explained {
-            whole: true,
+            whole: Some(value),
             ..Explained::new(value as f32, description)
         }
     }
@@ -49,10 +53,9 @@ impl Explained {
     }
     /// As `_explanation` shows it.
     pub fn to_json(&self) -> Value {
-        let value = if self.whole {
-            json!(self.value as u64)
-        } else {
-            self.value.to_string().parse::<f64>().map_or(Value::Null, Value::from)
+        let value = match self.whole {
+            Some(whole) => json!(whole),
+            None => self.value.to_string().parse::<f64>().map_or(Value::Null, Value::from),
         };
         let details: Vec<Value> = self.details.iter().map(Explained::to_json).collect();
         json!({ "value": value, "description": self.description, "details": details })

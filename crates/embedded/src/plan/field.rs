@@ -44,7 +44,7 @@ impl<'a> Target<'a> {
             FieldValue::Bool(b) => Term::from_field_bool(field, *b),
             FieldValue::Ip(bytes) => Term::from_field_ip_addr(field, Ipv6Addr::from(*bytes)),
             FieldValue::Join { name, .. } => self.text_term(name),
-            FieldValue::Geo { .. } | FieldValue::Binary(_) => return None,
+            FieldValue::Geo { .. } | FieldValue::Range { .. } | FieldValue::Completion(_) | FieldValue::Binary(_) => return None,
         })
     }
 
@@ -121,13 +121,10 @@ impl Planner<'_> {
     ) -> Result<FieldValue> {
         let default = model::date::DateFormat::default();
         let format = format.or(kind.format.as_ref()).unwrap_or(&default);
-        let ms = model::date::parse_math(text, format, zone, self.cx.now_ms, round_up)?;
+        let now_ms = self.cx.now_ms;
         Ok(match kind.kind {
-            Kind::DateNanos => {
-                let nanos = ms.saturating_mul(1_000_000);
-                FieldValue::DateNanos(if round_up { nanos.saturating_add(999_999) } else { nanos })
-            }
-            _ => FieldValue::Date(ms),
+            Kind::DateNanos => FieldValue::DateNanos(model::date::parse_math_nanos(text, format, zone, now_ms, round_up)?),
+            _ => FieldValue::Date(model::date::parse_math(text, format, zone, now_ms, round_up)?),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::boolean::Shared;
 use super::columns::Column;
-use super::combine::{rescored, seek_to};
+use super::combine::{rescored, scored_late, seek_to};
 use super::explain::Explained;
 use super::field::{Target, text_of};
 use super::hashes;
@@ -85,6 +85,9 @@ struct OneFunction {
     filter: Option<Shared>,
     weight: Option<f32>,
     compute: Compute,
+    /// For explanations: the function, and what it is restricted to.
+    what: String,
+    filter_what: String,
 }
 
 struct FunctionNode {
@@ -331,6 +334,52 @@ impl FunctionNode {
     }
 }
 
+/// A script, for explanations.
+fn script_text(script: &ScriptSource) -> String {
+    format!("script score function, computed with script:{}", script.render())
+}
+
+/// A function, for explanations.
+fn function_text(function: &Function) -> String {
+    match function {
+        Function::Weight => "constant score 1.0 - no function provided".to_owned(),
+        Function::Script(source) => script_text(source),
+        Function::FieldValueFactor {
+            field,
+            factor,
+            modifier,
+            missing,
+        } => {
+            let missing = missing.map_or_else(String::new, |m| format!("?:{m:?}"));
+            let modifier = format!("{modifier:?}").to_lowercase();
+            format!("field value function: {modifier}(doc['{field}'].value{missing} * factor={factor:?})")
+        }
+        Function::RandomScore { seed, field } => {
+            let seed = seed.as_ref().map_or_else(|| "none".to_owned(), text_of);
+            let field = field.as_deref().map_or_else(String::new, |f| format!(", field: {f}"));
+            format!("random score function (seed: {seed}{field})")
+        }
+        Function::Decay {
+            kind,
+            field,
+            origin,
+            scale,
+            offset,
+            decay,
+            ..
+        } => {
+            let text = |v: Option<&serde_json::Value>| v.map_or_else(|| "none".to_owned(), text_of);
+            format!(
+                "Function for field {field}: {} of the distance from {}, scale {}, offset {}, decay {decay:?}",
+                format!("{kind:?}").to_lowercase(),
+                text(origin.as_ref()),
+                text_of(scale),
+                text(offset.as_ref()),
+            )
+        }
+    }
+}
+
 /// Several functions' values, each with its weight, as one.
 fn joined(mode: ScoreMode, values: &[(f64, f32)]) -> f64 {
     if values.is_empty() {
@@ -374,7 +423,7 @@ impl Node for FunctionNode {
         let mut buffer = Vec::new();
         let mut values = Vec::new();
         let set = self.level.restrict(segment, self.query.scorer(segment)?)?;
-        Ok(rescored(set, move |doc, set| {
+        let mut value = move |doc, set: &mut dyn Scorer| -> Option<f32> {
             let score = set.score();
             values.clear();
             for (filter, weight, ready) in &mut functions {
@@ -398,9 +447,12 @@ impl Node for FunctionNode {
                 }
             }
             let value = joined(score_mode, &values).min(max_boost);
-            let score = with_query(boost_mode, score, value);
-            (min_score.is_none_or(|min| score >= min)).then_some(score)
-        }))
+            Some(with_query(boost_mode, score, value))
+        };
+        Ok(match min_score {
+            Some(min) => rescored(set, move |doc, set| value(doc, set).filter(|score| *score >= min)),
+            None => scored_late(set, move |doc, set| value(doc, set).unwrap_or_default()),
+        })
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
@@ -411,7 +463,8 @@ impl Node for FunctionNode {
         let mut values = Vec::new();
         let mut details = Vec::new();
         let mut buffer = Vec::new();
-        for (filter, weight, ready) in self.open(segment)? {
+        for (function, (filter, weight, ready)) in self.functions.iter().zip(self.open(segment)?) {
+            let filtered = filter.is_some();
             if let Some(filter) = filter
                 && score_at(filter, doc).is_none()
             {
@@ -420,25 +473,55 @@ impl Node for FunctionNode {
             let value = ready.value(doc, query.value, &mut buffer)?;
             let factor = weight.unwrap_or(1.0);
             values.push((value * f64::from(factor), factor));
-            let mut one = Explained::new(value as f32, "function value");
+            let mut one = Explained::new(value as f32, function.what.clone());
+            if matches!(ready, Ready::Script(_)) {
+                one.details
+                    .push(Explained::new(query.value, "_score: ").of(vec![query.clone()]));
+            }
             if let Some(weight) = weight {
                 let parts = vec![one, Explained::new(weight, "weight")];
                 one = Explained::new((value * f64::from(factor)) as f32, "product of:").of(parts);
+            }
+            if filtered {
+                let filter = Explained::new(1.0, format!("match filter: {}", function.filter_what));
+                one = Explained::new(one.value, "function score, product of:").of(vec![filter, one]);
             }
             details.push(one);
         }
         let value = joined(self.score_mode, &values);
         let capped = value.min(f64::from(self.max_boost));
-        let functions = if details.is_empty() {
-            Explained::new(1.0, "No function matched")
-        } else {
-            let what = format!("function score, score mode [{}]", self.score_mode.word());
-            Explained::new(value as f32, what).of(details)
+        let alone = self.functions.len() == 1 && self.functions[0].filter.is_none();
+        let functions = match details.pop() {
+            None => Explained::new(1.0, "No function matched"),
+            Some(only) if alone => only,
+            Some(last) => {
+                details.push(last);
+                let what = format!("function score, score mode [{}]", self.score_mode.word());
+                Explained::new(value as f32, what).of(details)
+            }
         };
         let capped_of = Explained::new(capped as f32, "min of:").of(vec![functions, Explained::new(self.max_boost, "maxBoost")]);
         let score = with_query(self.boost_mode, query.value, capped);
-        let what = format!("function score, boost mode [{}] of:", self.boost_mode.word());
-        Ok(Explained::new(score, what).of(vec![query, capped_of]))
+        let explained = match self.boost_mode {
+            BoostMode::Replace => capped_of,
+            mode => {
+                let what = match mode {
+                    BoostMode::Multiply | BoostMode::Replace => "function score, product of:",
+                    BoostMode::Sum => "sum of",
+                    BoostMode::Avg => "avg of",
+                    BoostMode::Max => "max of:",
+                    BoostMode::Min => "min of",
+                };
+                Explained::new(score, what).of(vec![query, capped_of])
+            }
+        };
+        Ok(match self.min_score {
+            Some(min) if score < min => {
+                let what = format!("Score value is too low, expected at least {min:?} but got {score:?}");
+                Explained::no_match(what).of(vec![explained])
+            }
+            _ => explained,
+        })
     }
 }
 
@@ -449,6 +532,8 @@ struct ScriptNode {
     boost: f32,
     failure: Failure,
     level: Level,
+    /// For explanations.
+    what: String,
 }
 
 impl Node for ScriptNode {
@@ -456,22 +541,45 @@ impl Node for ScriptNode {
         let bound = self.script.open(segment)?;
         let (min_score, boost, failure) = (self.min_score, self.boost, self.failure.clone());
         let set = self.level.restrict(segment, self.query.scorer(segment)?)?;
-        Ok(rescored(set, move |doc, set| match bound.number(doc, set.score()) {
+        let value = move |doc, set: &mut dyn Scorer| match bound.number(doc, set.score()) {
             Ok(value) if value < 0.0 || value.is_nan() => {
                 failure.note(Error::illegal(format!(
                     "script_score script returned an invalid score [{value}] for doc [{doc}]. Must be a non-negative score!"
                 )));
                 None
             }
-            Ok(value) => {
-                let score = value as f32 * boost;
-                (min_score.is_none_or(|min| score >= min)).then_some(score)
-            }
+            Ok(value) => Some(value as f32 * boost),
             Err(error) => {
                 failure.note(error);
                 None
             }
-        }))
+        };
+        Ok(match min_score {
+            Some(min) => rescored(set, move |doc, set| value(doc, set).filter(|score| *score >= min)),
+            None => scored_late(set, move |doc, set| value(doc, set).unwrap_or_default()),
+        })
+    }
+
+    fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
+        let query = self.query.explain(segment, doc)?;
+        if !query.matched {
+            return Ok(query);
+        }
+        let value = self.script.open(segment)?.number(doc, query.value)? as f32;
+        let score = value * self.boost;
+        let seen = Explained::new(query.value, "_score: ").of(vec![query]);
+        let mut explained = Explained::new(value, self.what.clone()).of(vec![seen]);
+        if self.boost != 1.0 {
+            let parts = vec![Explained::new(self.boost, "boost"), explained];
+            explained = Explained::new(score, "Boosted score, product of:").of(parts);
+        }
+        Ok(match self.min_score {
+            Some(min) if score < min => {
+                let what = format!("Score value is too low, expected at least {min:?} but got {score:?}");
+                Explained::no_match(what).of(vec![explained])
+            }
+            _ => explained,
+        })
     }
 }
 
@@ -483,8 +591,10 @@ impl Planner<'_> {
         min_score: Option<f32>,
         boost: f32,
     ) -> Result<Shared> {
+        let what = script_text(script);
         let script = Script::new(self.view, script, self.cx)?;
         Ok(Arc::new(ScriptNode {
+            what,
             query: self.compile(query, 1.0)?,
             script,
             min_score,
@@ -503,6 +613,8 @@ impl Planner<'_> {
                 filter,
                 weight: f.weight,
                 compute: self.compute(&f.function, self.cx)?,
+                what: function_text(&f.function),
+                filter_what: f.filter.as_ref().map(|q| q.render().to_string()).unwrap_or_default(),
             });
         }
         Ok(Arc::new(FunctionNode {

@@ -4,7 +4,7 @@ use dsl::query::Fuzziness;
 use tantivy_fst::Automaton;
 
 /// How many edits a text of a length may have.
-pub(super) fn edits(fuzziness: Fuzziness, text: &str) -> u8 {
+pub(crate) fn edits(fuzziness: Fuzziness, text: &str) -> u8 {
     match fuzziness {
         Fuzziness::Edits(n) => n.min(2),
         Fuzziness::Auto { low, high } => {
@@ -21,7 +21,7 @@ pub(super) fn edits(fuzziness: Fuzziness, text: &str) -> u8 {
 }
 
 /// Texts within `max` edits of one.
-pub(super) struct Levenshtein {
+pub(crate) struct Levenshtein {
     text: Vec<char>,
     max: u8,
     prefix: usize,
@@ -30,7 +30,7 @@ pub(super) struct Levenshtein {
 
 /// Two rows of the table, and the bytes of a character not yet whole.
 #[derive(Clone, Debug)]
-pub(super) struct Rows {
+pub(crate) struct Rows {
     row: Vec<u8>,
     before: Vec<u8>,
     last: Option<char>,
@@ -41,7 +41,7 @@ pub(super) struct Rows {
 
 impl Levenshtein {
     /// The first `prefix` characters must be equal.
-    pub(super) fn new(text: &str, max: u8, prefix: usize, transpositions: bool) -> Levenshtein {
+    pub(crate) fn new(text: &str, max: u8, prefix: usize, transpositions: bool) -> Levenshtein {
         Levenshtein {
             text: text.chars().collect(),
             max,
@@ -51,7 +51,7 @@ impl Levenshtein {
     }
 
     /// The distance of a text, if it is near enough.
-    pub(super) fn distance(&self, text: &str) -> Option<u8> {
+    pub(crate) fn distance(&self, text: &str) -> Option<u8> {
         let mut rows = self.start();
         for byte in text.bytes() {
             if !self.can_match(&rows) {

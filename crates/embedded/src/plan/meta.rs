@@ -100,6 +100,16 @@ impl Planner<'_> {
                     field_name(field),
                 ))
             }
+            "_ignored" => Some(
+                self.filter(
+                    texts
+                        .iter()
+                        .map(|t| Term::from_field_text(self.view.schema.ignored, t))
+                        .collect(),
+                    boost,
+                    "_ignored".into(),
+                ),
+            ),
             "_uid" => {
                 let field = self.view.schema.id;
                 Some(self.filter(

@@ -36,8 +36,9 @@ pub(crate) mod join;
 pub(crate) mod keys;
 pub(crate) mod kin;
 mod least;
-mod levenshtein;
+pub(crate) mod levenshtein;
 mod meta;
+mod more_like_this;
 mod multi_match;
 mod nested;
 pub mod node;
@@ -150,6 +151,23 @@ impl Planned {
     /// As [`Planned::scorer`].
     pub fn matched(&self, segment: &SegmentView, doc: tantivy::DocId) -> Result<Vec<String>> {
         names_at(&self.named, segment, doc)
+    }
+
+    /// The same with their scores.
+    ///
+    /// # Errors
+    /// As [`Planned::scorer`].
+    pub fn matched_scores(&self, segment: &SegmentView, doc: tantivy::DocId) -> Result<Vec<f32>> {
+        let names = self.matched(segment, doc)?;
+        let mut scores = Vec::with_capacity(names.len());
+        for name in names {
+            let mut of_name = None;
+            for (_, node) in self.named.iter().filter(|(own, _)| *own == name) {
+                of_name = of_name.or(node::score_at(node.scorer(segment)?, doc));
+            }
+            scores.push(of_name.unwrap_or_default());
+        }
+        Ok(scores)
     }
 
     /// Whether any clause has a name.
@@ -449,6 +467,7 @@ impl<'a> Planner<'a> {
             Clause::Span(q) => self.span(q, boost),
             Clause::Intervals { field, rule } => self.intervals(field, rule, boost),
             Clause::TermsSet(q) => self.terms_set(q, boost),
+            Clause::MoreLikeThis(q) => self.more_like_this(q, boost),
             Clause::Geo(q) => self.geo(q, boost),
             Clause::DistanceFeature(q) => self.distance_feature(q, boost),
             Clause::Nested(q) => self.nested(q, boost),

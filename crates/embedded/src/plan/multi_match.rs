@@ -3,7 +3,7 @@
 use super::boolean::{BoolNode, Shared};
 use super::field::{Target, text_of};
 use super::full_text::by_position;
-use super::similarity::{Bm25, FieldStatistics, Rarity};
+use super::similarity::{Bm25, Rarity};
 use super::term::TermNode;
 use super::{Planner, dis_max};
 use dsl::query::{MatchPhraseQuery, MatchQuery, MultiMatchQuery, MultiMatchType};
@@ -175,27 +175,25 @@ impl Planner<'_> {
     /// A term in several fields, each scored as if it were as common as in the field where it is commonest.
     fn blended(&self, group: &[(Target<'_>, f32)], text: &str, tie: f32, boost: f32) -> Result<Shared> {
         let mut freqs = Vec::new();
-        let (mut max, mut sum_tokens, mut min_tokens) = (0u64, 0u64, u64::MAX);
+        let (mut max, mut min_tokens) = (0u64, u64::MAX);
         for (target, _) in group {
             let freq = self.statistics.doc_freq(&target.text_term(text))?;
             let field = self.statistics.field(target)?;
             max = max.max(freq);
-            if freq > 0 {
-                sum_tokens += field.tokens;
-                min_tokens = min_tokens.min(field.tokens);
-            }
+            min_tokens = min_tokens.min(field.tokens);
             freqs.push((freq, field));
         }
         if max == 0 {
             return Ok(self.nothing(format!("no matching term [{text}]")));
         }
-        let _ = (sum_tokens, min_tokens);
-        let max_docs = freqs.iter().map(|(_, f)| f.docs).max().unwrap_or(max);
+        // No word is in more documents than the field of the fewest words has words: Lucene's bound.
+        let all: u64 = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
+        let max_docs = all.min(min_tokens);
         // The rarer the field's own use of the word, the lower it is held under the commonest: Lucene's tie.
         let mut order: Vec<usize> = (0..group.len()).collect();
         order.sort_by(|a, b| freqs[*b].0.cmp(&freqs[*a].0));
         let mut df = vec![0u64; group.len()];
-        let (mut actual, mut prev) = (max, freqs[order[0]].0);
+        let (mut actual, mut prev) = (max.min(max_docs), freqs[order[0]].0);
         for i in &order {
             if freqs[*i].0 == 0 {
                 break;
@@ -213,16 +211,11 @@ impl Planner<'_> {
                 continue;
             }
             let norms = target.kind.kind.is_text();
-            let docs = FieldStatistics {
-                docs: field.docs.max(df[i]),
-                ..field
-            };
-            let bm25 = Bm25::with_mean(
-                docs,
-                field.mean_length(),
+            let bm25 = Bm25::new(
+                field,
                 vec![Rarity {
                     term: text.to_owned(),
-                    doc_freq: df[i],
+                    doc_freq: df[i].min(field.docs),
                 }],
                 boost * field_boost * target.kind.boost,
                 self.bm25_factor(),

@@ -36,7 +36,6 @@ struct NestedNode {
     schema: Arc<IndexSchema>,
     parent_path: Option<String>,
     mode: ScoreMode,
-    boost: f32,
 }
 
 struct ToParent {
@@ -45,7 +44,6 @@ struct ToParent {
     doc: DocId,
     score: f32,
     mode: ScoreMode,
-    boost: f32,
 }
 
 impl ToParent {
@@ -74,7 +72,7 @@ impl ToParent {
             ScoreMode::Max => high,
             ScoreMode::Min => low,
             _ => (sum / f64::from(count.max(1))) as f32,
-        } * self.boost;
+        };
         self.doc
     }
 }
@@ -132,7 +130,6 @@ impl Node for NestedNode {
             doc: 0,
             score: 0.0,
             mode: self.mode,
-            boost: self.boost,
         };
         join.settle();
         Ok(Box::new(join))
@@ -162,7 +159,13 @@ impl Node for NestedNode {
             "Score based on {} child docs in range from {first} to {}, using score mode {}",
             details.len(),
             doc.saturating_sub(1),
-            self.mode.word()
+            match self.mode {
+                ScoreMode::None => "None",
+                ScoreMode::Sum => "Total",
+                ScoreMode::Max => "Max",
+                ScoreMode::Min => "Min",
+                _ => "Avg",
+            }
         );
         Ok(Explained::new(score, what).of(details))
     }
@@ -183,7 +186,7 @@ impl Planner<'_> {
             return Err(query_shard(self.view, format!("failed to create query: {why}")).caused_by(cause));
         }
         let child = self.inside(&q.path, |planner| {
-            let node = planner.compile(&q.query, 1.0)?;
+            let node = planner.compile(&q.query, boost)?;
             Ok((node, planner.named.borrow().clone()))
         })?;
         let (child, _names) = child;
@@ -199,7 +202,6 @@ impl Planner<'_> {
             schema: self.view.schema.clone(),
             parent_path: self.path.clone(),
             mode: q.score_mode,
-            boost,
         }))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::explain::Explained;
 use super::node::{NoScorer, Node};
-use super::similarity::Bm25;
+use super::similarity::{Bm25, Counted};
 use super::term::{norms, postings};
 use crate::searchable::SegmentView;
 use model::Result;
@@ -317,9 +317,12 @@ impl Node for PhraseNode {
             let at = scorer.doc();
             let at = if at < doc { scorer.seek(doc) } else { at };
             if at == doc {
-                return Ok(self
-                    .bm25
-                    .explain(&format!("{} in {doc}", self.what), scorer.freq, scorer.norm()));
+                return Ok(self.bm25.explain(
+                    &format!("{} in {doc}", self.what),
+                    Counted::Phrase,
+                    scorer.freq,
+                    scorer.norm(),
+                ));
             }
         }
         Ok(Explained::no_match("no matching phrase"))

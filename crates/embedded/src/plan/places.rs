@@ -138,7 +138,8 @@ impl Planner<'_> {
                 (dsl::query::parse_place(&node)?, dsl::query::metres(&q.pivot, "m")?)
             }
             kind if kind.is_date() => {
-                let at = match self.date(target.kind, &text_of(&q.origin), false, None, None)? {
+                // Rounded up, as the servers do: a day means its last moment.
+                let at = match self.date(target.kind, &text_of(&q.origin), true, None, None)? {
                     mapping::FieldValue::Date(n) | mapping::FieldValue::DateNanos(n) => n as f64,
                     _ => 0.0,
                 };
@@ -261,25 +262,38 @@ impl Node for NearNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let found = match self.field.open(segment)? {
-            Some(column) => NearNode::distance(&column, self.origin, doc, &mut Vec::new()),
-            None => None,
-        };
-        let Some(distance) = found else {
+        let column = self.field.open(segment)?;
+        let found = column
+            .as_ref()
+            .and_then(|column| NearNode::distance(column, self.origin, doc, &mut Vec::new()));
+        let (Some(distance), Some(column)) = (found, column) else {
             return Ok(Explained::no_match(format!(
                 "Document {doc} doesn't have a value for field {}",
                 self.field.path
             )));
         };
         let value = f64::from(self.boost) * (self.pivot / (self.pivot + distance));
-        Ok(Explained::new(
-            value as f32,
-            "Distance score, computed as weight * pivot / (pivot + abs(value - origin)) from:",
-        )
-        .of(vec![
-            Explained::new(self.boost, "weight"),
-            Explained::new(self.pivot as f32, "pivot"),
-            Explained::new(distance as f32, "abs(value - origin)"),
+        let weight = Explained::new(self.boost, "weight");
+        if let Column::Geo(..) = column {
+            let what = "Distance score, computed as weight * pivotDistance / (pivotDistance + distance) from:";
+            return Ok(Explained::new(value as f32, what).of(vec![
+                weight,
+                Explained::new(self.pivot as f32, "pivotDistance"),
+                Explained::new(distance as f32, "distance"),
+            ]));
+        }
+        // Moments are whole numbers that a float cannot hold.
+        let mut moments = Vec::new();
+        column.numbers(doc, &mut moments);
+        let nearest = moments
+            .into_iter()
+            .min_by(|a, b| (a - self.origin.0).abs().total_cmp(&(b - self.origin.0).abs()));
+        let what = "Distance score, computed as weight * pivotDistance / (pivotDistance + abs(value - origin)) from:";
+        Ok(Explained::new(value as f32, what).of(vec![
+            weight,
+            Explained::whole(self.pivot as i64, "pivotDistance"),
+            Explained::whole(self.origin.0 as i64, "origin"),
+            Explained::whole(nearest.unwrap_or(self.origin.0) as i64, "current value"),
         ]))
     }
 }

@@ -9,7 +9,7 @@ use super::field::{Target, query_shard, text_of};
 use super::node::{NoScorer, Node, broken};
 use super::positions::{self, Part, Span};
 use super::scripts::Failure;
-use super::similarity::{Bm25, Rarity};
+use super::similarity::{Bm25, Counted, Rarity};
 use super::term::{norms, postings};
 use super::{Fuzz, Levenshtein, Pattern};
 use crate::searchable::SegmentView;
@@ -281,10 +281,10 @@ impl Scoring {
     }
     fn explain(&self, what: &str, freq: f32, norm: u8) -> Explained {
         match self {
-            Scoring::Spans(bm25) => bm25.explain(what, freq, norm),
+            Scoring::Spans(bm25) => bm25.explain(what, Counted::Phrase, freq, norm),
             Scoring::Intervals { boost, .. } => Explained::new(
                 self.score(freq, norm),
-                format!("weight({what}), computed as w * S / (S + k) from:"),
+                "Saturation function on interval frequency, computed as w * S / (S + k) from:",
             )
             .of(vec![
                 Explained::new(*boost, "w, weight of this function"),
@@ -292,7 +292,7 @@ impl Scoring {
                     1.0,
                     "k, pivot feature value that would give a score contribution equal to w/2",
                 ),
-                Explained::new(freq, "S, interval frequency"),
+                Explained::new(freq, format!("S, the sloppy frequency of the interval query {what}")),
             ]),
         }
     }

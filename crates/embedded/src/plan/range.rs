@@ -79,6 +79,25 @@ impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> DocSet for 
     }
 }
 
+/// A bound, for explanations.
+fn shown(bound: Option<&FieldValue>) -> String {
+    match bound {
+        None | Some(FieldValue::Long(i64::MIN | i64::MAX) | FieldValue::Date(i64::MIN | i64::MAX)) => "*".to_owned(),
+        Some(FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n)) => n.to_string(),
+        Some(FieldValue::UnsignedLong(n)) => n.to_string(),
+        Some(FieldValue::Double(n)) if n.is_infinite() => "*".to_owned(),
+        Some(FieldValue::Double(n)) => format!("{n:?}"),
+        Some(FieldValue::Bool(b)) => b.to_string(),
+        Some(FieldValue::Keyword(text) | FieldValue::Text(text)) => text.clone(),
+        Some(other) => format!("{other:?}"),
+    }
+}
+
+/// A bound of a request, for explanations.
+fn shown_json(bound: Option<&Value>) -> String {
+    bound.map_or_else(|| "*".to_owned(), text_of)
+}
+
 impl Planner<'_> {
     pub(super) fn range(&self, q: &RangeQuery, boost: f32) -> Result<Shared> {
         if q.field == "_id" || q.field == "_index" {
@@ -96,6 +115,9 @@ impl Planner<'_> {
         let (low, low_in) = bound(&q.gt, &q.gte);
         let (high, high_in) = bound(&q.lt, &q.lte);
         let kind = target.kind.kind;
+        if kind.is_range() {
+            return self.range_of_ranges(&target, q, boost);
+        }
         if kind.is_date() {
             return self.date_range(&target, q, (low, low_in), (high, high_in), boost);
         }
@@ -226,10 +248,22 @@ impl Planner<'_> {
         (high, high_in): (Option<&Value>, bool),
         boost: f32,
     ) -> Result<Shared> {
+        let (from, to) = self.date_ends(target.kind, q, (low, low_in), (high, high_in))?;
+        self.number_range(target, Some(&FieldValue::Date(from)), Some(&FieldValue::Date(to)), boost)
+    }
+
+    /// The first and the last moment of a range of dates.
+    fn date_ends(
+        &self,
+        kind: &mapping::FieldType,
+        q: &RangeQuery,
+        (low, low_in): (Option<&Value>, bool),
+        (high, high_in): (Option<&Value>, bool),
+    ) -> Result<(i64, i64)> {
         let format = q.format.as_deref().map(model::date::DateFormat::parse_pattern).transpose()?;
         let zone = q.time_zone.as_deref().map(model::date::parse_zone).transpose()?;
         let read = |v: &Value, round_up: bool| -> Result<i64> {
-            match self.date(target.kind, &text_of(v), round_up, format.as_ref(), zone.as_ref())? {
+            match self.date(kind, &text_of(v), round_up, format.as_ref(), zone.as_ref())? {
                 FieldValue::Date(n) | FieldValue::DateNanos(n) => Ok(n),
                 _ => Ok(0),
             }
@@ -249,7 +283,62 @@ impl Planner<'_> {
                 if high_in { at } else { at.saturating_sub(1) }
             }
         };
-        self.number_range(target, Some(&FieldValue::Date(from)), Some(&FieldValue::Date(to)), boost)
+        Ok((from, to))
+    }
+
+    /// Documents with a range that meets, lies in, or holds that of the query.
+    fn range_of_ranges(&self, target: &Target<'_>, q: &RangeQuery, boost: f32) -> Result<Shared> {
+        let kind = target.kind.kind;
+        let (Some(name), Some((_, upper))) = (target.slot.column.clone(), target.slot.second.clone()) else {
+            return Ok(self.nothing(format!("no ranges in [{}]", target.path)));
+        };
+        let element = target.kind.of_ends();
+        let ((low, low_in), (high, high_in)) = (bound(&q.gt, &q.gte), bound(&q.lt, &q.lte));
+        let (least, most) = kind.range_limits();
+        let (from, to) = if kind == Kind::DateRange {
+            let (from, to) = self.date_ends(&element, q, (low, low_in), (high, high_in))?;
+            let key = |at: i64| FieldValue::Date(at).range_key().unwrap_or_default();
+            (key(from), key(to))
+        } else {
+            let end = |value: Option<&Value>, included: bool, open: u128, up: bool| -> Result<u128> {
+                let Some(value) = value else { return Ok(open) };
+                let key = element.parse_term(value)?.and_then(|v| v.range_key());
+                let key = key.ok_or_else(|| query_shard(self.view, format!("[{}] is no end of a range", text_of(value))))?;
+                Ok(if included { key } else { kind.next_range_key(key, up) })
+            };
+            (end(low, low_in, least, true)?, end(high, high_in, most, false)?)
+        };
+        if from > to {
+            return Ok(self.nothing("empty range"));
+        }
+        let relation = q.relation.as_deref().unwrap_or("intersects").to_ascii_lowercase();
+        let what = format!("{}:{relation} [{} TO {}]", target.path, shown_json(low), shown_json(high));
+        Ok(Arc::new(FilterNode {
+            boost,
+            what,
+            docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
+                let fast = segment.reader.fast_fields();
+                let lows = fast.column_opt::<std::net::Ipv6Addr>(&name).map_err(broken)?;
+                let highs = fast.column_opt::<std::net::Ipv6Addr>(&upper).map_err(broken)?;
+                let (Some(lows), Some(highs)) = (lows, highs) else {
+                    return Ok(Box::new(NoScorer));
+                };
+                let mut bits = DocBits::new(segment.reader.max_doc());
+                for doc in 0..segment.reader.max_doc() {
+                    let ends = lows.values_for_doc(doc).zip(highs.values_for_doc(doc));
+                    let mut ends = ends.map(|(low, high)| (u128::from(low), u128::from(high)));
+                    let found = ends.any(|(low, high)| match relation.as_str() {
+                        "within" => from <= low && high <= to,
+                        "contains" => low <= from && to <= high,
+                        _ => low <= to && from <= high,
+                    });
+                    if found {
+                        bits.insert(doc);
+                    }
+                }
+                Ok(Box::new(ConstantScorer::new(BitsDocs::new(Arc::new(bits)), 1.0)))
+            },
+        }))
     }
 
     /// Documents with a number between two, both included.
@@ -263,7 +352,7 @@ impl Planner<'_> {
         let Some(name) = target.slot.column.clone() else {
             return self.term_range(target, low, high, boost);
         };
-        let what = format!("{}:[{low:?} TO {high:?}]", target.path);
+        let what = format!("{}:[{} TO {}]", target.path, shown(low), shown(high));
         macro_rules! scan {
             ($t:ty, $low:expr, $high:expr) => {{
                 let (low, high): ($t, $t) = ($low, $high);
@@ -322,7 +411,12 @@ impl Planner<'_> {
         if low.is_none() && high.is_none() {
             return self.exists(target.path, boost).unwrap_or_else(|_| Arc::new(AllNode(boost)));
         }
-        let what = format!("{}:{low:?} TO {high:?}", target.path);
+        let bound = |b: &Option<(String, bool)>| b.as_ref().map_or("*".to_owned(), |(text, _)| text.clone());
+        let (open, close) = (
+            if low.as_ref().is_some_and(|l| !l.1) { '{' } else { '[' },
+            if high.as_ref().is_some_and(|h| !h.1) { '}' } else { ']' },
+        );
+        let what = format!("{}:{open}{} TO {}{close}", target.path, bound(&low), bound(&high));
         let bytes = |b: Option<(String, bool)>| b.map(|(t, included)| (t.into_bytes(), included));
         self.keys_between(target, bytes(low), bytes(high), boost, what)
     }

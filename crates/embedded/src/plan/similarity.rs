@@ -6,6 +6,19 @@ use tantivy::fieldnorm::FieldNormReader;
 
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
+/// Lengths up to this norm are kept exactly.
+const EXACT_NORMS: u8 = 39;
+
+/// What a frequency counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// One term.
+    Term,
+    /// Any of several terms.
+    Synonyms,
+    /// Terms in their places.
+    Phrase,
+}
 
 /// The numbers of one field over all segments of an index, deleted documents included.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,11 +71,7 @@ pub struct Bm25 {
 impl Bm25 {
     /// `factor` is k1 + 1 (Elasticsearch, OpenSearch before 3) or 1.
     pub fn new(field: FieldStatistics, rarities: Vec<Rarity>, boost: f32, factor: f32) -> Bm25 {
-        Bm25::with_mean(field, field.mean_length(), rarities, boost, factor)
-    }
-
-    /// As [`Bm25::new`] with a mean length of its own: blended fields count documents differently.
-    pub fn with_mean(field: FieldStatistics, mean: f32, rarities: Vec<Rarity>, boost: f32, factor: f32) -> Bm25 {
+        let mean = field.mean_length();
         let idf: f64 = rarities.iter().map(|r| f64::from(idf(r.doc_freq, field.docs))).sum();
         let idf = idf as f32;
         let mut inverse_norms = [0f32; 256];
@@ -101,8 +110,8 @@ impl Bm25 {
         self.weight - self.weight / (1.0 + freq * self.inverse_norms[usize::from(norm)])
     }
 
-    /// How the score came about.
-    pub fn explain(&self, what: &str, freq: f32, norm: u8) -> Explained {
+    /// How the score came about; `counted` says what the frequency counts.
+    pub fn explain(&self, what: &str, counted: Counted, freq: f32, norm: u8) -> Explained {
         let value = self.score(freq, norm);
         let mean = self.mean;
         let length = FieldNormReader::id_to_fieldnorm(norm) as f32;
@@ -125,17 +134,32 @@ impl Bm25 {
             "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:",
         )
         .of(vec![
-            Explained::new(freq, "freq, occurrences of term within document"),
+            Explained::new(
+                freq,
+                match counted {
+                    Counted::Term => "freq, occurrences of term within document".to_owned(),
+                    Counted::Synonyms => format!("termFreq={freq:?}"),
+                    Counted::Phrase => format!("phraseFreq={freq:?}"),
+                },
+            ),
             Explained::new(K1, "k1, term saturation parameter"),
             Explained::new(B, "b, length normalization parameter"),
-            Explained::new(length, "dl, length of field"),
+            Explained::new(
+                length,
+                if norm > EXACT_NORMS {
+                    "dl, length of field (approximate)"
+                } else {
+                    "dl, length of field"
+                },
+            ),
             Explained::new(mean, "avgdl, average length of field"),
         ]);
-        let score = Explained::new(value, format!("score(freq={freq:?}), computed as boost * idf * tf from:")).of(vec![
-            Explained::new(self.boost * self.factor, "boost"),
-            idf,
-            tf,
-        ]);
+        let boost = self.boost * self.factor;
+        let mut parts = vec![idf, tf];
+        if boost != 1.0 {
+            parts.insert(0, Explained::new(boost, "boost"));
+        }
+        let score = Explained::new(value, format!("score(freq={freq:?}), computed as boost * idf * tf from:")).of(parts);
         Explained::new(value, format!("weight({what}) [PerFieldSimilarity], result of:")).of(vec![score])
     }
 }

@@ -38,7 +38,6 @@ impl<'a> Statistics<'a> {
             if index.terms().num_terms() == 0 {
                 continue;
             }
-            all.tokens += index.total_num_tokens();
             if target.slot.shape.positions && self.overlaps(target) {
                 segment.core.count_places(&segment.reader, field)?;
             }
@@ -47,12 +46,31 @@ impl<'a> Statistics<'a> {
             } else {
                 Column::open(segment, target)?
             };
-            all.docs += match column {
-                Some(column) => *segment
-                    .core
-                    .cached(&format!("docs {}", field.field_id()), || Ok(column.docs_with_value()))?,
-                None => segment.core.doc_count(&segment.reader, field)?,
-            };
+            match column {
+                Some(column) => {
+                    let docs = *segment
+                        .core
+                        .cached(&format!("docs {}", field.field_id()), || Ok(column.docs_with_value()))?;
+                    all.docs += docs;
+                    // Of terms without frequencies each counts once a document.
+                    all.tokens += if column.is_multivalued() {
+                        *segment.core.cached(&format!("terms {}", field.field_id()), || {
+                            let mut terms = index.terms().stream().map_err(broken)?;
+                            let mut sum = 0;
+                            while terms.advance() {
+                                sum += u64::from(terms.value().doc_freq);
+                            }
+                            Ok(sum)
+                        })?
+                    } else {
+                        docs
+                    };
+                }
+                None => {
+                    all.docs += segment.core.doc_count(&segment.reader, field)?;
+                    all.tokens += index.total_num_tokens();
+                }
+            }
         }
         self.fields.borrow_mut().insert(field.field_id(), all);
         Ok(all)

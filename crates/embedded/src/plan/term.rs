@@ -4,7 +4,7 @@ use super::explain::Explained;
 use super::filters::Filters;
 use super::node::{ConstantScorer, NoScorer, Node, broken, score_at};
 use super::prune::Numbers;
-use super::similarity::Bm25;
+use super::similarity::{Bm25, Counted};
 use super::visible::Sight;
 use crate::searchable::SegmentView;
 use model::Result;
@@ -135,7 +135,9 @@ impl Node for TermNode {
             let at = if at < doc { scorer.seek(doc) } else { at };
             if at == doc {
                 let (freq, norm) = scorer.parts();
-                return Ok(self.bm25.explain(&format!("{} in {doc}", self.what), freq, norm));
+                return Ok(self
+                    .bm25
+                    .explain(&format!("{} in {doc}", self.what), Counted::Term, freq, norm));
             }
         }
         Ok(Explained::no_match("no matching term"))
@@ -286,7 +288,9 @@ impl Node for SynonymNode {
             let at = if at < doc { scorer.seek(doc) } else { at };
             if at == doc {
                 let (freq, norm) = scorer.parts();
-                return Ok(self.bm25.explain(&format!("{} in {doc}", self.what), freq, norm));
+                return Ok(self
+                    .bm25
+                    .explain(&format!("{} in {doc}", self.what), Counted::Synonyms, freq, norm));
             }
         }
         Ok(Explained::no_match("no matching term"))

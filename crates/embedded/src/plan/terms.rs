@@ -46,6 +46,15 @@ impl Planner<'_> {
 
     /// One exact value of a field.
     pub(super) fn term_value(&self, target: &Target<'_>, value: &Value, boost: f32) -> Result<Shared> {
+        if target.kind.kind.is_range() {
+            let of_value = dsl::query::RangeQuery {
+                field: target.path.to_owned(),
+                gte: Some(value.clone()),
+                lte: Some(value.clone()),
+                ..dsl::query::RangeQuery::default()
+            };
+            return self.range(&of_value, boost);
+        }
         if target.kind.kind == Kind::Ip
             && let Some((low, high)) = network(&text_of(value))?
         {

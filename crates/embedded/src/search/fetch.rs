@@ -434,10 +434,11 @@ impl<'a> Fetch<'a> {
                 hit.fields.insert(path.clone(), Value::Array(values));
             }
         }
-        if let Some(value) = value {
-            for field in &self.request.fields {
+        for field in &self.request.fields {
+            if let Some(value) = value {
                 self.field(field, value, &mut hit.fields);
             }
+            self.counts(field, segment, doc, &mut hit.fields)?;
         }
         if value.or(fields).is_some() {
             for name in self.request.stored_fields.iter().flatten() {
@@ -472,6 +473,23 @@ impl<'a> Fetch<'a> {
         Ok(())
     }
 
+    /// `fields` of `token_count`: the source has the text, only the column the count.
+    fn counts(&self, field: &FieldAndFormat, segment: &SegmentView, doc: Doc, out: &mut Map<String, Value>) -> Result<()> {
+        for path in self.view.mapping.expand(&field.field) {
+            let Some(target) = Target::of(self.view, &path).filter(|t| t.kind.kind == mapping::Kind::TokenCount) else {
+                continue;
+            };
+            out.remove(&path);
+            if let Some(column) = Column::open(segment, &target)? {
+                let values: Vec<Value> = column.values(doc)?.iter().map(|v| show(&target, v, None)).collect();
+                if !values.is_empty() {
+                    out.insert(path, Value::Array(values));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// `fields`: values of the source as their fields read them.
     fn field(&self, field: &FieldAndFormat, source: &Value, out: &mut Map<String, Value>) {
         let format = field.format.as_deref().and_then(|f| DateFormat::parse_pattern(f).ok());
@@ -500,11 +518,12 @@ impl<'a> Fetch<'a> {
                 {
                     continue;
                 }
-                if kind.kind == mapping::Kind::Join && value.is_object() {
+                if (kind.kind == mapping::Kind::Join || kind.kind.is_range()) && value.is_object() {
                     shown.push(value.clone());
                 } else if let Ok(Some(parsed)) = kind.parse_term(value) {
                     shown.push(match (&format, &parsed) {
                         (Some(format), FieldValue::Date(ms)) => format.render(*ms, None).into(),
+                        (Some(format), FieldValue::DateNanos(n)) => format.render_nanos(*n, None).into(),
                         _ if kind.kind.is_text() => value.clone(),
                         _ => kind.render_value(&parsed),
                     })
@@ -521,7 +540,7 @@ impl<'a> Fetch<'a> {
 fn show(target: &Target<'_>, value: &FieldValue, format: Option<&ShownAs>) -> Value {
     match (format, value) {
         (Some(ShownAs::Date(format)), FieldValue::Date(ms)) => format.render(*ms, None).into(),
-        (Some(ShownAs::Date(format)), FieldValue::DateNanos(n)) => format.render(n.div_euclid(1_000_000), None).into(),
+        (Some(ShownAs::Date(format)), FieldValue::DateNanos(n)) => format.render_nanos(*n, None).into(),
         (Some(ShownAs::Number(pattern)), FieldValue::Long(n)) => crate::aggs::decimal(pattern, *n as f64).into(),
         (Some(ShownAs::Number(pattern)), FieldValue::UnsignedLong(n)) => crate::aggs::decimal(pattern, *n as f64).into(),
         (Some(ShownAs::Number(pattern)), FieldValue::Double(n)) => crate::aggs::decimal(pattern, *n).into(),

@@ -24,6 +24,7 @@ mod inner_hits;
 mod nested_sort;
 mod profile;
 pub mod sort;
+mod suggest;
 #[cfg(test)]
 mod tests;
 mod top;
@@ -37,9 +38,10 @@ pub type Searched = (Arc<IndexView>, Option<Query>);
 /// # Errors
 /// Whatever the request gets wrong, in the words of Elasticsearch.
 pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Result<SearchResponse> {
-    check_supported(request)?;
+    let suggest = suggest::run(views, request, cx)?;
     if request.aggs.is_empty() {
-        return run_with(views, request, cx, None);
+        let response = run_with(views, request, cx, None)?;
+        return Ok(SearchResponse { suggest, ..response });
     }
     let indices: Vec<Arc<IndexView>> = views.iter().map(|(view, _)| view.clone()).collect();
     let fetch = top_hits::TopHits {
@@ -56,16 +58,8 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
     let mut root = crate::aggs::Root::new(&request.aggs, &context)?;
     let mut response = run_with(views, request, cx, Some(&mut root))?;
     response.aggregations = Some(Aggregations::Tree(root.finish()?));
+    response.suggest = suggest;
     Ok(response)
-}
-
-/// What a request may ask and no code here answers yet is refused, never dropped.
-fn check_supported(request: &SearchRequest) -> Result<()> {
-    let missing = |what: &str| Err(Error::illegal(format!("[{what}] is not supported yet")));
-    if request.suggest.is_some() {
-        return missing("suggest");
-    }
-    Ok(())
 }
 
 /// Searches and shows every match to a sink.
@@ -124,6 +118,10 @@ pub fn run_with(
         compiled.push((planned, post, sort, collapse));
     }
     for (no, ((view, _), (planned, post, sort, collapse))) in views.iter().zip(&compiled).enumerate() {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            found.timed_out = true;
+            break;
+        }
         let after: Option<Vec<Key>> = match &request.search_after {
             None => None,
             Some(values) if sorted => Some(
@@ -186,6 +184,9 @@ pub fn run_with(
         }
         if planned.has_names() {
             hit.matched_queries = planned.matched(segment, one.doc)?;
+            if request.named_scores {
+                hit.matched_scores = planned.matched_scores(segment, one.doc)?;
+            }
         }
         if request.explain {
             hit.explanation = Some(planned.explain(segment, one.doc)?.to_json());
@@ -301,6 +302,12 @@ fn collapse_key(view: &IndexView, field: &str, cx: &Context<'_>) -> Result<Plan>
 
 fn check_limits(views: &[Searched], request: &SearchRequest) -> Result<()> {
     for (view, _) in views {
+        if !request.fields.is_empty() && !view.mapping.source_enabled() {
+            return Err(Error::illegal(format!(
+                "Unable to retrieve the requested [fields] since _source is disabled in the mappings for index [{}]",
+                view.name
+            )));
+        }
         let max = setting(view, "index.max_result_window", 10_000);
         let window = request.from.saturating_add(request.size);
         if window > max {

@@ -38,12 +38,8 @@ impl Levels {
                         let reason = format!("it is mandatory to set the [nested] context on the nested sort field: [{path}].");
                         return Err(query_shard(view, reason));
                     }
-                    // 2015 found the object by itself.
-                    Ok(Some(Levels {
-                        levels: vec![(inside.to_owned(), None)],
-                        scope: scope.map(str::to_owned),
-                        most: u32::MAX,
-                    }))
+                    // In 2015 that sorted by what the root itself has: nothing.
+                    Ok(None)
                 }
                 _ => Ok(None),
             };

@@ -320,6 +320,15 @@ async fn a_flipped_bit_in_a_segment_stops_its_index_at_first_touch() {
     );
     assert_eq!(stats(&engine, index).await.0.stopped.as_deref(), Some(error.reason()));
     let other = if index == "good" { "bad" } else { "good" };
+    // A search of both is answered by the sound one, and tells of the other; all or nothing is refused.
+    let both = try_search(&engine, &["good", "bad"], json!({ "size": 0 })).await.unwrap();
+    assert_eq!(both.hits.total.map(|t| t.value), Some(60));
+    let failed: Vec<_> = both.failures.iter().map(|f| (f.index.as_str(), f.error.reason())).collect();
+    assert_eq!(failed, [(index, error.reason())]);
+    let whole = search_whole(&engine, &["good", "bad"], json!({ "size": 0 }))
+        .await
+        .unwrap_err();
+    assert_eq!(whole.kind(), ErrorKind::Corruption);
     write(&engine, put(other, "new", json!({ "n": 1000 }))).await;
     refresh(&engine, other).await;
     assert_eq!(count(&engine, other, json!({ "match_all": {} })).await, 61);

@@ -116,6 +116,23 @@ async fn try_search(engine: &dyn Engine, indices: &[&str], body: Value) -> Resul
     engine.search(&target, request, See::Plain).await
 }
 
+/// As [`try_search`], all or nothing.
+async fn search_whole(engine: &dyn Engine, indices: &[&str], body: Value) -> Result<SearchResponse> {
+    let request = SearchRequest::parse(Node::from_value(body), model::Dialect::default()).unwrap();
+    let target = Target::of(indices.iter().map(|name| (*name).to_owned()).collect());
+    let allow_partial = false;
+    engine
+        .search(
+            &target,
+            SearchRequest {
+                allow_partial,
+                ..request
+            },
+            See::Plain,
+        )
+        .await
+}
+
 async fn count(engine: &dyn Engine, index: &str, query: Value) -> u64 {
     let answer = try_search(engine, &[index], json!({ "query": query, "size": 0 }))
         .await

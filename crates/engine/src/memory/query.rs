@@ -337,7 +337,7 @@ impl Scalar {
                 Scalar::Text(text.clone())
             }
             FieldValue::Ip(bytes) => Scalar::Bytes(*bytes),
-            FieldValue::Geo { .. } | FieldValue::Binary(_) => return None,
+            FieldValue::Geo { .. } | FieldValue::Range { .. } | FieldValue::Completion(_) | FieldValue::Binary(_) => return None,
         })
     }
 

@@ -112,7 +112,7 @@ fn check(request: &SearchRequest) -> Result<()> {
         ("min_score", request.min_score.is_some()),
         ("explain", request.explain),
         ("profile", request.profile),
-        ("suggest", request.suggest.is_some()),
+        ("suggest", !request.suggest.is_empty()),
         ("slice", request.slice.is_some()),
     ];
     if let Some((name, _)) = asked.into_iter().find(|(_, asked)| *asked) {

@@ -18,7 +18,7 @@ pub(crate) const PARAMS: &[Param] = &[
     Param("store", Bool, "false", false),
 ];
 
-/// A date, of a document or a query. Nanoseconds are kept to the millisecond.
+/// A date, of a document or a query.
 pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
     let text = match value {
         Value::String(_) | Value::Number(_) => text_of(value),
@@ -27,16 +27,30 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
         }
         other => return Err(super::not_a_text(other)),
     };
-    let ms = match &field.format {
-        Some(format) => format.parse(&text, None)?,
-        None => DateFormat::default().parse(&text, None)?,
+    let (ms, nanos) = match &field.format {
+        Some(format) => format.parse_nanos(&text, None)?,
+        None => DateFormat::default().parse_nanos(&text, None)?,
     };
-    match field.kind {
-        Kind::DateNanos => ms
-            .checked_mul(1_000_000)
-            .map(FieldValue::DateNanos)
-            .ok_or_else(|| Error::illegal(format!("date[{text}] is outside the range of nanosecond dates, 1677 to 2262"))),
-        _ => Ok(FieldValue::Date(ms)),
+    if field.kind != Kind::DateNanos {
+        return Ok(FieldValue::Date(ms));
+    }
+    if ms < 0 {
+        let reason = format!("date[{text}] is before the epoch in 1970 and cannot be stored in nanosecond resolution");
+        return Err(Error::illegal(reason));
+    }
+    let all = ms.checked_mul(1_000_000).and_then(|whole| whole.checked_add(nanos));
+    all.map(FieldValue::DateNanos).ok_or_else(|| {
+        Error::illegal(format!(
+            "date[{text}] is after 2262-04-11T23:47:16.854775807 and cannot be stored in nanosecond resolution"
+        ))
+    })
+}
+
+/// A date with nanoseconds in the field's format.
+pub(crate) fn render_nanos(field: &FieldType, nanos: i64) -> Value {
+    match &field.format {
+        Some(format) => format.render_nanos(nanos, None).into(),
+        None => nanos.div_euclid(1_000_000).into(),
     }
 }
 

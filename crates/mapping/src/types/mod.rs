@@ -3,6 +3,7 @@
 
 pub(crate) mod binary;
 pub(crate) mod boolean;
+pub mod completion;
 pub(crate) mod date;
 pub(crate) mod geo;
 pub(crate) mod ip;
@@ -10,6 +11,7 @@ pub(crate) mod join;
 pub(crate) mod keyword;
 pub(crate) mod numeric;
 pub(crate) mod object;
+pub(crate) mod range;
 pub(crate) mod text;
 
 use crate::field::{FieldType, Kind};
@@ -30,9 +32,12 @@ pub(crate) fn params(kind: Kind) -> &'static [Param] {
         Kind::Boolean => boolean::PARAMS,
         Kind::Date | Kind::DateNanos => date::PARAMS,
         Kind::Ip => ip::PARAMS,
+        Kind::DateRange => range::DATE_PARAMS,
+        kind if kind.is_range() => range::PARAMS,
         Kind::Binary => binary::PARAMS,
         Kind::GeoPoint => geo::PARAMS,
         Kind::Join => join::PARAMS,
+        Kind::Completion => completion::PARAMS,
         Kind::Alias => object::ALIAS_PARAMS,
         _ => &[],
     }
@@ -51,6 +56,8 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
         Kind::Binary => binary::read(value),
         Kind::GeoPoint => geo::read(value),
         Kind::Join => join::read(value),
+        Kind::Completion => completion::read(field, value),
+        kind if kind.is_range() => range::read(field, value),
         _ => Err(Error::illegal(format!("[{}] fields have no values", field.wire()))),
     }
 }
@@ -77,11 +84,14 @@ pub(crate) fn render(field: &FieldType, value: &FieldValue) -> Value {
         FieldValue::Double(number) => (*number).into(),
         FieldValue::Bool(flag) => (*flag).into(),
         FieldValue::Date(ms) => date::render(field, *ms),
-        FieldValue::DateNanos(nanos) => date::render(field, nanos.div_euclid(1_000_000)),
+        FieldValue::DateNanos(nanos) => date::render_nanos(field, *nanos),
         FieldValue::Ip(bytes) => ip::render(*bytes).into(),
         FieldValue::Geo { lat, lon } => format!("{lat}, {lon}").into(),
         FieldValue::Binary(bytes) => binary::render(bytes).into(),
         FieldValue::Join { name, .. } => Value::String(name.clone()),
+        FieldValue::Completion(entries) => entries.iter().filter_map(|e| completion::entry(e)).map(|e| e.2).collect(),
+        // Answers show ranges as the source has them.
+        FieldValue::Range { low, high } => serde_json::json!([low.to_string(), high.to_string()]),
     }
 }
 

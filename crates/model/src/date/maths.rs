@@ -16,6 +16,24 @@ pub fn parse_math(text: &str, format: &DateFormat, tz: Option<&TimeZone>, now_ms
     apply_math(math, tz.unwrap_or(&utc), start, round_up)
 }
 
+/// As [`parse_math`] in nanoseconds, of which only a date itself has any.
+pub fn parse_math_nanos(text: &str, format: &DateFormat, tz: Option<&TimeZone>, now_ms: i64, round_up: bool) -> Result<i64> {
+    let exact = !text.starts_with("now") && !text.contains("||");
+    let found = if exact {
+        format.read_nanos(text, tz, round_up).ok()
+    } else {
+        None
+    };
+    let (ms, nanos) = match found {
+        Some(found) => found,
+        None => {
+            let ms = parse_math(text, format, tz, now_ms, round_up)?;
+            (ms, if round_up { 999_999 } else { 0 })
+        }
+    };
+    Ok(ms.saturating_mul(1_000_000).saturating_add(nanos))
+}
+
 pub(super) fn apply_math(math: &str, tz: &TimeZone, start: i64, round_up: bool) -> Result<i64> {
     let refuse = |reason: String| Err(Error::new(ErrorKind::Parse, reason));
     let mut ms = start;

@@ -16,7 +16,7 @@ mod rounding;
 mod tests;
 
 use calendar::*;
-pub use maths::parse_math;
+pub use maths::{parse_math, parse_math_nanos};
 use pattern::*;
 use read::*;
 use render::*;
@@ -84,7 +84,16 @@ impl DateFormat {
         self.read(text, tz, true)
     }
 
+    /// As [`DateFormat::parse`], with the nanoseconds of the millisecond.
+    pub fn parse_nanos(&self, text: &str, tz: Option<&TimeZone>) -> Result<(i64, i64)> {
+        self.read_nanos(text, tz, false)
+    }
+
     fn read(&self, text: &str, tz: Option<&TimeZone>, round_up: bool) -> Result<i64> {
+        self.read_nanos(text, tz, round_up).map(|(ms, _)| ms)
+    }
+
+    fn read_nanos(&self, text: &str, tz: Option<&TimeZone>, round_up: bool) -> Result<(i64, i64)> {
         self.forms
             .iter()
             .find_map(|form| form.read(text, tz, round_up))
@@ -93,8 +102,22 @@ impl DateFormat {
 
     /// Writes a date in the first format. A moment out of range is written as its milliseconds.
     pub fn render(&self, ms: i64, tz: Option<&TimeZone>) -> String {
+        self.write(ms, 0, tz)
+    }
+
+    /// As [`DateFormat::render`] with nanoseconds since 1970, as many of them as the format has digits for.
+    pub fn render_nanos(&self, nanos: i64, tz: Option<&TimeZone>) -> String {
+        self.write(nanos.div_euclid(1_000_000), nanos.rem_euclid(1_000_000), tz)
+    }
+
+    fn write(&self, ms: i64, nanos: i64, tz: Option<&TimeZone>) -> String {
+        let exact = |whole: i64, rest: i64, width: usize| match rest {
+            0 => whole.to_string(),
+            rest => format!("{whole}.{rest:0width$}").trim_end_matches('0').to_owned(),
+        };
         match &self.forms[0] {
-            Form::EpochMillis => ms.to_string(),
+            Form::EpochMillis => exact(ms, nanos, 6),
+            Form::EpochSecond if nanos > 0 && ms >= 0 => exact(ms / 1000, ms % 1000 * 1_000_000 + nanos, 9),
             Form::EpochSecond => match ms % 1000 {
                 0 => (ms / 1000).to_string(),
                 _ => format!("{}", ms as f64 / 1000.0),
@@ -103,8 +126,10 @@ impl DateFormat {
                 let utc = TimeZone::UTC;
                 let tz = tz.unwrap_or(&utc);
                 match Moment::of(ms, tz) {
-                    Some(moment) => {
+                    Some(mut moment) => {
                         let mut out = String::new();
+                        moment.nanos = nanos;
+                        moment.all_nanos = self.text.contains("_nanos");
                         moment.write(items, &mut out);
                         out
                     }

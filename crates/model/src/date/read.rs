@@ -202,10 +202,14 @@ impl Cursor<'_> {
 }
 
 impl Form {
-    pub(super) fn read(&self, text: &str, tz: Option<&TimeZone>, round_up: bool) -> Option<i64> {
+    /// Milliseconds since 1970, and nanoseconds of the last.
+    pub(super) fn read(&self, text: &str, tz: Option<&TimeZone>, round_up: bool) -> Option<(i64, i64)> {
         match self {
-            Form::EpochMillis => epoch(text, 1, round_up),
-            Form::EpochSecond => epoch(text, 1000, round_up),
+            Form::EpochMillis => Some((epoch(text, 1, round_up)?, if round_up { 999_999 } else { below(text, 6, 0) })),
+            Form::EpochSecond => Some((
+                epoch(text, 1000, round_up)?,
+                if round_up { 999_999 } else { below(text, 9, 3) },
+            )),
             Form::Pattern(items) => {
                 let mut said = Said::default();
                 let mut cursor = Cursor { text, at: 0 };
@@ -217,6 +221,13 @@ impl Form {
             }
         }
     }
+}
+
+/// The nanoseconds of the last millisecond in a number with a fraction of so many digits, the first ones left out.
+fn below(text: &str, digits: usize, skip: usize) -> i64 {
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+    let all = format!("{fraction:0<digits$}");
+    all.get(skip..digits).and_then(|part| part.parse().ok()).unwrap_or(0)
 }
 
 /// A number of units since 1970, with or without a fraction.
@@ -238,7 +249,7 @@ pub(super) fn epoch(text: &str, unit_ms: i64, round_up: bool) -> Option<i64> {
 }
 
 impl Said {
-    pub(super) fn moment(self, tz: Option<&TimeZone>, round_up: bool) -> Option<i64> {
+    pub(super) fn moment(self, tz: Option<&TimeZone>, round_up: bool) -> Option<(i64, i64)> {
         let days = match (self.week_year, self.day_of_year) {
             (Some(year), _) => {
                 let year = i16::try_from(year).ok()?;
@@ -280,6 +291,7 @@ impl Said {
             (None, Some(zone)) => to_utc(local, zone),
             (None, None) => local,
         };
-        DAYS.contains(&ms.div_euclid(DAY_MS)).then_some(ms)
+        let nanos = if self.milli_of_day.is_some() { 0 } else { nanos % 1_000_000 };
+        DAYS.contains(&ms.div_euclid(DAY_MS)).then_some((ms, nanos))
     }
 }

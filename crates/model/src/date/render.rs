@@ -11,6 +11,10 @@ pub(super) struct Moment {
     pub(super) day: i64,
     pub(super) days: i64,
     pub(super) of_day: i64,
+    /// Of the last millisecond.
+    pub(super) nanos: i64,
+    /// Fractions of any length show them.
+    pub(super) all_nanos: bool,
     pub(super) offset: i64,
     pub(super) zone: String,
 }
@@ -33,6 +37,8 @@ impl Moment {
             day,
             days,
             of_day: local.rem_euclid(DAY_MS),
+            nanos: 0,
+            all_nanos: false,
             offset,
             zone,
         })
@@ -66,7 +72,7 @@ impl Moment {
             }
             Part::Minute => self.of_day / 60_000 % 60,
             Part::Second => self.of_day / 1000 % 60,
-            Part::Nano => self.of_day % 1000 * 1_000_000,
+            Part::Nano => self.of_day % 1000 * 1_000_000 + self.nanos,
             Part::MilliOfDay => self.of_day,
             Part::WeekYear => week_date().map_or(self.year, |d| i64::from(d.year())),
             Part::Week => week_date().map_or(1, |d| i64::from(d.week())),
@@ -92,8 +98,12 @@ impl Moment {
                 }
                 Item::ShortYear => write!(out, "{:02}", self.year.rem_euclid(100)),
                 Item::Fraction { max, separator, .. } => {
-                    let digits = format!("{:09}", self.of_day % 1000 * 1_000_000);
-                    let width = if *separator { 3 } else { (*max).min(9) };
+                    let digits = format!("{:09}", self.of_day % 1000 * 1_000_000 + self.nanos);
+                    let width = match *separator {
+                        true if self.all_nanos => digits.trim_end_matches('0').len().max(3),
+                        true => 3,
+                        false => (*max).min(9),
+                    };
                     write!(out, "{}{}", if *separator { "." } else { "" }, &digits[..width])
                 }
                 Item::Month { full } => {

@@ -495,10 +495,34 @@ pub(super) fn summed(stats: &[(IndexInfo, IndexStats)], typed: bool) -> Map<Stri
     }
 }
 
+/// Writes of the types asked for, beside those of all.
+fn by_type<'a>(sections: &mut Map<String, Value>, stats: impl Iterator<Item = &'a IndexStats>, types: &[String]) {
+    let mut counts: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
+    for (name, count) in stats.flat_map(|one| &one.index_by_type) {
+        if types.iter().any(|t| t == "_all" || model::path::matches(t, name)) {
+            *counts.entry(name).or_default() += count;
+        }
+    }
+    if let (false, Some(indexing)) = (counts.is_empty(), sections.get_mut("indexing")) {
+        let one = |(name, count): (&str, u64)| {
+            let mut own = indexing.clone();
+            for (key, value) in own.as_object_mut().into_iter().flatten() {
+                if value.is_number() {
+                    *value = u64::from(key == "index_total").saturating_mul(count).into();
+                }
+            }
+            (name.to_owned(), own)
+        };
+        let types: Map<String, Value> = counts.into_iter().map(one).collect();
+        indexing["types"] = Value::Object(types);
+    }
+}
+
 /// `GET /i/_stats`.
 pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let metrics = call.arg("metric").map(crate::params::split_list).unwrap_or_default();
     let level = call.params.take("level").unwrap_or_else(|| "indices".into());
+    let types = call.params.take_list("types").unwrap_or_default();
     let forbid_closed = call.params.take_bool("forbid_closed_indices")?.unwrap_or(true);
     let target = call.target_with(|t| (t.forbid_closed, t.expand_closed) = (forbid_closed, !forbid_closed))?;
     call.params.finish()?;
@@ -539,13 +563,17 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         other => return Err(Error::new(ErrorKind::Internal, format!("{other:?} does not answer stats"))),
     };
     let cut = |map: Map<String, Value>| -> Value { map.into_iter().filter(|(k, _)| all || wanted.contains(k)).collect() };
-    let total = cut(summed(&stats, typed));
+    let mut total = summed(&stats, typed);
+    by_type(&mut total, stats.iter().map(|(_, one)| one), &types);
+    let total = cut(total);
     let infos: Vec<IndexInfo> = stats.iter().map(|(i, _)| i.clone()).collect();
     let mut out = json!({ "_shards": shards_of(&infos, true), "_all": { "primaries": total, "total": total } });
     if level != "cluster" {
         let mut indices = Map::new();
         for (info, one) in &stats {
-            let part = cut(sections(one, typed));
+            let mut part = sections(one, typed);
+            by_type(&mut part, std::iter::once(one), &types);
+            let part = cut(part);
             let mut entry = if typed {
                 json!({ "primaries": part, "total": part })
             } else {

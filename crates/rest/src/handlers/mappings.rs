@@ -122,6 +122,10 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     if call.method == "HEAD" {
         return Ok(Answer::empty(if out.is_empty() { 404 } else { 200 }));
     }
+    if let (true, true, Some(types)) = (call.dialect.typed, out.is_empty() && call.arg("index").is_none(), &types) {
+        let reason = format!("type[{}] missing", types.join(","));
+        return Err(Error::new(ErrorKind::TypeMissing, reason).with("index", "_all"));
+    }
     if out.is_empty() && types.is_some() && !call.dialect.typed {
         let reason = format!("type[[{}]] missing", call.arg("type").unwrap_or_default());
         return Err(Error::new(ErrorKind::TypeMissing, reason));
@@ -188,7 +192,13 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     }
     let empty = out.values().all(|v| v["mappings"].as_object().is_some_and(Map::is_empty));
     if empty && crate::answers_of_2015(call.dialect) {
-        return Ok(Answer::of(404, json!({})));
+        // One field that one type of one index has not was told apart from a type that is not there.
+        let one = |list: &[String]| list.len() == 1 && !list[0].contains('*') && list[0] != "_all";
+        let known = match (types.as_deref(), infos.as_slice()) {
+            (Some(types), [info]) => one(types) && one(&fields) && info.mappings.get(&types[0]).is_some(),
+            _ => false,
+        };
+        return Ok(Answer::of(if known { 200 } else { 404 }, json!({})));
     }
     let answer = Answer::ok(Value::Object(out));
     Ok(if local && call.dialect.persona == model::Persona::Es7 {

@@ -9,7 +9,10 @@ use crate::params::{Params, split_list};
 use crate::respond::Answer;
 use crate::{answers_of_2015, words_2015};
 use dsl::query::{BoolQuery, Clause, Operator, Query, QueryStringQuery};
-use dsl::search::{FieldAndFormat, SearchRequest, SearchResponse, Sort, SourceSpec, TrackTotal};
+use dsl::search::{
+    FieldAndFormat, SearchRequest, SearchResponse, Sort, SourceSpec, SuggestMode, Suggester, Suggestion, TermSuggester,
+    TrackTotal,
+};
 use model::{Dialect, Error, ErrorKind, Result, Target};
 use serde_json::{Map, Value, json};
 
@@ -199,6 +202,7 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: SearchRequest
 /// One search; what fails at the shards is wrapped as Elasticsearch wraps it.
 pub(super) async fn found(call: &Call, target: &Target, mut request: SearchRequest) -> Result<SearchResponse> {
     request.query = sliced(request.query, request.slice.take());
+    let partial = request.allow_partial;
     let start = call.rest.clock.monotonic();
     let mut response = call
         .rest
@@ -209,6 +213,10 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
             ErrorKind::SearchContextMissing => scroll::missing_context(e),
             _ => envelope::all_shards_failed(e, named(target), call.dialect),
         })?;
+    if response.timed_out && !partial {
+        let error = Error::new(ErrorKind::QueryPhaseExecution, "Time exceeded");
+        return Err(envelope::all_shards_failed(error, named(target), call.dialect));
+    }
     response.took_ms = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(0);
     Ok(response)
 }
@@ -226,6 +234,7 @@ pub(super) fn sliced(query: Option<Query>, slice: Option<dsl::search::Slice>) ->
 
 /// Parameters of the URL over those of the body.
 fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) -> Result<()> {
+    let queried = params.peek("q").map(str::to_owned);
     if let Some(query) = take_query(params)? {
         request.query = Some(query);
     }
@@ -259,6 +268,8 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
         ("track_scores", &mut request.track_scores),
         ("version", &mut request.version),
         ("explain", &mut request.explain),
+        ("include_named_queries_score", &mut request.named_scores),
+        ("allow_partial_search_results", &mut request.allow_partial),
     ] {
         if let Some(value) = params.take_bool(name)? {
             *slot = value;
@@ -274,10 +285,12 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
         request.terminate_after = usize::try_from(n).map_err(|_| Error::illegal("terminateAfter must be > 0"))?;
     }
     if request.dialect.total_as_int {
-        if matches!(request.track_total_hits, TrackTotal::UpTo(n) if n != 10_000) {
-            return Err(Error::illegal(
-                "[rest_total_hits_as_int] cannot be used if the tracking of total hits is not accurate",
-            ));
+        if let TrackTotal::UpTo(n) = request.track_total_hits
+            && n != 10_000
+        {
+            return Err(Error::illegal(format!(
+                "[rest_total_hits_as_int] cannot be used if the tracking of total hits is not accurate, got {n}"
+            )));
         }
         if request.track_total_hits != TrackTotal::No {
             request.track_total_hits = TrackTotal::Exact;
@@ -291,10 +304,20 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
             "Pipeline {name} is not defined: search pipelines are not supported yet"
         )));
     }
-    for name in ["suggest_field", "suggest_mode", "suggest_size", "suggest_text"] {
-        if params.take(name).is_some() {
-            return Err(Error::illegal(format!("[{name}] is not supported yet")));
+    let (text, mode) = (params.take("suggest_text"), params.take("suggest_mode"));
+    let size = params.take_number::<usize>("suggest_size")?;
+    if let Some(field) = params.take("suggest_field") {
+        let mut term = TermSuggester::new(field.as_str());
+        term.size = size.unwrap_or(term.size).max(1);
+        if let Some(mode) = mode {
+            term.mode = SuggestMode::parse(&mode)?;
         }
+        let text = text.or_else(|| queried.clone());
+        request.suggest.push(Suggestion {
+            text: text.ok_or_else(|| Error::illegal("The required text option is missing"))?,
+            name: field,
+            by: Suggester::Term(term),
+        });
     }
     Ok(())
 }
@@ -338,6 +361,29 @@ pub(crate) async fn count(mut call: Call) -> Result<Answer> {
     Ok(Answer::ok(
         json!({ "count": response.hits.total.map_or(0, |t| t.value), "_shards": shards }),
     ))
+}
+
+/// `_suggest` of 2015: a search for suggestions alone.
+pub(crate) async fn suggest(mut call: Call) -> Result<Answer> {
+    let target = call.target()?;
+    let node = call.json_needed()?;
+    call.params.finish()?;
+    let request = SearchRequest {
+        suggest: dsl::search::suggest::parse(node)?,
+        size: 0,
+        types: target.types.clone(),
+        ..SearchRequest::new(call.dialect)
+    };
+    let response = found(&call, &target, request).await?;
+    let mut out = serde_json::Map::new();
+    out.insert(
+        "_shards".into(),
+        response.render(call.dialect).remove("_shards").unwrap_or_default(),
+    );
+    if let Some(serde_json::Value::Object(found)) = response.suggest {
+        out.extend(found);
+    }
+    Ok(Answer::ok(serde_json::Value::Object(out)))
 }
 
 /// `_search/exists` of 2015.

@@ -114,7 +114,11 @@ fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: b
         };
         let old_form = kind == TemplateKind::Legacy && named("template");
         if !named("index_patterns") && !old_form {
-            return invalid("index patterns are missing");
+            return invalid(if typed {
+                "template is missing"
+            } else {
+                "index patterns are missing"
+            });
         }
         if old_form && !typed && !named("index_patterns") {
             let one = body.remove("template").unwrap_or_default();

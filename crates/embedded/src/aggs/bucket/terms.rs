@@ -130,7 +130,15 @@ impl Terms {
                 "Required one of fields [field, script], but none were specified. ",
             ));
         }
-        let mut source = Source::new(&spec.source, Wants::Any, kind, cx)?;
+        let mut source = Source::typed_as(&spec.source, Wants::Any, kind, spec.value_type.as_deref(), cx)?;
+        let regex = |spec: &Option<IncludeExclude>| matches!(spec, Some(IncludeExclude::Regex(_)));
+        if (regex(&spec.include) || regex(&spec.exclude)) && source.mapped && !source.is_text() {
+            return Err(Error::illegal(format!(
+                "Aggregation [{}] cannot support regular expression style include/exclude settings as they can only be applied \
+                 to string fields. Use an array of values for include/exclude clauses",
+                spec.source.field.as_deref().unwrap_or(kind)
+            )));
+        }
         let now_ms = cx.plan.now_ms;
         let include = Filter::new(spec.include.as_ref(), &mut source, now_ms)?;
         let exclude = Filter::new(spec.exclude.as_ref(), &mut source, now_ms)?;
@@ -336,6 +344,9 @@ impl Collector for Terms {
             .unwrap_or_else(|| size.saturating_add(size / 2).saturating_add(10))
             .max(size);
         let source = &self.source;
+        if self.spec.shard_min_doc_count > 0 {
+            entries.retain(|entry| entry.count >= self.spec.shard_min_doc_count);
+        }
         if entries.len() > shard_size {
             entries.select_nth_unstable_by(shard_size, |a, b| compare(a, b, &order, source));
             entries.truncate(shard_size);

@@ -4,24 +4,20 @@ use super::path;
 use crate::aggs::Context;
 use crate::aggs::metric::{Moments, extended, percent_key, stats};
 use crate::aggs::values::{Format, number};
-use model::{Error, Result};
+use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 /// All numbers at the end of a path, with the keys of their buckets.
-fn collect(level: &Map<String, Value>, at: &str, zeros: bool, out: &mut Vec<(String, f64)>) {
+fn collect(level: &Map<String, Value>, at: &str, zeros: bool, out: &mut Vec<(String, f64)>) -> Result<()> {
     let (name, key, rest) = path::step(level, at);
-    let Some(value) = level.get(name) else { return };
+    let Some(value) = level.get(name) else { return Ok(()) };
     match path::buckets(value) {
         Some(list) => {
             for (own, bucket) in list {
                 if key.is_some_and(|key| key != own) {
                     continue;
                 }
-                let (inner, ..) = path::step(bucket, rest);
-                if bucket.get(inner).is_some_and(|value| path::buckets(value).is_some()) {
-                    collect(bucket, rest, zeros, out);
-                    continue;
-                }
+                check_single(bucket, rest)?;
                 let empty = bucket.get("doc_count").and_then(Value::as_u64) == Some(0) && !matches!(rest, "_count");
                 let value = path::value(bucket, rest);
                 let value = if value.is_nan() || empty {
@@ -36,10 +32,41 @@ fn collect(level: &Map<String, Value>, at: &str, zeros: bool, out: &mut Vec<(Str
         }
         None => {
             if let Some(object) = value.as_object() {
-                collect(object, rest, zeros, out);
+                collect(object, rest, zeros, out)?;
             }
         }
     }
+    Ok(())
+}
+
+/// A path must end at one number, not at buckets nor at several values.
+fn check_single(bucket: &Map<String, Value>, rest: &str) -> Result<()> {
+    let (inner, key, more) = path::step(bucket, rest);
+    let Some(value) = bucket.get(inner) else { return Ok(()) };
+    let refuse = |why: String| {
+        let reason =
+            format!("buckets_path must reference either a number value or a single value numeric metric aggregation, {why}");
+        Err(Error::new(ErrorKind::AggregationExecution, reason))
+    };
+    if let (Some(list), None) = (path::buckets(value), key) {
+        if more == "_bucket_count" {
+            return Ok(());
+        }
+        let class = match list.first().and_then(|(_, bucket)| bucket.get("key")) {
+            _ if !more.is_empty() => "Object[]",
+            Some(Value::Number(n)) if n.is_f64() => "DoubleTerms",
+            Some(Value::Number(_)) => "LongTerms",
+            _ => "StringTerms",
+        };
+        return refuse(format!("got: [{class}] at aggregation [{inner}]"));
+    }
+    let several = value.get("value").is_none() && value.get("doc_count").is_none() && value.is_object();
+    if several && key.is_none() && more.is_empty() {
+        return refuse(format!(
+            "but [{inner}] contains multiple values. Please specify which to use."
+        ));
+    }
+    Ok(())
 }
 
 /// The answer of one sibling pipeline.
@@ -57,7 +84,7 @@ pub(super) fn run(
     };
     let zeros = body.get("gap_policy").and_then(Value::as_str) == Some("insert_zeros");
     let mut found = Vec::new();
-    collect(level, at, zeros, &mut found);
+    collect(level, at, zeros, &mut found)?;
     let mut moments = Moments::default();
     found.iter().for_each(|(_, value)| moments.add(*value));
     let format = match body.get("format").and_then(Value::as_str) {
