@@ -1,7 +1,7 @@
 //! The answer of a search: hits, total, aggregations; and how each dialect writes it.
 
 use model::{Dialect, DocId, IndexName, Persona, Stamp};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// How many matched.
