@@ -137,7 +137,7 @@ impl Planner<'_> {
                     index: self.view.name.clone(),
                     id: own,
                 };
-                let document = stored(&self.view.schema, &location, &at)?;
+                let document = stored(self.view, &location, &at)?;
                 docs.push(serde_json::from_slice(&document.source.0).unwrap_or(Value::Null));
             }
         }

@@ -354,7 +354,7 @@ fn completions(
             option.insert("score".into(), shortest(one.score));
         } else {
             let segment = &view.segments[one.segment];
-            let shelf = Shelf::open(view, segment)?;
+            let shelf = Shelf::of(view, segment);
             let fetch = Fetch::new(view, request, cx)?;
             let (hit, _) = fetch.hit(segment, &shelf, one.doc, Some(one.score))?;
             if let Value::Object(hit) = hit.render(request.dialect) {
