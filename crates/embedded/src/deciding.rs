@@ -312,6 +312,7 @@ impl Newest for Reading<'_> {
             .inspect_err(|_| self.rests_on_catalog())?;
         Ok(WriteIndex {
             name: entry.name.clone(),
+            uuid: entry.uuid.clone(),
             typed: entry.typed(),
             settings: entry.settings.clone(),
         })

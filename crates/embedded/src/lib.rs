@@ -26,6 +26,7 @@ mod recovery;
 pub mod search;
 pub mod searchable;
 mod searching;
+mod staging;
 mod store;
 mod trouble;
 mod upkeep;
@@ -48,7 +49,8 @@ use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::{
     Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Deciding, Document, Effect, Engine, Extent, IndexInfo,
-    IndexStats, Inspected, Inspection, JoinKeys, KeysOf, NodeStats, Outcome, Part, Planner, Read, Refresh, See, View, Write,
+    IndexStats, Inspected, Inspection, JoinKeys, KeysOf, NodeStats, Outcome, Part, Planner, Read, Refresh, See, Seen, Stage,
+    Staged, Staging, View, Write,
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -520,6 +522,9 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn close_view(&self, view: &str) -> Result<bool> {
+        if engine::is_staging(view) {
+            return Ok(self.store.end_staging(view));
+        }
         Ok(self.store.views.lock().remove(view).is_some())
     }
 
@@ -713,6 +718,42 @@ impl Engine for EmbeddedEngine {
 
     fn atomic(&self) -> Option<&dyn AtomicWrites> {
         Some(self)
+    }
+
+    fn staging(&self) -> Option<&dyn Staging> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Staging for EmbeddedEngine {
+    async fn begin(&self) -> Result<View> {
+        // Everything acknowledged, also what was only written (`async`).
+        let end = self.store.log.end_position();
+        self.store.log.durable(end).await?;
+        let store = self.store.clone();
+        let begun = self.workers.run(move || store.begin_staging()).await;
+        begun.map_err(|e| self.store.settle(e))
+    }
+
+    async fn read(&self, view: &str, reads: Vec<Read>) -> Result<Vec<Result<Seen>>> {
+        let (store, view) = (self.store.clone(), view.to_owned());
+        self.workers.run(move || store.read_staged(&view, &reads)).await
+    }
+
+    async fn stage(&self, view: &str, writes: Vec<Stage>) -> Result<Vec<Outcome>> {
+        let (store, view) = (self.store.clone(), view.to_owned());
+        self.writers.run(move || store.stage(&view, writes)).await
+    }
+
+    async fn staged(&self, view: &str) -> Result<Vec<Staged>> {
+        let (store, view) = (self.store.clone(), view.to_owned());
+        self.workers.run(move || store.staged(&view)).await
+    }
+
+    async fn staged_bytes(&self, view: &str) -> Result<u64> {
+        let (store, view) = (self.store.clone(), view.to_owned());
+        self.workers.run(move || store.bytes_of_staging(&view)).await
     }
 }
 

@@ -66,51 +66,14 @@ impl Store {
         if old.position >= limit && ops.is_empty() {
             return Ok(());
         }
-        let mut newest: FxHashMap<&str, usize> = FxHashMap::default();
-        for (n, op) in ops.iter().enumerate() {
-            newest.insert(&op.uid, n);
-        }
-        let mut kept: Vec<usize> = newest.values().copied().collect();
-        kept.sort_unstable();
-        // New segments first: nothing has changed if that fails.
-        let mut blocks = Vec::new();
-        let mut bytes = 0;
-        for n in &kept {
-            if let Kind::Put(put) = &ops[*n].kind {
-                bytes += put.source.len();
-                blocks.push(self.block_of(&entry, &ops[*n]));
-            }
-        }
-        let managers = tokenizers(&entry.schema, &entry.mapping);
-        let made = build(&entry.schema, &managers, &blocks, bytes, &mut || self.fresh_segment())?;
-        drop(blocks);
-        for (n, why) in &made.poisoned {
-            crate::trouble::tell(&format!(
-                "a document of [{}] could not be indexed and is found by its id only: {why} (block {n} of its build)",
-                entry.name
-            ));
-        }
-        let mut segments = self.reopened(&entry, &old, |segment| cleared(segment, &old, newest.keys().copied()))?;
-        let new: Vec<Arc<SegmentData>> = made
-            .segments
-            .into_iter()
-            .map(|data| self.spilled(data))
-            .collect::<Result<_>>()?;
-        if !new.is_empty() {
-            let (index, _) = segment::handle(&entry.schema, None, &new)?;
-            for data in new {
-                let opened = segment::open(&entry.schema, &index, &data, None, None)?;
-                self.prepare(&entry, &opened, &old.segments)?;
-                segments.push(opened);
-            }
-        }
-        segments.retain(|segment| segment.reader.num_docs() > 0);
+        let newest = newest_of(&ops);
+        let segments = self.on_top(&entry, &old, &ops, &newest, |data| self.spilled(data))?;
         state.built.store(Arc::new(IndexView {
             segments,
             ..self.blank_view(&entry, limit.max(old.position))
         }));
         let now = self.now_ms();
-        for n in &kept {
+        for n in newest.values() {
             let op = &ops[*n];
             self.versions
                 .built(self.versions.key(state.no, &op.uid), op.stamp.seq_no, now);
@@ -130,6 +93,85 @@ impl Store {
             family.prepare(segment)?;
         }
         keys::prepare(segment, beside)
+    }
+
+    /// The segments of a set with the newest of these operations on top; `keep` says what becomes of new segments.
+    pub(crate) fn on_top(
+        &self,
+        entry: &IndexEntry,
+        old: &IndexView,
+        ops: &[Arc<PendingOp>],
+        newest: &FxHashMap<&str, usize>,
+        keep: impl Fn(Arc<SegmentData>) -> Result<Arc<SegmentData>>,
+    ) -> Result<Vec<Arc<SegmentView>>> {
+        let mut kept: Vec<usize> = newest.values().copied().collect();
+        kept.sort_unstable();
+        // New segments first: nothing has changed if that fails.
+        let mut blocks = Vec::new();
+        let mut bytes = 0;
+        for n in &kept {
+            if let Kind::Put(put) = &ops[*n].kind {
+                bytes += put.source.len();
+                blocks.push(self.block_of(entry, &ops[*n]));
+            }
+        }
+        let managers = tokenizers(&entry.schema, &entry.mapping);
+        let made = build(&entry.schema, &managers, &blocks, bytes, &mut || self.fresh_segment())?;
+        drop(blocks);
+        for (n, why) in &made.poisoned {
+            crate::trouble::tell(&format!(
+                "a document of [{}] could not be indexed and is found by its id only: {why} (block {n} of its build)",
+                entry.name
+            ));
+        }
+        let mut segments = self.reopened(entry, old, |segment| cleared(segment, old, newest.keys().copied()))?;
+        let new: Vec<Arc<SegmentData>> = made.segments.into_iter().map(keep).collect::<Result<_>>()?;
+        if !new.is_empty() {
+            let (index, _) = segment::handle(&entry.schema, None, &new)?;
+            for data in new {
+                let opened = segment::open(&entry.schema, &index, &data, None, None)?;
+                self.prepare(entry, &opened, &old.segments)?;
+                segments.push(opened);
+            }
+        }
+        segments.retain(|segment| segment.reader.num_docs() > 0);
+        Ok(segments)
+    }
+
+    /// One moment of every index, published or not: all that is durable now, up to one position. Nothing is published.
+    ///
+    /// # Errors
+    /// A log that failed, segments that cannot be built.
+    pub(crate) fn all_at_once(&self) -> Result<Searchable> {
+        let mut target = self.durable_now();
+        loop {
+            // A damaged index is left out; reading it says why.
+            let states: Vec<Arc<IndexState>> = {
+                let indices = self.indices.read();
+                indices.values().filter(|state| state.check().is_ok()).cloned().collect()
+            };
+            for state in &states {
+                let unbuilt = |state: &IndexState| state.queue.lock().ops.front().is_some_and(|op| op.position <= target);
+                if unbuilt(state) {
+                    self.build_to(state, target)?;
+                }
+            }
+            let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built.load_full()).collect();
+            // Someone may have built further meanwhile: then that is the moment.
+            target = sets.iter().map(|set| set.position).fold(target, u64::max);
+            let reaches = |(state, set): (&Arc<IndexState>, &Arc<IndexView>)| {
+                let queue = state.queue.lock();
+                // Built but not yet drained, or drained since: in both cases the set is another by now.
+                Arc::ptr_eq(&state.built.load_full(), set) && queue.ops.front().is_none_or(|op| op.position > target)
+            };
+            if states.iter().zip(&sets).all(reaches) {
+                let indices = sets.into_iter().map(|set| (set.no, set)).collect();
+                return Ok(Searchable {
+                    indices,
+                    position: target,
+                });
+            }
+        }
     }
 
     /// The old segments under the entry's schema; `clear` says which documents of a segment are dead now.
@@ -347,6 +389,11 @@ impl Store {
             position: old.position,
         }));
     }
+}
+
+/// The newest operation of each document.
+pub(crate) fn newest_of(ops: &[Arc<PendingOp>]) -> FxHashMap<&str, usize> {
+    ops.iter().enumerate().map(|(n, op)| (&*op.uid, n)).collect()
 }
 
 /// The live documents of a segment without the blocks of these uids; `None` if it has none of them.

@@ -29,6 +29,9 @@ pub(crate) type Searched = (Arc<IndexView>, Option<Query>);
 impl Store {
     /// What a request over a target sees; `view` names an open one.
     pub(crate) fn views_of(&self, target: &Target, view: Option<&str>) -> Result<Vec<Searched>> {
+        if let Some(id) = view.filter(|id| engine::is_staging(id)) {
+            return self.staged_views_of(target, id);
+        }
         if let Some(id) = view {
             let (searchable, catalog, opened) = {
                 let mut views = self.views.lock();
@@ -414,7 +417,7 @@ pub(crate) fn missing_view(id: &str) -> Error {
     )
 }
 
-fn searched(searchable: &Searchable, found: &[Resolved]) -> Result<Vec<Searched>> {
+pub(crate) fn searched(searchable: &Searchable, found: &[Resolved]) -> Result<Vec<Searched>> {
     let mut out = Vec::with_capacity(found.len());
     for r in found {
         let Some(view) = searchable.indices.get(&r.entry.no) else {

@@ -129,6 +129,10 @@ pub(crate) struct Store {
     pub(crate) progress: tokio::sync::watch::Sender<()>,
     pub(crate) troubles: Troubles,
     pub(crate) views: Mutex<HashMap<String, OpenView>>,
+    /// Views in which writes are staged.
+    pub(crate) stagings: Mutex<HashMap<String, Arc<crate::staging::StagingView>>>,
+    /// What is staged in all of them.
+    pub(crate) staged_bytes: AtomicU64,
     /// What the key sets of joins take together.
     pub(crate) join_memory: Arc<crate::plan::join::Budget>,
     pub(crate) _lock: Option<FolderLock>,
@@ -512,6 +516,8 @@ impl Store {
             progress: tokio::sync::watch::Sender::new(()),
             troubles: Troubles::default(),
             views: Mutex::default(),
+            stagings: Mutex::default(),
+            staged_bytes: AtomicU64::new(0),
             join_memory: Arc::default(),
             _lock: lock,
         }

@@ -9,9 +9,7 @@ use crate::catalog::{Catalog, IndexEntry, growth_delta};
 use crate::log::{Durability, Part, Participant, Record, Reservation};
 use crate::store::{IndexState, Store, locate};
 use crate::versions::{Key, Newest};
-use engine::{
-    Alteration, Applied, Conflict, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written,
-};
+use engine::{Alteration, Applied, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written};
 use mapping::{Mapping, ReadOptions};
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use serde_json::{Value, json};
@@ -133,7 +131,7 @@ pub(crate) struct Here {
 
 impl Here {
     /// Nothing was ever there.
-    fn nothing() -> Here {
+    pub(crate) fn nothing() -> Here {
         Here {
             found: Found::Nothing,
             document: None,
@@ -340,135 +338,31 @@ impl Store {
             None => (self.state(entry)?, self.newest(entry, &at, &uid, key)?),
         };
         after.durable = after.durable.max(here.position);
-        let mark = here.document.as_ref().and_then(|document| document.hidden.clone());
-        if let (Some(mark), Hide::Keep) = (&mark, &write.hide)
-            && mark.held
-        {
-            return Ok(Judged::Done(Outcome::Held(mark.body.clone())));
-        }
-        // Plain writers do not know of marks: to them what a mark hides is deleted.
-        let see = sees(&write.hide);
-        let before_document = here.document.filter(|document| visible(document, see));
-        let found = match here.found {
-            Found::Here(stamp) if before_document.is_none() => Found::Deleted(stamp),
-            found => found,
+        let family = |at: &DocAddress| {
+            let uid = at.id.uid();
+            let key = self.versions.key(entry.no, &uid);
+            self.newest(entry, at, &uid, key).map(|here| here.document)
         };
-        if let Err(conflict) = write.expect.check(&at, found) {
-            return Ok(Judged::Done(Outcome::Conflict(Conflict { ..conflict })));
-        }
-        let hidden = match write.hide {
-            // What was deleted under its mark and is written again is seen again.
-            Hide::Keep => mark.map(|mark| Hidden { visible: true, ..mark }),
-            Hide::Set(hidden) => Some(hidden),
-            Hide::Drop => None,
-        };
-        let version = found.next_version(write.expect);
-        let mut routing = write.routing;
-        let mut parent = write.parent;
-        let (source, show) = match write.op {
-            WriteOp::Put(source) => (Some(source), None),
-            WriteOp::Delete => (None, None),
-            WriteOp::Update(update) => {
-                let value = before_document.as_ref().map(|document| document.source.parse()).transpose()?;
-                let newest = value.as_ref().zip(found.stamp().filter(|_| found.is_here()));
-                if let Some(document) = &before_document {
-                    // An update keeps what only a whole write could change.
-                    routing = routing.or_else(|| document.routing.clone());
-                    parent = parent.or_else(|| document.parent.clone());
+        match work_out(entry, write, here, None, &family)? {
+            WorkedOut::Done(outcome) => {
+                if matches!(&outcome, Outcome::Written(written) if written.effect == Effect::Noop) {
+                    state.counts.noop.fetch_add(1, Ordering::Relaxed);
                 }
-                match update.apply(&at, newest, routing.as_deref())? {
-                    Applied::Put(value) => {
-                        let source = Source::from_value(&value);
-                        (Some(source.clone()), Some(source))
-                    }
-                    Applied::Delete => (None, None),
-                    Applied::Noop => {
-                        state.counts.noop.fetch_add(1, Ordering::Relaxed);
-                        let stamp = found.stamp().unwrap_or_default();
-                        let source = before_document.map(|document| document.source);
-                        let written = Written {
-                            effect: Effect::Noop,
-                            at,
-                            stamp,
-                            source,
-                            forced_refresh: false,
-                        };
-                        return Ok(Judged::Done(Outcome::Written(written)));
-                    }
-                }
+                Ok(Judged::Done(outcome))
             }
-        };
-        let effect = match (&source, found.is_here()) {
-            (Some(_), true) => Effect::Updated,
-            (Some(_), false) => Effect::Created,
-            (None, true) => Effect::Deleted,
-            (None, false) => Effect::NotFound,
-        };
-        let mut growth = None;
-        let put = match source {
-            // The mark outlives the document, hidden.
-            None => hidden.map(|mark| {
-                let mark = Hidden { visible: false, ..mark };
-                let bytes = mark_bytes(&mark);
-                Put {
-                    mapping: Mapping::empty(&entry.registry, &crate::catalog::settings::limits(&entry.settings)),
-                    source: (*b"{}").into(),
-                    routing: routing.map(Into::into),
-                    parent: parent.map(Into::into),
-                    hidden: Some((mark, bytes)),
-                }
-            }),
-            Some(source) => {
-                let value = serde_json::from_slice::<Value>(&source.0).map_err(|e| {
-                    Error::new(ErrorKind::MapperParsing, "failed to parse")
-                        .caused_by(Error::new(ErrorKind::JsonParse, e.to_string()))
-                })?;
-                let doc_type = at.id.doc_type.clone();
-                let mapping = entry.mapping_for(doc_type.as_deref())?;
-                if routing.is_none() {
-                    routing = self.routing_of_family(entry, &mapping, &value)?;
-                }
-                let options = ReadOptions {
-                    id: &at.id.id,
-                    type_name: doc_type.as_deref().unwrap_or(""),
-                    routing: routing.as_deref(),
-                };
-                let parsed = mapping.read(&value, &options)?;
-                // A field that another type has is as that type has it: the document must be readable so.
-                if let (Some(growth), crate::catalog::Mappings::Typed(types)) = (&parsed.growth, &entry.mappings) {
-                    let adopted = types.adopted(doc_type.as_deref().unwrap_or("_doc"), growth)?;
-                    mapping.merge(&adopted)?.read(&value, &options)?;
-                }
-                let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
-                if parsed.growth.is_some() || new_type {
-                    let empty = Mapping::empty(&entry.registry, &crate::catalog::settings::limits(&entry.settings));
-                    growth = Some((doc_type, parsed.growth.unwrap_or(empty)));
-                }
-                let hidden = hidden.map(|hidden| {
-                    let bytes = mark_bytes(&hidden);
-                    (hidden, bytes)
-                });
-                Some(Put {
-                    mapping,
-                    source: source.0,
-                    routing: routing.map(Into::into),
-                    parent: parent.map(Into::into),
-                    hidden,
-                })
-            }
-        };
-        Ok(Judged::Ready(Box::new(Ready {
-            entry: entry.clone(),
-            state,
-            at,
-            uid: uid.into(),
-            key,
-            version,
-            effect,
-            put,
-            show,
-            growth,
-        })))
+            WorkedOut::Out(worked) => Ok(Judged::Ready(Box::new(Ready {
+                entry: entry.clone(),
+                state,
+                at: worked.at,
+                uid: uid.into(),
+                key,
+                version: worked.version,
+                effect: worked.effect,
+                put: worked.put,
+                show: worked.show,
+                growth: worked.growth,
+            }))),
+        }
     }
 
     /// Under the catalog lock: reads the document again if the mapping has moved, so that what grows is
@@ -704,6 +598,165 @@ impl Store {
             ticket.position,
         ))
     }
+}
+
+/// A write that has been worked out on what is there.
+pub(crate) struct Worked {
+    pub(crate) at: DocAddress,
+    pub(crate) version: u64,
+    pub(crate) effect: Effect,
+    /// `None`: the document goes.
+    pub(crate) put: Option<Put>,
+    pub(crate) show: Option<Source>,
+    pub(crate) growth: Option<(Option<Arc<str>>, Mapping)>,
+}
+
+/// What a write comes to.
+pub(crate) enum WorkedOut {
+    Out(Box<Worked>),
+    /// Nothing is to be written.
+    Done(Outcome),
+}
+
+/// Everything about one write that may fail and rests on the document alone. `began`: what conditions on stamps mean, if
+/// that is not what is here. `family` finds a parent.
+pub(crate) fn work_out(
+    entry: &IndexEntry,
+    write: Write,
+    here: Here,
+    began: Option<Found>,
+    family: &dyn Fn(&DocAddress) -> Result<Option<Document>>,
+) -> Result<WorkedOut> {
+    let at = DocAddress {
+        index: entry.name.clone(),
+        id: write.at.id.clone(),
+    };
+    let mark = here.document.as_ref().and_then(|document| document.hidden.clone());
+    if let (Some(mark), Hide::Keep) = (&mark, &write.hide)
+        && mark.held
+    {
+        return Ok(WorkedOut::Done(Outcome::Held(mark.body.clone())));
+    }
+    // Plain writers do not know of marks: to them what a mark hides is deleted.
+    let see = sees(&write.hide);
+    let before_document = here.document.filter(|document| visible(document, see));
+    let found = match here.found {
+        Found::Here(stamp) if before_document.is_none() => Found::Deleted(stamp),
+        found => found,
+    };
+    if let Err(conflict) = write.expect.check(&at, found) {
+        let stamped = matches!(write.expect, Expect::Unchanged { .. } | Expect::Version(_));
+        if !began.is_some_and(|began| stamped && write.expect.check(&at, began).is_ok()) {
+            return Ok(WorkedOut::Done(Outcome::Conflict(conflict)));
+        }
+    }
+    let hidden = match write.hide {
+        // What was deleted under its mark and is written again is seen again.
+        Hide::Keep => mark.map(|mark| Hidden { visible: true, ..mark }),
+        Hide::Set(hidden) => Some(hidden),
+        Hide::Drop => None,
+    };
+    let version = found.next_version(write.expect);
+    let mut routing = write.routing;
+    let mut parent = write.parent;
+    let (source, show) = match write.op {
+        WriteOp::Put(source) => (Some(source), None),
+        WriteOp::Delete => (None, None),
+        WriteOp::Update(update) => {
+            let value = before_document.as_ref().map(|document| document.source.parse()).transpose()?;
+            let newest = value.as_ref().zip(found.stamp().filter(|_| found.is_here()));
+            if let Some(document) = &before_document {
+                // An update keeps what only a whole write could change.
+                routing = routing.or_else(|| document.routing.clone());
+                parent = parent.or_else(|| document.parent.clone());
+            }
+            match update.apply(&at, newest, routing.as_deref())? {
+                Applied::Put(value) => {
+                    let source = Source::from_value(&value);
+                    (Some(source.clone()), Some(source))
+                }
+                Applied::Delete => (None, None),
+                Applied::Noop => {
+                    let stamp = found.stamp().unwrap_or_default();
+                    let source = before_document.map(|document| document.source);
+                    let written = Written {
+                        effect: Effect::Noop,
+                        at,
+                        stamp,
+                        source,
+                        forced_refresh: false,
+                    };
+                    return Ok(WorkedOut::Done(Outcome::Written(written)));
+                }
+            }
+        }
+    };
+    let effect = match (&source, found.is_here()) {
+        (Some(_), true) => Effect::Updated,
+        (Some(_), false) => Effect::Created,
+        (None, true) => Effect::Deleted,
+        (None, false) => Effect::NotFound,
+    };
+    let mut growth = None;
+    let put = match source {
+        // The mark outlives the document, hidden.
+        None => hidden.map(|mark| {
+            let mark = Hidden { visible: false, ..mark };
+            let bytes = mark_bytes(&mark);
+            Put {
+                mapping: Mapping::empty(&entry.registry, &crate::catalog::settings::limits(&entry.settings)),
+                source: (*b"{}").into(),
+                routing: routing.map(Into::into),
+                parent: parent.map(Into::into),
+                hidden: Some((mark, bytes)),
+            }
+        }),
+        Some(source) => {
+            let value = serde_json::from_slice::<Value>(&source.0).map_err(|e| {
+                Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(Error::new(ErrorKind::JsonParse, e.to_string()))
+            })?;
+            let doc_type = at.id.doc_type.clone();
+            let mapping = entry.mapping_for(doc_type.as_deref())?;
+            if routing.is_none() {
+                routing = crate::family_routing::routing_of_family(entry, &mapping, &value, family)?;
+            }
+            let options = ReadOptions {
+                id: &at.id.id,
+                type_name: doc_type.as_deref().unwrap_or(""),
+                routing: routing.as_deref(),
+            };
+            let parsed = mapping.read(&value, &options)?;
+            // A field that another type has is as that type has it: the document must be readable so.
+            if let (Some(growth), crate::catalog::Mappings::Typed(types)) = (&parsed.growth, &entry.mappings) {
+                let adopted = types.adopted(doc_type.as_deref().unwrap_or("_doc"), growth)?;
+                mapping.merge(&adopted)?.read(&value, &options)?;
+            }
+            let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
+            if parsed.growth.is_some() || new_type {
+                let empty = Mapping::empty(&entry.registry, &crate::catalog::settings::limits(&entry.settings));
+                growth = Some((doc_type, parsed.growth.unwrap_or(empty)));
+            }
+            let hidden = hidden.map(|hidden| {
+                let bytes = mark_bytes(&hidden);
+                (hidden, bytes)
+            });
+            Some(Put {
+                mapping,
+                source: source.0,
+                routing: routing.map(Into::into),
+                parent: parent.map(Into::into),
+                hidden,
+            })
+        }
+    };
+    Ok(WorkedOut::Out(Box::new(Worked {
+        at,
+        version,
+        effect,
+        put,
+        show,
+        growth,
+    })))
 }
 
 /// What a writer knows of: those who set or take marks see all that is there.

@@ -70,6 +70,8 @@ pub trait Newest {
 pub struct WriteIndex {
     /// Its own name.
     pub name: IndexName,
+    /// No other index ever had it.
+    pub uuid: String,
     /// Identity is (type, id).
     pub typed: bool,
     /// Flat, names with `index.`.

@@ -21,6 +21,7 @@ mod expect;
 pub mod keys;
 pub mod memory;
 mod numbered;
+mod staging;
 pub mod tasks;
 mod update;
 
@@ -28,6 +29,7 @@ pub use atomic::{AtomicWrites, Decided, Deciding, Decision, Gate, Newest, Plan, 
 pub use clock::Clock;
 pub use expect::{Conflict, Expect, Found};
 pub use numbered::{Extent, Part};
+pub use staging::{STAGING, Seen, Stage, Staged, StagedIndex, StagedPut, Staging, is_staging};
 pub use update::{Applied, Update, merge};
 
 /// An engine. Options and batches, no convenience: that is in [`EngineExt`].
@@ -93,6 +95,10 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     async fn inspect(&self, inspection: Inspection) -> Result<Inspected>;
     /// Embedded: a critical section over several documents.
     fn atomic(&self) -> Option<&dyn AtomicWrites> {
+        None
+    }
+    /// Embedded: views in which writes are staged.
+    fn staging(&self) -> Option<&dyn Staging> {
         None
     }
 }

@@ -73,6 +73,7 @@ error_kinds! {
     TransactionConflict    = "transaction_conflict_exception", 409;
     TransactionFailed      = "transaction_failed_exception", 400;
     TransactionAborted     = "transaction_aborted_exception", 409;
+    TransactionCommitted   = "transaction_committed_exception", 409;
     TransactionMissing     = "transaction_missing_exception", 404;
     PreconditionFailed     = "precondition_failed_exception", 412;
     RoutingMissing         = "routing_missing_exception", 400;

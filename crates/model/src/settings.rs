@@ -77,8 +77,13 @@ settings! {
     LOCKS_MAX_PATH_DEPTH: "locks.max_path_depth" = "64", Node, "Components of a locked path, or of a document's lock_path.";
     MAX_INDICES: "cluster.max_indices" = "10000", Cluster, "Indices in one data folder.";
     CHANGES_PATH: "changes.path" = "auto", Node, "auto: one record of the log a change; portable: compare-and-set of single documents, as over a cluster. Fixed when the data folder is made.";
-    CHANGES_MAX_OPERATIONS: "changes.max_operations" = "10000", Cluster, "Operations of one change.";
-    CHANGES_MAX_BYTES: "changes.max_bytes" = "32mb", Cluster, "Body of one change.";
+    CHANGES_MAX_OPERATIONS: "changes.max_operations" = "10000", Cluster, "Operations of one change, or staged in one transaction.";
+    CHANGES_MAX_BYTES: "changes.max_bytes" = "32mb", Cluster, "Body of one change; staged writes of one transaction.";
+    TRANSACTIONS_MAX_OPEN: "transactions.max_open" = "500", Cluster, "Transactions held open; more are answered 429.";
+    TRANSACTIONS_MAX_BYTES: "transactions.max_bytes" = "256mb", Cluster, "Staged writes of all open transactions together; more are answered 429.";
+    TRANSACTIONS_MAX_READS: "transactions.max_reads" = "100000", Cluster, "Documents that one transaction reads by id.";
+    TRANSACTIONS_KEEP_ALIVE: "transactions.keep_alive" = "1m", Cluster, "How long a transaction lives after its last use, unless it says otherwise.";
+    TRANSACTIONS_MAX_KEEP_ALIVE: "transactions.max_keep_alive" = "10m", Cluster, "Longest keep alive of a transaction.";
     REFRESH_INTERVAL: "index.refresh_interval" = "1s", IndexDynamic, "How soon a search sees a write; -1: only by refresh.";
     NUMBER_OF_SHARDS: "index.number_of_shards" = "1", IndexStatic, "Reported; there is one shard.";
     NUMBER_OF_REPLICAS: "index.number_of_replicas" = "1", IndexDynamic, "Reported; there is one process.";

@@ -19,3 +19,18 @@ pub struct Stamp {
     /// Version.
     pub version: Version,
 }
+
+impl Stamp {
+    /// Of what is staged in a transaction: the version that it will have, and no place among the operations yet.
+    pub fn staged(version: Version) -> Stamp {
+        Stamp {
+            seq_no: SeqNo::MAX,
+            primary_term: 0,
+            version,
+        }
+    }
+    /// Is it staged?
+    pub fn is_staged(self) -> bool {
+        self.seq_no == SeqNo::MAX
+    }
+}

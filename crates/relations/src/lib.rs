@@ -25,6 +25,7 @@ pub struct Relations {
     tasks: Arc<Tasks>,
     locks: leases::Locks,
     portable: Option<Arc<transactions::portable::Portable>>,
+    held: transactions::held::Registry,
 }
 
 impl Relations {
@@ -35,6 +36,7 @@ impl Relations {
             clock,
             tasks,
             locks: leases::Locks::default(),
+            held: transactions::held::Registry::default(),
             portable: None,
         }
     }

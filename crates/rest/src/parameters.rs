@@ -102,6 +102,8 @@ const SYNTHETIC: Group =
 const LOCK: Group = changes!(lock);
 /// What a read is promised to see.
 const SIGHT: Group = changes!(lock after read_level);
+/// The transaction in which something is done.
+const HELD: Group = changes!(transaction);
 /// Changes of several documents.
 const CHANGE: Group = changes!(lock idempotency_key timeout ack);
 /// Options of jobs.
@@ -148,6 +150,12 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["indices.delete", "indices.close", "indices.update_aliases", "indices.put_alias", "indices.delete_alias"], &[LOCK]),
     (&["get", "get_source", "mget", "search", "count"], &[SIGHT]),
     (&["transaction"], &[CHANGE, changes!(refresh)]),
+    (&["index", "create", "update", "delete", "bulk", "get", "get_source", "mget", "search", "count", "msearch",
+        "delete_by_query", "update_by_query"], &[HELD]),
+    (&["transaction.begin"], &[BODY, BODY_TYPE, changes!(keep_alive lock idempotency_key)]),
+    (&["transaction.commit"], &[changes!(refresh)]),
+    (&["transaction.resolve"], &[BODY, BODY_TYPE]),
+    (&["cat.transactions"], &[TABLE_FORM, CAT_SIZES, CAT_TIMES, LOCAL]),
     (&["lock.open"], &[BODY, BODY_TYPE, changes!(timeout)]),
     (&["lock.get"], &[changes!(index)]),
     (&["lock.renew"], &[changes!(keep_alive)]),

@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::handlers::{
     aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, documents, explain, indices, locks, mappings, resolve,
-    rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates, unsupported,
+    rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates, transactions, unsupported,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -50,6 +50,11 @@ endpoints! {
     "bulk" ["PUT", "POST"] ["/_bulk", "/{index}/_bulk", "/{index}/{type}/_bulk"] => bulk::bulk;
 
     "transaction" ["POST"] ["/_transaction"] => changes::transaction;
+    "transaction.begin" ["POST"] ["/_transaction/_begin"] => transactions::begin;
+    "transaction.commit" ["POST"] ["/_transaction/{transaction_id}/_commit"] => transactions::commit;
+    "transaction.abort" ["POST"] ["/_transaction/{transaction_id}/_abort"] => transactions::abort;
+    "transaction.get" ["GET"] ["/_transaction/{transaction_id}"] => transactions::get;
+    "transaction.resolve" ["POST"] ["/_transaction/{transaction_id}/_resolve"] => transactions::resolve;
     "lock.open" ["POST"] ["/_lock"] => locks::open;
     "lock.get" ["GET"] ["/_lock", "/_lock/{lock_id}"] => locks::get;
     "lock.release" ["DELETE"] ["/_lock/{lock_id}"] => locks::release;
@@ -152,6 +157,7 @@ endpoints! {
     "cat.shards" ["GET"] ["/_cat/shards", "/_cat/shards/{index}"] => cat::shards;
     "cat.nodes" ["GET"] ["/_cat/nodes"] => cat::nodes;
     "cat.locks" ["GET"] ["/_cat/locks"] => locks::cat;
+    "cat.transactions" ["GET"] ["/_cat/transactions"] => transactions::cat;
     "cat.tasks" ["GET"] ["/_cat/tasks"] => cat::tasks;
     "cat.templates" ["GET"] ["/_cat/templates", "/_cat/templates/{name}"] => cat::templates;
     "cat.allocation" ["GET"] ["/_cat/allocation", "/_cat/allocation/{node_id}"] => cat::allocation;

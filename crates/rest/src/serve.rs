@@ -2,7 +2,7 @@
 
 use crate::body::{Request, check_media_type, compatible_with, inflate, too_long};
 use crate::call::Call;
-use crate::handlers::{apis_2015, cat_2015};
+use crate::handlers::{apis_2015, cat_2015, transactions};
 use crate::params::Params;
 use crate::respond::{Answer, Body, Style, compress, write};
 use crate::routes::{Matched, find};
@@ -284,6 +284,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     dialect.total_as_int = params.has_row("rest_total_hits_as_int") && params.flag("rest_total_hits_as_int")?;
     dialect.typed_keys = params.has_row("typed_keys") && params.flag("typed_keys")?;
     params.set_lenient(dialect.typed);
+    transactions::check_api(endpoint.api, &params)?;
     let table = request.path.starts_with("/_cat");
     if !table {
         match params.take("format").as_deref() {

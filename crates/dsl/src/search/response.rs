@@ -99,7 +99,8 @@ impl Hit {
             if self.show_version {
                 object.value("_version", &stamp.version);
             }
-            if self.show_seq_no {
+            // What is staged has no place among the operations yet.
+            if self.show_seq_no && !stamp.is_staged() {
                 object.value("_seq_no", &stamp.seq_no);
                 object.value("_primary_term", &stamp.primary_term);
             }

@@ -660,6 +660,7 @@ impl Newest for Reading<'_> {
         let entry = self.0.catalog.write_index(name, false)?;
         Ok(WriteIndex {
             name: entry.name.clone(),
+            uuid: entry.uuid.clone(),
             typed: entry.typed(),
             settings: Arc::new(entry.settings.clone()),
         })

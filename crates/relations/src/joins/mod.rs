@@ -12,7 +12,7 @@ pub(crate) use inner_hits::{attach, fields};
 
 use dsl::query::{BoolQuery, Clause, InnerHits, JoinKind, JoinQuery, KeySet, Place, Query, ScoreMode, TermsLookup, TermsQuery};
 use dsl::search::{Role, SearchRequest};
-use engine::{Clock, Engine, EngineExt as _, KeysOf, Read};
+use engine::{Clock, Engine, EngineExt as _, KeysOf, Read, is_staging};
 use futures::future::BoxFuture;
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target, path, settings};
 use serde_json::{Map, Value, json};
@@ -281,7 +281,17 @@ impl<'a> Resolver<'a> {
             id,
         });
         read.routing = lookup.routing.clone();
-        let values = match self.engine.read(vec![read]).await?.pop().flatten() {
+        let found = match self.view.filter(|view| is_staging(view)).zip(self.engine.staging()) {
+            // What a transaction has written is found as well.
+            Some((view, staging)) => staging
+                .read(view, vec![read])
+                .await?
+                .pop()
+                .transpose()?
+                .and_then(|seen| seen.document),
+            None => self.engine.read(vec![read]).await?.pop().flatten(),
+        };
+        let values = match found {
             Some(document) => values_at(&document.source.parse()?, &lookup.path),
             None => Vec::new(),
         };

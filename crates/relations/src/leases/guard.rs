@@ -55,6 +55,14 @@ impl<'a> Guard<'a> {
         if !self.leases.is_empty() {
             self.covered(at, places, true)?;
         }
+        self.respects(settings, at, places)
+    }
+
+    /// The same, but for whether a lock of the request covers it.
+    ///
+    /// # Errors
+    /// `lock_conflict_exception`.
+    pub(crate) fn respects(&mut self, settings: Option<&Map<String, Value>>, at: &DocAddress, places: &[LockPath]) -> Result<()> {
         let respect = match settings {
             _ if self.strict => Respect::Enforced,
             Some(settings) => mode_of(settings),

@@ -116,6 +116,7 @@ impl crate::Relations {
     /// The engine's; then nothing has ended, and the next call tries again.
     pub async fn sweep(&self) -> Result<()> {
         self.finish_left().await?;
+        self.expire().await?;
         let overdue = {
             let mut table = self.locks.table();
             let now = self.clock.monotonic();

@@ -1,13 +1,15 @@
 //! Changes: several operations on any documents, all of them or none, decided in one critical section of the engine.
 //!
 //! `fold` works out what the operations come to, each document once; `record` keeps outcomes under the client's
-//! keys; `run` decides. Every outcome is a value; a refusal of the whole request is an error.
+//! keys; `run` decides; `held` has those that are held open over many requests. Every outcome is a value; a refusal of
+//! the whole request is an error.
 //!
 //! `portable` does the same without a critical section over the documents, where `changes.path` says so.
 //!
 //! Not here: marks and records of the portable path (`changes`), reading request bodies, wording answers.
 
 mod fold;
+pub mod held;
 pub(crate) mod portable;
 mod record;
 mod run;

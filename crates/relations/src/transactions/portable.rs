@@ -694,6 +694,7 @@ fn write_index(name: &str, found: &[IndexInfo]) -> Result<WriteIndex> {
         }
         Ok(WriteIndex {
             name: IndexName::new(info.name.as_str()),
+            uuid: info.uuid.clone(),
             typed: info.typed,
             settings: Arc::new(info.settings.clone()),
         })

@@ -73,6 +73,44 @@ impl Key {
             id: DocId::plain(format!("k:{id}")),
         }
     }
+    /// Under which the outcome of a transaction that was held open is kept.
+    pub(super) fn of_transaction(id: &str) -> Key {
+        Key {
+            user: "_transaction".to_owned(),
+            text: id.to_owned(),
+            digest: Digest::of(&[]),
+        }
+    }
+    /// The document that says under which other key its outcome is kept.
+    pub(super) fn refer(&self, to: &Key, now_ms: i64) -> Source {
+        Source::from_value(&json!({
+            "kind": "key", "at": now_ms, "user": self.user, "key": self.text, "digest": self.digest.render(),
+            "as": &*to.at().id.id,
+        }))
+    }
+    /// Where such a document leads.
+    ///
+    /// # Errors
+    /// What is no JSON.
+    pub(super) fn referred(kept: &Source) -> Result<Option<DocAddress>> {
+        Ok(kept.parse()?["as"].as_str().map(|id| DocAddress {
+            index: IndexName::new(crate::schema::CONTROL),
+            id: DocId::plain(id),
+        }))
+    }
+    /// The outcome that a document keeps, if it is still kept.
+    ///
+    /// # Errors
+    /// It is not sound.
+    pub(super) fn outcome(kept: &Source, now_ms: i64) -> Result<Option<Committed>> {
+        let kept = kept.parse()?;
+        if now_ms - kept["at"].as_i64().unwrap_or(0) > KEPT_MS {
+            return Ok(None);
+        }
+        read(&kept["outcome"])
+            .map(Some)
+            .ok_or_else(|| Error::new(ErrorKind::Corruption, "a kept outcome is not sound"))
+    }
     /// The outcome that is kept under it, if it is still.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use super::changes;
 use super::documents::{after, normalized, update_conditions, update_op};
 use super::writes::{
-    Guarded, answer, conflict_error, head, placed, refuse_pipeline, result, send, settled, status, with_warnings,
+    Guarded, answer, conflict_error, head, placed, refuse_pipeline, result, send_in, settled, status, with_warnings,
 };
 use crate::call::Call;
 use crate::envelope;
@@ -22,12 +22,14 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     refuse_pipeline(&mut call)?;
     let refresh = call.params.take_refresh()?;
+    let transaction = call.params.take("transaction");
     let atomic = call.params.flag("atomic")?;
     let options = if atomic {
         Some(changes::Options::take(&mut call)?)
     } else {
         None
     };
+    super::transactions::refuse_atomic(options.as_ref(), transaction.as_deref())?;
     let default_source = super::documents::source_params(&mut call)?;
     let routing = call.params.take("routing");
     let locks = call.take_locks();
@@ -98,8 +100,9 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
                 }
             }
         }
-        for (i, sent) in sent.into_iter().zip(send(&call.rest, writes, refresh, call.dialect).await?) {
-            if let (Outcome::Written(written), true) = (&sent.outcome, planned[i].is_plain(&call)) {
+        let done = send_in(&call.rest, transaction.as_deref(), writes, refresh, call.dialect).await?;
+        for (i, sent) in sent.into_iter().zip(done) {
+            if let (Outcome::Written(written), None, true) = (&sent.outcome, &transaction, planned[i].is_plain(&call)) {
                 answers[i] = Some(Item::Text(text(&call.rest, planned[i].label, written, call.dialect).await));
                 warnings.extend(sent.warnings);
                 continue;
@@ -126,7 +129,12 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
             None => body.push_str("{}"),
         }
     }
-    body.push_str("]}");
+    body.push(']');
+    if let Some(id) = transaction {
+        body.push_str(",\"transaction\":");
+        body.push_str(&Value::from(id).to_string());
+    }
+    body.push('}');
     // A header is no place for thousands.
     warnings.truncate(16);
     Ok(with_warnings(Answer::raw(body), &warnings))

@@ -17,6 +17,7 @@ use engine::{Inspected, Inspection};
 use model::path::SourceFilter;
 use model::{Error, ErrorKind, Result, Target};
 use relations::jobs::{Action, Job, Order};
+use relations::transactions::held::ByQuery;
 use relations::transactions::{Digest, Key};
 use script::{Params as ScriptParams, Program};
 use serde_json::{Value, json};
@@ -125,9 +126,24 @@ pub(super) struct Asked {
 }
 
 async fn asked(mut call: Call, api: Api) -> Result<Answer> {
+    let transaction = match api {
+        Api::Delete | Api::Update => call.params.take("transaction"),
+        Api::Reindex => None,
+    };
     let mut request = jobs::kept(&call);
     let digest = Digest::of(&[call.params.path().as_bytes(), &call.body]);
     let Asked { job, options, script } = read(&mut call, api, None).await?;
+    if let Some(id) = transaction {
+        if options.key.is_some() || options.atomic || !options.locks.is_empty() {
+            let reason = "[idempotency_key], [atomic] and [lock] of a job have no place in a transaction: it has them itself";
+            return Err(Error::illegal(reason));
+        }
+        let what = match job.action {
+            Action::Update { script } => ByQuery::Update(script),
+            _ => ByQuery::Delete,
+        };
+        return super::transactions::by_query(&call, id, (job.target, job.query), what, (job.max_docs, options.wait)).await;
+    }
     if let Some(script) = script {
         request["script"] = json!({ "source": text_of(&script), "lang": script.lang });
     }

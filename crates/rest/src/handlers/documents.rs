@@ -1,7 +1,7 @@
 //! One document: index, create, get, head, source, update, delete; and several at once: mget.
 
 use super::visibility::Visibility;
-use super::writes::{Guarded, answer, compile, head, placed, refuse_pipeline, send, settled, status, with_warnings};
+use super::writes::{Guarded, answer, compile, head, placed, refuse_pipeline, send_in, settled, status, with_warnings};
 use crate::call::Call;
 use crate::envelope;
 use crate::params::split_list;
@@ -39,7 +39,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     write.parent = call.params.take("parent");
     write.require_alias = call.params.flag("require_alias")?;
     refuse_pipeline(call)?;
-    let locks = call.take_locks();
+    let place = Place::take(call);
     let refresh = call.params.take_refresh()?;
     let expect = call.params.take_expect_of_put(answers_of_2015(call.dialect), create)?;
     write.expect = if create || generated && expect == Expect::Anything {
@@ -51,13 +51,12 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     call.params.finish()?;
     check_source(&content, call)?;
     write.op = WriteOp::Put(Source(normalized(&content, call)?));
-    let lock = locks.first().cloned();
-    let (written, warnings) = done(call, write, locks, refresh).await?;
+    let (written, warnings) = done(call, write, &place, refresh).await?;
     let mut body = answer(&call.rest, &written, if create { "create" } else { "index" }, call.dialect).await;
     if answers_of_2015(call.dialect) {
         body.insert("created".into(), (written.effect == Effect::Created).into());
     }
-    body.extend(lock.map(|id| ("lock".to_owned(), id.into())));
+    place.show(&mut body);
     let location = format!(
         "/{}/_doc/{}",
         written.at.index,
@@ -105,9 +104,29 @@ pub(super) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[
     Ok(content.into())
 }
 
+/// Under which locks a write is done, and in which transaction.
+struct Place {
+    locks: Vec<String>,
+    transaction: Option<String>,
+}
+
+impl Place {
+    fn take(call: &mut Call) -> Place {
+        Place {
+            locks: call.take_locks(),
+            transaction: call.params.take("transaction"),
+        }
+    }
+    /// What the answer says of it.
+    fn show(self, body: &mut Map<String, Value>) {
+        body.extend(self.locks.into_iter().next().map(|id| ("lock".to_owned(), id.into())));
+        body.extend(self.transaction.map(|id| ("transaction".to_owned(), id.into())));
+    }
+}
+
 /// Sends one write; its refusal in the words of the dialect.
-async fn done(call: &Call, write: Write, locks: Vec<String>, refresh: engine::Refresh) -> Result<(engine::Written, Vec<String>)> {
-    let (outcome, warnings) = one(call, write.clone(), locks, refresh).await?;
+async fn done(call: &Call, write: Write, place: &Place, refresh: engine::Refresh) -> Result<(engine::Written, Vec<String>)> {
+    let (outcome, warnings) = one(call, write.clone(), place, refresh).await?;
     match settled(outcome, call.dialect) {
         Err(error) if answers_of_2015(call.dialect) => Err(placed(&call.rest, error, &write).await),
         other => Ok((other?, warnings)),
@@ -115,8 +134,10 @@ async fn done(call: &Call, write: Write, locks: Vec<String>, refresh: engine::Re
 }
 
 /// One write: what came of it, and whose locks it passed.
-async fn one(call: &Call, write: Write, locks: Vec<String>, refresh: engine::Refresh) -> Result<(Outcome, Vec<String>)> {
-    let sent = send(&call.rest, vec![Guarded { write, locks }], refresh, call.dialect)
+async fn one(call: &Call, write: Write, place: &Place, refresh: engine::Refresh) -> Result<(Outcome, Vec<String>)> {
+    let locks = place.locks.clone();
+    let writes = vec![Guarded { write, locks }];
+    let sent = send_in(&call.rest, place.transaction.as_deref(), writes, refresh, call.dialect)
         .await?
         .pop();
     Ok(sent.map_or((Outcome::Unknown, Vec::new()), |sent| (sent.outcome, sent.warnings)))
@@ -129,19 +150,18 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     write.routing = call.params.take("routing");
     write.parent = call.params.take("parent");
     refuse_pipeline(&mut call)?;
-    let locks = call.take_locks();
+    let place = Place::take(&mut call);
     let refresh = call.params.take_refresh()?;
     write.expect = call.params.take_expect(call.dialect.typed)?;
     call.params.finish()?;
-    let lock = locks.first().cloned();
-    let (written, warnings) = done(&call, write, locks, refresh).await?;
+    let (written, warnings) = done(&call, write, &place, refresh).await?;
     let body = answer(&call.rest, &written, "delete", call.dialect).await;
     let mut out = Map::new();
     if answers_of_2015(call.dialect) {
         out.insert("found".into(), (written.effect == Effect::Deleted).into());
     }
     out.extend(body);
-    out.extend(lock.map(|id| ("lock".to_owned(), id.into())));
+    place.show(&mut out);
     Ok(with_warnings(Answer::of(status(&written), Value::Object(out)), &warnings))
 }
 
@@ -251,7 +271,12 @@ async fn kept(call: &Call, document: &Document, stored: Option<&[String]>) -> Re
             fields: Vec::new(),
         });
     };
-    let infos = call.rest.indices(&model::Target::index(index)).await?;
+    // An index that a transaction makes is not known yet.
+    let target = model::Target {
+        ignore_unavailable: true,
+        ..model::Target::index(index)
+    };
+    let infos = call.rest.indices(&target).await?;
     let is_stored = |field: &&String| {
         let found = infos.first().and_then(|info| info.mapping.resolve(field));
         found.is_some_and(|(_, field)| field.store)
@@ -286,8 +311,11 @@ async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
 }
 
 async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
-    // In 2015 a read that sees what is newest anyway refreshed nothing.
-    if wanted.refresh && (wanted.read.searchable_only || !answers_of_2015(call.dialect)) {
+    // In 2015 a read that sees what is newest anyway refreshed nothing. A transaction reads its moment.
+    if wanted.visibility.transaction.is_none()
+        && wanted.refresh
+        && (wanted.read.searchable_only || !answers_of_2015(call.dialect))
+    {
         call.rest
             .engine
             .refresh(&model::Target::index(wanted.read.at.index.as_str()), None)
@@ -305,13 +333,13 @@ async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
     if read.at.id.doc_type.as_deref() == Some("_all") {
         for doc_type in types_of(call, read.at.index.as_str()).await? {
             read.at.id = DocId::typed(doc_type, read.at.id.id.clone());
-            if let Some(found) = call.rest.engine.read(vec![read.clone()]).await?.pop().flatten() {
+            if let Some(found) = wanted.visibility.read(call, read.clone()).await? {
                 return Ok(Some(found));
             }
         }
         return Ok(None);
     }
-    Ok(call.rest.engine.read(vec![read]).await.map_err(seen)?.pop().flatten())
+    wanted.visibility.read(call, read).await.map_err(seen)
 }
 
 async fn types_of(call: &Call, index: &str) -> Result<Vec<String>> {
@@ -369,7 +397,7 @@ fn describe(document: &Document, dialect: model::Dialect, out: &mut Vec<u8>) {
     name(out, ",\"_id\":", &document.at.id.id);
     let stamp = document.stamp;
     let _ = write!(out, ",\"_version\":{}", stamp.version);
-    if !answers_of_2015(dialect) {
+    if !answers_of_2015(dialect) && !stamp.is_staged() {
         let _ = write!(out, ",\"_seq_no\":{},\"_primary_term\":{}", stamp.seq_no, stamp.primary_term);
     }
     if let Some(routing) = &document.routing {
@@ -500,7 +528,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     write.parent = call.params.take("parent");
     write.require_alias = call.params.flag("require_alias")?;
     refuse_pipeline(&mut call)?;
-    let locks = call.take_locks();
+    let place = Place::take(&mut call);
     let refresh = call.params.take_refresh()?;
     let retries: Option<u32> = call.params.take_number("retry_on_conflict")?;
     write.expect = call.params.take_expect(call.dialect.typed)?;
@@ -519,14 +547,13 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
         from_url
     };
     write.op = WriteOp::Update(Box::new(update_op(&call, &write, &body).await?));
-    let lock = locks.first().cloned();
-    let (mut outcome, mut warnings) = one(&call, write.clone(), locks.clone(), refresh).await?;
+    let (mut outcome, mut warnings) = one(&call, write.clone(), &place, refresh).await?;
     // The engine applies updates inside the critical section: only a stated condition can conflict.
     for _ in 0..retries.unwrap_or(0) {
         if !matches!(outcome, Outcome::Conflict(_)) {
             break;
         }
-        (outcome, warnings) = one(&call, write.clone(), locks.clone(), refresh).await?;
+        (outcome, warnings) = one(&call, write.clone(), &place, refresh).await?;
     }
     let upserts = body.upsert.is_some() || body.doc_as_upsert;
     let written = match settled(missing_before_conflict(outcome, upserts), call.dialect) {
@@ -539,7 +566,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     if let Some(get) = after(&written, &spec, fields.as_deref(), call.dialect)? {
         out.insert("get".into(), get);
     }
-    out.extend(lock.map(|id| ("lock".to_owned(), id.into())));
+    place.show(&mut out);
     Ok(with_warnings(Answer::of(status(&written), Value::Object(out)), &warnings))
 }
 
@@ -682,7 +709,7 @@ pub(super) fn after(
     };
     let value = source.parse()?;
     let mut out = Map::new();
-    if !answers_of_2015(dialect) {
+    if !answers_of_2015(dialect) && !written.stamp.is_staged() {
         out.insert("_seq_no".into(), written.stamp.seq_no.into());
         out.insert("_primary_term".into(), written.stamp.primary_term.into());
     }

@@ -24,6 +24,7 @@ pub(crate) mod settings;
 pub(crate) mod stored_scripts;
 pub(crate) mod tasks;
 pub(crate) mod templates;
+pub(crate) mod transactions;
 pub(crate) mod unsupported;
 mod visibility;
 mod writes;

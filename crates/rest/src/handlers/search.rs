@@ -47,7 +47,11 @@ pub(super) async fn run_body(mut call: Call, mut request: SearchRequest) -> Resu
         request.source = source;
     }
     call.params.finish()?;
-    visibility.before_search(&call, &target).await?;
+    if visibility.transaction.is_some() && (scroll.is_some() || request.pit.is_some()) {
+        let reason = "a transaction reads one moment by itself: [transaction] has no place beside a scroll or a point in time";
+        return Err(Error::illegal(reason));
+    }
+    request.view = visibility.before_search(&call, &target).await?;
     apply_search_type(search_type.as_deref(), &mut request, scroll.is_some())?;
     request.types = target.types.clone();
     if let Some(keep_alive) = scroll {
@@ -354,8 +358,8 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
 /// `_count`.
 pub(crate) async fn count(mut call: Call) -> Result<Answer> {
     let visibility = Visibility::take(&mut call)?;
-    let (target, request) = count_request(&mut call, "request")?;
-    visibility.before_search(&call, &target).await?;
+    let (target, mut request) = count_request(&mut call, "request")?;
+    request.view = visibility.before_search(&call, &target).await?;
     let response = found(&call, &target, request).await?;
     let shards = response.render(call.dialect).remove("_shards").unwrap_or_default();
     Ok(Answer::ok(
@@ -476,7 +480,13 @@ pub(super) fn query_only(node: dsl::json::Node, dialect: Dialect, owner: &str) -
 }
 
 /// One search of an `_msearch`.
-async fn one_of_many(call: &Call, base: &Target, search_type: Option<&str>, item: dsl::document::MsearchItem) -> Result<Answer> {
+async fn one_of_many(
+    call: &Call,
+    base: &Target,
+    search_type: Option<&str>,
+    view: Option<&str>,
+    item: dsl::document::MsearchItem,
+) -> Result<Answer> {
     let mut target = base.clone();
     if !item.indices.is_empty() {
         target.expressions = item.indices;
@@ -491,6 +501,11 @@ async fn one_of_many(call: &Call, base: &Target, search_type: Option<&str>, item
         target.types = item.types;
     }
     let mut request = item.request;
+    if view.is_some() && request.pit.is_some() {
+        let reason = "a transaction reads one moment by itself: [transaction] has no place beside a point in time";
+        return Err(Error::illegal(reason));
+    }
+    request.view = view.map(str::to_owned);
     request.types = target.types.clone();
     request.dialect = call.dialect;
     if call.dialect.typed || call.dialect.total_as_int {
@@ -504,6 +519,7 @@ async fn one_of_many(call: &Call, base: &Target, search_type: Option<&str>, item
 pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     let search_type = call.params.take("search_type");
+    let transaction = call.params.take("transaction");
     let base = call.target()?;
     let content = call.content();
     call.params.finish()?;
@@ -512,10 +528,15 @@ pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
     if content.is_empty() {
         return Err(Error::new(ErrorKind::Parse, "request body or source parameter is required"));
     }
+    // One view: all searches of the request see the same.
+    let view = match &transaction {
+        Some(id) => Some(call.rest.relations.view_in(id).await?.0),
+        None => None,
+    };
     let mut responses = Vec::new();
     for item in dsl::document::parse_msearch(&content, call.dialect)? {
         let done = match item {
-            Ok(item) => one_of_many(&call, &base, search_type.as_deref(), item).await,
+            Ok(item) => one_of_many(&call, &base, search_type.as_deref(), view.as_deref(), item).await,
             Err(error) => Err(error),
         };
         responses.push(match done {

@@ -20,6 +20,21 @@ pub(super) struct Guarded {
     pub(super) locks: Vec<String>,
 }
 
+/// Sends writes, or stages them in a transaction.
+pub(super) async fn send_in(
+    rest: &Rest,
+    transaction: Option<&str>,
+    writes: Vec<Guarded>,
+    refresh: Refresh,
+    dialect: Dialect,
+) -> Result<Vec<Sent>> {
+    match transaction {
+        None => send(rest, writes, refresh, dialect).await,
+        // Others see it when the commit says; in the transaction it is seen at once.
+        Some(id) => super::transactions::stage(rest, id, writes, dialect).await,
+    }
+}
+
 /// What came of one, and whose locks it passed.
 #[derive(Debug)]
 pub(super) struct Sent {
@@ -37,7 +52,7 @@ impl From<Outcome> for Sent {
 }
 
 /// Sends writes; those under locks, and those to indices that look at locks, by way of these.
-pub(super) async fn send(rest: &Rest, writes: Vec<Guarded>, refresh: Refresh, dialect: Dialect) -> Result<Vec<Sent>> {
+async fn send(rest: &Rest, writes: Vec<Guarded>, refresh: Refresh, dialect: Dialect) -> Result<Vec<Sent>> {
     let mut looked_at = false;
     for guarded in &writes {
         looked_at = looked_at || through_locks(rest, guarded).await;
@@ -317,8 +332,10 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
             write_shards(replicas)
         },
     );
-    out.insert("_seq_no".into(), written.stamp.seq_no.into());
-    out.insert("_primary_term".into(), written.stamp.primary_term.into());
+    if !written.stamp.is_staged() {
+        out.insert("_seq_no".into(), written.stamp.seq_no.into());
+        out.insert("_primary_term".into(), written.stamp.primary_term.into());
+    }
     out
 }
 

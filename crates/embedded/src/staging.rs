@@ -1,0 +1,502 @@
+//! Views in which writes are staged: one moment of every index, and over it what a transaction has written.
+//!
+//! Of each index that was written to there is an overlay: the segments of the moment without the documents that were
+//! written, and small segments in memory of what they are now. It is a set as any other, so searches, aggregations and
+//! joins need not know of it. Overlays are made when something reads them, a layer for what has been staged since the
+//! last; after a few layers they are made anew.
+//!
+//! Nothing here is durable, and nothing is seen by others. Not here: when a view ends, what is written in the end
+//! (`relations`), how a set is made (`publish`).
+
+use crate::catalog::alter::{Moment, alter};
+use crate::catalog::{Catalog, IndexEntry};
+use crate::publish::newest_of;
+use crate::searchable::{IndexView, Searchable};
+use crate::searching::{Searched, missing_view, searched};
+use crate::store::{Store, locate};
+use crate::versions::Newest;
+use crate::writing::{Here, Kind, PendingOp, WorkedOut, check_write, stored, visible, work_out};
+use engine::{
+    Alteration, Document, Expect, Found, Outcome, Read, STAGING, Seen, Source, Stage, Staged, StagedIndex, StagedPut, View,
+    Written,
+};
+use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
+use parking_lot::Mutex;
+use serde_json::Map;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Layers of an overlay before it is made anew.
+const LAYERS_MAX: usize = 8;
+
+/// One view.
+pub(crate) struct StagingView {
+    view: View,
+    base: Arc<Searchable>,
+    inner: Mutex<Inner>,
+}
+
+/// What was staged.
+struct Inner {
+    /// As it was, with what staged writes made and grew.
+    catalog: Arc<Catalog>,
+    /// Indices that were made, and whether they are typed.
+    made: BTreeMap<u32, bool>,
+    documents: Vec<Doc>,
+    places: HashMap<(u32, Box<str>), usize>,
+    overlays: HashMap<u32, Overlay>,
+    operations: u64,
+    bytes: u64,
+}
+
+/// One document that was written.
+struct Doc {
+    no: u32,
+    at: DocAddress,
+    before: Option<Stamp>,
+    op: Arc<PendingOp>,
+}
+
+/// One index that was written to.
+#[derive(Default)]
+struct Overlay {
+    set: Option<Arc<IndexView>>,
+    layers: usize,
+    /// Not yet in the set.
+    waiting: Vec<Arc<PendingOp>>,
+}
+
+/// A document of the view.
+struct There {
+    /// With which it began.
+    before: Option<Document>,
+    now: Option<Document>,
+    own: bool,
+}
+
+impl StagingView {
+    fn base_of(&self, no: u32) -> Option<&Arc<IndexView>> {
+        self.base.indices.get(&no)
+    }
+}
+
+impl Store {
+    /// Begins a view of everything that is durable.
+    pub(crate) fn begin_staging(&self) -> Result<View> {
+        let max = self.catalog_now().cluster_number(settings::TRANSACTIONS_MAX_OPEN);
+        let too_many = |open: usize| {
+            (open as u64 >= max).then(|| {
+                let name = settings::TRANSACTIONS_MAX_OPEN.name;
+                let reason = format!("[{open}] transactions are open; the limit of [{max}] is the setting [{name}]");
+                Error::new(ErrorKind::RejectedExecution, reason).with("setting", name)
+            })
+        };
+        if let Some(refused) = too_many(self.stagings.lock().len()) {
+            return Err(refused);
+        }
+        let base = Arc::new(self.all_at_once()?);
+        // After the sets: what it says of an index is not older than they are. What was made since is left out.
+        let mut catalog = (*self.catalog_now()).clone();
+        let later: Vec<u32> = catalog.indices.values().map(|entry| entry.no).collect();
+        for no in later.into_iter().filter(|no| !base.indices.contains_key(no)) {
+            let stopped = self.indices.read().get(&no).is_some_and(|state| state.check().is_err());
+            if !stopped {
+                catalog.remove(no);
+            }
+        }
+        let view = View {
+            id: format!(
+                "{STAGING}{}{}",
+                engine::clock::uuid(self.clock.as_ref()),
+                engine::clock::uuid(self.clock.as_ref())
+            ),
+            as_of: Some(base.position),
+            indices: catalog.indices.values().map(|entry| entry.name.clone()).collect(),
+            created_ms: self.clock.wall_ms(),
+            keep_alive: Duration::MAX,
+        };
+        let staging = Arc::new(StagingView {
+            view: view.clone(),
+            base,
+            inner: Mutex::new(Inner {
+                catalog: Arc::new(catalog),
+                made: BTreeMap::new(),
+                documents: Vec::new(),
+                places: HashMap::new(),
+                overlays: HashMap::new(),
+                operations: 0,
+                bytes: 0,
+            }),
+        });
+        let mut open = self.stagings.lock();
+        if let Some(refused) = too_many(open.len()) {
+            return Err(refused);
+        }
+        open.insert(view.id.clone(), staging);
+        Ok(view)
+    }
+
+    /// Gives a view back; false if there was none.
+    pub(crate) fn end_staging(&self, id: &str) -> bool {
+        let Some(staging) = self.stagings.lock().remove(id) else {
+            return false;
+        };
+        let mut inner = staging.inner.lock();
+        self.staged_bytes.fetch_sub(inner.bytes, Ordering::Relaxed);
+        // Who still has it stages nothing any more that anybody counts.
+        inner.bytes = 0;
+        true
+    }
+
+    fn staging_view(&self, id: &str) -> Result<Arc<StagingView>> {
+        self.stagings.lock().get(id).cloned().ok_or_else(|| missing_view(id))
+    }
+
+    /// What searches over a target see in a view.
+    pub(crate) fn staged_views_of(&self, target: &Target, id: &str) -> Result<Vec<Searched>> {
+        let staging = self.staging_view(id)?;
+        let mut inner = staging.inner.lock();
+        let found = inner.catalog.resolve(target, self.clock.wall_ms())?;
+        let mut indices = HashMap::new();
+        for r in &found {
+            let no = r.entry.no;
+            let set = match self.overlaid(&staging, &mut inner, no)? {
+                Some(set) => set,
+                // Damaged: who names it hears of it.
+                None => {
+                    self.state(&r.entry)?;
+                    continue;
+                }
+            };
+            indices.insert(no, set);
+        }
+        let seen = Searchable {
+            indices,
+            position: staging.base.position,
+        };
+        searched(&seen, &found)
+    }
+
+    /// The set of one index with what is staged; `None`: there is none.
+    fn overlaid(&self, staging: &StagingView, inner: &mut Inner, no: u32) -> Result<Option<Arc<IndexView>>> {
+        let Some(overlay) = inner.overlays.get_mut(&no) else {
+            return Ok(staging.base_of(no).cloned());
+        };
+        if let (Some(set), true) = (&overlay.set, overlay.waiting.is_empty()) {
+            return Ok(Some(set.clone()));
+        }
+        let Some(entry) = inner.catalog.by_no(no) else {
+            return Err(Error::new(ErrorKind::Internal, "a staged index has no entry"));
+        };
+        let begun = || match staging.base_of(no) {
+            Some(set) => set.clone(),
+            None => Arc::new(self.blank_view(entry, staging.base.position)),
+        };
+        let anew = overlay.set.is_none() || overlay.layers >= LAYERS_MAX;
+        let (below, ops) = match overlay.set.clone().filter(|_| !anew) {
+            Some(set) => (set, overlay.waiting.clone()),
+            None => {
+                let own = inner.documents.iter().filter(|doc| doc.no == no);
+                (begun(), own.map(|doc| doc.op.clone()).collect())
+            }
+        };
+        let segments = self.on_top(entry, &below, &ops, &newest_of(&ops), Ok)?;
+        let set = Arc::new(IndexView {
+            segments,
+            ..self.blank_view(entry, staging.base.position)
+        });
+        overlay.layers = if anew { 1 } else { overlay.layers + 1 };
+        overlay.waiting.clear();
+        overlay.set = Some(set.clone());
+        Ok(Some(set))
+    }
+
+    /// Documents as they are in the view.
+    pub(crate) fn read_staged(&self, id: &str, reads: &[Read]) -> Result<Vec<Result<Seen>>> {
+        let staging = self.staging_view(id)?;
+        let inner = staging.inner.lock();
+        let read = |read: &Read| {
+            let entry = inner.catalog.read_index(read.at.index.as_str(), self.clock.wall_ms())?;
+            if !entry.open {
+                return Err(crate::catalog::resolve::closed(&entry));
+            }
+            entry.check_routing(&read.at.id, read.routing.as_deref())?;
+            let at = DocAddress {
+                index: entry.name.clone(),
+                id: entry.identity(&read.at.id)?,
+            };
+            let there = self.there(&staging, &inner, &entry, &at)?;
+            Ok(Seen {
+                index_uuid: (!inner.made.contains_key(&entry.no)).then(|| entry.uuid.clone()),
+                document: there.now.filter(|document| visible(document, read.see)),
+                own: there.own,
+                at,
+            })
+        };
+        let settled = |one: &Read| read(one).map_err(|e| self.settle(e));
+        Ok(reads.iter().map(settled).collect())
+    }
+
+    /// A document as the view began with it, and as it shows it.
+    fn there(&self, staging: &StagingView, inner: &Inner, entry: &IndexEntry, at: &DocAddress) -> Result<There> {
+        let uid = at.id.uid();
+        let before = match staging.base_of(entry.no) {
+            Some(set) => locate(set, &uid)?.map(|location| stored(set, &location, at)).transpose()?,
+            None if inner.made.contains_key(&entry.no) => None,
+            // Damaged.
+            None => {
+                return self.state(entry).and(Ok(None)).map(|before| There {
+                    before,
+                    now: None,
+                    own: false,
+                });
+            }
+        };
+        let own = inner
+            .places
+            .get(&(entry.no, uid.into()))
+            .map(|place| &inner.documents[*place]);
+        let now = match own {
+            None => before.clone(),
+            Some(doc) => match &doc.op.kind {
+                Kind::Delete => None,
+                Kind::Put(put) => Some(Document {
+                    at: at.clone(),
+                    stamp: doc.op.stamp,
+                    source: Source(put.source.clone()),
+                    routing: put.routing.as_deref().map(str::to_owned),
+                    parent: put.parent.as_deref().map(str::to_owned),
+                    hidden: None,
+                }),
+            },
+        };
+        Ok(There {
+            before,
+            now,
+            own: own.is_some(),
+        })
+    }
+
+    /// Stages writes, each on its own.
+    pub(crate) fn stage(&self, id: &str, writes: Vec<Stage>) -> Result<Vec<Outcome>> {
+        let staging = self.staging_view(id)?;
+        let mut inner = staging.inner.lock();
+        let mut one = |stage| {
+            // The view may have ended while this waited.
+            if !self.stagings.lock().contains_key(id) {
+                return Outcome::Refused(missing_view(id));
+            }
+            let done = self.stage_one(&staging, &mut inner, stage);
+            done.unwrap_or_else(|e| Outcome::Refused(self.settle(e)))
+        };
+        Ok(writes.into_iter().map(&mut one).collect())
+    }
+
+    fn stage_one(&self, staging: &StagingView, inner: &mut Inner, stage: Stage) -> Result<Outcome> {
+        let Stage { mut write, creates } = stage;
+        if matches!(write.expect, Expect::NewerThan { .. } | Expect::Forced(_)) {
+            let reason = "external versions are not supported inside a transaction: use [if_seq_no] and [if_primary_term]";
+            return Err(Error::illegal(reason));
+        }
+        let now_ms = self.clock.wall_ms();
+        let name = write.at.index.as_str().to_owned();
+        let found = inner.catalog.write_index(&name, write.require_alias, now_ms);
+        // Kept only if the write is: one that is refused leaves nothing behind.
+        let (entry, mut made) = match (found, creates) {
+            (Err(e), Some(typed)) if e.kind() == ErrorKind::IndexNotFound && !write.require_alias => {
+                let next = self.with_made(&inner.catalog, &name, typed)?;
+                (next.write_index(&name, false, now_ms)?, Some((next, typed)))
+            }
+            (found, _) => (found?, None),
+        };
+        check_write(&entry, &write)?;
+        write.at.id = entry.identity(&write.at.id)?;
+        write.routing = entry.routing_through(&name, write.routing)?;
+        let routing = write.routing.as_deref().or(write.parent.as_deref());
+        entry.check_routing(&write.at.id, routing)?;
+        let at = DocAddress {
+            index: entry.name.clone(),
+            id: write.at.id.clone(),
+        };
+        let there = if made.is_some() {
+            There {
+                before: None,
+                now: None,
+                own: false,
+            }
+        } else {
+            self.there(staging, inner, &entry, &at)?
+        };
+        let before = there.before.as_ref().filter(|document| visible(document, engine::See::Plain));
+        let before = before.map(|document| document.stamp);
+        let began = before.map_or(Found::Nothing, Found::Here);
+        let here = Here {
+            found: match (&there.now, before) {
+                (Some(document), _) => Found::Here(document.stamp),
+                (None, Some(stamp)) => Found::Deleted(stamp),
+                (None, None) => Found::Nothing,
+            },
+            document: there.now,
+            position: 0,
+        };
+        let family = |at: &DocAddress| match &made {
+            Some(_) => Ok(None),
+            None => Ok(self.there(staging, inner, &entry, at)?.now),
+        };
+        let worked = match work_out(&entry, write, here, Some(began), &family)? {
+            WorkedOut::Done(outcome) => return Ok(outcome),
+            WorkedOut::Out(worked) => worked,
+        };
+        let mut put = worked.put;
+        let grown = match &worked.growth {
+            None => None,
+            Some((doc_type, growth)) => {
+                let grown = entry.grown(doc_type.as_deref(), growth)?;
+                if let Some(put) = &mut put {
+                    put.mapping = grown.mapping_for(doc_type.as_deref())?;
+                }
+                Some(grown)
+            }
+        };
+        let uid: Box<str> = at.id.uid().into();
+        let version = match (before, self.versions.get(self.versions.key(entry.no, &uid))) {
+            (Some(stamp), _) => stamp.version + 1,
+            // Of what was deleted a little ago the version goes on.
+            (None, Some(Newest::Deleted { stamp, .. })) if made.is_none() => stamp.version + 1,
+            _ => 1,
+        };
+        let op = Arc::new(PendingOp {
+            uid: uid.clone(),
+            stamp: Stamp::staged(version),
+            position: 0,
+            kind: put.map_or(Kind::Delete, Kind::Put),
+        });
+        let place = inner.places.get(&(entry.no, uid.clone())).copied();
+        let replaced = place.map_or(0, |place| inner.documents[place].op.bytes());
+        self.admit_staged(inner, op.bytes(), replaced)?;
+        // From here on nothing fails.
+        let mut next = made.take().map(|(next, typed)| {
+            inner.made.insert(entry.no, typed);
+            next
+        });
+        if let Some(grown) = grown {
+            next.get_or_insert_with(|| (*inner.catalog).clone()).put(grown);
+        }
+        if let Some(next) = next {
+            inner.catalog = Arc::new(next);
+        }
+        inner.overlays.entry(entry.no).or_default().waiting.push(op.clone());
+        match place {
+            Some(place) => inner.documents[place].op = op.clone(),
+            None => {
+                inner.places.insert((entry.no, uid), inner.documents.len());
+                inner.documents.push(Doc {
+                    no: entry.no,
+                    at: at.clone(),
+                    before,
+                    op: op.clone(),
+                });
+            }
+        }
+        Ok(Outcome::Written(Written {
+            effect: worked.effect,
+            at,
+            stamp: op.stamp,
+            source: worked.show,
+            forced_refresh: false,
+        }))
+    }
+
+    /// The catalog of a view with one more index.
+    fn with_made(&self, catalog: &Catalog, name: &str, typed: bool) -> Result<Catalog> {
+        let wish = Alteration::CreateIndex {
+            name: name.to_owned(),
+            settings: Map::new(),
+            mappings: None,
+            aliases: Map::new(),
+            typed,
+            if_absent: true,
+        };
+        let moment = Moment {
+            now_ms: self.clock.wall_ms(),
+            uuid: engine::clock::uuid(self.clock.as_ref()),
+            unclean: self.unclean,
+        };
+        Ok(alter(catalog, &wish, &moment)?.catalog)
+    }
+
+    /// Counts an operation and its bytes in.
+    ///
+    /// # Errors
+    /// One of the bounds, by its setting; then nothing is counted.
+    fn admit_staged(&self, inner: &mut Inner, bytes: u64, replaced: u64) -> Result<()> {
+        let catalog = self.catalog_now();
+        let most = catalog.cluster_number(settings::CHANGES_MAX_OPERATIONS);
+        if inner.operations >= most {
+            let name = settings::CHANGES_MAX_OPERATIONS.name;
+            let reason = format!("a transaction has [{most}] operations already; the limit is the setting [{name}]");
+            return Err(Error::illegal(reason).with("setting", name));
+        }
+        let after = inner.bytes - replaced + bytes;
+        let most = catalog.cluster_bytes(settings::CHANGES_MAX_BYTES);
+        if after > most {
+            let name = settings::CHANGES_MAX_BYTES.name;
+            let reason =
+                format!("a transaction of [{after}] staged bytes is too long; the limit of [{most}] is the setting [{name}]");
+            return Err(Error::new(ErrorKind::ContentTooLong, reason).with("setting", name));
+        }
+        let most = catalog.cluster_bytes(settings::TRANSACTIONS_MAX_BYTES);
+        let all = self.staged_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if all > most {
+            self.staged_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            let name = settings::TRANSACTIONS_MAX_BYTES.name;
+            let reason = format!("[{all}] bytes are staged in open transactions; the limit of [{most}] is the setting [{name}]");
+            return Err(Error::new(ErrorKind::RejectedExecution, reason).with("setting", name));
+        }
+        self.staged_bytes.fetch_sub(replaced, Ordering::Relaxed);
+        inner.operations += 1;
+        inner.bytes = after;
+        Ok(())
+    }
+
+    /// What all of it comes to.
+    pub(crate) fn staged(&self, id: &str) -> Result<Vec<Staged>> {
+        let staging = self.staging_view(id)?;
+        let inner = staging.inner.lock();
+        let one = |doc: &Doc| Staged {
+            at: doc.at.clone(),
+            index: match (inner.made.get(&doc.no), inner.catalog.by_no(doc.no)) {
+                (None, Some(entry)) => StagedIndex::Known {
+                    uuid: entry.uuid.clone(),
+                },
+                (typed, _) => StagedIndex::Made {
+                    name: doc.at.index.clone(),
+                    typed: typed.copied().unwrap_or(false),
+                },
+            },
+            before: doc.before,
+            put: match &doc.op.kind {
+                Kind::Delete => None,
+                Kind::Put(put) => Some(StagedPut {
+                    source: Source(put.source.clone()),
+                    routing: put.routing.as_deref().map(str::to_owned),
+                    parent: put.parent.as_deref().map(str::to_owned),
+                }),
+            },
+        };
+        Ok(inner.documents.iter().map(one).collect())
+    }
+
+    /// Bytes that are staged in a view.
+    pub(crate) fn bytes_of_staging(&self, id: &str) -> Result<u64> {
+        Ok(self.staging_view(id)?.inner.lock().bytes)
+    }
+}
+
+impl std::fmt::Debug for StagingView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "StagingView({} at {:?})", self.view.id, self.view.as_of)
+    }
+}

@@ -1,0 +1,464 @@
+//! Deciding a transaction: has anything moved, do the locks hold, then one record with all of it and its outcome.
+
+use super::registry::{Began, State, Transaction, Wrote};
+use crate::leases::guard::Guard;
+use crate::leases::place_fields;
+use crate::locks::LockPath;
+use crate::schema;
+use crate::transactions::{Committed, Item, Key, NotDone};
+use engine::{
+    Alteration, Deciding, Decision, Document, Effect, Gate, Newest, Outcome, Plan, Read, Refresh, See, Source, Staged,
+    StagedIndex, Write, WriteIndex, WriteOp, Written,
+};
+use model::{DocAddress, Error, ErrorKind, Result, Stamp};
+use serde_json::{Map, json};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// What came of a commit.
+#[derive(Debug)]
+pub enum Finished {
+    /// All of it is done and durable: one item for each document that was written.
+    Committed(Committed),
+    /// Nothing is, because of these; the transaction is over.
+    Moved(Vec<Moved>),
+    /// Nothing is, because these cannot be written any more; the transaction is as it was.
+    Failed(Vec<(DocAddress, NotDone)>),
+}
+
+/// A document that is not as the transaction began with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Which.
+    pub at: DocAddress,
+    /// The transaction writes it; else it read it.
+    pub written: bool,
+    /// What it began with.
+    pub began: Option<Stamp>,
+    /// What is there.
+    pub found: Option<Stamp>,
+    /// Its index is not the one that it was.
+    pub index: bool,
+}
+
+enum Planned {
+    Possible,
+    Moved(Vec<Moved>),
+    /// Its key was used.
+    Done(Committed),
+}
+
+impl crate::Relations {
+    /// Commits a transaction. What is committed is answered again for a day, also after a restart.
+    ///
+    /// # Errors
+    /// It is not open and was not committed; a lock that is not alive or a foreign one; an engine that cannot.
+    pub async fn commit_held(&self, id: &str, refresh: Refresh) -> Result<Finished> {
+        let transaction = match self.opened(id).await {
+            Ok(transaction) => transaction,
+            Err(e) => return self.again(id, e).await,
+        };
+        let _turn = transaction.turn.lock().await;
+        if let Err(e) = self.check_open(&transaction) {
+            return self.again(id, e).await;
+        }
+        let staged = self.staging()?.staged(&transaction.view).await?;
+        let done = {
+            let _committing = CommittingNow::begin(&transaction);
+            self.decided(&transaction, staged, refresh).await
+        };
+        transaction.facts().used = self.clock.monotonic();
+        let done = done?;
+        match &done {
+            Finished::Committed(committed) => {
+                self.end_held(&transaction, State::Committed(committed.commit_seq)).await?;
+            }
+            Finished::Moved(moved) => {
+                let why = format!("[{}] documents had moved when it was to be committed", moved.len());
+                self.end_held(&transaction, State::Aborted(why)).await?;
+            }
+            Finished::Failed(_) => {}
+        }
+        Ok(done)
+    }
+
+    /// The answer of a commit that was done before.
+    async fn again(&self, id: &str, refusal: Error) -> Result<Finished> {
+        match self.kept(&Key::of_transaction(id)).await? {
+            Some(committed) => Ok(Finished::Committed(committed)),
+            None => Err(refusal),
+        }
+    }
+
+    /// The outcome that is kept under a key, whatever request it was of.
+    pub(super) async fn kept(&self, key: &Key) -> Result<Option<Committed>> {
+        let mut at = key.at();
+        // A reference is not referred to.
+        for _ in 0..2 {
+            let read = Read {
+                see: See::Everything,
+                ..Read::whole(at)
+            };
+            let found = match self.engine.read(vec![read]).await {
+                Err(e) if e.kind() == ErrorKind::IndexNotFound => return Ok(None),
+                found => found?.pop().flatten(),
+            };
+            let Some(document) = found else { return Ok(None) };
+            match Key::referred(&document.source)? {
+                Some(other) => at = other,
+                None => return Key::outcome(&document.source, self.clock.wall_ms()),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn decided(&self, transaction: &Transaction, staged: Vec<Staged>, refresh: Refresh) -> Result<Finished> {
+        let own = Key::of_transaction(&transaction.id);
+        let committing = {
+            let facts = transaction.facts();
+            Committing {
+                relations: self,
+                locks: facts.locks.iter().map(|(id, _)| id.to_string()).collect(),
+                reads: facts.reads.iter().map(|(at, began)| (at.clone(), began.clone())).collect(),
+                written: facts.written.clone(),
+                staged,
+                own: &own,
+                key: transaction.key.as_ref(),
+                now: self.clock.monotonic(),
+                now_ms: self.clock.wall_ms(),
+            }
+        };
+        let how = Deciding {
+            touches: committing.touches(),
+            gate: Gate::Shared,
+            refresh,
+        };
+        let mut planned = None;
+        let decided = {
+            let mut plan = |newest: &mut dyn Newest| {
+                let (what, plan) = committing.plan(newest)?;
+                planned = Some(what);
+                Ok(plan)
+            };
+            self.atomic()?.decide(&mut plan, how).await?
+        };
+        let unknown = || {
+            let reason = "the outcome of the transaction is unknown: the log failed; ask for it once more after a restart";
+            Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown")
+        };
+        match planned {
+            Some(Planned::Moved(moved)) => Ok(Finished::Moved(moved)),
+            Some(Planned::Done(done)) => Ok(Finished::Committed(done)),
+            Some(Planned::Possible) => {
+                let net: Vec<Net> = committing.net().collect();
+                let mut failed = Vec::new();
+                for (net, outcome) in net.iter().zip(&decided.outcomes) {
+                    let why = match outcome {
+                        Outcome::Written(_) => continue,
+                        Outcome::Unknown => return Err(unknown()),
+                        Outcome::Conflict(conflict) => NotDone::Conflict(conflict.clone()),
+                        Outcome::Refused(error) => NotDone::Refused(error.clone()),
+                        Outcome::Held(_) => NotDone::Refused(Error::new(
+                            ErrorKind::VersionConflict,
+                            "the document is held by a change that is not finished",
+                        )),
+                    };
+                    failed.push((net.staged.at.clone(), why));
+                }
+                if decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown)) && failed.is_empty() {
+                    return Err(unknown());
+                }
+                if !failed.is_empty() {
+                    return Ok(Finished::Failed(failed));
+                }
+                let stamp = |outcome: &Outcome| match outcome {
+                    Outcome::Written(written) => written.stamp,
+                    _ => Stamp::default(),
+                };
+                let stamps: Vec<Stamp> = decided.outcomes.iter().map(stamp).collect();
+                let mut items = items(&net, &stamps);
+                for item in &mut items {
+                    item.written.forced_refresh = refresh == Refresh::Now;
+                }
+                Ok(Finished::Committed(Committed {
+                    commit_seq: decided.commit_seq,
+                    otherwise: false,
+                    items,
+                    replayed: false,
+                    warnings: Vec::new(),
+                }))
+            }
+            None => unreachable!("who decides has planned"),
+        }
+    }
+}
+
+/// While it lives the transaction does not end by itself.
+struct CommittingNow<'a>(&'a Transaction);
+
+impl<'a> CommittingNow<'a> {
+    fn begin(transaction: &'a Transaction) -> CommittingNow<'a> {
+        transaction.facts().committing = true;
+        CommittingNow(transaction)
+    }
+}
+
+impl Drop for CommittingNow<'_> {
+    fn drop(&mut self) {
+        self.0.facts().committing = false;
+    }
+}
+
+/// One commit, as its plan needs it.
+struct Committing<'a> {
+    relations: &'a crate::Relations,
+    locks: Vec<String>,
+    reads: Vec<(DocAddress, Began)>,
+    written: HashMap<DocAddress, Wrote>,
+    staged: Vec<Staged>,
+    own: &'a Key,
+    key: Option<&'a Key>,
+    now: Duration,
+    now_ms: i64,
+}
+
+/// A document that the commit writes.
+#[derive(Clone)]
+struct Net<'a> {
+    staged: &'a Staged,
+    label: &'static str,
+    effect: Effect,
+}
+
+/// An index that was looked up; `None`: there is none.
+type Index = Option<WriteIndex>;
+
+impl Committing<'_> {
+    fn touches(&self) -> Vec<DocAddress> {
+        let read = self.reads.iter().map(|(at, _)| at.clone());
+        let written = self.staged.iter().map(|staged| staged.at.clone());
+        read.chain(written)
+            .chain([self.own.at()])
+            .chain(self.key.map(Key::at))
+            .collect()
+    }
+
+    /// What is written: a document that was not there and is not to be there is nothing but read.
+    fn net(&self) -> impl Iterator<Item = Net<'_>> {
+        self.staged.iter().filter_map(|staged| {
+            let effect = match (staged.before.is_some(), staged.put.is_some()) {
+                (true, true) => Effect::Updated,
+                (false, true) => Effect::Created,
+                (true, false) => Effect::Deleted,
+                (false, false) => return None,
+            };
+            let label = self.written.get(&staged.at).map(|wrote| wrote.label);
+            let otherwise = if staged.put.is_some() { "index" } else { "delete" };
+            Some(Net {
+                staged,
+                label: label.unwrap_or(otherwise),
+                effect,
+            })
+        })
+    }
+
+    fn plan(&self, newest: &mut dyn Newest) -> Result<(Planned, Plan)> {
+        let mut plan = Plan::default();
+        match newest.index(schema::CONTROL) {
+            Err(e) if e.kind() == ErrorKind::IndexNotFound => plan.alterations.push(schema::make_control()),
+            other => drop(other?),
+        }
+        if let (Some(key), true) = (self.key, plan.alterations.is_empty())
+            && let Some(document) = newest.read(&key.at(), See::Everything)?
+            && let Some(done) = key.recall(&document.source, self.now_ms)?
+        {
+            // Its own id is answered with the same from now on.
+            plan.writes
+                .push(Write::new(self.own.at(), WriteOp::Put(self.own.refer(key, self.now_ms))));
+            return Ok((Planned::Done(done), plan));
+        }
+        let mut indices: HashMap<String, Index> = HashMap::new();
+        let mut there: HashMap<&DocAddress, Document> = HashMap::new();
+        let mut moved = Vec::new();
+        for staged in &self.staged {
+            let uuid = match &staged.index {
+                StagedIndex::Known { uuid } => Some(uuid.clone()),
+                StagedIndex::Made { .. } => None,
+            };
+            let began = Began {
+                uuid,
+                stamp: staged.before,
+            };
+            match compare(newest, &mut indices, &staged.at, &began, true)? {
+                Ok(Some(document)) => drop(there.insert(&staged.at, document)),
+                Ok(None) => {}
+                Err(one) => moved.push(one),
+            }
+        }
+        for (at, began) in &self.reads {
+            if let Err(one) = compare(newest, &mut indices, at, began, false)? {
+                moved.push(one);
+            }
+        }
+        if !moved.is_empty() {
+            return Ok((Planned::Moved(moved), Plan::default()));
+        }
+        self.check_locks(&indices, &there)?;
+        for net in self.net() {
+            let staged = net.staged;
+            // Somebody may have made it meanwhile.
+            if let (StagedIndex::Made { name, typed }, None) = (&staged.index, &indices[staged.at.index.as_str()]) {
+                make(&mut plan, name.as_str(), *typed);
+            }
+            let mut write = Write::new(staged.at.clone(), WriteOp::Delete);
+            match &staged.put {
+                Some(put) => {
+                    (write.routing, write.parent) = (put.routing.clone(), put.parent.clone());
+                    write.op = WriteOp::Put(put.source.clone());
+                }
+                None => write.routing = there.get(&staged.at).and_then(|document| document.routing.clone()),
+            }
+            plan.writes.push(write);
+        }
+        self.keep(&mut plan);
+        Ok((Planned::Possible, plan))
+    }
+
+    /// Its locks are alive, those of a write cover its document, and nobody else's is in the way.
+    fn check_locks(&self, indices: &HashMap<String, Index>, there: &HashMap<&DocAddress, Document>) -> Result<()> {
+        let table = self.relations.locks.table();
+        let mut guard = Guard::new(&table, &self.locks, true, self.now)?;
+        if guard.is_open() {
+            return Ok(());
+        }
+        for net in self.net() {
+            let at = &net.staged.at;
+            let none = Map::new();
+            let settings = indices.get(at.index.as_str()).and_then(Option::as_ref);
+            let settings = settings.map_or(&none, |index| &index.settings);
+            let fields = place_fields(settings)?;
+            let mut places: Vec<LockPath> = Vec::new();
+            if !fields.is_unset() {
+                let before = there.get(at).map(|document| &document.source);
+                let after = net.staged.put.as_ref().map(|put| &put.source);
+                for source in before.into_iter().chain(after) {
+                    places.extend(fields.place(&source.parse()?)?);
+                }
+            }
+            guard.respects(Some(settings), at, &places)?;
+            let under = self.written.get(at).map_or(&[][..], |wrote| &wrote.locks);
+            if !under.is_empty() {
+                Guard::new(&table, under, true, self.now)?.covered(at, &places, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the document that keeps the outcome: under the key if there is one, and under the transaction's id.
+    fn keep(&self, plan: &mut Plan) {
+        let under = self.key.unwrap_or(self.own).clone();
+        if self.key.is_some() {
+            let reference = self.own.refer(&under, self.now_ms);
+            plan.writes.push(Write::new(self.own.at(), WriteOp::Put(reference)));
+        }
+        let now_ms = self.now_ms;
+        let place = Source::from_value(&json!({ "kind": "key", "at": now_ms }));
+        let write = Write::new(under.at(), WriteOp::Put(place));
+        let net: Vec<(DocAddress, &'static str, Effect)> =
+            self.net().map(|net| (net.staged.at.clone(), net.label, net.effect)).collect();
+        let seal = move |decision: &Decision<'_>| {
+            let item = |((at, label, effect), stamp): (&(DocAddress, &'static str, Effect), &Stamp)| {
+                item(at.clone(), label, *effect, *stamp)
+            };
+            let outcome = Committed {
+                commit_seq: decision.commit_seq,
+                otherwise: false,
+                items: net.iter().zip(decision.stamps).map(item).collect(),
+                replayed: false,
+                warnings: Vec::new(),
+            };
+            under.keep(&outcome, now_ms)
+        };
+        plan.seal = Some((plan.writes.len(), Box::new(seal)));
+        plan.writes.push(write);
+    }
+}
+
+/// Is a document as it was? Then it, if there is one.
+fn compare(
+    newest: &mut dyn Newest,
+    indices: &mut HashMap<String, Index>,
+    at: &DocAddress,
+    began: &Began,
+    written: bool,
+) -> Result<Result<Option<Document>, Moved>> {
+    let name = at.index.as_str();
+    if !indices.contains_key(name) {
+        let found = match newest.index(name) {
+            Ok(index) => Some(index),
+            Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
+            Err(e) => return Err(e),
+        };
+        indices.insert(name.to_owned(), found);
+    }
+    let moved = |found: Option<Stamp>, index: bool| Moved {
+        at: at.clone(),
+        written,
+        began: began.stamp,
+        found,
+        index,
+    };
+    let same_index = match (&began.uuid, &indices[name]) {
+        (Some(uuid), Some(index)) => *uuid == index.uuid,
+        (Some(_), None) => false,
+        // It was not there: whoever made it since, a document that is not there still is not.
+        (None, _) => true,
+    };
+    if !same_index && (written || began.stamp.is_some()) {
+        return Ok(Err(moved(None, true)));
+    }
+    let found = match &indices[name] {
+        Some(_) => newest.read(at, See::Plain)?,
+        None => None,
+    };
+    let stamp = found.as_ref().map(|document| document.stamp);
+    let place = |stamp: Stamp| (stamp.seq_no, stamp.primary_term);
+    if stamp.map(place) == began.stamp.map(place) {
+        Ok(Ok(found))
+    } else {
+        Ok(Err(moved(stamp, false)))
+    }
+}
+
+fn make(plan: &mut Plan, name: &str, typed: bool) {
+    let is_it = |made: &Alteration| matches!(made, Alteration::CreateIndex { name: made, .. } if made == name);
+    if plan.alterations.iter().any(is_it) {
+        return;
+    }
+    plan.alterations.push(Alteration::CreateIndex {
+        name: name.to_owned(),
+        settings: Map::new(),
+        mappings: None,
+        aliases: Map::new(),
+        typed,
+        if_absent: true,
+    });
+}
+
+fn items(net: &[Net<'_>], stamps: &[Stamp]) -> Vec<Item> {
+    let one = |(net, stamp): (&Net<'_>, &Stamp)| item(net.staged.at.clone(), net.label, net.effect, *stamp);
+    net.iter().zip(stamps).map(one).collect()
+}
+
+fn item(at: DocAddress, label: &'static str, effect: Effect, stamp: Stamp) -> Item {
+    Item {
+        label,
+        written: Written {
+            effect,
+            at,
+            stamp,
+            source: None,
+            forced_refresh: false,
+        },
+    }
+}

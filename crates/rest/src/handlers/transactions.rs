@@ -1,0 +1,419 @@
+//! Transactions that are held open: `_transaction/_begin`, `_commit`, `_abort`, and how they stand.
+//!
+//! What is read and written in one goes through the document APIs, with `transaction=ID`: see [`stage`], which they send
+//! their writes to, and `visibility`, which has their reads.
+//!
+//! Not here: what a transaction is (`relations::transactions::held`), changes of one request (`changes`).
+
+use super::changes::Options;
+use super::writes::{Guarded, Sent, answer, conflict_error, creates, dialect_of, head, status};
+use crate::Rest;
+use crate::call::Call;
+use crate::envelope;
+use crate::parameters;
+use crate::respond::Answer;
+use crate::tables::{Cell, Column, Layout, col, num};
+use dsl::json::Node;
+use dsl::query::Query;
+use engine::{Expect, Outcome, WriteOp};
+use model::{Dialect, Error, ErrorKind, Result, Stamp, Target, settings, units};
+use relations::leases::millis_of;
+use relations::transactions::held::{Begin, ByQuery, Finished, HeldWrite, Moved, Shown};
+use relations::transactions::{Committed, Digest, Key, NotDone};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// How many of the documents that moved an answer names.
+const MOVED_SHOWN_MAX: usize = 1000;
+
+/// `POST /_transaction/_begin`
+pub(crate) async fn begin(mut call: Call) -> Result<Answer> {
+    let mut asked = Asked {
+        keep_alive: call.params.take("keep_alive"),
+        locks: call.take_locks(),
+        key: call.params.take("idempotency_key"),
+    };
+    let content = call.json()?;
+    call.params.finish()?;
+    if let Some(node) = content {
+        asked.over(node)?;
+    }
+    let given = call.rest.cluster_settings().await?;
+    let duration = |setting: settings::Setting| units::parse_duration(&settings::text(&given, setting), setting.name);
+    let most = duration(settings::TRANSACTIONS_MAX_KEEP_ALIVE)?;
+    let keep_alive = match &asked.keep_alive {
+        Some(text) => units::parse_duration(text, "keep_alive")?,
+        None => duration(settings::TRANSACTIONS_KEEP_ALIVE)?.min(most),
+    };
+    if keep_alive < Duration::from_secs(1) || keep_alive > most {
+        let (was, most, name) = (
+            units::render_duration(keep_alive),
+            units::render_duration(most),
+            settings::TRANSACTIONS_MAX_KEEP_ALIVE.name,
+        );
+        let reason = format!("[keep_alive] must be between [1s] and [{most}] but was [{was}]; the limit is the setting [{name}]");
+        return Err(Error::illegal(reason));
+    }
+    // The key stands for the transaction, whatever it comes to.
+    let digest = || Digest::of(&[b"/_transaction/_commit"]);
+    let begin = Begin {
+        keep_alive,
+        locks: asked.locks,
+        key: asked.key.as_deref().map(|text| Key::new("", text, digest())).transpose()?,
+    };
+    let begun = call.rest.relations.begin_held(&begin).await?;
+    Ok(Answer::of(
+        201,
+        json!({ "id": begun.id, "read_seq": begun.read_seq, "expires_in_millis": millis_of(keep_alive) }),
+    ))
+}
+
+/// What a transaction is asked for with, in the URL or in a body.
+struct Asked {
+    keep_alive: Option<String>,
+    locks: Vec<String>,
+    key: Option<String>,
+}
+
+impl Asked {
+    fn over(&mut self, node: Node) -> Result<()> {
+        let mut fields = node.fields("transaction")?;
+        self.keep_alive = self.keep_alive.take().or(fields.take_string("keep_alive")?);
+        self.key = self.key.take().or(fields.take_string("idempotency_key")?);
+        if let Some(node) = fields.take("lock") {
+            for one in if node.is_array() { node.items() } else { vec![node] } {
+                match one.into_value() {
+                    Value::String(id) => self.locks.push(id),
+                    other => {
+                        return Err(Error::illegal(format!(
+                            "[lock] must be an id or a list of ids but has [{other}]"
+                        )));
+                    }
+                }
+            }
+        }
+        fields.finish()
+    }
+}
+
+/// `POST /_transaction/{id}/_commit`
+pub(crate) async fn commit(mut call: Call) -> Result<Answer> {
+    let start = call.rest.clock.monotonic();
+    let refresh = call.params.take_refresh()?;
+    call.params.finish()?;
+    let id = call.needed("transaction_id")?;
+    // A lost connection stops nothing that was begun.
+    let (relations, of) = (call.rest.relations.clone(), id.clone());
+    let done = tokio::spawn(async move { relations.commit_held(&of, refresh).await }).await;
+    // It may have made indices that were known to be missing.
+    call.rest.forget_known();
+    let finished = done.map_err(|cause| {
+        let reason = format!("the commit ended by a fault of the server: {cause}");
+        Error::new(ErrorKind::Internal, reason)
+    })??;
+    let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX);
+    match finished {
+        Finished::Committed(done) => committed(&call, &id, done, took).await,
+        Finished::Moved(moved) => Ok(conflict(&call, &id, &moved)),
+        Finished::Failed(failed) => Ok(not_written(&call, &id, &failed)),
+    }
+}
+
+async fn committed(call: &Call, id: &str, done: Committed, took: u64) -> Result<Answer> {
+    let mut out = Map::new();
+    out.insert("took".into(), took.into());
+    out.insert("id".into(), id.into());
+    out.insert("committed".into(), true.into());
+    out.insert("commit_seq".into(), done.commit_seq.into());
+    if done.replayed {
+        out.insert("replayed".into(), true.into());
+    }
+    let mut items = Vec::with_capacity(done.items.len());
+    for item in done.items {
+        let mut body = answer(&call.rest, &item.written, item.label, call.dialect).await;
+        body.insert("status".into(), status(&item.written).into());
+        items.push(json!({ item.label: body }));
+    }
+    out.insert("items".into(), items.into());
+    Ok(Answer::ok(Value::Object(out)))
+}
+
+/// 409 with what moved.
+fn conflict(call: &Call, id: &str, moved: &[Moved]) -> Answer {
+    let stamp = |stamp: Option<Stamp>| match stamp {
+        Some(stamp) => {
+            json!({ "exists": true, "_seq_no": stamp.seq_no, "_primary_term": stamp.primary_term, "_version": stamp.version })
+        }
+        None => json!({ "exists": false }),
+    };
+    let named = |moved: &Moved| format!("[{}][{}]", moved.at.index, moved.at.id.id);
+    let first = moved.first().map(named).unwrap_or_default();
+    let what = match moved.len() {
+        1 => format!("{first} is"),
+        n => format!("{first} and [{}] more documents are", n - 1),
+    };
+    let reason = format!("{what} not as transaction [{id}] began with; nothing was changed. Begin another");
+    let shown: Vec<Value> = moved
+        .iter()
+        .take(MOVED_SHOWN_MAX)
+        .map(|moved| {
+            let mut out = head(&moved.at, call.dialect);
+            out.insert("access".into(), if moved.written { "write" } else { "read" }.into());
+            out.insert("began_with".into(), stamp(moved.began));
+            out.insert("found".into(), stamp(moved.found));
+            if moved.index {
+                out.insert("reason".into(), "its index is not the one that it was".into());
+            }
+            Value::Object(out)
+        })
+        .collect();
+    let error = Error::new(ErrorKind::TransactionConflict, reason)
+        .with("transaction", id)
+        .with("retryable", true)
+        .with("moved_total", moved.len() as u64)
+        .with("moved", shown);
+    let mut body = envelope::render(&error, call.dialect);
+    body["committed"] = false.into();
+    body["retryable"] = true.into();
+    Answer::of(error.status(), body)
+}
+
+/// What could be staged and cannot be written any more.
+fn not_written(call: &Call, id: &str, failed: &[(model::DocAddress, NotDone)]) -> Answer {
+    let mut first: Option<Error> = None;
+    let mut items = Vec::with_capacity(failed.len());
+    for (at, why) in failed {
+        let error = match why {
+            NotDone::Conflict(conflict) => conflict_error(conflict, call.dialect),
+            NotDone::Refused(error) => error.clone(),
+            NotDone::NotApplied => continue,
+        };
+        let mut body = head(at, call.dialect);
+        body.insert("status".into(), envelope::status(&error, call.dialect).into());
+        body.insert("error".into(), Value::Object(envelope::object(&error, call.dialect)));
+        items.push(Value::Object(body));
+        first.get_or_insert(error);
+    }
+    let first = first.unwrap_or_else(|| Error::new(ErrorKind::Internal, "a commit failed without a reason"));
+    let status = envelope::status(&first, call.dialect);
+    let kind = if status == 409 {
+        ErrorKind::TransactionConflict
+    } else {
+        ErrorKind::TransactionFailed
+    };
+    let reason = format!(
+        "[{}] documents of transaction [{id}] cannot be written; nothing was changed, and it is still open",
+        failed.len()
+    );
+    let error = Error::new(kind, reason)
+        .status_of(status)
+        .with("transaction", id)
+        .caused_by(first);
+    let mut body = envelope::render(&error, call.dialect);
+    body["committed"] = false.into();
+    body["items"] = items.into();
+    Answer::of(status, body)
+}
+
+/// `POST /_transaction/{id}/_abort`
+pub(crate) async fn abort(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    let id = call.needed("transaction_id")?;
+    call.rest.relations.abort_held(&id).await?;
+    Ok(Answer::ok(json!({ "id": id, "aborted": true })))
+}
+
+/// `GET /_transaction/{id}`
+pub(crate) async fn get(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    let shown = call.rest.relations.transaction(&call.needed("transaction_id")?).await?;
+    Ok(Answer::ok(Value::Object(described(&shown))))
+}
+
+fn described(shown: &Shown) -> Map<String, Value> {
+    use relations::transactions::held::State;
+    let mut out = Map::new();
+    out.insert("id".into(), shown.id.as_str().into());
+    out.insert("state".into(), shown.state.word().into());
+    match &shown.state {
+        State::Committed(seq) => drop(out.insert("commit_seq".into(), (*seq).into())),
+        State::Aborted(why) => drop(out.insert("reason".into(), why.as_str().into())),
+        State::Open | State::Committing => {}
+    }
+    // Sessions are of servers: a transaction lives in one.
+    out.insert("session".into(), session(&shown.id).into());
+    out.insert("finisher".into(), shown.state.finisher().into());
+    let Some(open) = &shown.open else { return out };
+    out.insert("read_seq".into(), open.read_seq.into());
+    out.insert("operations".into(), open.operations.into());
+    out.insert("documents".into(), open.documents.into());
+    out.insert("reads".into(), open.reads.into());
+    out.insert("staged_in_bytes".into(), open.bytes.into());
+    out.insert("locks".into(), json!(open.locks));
+    out.insert("begun_in_millis".into(), open.opened_ms.into());
+    out.insert("age_in_millis".into(), millis_of(open.age).into());
+    out.insert("keep_alive".into(), units::render_duration(open.keep_alive).into());
+    out.insert("expires_in_millis".into(), millis_of(open.remaining).into());
+    out
+}
+
+fn session(id: &str) -> &str {
+    id.split(':').next().unwrap_or(id)
+}
+
+/// `POST /_transaction/{id}/_resolve`: for what is stuck. Here nothing is: one record of the log has all of a change, or there
+/// is none of it.
+pub(crate) async fn resolve(mut call: Call) -> Result<Answer> {
+    let content = call.json_needed()?;
+    call.params.finish()?;
+    let mut fields = content.fields("transaction")?;
+    let action = fields.take_string("action")?;
+    fields.finish()?;
+    let action = match action.as_deref() {
+        Some(known @ ("retry" | "skip")) => known,
+        Some(other) => {
+            return Err(Error::illegal(format!(
+                "[action] must be one of [retry, skip] but was [{other}]"
+            )));
+        }
+        None => return Err(Error::illegal("[action] is missing: one of [retry, skip]")),
+    };
+    let shown = call.rest.relations.transaction(&call.needed("transaction_id")?).await?;
+    let mut out = described(&shown);
+    out.insert("action".into(), action.into());
+    out.insert("stuck".into(), false.into());
+    out.insert("resolved".into(), false.into());
+    out.entry("reason").or_insert_with(|| {
+        let why = "nothing is stuck: a change is one record of the log, done whole or not at all";
+        why.into()
+    });
+    Ok(Answer::ok(Value::Object(out)))
+}
+
+const COLUMNS: &[Column] = &[
+    col("id", &[], "transaction id"),
+    col("state", &["s"], "open or committing"),
+    num("age", &["a"], "since it began"),
+    col("session", &[], "the server that holds it"),
+    num("operations", &["ops", "o"], "staged writes"),
+    num("bytes", &["b"], "bytes of them"),
+    num("reads", &["r"], "documents read by id"),
+    num("read_seq", &[], "what it reads"),
+    num("expires_in", &["e"], "time left"),
+    col("locks", &["l"], "locks that it runs under"),
+    col("finisher", &["f"], "who brings it to its end"),
+];
+
+/// `GET /_cat/transactions`
+pub(crate) async fn cat(mut call: Call) -> Result<Answer> {
+    let layout = Layout::take(&mut call.params, call.wants_json)?;
+    call.params.finish()?;
+    let mut rows = Vec::new();
+    for shown in call.rest.relations.transactions().await? {
+        let Some(open) = &shown.open else { continue };
+        rows.push(vec![
+            Cell::of(&shown.id),
+            Cell::of(shown.state.word()),
+            Cell::Millis(millis_of(open.age)),
+            Cell::of(session(&shown.id)),
+            Cell::of(open.operations),
+            Cell::Bytes(open.bytes),
+            Cell::of(open.reads),
+            Cell::of(open.read_seq),
+            Cell::Millis(millis_of(open.remaining)),
+            Cell::of(open.locks.join(",")),
+            Cell::of(shown.state.finisher()),
+        ]);
+    }
+    layout.write(COLUMNS, rows)
+}
+
+/// Stages writes in a transaction.
+pub(super) async fn stage(rest: &Rest, id: &str, writes: Vec<Guarded>, dialect: Dialect) -> Result<Vec<Sent>> {
+    let auto_create = settings::text(&rest.cluster_settings().await?, settings::AUTO_CREATE_INDEX) != "false";
+    let held = writes.into_iter().map(|guarded| HeldWrite {
+        label: match (&guarded.write.op, guarded.write.expect) {
+            (WriteOp::Put(_), Expect::Absent) => "create",
+            (WriteOp::Put(_), _) => "index",
+            (WriteOp::Update(_), _) => "update",
+            (WriteOp::Delete, _) => "delete",
+        },
+        creates: (auto_create && creates(&guarded.write, dialect)).then(|| dialect_of(&guarded.write, dialect).typed),
+        write: guarded.write,
+        locks: guarded.locks,
+    });
+    let (relations, id, held) = (rest.relations.clone(), id.to_owned(), held.collect());
+    // A lost connection stops nothing that was begun.
+    let done = tokio::spawn(async move { relations.stage_held(&id, held).await }).await;
+    let outcomes: Vec<Outcome> = done.map_err(|cause| {
+        let reason = format!("staging ended by a fault of the server: {cause}");
+        Error::new(ErrorKind::Internal, reason)
+    })??;
+    Ok(outcomes.into_iter().map(Sent::from).collect())
+}
+
+/// `_delete_by_query` and `_update_by_query` in a transaction: staged in one step.
+pub(super) async fn by_query(
+    call: &Call,
+    id: String,
+    (target, query): (Target, Query),
+    what: ByQuery,
+    (max_docs, wait): (Option<u64>, bool),
+) -> Result<Answer> {
+    if !wait {
+        let reason = "[wait_for_completion=false] has no place in a transaction: what is found is staged before the answer";
+        return Err(Error::illegal(reason));
+    }
+    let start = call.rest.clock.monotonic();
+    let deletes = matches!(what, ByQuery::Delete) && !call.dialect.typed;
+    let (relations, of) = (call.rest.relations.clone(), id.clone());
+    // A lost connection stops nothing that was begun.
+    let done = tokio::spawn(async move { relations.stage_by_query(&of, &target, query, &what, max_docs).await }).await;
+    let counts = done.map_err(|cause| {
+        let reason = format!("staging ended by a fault of the server: {cause}");
+        Error::new(ErrorKind::Internal, reason)
+    })??;
+    let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX);
+    let mut status = 200;
+    let mut failures = Vec::with_capacity(counts.failures.len());
+    for (at, error) in &counts.failures {
+        status = status.max(envelope::status(error, call.dialect));
+        failures.push(json!({
+            "index": at.index.as_str(), "id": &*at.id.id, "cause": error.to_json(), "status": envelope::status(error, call.dialect),
+        }));
+    }
+    let mut out = json!({
+        "took": took, "timed_out": false, "total": counts.total, "updated": counts.updated, "deleted": counts.deleted,
+        "batches": u64::from(counts.total > 0), "version_conflicts": 0, "noops": counts.noops, "retries": { "bulk": 0, "search": 0 },
+        "throttled_millis": 0, "requests_per_second": -1.0, "throttled_until_millis": 0, "failures": failures, "transaction": id,
+    });
+    if let (true, Some(members)) = (deletes, out.as_object_mut()) {
+        members.remove("updated");
+    }
+    Ok(Answer::of(status, out))
+}
+
+/// What has no place in a transaction is refused by name, in every dialect.
+///
+/// # Errors
+/// The API takes no `transaction`.
+pub(crate) fn check_api(api: &str, params: &crate::params::Params) -> Result<()> {
+    // A template becomes a search.
+    let api = if api == "search_template" { "search" } else { api };
+    if !params.is_given("transaction") || parameters::of(api).any(|p| p.name == "transaction") {
+        return Ok(());
+    }
+    Err(Error::illegal(format!(
+        "[{api}] is no part of a transaction: documents are read, searched and written in one; \
+         aliases, mappings, settings and whole indices are not"
+    )))
+}
+
+/// Options of a change that a transaction has by itself.
+pub(super) fn refuse_atomic(options: Option<&Options>, transaction: Option<&str>) -> Result<()> {
+    if options.is_some() && transaction.is_some() {
+        let reason = "[atomic] and [transaction] exclude each other: what is staged in a transaction is committed as one change";
+        return Err(Error::illegal(reason));
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+#!/bin/sh
+# A transaction that is held open: it reads one moment and its own writes, and commits if nothing that it read or wrote moved.
+# Usage: examples/transaction.sh [http://127.0.0.1:9200]
+set -eu
+url=${1:-http://127.0.0.1:9200}
+send() { curl -sS -H 'content-type: application/json' -X "$1" "$url$2" -d "${3:-}"; echo; }
+begin() { curl -sS -X POST "$url/_transaction/_begin?keep_alive=2m" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p'; }
+
+curl -sS -X DELETE "$url/orders,stock?ignore_unavailable=true" >/dev/null
+send PUT '/stock/_doc/apple?refresh=true' '{"left": 3}' >/dev/null
+
+echo "# an order is put together over several requests"
+tx=$(begin)
+send GET "/stock/_doc/apple?transaction=$tx&filter_path=_source"
+send POST "/stock/_update/apple?transaction=$tx" '{"script": {"source": "ctx._source.left -= 2"}}'
+send PUT "/orders/_doc/7?transaction=$tx" '{"of": "apple", "count": 2}'
+echo "# its own searches see it, nobody else's"
+send GET "/orders/_search?transaction=$tx&filter_path=hits.total"
+send GET "/orders/_search?filter_path=error.type"
+echo "# all of it or nothing, and the answer is told again if it is asked for again"
+send POST "/_transaction/$tx/_commit?refresh=true&filter_path=committed,commit_seq"
+send POST "/_transaction/$tx/_commit?filter_path=committed,commit_seq,replayed"
+
+echo "# two want the last apple: who commits second is refused, learns why, and begins anew"
+one=$(begin)
+two=$(begin)
+for tx in $one $two; do
+  send POST "/stock/_update/apple?transaction=$tx" '{"script": {"source": "ctx._source.left -= 1"}}' >/dev/null
+done
+send POST "/_transaction/$one/_commit?filter_path=committed"
+send POST "/_transaction/$two/_commit?filter_path=error.type,error.moved,retryable"
+test "$(curl -sS "$url/stock/_source/apple")" = '{"left":0}'
