@@ -493,6 +493,7 @@ impl Source {
         let named = match value_type {
             None => None,
             Some("long" | "integer" | "short" | "byte") => Some(Class::Long),
+            Some("unsigned_long") => Some(Class::Unsigned),
             Some("double" | "float" | "number" | "numeric") => Some(Class::Double),
             Some("date") => Some(Class::Date),
             Some("boolean") => Some(Class::Bool),
