@@ -105,7 +105,7 @@ fn killed(data: &Path, mut server: Server, id: &str, kills: u64) -> (Server, Val
     for kill in 0..kills {
         let found = beyond(&server, id, done);
         if found["completed"] == true {
-            println!("ended after {kill} kills");
+            eprintln!("ended after {kill} kills");
             break;
         }
         server.signal(libc::SIGKILL);
