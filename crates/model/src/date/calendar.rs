@@ -10,7 +10,8 @@ pub(super) fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(days_from_civil(year, month, day))
 }
 
-pub(super) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+/// Year, month and day to days since 1970 (Hinnant's `days_from_civil`).
+pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let y = if month <= 2 { year - 1 } else { year };
     let era = y.div_euclid(400);
     let yoe = y.rem_euclid(400);
@@ -18,7 +19,8 @@ pub(super) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468
 }
 
-pub(super) fn civil_from_days(days: i64) -> (i64, i64, i64) {
+/// Days since 1970 to year, month and day of the proleptic Gregorian calendar (Hinnant's `civil_from_days`).
+pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);
     let doe = z.rem_euclid(146_097);
@@ -29,7 +31,8 @@ pub(super) fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
 }
 
-pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
+/// 28 to 31; `month` from 1 to 12.
+pub fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

@@ -16,6 +16,7 @@ mod rounding;
 mod tests;
 
 use calendar::*;
+pub use calendar::{civil_from_days, days_from_civil, days_in_month};
 pub use maths::{parse_math, parse_math_nanos};
 use pattern::*;
 use read::*;
