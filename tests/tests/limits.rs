@@ -345,6 +345,28 @@ fn row(name: &str) -> Option<Row> {
             post("/_lock", json!({ "targets": [{ "index": "i", "path": "/a/b/c" }] })),
             400,
         ),
+        "transactions.max_open" => Refused(
+            &[],
+            vec![
+                put("/_cluster/settings", json!({ "persistent": { name: 1 } })),
+                post("/_transaction/_begin", json!({})),
+            ],
+            post("/_transaction/_begin", json!({})),
+            429,
+        ),
+        "transactions.max_bytes" | "transactions.max_reads" => Elsewhere("scenario contract_12_staging"),
+        "transactions.keep_alive" => Chosen(
+            &[],
+            cluster(name, json!("20s")),
+            post("/_transaction/_begin", json!({})),
+            |answer| answer.body["expires_in_millis"] == 20_000,
+        ),
+        "transactions.max_keep_alive" => Refused(
+            &[],
+            cluster(name, json!("40s")),
+            post("/_transaction/_begin?keep_alive=41s", json!({})),
+            400,
+        ),
         "changes.path" => Elsewhere("contract_34 and contract_35"),
         "changes.max_operations" => Refused(
             &[],

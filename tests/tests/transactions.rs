@@ -54,7 +54,7 @@ fn keep_sum(server: &Server, n: u64) {
         json!({"update": {"_index": format!("s{}", index % 3), "_id": "x",
             "script": {"source": "ctx._source.n += params.by", "params": {"by": by}}}})
     };
-    let refresh = if n % 7 == 0 { "?refresh=true" } else { "" };
+    let refresh = if n.is_multiple_of(7) { "?refresh=true" } else { "" };
     let body = json!({"operations": [add(n, 7), add(n + 1, -7)]});
     ok(server, "POST", &format!("/_transaction{refresh}"), &body);
 }
