@@ -159,6 +159,25 @@ impl Server {
     pub fn send(&self, method: &str, path: &str, body: &str) -> std::io::Result<Answer> {
         send(self.address(""), method, path, &[], body.as_bytes())
     }
+
+    /// One request with JSON, null for none.
+    ///
+    /// # Panics
+    /// Without an answer.
+    pub fn call(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        self.send(method, path, &text).expect("the server answers")
+    }
+
+    /// The body of an answer that is a success.
+    ///
+    /// # Panics
+    /// It is none.
+    pub fn ok(&self, method: &str, path: &str, body: &Value) -> Value {
+        let answer = self.call(method, path, body);
+        assert!((200..300).contains(&answer.status), "{method} {path}: {answer:?}");
+        answer.body
+    }
 }
 
 impl Drop for Server {

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tests::{Answer, Server};
+use tests::Server;
 
 fn rounds(default: u64) -> u64 {
     std::env::var("PLEACH_TEST_ROUNDS")
@@ -25,19 +25,8 @@ fn start() -> (tempfile::TempDir, Server) {
     (folder, server)
 }
 
-fn ok(server: &Server, method: &str, path: &str, body: &Value) -> Value {
-    let answer = call(server, method, path, body);
-    assert!((200..300).contains(&answer.status), "{method} {path}: {answer:?}");
-    answer.body
-}
-
-fn call(server: &Server, method: &str, path: &str, body: &Value) -> Answer {
-    let text = if body.is_null() { String::new() } else { body.to_string() };
-    server.send(method, path, &text).unwrap()
-}
-
 fn source(server: &Server, path: &str) -> Value {
-    ok(server, "GET", path, &Value::Null)["_source"].clone()
+    server.ok("GET", path, &Value::Null)["_source"].clone()
 }
 
 /// Scripted counters in two indices: every change commits, nothing is lost.
@@ -50,7 +39,7 @@ fn contract_01_sixteen_clients_and_no_conflict() {
             scope.spawn(|| {
                 for _ in 0..each {
                     let update = |index: &str| json!({"update": {"_index": index, "_id": "n", "script": "ctx._source.n++", "upsert": {"n": 1}}});
-                    ok(&server, "POST", "/_transaction", &json!({"operations": [update("left"), update("right")]}));
+                    server.ok("POST", "/_transaction", &json!({"operations": [update("left"), update("right")]}));
                 }
             });
         }
@@ -73,7 +62,7 @@ fn contract_04_one_winner_a_race() {
                     let body = json!({"if": [{"index": "race", "id": round.to_string(), "exists": false}],
                         "operations": [{"index": {"_index": "race", "_id": round.to_string(), "doc": {"by": client}}},
                                        {"update": {"_index": "sum", "_id": "wins", "script": "ctx._source.n++", "upsert": {"n": 1}}}]});
-                    match call(server, "POST", "/_transaction", &body).status {
+                    match server.call("POST", "/_transaction", &body).status {
                         200 => drop(won.fetch_add(1, Ordering::Relaxed)),
                         status => assert_eq!(status, 412),
                     }
@@ -101,8 +90,7 @@ fn contract_09_transfers_survive_kills() {
         let server = Server::start(&data, &["es8"]);
         if round == 0 {
             for account in 0..ACCOUNTS {
-                ok(
-                    &server,
+                server.ok(
                     "PUT",
                     &format!("/bank{}/_doc/{account}", account % 3),
                     &json!({"balance": 100}),
@@ -111,7 +99,7 @@ fn contract_09_transfers_survive_kills() {
         }
         // What was not answered is repeated with its key.
         for (thread, path, body) in pending.lock().unwrap().drain(..) {
-            let answer = ok(&server, "POST", &path, &body);
+            let answer = server.ok("POST", &path, &body);
             assert_eq!(answer["committed"], true);
             sent[thread].fetch_add(1, Ordering::Relaxed);
             assert!(answer["replayed"] == true || answer["commit_seq"].as_u64() > Some(newest.load(Ordering::Relaxed)));
@@ -154,7 +142,7 @@ fn contract_09_transfers_survive_kills() {
     }
     let server = Server::start(&data, &["es8"]);
     for (thread, path, body) in pending.into_inner().unwrap() {
-        ok(&server, "POST", &path, &body);
+        server.ok("POST", &path, &body);
         sent[thread].fetch_add(1, Ordering::Relaxed);
     }
     check_bank(&server, &sent);
@@ -184,13 +172,12 @@ fn contract_15_no_search_sees_half_a_change() {
     let (_folder, server) = start();
     let mappings = json!({"properties": {"n": {"type": "integer"}}});
     for (index, interval) in [("s0", "1s"), ("s1", "100ms"), ("s2", "-1")] {
-        ok(
-            &server,
+        server.ok(
             "PUT",
             &format!("/{index}"),
             &json!({"settings": {"refresh_interval": interval}, "mappings": mappings}),
         );
-        ok(&server, "PUT", &format!("/{index}/_doc/x?refresh=true"), &json!({"n": 100}));
+        server.ok("PUT", &format!("/{index}/_doc/x?refresh=true"), &json!({"n": 100}));
     }
     let over = AtomicBool::new(false);
     let (searches, moves) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -206,15 +193,14 @@ fn contract_15_no_search_sees_half_a_change() {
                             "script": {"source": "ctx._source.n += params.by", "params": {"by": by}}}})
                     };
                     let refresh = if n % 5 == 0 { "?refresh=true" } else { "" };
-                    ok(
-                        server,
+                    server.ok(
                         "POST",
                         &format!("/_transaction{refresh}"),
                         &json!({"operations": [add(n, 7), add(n + 1, -7)]}),
                     );
                     moves.fetch_add(1, Ordering::Relaxed);
                     if n % 3 == 0 {
-                        ok(server, "POST", &format!("/s{}/_refresh", n % 3), &Value::Null);
+                        server.ok("POST", &format!("/s{}/_refresh", n % 3), &Value::Null);
                     }
                 }
             });
@@ -224,7 +210,7 @@ fn contract_15_no_search_sees_half_a_change() {
             scope.spawn(move || {
                 while !over.load(Ordering::Relaxed) {
                     let body = json!({"size": 3, "aggs": {"sum": {"sum": {"field": "n"}}}});
-                    let found = ok(server, "POST", "/s0,s1,s2/_search", &body);
+                    let found = server.ok("POST", "/s0,s1,s2/_search", &body);
                     assert_eq!(found["aggregations"]["sum"]["value"], 300.0, "{found}");
                     let hits: i64 = found["hits"]["hits"]
                         .as_array()
@@ -248,38 +234,27 @@ fn contract_15_no_search_sees_half_a_change() {
 #[test]
 fn contract_22_oldest_first() {
     let (_folder, server) = start();
-    let holder = ok(&server, "POST", "/_lock", &json!({"targets": [{"name": "q"}]}));
+    let holder = server.ok("POST", "/_lock", &json!({"targets": [{"name": "q"}]}));
     let order = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for client in 0..20 {
             let (server, order) = (&server, &order);
             scope.spawn(move || {
-                let got = ok(
-                    server,
+                let got = server.ok(
                     "POST",
                     "/_lock?timeout=50s",
                     &json!({"owner": client.to_string(), "targets": [{"name": "q"}]}),
                 );
                 order.lock().unwrap().push((got["fencing_token"].as_u64().unwrap(), client));
-                ok(
-                    server,
-                    "DELETE",
-                    &format!("/_lock/{}", got["id"].as_str().unwrap()),
-                    &Value::Null,
-                );
+                server.ok("DELETE", &format!("/_lock/{}", got["id"].as_str().unwrap()), &Value::Null);
             });
             // It waits before the next one comes.
             let until = Instant::now() + Duration::from_secs(20);
-            while ok(server, "GET", "/_lock", &Value::Null)["locks"][0]["waiters"] != client + 1 && Instant::now() < until {
+            while server.ok("GET", "/_lock", &Value::Null)["locks"][0]["waiters"] != client + 1 && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-        ok(
-            &server,
-            "DELETE",
-            &format!("/_lock/{}", holder["id"].as_str().unwrap()),
-            &Value::Null,
-        );
+        server.ok("DELETE", &format!("/_lock/{}", holder["id"].as_str().unwrap()), &Value::Null);
     });
     let mut order = order.into_inner().unwrap();
     order.sort_unstable();
@@ -292,26 +267,24 @@ fn contract_22_oldest_first() {
 fn contract_19_crossing_upgrades() {
     let (_folder, server) = start();
     let shared = json!({"targets": [{"name": "u", "mode": "shared"}]});
-    let one = ok(&server, "POST", "/_lock", &shared)["id"].as_str().unwrap().to_owned();
-    let two = ok(&server, "POST", "/_lock", &shared)["id"].as_str().unwrap().to_owned();
+    let one = server.ok("POST", "/_lock", &shared)["id"].as_str().unwrap().to_owned();
+    let two = server.ok("POST", "/_lock", &shared)["id"].as_str().unwrap().to_owned();
     std::thread::scope(|scope| {
         let first = scope.spawn(|| {
-            call(
-                &server,
+            server.call(
                 "POST",
                 "/_lock?timeout=30s",
                 &json!({"lock": one, "targets": [{"name": "u"}]}),
             )
         });
         std::thread::sleep(Duration::from_millis(500));
-        let second = call(
-            &server,
+        let second = server.call(
             "POST",
             "/_lock?timeout=30s",
             &json!({"lock": two, "targets": [{"name": "u"}]}),
         );
         assert_eq!(second.body["error"]["type"], "lock_deadlock_exception", "{second:?}");
-        ok(&server, "DELETE", &format!("/_lock/{two}"), &Value::Null);
+        server.ok("DELETE", &format!("/_lock/{two}"), &Value::Null);
         assert_eq!(first.join().unwrap().status, 200);
     });
 }
@@ -321,25 +294,25 @@ fn contract_19_crossing_upgrades() {
 fn contract_23_leases_end_and_are_renewed() {
     let (_folder, server) = start();
     let open = json!({"keep_alive": "1s", "targets": [{"index": "d", "id": "1"}]});
-    let one = ok(&server, "POST", "/_lock", &open)["id"].as_str().unwrap().to_owned();
+    let one = server.ok("POST", "/_lock", &open)["id"].as_str().unwrap().to_owned();
     for _ in 0..4 {
         std::thread::sleep(Duration::from_millis(500));
-        ok(&server, "POST", &format!("/_lock/{one}/_renew"), &Value::Null);
+        server.ok("POST", &format!("/_lock/{one}/_renew"), &Value::Null);
     }
     let begun = Instant::now();
-    let two = ok(&server, "POST", "/_lock?timeout=20s", &open);
+    let two = server.ok("POST", "/_lock?timeout=20s", &open);
     assert!(
         begun.elapsed() < Duration::from_secs(5),
         "granted {:?} after the last renewal",
         begun.elapsed()
     );
-    let late = call(&server, "POST", &format!("/_lock/{one}/_renew"), &Value::Null);
+    let late = server.call("POST", &format!("/_lock/{one}/_renew"), &Value::Null);
     assert_eq!(
         (late.status, &late.body["error"]["type"]),
         (409, &json!("lock_expired_exception")),
         "{late:?}"
     );
-    let write = call(&server, "PUT", &format!("/d/_doc/1?lock={one}"), &json!({}));
+    let write = server.call("PUT", &format!("/d/_doc/1?lock={one}"), &json!({}));
     assert_eq!(write.body["error"]["type"], "lock_expired_exception");
     assert!(
         write.body["error"]["reason"]
@@ -348,18 +321,8 @@ fn contract_23_leases_end_and_are_renewed() {
             .ends_with("[d][1] is unchanged"),
         "{write:?}"
     );
-    ok(
-        &server,
-        "PUT",
-        &format!("/d/_doc/1?lock={}", two["id"].as_str().unwrap()),
-        &json!({}),
-    );
-    let refused = call(
-        &server,
-        "POST",
-        "/_lock",
-        &json!({"keep_alive": "500ms", "targets": [{"name": "x"}]}),
-    );
+    server.ok("PUT", &format!("/d/_doc/1?lock={}", two["id"].as_str().unwrap()), &json!({}));
+    let refused = server.call("POST", "/_lock", &json!({"keep_alive": "500ms", "targets": [{"name": "x"}]}));
     assert_eq!(refused.status, 400);
 }
 
@@ -380,17 +343,14 @@ fn contract_23_on_disconnect() {
         let read = stream.read(&mut buffer).unwrap();
         assert!(String::from_utf8_lossy(&buffer[..read]).starts_with("HTTP/1.1 201"));
         assert_eq!(
-            call(&server, "POST", "/_lock", &json!({"targets": [{"name": on_disconnect}]})).status,
+            server
+                .call("POST", "/_lock", &json!({"targets": [{"name": on_disconnect}]}))
+                .status,
             409
         );
         drop(stream);
         let begun = Instant::now();
-        let next = call(
-            &server,
-            "POST",
-            "/_lock?timeout=2s",
-            &json!({"targets": [{"name": on_disconnect}]}),
-        );
+        let next = server.call("POST", "/_lock?timeout=2s", &json!({"targets": [{"name": on_disconnect}]}));
         assert_eq!(next.status, if stays { 409 } else { 201 }, "{on_disconnect}: {next:?}");
         assert!(stays || begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     }
@@ -400,28 +360,23 @@ fn contract_23_on_disconnect() {
 #[test]
 fn contract_23_a_stopped_server_restarts_the_timers() {
     let (_folder, server) = start();
-    let one = ok(
-        &server,
-        "POST",
-        "/_lock",
-        &json!({"keep_alive": "2s", "targets": [{"name": "x"}]}),
-    )["id"]
+    let one = server.ok("POST", "/_lock", &json!({"keep_alive": "2s", "targets": [{"name": "x"}]}))["id"]
         .as_str()
         .unwrap()
         .to_owned();
     server.signal(libc::SIGSTOP);
     std::thread::sleep(Duration::from_secs(3));
     server.signal(libc::SIGCONT);
-    ok(&server, "POST", &format!("/_lock/{one}/_renew"), &Value::Null);
+    server.ok("POST", &format!("/_lock/{one}/_renew"), &Value::Null);
 }
 
 /// Once a break is answered, nothing written under the lock appears any more.
 #[test]
 fn contract_25_nothing_passes_a_broken_lock() {
     let (_folder, server) = start();
-    ok(&server, "PUT", "/f/_doc/1", &json!({}));
+    server.ok("PUT", "/f/_doc/1", &json!({}));
     for _ in 0..rounds(8) {
-        let id = ok(&server, "POST", "/_lock", &json!({"targets": [{"index": "f", "id": "1"}]}))["id"]
+        let id = server.ok("POST", "/_lock", &json!({"targets": [{"index": "f", "id": "1"}]}))["id"]
             .as_str()
             .unwrap()
             .to_owned();
@@ -432,12 +387,7 @@ fn contract_25_nothing_passes_a_broken_lock() {
                 scope.spawn(move || {
                     for n in 0.. {
                         let too_late = broken.load(Ordering::SeqCst);
-                        let answer = call(
-                            server,
-                            "PUT",
-                            &format!("/f/_doc/1?lock={id}"),
-                            &json!({"writer": writer, "n": n}),
-                        );
+                        let answer = server.call("PUT", &format!("/f/_doc/1?lock={id}"), &json!({"writer": writer, "n": n}));
                         match answer.status {
                             200 | 201 => assert!(!too_late, "a write was begun after the break was answered and passed"),
                             status => {
@@ -453,11 +403,11 @@ fn contract_25_nothing_passes_a_broken_lock() {
                 });
             }
             std::thread::sleep(Duration::from_millis(40));
-            ok(&server, "POST", &format!("/_lock/{id}/_break"), &Value::Null);
+            server.ok("POST", &format!("/_lock/{id}/_break"), &Value::Null);
             broken.store(true, Ordering::SeqCst);
-            let before = ok(&server, "GET", "/f/_doc/1", &Value::Null);
+            let before = server.ok("GET", "/f/_doc/1", &Value::Null);
             std::thread::sleep(Duration::from_millis(40));
-            assert_eq!(ok(&server, "GET", "/f/_doc/1", &Value::Null)["_seq_no"], before["_seq_no"]);
+            assert_eq!(server.ok("GET", "/f/_doc/1", &Value::Null)["_seq_no"], before["_seq_no"]);
         });
     }
 }
@@ -555,37 +505,26 @@ fn contract_27_and_33_locks_over_kills() {
     for round in 0..3 {
         let server = Server::start(&data, &["es8"]);
         if let Some(id) = held.take() {
-            let there = ok(&server, "GET", &format!("/_lock/{id}"), &Value::Null);
+            let there = server.ok("GET", &format!("/_lock/{id}"), &Value::Null);
             assert_eq!(there["owner"], "survivor");
             assert!(
                 there["expires_in_millis"].as_u64() > Some(15_000),
                 "a fresh keep alive: {there}"
             );
-            assert_eq!(call(&server, "PUT", "/k/_doc/1", &json!({})).status, 409);
-            ok(&server, "PUT", &format!("/k/_doc/1?lock={id}"), &json!({"round": round}));
-            ok(&server, "POST", &format!("/_lock/{id}/_break"), &Value::Null);
+            assert_eq!(server.call("PUT", "/k/_doc/1", &json!({})).status, 409);
+            server.ok("PUT", &format!("/k/_doc/1?lock={id}"), &json!({"round": round}));
+            server.ok("POST", &format!("/_lock/{id}/_break"), &Value::Null);
         } else {
-            ok(&server, "PUT", "/k", &json!({"settings": {"pleach.locks": "enforced"}}));
+            server.ok("PUT", "/k", &json!({"settings": {"pleach.locks": "enforced"}}));
         }
         for n in 0..20 {
-            let got = ok(
-                &server,
-                "POST",
-                "/_lock",
-                &json!({"targets": [{"name": format!("{round}-{n}")}]}),
-            );
+            let got = server.ok("POST", "/_lock", &json!({"targets": [{"name": format!("{round}-{n}")}]}));
             let token = got["fencing_token"].as_u64().unwrap();
             assert!(token > newest && token < 1 << 53, "{token} after {newest}");
             newest = token;
-            ok(
-                &server,
-                "DELETE",
-                &format!("/_lock/{}", got["id"].as_str().unwrap()),
-                &Value::Null,
-            );
+            server.ok("DELETE", &format!("/_lock/{}", got["id"].as_str().unwrap()), &Value::Null);
         }
-        let got = ok(
-            &server,
+        let got = server.ok(
             "POST",
             "/_lock",
             &json!({"owner": "survivor", "keep_alive": "20s", "targets": [{"index": "k", "id": "1"}]}),
@@ -599,10 +538,10 @@ fn contract_27_and_33_locks_over_kills() {
     // A lock that was broken is known as such after a restart.
     let server = Server::start(&data, &["es8"]);
     let id = held.unwrap();
-    ok(&server, "POST", &format!("/_lock/{id}/_break"), &Value::Null);
+    server.ok("POST", &format!("/_lock/{id}/_break"), &Value::Null);
     drop(server);
     let server = Server::start(&data, &["es8"]);
-    let late = call(&server, "PUT", &format!("/k/_doc/1?lock={id}"), &json!({}));
+    let late = server.call("PUT", &format!("/k/_doc/1?lock={id}"), &json!({}));
     assert_eq!(late.body["error"]["type"], "lock_broken_exception", "{late:?}");
 }
 
@@ -627,15 +566,15 @@ fn contract_06_ten_thousand_operations() {
             .unwrap()
             .contains("changes.max_operations")
     );
-    ok(&server, "POST", "/big/_refresh", &Value::Null);
-    assert_eq!(ok(&server, "GET", "/big/_count", &Value::Null)["count"], 10_000);
+    server.ok("POST", "/big/_refresh", &Value::Null);
+    assert_eq!(server.ok("GET", "/big/_count", &Value::Null)["count"], 10_000);
 }
 
 /// A connection that is lost while its change waits stops nothing: the change is decided all the same.
 #[test]
 fn contract_07_a_lost_connection_stops_nothing() {
     let (_folder, server) = start();
-    let id = ok(&server, "POST", "/_lock", &json!({"targets": [{"name": "gate"}]}))["id"]
+    let id = server.ok("POST", "/_lock", &json!({"targets": [{"name": "gate"}]}))["id"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -646,10 +585,10 @@ fn contract_07_a_lost_connection_stops_nothing() {
     std::thread::sleep(Duration::from_millis(400));
     drop(stream);
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(call(&server, "GET", "/lost/_doc/1", &Value::Null).status, 404);
-    ok(&server, "DELETE", &format!("/_lock/{id}"), &Value::Null);
+    assert_eq!(server.call("GET", "/lost/_doc/1", &Value::Null).status, 404);
+    server.ok("DELETE", &format!("/_lock/{id}"), &Value::Null);
     let until = Instant::now() + Duration::from_secs(10);
-    while call(&server, "GET", "/lost/_doc/1", &Value::Null).status != 200 {
+    while server.call("GET", "/lost/_doc/1", &Value::Null).status != 200 {
         assert!(Instant::now() < until, "the change is decided without its client");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -666,7 +605,7 @@ fn contract_09_same_key_in_flight() {
                 let (server, replayed) = (&server, &replayed);
                 scope.spawn(move || {
                     let body = json!({"operations": [{"update": {"_index": "i", "_id": "n", "script": "ctx._source.n++", "upsert": {"n": 1}}}]});
-                    let done = ok(server, "POST", &format!("/_transaction?idempotency_key=same-{round}"), &body);
+                    let done = server.ok("POST", &format!("/_transaction?idempotency_key=same-{round}"), &body);
                     replayed.fetch_add(u64::from(done["replayed"] == true), Ordering::Relaxed);
                 });
             }

@@ -6,15 +6,14 @@
 
 use async_trait::async_trait;
 use dsl::query::Query;
-use dsl::search::{SearchRequest, SearchResponse};
+use dsl::search::SearchRequest;
 use engine::clock::SystemClock;
 use engine::{
-    Alteration, Altered, Barrier, Clock, Document, Engine, EngineExt as _, Expect, Hide, Inspected, Inspection, Outcome, Read,
-    Refresh, See, Source, Update, View, Write, WriteOp,
+    Alteration, Around, Barrier, Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source,
+    Update, Write, WriteOp,
 };
 use futures::StreamExt as _;
-use futures::stream::BoxStream;
-use model::{CommitSeq, DocAddress, DocId, IndexName, Result, Target};
+use model::{DocAddress, DocId, IndexName, Result, Target};
 use relations::changes::{CONTROL_INDEX, Change, Mark, Pause, Record, RecordState, Runner, Verdict, session_address};
 use relations::locks::{Age, Owner};
 use relations::sessions::{Session, SessionKind, SessionState};
@@ -46,11 +45,11 @@ struct Stopping {
 }
 
 #[async_trait]
-impl Engine for Stopping {
-    async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
-        self.inner.read(reads).await
+impl Around for Stopping {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
     }
-    async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+    async fn writes(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
         let last = self.left.fetch_sub(1, Ordering::Relaxed) == 1;
         if last && !self.after {
             std::future::pending::<()>().await;
@@ -60,42 +59,6 @@ impl Engine for Stopping {
             std::future::pending::<()>().await;
         }
         answer
-    }
-    async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>> {
-        self.inner.rehearse(writes).await
-    }
-    async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
-        self.inner.refresh(target, at_least).await
-    }
-    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
-        self.inner.open_view(target, keep_alive).await
-    }
-    async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
-        self.inner.renew_view(view, keep_alive).await
-    }
-    async fn close_view(&self, view: &str) -> Result<bool> {
-        self.inner.close_view(view).await
-    }
-    async fn views(&self) -> Result<Vec<View>> {
-        self.inner.views().await
-    }
-    async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
-        self.inner.search(target, request, see).await
-    }
-    async fn scan(
-        &self,
-        target: &Target,
-        query: Query,
-        see: See,
-        barrier: Barrier,
-    ) -> Result<BoxStream<'static, Result<Document>>> {
-        self.inner.scan(target, query, see, barrier).await
-    }
-    async fn alter(&self, alteration: Alteration) -> Result<Altered> {
-        self.inner.alter(alteration).await
-    }
-    async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
-        self.inner.inspect(inspection).await
     }
 }
 

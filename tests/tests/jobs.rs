@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tests::{Answer, Server};
+use tests::Server;
 
 fn rounds(default: u64) -> u64 {
     std::env::var("PLEACH_TEST_ROUNDS")
@@ -20,21 +20,10 @@ fn start(data: &Path) -> Server {
     Server::start_with(data, &["es8"], &["log.checkpoint_ops=900"])
 }
 
-fn call(server: &Server, method: &str, path: &str, body: &Value) -> Answer {
-    let text = if body.is_null() { String::new() } else { body.to_string() };
-    server.send(method, path, &text).unwrap()
-}
-
-fn ok(server: &Server, method: &str, path: &str, body: &Value) -> Value {
-    let answer = call(server, method, path, body);
-    assert!((200..300).contains(&answer.status), "{method} {path}: {answer:?}");
-    answer.body
-}
-
 /// Documents `0..count` with `n: 0`.
 fn fill(server: &Server, index: &str, count: u64) {
     let body = json!({"mappings": {"properties": {"n": {"type": "integer"}}}});
-    ok(server, "PUT", &format!("/{index}"), &body);
+    server.ok("PUT", &format!("/{index}"), &body);
     for part in (0..count).collect::<Vec<_>>().chunks(1000) {
         let lines: String = part
             .iter()
@@ -47,9 +36,9 @@ fn fill(server: &Server, index: &str, count: u64) {
 
 /// How many documents have each value of `n`.
 fn values(server: &Server, index: &str) -> Vec<(i64, u64)> {
-    ok(server, "POST", &format!("/{index}/_refresh"), &Value::Null);
+    server.ok("POST", &format!("/{index}/_refresh"), &Value::Null);
     let body = json!({"size": 0, "aggs": {"n": {"terms": {"field": "n", "size": 100}}}});
-    let found = ok(server, "POST", &format!("/{index}/_search"), &body);
+    let found = server.ok("POST", &format!("/{index}/_search"), &body);
     let buckets = found["aggregations"]["n"]["buckets"].as_array().unwrap().clone();
     let mut all: Vec<(i64, u64)> = buckets
         .iter()
@@ -60,8 +49,8 @@ fn values(server: &Server, index: &str) -> Vec<(i64, u64)> {
 }
 
 fn count(server: &Server, index: &str) -> u64 {
-    ok(server, "POST", &format!("/{index}/_refresh"), &Value::Null);
-    ok(server, "GET", &format!("/{index}/_count"), &Value::Null)["count"]
+    server.ok("POST", &format!("/{index}/_refresh"), &Value::Null);
+    server.ok("GET", &format!("/{index}/_count"), &Value::Null)["count"]
         .as_u64()
         .unwrap()
 }
@@ -75,7 +64,7 @@ fn slow(then: &str) -> Value {
 }
 
 fn task(server: &Server, id: &str) -> Value {
-    ok(server, "GET", &format!("/_tasks/{id}"), &Value::Null)
+    server.ok("GET", &format!("/_tasks/{id}"), &Value::Null)
 }
 
 fn changed(task: &Value) -> u64 {
@@ -119,8 +108,7 @@ fn killed(data: &Path, mut server: Server, id: &str, kills: u64) -> (Server, Val
         );
         done = changed(&found);
     }
-    let last = ok(
-        &server,
+    let last = server.ok(
         "GET",
         &format!("/_tasks/{id}?wait_for_completion=true&timeout=120s"),
         &Value::Null,
@@ -137,8 +125,7 @@ fn contract_31_every_document_once_over_kills() {
     let data = folder.path().join("data");
     let server = start(&data);
     fill(&server, "c", 3000);
-    let begun = ok(
-        &server,
+    let begun = server.ok(
         "POST",
         "/c/_update_by_query?wait_for_completion=false&scroll_size=100",
         &counting(),
@@ -168,17 +155,16 @@ fn contract_31_a_copy_over_kills_omits_none() {
     let mut body = slow("ctx._source.n += 1");
     body["source"] = json!({"index": "from"});
     body["dest"] = json!({"index": "to", "op_type": "create"});
-    let begun = ok(
-        &server,
+    let begun = server.ok(
         "POST",
         "/_reindex?wait_for_completion=false&scroll_size=100",
         &json!({"source": {"index": "from", "size": 100}, "dest": body["dest"], "script": body["script"]}),
     );
-    ok(&server, "POST", "/from/_update/1999?refresh=true", &json!({"doc": {"n": 6}}));
+    server.ok("POST", "/from/_update/1999?refresh=true", &json!({"doc": {"n": 6}}));
     let (server, ended) = killed(&data, server, begun["task"].as_str().unwrap(), rounds(6));
     assert_eq!(ended["response"]["failures"], json!([]), "{ended}");
     assert_eq!(count(&server, "to"), 2000);
-    let n = ok(&server, "GET", "/to/_doc/1999", &Value::Null)["_source"]["n"].as_i64();
+    let n = server.ok("GET", "/to/_doc/1999", &Value::Null)["_source"]["n"].as_i64();
     assert!(n == Some(1) || n == Some(7), "the version of the start, or the newest: {n:?}");
 }
 
@@ -190,18 +176,13 @@ fn contract_31_a_deletion_over_kills() {
     let server = start(&data);
     fill(&server, "d", 3000);
     let query = json!({"query": {"range": {"of": {"lt": 2000}}}});
-    let begun = ok(
-        &server,
-        "POST",
-        "/d/_delete_by_query?wait_for_completion=false&scroll_size=20",
-        &query,
-    );
+    let begun = server.ok("POST", "/d/_delete_by_query?wait_for_completion=false&scroll_size=20", &query);
     // Written after the start: not what matched then.
-    ok(&server, "PUT", "/d/_doc/new?refresh=true", &json!({"of": 1}));
+    server.ok("PUT", "/d/_doc/new?refresh=true", &json!({"of": 1}));
     let (server, ended) = killed(&data, server, begun["task"].as_str().unwrap(), rounds(5));
     assert_eq!(ended["response"]["deleted"], 2000, "{ended}");
     assert_eq!(count(&server, "d"), 1001);
-    ok(&server, "GET", "/d/_doc/new", &Value::Null);
+    server.ok("GET", "/d/_doc/new", &Value::Null);
 }
 
 /// Other writers beside a job: what they wrote first is a conflict if the job meets it, what they write later stays on
@@ -213,7 +194,7 @@ fn contract_31_other_writers() {
         let server = start(&folder.path().join("data"));
         fill(&server, "w", 1000);
         let path = format!("/w/_update_by_query?wait_for_completion=false&scroll_size=50&conflicts={conflicts}");
-        let begun = ok(&server, "POST", &path, &counting());
+        let begun = server.ok("POST", &path, &counting());
         let id = begun["task"].as_str().unwrap();
         beyond(&server, id, 0);
         // The last ones have not been reached; the first ones have.
@@ -222,8 +203,7 @@ fn contract_31_other_writers() {
             .map(|n| format!("{{\"update\":{{\"_id\":\"{n}\"}}}}\n{{\"script\":\"ctx._source.n += 10\"}}\n"))
             .collect();
         assert_eq!(server.send("POST", "/w/_bulk", &lines).unwrap().body["errors"], false);
-        let ended = ok(
-            &server,
+        let ended = server.ok(
             "GET",
             &format!("/_tasks/{id}?wait_for_completion=true&timeout=60s"),
             &Value::Null,
@@ -243,21 +223,19 @@ fn contract_32_cancel_lasts_over_a_kill() {
     let data = folder.path().join("data");
     let server = start(&data);
     fill(&server, "c", 2000);
-    let begun = ok(
-        &server,
+    let begun = server.ok(
         "POST",
         "/c/_update_by_query?wait_for_completion=false&scroll_size=50",
         &counting(),
     );
     let id = begun["task"].as_str().unwrap().to_owned();
     beyond(&server, &id, 0);
-    let told = ok(&server, "POST", &format!("/_tasks/{id}/_cancel"), &Value::Null);
+    let told = server.ok("POST", &format!("/_tasks/{id}/_cancel"), &Value::Null);
     assert!(told["nodes"].as_object().is_some_and(|nodes| !nodes.is_empty()), "{told}");
     server.signal(libc::SIGKILL);
     drop(server);
     let server = start(&data);
-    let ended = ok(
-        &server,
+    let ended = server.ok(
         "GET",
         &format!("/_tasks/{id}?wait_for_completion=true&timeout=30s"),
         &Value::Null,
@@ -289,7 +267,7 @@ fn contract_32_and_33_a_waiting_request_goes_on_after_a_restart() {
         scope.spawn(|| server.send("POST", "/s/_update_by_query?scroll_size=50", &text));
         let until = Instant::now() + Duration::from_secs(30);
         loop {
-            let listed = ok(&server, "GET", "/_tasks?detailed=true&group_by=none", &Value::Null);
+            let listed = server.ok("GET", "/_tasks?detailed=true&group_by=none", &Value::Null);
             let mut tasks = listed["tasks"].as_array().unwrap().iter();
             if tasks.any(|task| task["status"]["updated"].as_u64() > Some(0)) {
                 break;
@@ -306,7 +284,7 @@ fn contract_32_and_33_a_waiting_request_goes_on_after_a_restart() {
     }
     // Nobody would ask for its outcome: nothing is left of it.
     let until = Instant::now() + Duration::from_secs(10);
-    while !ok(&server, "GET", "/_tasks?group_by=none", &Value::Null)["tasks"]
+    while !server.ok("GET", "/_tasks?group_by=none", &Value::Null)["tasks"]
         .as_array()
         .unwrap()
         .is_empty()
@@ -322,8 +300,7 @@ fn contract_32_an_orderly_end_is_no_end_of_tasks() {
     let data = folder.path().join("data");
     let mut server = start(&data);
     fill(&server, "o", 1500);
-    let begun = ok(
-        &server,
+    let begun = server.ok(
         "POST",
         "/o/_update_by_query?wait_for_completion=false&scroll_size=50",
         &counting(),
@@ -334,8 +311,7 @@ fn contract_32_an_orderly_end_is_no_end_of_tasks() {
     let status = server.wait(Duration::from_secs(10)).expect("it ends in time");
     assert!(status.success(), "{status}");
     let server = start(&data);
-    let ended = ok(
-        &server,
+    let ended = server.ok(
         "GET",
         &format!("/_tasks/{id}?wait_for_completion=true&timeout=60s"),
         &Value::Null,
@@ -355,18 +331,18 @@ fn contract_32_a_key_returns_the_task() {
     let task_path = format!("{path}&wait_for_completion=false");
     let tasks: Vec<Value> = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..6)
-            .map(|_| scope.spawn(|| ok(&server, "POST", &task_path, &counting())["task"].clone()))
+            .map(|_| scope.spawn(|| server.ok("POST", &task_path, &counting())["task"].clone()))
             .collect();
         clients.into_iter().map(|client| client.join().unwrap()).collect()
     });
     assert!(tasks.iter().all(|task| *task == tasks[0]), "{tasks:?}");
-    let waited = ok(&server, "POST", path, &counting());
+    let waited = server.ok("POST", path, &counting());
     assert_eq!(
         (&waited["updated"], &waited["replayed"]),
         (&json!(500), &json!(true)),
         "{waited}"
     );
-    let other = call(&server, "POST", path, &slow("ctx._source.n += 2"));
+    let other = server.call("POST", path, &slow("ctx._source.n += 2"));
     assert_eq!(
         (other.status, &other.body["error"]["type"]),
         (409, &json!("idempotency_key_reused_exception")),
@@ -375,8 +351,8 @@ fn contract_32_a_key_returns_the_task() {
     server.signal(libc::SIGKILL);
     drop(server);
     let server = start(&data);
-    assert_eq!(ok(&server, "POST", &task_path, &counting())["task"], tasks[0]);
-    let waited = ok(&server, "POST", path, &counting());
+    assert_eq!(server.ok("POST", &task_path, &counting())["task"], tasks[0]);
+    let waited = server.ok("POST", path, &counting());
     assert_eq!(
         (&waited["updated"], &waited["replayed"]),
         (&json!(500), &json!(true)),
@@ -384,7 +360,7 @@ fn contract_32_a_key_returns_the_task() {
     );
     assert_eq!(values(&server, "k"), [(1, 500)]);
     // A new task has a new number.
-    let fresh = ok(&server, "POST", "/k/_update_by_query?wait_for_completion=false", &counting());
+    let fresh = server.ok("POST", "/k/_update_by_query?wait_for_completion=false", &counting());
     assert_ne!(fresh["task"], tasks[0]);
 }
 
@@ -409,7 +385,7 @@ fn long_scripts_block_no_other_request() {
         let mut asked = 0;
         while busy.iter().any(|client| !client.is_finished()) {
             let begun = Instant::now();
-            ok(&server, "GET", "/", &Value::Null);
+            server.ok("GET", "/", &Value::Null);
             slowest = slowest.max(begun.elapsed());
             asked += 1;
         }

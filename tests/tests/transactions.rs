@@ -22,19 +22,8 @@ fn start() -> (tempfile::TempDir, Server) {
     (folder, server)
 }
 
-fn call(server: &Server, method: &str, path: &str, body: &Value) -> Answer {
-    let text = if body.is_null() { String::new() } else { body.to_string() };
-    server.send(method, path, &text).unwrap()
-}
-
-fn ok(server: &Server, method: &str, path: &str, body: &Value) -> Value {
-    let answer = call(server, method, path, body);
-    assert!((200..300).contains(&answer.status), "{method} {path}: {answer:?}");
-    answer.body
-}
-
 fn begin(server: &Server, query: &str) -> String {
-    let begun = ok(server, "POST", &format!("/_transaction/_begin{query}"), &Value::Null);
+    let begun = server.ok("POST", &format!("/_transaction/_begin{query}"), &Value::Null);
     begun["id"].as_str().unwrap().to_owned()
 }
 
@@ -43,8 +32,8 @@ fn make_sums(server: &Server) {
     let mappings = json!({"properties": {"n": {"type": "integer"}}});
     for (index, interval) in [("s0", "1s"), ("s1", "100ms"), ("s2", "-1")] {
         let body = json!({"settings": {"refresh_interval": interval}, "mappings": mappings});
-        ok(server, "PUT", &format!("/{index}"), &body);
-        ok(server, "PUT", &format!("/{index}/_doc/x?refresh=true"), &json!({"n": 100}));
+        server.ok("PUT", &format!("/{index}"), &body);
+        server.ok("PUT", &format!("/{index}/_doc/x?refresh=true"), &json!({"n": 100}));
     }
 }
 
@@ -56,7 +45,7 @@ fn keep_sum(server: &Server, n: u64) {
     };
     let refresh = if n.is_multiple_of(7) { "?refresh=true" } else { "" };
     let body = json!({"operations": [add(n, 7), add(n + 1, -7)]});
-    ok(server, "POST", &format!("/_transaction{refresh}"), &body);
+    server.ok("POST", &format!("/_transaction{refresh}"), &body);
 }
 
 /// Under writers that keep a sum over three indices, everything that a transaction reads is of one moment: the searches of an
@@ -93,8 +82,8 @@ fn contract_10_a_transaction_reads_one_moment_under_writers() {
                     let own = if rounds % 2 == 0 { 1000 * (reader + 1) } else { 0 };
                     if own > 0 {
                         let update = json!({"script": {"source": "ctx._source.n += params.by", "params": {"by": own}}});
-                        ok(server, "POST", &format!("/s1/_update/x?transaction={tx}"), &update);
-                        ok(server, "PUT", &format!("/s2/_doc/y?transaction={tx}"), &json!({"n": -own}));
+                        server.ok("POST", &format!("/s1/_update/x?transaction={tx}"), &update);
+                        server.ok("PUT", &format!("/s2/_doc/y?transaction={tx}"), &json!({"n": -own}));
                     }
                     let mut seen = Vec::new();
                     for _ in 0..3 {
@@ -111,11 +100,11 @@ fn contract_10_a_transaction_reads_one_moment_under_writers() {
                             .map(|r| r["aggregations"]["sum"]["value"].as_f64().unwrap())
                             .collect();
                         assert_eq!(each.iter().sum::<f64>(), 300.0, "mixed: {answer:?}");
-                        let all = ok(server, "POST", &format!("/s*/_search?transaction={tx}"), &sum);
+                        let all = server.ok("POST", &format!("/s*/_search?transaction={tx}"), &sum);
                         assert_eq!(all["aggregations"]["sum"]["value"], 300.0, "{all}");
                         let by_id: i64 = (0..3)
                             .map(|n| {
-                                let got = ok(server, "GET", &format!("/s{n}/_doc/x?transaction={tx}"), &Value::Null);
+                                let got = server.ok("GET", &format!("/s{n}/_doc/x?transaction={tx}"), &Value::Null);
                                 got["_source"]["n"].as_i64().unwrap()
                             })
                             .sum();
@@ -125,7 +114,7 @@ fn contract_10_a_transaction_reads_one_moment_under_writers() {
                     }
                     assert!(seen.windows(2).all(|w| w[0] == w[1]), "the moment does not move: {seen:?}");
                     distinct.lock().unwrap().insert(seen[0][0] as i64);
-                    ok(server, "POST", &format!("/_transaction/{tx}/_abort"), &Value::Null);
+                    server.ok("POST", &format!("/_transaction/{tx}/_abort"), &Value::Null);
                 }
             });
         }
@@ -146,7 +135,7 @@ fn contract_10_a_transaction_reads_one_moment_under_writers() {
 fn contract_11_counters_by_read_and_write() {
     let (_folder, server) = start();
     for index in ["left", "right"] {
-        ok(&server, "PUT", &format!("/{index}/_doc/n"), &json!({"n": 0}));
+        server.ok("PUT", &format!("/{index}/_doc/n"), &json!({"n": 0}));
     }
     let (done, refused) = (AtomicU64::new(0), AtomicU64::new(0));
     let each = rounds(6);
@@ -158,10 +147,10 @@ fn contract_11_counters_by_read_and_write() {
                     let tx = begin(&server, "");
                     for index in ["left", "right"] {
                         let path = format!("/{index}/_doc/n?transaction={tx}");
-                        let n = ok(&server, "GET", &path, &Value::Null)["_source"]["n"].as_u64().unwrap();
-                        ok(&server, "PUT", &path, &json!({"n": n + 1}));
+                        let n = server.ok("GET", &path, &Value::Null)["_source"]["n"].as_u64().unwrap();
+                        server.ok("PUT", &path, &json!({"n": n + 1}));
                     }
-                    let answer = call(&server, "POST", &format!("/_transaction/{tx}/_commit"), &Value::Null);
+                    let answer = server.call("POST", &format!("/_transaction/{tx}/_commit"), &Value::Null);
                     match answer.status {
                         200 => {
                             committed += 1;
@@ -179,7 +168,7 @@ fn contract_11_counters_by_read_and_write() {
         }
     });
     for index in ["left", "right"] {
-        let n = ok(&server, "GET", &format!("/{index}/_doc/n"), &Value::Null)["_source"]["n"].as_u64();
+        let n = server.ok("GET", &format!("/{index}/_doc/n"), &Value::Null)["_source"]["n"].as_u64();
         assert_eq!(n, Some(6 * each), "{index}");
     }
     println!("{done:?} committed, {refused:?} refused");
@@ -190,7 +179,7 @@ fn contract_11_counters_by_read_and_write() {
 #[test]
 fn contract_12_requests_of_one_transaction_at_once() {
     let (_folder, server) = start();
-    ok(&server, "PUT", "/i/_doc/n?refresh=true", &json!({"n": 0}));
+    server.ok("PUT", "/i/_doc/n?refresh=true", &json!({"n": 0}));
     let tx = begin(&server, "");
     std::thread::scope(|scope| {
         for client in 0..8 {
@@ -198,54 +187,45 @@ fn contract_12_requests_of_one_transaction_at_once() {
             scope.spawn(move || {
                 for n in 0..5 {
                     let add = json!({"script": "ctx._source.n++"});
-                    ok(server, "POST", &format!("/i/_update/n?transaction={tx}"), &add);
-                    ok(
-                        server,
-                        "PUT",
-                        &format!("/i/_doc/{client}-{n}?transaction={tx}"),
-                        &json!({"m": 1}),
-                    );
-                    ok(server, "GET", &format!("/i/_search?transaction={tx}"), &Value::Null);
+                    server.ok("POST", &format!("/i/_update/n?transaction={tx}"), &add);
+                    server.ok("PUT", &format!("/i/_doc/{client}-{n}?transaction={tx}"), &json!({"m": 1}));
+                    server.ok("GET", &format!("/i/_search?transaction={tx}"), &Value::Null);
                 }
             });
         }
     });
-    let found = ok(&server, "GET", &format!("/i/_count?transaction={tx}"), &Value::Null);
+    let found = server.ok("GET", &format!("/i/_count?transaction={tx}"), &Value::Null);
     assert_eq!(found["count"], 41);
-    let done = ok(
-        &server,
-        "POST",
-        &format!("/_transaction/{tx}/_commit?refresh=true"),
-        &Value::Null,
-    );
+    let done = server.ok("POST", &format!("/_transaction/{tx}/_commit?refresh=true"), &Value::Null);
     assert_eq!(done["items"].as_array().unwrap().len(), 41);
-    assert_eq!(ok(&server, "GET", "/i/_doc/n", &Value::Null)["_source"]["n"], 40);
-    assert_eq!(ok(&server, "GET", "/i/_count", &Value::Null)["count"], 41);
+    assert_eq!(server.ok("GET", "/i/_doc/n", &Value::Null)["_source"]["n"], 40);
+    assert_eq!(server.ok("GET", "/i/_count", &Value::Null)["count"], 41);
 }
 
 /// It lives by its keep alive, which every use renews.
 #[test]
 fn contract_13_keep_alive() {
     let (_folder, server) = start();
-    ok(&server, "PUT", "/i/_doc/1?refresh=true", &json!({}));
+    server.ok("PUT", "/i/_doc/1?refresh=true", &json!({}));
     let (used, unused) = (begin(&server, "?keep_alive=1500ms"), begin(&server, "?keep_alive=1500ms"));
     for _ in 0..5 {
         std::thread::sleep(Duration::from_millis(500));
-        ok(&server, "GET", &format!("/i/_search?transaction={used}"), &Value::Null);
+        server.ok("GET", &format!("/i/_search?transaction={used}"), &Value::Null);
     }
-    let late = call(&server, "GET", &format!("/i/_doc/1?transaction={unused}"), &Value::Null);
+    let late = server.call("GET", &format!("/i/_doc/1?transaction={unused}"), &Value::Null);
     assert_eq!(
         (late.status, &late.body["error"]["type"]),
         (409, &json!("transaction_aborted_exception")),
         "{late:?}"
     );
-    ok(&server, "POST", &format!("/_transaction/{used}/_commit"), &Value::Null);
-    let state = ok(&server, "GET", &format!("/_transaction/{unused}"), &Value::Null);
+    server.ok("POST", &format!("/_transaction/{used}/_commit"), &Value::Null);
+    let state = server.ok("GET", &format!("/_transaction/{unused}"), &Value::Null);
     assert_eq!(state["state"], "aborted");
     // Nobody asks for it, and its room is given back.
     begin(&server, "?keep_alive=1s");
     let until = Instant::now() + Duration::from_secs(20);
-    while !ok(&server, "GET", "/_cat/transactions?format=json", &Value::Null)
+    while !server
+        .ok("GET", "/_cat/transactions?format=json", &Value::Null)
         .as_array()
         .unwrap()
         .is_empty()
@@ -273,8 +253,7 @@ fn contract_13_and_33_commits_survive_kills() {
         let server = Server::start(&data, &["es8"]);
         if round == 0 {
             for account in 0..ACCOUNTS {
-                ok(
-                    &server,
+                server.ok(
                     "PUT",
                     &format!("/bank{}/_doc/{account}", account % 2),
                     &json!({"balance": 100}),
@@ -282,8 +261,8 @@ fn contract_13_and_33_commits_survive_kills() {
             }
         }
         for (tx, mark) in doubtful.lock().unwrap().drain(..) {
-            let there = call(&server, "GET", &format!("/marks/_doc/{mark}"), &Value::Null).status == 200;
-            let answer = call(&server, "POST", &format!("/_transaction/{tx}/_commit"), &Value::Null);
+            let there = server.call("GET", &format!("/marks/_doc/{mark}"), &Value::Null).status == 200;
+            let answer = server.call("POST", &format!("/_transaction/{tx}/_commit"), &Value::Null);
             match answer.status {
                 200 => {
                     assert_eq!(answer.body["replayed"], true);
@@ -302,17 +281,17 @@ fn contract_13_and_33_commits_survive_kills() {
         }
         let sum: i64 = (0..ACCOUNTS)
             .map(|account| {
-                let got = ok(&server, "GET", &format!("/bank{}/_doc/{account}", account % 2), &Value::Null);
+                let got = server.ok("GET", &format!("/bank{}/_doc/{account}", account % 2), &Value::Null);
                 got["_source"]["balance"].as_i64().unwrap()
             })
             .sum();
         assert_eq!(sum, 100 * ACCOUNTS as i64, "the total never changes");
         for (mark, (tx, seq)) in committed.lock().unwrap().iter().rev().take(20) {
-            let marked = ok(&server, "GET", &format!("/marks/_doc/{mark}"), &Value::Null);
+            let marked = server.ok("GET", &format!("/marks/_doc/{mark}"), &Value::Null);
             assert_eq!(marked["_source"]["tx"], tx.as_str());
-            let again = ok(&server, "POST", &format!("/_transaction/{tx}/_commit"), &Value::Null);
+            let again = server.ok("POST", &format!("/_transaction/{tx}/_commit"), &Value::Null);
             assert_eq!(again["commit_seq"], *seq, "the answer is repeated");
-            let state = ok(&server, "GET", &format!("/_transaction/{tx}"), &Value::Null);
+            let state = server.ok("GET", &format!("/_transaction/{tx}"), &Value::Null);
             assert_eq!(state["state"], "committed");
         }
         if round == rounds {
@@ -397,7 +376,7 @@ fn contract_14_no_read_shows_what_a_crash_takes_back() {
             for (index, durability) in INDICES.iter().zip(["request", "async"]) {
                 let body = json!({"settings": {"translog": {"durability": durability}, "refresh_interval": "50ms"},
                     "mappings": {"properties": {"n": {"type": "long"}}}});
-                ok(&server, "PUT", &format!("/{index}"), &body);
+                server.ok("PUT", &format!("/{index}"), &body);
             }
         }
         let over = AtomicBool::new(false);
@@ -462,7 +441,7 @@ fn contract_14_no_read_shows_what_a_crash_takes_back() {
         let shown = shown.into_inner().unwrap();
         assert!(!shown.is_empty(), "readers saw something");
         for ((index, id), most) in shown {
-            let now = ok(&server, "GET", &format!("/{index}/_doc/{id}"), &Value::Null);
+            let now = server.ok("GET", &format!("/{index}/_doc/{id}"), &Value::Null);
             let n = now["_source"]["n"].as_u64();
             assert!(n >= Some(most), "[{index}][{id}]: {most} was shown, {n:?} is there");
             compared += 1;
@@ -477,21 +456,21 @@ fn contract_14_no_read_shows_what_a_crash_takes_back() {
 #[test]
 fn contract_24_leases_that_expire() {
     let (_folder, server) = start();
-    ok(&server, "PUT", "/i/_doc/1?refresh=true", &json!({"n": 1}));
+    server.ok("PUT", "/i/_doc/1?refresh=true", &json!({"n": 1}));
     let lock = |how: &str| {
         let body = json!({"keep_alive": "1s", "on_expire": how, "targets": [{"name": how}]});
-        ok(&server, "POST", "/_lock", &body)["id"].as_str().unwrap().to_owned()
+        server.ok("POST", "/_lock", &body)["id"].as_str().unwrap().to_owned()
     };
     let (release, abort) = (lock("release"), lock("abort"));
     let released = begin(&server, &format!("?lock={release}"));
     let aborted = begin(&server, &format!("?lock={abort}"));
     for tx in [&released, &aborted] {
-        ok(&server, "PUT", &format!("/i/_doc/1?transaction={tx}"), &json!({"n": 2}));
+        server.ok("PUT", &format!("/i/_doc/1?transaction={tx}"), &json!({"n": 2}));
     }
     // Nobody touches either: the one is gone by itself, the other stays.
     let until = Instant::now() + Duration::from_secs(20);
     loop {
-        let open = ok(&server, "GET", "/_cat/transactions?format=json", &Value::Null);
+        let open = server.ok("GET", "/_cat/transactions?format=json", &Value::Null);
         let open: Vec<&str> = open.as_array().unwrap().iter().filter_map(|row| row["id"].as_str()).collect();
         assert!(open.contains(&released.as_str()), "{open:?}");
         if open.len() == 1 {
@@ -500,20 +479,20 @@ fn contract_24_leases_that_expire() {
         assert!(Instant::now() < until, "{open:?}");
         std::thread::sleep(Duration::from_millis(50));
     }
-    let gone = call(&server, "GET", &format!("/i/_doc/1?transaction={aborted}"), &Value::Null);
+    let gone = server.call("GET", &format!("/i/_doc/1?transaction={aborted}"), &Value::Null);
     assert_eq!(
         (gone.status, &gone.body["error"]["type"]),
         (409, &json!("transaction_aborted_exception")),
         "{gone:?}"
     );
     std::thread::sleep(Duration::from_millis(200));
-    let late = call(&server, "POST", &format!("/_transaction/{released}/_commit"), &Value::Null);
+    let late = server.call("POST", &format!("/_transaction/{released}/_commit"), &Value::Null);
     assert_eq!(
         (late.status, &late.body["error"]["type"]),
         (409, &json!("lock_expired_exception")),
         "{late:?}"
     );
-    let seen = ok(&server, "GET", &format!("/i/_doc/1?transaction={released}"), &Value::Null);
+    let seen = server.ok("GET", &format!("/i/_doc/1?transaction={released}"), &Value::Null);
     assert_eq!(seen["_source"]["n"], 2, "it still reads");
-    assert_eq!(ok(&server, "GET", "/i/_doc/1", &Value::Null)["_source"]["n"], 1);
+    assert_eq!(server.ok("GET", "/i/_doc/1", &Value::Null)["_source"]["n"], 1);
 }

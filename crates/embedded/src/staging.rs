@@ -22,7 +22,6 @@ use engine::{
 };
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use parking_lot::Mutex;
-use serde_json::Map;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -411,14 +410,7 @@ impl Store {
 
     /// The catalog of a view with one more index.
     fn with_made(&self, catalog: &Catalog, name: &str, typed: bool) -> Result<Catalog> {
-        let wish = Alteration::CreateIndex {
-            name: name.to_owned(),
-            settings: Map::new(),
-            mappings: None,
-            aliases: Map::new(),
-            typed,
-            if_absent: true,
-        };
+        let wish = Alteration::index_if_missing(name, typed);
         let moment = Moment {
             now_ms: self.clock.wall_ms(),
             uuid: engine::clock::uuid(self.clock.as_ref()),

@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+mod around;
 mod atomic;
 pub mod clock;
 #[cfg(any(test, feature = "contract"))]
@@ -25,6 +26,7 @@ mod staging;
 pub mod tasks;
 mod update;
 
+pub use around::Around;
 pub use atomic::{AtomicWrites, Decided, Deciding, Decision, Gate, Newest, Plan, Planner, Seal, Then, WriteIndex};
 pub use clock::Clock;
 pub use expect::{Conflict, Expect, Found};
@@ -416,6 +418,33 @@ pub enum Alteration {
         max_num_segments: usize,
         only_expunge_deletes: bool,
     },
+}
+
+impl Alteration {
+    /// Makes an empty index, as a write to one that is missing does; nothing where it is there.
+    pub fn index_if_missing(name: &str, typed: bool) -> Alteration {
+        Alteration::CreateIndex {
+            name: name.to_owned(),
+            settings: Map::new(),
+            mappings: None,
+            aliases: Map::new(),
+            typed,
+            if_absent: true,
+        }
+    }
+
+    /// Does one of them make that index?
+    pub fn makes(all: &[Alteration], name: &str) -> bool {
+        let made = |alteration: &Alteration| matches!(alteration, Alteration::CreateIndex { name: made, .. } if made == name);
+        all.iter().any(made)
+    }
+
+    /// One of them makes that index, from now on at the latest.
+    pub fn make(all: &mut Vec<Alteration>, name: &str, typed: bool) {
+        if !Alteration::makes(all, name) {
+            all.push(Alteration::index_if_missing(name, typed));
+        }
+    }
 }
 
 /// `_template`, `_index_template`, `_component_template`.

@@ -27,6 +27,23 @@ pub struct Update {
     pub now_ms: i64,
 }
 
+impl Update {
+    /// What a script makes of each document that a query finds.
+    pub fn of_script(script: (Program, Params), lenient_op: bool, now_ms: i64) -> Update {
+        Update {
+            doc: None,
+            script: Some(script),
+            upsert: None,
+            doc_as_upsert: false,
+            scripted_upsert: false,
+            detect_noop: false,
+            lenient_op,
+            budget: Budget::default(),
+            now_ms,
+        }
+    }
+}
+
 /// What an update comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applied {

@@ -200,14 +200,7 @@ impl Rest {
                 format!("no such index [{index}] and [action.auto_create_index] is [false]"),
             )));
         }
-        let create = Alteration::CreateIndex {
-            name: index.to_string(),
-            settings: Map::new(),
-            mappings: None,
-            aliases: Map::new(),
-            typed: dialect.typed,
-            if_absent: true,
-        };
+        let create = Alteration::index_if_missing(index.as_str(), dialect.typed);
         self.alter(create).await.map(|_| ())
     }
 }

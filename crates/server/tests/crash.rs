@@ -14,18 +14,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use async_trait::async_trait;
-use dsl::query::Query;
-use dsl::search::{SearchRequest, SearchResponse};
+use dsl::search::SearchRequest;
 use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::tasks::Tasks;
 use engine::{
-    Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Deciding, Document, Engine, EngineExt as _, Gate, Inspected,
-    Inspection, Newest, Outcome, Planner, Read, Refresh, See, Source, Update, View, Write, WriteOp, address,
+    Alteration, Around, AtomicWrites, Clock, Decided, Deciding, Engine, EngineExt as _, Gate, Newest, Outcome, Planner, Refresh,
+    See, Source, Update, Write, WriteOp, address,
 };
-use futures::stream::BoxStream;
-use model::{CommitSeq, DocAddress, DocId, ErrorKind, IndexName, Result, Target};
+use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
 use relations::changes::Pause;
 use relations::leases::{Ask, Asked, OnExpire, Wanted};
@@ -309,11 +307,11 @@ impl Halting {
 }
 
 #[async_trait]
-impl Engine for Halting {
-    async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
-        self.inner.read(reads).await
+impl Around for Halting {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
     }
-    async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+    async fn writes(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
         let commits = |write: &Write| match &write.op {
             WriteOp::Put(source) => source
                 .parse()
@@ -325,43 +323,7 @@ impl Engine for Halting {
         }
         self.inner.write(writes, refresh).await
     }
-    async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>> {
-        self.inner.rehearse(writes).await
-    }
-    async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
-        self.inner.refresh(target, at_least).await
-    }
-    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
-        self.inner.open_view(target, keep_alive).await
-    }
-    async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
-        self.inner.renew_view(view, keep_alive).await
-    }
-    async fn close_view(&self, view: &str) -> Result<bool> {
-        self.inner.close_view(view).await
-    }
-    async fn views(&self) -> Result<Vec<View>> {
-        self.inner.views().await
-    }
-    async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
-        self.inner.search(target, request, see).await
-    }
-    async fn scan(
-        &self,
-        target: &Target,
-        query: Query,
-        see: See,
-        barrier: Barrier,
-    ) -> Result<BoxStream<'static, Result<Document>>> {
-        self.inner.scan(target, query, see, barrier).await
-    }
-    async fn alter(&self, alteration: Alteration) -> Result<Altered> {
-        self.inner.alter(alteration).await
-    }
-    async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
-        self.inner.inspect(inspection).await
-    }
-    fn atomic(&self) -> Option<&dyn AtomicWrites> {
+    fn section(&self) -> Option<&dyn AtomicWrites> {
         Some(self)
     }
 }

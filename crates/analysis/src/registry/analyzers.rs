@@ -3,7 +3,7 @@
 use super::*;
 use crate::analyzer::{Analyzer, Chain, DEFAULT_GAP, Named};
 use crate::char_filters::CharFilter;
-use crate::filters::{Filter, KeywordMarker, Lowercase, StemmerOverride, Stop, WordSet};
+use crate::filters::{Filter, KeywordMarker, StemmerOverride, Stop, WordSet};
 use crate::options::Options;
 use model::{Error, Result};
 use serde_json::{Map, Value};
@@ -92,16 +92,7 @@ impl Definitions {
         match o.text("type").as_deref() {
             None | Some("custom") => {}
             Some("lowercase") => {
-                let filters = vec![named("lowercase", Filter::each(Lowercase))];
-                return Ok(Analyzer::new(
-                    name,
-                    Chain {
-                        char_filters: Vec::new(),
-                        tokenizer: keyword(),
-                        filters,
-                        gap: DEFAULT_GAP,
-                    },
-                ));
+                return Ok(lowercase_normalizer(name));
             }
             Some(kind) => {
                 return Err(Self::unknown("normalizer", kind, name, &["custom", "lowercase"]));

@@ -257,18 +257,7 @@ impl Registry {
         if let Some(normalizer) = self.0.normalizers.get(name) {
             return Some(normalizer.clone());
         }
-        (name == "lowercase").then(|| {
-            let filters = vec![named("lowercase", Filter::each(Lowercase))];
-            Analyzer::new(
-                name,
-                Chain {
-                    char_filters: Vec::new(),
-                    tokenizer: keyword(),
-                    filters,
-                    gap: DEFAULT_GAP,
-                },
-            )
-        })
+        (name == "lowercase").then(|| lowercase_normalizer(name))
     }
 
     /// An analyzer of parts that are named or defined on the spot.
@@ -380,6 +369,16 @@ fn named<T>(name: &str, part: T) -> Named<T> {
         name: name.into(),
         part: Arc::new(part),
     }
+}
+
+fn lowercase_normalizer(name: &str) -> Analyzer {
+    let chain = Chain {
+        char_filters: Vec::new(),
+        tokenizer: keyword(),
+        filters: vec![named("lowercase", Filter::each(Lowercase))],
+        gap: DEFAULT_GAP,
+    };
+    Analyzer::new(name, chain)
 }
 
 fn keyword() -> Named<dyn Tokenizer> {

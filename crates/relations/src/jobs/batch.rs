@@ -310,16 +310,8 @@ impl Batch<'_> {
         };
         let name = write.at.index.as_str();
         let missing = matches!(known.get(name), Some(None));
-        let made = |alteration: &Alteration| matches!(alteration, Alteration::CreateIndex { name: made, .. } if made == name);
-        if missing && !plan.alterations.iter().any(made) {
-            plan.alterations.push(Alteration::CreateIndex {
-                name: name.to_owned(),
-                settings: Map::new(),
-                mappings: None,
-                aliases: Map::new(),
-                typed,
-                if_absent: true,
-            });
+        if missing {
+            Alteration::make(&mut plan.alterations, name, typed);
         }
     }
 }

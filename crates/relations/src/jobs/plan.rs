@@ -24,17 +24,7 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
         Action::Delete => {}
         Action::Update { script: None } => write.op = WriteOp::Put(document.source.clone()),
         Action::Update { script: Some(script) } => {
-            let update = Update {
-                doc: None,
-                script: Some(script.clone()),
-                upsert: None,
-                doc_as_upsert: false,
-                scripted_upsert: false,
-                detect_noop: false,
-                lenient_op: document.at.id.doc_type.is_some(),
-                budget: Budget::default(),
-                now_ms,
-            };
+            let update = Update::of_script(script.clone(), document.at.id.doc_type.is_some(), now_ms);
             let value = document.source.parse()?;
             match update.apply(&document.at, Some((&value, document.stamp)), write.routing.as_deref())? {
                 Applied::Put(value) => write.op = WriteOp::Put(Source::from_value(&value)),

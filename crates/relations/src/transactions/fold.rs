@@ -11,7 +11,6 @@ use crate::leases::place_fields;
 use crate::locks::{LockPath, PlaceFields};
 use engine::{Alteration, Applied, Document, Effect, Expect, Found, Newest, Outcome, See, Source, Write, WriteIndex, WriteOp};
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
-use serde_json::Map;
 use std::collections::HashMap;
 
 /// One operation.
@@ -269,11 +268,11 @@ impl Folding<'_, '_, '_> {
                 }
             }
             (None, Some(typed)) if !operation.write.require_alias => {
-                self.make(name, typed);
+                Alteration::make(&mut self.out.alterations, name, typed);
                 None
             }
             // An earlier operation makes it.
-            (None, None) if !operation.write.require_alias && self.makes(name) => None,
+            (None, None) if !operation.write.require_alias && Alteration::makes(&self.out.alterations, name) => None,
             (None, _) => {
                 let reason = if operation.write.require_alias {
                     format!("no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias")
@@ -342,25 +341,6 @@ impl Folding<'_, '_, '_> {
             }
         }
         Ok(())
-    }
-
-    fn makes(&self, name: &str) -> bool {
-        let made = |alteration: &Alteration| matches!(alteration, Alteration::CreateIndex { name: made, .. } if made == name);
-        self.out.alterations.iter().any(made)
-    }
-
-    fn make(&mut self, name: &str, typed: bool) {
-        if self.makes(name) {
-            return;
-        }
-        self.out.alterations.push(Alteration::CreateIndex {
-            name: name.to_owned(),
-            settings: Map::new(),
-            mappings: None,
-            aliases: Map::new(),
-            typed,
-            if_absent: true,
-        });
     }
 
     fn apply(&mut self, n: usize, place: usize, operation: &Operation) -> Result<Step, NotDone> {

@@ -25,7 +25,6 @@ use engine::{
     Plan, Read, Refresh, See, Write, WriteIndex, WriteOp,
 };
 use model::{DocAddress, Error, ErrorKind, IndexName, Result, Stamp, Target};
-use serde_json::Map;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -470,15 +469,7 @@ impl Relations {
             let name = operation.write.at.index.as_str();
             self.learn(&mut names, name).await?;
             if let Some(typed) = makes(operation).filter(|_| !names.known.contains_key(name) && !schema::is_system(name)) {
-                let create = Alteration::CreateIndex {
-                    name: name.to_owned(),
-                    settings: Map::new(),
-                    mappings: None,
-                    aliases: Map::new(),
-                    typed,
-                    if_absent: true,
-                };
-                self.engine.alter(create).await?;
+                self.engine.alter(Alteration::index_if_missing(name, typed)).await?;
                 self.learn(&mut names, name).await?;
             }
         }

@@ -20,16 +20,10 @@
 use crate::runs::Mutant;
 use crate::world::World;
 use async_trait::async_trait;
-use dsl::query::Query;
-use dsl::search::{SearchRequest, SearchResponse};
 use engine::memory::MemoryEngine;
-use engine::{
-    Alteration, Altered, Barrier, Document, Engine, Expect, Hide, Inspected, Inspection, Outcome, Read, Refresh, See, View,
-    Write, WriteOp,
-};
+use engine::{Around, Document, Engine, Expect, Hide, Outcome, Read, Refresh, See, Write, WriteOp};
 use futures::FutureExt as _;
-use futures::stream::BoxStream;
-use model::{CommitSeq, DocAddress, Error, Result, Target};
+use model::{DocAddress, Error, Result};
 use relations::changes::CONTROL_INDEX;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -378,8 +372,14 @@ impl SimStore {
 }
 
 #[async_trait]
-impl Engine for SimStore {
-    async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
+impl Around for SimStore {
+    fn inner(&self) -> &dyn Engine {
+        &self.engine
+    }
+    async fn before(&self) {
+        self.world.turn().await;
+    }
+    async fn reads(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
         self.world.turn().await;
         // One call meets one copy of an index.
         let mut copies: BTreeMap<String, Option<BTreeMap<DocAddress, Document>>> = BTreeMap::new();
@@ -403,7 +403,7 @@ impl Engine for SimStore {
         found
     }
 
-    async fn write(&self, writes: Vec<Write>, _: Refresh) -> Result<Vec<Outcome>> {
+    async fn writes(&self, writes: Vec<Write>, _: Refresh) -> Result<Vec<Outcome>> {
         let mut outcomes = Vec::with_capacity(writes.len());
         for write in writes {
             self.world.turn().await;
@@ -411,46 +411,5 @@ impl Engine for SimStore {
         }
         self.world.turn().await;
         Ok(outcomes)
-    }
-
-    async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>> {
-        self.world.turn().await;
-        self.engine.rehearse(writes).await
-    }
-    async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
-        self.world.turn().await;
-        self.engine.refresh(target, at_least).await
-    }
-    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
-        self.engine.open_view(target, keep_alive).await
-    }
-    async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
-        self.engine.renew_view(view, keep_alive).await
-    }
-    async fn close_view(&self, view: &str) -> Result<bool> {
-        self.engine.close_view(view).await
-    }
-    async fn views(&self) -> Result<Vec<View>> {
-        self.engine.views().await
-    }
-    async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
-        self.world.turn().await;
-        self.engine.search(target, request, see).await
-    }
-    async fn scan(
-        &self,
-        target: &Target,
-        query: Query,
-        see: See,
-        barrier: Barrier,
-    ) -> Result<BoxStream<'static, Result<Document>>> {
-        self.world.turn().await;
-        self.engine.scan(target, query, see, barrier).await
-    }
-    async fn alter(&self, alteration: Alteration) -> Result<Altered> {
-        self.engine.alter(alteration).await
-    }
-    async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
-        self.engine.inspect(inspection).await
     }
 }

@@ -90,19 +90,7 @@ impl Parser<'_> {
         } else {
             vec![(self.scope.declare("it".into(), Ty::Def), TyOrDef(Ty::Def))]
         };
-        let mut body = Vec::new();
-        loop {
-            if self.eat("}") {
-                break;
-            }
-            if self.eat(";") {
-                continue;
-            }
-            if *self.peek() == Tok::Eof {
-                return self.unexpected();
-            }
-            body.push(self.stmt()?);
-        }
+        let body = self.statements_to_brace()?;
         self.parens = parens;
         self.close_lambda(pos, from, params, body)
     }

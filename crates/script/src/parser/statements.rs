@@ -181,23 +181,29 @@ impl Parser<'_> {
 
     // ---- statements
 
+    /// Statements up to the brace that ends them, which is read too.
+    pub(super) fn statements_to_brace(&mut self) -> P<Block> {
+        let mut all = Vec::new();
+        loop {
+            if self.eat("}") {
+                return Ok(all);
+            }
+            if self.eat(";") {
+                continue;
+            }
+            if *self.peek() == Tok::Eof {
+                return self.unexpected();
+            }
+            all.push(self.stmt()?);
+        }
+    }
+
     pub(super) fn block(&mut self) -> P<Block> {
         self.scope.enter();
         let parens = std::mem::take(&mut self.parens);
         let mut all = Vec::new();
         if self.eat("{") {
-            loop {
-                if self.eat("}") {
-                    break;
-                }
-                if self.eat(";") {
-                    continue;
-                }
-                if *self.peek() == Tok::Eof {
-                    return self.unexpected();
-                }
-                all.push(self.stmt()?);
-            }
+            all = self.statements_to_brace()?;
         } else if !self.eat(";") {
             all.push(self.stmt()?);
         }

@@ -8,7 +8,7 @@ use dsl::query::Query;
 use engine::{Effect, EngineExt as _, Outcome, Update, Write, WriteOp};
 use futures::StreamExt as _;
 use model::{DocAddress, Error, ErrorKind, Result, Target, settings};
-use script::{Budget, Params, Program};
+use script::{Params, Program};
 
 /// What is done with every document that is found.
 #[derive(Clone, Debug)]
@@ -78,17 +78,8 @@ impl crate::Relations {
                     "index"
                 }
                 ByQuery::Update(Some(script)) => {
-                    write.op = WriteOp::Update(Box::new(Update {
-                        doc: None,
-                        script: Some(script.clone()),
-                        upsert: None,
-                        doc_as_upsert: false,
-                        scripted_upsert: false,
-                        detect_noop: false,
-                        lenient_op: write.at.id.doc_type.is_some(),
-                        budget: Budget::default(),
-                        now_ms: self.clock.wall_ms(),
-                    }));
+                    let typed = write.at.id.doc_type.is_some();
+                    write.op = WriteOp::Update(Box::new(Update::of_script(script.clone(), typed, self.clock.wall_ms())));
                     "update"
                 }
             };

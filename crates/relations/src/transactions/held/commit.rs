@@ -308,7 +308,7 @@ impl Committing<'_> {
             let staged = net.staged;
             // Somebody may have made it meanwhile.
             if let (StagedIndex::Made { name, typed }, None) = (&staged.index, &indices[staged.at.index.as_str()]) {
-                make(&mut plan, name.as_str(), *typed);
+                Alteration::make(&mut plan.alterations, name.as_str(), *typed);
             }
             let mut write = Write::new(staged.at.clone(), WriteOp::Delete);
             match &staged.put {
@@ -428,21 +428,6 @@ fn compare(
     } else {
         Ok(Err(moved(stamp, false)))
     }
-}
-
-fn make(plan: &mut Plan, name: &str, typed: bool) {
-    let is_it = |made: &Alteration| matches!(made, Alteration::CreateIndex { name: made, .. } if made == name);
-    if plan.alterations.iter().any(is_it) {
-        return;
-    }
-    plan.alterations.push(Alteration::CreateIndex {
-        name: name.to_owned(),
-        settings: Map::new(),
-        mappings: None,
-        aliases: Map::new(),
-        typed,
-        if_absent: true,
-    });
 }
 
 fn items(net: &[Net<'_>], stamps: &[Stamp]) -> Vec<Item> {
