@@ -4,11 +4,12 @@
 //!
 //! Not here: choosing the best of each group (`collect`), inner hits of clauses (`inner_hits`).
 
+use super::Searched;
 use super::collect::{Best, Order, Ranked};
 use super::fetch::{Fetch, Shelf};
 use super::inner_hits::{by_score, check_window};
+use super::pass::{collapse_key, index_boost};
 use super::sort::{Key, Plan, Reader};
-use super::{Searched, collapse_key};
 use crate::plan::combine::{and, seek_to};
 use crate::plan::keys::{self, Keys};
 use crate::plan::term::any_of;
@@ -146,7 +147,7 @@ pub(super) fn expand(
     let mut found = vec![Found::default(); groups.len()];
     let scores = request.min_score.is_some() || specs.iter().any(Spec::needs_scores);
     for (no, (((view, _), compiled), parts)) in views.iter().zip(compiled).zip(&parts).enumerate() {
-        let boost = super::index_boost(request, view);
+        let boost = index_boost(request, view);
         let terms = terms(view, &collapse.field, keys);
         let mut base = 0u64;
         for (segment_no, segment) in view.segments.iter().enumerate() {

@@ -1,0 +1,64 @@
+//! What of a search is refused before anything is read: windows, and options that do not go together.
+
+use super::Searched;
+use crate::plan::setting;
+use dsl::search::{SearchRequest, SortBy};
+use model::{Error, ErrorKind, Result};
+
+/// # Errors
+/// The first option that may not be, in Elasticsearch's words; limits with the names of their settings.
+pub(super) fn check(views: &[Searched], request: &SearchRequest) -> Result<()> {
+    for (view, _) in views {
+        if !request.fields.is_empty() && !view.mapping.source_enabled() {
+            return Err(Error::illegal(format!(
+                "Unable to retrieve the requested [fields] since _source is disabled in the mappings for index [{}]",
+                view.name
+            )));
+        }
+        let max = setting(view, "index.max_result_window", 10_000);
+        let window = request.from.saturating_add(request.size);
+        if window > max {
+            return Err(Error::illegal(format!(
+                "Result window is too large, from + size must be less than or equal to: [{max}] but was [{window}]. \
+                 See the scroll api for a more efficient way to request large data sets. This limit can be set by changing \
+                 the [index.max_result_window] index level setting."
+            )));
+        }
+        let max = setting(view, "index.max_rescore_window", max);
+        if let Some(rescore) = request.rescore.iter().find(|r| r.window_size > max) {
+            return Err(Error::illegal(format!(
+                "Rescore window [{}] is too large. It must be less than [{max}]. This prevents allocating massive heaps for \
+                 storing the results to be rescored. This limit can be set by changing the [index.max_rescore_window] index \
+                 level setting.",
+                rescore.window_size
+            )));
+        }
+    }
+    if let Some(after) = &request.search_after {
+        if request.from > 0 {
+            return Err(Error::illegal(
+                "`from` parameter must be set to 0 when `search_after` is used.",
+            ));
+        }
+        let keys = request.sort.len().max(1);
+        if request.sort.is_empty() {
+            return Err(Error::illegal("Sort must contain at least one field."));
+        }
+        if after.len() != keys {
+            return Err(Error::illegal(format!(
+                "search_after has {} value(s) but sort has {keys}.",
+                after.len()
+            )));
+        }
+    }
+    if request.collapse.is_some() && !request.rescore.is_empty() {
+        return Err(Error::illegal("cannot use `collapse` in conjunction with `rescore`"));
+    }
+    if !request.rescore.is_empty() && request.sort.iter().any(|s| s.by != SortBy::Score) {
+        return Err(Error::new(
+            ErrorKind::QueryShard,
+            "Cannot use [sort] option in conjunction with [rescore].",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,294 @@
+//! One search: compiled for each index, collected over all of them, rescored, and its page fetched.
+//!
+//! Not here: how an index is gone through (`collect`, `top`), what a hit shows (`fetch`), inner hits (`inner_hits`, `expand`).
+
+use super::collect::{self, Best, Collected, DocSink, Order, Ranked, Source};
+use super::fetch::{Fetch, Shelf};
+use super::sort::{Key, Plan};
+use super::{Searched, expand, inner_hits, limits, profile, rescore, top};
+use crate::plan::{Context, Planned, plan};
+use crate::searchable::IndexView;
+use dsl::query::Query;
+use dsl::search::{FieldSort, Hit, Hits, SearchRequest, SearchResponse, Sort, SortBy, Total, TrackTotal};
+use model::{Error, Result};
+use std::time::Instant;
+
+/// A request, compiled for one index.
+struct Compiled {
+    planned: Planned,
+    post_filter: Option<Planned>,
+    /// Sort keys; empty for scores alone.
+    sort: Vec<Plan>,
+    collapse: Option<Plan>,
+}
+
+impl Compiled {
+    fn new(view: &IndexView, filter: Option<&Query>, request: &SearchRequest, cx: &Context<'_>) -> Result<Compiled> {
+        let post_filter = request.post_filter.as_ref();
+        let sort = if by_score(request) { &[][..] } else { &request.sort };
+        let collapse = request.collapse.as_ref();
+        Ok(Compiled {
+            planned: plan(view, request.query.as_ref(), filter, cx)?,
+            post_filter: post_filter.map(|q| plan(view, Some(q), None, cx)).transpose()?,
+            sort: sort.iter().map(|s| Plan::new(view, s, cx)).collect::<Result<_>>()?,
+            collapse: collapse.map(|c| collapse_key(view, &c.field, cx)).transpose()?,
+        })
+    }
+
+    /// The keys of `search_after`.
+    fn after(&self, view: &IndexView, request: &SearchRequest, cx: &Context<'_>) -> Result<Option<Vec<Key>>> {
+        let Some(values) = &request.search_after else {
+            return Ok(None);
+        };
+        if by_score(request) {
+            let score = values.first().and_then(serde_json::Value::as_f64);
+            return Ok(score.map(|s| vec![Key::Score(s as f32)]));
+        }
+        let keys = self.sort.iter().zip(values).map(|(p, v)| p.after(view, v, cx));
+        keys.collect::<Result<_>>().map(Some)
+    }
+}
+
+/// Hits come by falling score and nothing else.
+fn by_score(request: &SearchRequest) -> bool {
+    matches!(
+        request.sort.as_slice(),
+        [] | [Sort {
+            by: SortBy::Score,
+            ascending: false
+        }]
+    )
+}
+
+/// Searches and shows every match to a sink.
+///
+/// # Errors
+/// As [`super::run`], and what the sink answers.
+pub fn run_with(
+    views: &[Searched],
+    request: &SearchRequest,
+    cx: &Context<'_>,
+    sink: Option<&mut dyn DocSink>,
+) -> Result<SearchResponse> {
+    let started = Instant::now();
+    limits::check(views, request)?;
+    let mut order = Order::default();
+    if !by_score(request) {
+        order.ascending = request.sort.iter().map(|s| s.ascending).collect();
+    }
+    let compiled = views
+        .iter()
+        .map(|(view, filter)| Compiled::new(view, filter.as_ref(), request, cx))
+        .collect::<Result<Vec<_>>>()?;
+    let window = request.from.saturating_add(request.size);
+    let deepest = request.rescore.iter().map(|r| r.window_size).max().unwrap_or(0).max(window);
+    let mut best = Best::new(&order, deepest);
+    let deadline = request.timeout.and_then(|t| started.checked_add(t));
+    let found = gather(views, &compiled, request, cx, deadline, &mut best, sink)?;
+    let mut ranked = best.into_sorted();
+    for one in &request.rescore {
+        rescore::rescore(views, &mut ranked, one, cx)?;
+    }
+    let rest = ranked.get(request.from..).unwrap_or_default();
+    let hits = fetch(views, &compiled, &rest[..request.size.min(rest.len())], request, cx)?;
+    Ok(SearchResponse {
+        took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        timed_out: found.timed_out,
+        terminated_early: (request.terminate_after > 0).then_some(found.terminated),
+        shards: views
+            .iter()
+            .map(|(view, _)| u32::try_from(view.number("index.number_of_shards").unwrap_or(1)).unwrap_or(1))
+            .sum(),
+        hits: Hits {
+            total: total(found.count, request.track_total_hits),
+            max_score: max_score(views, request, &ranked, &found),
+            hits,
+        },
+        profile: request.profile.then(|| profile::render(views, request, &found.took)),
+        ..SearchResponse::default()
+    })
+}
+
+/// Goes through index after index until time or `terminate_after` is up.
+fn gather(
+    views: &[Searched],
+    compiled: &[Compiled],
+    request: &SearchRequest,
+    cx: &Context<'_>,
+    deadline: Option<Instant>,
+    best: &mut Best<'_>,
+    mut sink: Option<&mut dyn DocSink>,
+) -> Result<Collected> {
+    let mut found = Collected::default();
+    for (no, ((view, _), compiled)) in views.iter().zip(compiled).enumerate() {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            found.timed_out = true;
+            break;
+        }
+        let after = compiled.after(view, request, cx)?;
+        let source = Source {
+            no,
+            view,
+            planned: &compiled.planned,
+            post_filter: compiled.post_filter.as_ref(),
+            sort: &compiled.sort,
+            after: after.as_deref(),
+            collapse: compiled.collapse.as_ref(),
+            boost: index_boost(request, view),
+        };
+        let entered = Instant::now();
+        if sink.is_none() && top::applies(&source, request) {
+            top::top(&source, request, cx, best, &mut found)?;
+        } else {
+            collect::collect(&source, request, cx, deadline, best, &mut sink, &mut found)?;
+        }
+        found.took.push(entered.elapsed());
+        if found.timed_out || found.terminated {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The hits of a page, with their inner hits.
+fn fetch(
+    views: &[Searched],
+    compiled: &[Compiled],
+    page: &[Ranked],
+    request: &SearchRequest,
+    cx: &Context<'_>,
+) -> Result<Vec<Hit>> {
+    let wanted = inner_hits::wanted(request)?;
+    let inner = views
+        .iter()
+        .map(|(view, _)| inner_hits::Compiled::all(view, &wanted, None, cx))
+        .collect::<Result<Vec<_>>>()?;
+    let fetches = views
+        .iter()
+        .map(|(view, _)| Fetch::new(view, request, cx))
+        .collect::<Result<Vec<_>>>()?;
+    let mut hits = Vec::with_capacity(page.len());
+    let mut group_keys = Vec::new();
+    for one in page {
+        let view = &views[one.view].0;
+        let mut hit = shown(view, &compiled[one.view], &fetches[one.view], one, request)?;
+        if let (Some(collapse), Some(plan)) = (&request.collapse, &compiled[one.view].collapse) {
+            let key = plan.open(view, &view.segments[one.segment], 0)?.read(one.doc, one.score)?;
+            if !matches!(key, Key::None { .. }) {
+                hit.fields.insert(collapse.field.clone(), vec![key.render()].into());
+            }
+            group_keys.push(key);
+        }
+        for inner in &inner[one.view] {
+            inner.add(&mut hit, one.segment, one.doc, one.doc)?;
+        }
+        hits.push(hit);
+    }
+    if let Some(collapse) = &request.collapse {
+        let groups: Vec<expand::Group> = page
+            .iter()
+            .map(|one| one.group.clone().unwrap_or(expand::Group::None))
+            .collect();
+        let sources: Vec<expand::Compiled<'_>> = compiled
+            .iter()
+            .filter_map(|compiled| {
+                Some(expand::Compiled {
+                    planned: &compiled.planned,
+                    post_filter: compiled.post_filter.as_ref(),
+                    collapse: compiled.collapse.as_ref()?,
+                })
+            })
+            .collect();
+        expand::expand(views, &sources, request, collapse, (&groups, &group_keys), &mut hits, cx)?;
+    }
+    Ok(hits)
+}
+
+/// One hit, without what hangs on it.
+fn shown(view: &IndexView, compiled: &Compiled, fetch: &Fetch<'_>, one: &Ranked, request: &SearchRequest) -> Result<Hit> {
+    let segment = &view.segments[one.segment];
+    let by_score = by_score(request);
+    let score = by_score || request.track_scores || request.sort.iter().any(|s| s.by == SortBy::Score);
+    let shelf = Shelf::of(view, segment);
+    let (mut hit, _source) = fetch.hit(segment, &shelf, one.doc, score.then_some(one.score))?;
+    hit.sort = compiled.sort.iter().zip(&one.keys).map(|(p, k)| p.render(k)).collect();
+    if by_score && !request.sort.is_empty() {
+        hit.sort = vec![Key::Score(one.score).render()];
+    }
+    if compiled.planned.has_names() {
+        hit.matched_queries = compiled.planned.matched(segment, one.doc)?;
+        if request.named_scores {
+            hit.matched_scores = compiled.planned.matched_scores(segment, one.doc)?;
+        }
+    }
+    if request.explain {
+        hit.explanation = Some(compiled.planned.explain(segment, one.doc)?.to_json());
+    }
+    Ok(hit)
+}
+
+fn max_score(views: &[Searched], request: &SearchRequest, ranked: &[Ranked], found: &Collected) -> Option<f32> {
+    // 2015 counted without scores, and said 0.
+    let counted_then = request.size == 0 && request.dialect.typed && request.dialect.persona == model::Persona::Es2;
+    if counted_then {
+        Some(0.0)
+    } else if by_score(request) && !ranked.is_empty() {
+        ranked.iter().map(|r| r.score).reduce(f32::max)
+    } else if request.track_scores {
+        found.max_score
+    } else {
+        views.is_empty().then_some(0.0)
+    }
+}
+
+/// What the scores of an index are multiplied with.
+pub(super) fn index_boost(request: &SearchRequest, view: &IndexView) -> f32 {
+    let mut boosts = request.indices_boost.iter();
+    boosts
+        .find(|(name, _)| model::path::matches(name, view.name.as_str()))
+        .map_or(1.0, |(_, boost)| *boost)
+}
+
+fn total(count: u64, track: TrackTotal) -> Option<Total> {
+    match track {
+        TrackTotal::Exact => Some(Total {
+            value: count,
+            exact: true,
+        }),
+        TrackTotal::UpTo(max) if count > max as u64 => Some(Total {
+            value: max as u64,
+            exact: false,
+        }),
+        TrackTotal::UpTo(_) => Some(Total {
+            value: count,
+            exact: true,
+        }),
+        TrackTotal::No => None,
+    }
+}
+
+/// What hits are collapsed by.
+pub(super) fn collapse_key(view: &IndexView, field: &str, cx: &Context<'_>) -> Result<Plan> {
+    let Some((_, kind)) = view.mapping.resolve(field) else {
+        return Err(Error::illegal(format!(
+            "no mapping found for `{field}` in order to collapse on"
+        )));
+    };
+    if !kind.kind.is_keyword() && !kind.kind.is_numeric() {
+        return Err(Error::illegal(format!(
+            "unknown type for collapse field `{field}`, only keywords and numbers are accepted"
+        )));
+    }
+    let by = FieldSort {
+        unmapped_type: Some("keyword".into()),
+        ..FieldSort::new(field)
+    };
+    Plan::new(
+        view,
+        &Sort {
+            by: SortBy::Field(by),
+            ascending: true,
+        },
+        cx,
+    )
+}
