@@ -303,7 +303,7 @@ impl EmbeddedEngine {
         let catalog = store.catalog_now();
         let entry = catalog.read_index(read.at.index.as_str(), store.clock.wall_ms())?;
         if !entry.open {
-            return Err(catalog::resolve::closed(&entry));
+            return Err(engine::catalog::closed(&entry.name, &entry.uuid));
         }
         entry.check_routing(&read.at.id, read.routing.as_deref())?;
         let at = DocAddress {

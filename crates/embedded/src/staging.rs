@@ -219,7 +219,7 @@ impl Store {
         let read = |read: &Read| {
             let entry = inner.catalog.read_index(read.at.index.as_str(), self.clock.wall_ms())?;
             if !entry.open {
-                return Err(crate::catalog::resolve::closed(&entry));
+                return Err(engine::catalog::closed(&entry.name, &entry.uuid));
             }
             entry.check_routing(&read.at.id, read.routing.as_deref())?;
             let at = DocAddress {

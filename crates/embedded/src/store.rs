@@ -369,7 +369,7 @@ impl Store {
             .read()
             .get(&entry.no)
             .cloned()
-            .ok_or_else(|| crate::catalog::resolve::missing(entry.name.as_str()))?;
+            .ok_or_else(|| engine::catalog::missing(entry.name.as_str()))?;
         state.check()?;
         Ok(state)
     }

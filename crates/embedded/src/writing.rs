@@ -369,7 +369,7 @@ impl Store {
     /// measured against the newest.
     pub(crate) fn settle_growth(&self, ready: &mut Ready) -> Result<()> {
         let Some(entry) = self.catalog.load().by_no(ready.entry.no).cloned() else {
-            return Err(crate::catalog::resolve::missing(ready.entry.name.as_str()));
+            return Err(engine::catalog::missing(ready.entry.name.as_str()));
         };
         if entry.revision == ready.entry.revision {
             return Ok(());
@@ -441,8 +441,8 @@ impl Store {
         for ready in &all {
             // It may have been closed or deleted since it was looked up.
             match catalog.by_no(ready.entry.no) {
-                None => return Err(crate::catalog::resolve::missing(ready.entry.name.as_str())),
-                Some(entry) if !entry.open => return Err(crate::catalog::resolve::closed(entry)),
+                None => return Err(engine::catalog::missing(ready.entry.name.as_str())),
+                Some(entry) if !entry.open => return Err(engine::catalog::closed(&entry.name, &entry.uuid)),
                 Some(_) => {}
             }
         }
@@ -704,7 +704,7 @@ pub(crate) fn work_out(
             let mark = Hidden { visible: false, ..mark };
             let bytes = mark_bytes(&mark);
             Put {
-                mapping: Mapping::empty(&entry.registry, &crate::catalog::settings::limits(&entry.settings)),
+                mapping: Mapping::empty(&entry.registry, &mapping::settings::limits(&entry.settings)),
                 source: (*b"{}").into(),
                 routing: routing.map(Into::into),
                 parent: parent.map(Into::into),
@@ -733,7 +733,7 @@ pub(crate) fn work_out(
             }
             let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
             if parsed.growth.is_some() || new_type {
-                let empty = Mapping::empty(&entry.registry, &crate::catalog::settings::limits(&entry.settings));
+                let empty = Mapping::empty(&entry.registry, &mapping::settings::limits(&entry.settings));
                 growth = Some((doc_type, parsed.growth.unwrap_or(empty)));
             }
             let hidden = hidden.map(|hidden| {
@@ -805,7 +805,7 @@ fn part_of(ready: &Ready, stamp: Stamp) -> Part {
 /// Limits that do not need the document's state.
 pub(crate) fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
     if !entry.open {
-        return Err(crate::catalog::resolve::closed(entry));
+        return Err(engine::catalog::closed(&entry.name, &entry.uuid));
     }
     let id = &write.at.id.id;
     if id.is_empty() {

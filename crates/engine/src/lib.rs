@@ -15,8 +15,9 @@ use std::time::Duration;
 
 mod around;
 mod atomic;
-pub mod clock;
 #[cfg(any(test, feature = "contract"))]
+pub mod catalog;
+pub mod clock;
 pub mod contract;
 mod expect;
 pub mod keys;

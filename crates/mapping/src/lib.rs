@@ -14,6 +14,7 @@ mod limits;
 mod mapping;
 mod merge;
 mod parameters;
+pub mod settings;
 mod typed;
 pub(crate) mod types;
 mod value;

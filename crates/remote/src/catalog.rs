@@ -2,9 +2,9 @@
 
 use crate::{Shared, encoded, marks, target_path, unsupported};
 use engine::{Alteration, Altered, IndexInfo, Inspected, Inspection, Write, WriteOp};
-use mapping::{Mapping, MappingLimits, ReadOptions, Registry};
-use model::{Error, ErrorKind, IndexName, Result, Target, settings};
-use serde_json::{Map, Value, json};
+use mapping::{Mapping, ReadOptions};
+use model::{Error, ErrorKind, IndexName, Result, Target};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -169,26 +169,8 @@ fn info(name: &str, about: &Value) -> Result<IndexInfo> {
     if let Some(mappings) = mappings.as_object_mut().filter(|_| is_empty) {
         mappings.remove("properties");
     }
-    let mut analysis = json!({});
-    for (key, value) in &all {
-        if let Some(path) = key.strip_prefix("index.analysis.") {
-            model::path::set(&mut analysis, path, value.clone());
-        }
-    }
-    let registry = if analysis.as_object().is_some_and(Map::is_empty) {
-        Registry::default_registry()
-    } else {
-        Registry::from_settings(&analysis)?
-    };
-    let number = |setting| usize::try_from(settings::number(&all, setting)).unwrap_or(usize::MAX);
-    let limits = MappingLimits {
-        total_fields: number(settings::MAPPING_TOTAL_FIELDS),
-        depth: number(settings::MAPPING_DEPTH),
-        nested_fields: number(settings::MAPPING_NESTED_FIELDS),
-        nested_objects: number(settings::MAPPING_NESTED_OBJECTS),
-        field_name_length: number(settings::MAPPING_FIELD_NAME),
-        ..MappingLimits::default()
-    };
+    let registry = mapping::settings::registry(&all)?;
+    let limits = mapping::settings::limits(&all);
     let mapping = Mapping::parse(&mappings, &registry, &limits).map_err(|cause| {
         let reason = format!(
             "the mapping of [{name}] has what cannot be rehearsed here: {}",

@@ -10,10 +10,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let typed = cx.dialect.typed;
     let child_type = fields.take_any(if typed { &["type", "child_type"] } else { &["type"] });
     let child_type = child_type.map(|n| n.string("type")).transpose()?;
-    let query = fields
-        .take_any(if typed { &["query", "filter"] } else { &["query"] })
-        .map(|n| cx.inner(n))
-        .transpose()?;
+    let query = cx.related(&mut fields)?;
     let mode = fields.take_any(if typed {
         &["score_mode", "score_type"]
     } else {
@@ -33,11 +30,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     // 2015 wrote 0 for no limit.
     let max_children = max_children.filter(|n| !(typed && *n == 0));
     let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);
-    let inner_hits = fields
-        .take("inner_hits")
-        .map(|n| (cx.inner_hits)(n, cx))
-        .transpose()?
-        .map(Box::new);
+    let inner_hits = cx.inner_hits_of(&mut fields)?;
     let common = cx.common(&mut fields, "has_child", Clause::MatchAll)?;
     if typed {
         fields.take("short_circuit_cutoff");

@@ -10,21 +10,14 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let typed = cx.dialect.typed;
     let parent_type = fields.take_any(if typed { &["parent_type", "type"] } else { &["parent_type"] });
     let parent_type = parent_type.map(|n| n.string("parent_type")).transpose()?;
-    let query = fields
-        .take_any(if typed { &["query", "filter"] } else { &["query"] })
-        .map(|n| cx.inner(n))
-        .transpose()?;
+    let query = cx.related(&mut fields)?;
     let mut score = fields.take_bool("score")?.unwrap_or(false);
     if typed && let Some(node) = fields.take_any(&["score_mode", "score_type"]) {
         // 2015 took every other word for no score.
         score = node.string("score_mode")? == "score";
     }
     let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);
-    let inner_hits = fields
-        .take("inner_hits")
-        .map(|n| (cx.inner_hits)(n, cx))
-        .transpose()?
-        .map(Box::new);
+    let inner_hits = cx.inner_hits_of(&mut fields)?;
     let common = cx.common(&mut fields, "has_parent", Clause::MatchAll)?;
     fields.finish()?;
     let lacks = |what: &str| {

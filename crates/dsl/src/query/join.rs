@@ -47,11 +47,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         Some(word) => ScoreMode::of_children(&word)?,
         None => ScoreMode::None,
     };
-    let inner_hits = fields
-        .take("inner_hits")
-        .map(|n| (cx.inner_hits)(n, cx))
-        .transpose()?
-        .map(Box::new);
+    let inner_hits = cx.inner_hits_of(&mut fields)?;
     let common = cx.common(&mut fields, "join", Clause::MatchAll)?;
     fields.finish()?;
     if index.is_empty() {

@@ -15,11 +15,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         None => ScoreMode::Avg,
     };
     let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);
-    let inner_hits = fields
-        .take("inner_hits")
-        .map(|n| (cx.inner_hits)(n, cx))
-        .transpose()?
-        .map(Box::new);
+    let inner_hits = cx.inner_hits_of(&mut fields)?;
     if cx.dialect.typed {
         fields.take("join");
     }

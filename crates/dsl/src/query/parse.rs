@@ -134,6 +134,22 @@ impl Parsing {
     pub(super) fn inner(&mut self, node: Node) -> Result<Query> {
         Query::parse(node, self)
     }
+
+    /// The query of a clause about related documents; 2015 wrote `filter` too.
+    pub(super) fn related(&mut self, fields: &mut Fields) -> Result<Option<Query>> {
+        let names: &[&str] = if self.dialect.typed {
+            &["query", "filter"]
+        } else {
+            &["query"]
+        };
+        fields.take_any(names).map(|n| self.inner(n)).transpose()
+    }
+
+    /// `inner_hits`.
+    pub(super) fn inner_hits_of(&mut self, fields: &mut Fields) -> Result<Option<Box<InnerHits>>> {
+        let hits = fields.take("inner_hits").map(|n| (self.inner_hits)(n, self)).transpose()?;
+        Ok(hits.map(Box::new))
+    }
 }
 
 impl Query {

@@ -150,7 +150,7 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     }
     let template = templates::for_index(&next.catalog, &name)?;
     let mut flat = template.settings;
-    flat.extend(settings::flatten(given));
+    flat.extend(engine::catalog::flatten(given));
     flat.retain(|_, value| !value.is_null());
     if *typed {
         // Indices of 2015 had five unless told otherwise.
@@ -158,8 +158,8 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
             .or_insert_with(|| "5".into());
     }
     settings::check(&flat)?;
-    let registry = settings::registry(&flat)?;
-    let limits = settings::limits(&flat);
+    let registry = mapping::settings::registry(&flat)?;
+    let limits = mapping::settings::limits(&flat);
     let mut mapped: Option<Mappings> = None;
     for body in template.mappings.iter().chain(mappings) {
         let parsed = parse_mappings(body, *typed, &registry, &limits)
@@ -308,7 +308,7 @@ fn put_mapping(next: &mut Next, target: &Target, doc_type: Option<&str>, body: &
     };
     for found in next.catalog.resolve(&strict, moment.now_ms)? {
         let entry = &found.entry;
-        let limits = settings::limits(&entry.settings);
+        let limits = mapping::settings::limits(&entry.settings);
         let mappings = match &entry.mappings {
             Mappings::Plain(mapping) => {
                 let inner = doc_type.and_then(|name| body.get(name)).unwrap_or(body);
@@ -332,7 +332,7 @@ fn put_mapping(next: &mut Next, target: &Target, doc_type: Option<&str>, body: &
 }
 
 fn put_settings(next: &mut Next, target: &Target, given: &Map<String, Value>, preserve: bool, moment: &Moment) -> Result<()> {
-    let flat = settings::flatten(given);
+    let flat = engine::catalog::flatten(given);
     let all = Target {
         forbid_closed: false,
         expand_closed: true,
@@ -455,7 +455,7 @@ fn put_template(next: &mut Next, name: &str, kind: TemplateKind, body: &Value, c
         &body["template"]
     };
     if let Some(given) = inner["settings"].as_object() {
-        settings::check(&settings::flatten(given))?;
+        settings::check(&engine::catalog::flatten(given))?;
     }
     if kind == TemplateKind::Index {
         for component in body["composed_of"].as_array().into_iter().flatten().filter_map(Value::as_str) {

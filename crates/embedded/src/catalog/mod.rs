@@ -221,8 +221,8 @@ impl IndexEntry {
         let object = |name: &str| value[name].as_object().cloned().ok_or_else(|| corrupt(name));
         let text = |name: &str| value[name].as_str().map(str::to_owned).ok_or_else(|| corrupt(name));
         let settings = object("settings")?;
-        let registry = settings::registry(&settings)?;
-        let limits = settings::limits(&settings);
+        let registry = mapping::settings::registry(&settings)?;
+        let limits = mapping::settings::limits(&settings);
         let mappings = parse_mappings(
             &value["mappings"],
             value["typed"].as_bool().unwrap_or(false),
@@ -288,7 +288,7 @@ fn union(mappings: &Mappings, registry: &Registry, settings: &Map<String, Value>
             let all = TypedMappings::parse(
                 &json!({ "all": { "properties": properties } }),
                 registry,
-                &settings::limits(settings),
+                &mapping::settings::limits(settings),
             )?;
             all.for_type("all")
         }
@@ -436,7 +436,7 @@ pub fn growth_delta(before: &IndexEntry, after: &IndexEntry, doc_type: Option<&s
 }
 
 fn parse_growth(entry: &IndexEntry, grow: &Value) -> Result<Mapping> {
-    let limits = settings::limits(&entry.settings);
+    let limits = mapping::settings::limits(&entry.settings);
     match grow["type"].as_str() {
         Some(doc_type) if entry.typed() => {
             let name = if doc_type.starts_with('_') { "doc" } else { doc_type };

@@ -1,8 +1,9 @@
 //! From what a request names to the indices it means.
 
 use super::{Catalog, IndexEntry, date_name};
+use engine::catalog::{self, Behind, closed, missing};
 use model::path::matches;
-use model::{Error, ErrorKind, Result, Target};
+use model::{Result, Target};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,22 +16,6 @@ pub struct Resolved {
     pub entry: Arc<IndexEntry>,
     /// Any of these must match.
     pub filters: Option<Vec<Value>>,
-}
-
-/// `index_not_found_exception`.
-pub fn missing(name: &str) -> Error {
-    Error::new(ErrorKind::IndexNotFound, format!("no such index [{name}]"))
-        .with("resource.type", "index_or_alias")
-        .with("resource.id", name)
-        .with("index_uuid", "_na_")
-        .with("index", name)
-}
-
-/// `index_closed_exception`.
-pub fn closed(entry: &IndexEntry) -> Error {
-    Error::new(ErrorKind::IndexClosed, "closed")
-        .with("index_uuid", entry.uuid.clone())
-        .with("index", entry.name.as_str())
 }
 
 impl Catalog {
@@ -99,7 +84,7 @@ impl Catalog {
                     if target.ignore_unavailable {
                         continue;
                     }
-                    return Err(closed(entry));
+                    return Err(closed(&entry.name, &entry.uuid));
                 }
                 add(found, entry, None);
                 continue;
@@ -129,7 +114,7 @@ impl Catalog {
                 if target.ignore_unavailable {
                     continue;
                 }
-                return Err(closed(entry));
+                return Err(closed(&entry.name, &entry.uuid));
             }
             add(found, entry, filter);
         }
@@ -148,33 +133,11 @@ impl Catalog {
         let name = &date_name::resolve(name, now_ms)?;
         if let Some(entry) = self.indices.get(name) {
             if require_alias {
-                return Err(Error::new(
-                    ErrorKind::IndexNotFound,
-                    format!("no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias"),
-                )
-                .with("index_uuid", "_na_")
-                .with("index", name.as_str()));
+                return Err(catalog::no_alias(name));
             }
             return Ok(entry.clone());
         }
-        let behind: Vec<_> = self
-            .indices
-            .values()
-            .filter(|entry| entry.aliases.contains_key(name))
-            .collect();
-        let writers: Vec<_> = behind
-            .iter()
-            .filter(|entry| entry.aliases[name]["is_write_index"] == true)
-            .collect();
-        match (behind.as_slice(), writers.as_slice()) {
-            ([], _) => Err(missing(name)),
-            ([one], _) if one.aliases[name]["is_write_index"] != false => Ok((*one).clone()),
-            (_, [one]) => Ok((**one).clone()),
-            _ => Err(Error::illegal(format!(
-                "no write index is defined for alias [{name}]. The write index may be explicitly disabled using is_write_index=false \
-                 or the alias points to multiple indices without one being designated as a write index"
-            ))),
-        }
+        catalog::writer(name, &self.behind(name)).cloned()
     }
 
     /// The one index that a read of `name` goes to.
@@ -186,22 +149,14 @@ impl Catalog {
         if let Some(entry) = self.indices.get(name) {
             return Ok(entry.clone());
         }
-        let behind: Vec<_> = self
-            .indices
-            .values()
-            .filter(|entry| entry.aliases.contains_key(name))
-            .collect();
-        match behind.as_slice() {
-            [] => Err(missing(name)),
-            [one] => Ok((*one).clone()),
-            several => {
-                let names: Vec<&str> = several.iter().map(|entry| entry.name.as_str()).collect();
-                Err(Error::illegal(format!(
-                    "alias [{name}] has more than one index associated with it [{}], can't execute a single index op",
-                    names.join(", ")
-                )))
-            }
-        }
+        catalog::reader(name, &self.behind(name)).cloned()
+    }
+
+    /// The indices of an alias.
+    fn behind(&self, alias: &str) -> Vec<Behind<'_, Arc<IndexEntry>>> {
+        let entries = self.indices.values();
+        let behind = entries.filter_map(|entry| Some((entry.name.as_str(), entry.aliases.get(alias)?, entry)));
+        behind.collect()
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! Not here: the table itself (`model::settings`), what settings do.
 
-use mapping::{MappingLimits, Registry};
 use model::nearest::nearest;
 use model::settings::{self, Scope};
 use model::{Error, ErrorKind, Result};
@@ -60,46 +59,6 @@ const ACCEPTED_UNDER: &[(&str, bool)] = &[
     ("index.warmer.", true),
     ("index.pleach.", true),
 ];
-
-/// Nested or flat, with or without `index.`: flat with it. Values as given, numbers and booleans as text.
-pub fn flatten(settings: &Map<String, Value>) -> Map<String, Value> {
-    let mut out = Map::new();
-    for (name, value) in settings {
-        flat(name, value, &mut out);
-    }
-    out.into_iter()
-        .map(|(name, value)| {
-            (
-                if name.starts_with("index.") {
-                    name
-                } else {
-                    format!("index.{name}")
-                },
-                value,
-            )
-        })
-        .collect()
-}
-
-fn flat(name: &str, value: &Value, out: &mut Map<String, Value>) {
-    match value {
-        Value::Object(inner) => inner
-            .iter()
-            .for_each(|(key, value)| flat(&format!("{name}.{key}"), value, out)),
-        Value::Array(list) => {
-            let text = |v: &Value| {
-                if v.is_object() || v.is_string() {
-                    v.clone()
-                } else {
-                    Value::String(v.to_string())
-                }
-            };
-            out.insert(name.to_owned(), Value::Array(list.iter().map(text).collect()));
-        }
-        Value::String(_) | Value::Null => drop(out.insert(name.to_owned(), value.clone())),
-        other => drop(out.insert(name.to_owned(), Value::String(other.to_string()))),
-    }
-}
 
 /// May a setting of this name be given, and may it change later?
 fn known(name: &str) -> Option<bool> {
@@ -227,51 +186,4 @@ pub fn check_update(index: &crate::catalog::IndexEntry, flat: &Map<String, Value
         }
     }
     Ok(())
-}
-
-/// The analyzers that the settings define.
-///
-/// # Errors
-/// What `analysis` says.
-pub fn registry(flat: &Map<String, Value>) -> Result<Registry> {
-    let mut tree = Value::Object(Map::new());
-    let mut any = false;
-    for (name, value) in flat.iter().filter(|(name, _)| name.starts_with("index.analysis.")) {
-        let parts: Vec<&str> = name.splitn(5, '.').collect();
-        // index.analysis.<part>.<name>.<option>: names may not have dots, options may.
-        let mut at = &mut tree;
-        for part in &parts[2..] {
-            if !at.is_object() {
-                *at = Value::Object(Map::new());
-            }
-            at = &mut at[*part];
-        }
-        *at = value.clone();
-        any = true;
-    }
-    if any {
-        let number = |setting| usize::try_from(settings::number(flat, setting)).unwrap_or(usize::MAX);
-        let limits = analysis::Limits {
-            max_ngram_diff: number(settings::MAX_NGRAM_DIFF),
-            max_shingle_diff: number(settings::MAX_SHINGLE_DIFF),
-        };
-        Registry::from_settings_within(&tree, limits)
-    } else {
-        Ok(Registry::default_registry())
-    }
-}
-
-/// Limits of mappings.
-pub fn limits(flat: &Map<String, Value>) -> MappingLimits {
-    let number = |setting| usize::try_from(settings::number(flat, setting)).unwrap_or(usize::MAX);
-    let flag = |name: &str, default: bool| flat.get(name).and_then(Value::as_str).map_or(default, |v| v == "true");
-    MappingLimits {
-        total_fields: number(settings::MAPPING_TOTAL_FIELDS),
-        depth: number(settings::MAPPING_DEPTH),
-        nested_fields: number(settings::MAPPING_NESTED_FIELDS),
-        nested_objects: number(settings::MAPPING_NESTED_OBJECTS),
-        field_name_length: number(settings::MAPPING_FIELD_NAME),
-        ignore_malformed: flag("index.mapping.ignore_malformed", false),
-        coerce: flag("index.mapping.coerce", true),
-    }
 }

@@ -3,7 +3,7 @@
 //! The index template of the highest priority whose patterns match wins alone, with its components in order;
 //! else all legacy templates that match, lowest `order` first. The request comes last.
 
-use super::{Catalog, settings};
+use super::Catalog;
 use model::Result;
 use model::path::matches;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ pub struct Given {
 impl Given {
     fn add(&mut self, body: &Value) {
         if let Some(given) = body["settings"].as_object() {
-            self.settings.extend(settings::flatten(given));
+            self.settings.extend(engine::catalog::flatten(given));
         }
         if body["mappings"].is_object() {
             self.mappings.push(body["mappings"].clone());

@@ -13,6 +13,7 @@ use super::keys::{ByKey, Keys};
 use super::kin::{Kin, Relatives, RelativesNode};
 use super::node::{ConstantScorer, Node as _};
 use super::term::{BitsDocs, DocBits, any_of};
+use super::totals::Totals;
 use super::visible::{Sight, Visible};
 use crate::searchable::{IndexView, SegmentView};
 use dsl::query::{HasChildQuery, HasParentQuery, ScoreMode};
@@ -120,50 +121,9 @@ impl Family {
     }
 }
 
-/// What is known of the children of one parent.
-#[derive(Clone, Copy)]
-struct Children {
-    count: u32,
-    sum: f64,
-    low: f32,
-    high: f32,
-}
-
-impl Children {
-    const NONE: Children = Children {
-        count: 0,
-        sum: 0.0,
-        low: f32::INFINITY,
-        high: f32::NEG_INFINITY,
-    };
-    fn add(&mut self, other: &Children) {
-        self.count += other.count;
-        self.sum += other.sum;
-        self.low = self.low.min(other.low);
-        self.high = self.high.max(other.high);
-    }
-    fn one(score: f32) -> Children {
-        Children {
-            count: 1,
-            sum: f64::from(score),
-            low: score,
-            high: score,
-        }
-    }
-    fn score(&self, mode: ScoreMode) -> f32 {
-        match mode {
-            ScoreMode::None => 1.0,
-            ScoreMode::Sum => self.sum as f32,
-            ScoreMode::Min => self.low,
-            ScoreMode::Max => self.high,
-            _ => (self.sum / f64::from(self.count.max(1))) as f32,
-        }
-    }
-}
-
-/// The same of a parent that lives in another segment.
+/// What is known of the children of a parent that lives in another segment.
 struct Afar {
-    children: Children,
+    children: Totals,
     /// A segment and an ordinal there, for the key as a string.
     example: (u32, u64),
 }
@@ -175,7 +135,7 @@ const LOOKUP: u64 = 4000;
 struct Parents {
     docs: DocBits,
     /// Where more than their being there is asked for.
-    known: FxHashMap<DocId, Children>,
+    known: FxHashMap<DocId, Totals>,
 }
 
 impl Planner<'_> {
@@ -245,19 +205,19 @@ impl Planner<'_> {
             let mut set = Visible::of(set, sight);
             while set.doc() != TERMINATED {
                 let doc = set.doc();
-                let mut own = || Children::one(if q.score_mode == ScoreMode::None { 1.0 } else { set.score() });
+                let mut own = || Totals::one(if q.score_mode == ScoreMode::None { 1.0 } else { set.score() });
                 match kin.parent(doc).filter(|parent| segment.is_alive(*parent)) {
                     Some(parent) if counted => {
                         let own = own();
                         parents.docs.insert(parent);
-                        parents.known.entry(parent).or_insert(Children::NONE).add(&own);
+                        parents.known.entry(parent).or_insert(Totals::NONE).add(&own);
                     }
                     Some(parent) => parents.docs.insert(parent),
                     None if self.view.segments.len() > 1 => {
                         if let Some((ord, key)) = keys.as_ref().and_then(|keys| keys.of(doc)) {
                             let own = own();
                             let of = afar.entry(key).or_insert(Afar {
-                                children: Children::NONE,
+                                children: Totals::NONE,
                                 example: (no, ord),
                             });
                             of.children.add(&own);
@@ -273,7 +233,7 @@ impl Planner<'_> {
         if !afar.is_empty() {
             self.add_afar(&family, &parent, &afar, counted, &mut found)?;
         }
-        let enough = |of: &Children| of.count >= least && q.max_children.is_none_or(|max| of.count <= max);
+        let enough = |of: &Totals| of.count >= least && q.max_children.is_none_or(|max| of.count <= max);
         let mut by_segment = FxHashMap::default();
         for (segment, parents) in self.view.segments.iter().zip(found) {
             let mut relatives = Relatives::default();
@@ -334,7 +294,7 @@ impl Planner<'_> {
                 {
                     parents.docs.insert(doc);
                     if counted {
-                        parents.known.entry(doc).or_insert(Children::NONE).add(&of.children);
+                        parents.known.entry(doc).or_insert(Totals::NONE).add(&of.children);
                     }
                 }
                 docs.advance();

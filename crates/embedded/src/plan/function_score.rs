@@ -423,7 +423,7 @@ impl Node for FunctionNode {
         let mut buffer = Vec::new();
         let mut values = Vec::new();
         let set = self.level.restrict(segment, self.query.scorer(segment)?)?;
-        let mut value = move |doc, set: &mut dyn Scorer| -> Option<f32> {
+        let value = move |doc, set: &mut dyn Scorer| -> Option<f32> {
             let score = set.score();
             values.clear();
             for (filter, weight, ready) in &mut functions {
@@ -449,10 +449,7 @@ impl Node for FunctionNode {
             let value = joined(score_mode, &values).min(max_boost);
             Some(with_query(boost_mode, score, value))
         };
-        Ok(match min_score {
-            Some(min) => rescored(set, move |doc, set| value(doc, set).filter(|score| *score >= min)),
-            None => scored_late(set, move |doc, set| value(doc, set).unwrap_or_default()),
-        })
+        Ok(from_least(set, min_score, value))
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
@@ -525,6 +522,17 @@ impl Node for FunctionNode {
     }
 }
 
+/// `set` with the scores that `value` gives; documents below `min_score` go.
+fn from_least<F>(set: Box<dyn Scorer>, min_score: Option<f32>, mut value: F) -> Box<dyn Scorer>
+where
+    F: FnMut(DocId, &mut dyn Scorer) -> Option<f32> + Send + 'static,
+{
+    match min_score {
+        Some(min) => rescored(set, move |doc, set| value(doc, set).filter(|score| *score >= min)),
+        None => scored_late(set, move |doc, set| value(doc, set).unwrap_or_default()),
+    }
+}
+
 struct ScriptNode {
     query: Shared,
     script: Script,
@@ -554,10 +562,7 @@ impl Node for ScriptNode {
                 None
             }
         };
-        Ok(match min_score {
-            Some(min) => rescored(set, move |doc, set| value(doc, set).filter(|score| *score >= min)),
-            None => scored_late(set, move |doc, set| value(doc, set).unwrap_or_default()),
-        })
+        Ok(from_least(set, min_score, value))
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {

@@ -9,6 +9,7 @@ use super::field::{Target, query_shard};
 use super::keys::{ByKey, Key, Keys};
 use super::node::{NoScorer, Node, broken};
 use super::term::any_of;
+use super::totals::Totals;
 use super::{Context, Planner};
 use crate::plan::boolean::Shared;
 use crate::searchable::{IndexView, SegmentView};
@@ -52,39 +53,6 @@ impl Budget {
     }
     fn give(&self, bytes: u64) {
         self.0.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
-
-/// Scores of the documents that have a key.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Totals {
-    count: u32,
-    sum: f64,
-    low: f32,
-    high: f32,
-}
-
-impl Totals {
-    const NONE: Totals = Totals {
-        count: 0,
-        sum: 0.0,
-        low: f32::INFINITY,
-        high: f32::NEG_INFINITY,
-    };
-    fn add(&mut self, other: &Totals) {
-        self.count = self.count.saturating_add(other.count);
-        self.sum += other.sum;
-        self.low = self.low.min(other.low);
-        self.high = self.high.max(other.high);
-    }
-    fn score(&self, mode: ScoreMode) -> f32 {
-        match mode {
-            ScoreMode::None => 1.0,
-            ScoreMode::Sum => self.sum as f32,
-            ScoreMode::Min => self.low,
-            ScoreMode::Max => self.high,
-            _ => (self.sum / f64::from(self.count.max(1))) as f32,
-        }
     }
 }
 
@@ -396,12 +364,7 @@ impl<'a> Collector<'a> {
                 Found::Plain(keys) => {
                     keys.insert(key, ());
                 }
-                Found::Scored(keys) => keys.entry(key).or_insert(Totals::NONE).add(&Totals {
-                    count: 1,
-                    sum: f64::from(score),
-                    low: score,
-                    high: score,
-                }),
+                Found::Scored(keys) => keys.entry(key).or_insert(Totals::NONE).add(&Totals::one(score)),
             }
         }
         self.own = own;

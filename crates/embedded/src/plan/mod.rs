@@ -56,6 +56,7 @@ mod statistics;
 pub mod term;
 mod terms;
 mod text_query;
+mod totals;
 pub mod visible;
 
 pub use explain::Explained;

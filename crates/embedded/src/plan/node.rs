@@ -93,6 +93,14 @@ pub fn broken(error: impl std::fmt::Display) -> model::Error {
     model::Error::new(model::ErrorKind::Internal, format!("index cannot be read: {error}"))
 }
 
+/// The scorer, or one of no documents.
+pub fn or_none<S: Scorer>(scorer: Option<S>) -> Box<dyn Scorer> {
+    match scorer {
+        Some(scorer) => Box::new(scorer),
+        None => Box::new(NoScorer),
+    }
+}
+
 /// No documents.
 #[derive(Debug, Default)]
 pub struct NoScorer;

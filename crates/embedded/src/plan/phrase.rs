@@ -1,8 +1,8 @@
 //! Phrases: exact ones, sloppy ones with Lucene's frequencies, ones whose last term is a prefix.
 
 use super::explain::Explained;
-use super::node::{NoScorer, Node};
-use super::similarity::{Bm25, Counted};
+use super::node::{Node, or_none};
+use super::similarity::{Bm25, Counted, Counting, counted_at};
 use super::term::{norms, postings};
 use crate::searchable::SegmentView;
 use model::Result;
@@ -251,6 +251,12 @@ impl DocSet for PhraseScorer {
     }
 }
 
+impl Counting for PhraseScorer {
+    fn parts(&self) -> (f32, u8) {
+        (self.freq, self.norm())
+    }
+}
+
 impl Scorer for PhraseScorer {
     fn score(&mut self) -> f32 {
         self.bm25.score(self.freq, self.norm())
@@ -306,25 +312,15 @@ impl PhraseNode {
 
 impl Node for PhraseNode {
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
-        Ok(match self.open(segment)? {
-            Some(scorer) => Box::new(scorer),
-            None => Box::new(NoScorer),
-        })
+        Ok(or_none(self.open(segment)?))
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        if let Some(mut scorer) = self.open(segment)? {
-            let at = scorer.doc();
-            let at = if at < doc { scorer.seek(doc) } else { at };
-            if at == doc {
-                return Ok(self.bm25.explain(
-                    &format!("{} in {doc}", self.what),
-                    Counted::Phrase,
-                    scorer.freq,
-                    scorer.norm(),
-                ));
-            }
-        }
-        Ok(Explained::no_match("no matching phrase"))
+        let what = format!("{} in {doc}", self.what);
+        let found = self.open(segment)?.and_then(|scorer| counted_at(scorer, doc));
+        Ok(found.map_or_else(
+            || Explained::no_match("no matching phrase"),
+            |(freq, norm)| self.bm25.explain(&what, Counted::Phrase, freq, norm),
+        ))
     }
 }

@@ -3,6 +3,7 @@
 use super::explain::Explained;
 use std::sync::Arc;
 use tantivy::fieldnorm::FieldNormReader;
+use tantivy::{DocId, DocSet};
 
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
@@ -162,6 +163,19 @@ impl Bm25 {
         let score = Explained::new(value, format!("score(freq={freq:?}), computed as boost * idf * tf from:")).of(parts);
         Explained::new(value, format!("weight({what}) [PerFieldSimilarity], result of:")).of(vec![score])
     }
+}
+
+/// A scorer that counts in one field.
+pub(super) trait Counting: DocSet {
+    /// At the document where it is: how often, and the length as it is kept.
+    fn parts(&self) -> (f32, u8);
+}
+
+/// What is counted at a document, if it matches.
+pub(super) fn counted_at(mut scorer: impl Counting, doc: DocId) -> Option<(f32, u8)> {
+    let at = scorer.doc();
+    let at = if at < doc { scorer.seek(doc) } else { at };
+    (at == doc).then(|| scorer.parts())
 }
 
 #[cfg(test)]

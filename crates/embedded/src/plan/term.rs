@@ -2,9 +2,9 @@
 
 use super::explain::Explained;
 use super::filters::Filters;
-use super::node::{ConstantScorer, NoScorer, Node, broken, score_at};
+use super::node::{ConstantScorer, NoScorer, Node, broken, or_none, score_at};
 use super::prune::Numbers;
-use super::similarity::{Bm25, Counted};
+use super::similarity::{Bm25, Counted, Counting, counted_at};
 use super::visible::Sight;
 use crate::searchable::SegmentView;
 use model::Result;
@@ -54,7 +54,7 @@ struct TermScorer {
     bm25: Bm25,
 }
 
-impl TermScorer {
+impl Counting for TermScorer {
     fn parts(&self) -> (f32, u8) {
         let doc = self.postings.doc();
         let freq = if self.freqs { self.postings.term_freq() as f32 } else { 1.0 };
@@ -123,24 +123,16 @@ impl Node for TermNode {
     }
 
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
-        Ok(match self.open(segment)? {
-            Some(scorer) => Box::new(scorer),
-            None => Box::new(NoScorer),
-        })
+        Ok(or_none(self.open(segment)?))
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        if let Some(mut scorer) = self.open(segment)? {
-            let at = scorer.doc();
-            let at = if at < doc { scorer.seek(doc) } else { at };
-            if at == doc {
-                let (freq, norm) = scorer.parts();
-                return Ok(self
-                    .bm25
-                    .explain(&format!("{} in {doc}", self.what), Counted::Term, freq, norm));
-            }
-        }
-        Ok(Explained::no_match("no matching term"))
+        let what = format!("{} in {doc}", self.what);
+        let found = self.open(segment)?.and_then(|scorer| counted_at(scorer, doc));
+        Ok(found.map_or_else(
+            || Explained::no_match("no matching term"),
+            |(freq, norm)| self.bm25.explain(&what, Counted::Term, freq, norm),
+        ))
     }
 
     fn as_term(&self) -> Option<&TermNode> {
@@ -208,6 +200,9 @@ impl SynonymScorer {
         self.doc = self.sets.iter().map(DocSet::doc).min().unwrap_or(TERMINATED);
         self.doc
     }
+}
+
+impl Counting for SynonymScorer {
     fn parts(&self) -> (f32, u8) {
         let freq: u32 = self
             .sets
@@ -276,24 +271,16 @@ impl SynonymNode {
 
 impl Node for SynonymNode {
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
-        Ok(match self.open(segment)? {
-            Some(scorer) => Box::new(scorer),
-            None => Box::new(NoScorer),
-        })
+        Ok(or_none(self.open(segment)?))
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        if let Some(mut scorer) = self.open(segment)? {
-            let at = scorer.doc();
-            let at = if at < doc { scorer.seek(doc) } else { at };
-            if at == doc {
-                let (freq, norm) = scorer.parts();
-                return Ok(self
-                    .bm25
-                    .explain(&format!("{} in {doc}", self.what), Counted::Synonyms, freq, norm));
-            }
-        }
-        Ok(Explained::no_match("no matching term"))
+        let what = format!("{} in {doc}", self.what);
+        let found = self.open(segment)?.and_then(|scorer| counted_at(scorer, doc));
+        Ok(found.map_or_else(
+            || Explained::no_match("no matching term"),
+            |(freq, norm)| self.bm25.explain(&what, Counted::Synonyms, freq, norm),
+        ))
     }
 }
 

@@ -281,7 +281,7 @@ impl Plan {
                 unit: *unit,
                 mode: *mode,
             },
-            By::Field(key) if key.path == "_uid" => {
+            By::Field(key) if key.path == "_id" || key.path == "_uid" => {
                 let column = segment.reader.fast_fields().str("_id").map_err(crate::plan::node::broken)?;
                 ReadBy::Column {
                     column: column.map(Column::Str),
@@ -289,18 +289,8 @@ impl Plan {
                     missing: Key::None { first: false },
                     float: false,
                     children: None,
-                    id: false,
-                }
-            }
-            By::Field(key) if key.path == "_id" => {
-                let column = segment.reader.fast_fields().str("_id").map_err(crate::plan::node::broken)?;
-                ReadBy::Column {
-                    column: column.map(Column::Str),
-                    mode: MultiValueMode::Min,
-                    missing: Key::None { first: false },
-                    float: false,
-                    children: None,
-                    id: view.typed,
+                    // `_uid` shows the type too.
+                    id: view.typed && key.path == "_id",
                 }
             }
             By::Field(key) => {

@@ -3,10 +3,12 @@
 //! An alteration makes another catalog or is refused; then nothing has changed. Not here: documents; templates and
 //! date names, which this engine refuses or does not read.
 
+use crate::catalog::{self, Behind, closed, flatten, missing};
 use crate::{AliasAction, Alteration, Altered, IndexInfo};
+use mapping::settings::{limits, registry};
 use mapping::{Mapping, MappingLimits, Registry, TypedMappings};
 use model::path::matches;
-use model::{DocId, Error, ErrorKind, IndexName, Result, Target, settings};
+use model::{DocId, Error, ErrorKind, IndexName, Result, Target};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,7 +82,11 @@ impl Entry {
 
     /// Closed indices are neither read nor written.
     pub(super) fn must_be_open(&self) -> Result<()> {
-        if self.open { Ok(()) } else { Err(closed(self)) }
+        if self.open {
+            Ok(())
+        } else {
+            Err(closed(&self.name, &self.uuid))
+        }
     }
 
     /// Where the mapping requires routing, there must be one.
@@ -250,7 +256,7 @@ impl Catalog {
             if entry.open || !target.forbid_closed {
                 add(found, name, entry, filter);
             } else if !target.ignore_unavailable {
-                return Err(closed(entry));
+                return Err(closed(&entry.name, &entry.uuid));
             }
         }
         if any || target.ignore_unavailable {
@@ -264,28 +270,11 @@ impl Catalog {
     pub(super) fn write_index(&self, name: &str, require_alias: bool) -> Result<Arc<Entry>> {
         if let Some(entry) = self.0.get(name) {
             if require_alias {
-                let why =
-                    format!("no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias");
-                return Err(Error::new(ErrorKind::IndexNotFound, why)
-                    .with("index_uuid", "_na_")
-                    .with("index", name));
+                return Err(catalog::no_alias(name));
             }
             return Ok(entry.clone());
         }
-        let behind = self.behind(name);
-        let writers: Vec<_> = behind
-            .iter()
-            .filter(|entry| entry.aliases[name]["is_write_index"] == true)
-            .collect();
-        match (behind.as_slice(), writers.as_slice()) {
-            ([], _) => Err(missing(name)),
-            ([one], _) if one.aliases[name]["is_write_index"] != false => Ok((*one).clone()),
-            (_, [one]) => Ok((**one).clone()),
-            _ => Err(Error::illegal(format!(
-                "no write index is defined for alias [{name}]. The write index may be explicitly disabled using is_write_index=false \
-                 or the alias points to multiple indices without one being designated as a write index"
-            ))),
-        }
+        catalog::writer(name, &self.behind(name)).cloned()
     }
 
     /// The one index that a read of `name` goes to.
@@ -293,21 +282,13 @@ impl Catalog {
         if let Some(entry) = self.0.get(name) {
             return Ok(entry.clone());
         }
-        match self.behind(name).as_slice() {
-            [] => Err(missing(name)),
-            [one] => Ok((*one).clone()),
-            several => {
-                let names: Vec<&str> = several.iter().map(|entry| entry.name.as_str()).collect();
-                Err(Error::illegal(format!(
-                    "alias [{name}] has more than one index associated with it [{}], can't execute a single index op",
-                    names.join(", ")
-                )))
-            }
-        }
+        catalog::reader(name, &self.behind(name)).cloned()
     }
 
-    fn behind(&self, alias: &str) -> Vec<&Arc<Entry>> {
-        self.0.values().filter(|entry| entry.aliases.contains_key(alias)).collect()
+    fn behind(&self, alias: &str) -> Vec<Behind<'_, Arc<Entry>>> {
+        let entries = self.0.values();
+        let behind = entries.filter_map(|entry| Some((entry.name.as_str(), entry.aliases.get(alias)?, entry)));
+        behind.collect()
     }
 
     /// Replaces an entry by its name.
@@ -481,9 +462,9 @@ impl Catalog {
                     let writer = self
                         .behind(alias)
                         .into_iter()
-                        .find(|e| e.name != *name && e.aliases[alias]["is_write_index"] == true);
+                        .find(|(other, options, _)| *other != name.as_str() && options["is_write_index"] == true);
                     if let Some(writer) = writer.filter(|_| options["is_write_index"] == true) {
-                        let reason = format!("alias [{alias}] has more than one write index [{},{name}]", writer.name);
+                        let reason = format!("alias [{alias}] has more than one write index [{},{name}]", writer.0);
                         return Err(Error::new(ErrorKind::IllegalState, reason));
                     }
                     let mut entry = (*found.entry).clone();
@@ -559,21 +540,6 @@ fn any_state(target: &Target) -> Target {
     }
 }
 
-/// `index_not_found_exception`.
-pub(super) fn missing(name: &str) -> Error {
-    Error::new(ErrorKind::IndexNotFound, format!("no such index [{name}]"))
-        .with("resource.type", "index_or_alias")
-        .with("resource.id", name)
-        .with("index_uuid", "_na_")
-        .with("index", name)
-}
-
-fn closed(entry: &Entry) -> Error {
-    Error::new(ErrorKind::IndexClosed, "closed")
-        .with("index_uuid", entry.uuid.clone())
-        .with("index", entry.name.as_str())
-}
-
 fn bad_name(name: &str, why: &str) -> Error {
     Error::new(ErrorKind::InvalidIndexName, format!("Invalid index name [{name}], {why}"))
         .with("index_uuid", "_na_")
@@ -614,59 +580,6 @@ fn alias_options(body: &Map<String, Value>) -> Value {
         }
     }
     Value::Object(out)
-}
-
-/// Nested or flat, with or without `index.`: flat with it.
-fn flatten(settings: &Map<String, Value>) -> Map<String, Value> {
-    fn flat(name: &str, value: &Value, out: &mut Map<String, Value>) {
-        match value {
-            Value::Object(inner) => inner
-                .iter()
-                .for_each(|(key, value)| flat(&format!("{name}.{key}"), value, out)),
-            Value::Number(_) | Value::Bool(_) => drop(out.insert(name.to_owned(), value.to_string().into())),
-            _ => drop(out.insert(name.to_owned(), value.clone())),
-        }
-    }
-    let mut out = Map::new();
-    settings.iter().for_each(|(name, value)| flat(name, value, &mut out));
-    out.into_iter()
-        .map(|(name, value)| {
-            (
-                if name.starts_with("index.") {
-                    name
-                } else {
-                    format!("index.{name}")
-                },
-                value,
-            )
-        })
-        .collect()
-}
-
-fn registry(settings: &Map<String, Value>) -> Result<Registry> {
-    let mut tree = json!({});
-    for (name, value) in settings {
-        if let Some(path) = name.strip_prefix("index.analysis.") {
-            model::path::set(&mut tree, path, value.clone());
-        }
-    }
-    if tree.as_object().is_some_and(Map::is_empty) {
-        Ok(Registry::default_registry())
-    } else {
-        Registry::from_settings(&tree)
-    }
-}
-
-fn limits(flat: &Map<String, Value>) -> MappingLimits {
-    let number = |setting| usize::try_from(settings::number(flat, setting)).unwrap_or(usize::MAX);
-    MappingLimits {
-        total_fields: number(settings::MAPPING_TOTAL_FIELDS),
-        depth: number(settings::MAPPING_DEPTH),
-        nested_fields: number(settings::MAPPING_NESTED_FIELDS),
-        nested_objects: number(settings::MAPPING_NESTED_OBJECTS),
-        field_name_length: number(settings::MAPPING_FIELD_NAME),
-        ..MappingLimits::default()
-    }
 }
 
 fn parse_mappings(body: &Value, typed: bool, registry: &Registry, limits: &MappingLimits) -> Result<Mappings> {

@@ -154,6 +154,27 @@ fn compared(op: Op, order: Ordering) -> Value {
     })
 }
 
+/// Arithmetic of one width, which wraps as Java's does.
+macro_rules! wrapped {
+    ($op:expr, $i:expr, $j:expr, $signed:ty, $unsigned:ty) => {{
+        let (i, j): ($signed, $signed) = ($i, $j);
+        match $op {
+            Op::Add => i.wrapping_add(j),
+            Op::Sub => i.wrapping_sub(j),
+            Op::Mul => i.wrapping_mul(j),
+            Op::Div => i.wrapping_div(j),
+            Op::Rem => i.wrapping_rem(j),
+            Op::BitAnd => i & j,
+            Op::BitOr => i | j,
+            Op::BitXor => i ^ j,
+            Op::Shl => i.wrapping_shl(j as u32),
+            Op::Shr => i.wrapping_shr(j as u32),
+            Op::Ushr => (i as $unsigned).wrapping_shr(j as u32) as $signed,
+            _ => i.wrapping_pow(j as u32),
+        }
+    }};
+}
+
 /// `compareTo`; null is least.
 pub(crate) fn order(a: &Value, b: &Value) -> R<Ordering> {
     Ok(match (a, b) {
@@ -239,37 +260,11 @@ fn numbers(run: &Run<'_, '_>, op: Op, a: &Value, b: &Value) -> R {
     }
     let shift = matches!(op, Op::Shl | Op::Shr | Op::Ushr);
     let long = matches!(a, Value::Long(_)) || (!shift && matches!(b, Value::Long(_)));
-    if long {
-        return Ok(Value::Long(match op {
-            Op::Add => i.wrapping_add(j),
-            Op::Sub => i.wrapping_sub(j),
-            Op::Mul => i.wrapping_mul(j),
-            Op::Div => i.wrapping_div(j),
-            Op::Rem => i.wrapping_rem(j),
-            Op::BitAnd => i & j,
-            Op::BitOr => i | j,
-            Op::BitXor => i ^ j,
-            Op::Shl => i.wrapping_shl(j as u32),
-            Op::Shr => i.wrapping_shr(j as u32),
-            Op::Ushr => (i as u64).wrapping_shr(j as u32) as i64,
-            _ => i.wrapping_pow(j as u32),
-        }));
-    }
-    let (i, j) = (i as i32, j as i32);
-    Ok(Value::Int(match op {
-        Op::Add => i.wrapping_add(j),
-        Op::Sub => i.wrapping_sub(j),
-        Op::Mul => i.wrapping_mul(j),
-        Op::Div => i.wrapping_div(j),
-        Op::Rem => i.wrapping_rem(j),
-        Op::BitAnd => i & j,
-        Op::BitOr => i | j,
-        Op::BitXor => i ^ j,
-        Op::Shl => i.wrapping_shl(j as u32),
-        Op::Shr => i.wrapping_shr(j as u32),
-        Op::Ushr => (i as u32).wrapping_shr(j as u32) as i32,
-        _ => i.wrapping_pow(j as u32),
-    }))
+    Ok(if long {
+        Value::Long(wrapped!(op, i, j, i64, u64))
+    } else {
+        Value::Int(wrapped!(op, i as i32, j as i32, i32, u32))
+    })
 }
 
 /// Sorts; by a comparator (two parameters), a key (one), or the natural order.
