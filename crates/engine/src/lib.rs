@@ -15,9 +15,9 @@ use std::time::Duration;
 
 mod around;
 mod atomic;
-#[cfg(any(test, feature = "contract"))]
 pub mod catalog;
 pub mod clock;
+#[cfg(any(test, feature = "contract"))]
 pub mod contract;
 mod expect;
 pub mod keys;
