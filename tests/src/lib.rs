@@ -201,7 +201,18 @@ pub struct Answer {
 
 /// One request on a connection of its own.
 pub fn send(address: &str, method: &str, path: &str, headers: &[(String, String)], body: &[u8]) -> std::io::Result<Answer> {
-    let mut stream = TcpStream::connect(address)?;
+    exchange(TcpStream::connect(address)?, address, method, path, headers, body)
+}
+
+/// The same on a connection that is there.
+pub fn exchange(
+    mut stream: TcpStream,
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &[(String, String)],
+    body: &[u8],
+) -> std::io::Result<Answer> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     let mut request = format!(
         "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n",

@@ -316,7 +316,11 @@ fn row(name: &str) -> Option<Row> {
         "index.merge.policy.deletes_pct_allowed" | "index.merge.policy.segments_per_tier" => {
             Elsewhere("embedded: merging::tests::policy_of_an_index")
         }
-        "index.pleach.locks" | "index.pleach.lock_path" => Elsewhere("scenarios of locks"),
+        "index.pleach.locks"
+        | "index.pleach.lock_path"
+        | "index.pleach.lock_index"
+        | "index.pleach.lock_ttl"
+        | "index.pleach.lock_strict" => Elsewhere("scenarios of locks"),
         "indices.requests.cache.size" => Elsewhere("kept answers of aggregations"),
         "indices.documents.cache.size" | "indices.queries.cache.size" => {
             Elsewhere("the engine's own tests: it changes no answer")

@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, IndexEntry};
 use crate::store::{STRIPES, Store};
 use crate::writing::{After, Beside, Judged, Ready, check_write, visible};
 use engine::{Alteration, Deciding, Decision, Document, Gate, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp};
-use model::{DocAddress, Error, Result, Stamp};
+use model::{DocAddress, DocId, Error, Result, Stamp};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -316,6 +316,12 @@ impl Newest for Reading<'_> {
             typed: entry.typed(),
             settings: entry.settings.clone(),
         })
+    }
+
+    fn identity(&mut self, at: &DocAddress) -> Result<DocId> {
+        let catalog = self.store.catalog.load_full();
+        let entry = catalog.write_index(at.index.as_str(), false, self.store.clock.wall_ms());
+        entry.inspect_err(|_| self.rests_on_catalog())?.identity(&at.id)
     }
 
     fn rehearse(&mut self, write: &Write) -> Result<()> {

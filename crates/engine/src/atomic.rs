@@ -5,7 +5,7 @@
 
 use crate::{Alteration, Document, Outcome, Refresh, See, Write};
 use async_trait::async_trait;
-use model::{CommitSeq, DocAddress, IndexName, Result, Stamp};
+use model::{CommitSeq, DocAddress, DocId, IndexName, Result, Stamp};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -61,6 +61,10 @@ pub trait Newest {
     fn read(&mut self, at: &DocAddress, see: See) -> Result<Option<Document>>;
     /// The index that a write to this name would go to.
     fn index(&mut self, name: &str) -> Result<WriteIndex>;
+    /// The id as its index has it: with a type exactly where documents have one.
+    fn identity(&mut self, at: &DocAddress) -> Result<DocId> {
+        Ok(at.id.clone())
+    }
     /// Would the mapping take this write?
     fn rehearse(&mut self, write: &Write) -> Result<()>;
 }

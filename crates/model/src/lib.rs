@@ -6,6 +6,7 @@ mod address;
 pub mod date;
 mod dialect;
 mod error;
+pub mod lock_index;
 pub mod nearest;
 pub mod path;
 pub mod routing;

@@ -112,6 +112,9 @@ settings! {
     SEGMENTS_PER_TIER: "index.merge.policy.segments_per_tier" = "10", IndexDynamic, "Segments of one size (powers of ten) before they are merged.";
     PLEACH_LOCKS: "index.pleach.locks" = "off", IndexDynamic, "off, advisory or enforced.";
     PLEACH_LOCK_PATH: "index.pleach.lock_path" = "", IndexDynamic, "The field, or fields joined by /, that say where a document is.";
+    PLEACH_LOCK_INDEX: "index.pleach.lock_index" = "false", IndexStatic, "Its documents, or those of these types, are locks: see docs/relations/locks.md.";
+    PLEACH_LOCK_TTL: "index.pleach.lock_ttl" = "-1", IndexDynamic, "How long a lock document lives that its owner does not ask for again; -1: until it is released.";
+    PLEACH_LOCK_STRICT: "index.pleach.lock_strict" = "true", IndexDynamic, "Only its owner releases a lock document.";
 }
 
 static FIXED: OnceLock<BTreeMap<&'static str, u64>> = OnceLock::new();

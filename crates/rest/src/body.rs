@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use model::{Error, ErrorKind, Persona, Result};
+use relations::leases::Caller;
 use std::io::Read as _;
 
 /// One HTTP request, read whole.
@@ -27,8 +28,8 @@ pub(crate) struct Request {
     pub(crate) body: Bytes,
     /// Of the listener.
     pub(crate) persona: Persona,
-    /// The connection it came by.
-    pub(crate) connection: Option<u64>,
+    /// The connection it came by, and who says to be there.
+    pub(crate) caller: Caller,
 }
 
 /// Decompresses a body within the limit.

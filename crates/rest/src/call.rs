@@ -5,6 +5,7 @@ use crate::params::Params;
 use bytes::Bytes;
 use dsl::json::{Node, Reading};
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
+use relations::leases::Caller;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ pub struct Call {
     pub(crate) wants_json: bool,
     /// The answer leaves as it is written: nothing in it is chosen, added or laid out.
     pub(crate) plain: bool,
-    /// The connection it came by.
-    pub(crate) connection: Option<u64>,
+    /// Who sends it, as far as it says, and by which connection.
+    pub(crate) caller: Caller,
 }
 
 impl Call {

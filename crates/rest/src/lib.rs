@@ -6,7 +6,8 @@
 use arc_swap::ArcSwap;
 use engine::tasks::Tasks;
 use engine::{Alteration, Altered, Clock, Engine, EngineExt, IndexInfo};
-use model::{Dialect, Error, ErrorKind, IndexName, Persona, Result, Target};
+use model::lock_index::LockIndex;
+use model::{Dialect, DocId, Error, ErrorKind, IndexName, Persona, Result, Target};
 use relations::Relations;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -74,7 +75,7 @@ pub struct Limits {
 }
 
 /// What a write or search asks of an index besides its documents.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) typed: bool,
     pub(crate) replicas: u64,
@@ -82,8 +83,18 @@ pub(crate) struct Known {
     pub(crate) source: bool,
     /// Plain writes look at locks.
     pub(crate) locks: bool,
+    /// Which of its documents are locks.
+    lock_index: Arc<LockIndex>,
     /// Reported; the number that a document's shard is told by.
     pub(crate) shards: u64,
+}
+
+impl Known {
+    /// Is a document of this id a lock? Without a type, where there are types, it may be.
+    pub(crate) fn is_lock(&self, id: &DocId) -> bool {
+        let untyped = self.typed && id.doc_type.is_none();
+        !self.lock_index.is_none() && (untyped || self.lock_index.has(id.doc_type.as_deref()))
+    }
 }
 
 impl Rest {
@@ -139,8 +150,13 @@ impl Rest {
 
     /// Changes the catalog, and forgets what was known of it.
     pub(crate) async fn alter(&self, alteration: Alteration) -> Result<Altered> {
+        let deletes = matches!(alteration, Alteration::DeleteIndices(_) | Alteration::UpdateAliases(_));
         let altered = self.engine.alter(alteration).await;
         self.known.store(Arc::new(HashMap::new()));
+        if deletes && altered.is_ok() {
+            // What cannot be forgotten now is when its document is made again, or by the next start.
+            let _ = self.relations.forget_gone().await;
+        }
         altered
     }
 
@@ -152,7 +168,7 @@ impl Rest {
     /// What is known of one index or alias; `None` if it is missing.
     pub(crate) async fn known(&self, name: &str) -> Option<Known> {
         if let Some(known) = self.known.load().get(name) {
-            return Some(*known);
+            return Some(known.clone());
         }
         let mut target = Target::index(name);
         target.forbid_closed = false;
@@ -166,13 +182,14 @@ impl Rest {
             locks: infos
                 .iter()
                 .any(|info| model::settings::text(&info.settings, model::settings::PLEACH_LOCKS) != "off"),
+            lock_index: Arc::new(infos.iter().find_map(lock_index_of).unwrap_or_default()),
             shards: model::settings::number(&first.settings, model::settings::NUMBER_OF_SHARDS),
         };
         let mut all = HashMap::clone(&self.known.load());
         if all.len() > 10_000 {
             all.clear();
         }
-        all.insert(name.to_owned(), known);
+        all.insert(name.to_owned(), known.clone());
         self.known.store(Arc::new(all));
         Some(known)
     }
@@ -203,6 +220,11 @@ impl Rest {
         let create = Alteration::index_if_missing(index.as_str(), dialect.typed);
         self.alter(create).await.map(|_| ())
     }
+}
+
+/// Which documents are locks, if any are.
+fn lock_index_of(info: &IndexInfo) -> Option<LockIndex> {
+    LockIndex::of(&info.settings).ok().filter(|locks| !locks.is_none())
 }
 
 /// Do documents of the index have a `_source` to show? Of typed indices every type must.

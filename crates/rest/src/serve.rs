@@ -7,12 +7,14 @@ use crate::params::Params;
 use crate::respond::{Answer, Body, Style, compress, write};
 use crate::routes::{Matched, find};
 use crate::{Rest, dialect, envelope};
+use base64::Engine as _;
 use bytes::{Bytes, BytesMut};
 use futures::FutureExt as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use model::{Dialect, Error, ErrorKind, Persona, Result};
+use relations::leases::Caller;
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -98,7 +100,7 @@ static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
     let in_flight = Arc::new(AtomicUsize::new(0));
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, from)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
@@ -107,10 +109,16 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
         let (rest, mut stop, open, in_flight) = (rest.clone(), stop.clone(), open.clone(), in_flight.clone());
         let (ended, number) = (rest.clone(), CONNECTIONS.fetch_add(1, Ordering::Relaxed));
         open.fetch_add(1, Ordering::AcqRel);
+        // One client, whether it came by IPv4 or by IPv4 in IPv6.
+        let caller = Caller {
+            peer: Some(Arc::from(from.ip().to_canonical().to_string())),
+            connection: Some(number),
+            ..Caller::default()
+        };
         tokio::spawn(async move {
             let service = hyper::service::service_fn(move |request| {
-                let (rest, in_flight) = (rest.clone(), in_flight.clone());
-                async move { Ok::<_, std::convert::Infallible>(one(rest, request, persona, in_flight, number).await) }
+                let (rest, in_flight, caller) = (rest.clone(), in_flight.clone(), caller.clone());
+                async move { Ok::<_, std::convert::Infallible>(one(rest, request, persona, in_flight, caller).await) }
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .max_buf_size(64 * 1024)
@@ -141,12 +149,11 @@ async fn one(
     request: hyper::Request<Incoming>,
     persona: Persona,
     in_flight: Arc<AtomicUsize>,
-    connection: u64,
+    caller: Caller,
 ) -> hyper::Response<Full<Bytes>> {
     let head = request.method() == hyper::Method::HEAD;
     let (parts, incoming) = request.into_parts();
-    let mut request = head_of(&parts, persona);
-    request.connection = Some(connection);
+    let mut request = head_of(&parts, persona, caller);
     let (bytes, counted) = match read_body(
         incoming,
         rest.limits.body_max_bytes,
@@ -178,8 +185,10 @@ async fn one(
     respond(&rest, &request, &answer, &style, head).0
 }
 
-fn head_of(parts: &hyper::http::request::Parts, persona: Persona) -> Request {
+fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Caller) -> Request {
     let text = |name: &str| parts.headers.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    caller.opaque_id = text("x-opaque-id").filter(|id| !id.is_empty()).map(Arc::from);
+    caller.user = text("authorization").as_deref().and_then(user_of).map(Arc::from);
     Request {
         method: parts.method.as_str().to_owned(),
         path: parts.uri.path().to_owned(),
@@ -191,8 +200,20 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona) -> Request {
         opaque_id: text("x-opaque-id"),
         body: Bytes::new(),
         persona,
-        connection: None,
+        caller,
     }
+}
+
+/// The name in `Authorization: Basic`. Nobody has checked it.
+fn user_of(header: &str) -> Option<String> {
+    let (scheme, credentials) = header.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let bytes = base64::engine::general_purpose::STANDARD.decode(credentials.trim()).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let (user, _) = text.split_once(':')?;
+    (!user.is_empty()).then(|| user.to_owned())
 }
 
 /// Room for a body that is made before it comes.
@@ -315,7 +336,7 @@ fn call_of(
         dialect,
         plain: style.is_plain(),
         wants_json: accepts("application/json") || accepts("application/yaml"),
-        connection: request.connection,
+        caller: request.caller.clone(),
     }
 }
 

@@ -655,6 +655,17 @@ impl Params {
     pub(crate) fn get(&self, name: &str) -> Option<&Frozen> {
         self.0.iter().find(|(k, _)| &**k == name).map(|(_, v)| v)
     }
+    /// A parameter that is a text, a number or a truth value, as text.
+    pub fn word(&self, name: &str) -> Option<String> {
+        match self.get(name)?.value() {
+            Value::Str(text) => Some(text.to_string()),
+            Value::Bool(b) => Some(b.to_string()),
+            other => other
+                .as_i64()
+                .map(|n| n.to_string())
+                .or_else(|| other.as_f64().map(|n| n.to_string())),
+        }
+    }
     pub(crate) fn all(&self) -> Value {
         Value::map(self.0.iter().map(|(k, v)| (Value::Str(k.clone()), v.value())))
     }

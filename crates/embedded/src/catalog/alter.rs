@@ -6,6 +6,7 @@ use super::{Catalog, IndexEntry, Mappings, names, parse_mappings, settings, temp
 use crate::index::schema::IndexSchema;
 use dsl::query::Clause;
 use engine::{AliasAction, Alteration, Altered, TemplateKind};
+use model::lock_index::LockIndex;
 use model::{Error, ErrorKind, IndexName, Result, Target, nearest::nearest};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -158,6 +159,12 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
             .or_insert_with(|| "5".into());
     }
     settings::check(&flat)?;
+    if let (LockIndex::Types(types), false) = (LockIndex::of(&flat)?, *typed) {
+        let (name, setting) = (types.join(", "), model::settings::PLEACH_LOCK_INDEX.name);
+        return Err(Error::illegal(format!(
+            "[{setting}] names the types [{name}], but the index has none: its documents are all locks with [true]"
+        )));
+    }
     let registry = mapping::settings::registry(&flat)?;
     let limits = mapping::settings::limits(&flat);
     let mut mapped: Option<Mappings> = None;

@@ -2,6 +2,7 @@
 //!
 //! Not here: the table itself (`model::settings`), what settings do.
 
+use model::lock_index::{LockIndex, parse_lock_ttl};
 use model::nearest::nearest;
 use model::settings::{self, Scope};
 use model::{Error, ErrorKind, Result};
@@ -57,7 +58,6 @@ const ACCEPTED_UNDER: &[(&str, bool)] = &[
     ("index.recovery.", true),
     ("index.requests.", true),
     ("index.warmer.", true),
-    ("index.pleach.", true),
 ];
 
 /// May a setting of this name be given, and may it change later?
@@ -101,6 +101,9 @@ pub fn check(flat: &Map<String, Value>) -> Result<()> {
 }
 
 fn check_value(name: &str, value: &Value) -> Result<()> {
+    if name == settings::PLEACH_LOCK_INDEX.name {
+        return LockIndex::parse(value).map(drop);
+    }
     let Some(text) = value.as_str() else { return Ok(()) };
     let Some(setting) = settings::find(name) else { return Ok(()) };
     match name {
@@ -140,6 +143,12 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
                 "unknown value for [{name}] must be one of [off, advisory, enforced] but was: {text}"
             )));
         }
+        "index.pleach.lock_ttl" => drop(parse_lock_ttl(text)?),
+        "index.pleach.lock_strict" if !matches!(text, "true" | "false") => {
+            return Err(Error::illegal(format!(
+                "Failed to parse value [{text}] for setting [{name}] as only [true] or [false] are allowed."
+            )));
+        }
         "index.merge.policy.deletes_pct_allowed" | "index.merge.policy.segments_per_tier" => {
             let (least, most) = if name.ends_with("tier") {
                 (2.0, f64::MAX)
@@ -172,7 +181,7 @@ pub fn check_update(index: &crate::catalog::IndexEntry, flat: &Map<String, Value
     check(flat)?;
     for name in flat.keys() {
         let full = || format!("[[{}/{}]]", index.name, index.uuid);
-        if name == "index.number_of_shards" {
+        if name == "index.number_of_shards" || name == settings::PLEACH_LOCK_INDEX.name {
             return Err(Error::illegal(format!(
                 "final {} setting [{name}], not updateable",
                 index.name

@@ -7,14 +7,19 @@ use super::record::Record;
 use super::run::{Cursor, Run};
 use super::{Action, Counts, Job, WARNINGS_MAX};
 use crate::leases::guard::Guard;
+use crate::leases::ledger::{Alone, Ledger};
+use crate::leases::literal::LockWrite;
 use crate::leases::{Locks, place_fields};
 use crate::schema;
 use engine::{
-    Alteration, Conflict, Deciding, Document, Effect, Expect, Found, Gate, Newest, Outcome, Plan, See, Write, WriteIndex, WriteOp,
+    Alteration, Clock, Conflict, Deciding, Document, Effect, Expect, Found, Gate, Newest, Outcome, Plan, See, Write, WriteIndex,
+    WriteOp,
 };
+use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One document of a batch.
@@ -66,6 +71,7 @@ impl crate::Relations {
     /// # Errors
     /// A lock of the job that is over; an engine that cannot. Then nothing was written.
     pub(super) async fn commit(&self, run: &mut Run, items: &mut [Item], to: Cursor) -> Result<Settled> {
+        let mut alone = None;
         loop {
             let mut planned = None;
             let decided = {
@@ -76,11 +82,14 @@ impl crate::Relations {
                     to,
                     items,
                     locks: &self.locks,
+                    clock: &self.clock,
+                    alone: alone.as_ref(),
                     now: self.clock.monotonic(),
+                    now_ms: self.clock.wall_ms(),
                 };
                 let how = Deciding {
                     touches: batch.touches(),
-                    gate: Gate::Shared,
+                    gate: if alone.is_some() { Gate::Exclusive } else { Gate::Shared },
                     ..Deciding::default()
                 };
                 let mut plan = |newest: &mut dyn Newest| {
@@ -91,8 +100,13 @@ impl crate::Relations {
                 self.atomic()?.decide(&mut plan, how).await?
             };
             let planned = planned.ok_or_else(|| Error::new(ErrorKind::Internal, "who decides has planned"))?;
-            let Planned::Possible(planned) = planned else {
-                return Ok(Settled::Stopped);
+            let planned = match planned {
+                Planned::Possible(planned) => planned,
+                Planned::Stopped => return Ok(Settled::Stopped),
+                Planned::Alone(writes) => {
+                    alone = Some(self.alone(&writes));
+                    continue;
+                }
             };
             if planned.undone {
                 run.counts = planned.counts;
@@ -138,6 +152,8 @@ impl crate::Relations {
 enum Planned {
     Stopped,
     Possible(Possible),
+    /// It writes these lock documents: it is to be planned again with no other decision beside it.
+    Alone(Vec<LockWrite>),
 }
 
 struct Possible {
@@ -157,17 +173,21 @@ struct Batch<'a> {
     to: Cursor,
     items: &'a [Item],
     locks: &'a Locks,
+    clock: &'a Arc<dyn Clock>,
+    alone: Option<&'a Alone>,
     now: Duration,
+    now_ms: i64,
 }
 
 /// Indices by the name that was used; `None`: missing.
-type Known = HashMap<String, Option<WriteIndex>>;
+type Known = HashMap<String, Option<(WriteIndex, LockIndex)>>;
 
 impl Batch<'_> {
     fn touches(&self) -> Vec<DocAddress> {
         let written = self.items.iter().filter_map(|item| Some(item.write.as_ref()?.at.clone()));
         let kept = self.record.into_iter().flat_map(Record::touches);
-        written.chain(kept).collect()
+        let leases = self.alone.into_iter().flat_map(Alone::touches);
+        written.chain(kept).chain(leases).collect()
     }
 
     fn plan(&self, newest: &mut dyn Newest) -> Result<(Planned, Plan)> {
@@ -177,23 +197,41 @@ impl Batch<'_> {
             return Ok((Planned::Stopped, Plan::default()));
         }
         let table = self.locks.table();
-        let mut guard = Guard::new(&table, &self.job.guards, self.job.whole.is_some(), self.now)?;
+        let mut guard = Guard::new(&table, &self.job.guards, self.job.whole.is_some(), self.now)?.of(&self.job.caller);
+        let none = Alone::default();
+        let mut ledger = Ledger::new(&table, &self.job.caller, self.alone.unwrap_or(&none), self.now, self.now_ms);
+        let mut lock_writes = Vec::new();
         let mut known = Known::new();
         let mut plan = Plan::default();
         let mut writers = Vec::new();
         let mut all = Vec::with_capacity(self.items.len());
         for (n, item) in self.items.iter().enumerate() {
-            let done = match (&item.fate, &item.write) {
+            let mut done = match (&item.fate, &item.write) {
                 (Some(fate), _) => fate.clone(),
                 (None, None) => Done::Noop,
                 (None, Some(write)) => self.one(newest, &mut guard, &mut known, item, write)?,
             };
+            if let (Done::Wrote(_), Some(write)) = (&done, &item.write)
+                && let Some(lock) = self.lock_write(newest, &known, item, write, n)?
+            {
+                if self.alone.is_none() {
+                    lock_writes.push(lock);
+                } else if let Err(error) = ledger.turn(&lock) {
+                    done = match error.kind() {
+                        ErrorKind::LockNotOwned | ErrorKind::LockConflict => Done::Conflict(error),
+                        _ => Done::Failed(error),
+                    };
+                }
+            }
             if let (Done::Wrote(_), Some(write)) = (&done, &item.write) {
                 self.make(&known, write, &mut plan);
                 plan.writes.push(write.clone());
                 writers.push(Some(n));
             }
             all.push(done);
+        }
+        if !lock_writes.is_empty() {
+            return Ok((Planned::Alone(lock_writes), Plan::default()));
         }
         let mut counts = self.counts.clone();
         let failed = tally(&mut counts, self.items, &all, self.job);
@@ -218,6 +256,8 @@ impl Batch<'_> {
             };
             return Ok((Planned::Possible(possible), Plan::default()));
         }
+        ledger.into_plan(newest, &mut plan, self.locks, self.clock)?;
+        writers.resize(plan.writes.len(), None);
         if let Some(record) = self.record {
             plan.writes.push(record.progress(self.to, &counts, failed));
             writers.push(None);
@@ -239,18 +279,23 @@ impl Batch<'_> {
             return Ok(Done::Failed(Error::new(ErrorKind::Security, reason)));
         }
         let copies = matches!(self.job.action, Action::Reindex { .. });
-        if !copies && guard.is_open() {
-            return Ok(Done::Wrote(effect(true, &write.op)));
-        }
         if !known.contains_key(name) {
             let found = match newest.index(name) {
-                Ok(index) => Some(index),
+                Ok(index) => match LockIndex::of(&index.settings) {
+                    Ok(locks) => Some((index, locks)),
+                    Err(e) => return Ok(Done::Failed(e)),
+                },
                 Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
                 Err(e) => return Ok(Done::Failed(e)),
             };
             known.insert(name.to_owned(), found);
         }
-        let index = known.get(name).and_then(Option::as_ref);
+        let found = known.get(name).and_then(Option::as_ref);
+        let is_lock = found.is_some_and(|(_, locks)| locks.has(write.at.id.doc_type.as_deref()));
+        if !copies && (guard.is_open() || is_lock) {
+            return Ok(Done::Wrote(effect(true, &write.op)));
+        }
+        let index = found.map(|(index, _)| index);
         let mut at = write.at.clone();
         let before = match index {
             None => None,
@@ -263,7 +308,7 @@ impl Batch<'_> {
                 }
             }
         };
-        if !guard.is_open() {
+        if !guard.is_open() && !is_lock {
             let fields = match index.map(|index| place_fields(&index.settings)).transpose() {
                 Ok(fields) => fields.filter(|fields| !fields.is_unset()),
                 Err(e) => return Ok(Done::Failed(e)),
@@ -301,6 +346,55 @@ impl Batch<'_> {
             }))),
             (before, op, _) => Ok(Done::Wrote(effect(before.is_some(), op))),
         }
+    }
+
+    /// What is to be written, if it is a lock document.
+    fn lock_write(
+        &self,
+        newest: &mut dyn Newest,
+        known: &Known,
+        item: &Item,
+        write: &Write,
+        n: usize,
+    ) -> Result<Option<LockWrite>> {
+        let Some((index, locks)) = known.get(write.at.index.as_str()).and_then(Option::as_ref) else {
+            return Ok(None);
+        };
+        if locks.is_none() {
+            return Ok(None);
+        }
+        let mut at = write.at.clone();
+        at.id = newest.identity(&at)?;
+        if !locks.has(at.id.doc_type.as_deref()) {
+            return Ok(None);
+        }
+        at.index = index.name.clone();
+        let before = match self.job.action {
+            Action::Reindex { .. } => newest.read(&at, See::Plain)?.map(|document| document.source),
+            // Written since, it is a conflict anyway.
+            Action::Delete | Action::Update { .. } => Some(item.document.source.clone()),
+        };
+        let after = match &write.op {
+            WriteOp::Put(source) => Some(source.clone()),
+            WriteOp::Delete => None,
+            WriteOp::Update(_) => {
+                let reason = "a job writes what its script came to";
+                return Err(Error::new(ErrorKind::Internal, reason));
+            }
+        };
+        Ok(Some(LockWrite {
+            at,
+            uuid: index.uuid.clone(),
+            settings: index.settings.clone(),
+            before,
+            after,
+            noop: false,
+            process_id: LockWrite::process_of(&write.op),
+            steps: 1,
+            proved: false,
+            under: Vec::new(),
+            operation: n,
+        }))
     }
 
     /// An index that is missing and may be made is made with the batch.

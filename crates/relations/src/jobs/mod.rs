@@ -16,6 +16,7 @@ mod run;
 pub use record::{Found, Kept, Order, State};
 pub use run::{Begun, Run, Step};
 
+use crate::leases::Caller;
 use dsl::query::Query;
 use model::path::SourceFilter;
 use model::{CommitSeq, Target};
@@ -72,6 +73,8 @@ pub struct Job {
     pub guards: Vec<String>,
     /// All of it as one change, within these bounds, or nothing.
     pub whole: Option<Whole>,
+    /// Who asks: whose lock documents are.
+    pub caller: Caller,
 }
 
 /// Bounds of a job that is one change.

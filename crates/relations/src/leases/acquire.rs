@@ -78,6 +78,10 @@ impl crate::Relations {
                 }
                 None => None,
             };
+            if held.as_ref().is_some_and(|lease| lease.literal.is_some()) {
+                let reason = format!("lock [{id}] is that of a lock document, which has no other targets; open one of your own");
+                return Err(Error::new(ErrorKind::LockTarget, reason).with("lock", &*id));
+            }
             let lease = joined(held.as_ref(), &id, ask, targets)?;
             if lease.targets.len() > most {
                 return Err(Error::illegal(format!(
@@ -309,5 +313,6 @@ fn joined(held: Option<&Lease>, id: &Arc<str>, ask: &Ask, targets: Vec<(Wanted, 
         deadline: std::time::Duration::ZERO,
         ending: false,
         opened_ms: 0,
+        literal: None,
     })
 }

@@ -4,6 +4,7 @@
 //! passes between the answer and the place of the write in the log.
 
 use super::acquire::{Respect, mode_of};
+use super::caller::Caller;
 use super::lease::Lease;
 use super::table::Table;
 use crate::locks::{Blocker, LockPath, LockTarget, Mode, Owner};
@@ -20,6 +21,8 @@ pub(crate) struct Guard<'a> {
     now: Duration,
     /// A change, or a write under a lock: foreign locks count whatever the index says.
     strict: bool,
+    /// Whose lock documents are no foreign locks.
+    caller: Option<&'a Caller>,
     /// Who holds what was written all the same, in advisory indices.
     pub(crate) warnings: Vec<String>,
 }
@@ -35,8 +38,22 @@ impl<'a> Guard<'a> {
             table,
             now,
             strict: strict || !ids.is_empty(),
+            caller: None,
             warnings: Vec::new(),
         })
+    }
+    /// Lock documents that this caller holds are in nobody's way but others'.
+    pub(crate) fn of(self, caller: &'a Caller) -> Guard<'a> {
+        Guard {
+            caller: Some(caller),
+            ..self
+        }
+    }
+    fn is_own(&self, lease: &Lease) -> bool {
+        let literal = lease.literal.as_ref();
+        literal
+            .zip(self.caller)
+            .is_some_and(|(literal, caller)| caller.agreements(&literal.caller) > 0 && caller.differs(&literal.caller).is_none())
     }
     /// Nothing can be refused.
     pub(crate) fn is_open(&self) -> bool {
@@ -71,7 +88,7 @@ impl<'a> Guard<'a> {
         if respect == Respect::Off {
             return Ok(());
         }
-        let Some((key, blocker)) = self.table.foreign(at, places, &self.own) else {
+        let Some((key, blocker)) = self.table.foreign(at, places, &self.own, |lease| self.is_own(lease)) else {
             return Ok(());
         };
         let conflict = self.table.conflict(&key, &blocker, self.now);

@@ -2,6 +2,8 @@
 //!
 //! Not here: who may hold what (`locks`), the table of all of them (`table`).
 
+use super::caller::Caller;
+use super::literal::Literal;
 use crate::locks::{Claim, LockTarget, Mode};
 use crate::schema;
 use engine::Source;
@@ -14,6 +16,9 @@ use std::time::Duration;
 pub const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
 /// Unless the client says otherwise.
 pub const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(30);
+
+/// The keep alive of what ends only by a request: lock documents, unless their index says otherwise.
+pub(super) const NEVER: Duration = Duration::from_millis(u64::MAX);
 
 /// What its end does to a transaction that runs under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -61,6 +66,8 @@ pub struct Lease {
     pub(super) ending: bool,
     /// For people.
     pub opened_ms: i64,
+    /// Of a lock document: see there.
+    pub literal: Option<Arc<Literal>>,
 }
 
 /// How a lease ended, other than by its owner.
@@ -76,6 +83,10 @@ impl Lease {
     /// The owner's label, else the id.
     pub fn name(&self) -> &str {
         if self.owner.is_empty() { &self.id } else { &self.owner }
+    }
+    /// It does not end by itself.
+    pub fn is_endless(&self) -> bool {
+        self.keep_alive == NEVER
     }
     /// What is left of it.
     pub fn remaining(&self, now: Duration) -> Duration {
@@ -132,11 +143,18 @@ impl Lease {
             Some((Ending::Expired, at)) => ("lease_expired", at),
             Some((Ending::Broken, at)) => ("lease_broken", at),
         };
-        Source::from_value(&json!({
+        let mut document = json!({
             "kind": kind, "at": at, "id": &*self.id, "owner": self.owner, "opened": self.opened_ms,
             "keep_alive_ms": self.keep_alive.as_millis() as u64, "abort": self.on_expire == OnExpire::Abort,
             "release": self.on_disconnect_release, "targets": targets, "claims": claims,
-        }))
+        });
+        if let Some(literal) = &self.literal {
+            document["literal"] = json!({
+                "index": literal.at.index.as_str(), "type": literal.at.id.doc_type.as_deref(), "id": &*literal.at.id.id,
+                "uuid": literal.uuid, "caller": literal.caller.to_json(),
+            });
+        }
+        Source::from_value(&document)
     }
     /// From its document, with a fresh keep alive; the ending if it has ended.
     ///
@@ -169,6 +187,24 @@ impl Lease {
                 implied: claim[2].as_bool().ok_or_else(corrupt)?,
             });
         }
+        let literal = match &value["literal"] {
+            Value::Null => None,
+            literal => {
+                let word = |name: &str| literal[name].as_str().ok_or_else(corrupt);
+                let id = word("id")?;
+                Some(Arc::new(Literal {
+                    at: DocAddress {
+                        index: IndexName::new(word("index")?),
+                        id: match literal["type"].as_str() {
+                            Some(doc_type) => DocId::typed(doc_type, id),
+                            None => DocId::plain(id),
+                        },
+                    },
+                    uuid: word("uuid")?.to_owned(),
+                    caller: Caller::from_json(&literal["caller"]),
+                }))
+            }
+        };
         let keep_alive = Duration::from_millis(value["keep_alive_ms"].as_u64().ok_or_else(corrupt)?);
         let lease = Lease {
             id: Arc::from(text("id")?),
@@ -187,6 +223,7 @@ impl Lease {
             deadline: now + keep_alive,
             ending: false,
             opened_ms: value["opened"].as_i64().unwrap_or(0),
+            literal,
         };
         Ok((lease, ending))
     }

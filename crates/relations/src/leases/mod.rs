@@ -6,13 +6,19 @@
 //! Not here: who may hold what (`locks`), checking writes (`guard`), HTTP.
 
 mod acquire;
+mod caller;
+mod ending;
 pub(crate) mod guard;
 mod lease;
+pub(crate) mod ledger;
+pub(crate) mod literal;
 mod sweep;
 pub(crate) mod table;
 
 pub(crate) use acquire::{claims_of, fields_of as place_fields, full, in_the_way, resolved};
+pub use caller::Caller;
 pub use lease::{Ending, KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, OnExpire, Wanted};
+pub use literal::{Literal, not_staged};
 pub use table::millis_of;
 
 use crate::locks::{Age, Owner};

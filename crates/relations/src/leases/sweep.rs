@@ -1,6 +1,8 @@
 //! How leases go on and end: renewal, release, breaking, expiry, lost connections, a restart.
 
+use super::ending::all_written;
 use super::lease::{Ending, KEEP_ALIVE, Lease};
+use super::literal::released;
 use crate::locks::{Action, AllAnswer, Mode, Owner, Request, acquire_all};
 use crate::schema;
 use crate::transactions::KEPT_MS;
@@ -72,29 +74,38 @@ impl crate::Relations {
     }
 
     async fn end(&self, id: &str, how: Option<Ending>) -> Result<()> {
+        let document = {
+            let table = self.locks.table();
+            let literal = table.lease(id).and_then(|lease| lease.literal.as_ref());
+            literal.map(|literal| literal.at.clone())
+        };
         let deciding = Deciding {
-            touches: vec![Lease::at(id)],
+            touches: document.into_iter().chain([Lease::at(id)]).collect(),
             gate: Gate::Exclusive,
             ..Deciding::default()
         };
         let under = [Arc::from(id)];
         let met = AtomicBool::new(false);
-        let mut planner = |_: &mut dyn Newest| {
-            let mut table = self.locks.table();
+        let mut planner = |newest: &mut dyn Newest| {
             let now = self.clock.monotonic();
-            table.pulse(now);
-            if !table.runs_under(&under).is_empty() {
-                met.store(true, Ordering::Relaxed);
-                return Err(Error::new(ErrorKind::LockConflict, "a change under the lock is not finished"));
-            }
-            let lease = table.alive(id, now)?;
+            let lease = {
+                let mut table = self.locks.table();
+                table.pulse(now);
+                if !table.runs_under(&under).is_empty() {
+                    met.store(true, Ordering::Relaxed);
+                    return Err(Error::new(ErrorKind::LockConflict, "a change under the lock is not finished"));
+                }
+                table.alive(id, now)?.clone()
+            };
+            let mut writes = released(newest, std::slice::from_ref(&lease))?;
             let op = match how {
                 None => WriteOp::Delete,
                 Some(how) => WriteOp::Put(lease.document(Some((how, self.clock.wall_ms())))),
             };
             let (shared, id) = (self.locks.clone(), id.to_owned());
+            writes.push(Write::new(Lease::at(&id), op));
             Ok(Plan {
-                writes: vec![Write::new(Lease::at(&id), op)],
+                writes,
                 then: Some(Box::new(move |_: &Decision<'_>| {
                     shared.table().end(&id, how.map(|how| (how, Some(now))));
                 })),
@@ -105,7 +116,7 @@ impl crate::Relations {
             self.settled(&under).await?;
             match self.atomic()?.decide(&mut planner, deciding.clone()).await {
                 Err(_) if met.swap(false, Ordering::Relaxed) => {}
-                other => return other.map(|_| ()),
+                decided => return all_written(&decided?.outcomes),
             }
         }
     }
@@ -127,6 +138,8 @@ impl crate::Relations {
                 Vec::new()
             }
         };
+        let (literal, overdue): (Vec<Lease>, Vec<Lease>) = overdue.into_iter().partition(|lease| lease.literal.is_some());
+        self.expire_literal(&literal).await;
         if overdue.is_empty() {
             return Ok(());
         }
@@ -171,6 +184,7 @@ impl crate::Relations {
         let any = {
             let mut table = self.locks.table();
             let now = self.clock.monotonic();
+            table.hung_up(connection);
             let ids: Vec<Arc<str>> = table
                 .leases()
                 .filter(|lease| lease.on_disconnect_release && lease.connection == Some(connection))
@@ -195,9 +209,18 @@ impl crate::Relations {
         let Some(documents) = self.control_documents(&["lease", "lease_expired", "lease_broken"]).await? else {
             return Ok(());
         };
+        // Of indices that went while nobody could write it down.
+        let gone = self.restored(documents)?;
+        self.forget_leases(&gone).await?;
+        self.forget_gone().await
+    }
+
+    /// The table as the documents of the leases say; which of them are lock documents' that are in the way of others.
+    fn restored(&self, documents: Vec<Document>) -> Result<Vec<Arc<str>>> {
         let now = self.clock.monotonic();
         let mut table = self.locks.table();
         table.pulse(now);
+        let mut gone = Vec::new();
         for document in documents {
             let (lease, ending) = Lease::read(&document.source, document.stamp, now)?;
             if let Some(how) = ending {
@@ -216,12 +239,16 @@ impl crate::Relations {
             };
             let (locks, answer) = acquire_all(table.asked(&lease.claims), &request, &[]);
             if answer != AllAnswer::Granted {
+                if lease.literal.is_some() {
+                    gone.push(lease.id.clone());
+                    continue;
+                }
                 let reason = format!("lock [{}] is not compatible with the others that are stored", lease.id);
                 return Err(Error::new(ErrorKind::Corruption, reason));
             }
             table.granted(locks, lease);
         }
-        Ok(())
+        Ok(gone)
     }
 
     /// Forgets outcomes and ended locks that are older than a day. To be called now and then.

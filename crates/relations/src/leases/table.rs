@@ -7,7 +7,7 @@
 //! Not here: deciding (`acquire`), compatibility (`locks`).
 
 use super::lease::{Ending, Lease};
-use crate::locks::{Age, Blocker, Claim, Lock, LockKey, LockPath, Mode, Owner, write_claims};
+use crate::locks::{Age, Blocker, Claim, Holder, Lock, LockKey, LockPath, Mode, Owner, write_claims};
 use futures::channel::oneshot;
 use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::json;
@@ -23,6 +23,8 @@ const ENDED_MAX: usize = 10_000;
 pub(crate) struct Table {
     locks: HashMap<LockKey, Lock>,
     leases: BTreeMap<Arc<str>, Lease>,
+    /// The leases of each lock document, oldest first.
+    literal: HashMap<DocAddress, Vec<Arc<str>>>,
     waiting: HashMap<Owner, Waiting>,
     ended: HashMap<Arc<str>, (Ending, Option<Duration>)>,
     ended_order: VecDeque<Arc<str>>,
@@ -105,6 +107,70 @@ impl Table {
     }
     pub(crate) fn leases(&self) -> impl Iterator<Item = &Lease> {
         self.leases.values()
+    }
+    /// Those of a lock document.
+    pub(crate) fn literal(&self, at: &DocAddress) -> impl Iterator<Item = &Lease> {
+        let ids = self.literal.get(at).map_or(&[][..], Vec::as_slice);
+        ids.iter().filter_map(|id| self.leases.get(id))
+    }
+    pub(crate) fn lease(&self, id: &str) -> Option<&Lease> {
+        self.leases.get(id)
+    }
+    /// A connection is closed; what was taken by it stays.
+    pub(crate) fn hung_up(&mut self, connection: u64) {
+        let literal = self.leases.values_mut().filter(|lease| lease.literal.is_some());
+        for lease in literal.filter(|lease| lease.connection == Some(connection)) {
+            lease.connection = None;
+        }
+    }
+    /// Any lock document has leases.
+    pub(crate) fn has_literal(&self) -> bool {
+        !self.literal.is_empty()
+    }
+    /// A lease that nothing is in the way of holds what it claims.
+    pub(crate) fn hold(&mut self, lease: Lease, age: Age) {
+        for claim in &lease.claims {
+            let lock = self
+                .locks
+                .entry(claim.key.clone())
+                .or_insert_with(|| Lock::new(claim.key.clone()));
+            lock.n += 1;
+            let holder = Holder {
+                mode: claim.mode,
+                session: lease.id.clone(),
+                age,
+                grant: lock.n,
+            };
+            lock.holders.insert(Owner::new(lease.id.clone()), holder);
+            assert!(lock.is_sound(), "a lock was granted beside what excludes it: {lock:?}");
+        }
+        self.insert(lease);
+    }
+    /// It was asked for again: its time begins anew.
+    pub(crate) fn again(&mut self, id: &str, now: Duration, connection: Option<u64>) {
+        if let Some(lease) = self.leases.get_mut(id) {
+            lease.deadline = now + lease.keep_alive;
+            lease.connection = connection.or(lease.connection);
+            lease.ending = false;
+        }
+    }
+    /// Its end is being written.
+    pub(crate) fn is_ending(&self, id: &str) -> bool {
+        self.leases.get(id).is_some_and(|lease| lease.ending)
+    }
+    /// Its end is tried again later.
+    pub(crate) fn put_off(&mut self, id: &str, until: Duration) {
+        if let Some(lease) = self.leases.get_mut(id) {
+            lease.deadline = until;
+            lease.ending = false;
+        }
+    }
+    fn insert(&mut self, lease: Lease) {
+        let known = self.leases.contains_key(&lease.id);
+        if let (Some(literal), false) = (&lease.literal, known) {
+            self.literal.entry(literal.at.clone()).or_default().push(lease.id.clone());
+        }
+        self.leases.insert(lease.id.clone(), lease);
     }
     pub(crate) fn lease_mut(&mut self, id: &str) -> Option<&mut Lease> {
         self.leases.get_mut(id)
@@ -192,7 +258,7 @@ impl Table {
     pub(crate) fn granted(&mut self, locks: Vec<Lock>, lease: Lease) {
         self.waiting.remove(&Owner::new(lease.id.clone()));
         self.store(locks);
-        self.leases.insert(lease.id.clone(), lease);
+        self.insert(lease);
     }
     /// They are waited for. The receiver is told when it may be worth asking again.
     pub(crate) fn queued(&mut self, locks: Vec<Lock>, owner: &Owner) -> oneshot::Receiver<()> {
@@ -227,6 +293,14 @@ impl Table {
     /// A lease is over. `how` is remembered for its owner, who did not end it himself.
     pub(crate) fn end(&mut self, id: &str, how: Option<(Ending, Option<Duration>)>) {
         let Some(lease) = self.leases.remove(id) else { return };
+        if let Some(literal) = &lease.literal
+            && let Some(ids) = self.literal.get_mut(&literal.at)
+        {
+            ids.retain(|known| **known != *id);
+            if ids.is_empty() {
+                self.literal.remove(&literal.at);
+            }
+        }
         if let Some(how) = how {
             self.remember(lease.id.clone(), how);
         }
@@ -264,14 +338,21 @@ impl Table {
         }
     }
 
-    /// Whose lock a write of this document meets, other than `own`.
-    pub(crate) fn foreign(&self, at: &DocAddress, places: &[LockPath], own: &[Owner]) -> Option<(LockKey, Blocker)> {
+    /// Whose lock a write of this document meets, other than `own` and leases that `is_own` says are.
+    pub(crate) fn foreign(
+        &self,
+        at: &DocAddress,
+        places: &[LockPath],
+        own: &[Owner],
+        is_own: impl Fn(&Lease) -> bool,
+    ) -> Option<(LockKey, Blocker)> {
         if self.is_idle() {
             return None;
         }
         for claim in write_claims(at, places) {
             let Some(lock) = self.locks.get(&claim.key) else { continue };
-            if let Some((owner, holder)) = lock.against(claim.mode, own).next() {
+            let foreign = |owner: &Owner| !self.leases.get(owner.as_str()).is_some_and(&is_own);
+            if let Some((owner, holder)) = lock.against(claim.mode, own).find(|(owner, _)| foreign(owner)) {
                 let blocker = Blocker {
                     owner: owner.clone(),
                     mode: holder.mode,
@@ -308,7 +389,9 @@ impl Table {
         let mut holder = json!({ "lock": blocker.owner.as_str(), "mode": blocker.mode.word() });
         if let Some(lease) = lease {
             holder["owner"] = lease.owner.as_str().into();
-            holder["expires_in_millis"] = millis_of(lease.remaining(now)).into();
+            if !lease.is_endless() {
+                holder["expires_in_millis"] = millis_of(lease.remaining(now)).into();
+            }
         }
         error.with("holder", holder)
     }

@@ -5,11 +5,13 @@
 //!
 //! Not here: committing, keys.
 
-use super::{Kind, NotDone};
+use super::{Change, Kind, NotDone};
 use crate::leases::guard::Guard;
+use crate::leases::literal::LockWrite;
 use crate::leases::place_fields;
 use crate::locks::{LockPath, PlaceFields};
 use engine::{Alteration, Applied, Document, Effect, Expect, Found, Newest, Outcome, See, Source, Write, WriteIndex, WriteOp};
+use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use std::collections::HashMap;
 
@@ -52,6 +54,8 @@ pub(super) struct Folded {
     pub(super) failures: Vec<NotDone>,
     /// For each write the last operation that wrote the document.
     pub(super) writers: Vec<usize>,
+    /// Documents among them that are locks, those too that stay as they are.
+    pub(super) locks: Vec<LockWrite>,
 }
 
 /// What one operation does.
@@ -101,7 +105,8 @@ pub(super) fn unmet(newest: &mut dyn Newest, conditions: &[Condition]) -> Result
 ///
 /// # Errors
 /// An engine that cannot read. What is wrong with an operation is among the failures.
-pub(super) fn fold(newest: &mut dyn Newest, operations: &[Operation], kind: Kind, guard: &mut Guard<'_>) -> Result<Folded> {
+pub(super) fn fold(newest: &mut dyn Newest, operations: &[Operation], change: &Change, guard: &mut Guard<'_>) -> Result<Folded> {
+    let kind = change.kind;
     let mut folding = Folding {
         newest,
         kind,
@@ -131,7 +136,18 @@ pub(super) fn fold(newest: &mut dyn Newest, operations: &[Operation], kind: Kind
         return Ok(out);
     }
     let mut places = vec![None; folding.docs.len()];
-    for (n, doc) in folding.docs.into_iter().enumerate() {
+    for (n, mut doc) in folding.docs.into_iter().enumerate() {
+        if let Some(mut lock) = doc.lock.take() {
+            lock.noop = doc.writer.is_none();
+            lock.after = doc.now.as_ref().map(|now| now.source.clone());
+            // A change has locks for many documents; a plain write's are for its own.
+            lock.under = if kind == Kind::Plain {
+                change.guards.clone()
+            } else {
+                Vec::new()
+            };
+            out.locks.push(lock);
+        }
         let Some(writer) = doc.writer else { continue };
         places[n] = Some(out.writes.len());
         let mut write = Write::new(doc.at, WriteOp::Delete);
@@ -182,7 +198,7 @@ struct Folding<'a, 'g, 't> {
     kind: Kind,
     guard: &'g mut Guard<'t>,
     /// By the name that was used; `None`: missing.
-    indices: HashMap<String, Option<(WriteIndex, PlaceFields)>>,
+    indices: HashMap<String, Option<(WriteIndex, PlaceFields, LockIndex)>>,
     places: HashMap<DocAddress, usize>,
     docs: Vec<Doc>,
     out: Folded,
@@ -206,6 +222,8 @@ struct Doc {
     require_alias: bool,
     routing: Option<String>,
     parent: Option<String>,
+    /// It is a lock: no other lock guards it, and what becomes of it is looked at in the end.
+    lock: Option<LockWrite>,
 }
 
 #[derive(Clone)]
@@ -247,8 +265,9 @@ impl Folding<'_, '_, '_> {
         }
         if !self.indices.contains_key(name) {
             let found = match self.newest.index(name) {
-                Ok(index) => match place_fields(&index.settings) {
-                    Ok(fields) => Some((index, fields)),
+                Ok(index) => match place_fields(&index.settings).and_then(|fields| Ok((fields, LockIndex::of(&index.settings)?)))
+                {
+                    Ok((fields, locks)) => Some((index, fields, locks)),
                     Err(e) => return Ok(Err(e)),
                 },
                 Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
@@ -259,8 +278,14 @@ impl Folding<'_, '_, '_> {
         let index = self.indices.get(name).and_then(Option::as_ref);
         let mut at = operation.write.at.clone();
         let before = match (index, operation.creates) {
-            (Some((index, _)), _) => {
+            (Some((index, _, locks)), _) => {
                 at.index = index.name.clone();
+                if !locks.is_none() {
+                    at.id = match self.newest.identity(&at) {
+                        Ok(id) => id,
+                        Err(e) => return Ok(Err(e)),
+                    };
+                }
                 if self.places.contains_key(&at) {
                     None
                 } else {
@@ -286,14 +311,30 @@ impl Folding<'_, '_, '_> {
         let next = self.docs.len();
         let place = *self.places.entry(at.clone()).or_insert(next);
         if place == next {
+            let known = self.indices.get(name).and_then(Option::as_ref);
             let mut doc = Doc::new(name, at, before);
-            if !self.guard.is_open() {
-                let known = self.indices.get(name).and_then(Option::as_ref);
-                doc.place = match known.filter(|(_, fields)| !fields.is_unset()).zip(doc.now.as_ref()) {
-                    Some(((_, fields), now)) => fields.place(&now.source.parse()?)?,
+            if let Some((index, _, locks)) = known
+                && locks.has(doc.at.id.doc_type.as_deref())
+            {
+                doc.lock = Some(LockWrite {
+                    at: doc.at.clone(),
+                    uuid: index.uuid.clone(),
+                    settings: index.settings.clone(),
+                    before: doc.now.as_ref().map(|now| now.source.clone()),
+                    after: None,
+                    noop: false,
+                    process_id: None,
+                    steps: 0,
+                    proved: false,
+                    under: Vec::new(),
+                    operation: 0,
+                });
+            } else if !self.guard.is_open() {
+                doc.place = match known.filter(|(_, fields, _)| !fields.is_unset()).zip(doc.now.as_ref()) {
+                    Some(((_, fields, _), now)) => fields.place(&now.source.parse()?)?,
                     None => None,
                 };
-                let settings = known.map(|(index, _)| &*index.settings);
+                let settings = known.map(|(index, _, _)| &*index.settings);
                 let places: Vec<LockPath> = doc.place.iter().cloned().collect();
                 let covered_later = doc.now.is_none();
                 let checked = self.guard.check(settings, &doc.at, &places);
@@ -317,11 +358,11 @@ impl Folding<'_, '_, '_> {
         if self.guard.is_open() {
             return Ok(());
         }
-        for doc in &self.docs {
+        for doc in self.docs.iter().filter(|doc| doc.lock.is_none()) {
             let Some(writer) = doc.writer else { continue };
             let known = self.indices.get(&doc.index).and_then(Option::as_ref);
-            let after = match known.filter(|(_, fields)| !fields.is_unset()).zip(doc.now.as_ref()) {
-                Some(((_, fields), now)) => match now.source.parse().and_then(|source| fields.place(&source)) {
+            let after = match known.filter(|(_, fields, _)| !fields.is_unset()).zip(doc.now.as_ref()) {
+                Some(((_, fields, _), now)) => match now.source.parse().and_then(|source| fields.place(&source)) {
                     Ok(after) => after,
                     Err(error) => {
                         failures[writer] = NotDone::Refused(error);
@@ -335,7 +376,7 @@ impl Folding<'_, '_, '_> {
                 continue;
             }
             let places: Vec<LockPath> = doc.place.iter().cloned().chain(after).collect();
-            let settings = known.map(|(index, _)| &*index.settings);
+            let settings = known.map(|(index, _, _)| &*index.settings);
             if let Err(error) = self.guard.check(settings, &doc.at, &places) {
                 failures[writer] = NotDone::Refused(error);
             }
@@ -348,6 +389,12 @@ impl Folding<'_, '_, '_> {
         let write = &operation.write;
         let doc = &mut self.docs[place];
         doc.require_alias |= write.require_alias;
+        if let Some(lock) = &mut doc.lock {
+            lock.operation = n;
+            lock.steps += 1;
+            lock.proved |= LockWrite::is_unchanged(write.expect);
+            lock.process_id = LockWrite::process_of(&write.op).or_else(|| lock.process_id.take());
+        }
         let found = match write.expect {
             Expect::NewerThan { .. } if self.kind == Kind::Plain => {
                 doc.external = write.expect;
@@ -452,6 +499,7 @@ impl Doc {
             require_alias: false,
             routing: None,
             parent: None,
+            lock: None,
         }
     }
 }

@@ -18,7 +18,7 @@ pub use fold::{Condition, Operation};
 pub(crate) use record::KEPT_MS;
 pub use record::{Digest, Key};
 
-use crate::leases::{Place, Turn, Wanted};
+use crate::leases::{Caller, Place, Turn, Wanted};
 use engine::{Conflict, Refresh, Written};
 use model::{CommitSeq, Error};
 
@@ -45,6 +45,8 @@ pub struct Change {
     pub place: Option<Place>,
     /// When searches see it.
     pub refresh: Refresh,
+    /// Who asks: whose lock documents are.
+    pub caller: Caller,
 }
 
 impl Change {
@@ -61,6 +63,7 @@ impl Change {
             wait: false,
             place: None,
             refresh: Refresh::No,
+            caller: Caller::default(),
         }
     }
 }

@@ -145,6 +145,8 @@ impl Planning for Portably<'_> {
             change: self.change,
             locks: &relations.locks,
             place: self.place,
+            clock: &relations.clock,
+            alone: None,
             now: relations.clock.monotonic(),
             now_ms: relations.clock.wall_ms(),
         };
@@ -171,7 +173,7 @@ impl Planning for Portably<'_> {
                     let running = running(&mut newest, self.change, folded)?;
                     runs = relations.locks.table().run(&id, running);
                 }
-                Ok(Checked::Failed(_) | Checked::Done(_)) | Err(_) => {}
+                Ok(Checked::Failed(_) | Checked::Done(_) | Checked::Alone(_)) | Err(_) => {}
             }
             checked = Some(what.map(|what| (what, runs)));
             Ok(out)
@@ -199,6 +201,15 @@ impl Planning for Portably<'_> {
             Some(Err(error)) => (Came::Refused(error), Planned::Stop),
             Some(Ok((_, false))) => return Ok(Planned::Later),
             Some(Ok((Checked::Failed(failures), _))) => (Came::Verdict(Verdict::Failed(failures)), Planned::Impossible),
+            Some(Ok((Checked::Alone(locks), _))) => {
+                let at = locks.first().map(|write| format!("[{}][{}]", write.at.index, write.at.id.id));
+                let reason = format!(
+                    "lock document {} is written by itself, not in a change, with [changes.path: portable]",
+                    at.unwrap_or_default()
+                );
+                let error = Error::new(ErrorKind::UnsupportedOperation, reason);
+                (Came::Refused(error), Planned::Stop)
+            }
             Some(Ok((Checked::Done(done), _))) => (Came::Verdict(Verdict::Committed(done)), Planned::Stop),
             Some(Ok((Checked::Waits(_), _))) => {
                 let turn = turn.lock().unwrap_or_else(PoisonError::into_inner).take();

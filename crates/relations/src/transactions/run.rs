@@ -3,11 +3,16 @@
 use super::fold::{Folded, Step, fold, refused, unmet};
 use super::{Change, Committed, Item, Key, Kind, NotDone, Verdict};
 use crate::leases::guard::Guard;
+use crate::leases::ledger::{Alone, Ledger};
+use crate::leases::literal::LockWrite;
 use crate::leases::{Locks, Place, claims_of, full, in_the_way, resolved};
 use crate::locks::{Action, AllAnswer, Lock, Mode, Request, acquire_all};
 use crate::schema;
-use engine::{Deciding, Decision, Effect, Gate, Newest, Outcome, Plan, Refresh, See, Source, Write, WriteOp, Written};
-use model::{DocAddress, Error, ErrorKind, Result, Stamp};
+use engine::{
+    Clock, Deciding, Decision, Effect, EngineExt as _, Gate, Newest, Outcome, Plan, Refresh, See, Source, Write, WriteOp, Written,
+};
+use model::lock_index::LockIndex;
+use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target};
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,6 +31,8 @@ pub(super) enum Planned {
     Done(Committed),
     /// Its own targets are not free; these are the locks with it in their queues.
     Waits(Vec<Lock>),
+    /// It writes these lock documents: it is to be planned again with no other decision beside it.
+    Alone(Vec<LockWrite>),
 }
 
 impl crate::Relations {
@@ -38,18 +45,52 @@ impl crate::Relations {
             Some(place) => place.clone(),
             None => self.new_place("c"),
         };
-        if let Some(portable) = &self.portable {
+        if let Some(portable) = &self.portable
+            && !self.is_of_lock(change).await?
+        {
             return self.change_portably(portable, change, &place).await;
         }
+        let mut alone = None;
+        loop {
+            match self.decide_once(change, &place, alone.as_ref()).await? {
+                Decided::Verdict(verdict) => return Ok(verdict),
+                Decided::Alone(ready) => alone = Some(ready),
+            }
+        }
+    }
+
+    /// A plain write of one lock document: one decision by either path.
+    async fn is_of_lock(&self, change: &Change) -> Result<bool> {
+        let (Kind::Plain, [one]) = (change.kind, change.operations.as_slice()) else {
+            return Ok(false);
+        };
+        let target = Target {
+            ignore_unavailable: true,
+            forbid_closed: false,
+            ..Target::index(one.write.at.index.as_str())
+        };
+        let types = LockIndex::of(match self.engine.indices(&target).await?.first() {
+            Some(info) => &info.settings,
+            None => return Ok(false),
+        })?;
+        Ok(types.has(one.write.at.id.doc_type.as_deref()))
+    }
+
+    async fn decide_once(&self, change: &Change, place: &Place, alone: Option<&Alone>) -> Result<Decided> {
         let how = Deciding {
-            touches: touches(change),
-            gate: Gate::Shared,
+            touches: touches(change)
+                .into_iter()
+                .chain(alone.into_iter().flat_map(Alone::touches))
+                .collect(),
+            gate: if alone.is_some() { Gate::Exclusive } else { Gate::Shared },
             refresh: change.refresh,
         };
         let planning = Planning {
             change,
             locks: &self.locks,
-            place: &place,
+            place,
+            clock: &self.clock,
+            alone,
             now: self.clock.monotonic(),
             now_ms: self.clock.wall_ms(),
         };
@@ -77,7 +118,13 @@ impl crate::Relations {
                 warnings,
             }) => {
                 if let Some(failures) = refused(&folded, &decided.outcomes) {
-                    return Ok(Verdict::Failed(failures));
+                    return Ok(Decided::Verdict(Verdict::Failed(failures)));
+                }
+                // What is written beside the documents: leases, the kept outcome.
+                for outcome in decided.outcomes.iter().skip(folded.writers.len()) {
+                    if let Outcome::Refused(error) = outcome {
+                        return Err(error.clone());
+                    }
                 }
                 if decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown)) {
                     let reason = "the outcome of the change is unknown: the log failed; repeat it with its idempotency key";
@@ -94,24 +141,32 @@ impl crate::Relations {
                         item.written.forced_refresh = true;
                     }
                 }
-                Ok(Verdict::Committed(Committed {
+                Ok(Decided::Verdict(Verdict::Committed(Committed {
                     commit_seq: decided.commit_seq,
                     otherwise,
                     items,
                     replayed: false,
                     warnings,
-                }))
+                })))
             }
-            Some(Planned::Failed(failures)) => Ok(Verdict::Failed(failures)),
-            Some(Planned::Done(committed)) => Ok(Verdict::Committed(committed)),
+            Some(Planned::Failed(failures)) => Ok(Decided::Verdict(Verdict::Failed(failures))),
+            Some(Planned::Done(committed)) => Ok(Decided::Verdict(Verdict::Committed(committed))),
+            Some(Planned::Alone(locks)) => Ok(Decided::Alone(self.alone(&locks))),
             Some(Planned::Waits(_)) => {
                 let turn = turn.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let turn = turn.ok_or_else(|| Error::new(ErrorKind::Internal, "a place in the queue was not taken"))?;
-                Ok(Verdict::Waits(turn, place))
+                Ok(Decided::Verdict(Verdict::Waits(turn, place.clone())))
             }
             None => unreachable!("who decides has planned"),
         }
     }
+}
+
+/// What one decision came to.
+enum Decided {
+    Verdict(Verdict),
+    /// It is to be made again, excluding all others.
+    Alone(Alone),
 }
 
 /// Everything that the plan reads or writes, whichever way it goes.
@@ -126,6 +181,9 @@ pub(super) struct Planning<'a> {
     pub(super) change: &'a Change,
     pub(super) locks: &'a Locks,
     pub(super) place: &'a Place,
+    pub(super) clock: &'a Arc<dyn Clock>,
+    /// No other decision is made beside this one: it may write lock documents.
+    pub(super) alone: Option<&'a Alone>,
     pub(super) now: Duration,
     pub(super) now_ms: i64,
 }
@@ -152,8 +210,9 @@ impl Planning<'_> {
             resolved(newest, &change.locks)?
         };
         let table = self.locks.table();
-        let mut guard =
-            Guard::new(&table, &change.guards, change.kind == Kind::Change, self.now).map_err(|e| self.unchanged(e))?;
+        let mut guard = Guard::new(&table, &change.guards, change.kind == Kind::Change, self.now)
+            .map_err(|e| self.unchanged(e))?
+            .of(&change.caller);
         if !targets.is_empty() {
             let claims = claims_of(&targets);
             let mut asked = table.asked(&claims);
@@ -204,10 +263,29 @@ impl Planning<'_> {
             Some(_) => true,
         };
         let operations = if otherwise { &change.otherwise } else { &change.operations };
-        let folded = fold(newest, operations, change.kind, &mut guard)?;
+        let folded = fold(newest, operations, change, &mut guard)?;
         if !folded.failures.is_empty() {
             return Ok((Planned::Failed(folded.failures), Plan::default()));
         }
+        let ledger = match (folded.locks.is_empty(), self.alone) {
+            (true, _) => None,
+            (false, None) => return Ok((Planned::Alone(folded.locks), Plan::default())),
+            (false, Some(alone)) => {
+                let mut ledger = Ledger::new(&table, &change.caller, alone, self.now, self.now_ms);
+                let mut failures: Vec<NotDone> = folded.steps.iter().map(|_| NotDone::NotApplied).collect();
+                let mut failed = false;
+                for write in &folded.locks {
+                    if let Err(error) = ledger.turn(write) {
+                        failures[write.operation] = NotDone::Refused(error);
+                        failed = true;
+                    }
+                }
+                if failed {
+                    return Ok((Planned::Failed(failures), Plan::default()));
+                }
+                Some(ledger)
+            }
+        };
         let mut plan = Plan {
             alterations: folded.alterations.clone(),
             writes: folded.writes.clone(),
@@ -220,6 +298,9 @@ impl Planning<'_> {
             self.keep(key.clone(), folded.clone(), otherwise, &mut plan);
         }
         let warnings = guard.warnings;
+        if let Some(ledger) = ledger {
+            ledger.into_plan(newest, &mut plan, self.locks, self.clock)?;
+        }
         Ok((
             Planned::Possible {
                 folded,

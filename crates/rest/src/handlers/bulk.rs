@@ -100,7 +100,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
                 }
             }
         }
-        let done = send_in(&call.rest, transaction.as_deref(), writes, refresh, call.dialect).await?;
+        let done = send_in(&call, transaction.as_deref(), writes, refresh).await?;
         for (i, sent) in sent.into_iter().zip(done) {
             if let (Outcome::Written(written), None, true) = (&sent.outcome, &transaction, planned[i].is_plain(&call)) {
                 answers[i] = Some(Item::Text(text(&call.rest, planned[i].label, written, call.dialect).await));

@@ -302,6 +302,7 @@ async fn job(
         refresh: options.refresh,
         guards: options.locks.clone(),
         whole: options.atomic.then(|| limits.whole()),
+        caller: call.caller.clone(),
     })
 }
 
@@ -375,6 +376,7 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
         refresh: false,
         guards: Vec::new(),
         whole: None,
+        caller: call.caller.clone(),
     };
     // After a restart it goes on as today's request of the same meaning.
     request["api"] = "delete_by_query".into();

@@ -161,6 +161,7 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
         locks: targets,
         key: key(&call, &options)?,
         refresh,
+        caller: call.caller.clone(),
         ..Change::of(Vec::new())
     };
     let took = || json!(u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX));
@@ -214,6 +215,7 @@ pub(super) async fn atomic_bulk(
         guards: guards(&options, planned.iter()),
         key: key(call, &options)?,
         refresh,
+        caller: call.caller.clone(),
         ..Change::of(planned.iter().map(|p| operation(call, p, default, limits)).collect())
     };
     let verdict = decide(call, change, &options).await?;

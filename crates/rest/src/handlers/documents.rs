@@ -137,9 +137,7 @@ async fn done(call: &Call, write: Write, place: &Place, refresh: engine::Refresh
 async fn one(call: &Call, write: Write, place: &Place, refresh: engine::Refresh) -> Result<(Outcome, Vec<String>)> {
     let locks = place.locks.clone();
     let writes = vec![Guarded { write, locks }];
-    let sent = send_in(&call.rest, place.transaction.as_deref(), writes, refresh, call.dialect)
-        .await?
-        .pop();
+    let sent = send_in(call, place.transaction.as_deref(), writes, refresh).await?.pop();
     Ok(sent.map_or((Outcome::Unknown, Vec::new()), |sent| (sent.outcome, sent.warnings)))
 }
 

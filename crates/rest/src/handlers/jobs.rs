@@ -12,6 +12,7 @@ use crate::respond::Answer;
 use engine::tasks::Task;
 use model::{Dialect, Error, ErrorKind, Persona, Result, settings};
 use relations::jobs::{Begun, Counts, Found, Job, Order, Run, State, Step};
+use relations::leases::Caller;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub(super) fn kept(call: &Call) -> Value {
     json!({
         "api": call.params.api(), "path": call.params.path(), "args": call.args, "params": call.params.given(),
         "body": String::from_utf8_lossy(&call.body), "persona": persona.map(|(name, _)| *name), "typed": call.dialect.typed,
+        "caller": call.caller.to_json(),
     })
 }
 
@@ -61,7 +63,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         body: text("body")?.to_owned().into(),
         dialect,
         wants_json: true,
-        connection: None,
+        caller: Caller::from_json(&request["caller"]),
         plain: false,
     };
     Some((call, api))

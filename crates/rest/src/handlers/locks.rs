@@ -47,7 +47,7 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
                 )));
             }
         },
-        connection: call.connection,
+        connection: call.caller.connection,
         wait: !timeout.is_zero(),
         place: None,
     };
@@ -80,12 +80,33 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
 
 /// A lock as answers show it.
 fn shown(rest: &Rest, lease: &Lease) -> Value {
-    let remaining = millis_of(lease.remaining(rest.clock.monotonic()));
-    let at = rest.clock.wall_ms() + i64::try_from(remaining).unwrap_or(0);
-    json!({
-        "id": &*lease.id, "owner": lease.owner, "fencing_token": lease.token, "expires_in_millis": remaining,
-        "expires_at": iso(at), "keep_alive": units::render_duration(lease.keep_alive), "targets": lease.shown_targets(),
-    })
+    let mut out = json!({ "id": &*lease.id, "owner": lease.owner, "fencing_token": lease.token });
+    if !lease.is_endless() {
+        let remaining = millis_of(lease.remaining(rest.clock.monotonic()));
+        let at = rest.clock.wall_ms().saturating_add(i64::try_from(remaining).unwrap_or(0));
+        out["expires_in_millis"] = remaining.into();
+        out["expires_at"] = iso(at).into();
+        out["keep_alive"] = units::render_duration(lease.keep_alive).into();
+    }
+    out["targets"] = lease.shown_targets().into();
+    if let Some(literal) = &lease.literal {
+        let mut document = Map::new();
+        document.insert("_index".into(), literal.at.index.as_str().into());
+        document.extend(
+            literal
+                .at
+                .id
+                .doc_type
+                .as_deref()
+                .map(|doc_type| ("_type".to_owned(), doc_type.into())),
+        );
+        document.insert("_id".into(), (&*literal.at.id.id).into());
+        out["document"] = Value::Object(document);
+        out["caller"] = Value::Object(literal.caller.to_json());
+        out["age_in_millis"] = (rest.clock.wall_ms() - lease.opened_ms).max(0).into();
+        out["connected"] = lease.connection.is_some().into();
+    }
+    out
 }
 
 fn iso(ms: i64) -> String {
@@ -137,11 +158,12 @@ pub(crate) async fn renew(mut call: Call) -> Result<Answer> {
     let keep_alive = call.params.take_duration("keep_alive")?;
     call.params.finish()?;
     let id = call.needed("lock_id")?;
-    let lease = call.rest.relations.renew(&id, keep_alive, call.connection)?;
-    let remaining = millis_of(lease.remaining(call.rest.clock.monotonic()));
-    Ok(Answer::ok(
-        json!({ "id": id, "fencing_token": lease.token, "expires_in_millis": remaining }),
-    ))
+    let lease = call.rest.relations.renew(&id, keep_alive, call.caller.connection)?;
+    let mut out = json!({ "id": id, "fencing_token": lease.token });
+    if !lease.is_endless() {
+        out["expires_in_millis"] = millis_of(lease.remaining(call.rest.clock.monotonic())).into();
+    }
+    Ok(Answer::ok(out))
 }
 
 /// `DELETE /_lock/{id}`
@@ -221,7 +243,11 @@ pub(crate) async fn cat(mut call: Call) -> Result<Answer> {
                 Cell::of(&wanted.target),
                 Cell::of(wanted.mode.word()),
                 Cell::of(lease.token),
-                Cell::Millis(millis_of(lease.remaining(now))),
+                if lease.is_endless() {
+                    Cell::Nothing
+                } else {
+                    Cell::Millis(millis_of(lease.remaining(now)))
+                },
                 Cell::of(waiters),
             ]);
         }

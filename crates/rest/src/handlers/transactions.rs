@@ -18,6 +18,7 @@ use dsl::query::Query;
 use engine::{Expect, Outcome, WriteOp};
 use model::{Dialect, Error, ErrorKind, Result, Stamp, Target, settings, units};
 use relations::leases::millis_of;
+use relations::leases::not_staged;
 use relations::transactions::held::{Begin, ByQuery, Finished, HeldWrite, Moved, Shown};
 use relations::transactions::{Committed, Digest, Key, NotDone};
 use serde_json::{Map, Value, json};
@@ -331,7 +332,19 @@ pub(crate) async fn cat(mut call: Call) -> Result<Answer> {
 /// Stages writes in a transaction.
 pub(super) async fn stage(rest: &Rest, id: &str, writes: Vec<Guarded>, dialect: Dialect) -> Result<Vec<Sent>> {
     let auto_create = settings::text(&rest.cluster_settings().await?, settings::AUTO_CREATE_INDEX) != "false";
-    let held = writes.into_iter().map(|guarded| HeldWrite {
+    let mut sent: Vec<Option<Sent>> = Vec::with_capacity(writes.len());
+    let mut staged = Vec::with_capacity(writes.len());
+    for guarded in writes {
+        let at = &guarded.write.at;
+        let known = rest.known(at.index.as_str()).await;
+        if known.is_some_and(|known| known.is_lock(&at.id)) {
+            sent.push(Some(Outcome::Refused(not_staged(at)).into()));
+        } else {
+            sent.push(None);
+            staged.push(guarded);
+        }
+    }
+    let held = staged.into_iter().map(|guarded| HeldWrite {
         label: match (&guarded.write.op, guarded.write.expect) {
             (WriteOp::Put(_), Expect::Absent) => "create",
             (WriteOp::Put(_), _) => "index",
@@ -349,7 +362,9 @@ pub(super) async fn stage(rest: &Rest, id: &str, writes: Vec<Guarded>, dialect: 
         let reason = format!("staging ended by a fault of the server: {cause}");
         Error::new(ErrorKind::Internal, reason)
     })??;
-    Ok(outcomes.into_iter().map(Sent::from).collect())
+    let mut outcomes = outcomes.into_iter().map(Sent::from);
+    let next = |sent: Option<Sent>| sent.or_else(|| outcomes.next()).unwrap_or_else(|| Outcome::Unknown.into());
+    Ok(sent.into_iter().map(next).collect())
 }
 
 /// `_delete_by_query` and `_update_by_query` in a transaction: staged in one step.

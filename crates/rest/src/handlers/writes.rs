@@ -8,6 +8,7 @@ use dsl::query::script_source::{ScriptSource, ScriptText};
 use engine::{Conflict, Effect, Expect, Found, Inspected, Inspection, Outcome, Refresh, Write, Written};
 use futures::{StreamExt as _, TryStreamExt as _};
 use model::{Dialect, DocAddress, Error, ErrorKind, Result};
+use relations::leases::Caller;
 use relations::schema::is_system;
 use relations::transactions::{Change, Kind, NotDone, Operation, Verdict};
 use script::{Lang, Params, Program};
@@ -21,17 +22,30 @@ pub(super) struct Guarded {
 }
 
 /// Sends writes, or stages them in a transaction.
-pub(super) async fn send_in(
-    rest: &Rest,
-    transaction: Option<&str>,
-    writes: Vec<Guarded>,
+pub(super) async fn send_in(call: &Call, transaction: Option<&str>, writes: Vec<Guarded>, refresh: Refresh) -> Result<Vec<Sent>> {
+    match transaction {
+        None => send(&Sender::of(call, refresh), writes).await,
+        // Others see it when the commit says; in the transaction it is seen at once.
+        Some(id) => super::transactions::stage(&call.rest, id, writes, call.dialect).await,
+    }
+}
+
+/// What the writes of one request have in common.
+struct Sender<'a> {
+    rest: &'a Rest,
     refresh: Refresh,
     dialect: Dialect,
-) -> Result<Vec<Sent>> {
-    match transaction {
-        None => send(rest, writes, refresh, dialect).await,
-        // Others see it when the commit says; in the transaction it is seen at once.
-        Some(id) => super::transactions::stage(rest, id, writes, dialect).await,
+    caller: &'a Caller,
+}
+
+impl Sender<'_> {
+    fn of(call: &Call, refresh: Refresh) -> Sender<'_> {
+        Sender {
+            rest: &call.rest,
+            refresh,
+            dialect: call.dialect,
+            caller: &call.caller,
+        }
     }
 }
 
@@ -52,35 +66,41 @@ impl From<Outcome> for Sent {
 }
 
 /// Sends writes; those under locks, and those to indices that look at locks, by way of these.
-async fn send(rest: &Rest, writes: Vec<Guarded>, refresh: Refresh, dialect: Dialect) -> Result<Vec<Sent>> {
+async fn send(sender: &Sender<'_>, writes: Vec<Guarded>) -> Result<Vec<Sent>> {
     let mut looked_at = false;
     for guarded in &writes {
-        looked_at = looked_at || through_locks(rest, guarded).await;
+        looked_at = looked_at || through_locks(sender.rest, guarded).await;
     }
     if !looked_at {
         let writes = writes.into_iter().map(|guarded| guarded.write).collect();
-        let outcomes = send_plain(rest, writes, refresh, dialect).await?;
-        return Ok(outcomes.into_iter().map(Sent::from).collect());
+        return send_plain(sender, writes).await;
     }
     // Each is a decision of its own; many at once share the wait for the disk.
-    let sent = writes.into_iter().map(|guarded| send_one(rest, guarded, refresh, dialect));
+    let sent = writes.into_iter().map(|guarded| send_one(sender, guarded));
     futures::stream::iter(sent).buffered(256).try_collect().await
 }
 
 async fn through_locks(rest: &Rest, guarded: &Guarded) -> bool {
-    !guarded.locks.is_empty()
-        || rest
-            .known(guarded.write.at.index.as_str())
-            .await
-            .is_some_and(|known| known.locks)
+    if !guarded.locks.is_empty() {
+        return true;
+    }
+    let at = &guarded.write.at;
+    let known = rest.known(at.index.as_str()).await;
+    known.is_some_and(|known| known.locks || known.is_lock(&at.id))
 }
 
-async fn send_one(rest: &Rest, guarded: Guarded, refresh: Refresh, dialect: Dialect) -> Result<Sent> {
+async fn send_one(sender: &Sender<'_>, guarded: Guarded) -> Result<Sent> {
+    let Sender {
+        rest,
+        refresh,
+        dialect,
+        caller,
+    } = *sender;
     let mut made = false;
     loop {
         if !through_locks(rest, &guarded).await {
-            let outcome = send_plain(rest, vec![guarded.write], refresh, dialect).await?.pop();
-            return Ok(outcome.unwrap_or(Outcome::Unknown).into());
+            let sent = Box::pin(send_plain(sender, vec![guarded.write])).await?.pop();
+            return Ok(sent.unwrap_or_else(|| Outcome::Unknown.into()));
         }
         let operation = Operation {
             label: "index",
@@ -93,6 +113,7 @@ async fn send_one(rest: &Rest, guarded: Guarded, refresh: Refresh, dialect: Dial
             guards: guarded.locks.clone(),
             kind: Kind::Plain,
             refresh,
+            caller: caller.clone(),
             ..Change::of(vec![operation])
         };
         let relations = rest.relations.clone();
@@ -138,8 +159,11 @@ pub(super) fn with_warnings(answer: Answer, warnings: &[String]) -> Answer {
 }
 
 /// Sends writes; where an index is missing and may be made, makes it and sends those again.
-async fn send_plain(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dialect: Dialect) -> Result<Vec<Outcome>> {
-    let mut outcomes: Vec<Option<Outcome>> = vec![None; writes.len()];
+async fn send_plain(sender: &Sender<'_>, writes: Vec<Write>) -> Result<Vec<Sent>> {
+    let Sender {
+        rest, refresh, dialect, ..
+    } = *sender;
+    let mut outcomes: Vec<Option<Sent>> = writes.iter().map(|_| None).collect();
     let mut ready = Vec::new();
     for (i, mut write) in writes.into_iter().enumerate() {
         // A child lies where its parent lies, unless told otherwise.
@@ -149,7 +173,7 @@ async fn send_plain(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dialect: 
                 "index [{}] is kept by the server; clients may not write to it",
                 write.at.index
             );
-            outcomes[i] = Some(Outcome::Refused(Error::new(ErrorKind::Security, reason)));
+            outcomes[i] = Some(Outcome::Refused(Error::new(ErrorKind::Security, reason)).into());
         } else {
             ready.push((i, write));
         }
@@ -161,23 +185,35 @@ async fn send_plain(rest: &Rest, writes: Vec<Write>, refresh: Refresh, dialect: 
             Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound && creates(&write, dialect) => {
                 again.push((i, write))
             }
-            _ => outcomes[i] = Some(outcome),
+            _ => outcomes[i] = Some(outcome.into()),
         }
     }
     let mut retry = Vec::new();
     for (i, write) in again {
         match rest.auto_create(&write.at.index, dialect_of(&write, dialect)).await {
-            Ok(()) => retry.push((i, write)),
-            Err(error) => outcomes[i] = Some(Outcome::Refused(error)),
+            Ok(()) => {
+                // A template may have told it to look at locks.
+                let guarded = Guarded {
+                    write,
+                    locks: Vec::new(),
+                };
+                if through_locks(rest, &guarded).await {
+                    outcomes[i] = Some(Box::pin(send_one(sender, guarded)).await?);
+                } else {
+                    retry.push((i, guarded.write));
+                }
+            }
+            Err(error) => outcomes[i] = Some(Outcome::Refused(error).into()),
         }
     }
     if !retry.is_empty() {
         let sent = retry.iter().map(|(_, w)| w.clone()).collect();
         for ((i, _), outcome) in retry.into_iter().zip(rest.relations.write(sent, refresh).await?) {
-            outcomes[i] = Some(outcome);
+            outcomes[i] = Some(outcome.into());
         }
     }
-    Ok(outcomes.into_iter().map(|o| o.unwrap_or(Outcome::Unknown)).collect())
+    let unknown = || Outcome::Unknown.into();
+    Ok(outcomes.into_iter().map(|sent| sent.unwrap_or_else(unknown)).collect())
 }
 
 /// A write with a type makes a typed index.

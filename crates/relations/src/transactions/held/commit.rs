@@ -10,6 +10,7 @@ use engine::{
     Alteration, Deciding, Decision, Document, Effect, Gate, Newest, Outcome, Plan, Read, Refresh, See, Source, Staged,
     StagedIndex, Write, WriteIndex, WriteOp, Written,
 };
+use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::{Map, json};
 use std::collections::HashMap;
@@ -303,6 +304,7 @@ impl Committing<'_> {
         if !moved.is_empty() {
             return Ok((Planned::Moved(moved), Plan::default()));
         }
+        self.check_no_lock(&indices)?;
         self.check_locks(&indices, &there)?;
         for net in self.net() {
             let staged = net.staged;
@@ -322,6 +324,19 @@ impl Committing<'_> {
         }
         self.keep(&mut plan);
         Ok((Planned::Possible, plan))
+    }
+
+    /// A lock document is taken and given back at once: none is written here.
+    fn check_no_lock(&self, indices: &HashMap<String, Index>) -> Result<()> {
+        for net in self.net() {
+            let at = &net.staged.at;
+            let settings = indices.get(at.index.as_str()).and_then(Option::as_ref);
+            let locks = settings.map_or(Ok(LockIndex::None), |index| LockIndex::of(&index.settings))?;
+            if locks.has(at.id.doc_type.as_deref()) {
+                return Err(crate::leases::not_staged(at));
+            }
+        }
+        Ok(())
     }
 
     /// Its locks are alive, those of a write cover its document, and nobody else's is in the way.
