@@ -26,7 +26,7 @@ const PROMISES: &[&str] = &[
     "Searches see all of a change or nothing, across indices",
     "`commit_seq` is one rising integer below 2^53 for the whole store",
     "`?after=N`: the answer holds N and all earlier changes",
-    "`?read_level=`: on one process every level is the same",
+    "`?read_level=`: by one record every level is the same; else a plain read names what it may show half applied",
     "The owner of a lock is its id; modes join; crossing upgrades are found",
     "Targets by name, existing or not; limits",
     "A path covers by components; `lock_path` says where a document is",

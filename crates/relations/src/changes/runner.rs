@@ -367,7 +367,7 @@ impl Runner {
             .collect()
     }
 
-    pub(super) async fn read_record(&self, change: &Owner) -> Result<Option<(Record, Stamp)>> {
+    pub(crate) async fn read_record(&self, change: &Owner) -> Result<Option<(Record, Stamp)>> {
         let Some(document) = self.engine.read_one(record_address(change)).await? else {
             return Ok(None);
         };

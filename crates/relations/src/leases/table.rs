@@ -11,7 +11,7 @@ use crate::locks::{Age, Blocker, Claim, Holder, Lock, LockKey, LockPath, Mode, O
 use futures::channel::oneshot;
 use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::json;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +31,9 @@ pub(crate) struct Table {
     age: u64,
     pulse: Option<Duration>,
     running: BTreeMap<Owner, Running>,
+    /// Reads that want one moment of what they claim: no change begins there.
+    quiet: BTreeMap<u64, Vec<Claim>>,
+    quiets: u64,
 }
 
 /// A change by the portable path, from the check of its locks until it is decided and finished.
@@ -58,6 +61,7 @@ impl Table {
             .running
             .values()
             .all(|other| !exclude(&running.own, &other.claims) && !exclude(&running.claims, &other.own));
+        let free = free && self.quiet.values().all(|claims| !exclude(&running.claims, claims));
         if free {
             self.running.insert(change.clone(), running);
         }
@@ -78,6 +82,22 @@ impl Table {
             .iter()
             .filter(|(_, running)| running.under.iter().any(|id| leases.contains(id)));
         under.map(|(change, _)| change.clone()).collect()
+    }
+    /// Those that write documents of these indices.
+    pub(crate) fn running_in(&self, names: &BTreeSet<String>) -> Vec<Owner> {
+        let there = |claim: &Claim| matches!(&claim.key, LockKey::Document { index, .. } if names.contains(index.as_str()));
+        let running = self.running.iter().filter(|(_, running)| running.claims.iter().any(there));
+        running.map(|(change, _)| change.clone()).collect()
+    }
+    /// From here on no change begins on what these claims exclude; until `loud` with the number.
+    pub(crate) fn quiet(&mut self, claims: Vec<Claim>) -> u64 {
+        self.quiets += 1;
+        self.quiet.insert(self.quiets, claims);
+        self.quiets
+    }
+    /// The read is over.
+    pub(crate) fn loud(&mut self, number: u64) {
+        self.quiet.remove(&number);
     }
     /// Every one.
     pub(crate) fn running(&self) -> Vec<Owner> {

@@ -10,11 +10,13 @@
 
 mod fold;
 pub mod held;
+mod levels;
 pub(crate) mod portable;
 mod record;
 mod run;
 
 pub use fold::{Condition, Operation};
+pub use levels::{Look, ReadLevel};
 pub(crate) use record::KEPT_MS;
 pub use record::{Digest, Key};
 

@@ -13,7 +13,9 @@
 use super::fold::{Folded, refused};
 use super::run::{Planned as Checked, Planning as Checking, items};
 use super::{Change, Committed, Operation, Verdict};
-use crate::changes::{Attempt, Before, Effects, Ended, Mark, Pause, Planned, Planning, Runner, Token, session_address};
+use crate::changes::{
+    Attempt, Before, Effects, Ended, Mark, Pause, Planned, Planning, RecordState, Runner, Token, session_address,
+};
 use crate::leases::table::Running;
 use crate::leases::{Place, claims_of, place_fields, resolved};
 use crate::locks::{Age, Claim, LockPath, LockTarget, Owner, plan as together, write_claims};
@@ -31,7 +33,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Waiting for other changes, all attempts together.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time to live of the server's session; on one process nobody observes it.
 const SESSION_TTL: Duration = Duration::from_secs(5);
 /// Between two looks at something that ends soon.
@@ -59,6 +61,15 @@ impl Portable {
             left: Mutex::default(),
             newest: AtomicU64::new(0),
         }
+    }
+
+    /// What its record says.
+    pub(super) async fn state_of(&self, change: &Owner) -> Result<Option<RecordState>> {
+        Ok(self.runner.read_record(change).await?.map(|(record, _)| record.state))
+    }
+    /// A change that is decided is applied everywhere.
+    pub(super) async fn finish(&self, change: &Owner) -> Result<()> {
+        self.runner.resolve(change).await.map(|_| ())
     }
 
     fn leave(&self, change: Owner) {
@@ -255,13 +266,12 @@ impl Portably<'_> {
             })
             .collect();
         for (write, rehearsed) in folded.writes.iter().zip(self.relations.engine.rehearse(&plain).await?) {
-            let external = matches!(write.expect, Expect::NewerThan { .. } | Expect::Forced(_));
+            debug_assert!(
+                !matches!(write.expect, Expect::NewerThan { .. } | Expect::Forced(_)),
+                "an external version is of a plain write, which is decided at once"
+            );
             seen.push(match rehearsed {
                 Err(error) => Outcome::Refused(error),
-                Ok(_) if external => {
-                    let reason = "an external version under locks is not supported with [changes.path: portable]";
-                    Outcome::Refused(Error::new(ErrorKind::UnsupportedOperation, reason))
-                }
                 Ok(_) => Outcome::Unknown,
             });
             let effect = match &write.op {

@@ -1,6 +1,7 @@
 //! Deciding a change: locks, conditions, folding and the kept outcome in one critical section, one record.
 
 use super::fold::{Folded, Step, fold, refused, unmet};
+use super::portable::TIMEOUT;
 use super::{Change, Committed, Item, Key, Kind, NotDone, Verdict};
 use crate::leases::guard::Guard;
 use crate::leases::ledger::{Alone, Ledger};
@@ -9,7 +10,8 @@ use crate::leases::{Locks, Place, claims_of, full, in_the_way, resolved};
 use crate::locks::{Action, AllAnswer, Lock, Mode, Request, acquire_all};
 use crate::schema;
 use engine::{
-    Clock, Deciding, Decision, Effect, EngineExt as _, Gate, Newest, Outcome, Plan, Refresh, See, Source, Write, WriteOp, Written,
+    Clock, Deciding, Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, See, Source, Write, WriteOp,
+    Written,
 };
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target};
@@ -46,24 +48,34 @@ impl crate::Relations {
             None => self.new_place("c"),
         };
         if let Some(portable) = &self.portable
-            && !self.is_of_lock(change).await?
+            && !self.is_decided_at_once(change).await?
         {
             return self.change_portably(portable, change, &place).await;
         }
         let mut alone = None;
+        let until = self.clock.monotonic() + TIMEOUT;
         loop {
             match self.decide_once(change, &place, alone.as_ref()).await? {
                 Decided::Verdict(verdict) => return Ok(verdict),
                 Decided::Alone(ready) => alone = Some(ready),
+                Decided::Held if self.clock.monotonic() < until => self.breathe().await,
+                Decided::Held => {
+                    let reason = format!("a change of the same document did not end within {TIMEOUT:?}; nothing was changed");
+                    return Err(Error::new(ErrorKind::Timeout, reason));
+                }
             }
         }
     }
 
-    /// A plain write of one lock document: one decision by either path.
-    async fn is_of_lock(&self, change: &Change) -> Result<bool> {
+    /// A plain write of one lock document, or with an external version, which a mark would take for its own: one decision
+    /// by either path.
+    async fn is_decided_at_once(&self, change: &Change) -> Result<bool> {
         let (Kind::Plain, [one]) = (change.kind, change.operations.as_slice()) else {
             return Ok(false);
         };
+        if matches!(one.write.expect, Expect::NewerThan { .. } | Expect::Forced(_)) {
+            return Ok(true);
+        }
         let target = Target {
             ignore_unavailable: true,
             forbid_closed: false,
@@ -117,6 +129,9 @@ impl crate::Relations {
                 otherwise,
                 warnings,
             }) => {
+                if self.portable.is_some() && decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Held(_))) {
+                    return Ok(Decided::Held);
+                }
                 if let Some(failures) = refused(&folded, &decided.outcomes) {
                     return Ok(Decided::Verdict(Verdict::Failed(failures)));
                 }
@@ -167,6 +182,8 @@ enum Decided {
     Verdict(Verdict),
     /// It is to be made again, excluding all others.
     Alone(Alone),
+    /// A change by the portable path has not finished with the document.
+    Held,
 }
 
 /// Everything that the plan reads or writes, whichever way it goes.

@@ -231,14 +231,23 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let at = call.address(&id)?;
     let wanted = wanted(&mut call, at.clone())?;
     call.params.finish()?;
-    let document = fetch(&call, &wanted).await?;
+    let look = wanted
+        .visibility
+        .look(&call, &model::Target::index(at.index.as_str()), None)
+        .await?;
+    let answer = got(&call, &at, &wanted).await;
+    look.over(&call, answer).await
+}
+
+async fn got(call: &Call, at: &DocAddress, wanted: &Wanted) -> Result<Answer> {
+    let document = fetch(call, wanted).await?;
     let Some(document) = document else {
-        let mut body = head(&at, call.dialect);
+        let mut body = head(at, call.dialect);
         body.insert("found".into(), false.into());
         return Ok(Answer::of(404, Value::Object(body)));
     };
-    expected(&wanted, &document, &call)?;
-    let kept = kept(&call, &document, wanted.stored.as_deref()).await?;
+    expected(wanted, &document, call)?;
+    let kept = kept(call, &document, wanted.stored.as_deref()).await?;
     if kept.source && wanted.stored.is_none() && matches!(wanted.source, SourceSpec::Default | SourceSpec::All) {
         return Ok(whole(&document, call.dialect));
     }
@@ -475,7 +484,12 @@ pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
     let at = call.address(&id)?;
     let wanted = wanted(&mut call, at)?;
     call.params.finish()?;
-    match fetch(&call, &wanted).await? {
+    let target = model::Target::index(wanted.read.at.index.as_str());
+    let look = wanted.visibility.look(&call, &target, None).await?;
+    let found = fetch(&call, &wanted).await;
+    // A source has no place to tell more.
+    look.over(&call, Ok(Answer::empty(200))).await?;
+    match found? {
         Some(document)
             if !call
                 .rest
@@ -763,73 +777,85 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
             "Validation Failed: 1: no documents to get;",
         ));
     }
-    let mut docs = Vec::new();
-    for item in body.docs {
-        let index = item.index.or_else(|| call.arg("index").map(str::to_owned));
-        let Some(index) = index else {
-            return Err(Error::new(
-                ErrorKind::ActionRequestValidation,
-                format!("Validation Failed: 1: index is missing for doc {};", docs.len()),
-            ));
-        };
-        let doc_type = item.doc_type.or_else(|| call.arg("type").map(str::to_owned));
-        let typed = call.rest.known(&index).await.map_or(call.dialect.typed, |k| k.typed);
-        let id = match (&doc_type, typed) {
-            (Some(doc_type), true) => DocId::typed(doc_type.as_str(), item.id.as_str()),
-            (None, true) => DocId::typed("_all", item.id.as_str()),
-            _ => DocId::plain(item.id.as_str()),
-        };
-        let at = DocAddress {
-            index: IndexName::new(index),
-            id,
-        };
-        let read = Read {
-            at: at.clone(),
-            routing: item.routing.or_else(|| routing.clone()),
-            see: See::Plain,
-            searchable_only: realtime == Some(false),
-        };
-        let wanted = Wanted {
-            source: SourceSpec::Default,
-            stored: None,
-            expect: Expect::Anything,
-            refresh,
-            read,
-            visibility: visibility.clone(),
-        };
-        let spec = if item.source == SourceSpec::Default {
-            &default_spec
-        } else {
-            &item.source
-        };
-        let stored = item.stored_fields.as_ref().or(default_stored.as_ref());
-        docs.push(match fetch(&call, &wanted).await {
-            Ok(Some(document)) => {
-                let stored = stored.map(Vec::as_slice);
-                let kept = kept(&call, &document, stored).await?;
-                let spec = if kept.source { spec } else { &SourceSpec::None };
-                Value::Object(shown(&document, spec, stored, &kept.fields, call.dialect)?)
-            }
-            Ok(None) => {
-                let mut out = head(&at, call.dialect);
-                if let (Some(doc_type), true) = (&doc_type, call.dialect.typed) {
-                    out.insert("_type".into(), doc_type.as_str().into());
-                } else if at.id.doc_type.as_deref() == Some("_all") {
-                    out.insert("_type".into(), Value::Null);
+    let names = body
+        .docs
+        .iter()
+        .filter_map(|item| item.index.as_deref().or(call.arg("index")));
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    let look = visibility.look(&call, &model::Target::of(names), None).await?;
+    let answer = async {
+        let mut docs = Vec::new();
+        for item in body.docs {
+            let index = item.index.or_else(|| call.arg("index").map(str::to_owned));
+            let Some(index) = index else {
+                return Err(Error::new(
+                    ErrorKind::ActionRequestValidation,
+                    format!("Validation Failed: 1: index is missing for doc {};", docs.len()),
+                ));
+            };
+            let doc_type = item.doc_type.or_else(|| call.arg("type").map(str::to_owned));
+            let typed = call.rest.known(&index).await.map_or(call.dialect.typed, |k| k.typed);
+            let id = match (&doc_type, typed) {
+                (Some(doc_type), true) => DocId::typed(doc_type.as_str(), item.id.as_str()),
+                (None, true) => DocId::typed("_all", item.id.as_str()),
+                _ => DocId::plain(item.id.as_str()),
+            };
+            let at = DocAddress {
+                index: IndexName::new(index),
+                id,
+            };
+            let read = Read {
+                at: at.clone(),
+                routing: item.routing.or_else(|| routing.clone()),
+                see: See::Plain,
+                searchable_only: realtime == Some(false),
+            };
+            let wanted = Wanted {
+                source: SourceSpec::Default,
+                stored: None,
+                expect: Expect::Anything,
+                refresh,
+                read,
+                visibility: visibility.clone(),
+            };
+            let spec = if item.source == SourceSpec::Default {
+                &default_spec
+            } else {
+                &item.source
+            };
+            let stored = item.stored_fields.as_ref().or(default_stored.as_ref());
+            docs.push(match fetch(&call, &wanted).await {
+                Ok(Some(document)) => {
+                    let stored = stored.map(Vec::as_slice);
+                    let kept = kept(&call, &document, stored).await?;
+                    let spec = if kept.source { spec } else { &SourceSpec::None };
+                    Value::Object(shown(&document, spec, stored, &kept.fields, call.dialect)?)
                 }
-                out.insert("found".into(), false.into());
-                Value::Object(out)
-            }
-            Err(error) => {
-                let mut out = head(&at, call.dialect);
-                let mut inner = Map::new();
-                let object = envelope::object(&error, call.dialect);
-                inner.insert("root_cause".into(), json!([object.clone()]));
-                inner.extend(object);
-                out.insert("error".into(), Value::Object(inner));
-                Value::Object(out)
-            }
-        });
+                Ok(None) => {
+                    let mut out = head(&at, call.dialect);
+                    if let (Some(doc_type), true) = (&doc_type, call.dialect.typed) {
+                        out.insert("_type".into(), doc_type.as_str().into());
+                    } else if at.id.doc_type.as_deref() == Some("_all") {
+                        out.insert("_type".into(), Value::Null);
+                    }
+                    out.insert("found".into(), false.into());
+                    Value::Object(out)
+                }
+                Err(error) => {
+                    let mut out = head(&at, call.dialect);
+                    let mut inner = Map::new();
+                    let object = envelope::object(&error, call.dialect);
+                    inner.insert("root_cause".into(), json!([object.clone()]));
+                    inner.extend(object);
+                    out.insert("error".into(), Value::Object(inner));
+                    Value::Object(out)
+                }
+            });
+        }
+        Ok(Answer::ok(json!({ "docs": docs })))
     }
-    Ok(Answer::ok(json!({ "docs": docs })))
+    .await;
+    look.over(&call, answer).await
 }

@@ -55,10 +55,16 @@ pub(super) async fn run_body(mut call: Call, mut request: SearchRequest) -> Resu
     apply_search_type(search_type.as_deref(), &mut request, scroll.is_some())?;
     request.types = target.types.clone();
     if let Some(keep_alive) = scroll {
+        // Its own moment is opened while the look lasts.
+        let look = visibility.look(&call, &target, None).await?;
         let scan = search_type.as_deref() == Some("scan");
-        return scroll::start(&call, target, request, keep_alive, scan).await;
+        let answer = scroll::start(&call, target, request, keep_alive, scan).await;
+        return look.over(&call, answer).await;
     }
-    run(&call, &target, request).await
+    let look = visibility.look(&call, &target, Some(&request)).await?;
+    request.view = request.view.or_else(|| look.view());
+    let answer = run(&call, &target, request).await;
+    look.over(&call, answer).await
 }
 
 fn invalid(what: &str) -> Error {
@@ -360,11 +366,13 @@ pub(crate) async fn count(mut call: Call) -> Result<Answer> {
     let visibility = Visibility::take(&mut call)?;
     let (target, mut request) = count_request(&mut call, "request")?;
     request.view = visibility.before_search(&call, &target).await?;
-    let response = found(&call, &target, request).await?;
-    let shards = response.render(call.dialect).remove("_shards").unwrap_or_default();
-    Ok(Answer::ok(
-        json!({ "count": response.hits.total.map_or(0, |t| t.value), "_shards": shards }),
-    ))
+    let look = visibility.look(&call, &target, Some(&request)).await?;
+    request.view = request.view.or_else(|| look.view());
+    let counted = found(&call, &target, request).await.map(|response| {
+        let shards = response.render(call.dialect).remove("_shards").unwrap_or_default();
+        Answer::ok(json!({ "count": response.hits.total.map_or(0, |t| t.value), "_shards": shards }))
+    });
+    look.over(&call, counted).await
 }
 
 /// `_suggest` of 2015: a search for suggestions alone.

@@ -1,11 +1,16 @@
 //! What a read is promised to see: `?after=`, `?read_level=`, `?transaction=`, and under which locks it is done.
 //!
-//! On one process every level is the same: a change is visible whole, once it is durable. Not here: `?lock=` of
-//! single documents, which must be covered.
+//! By one record of the log every level is the same: a change is visible whole, once it is durable. By the portable path
+//! (`changes.path`) a change is applied document by document, and the levels differ. Not here: `?lock=` of single
+//! documents, which must be covered.
 
 use crate::call::Call;
+use crate::respond::{Answer, Body};
+use dsl::search::SearchRequest;
 use engine::{Document, Read};
 use model::{CommitSeq, Error, Result, Target};
+use relations::transactions::{Look, ReadLevel};
+use serde_json::{Value, json};
 
 /// What a read asks for.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +21,7 @@ pub(super) struct Visibility {
     pub(super) locks: Vec<String>,
     /// It is done in this transaction.
     pub(super) transaction: Option<String>,
+    level: ReadLevel,
 }
 
 impl Visibility {
@@ -24,15 +30,18 @@ impl Visibility {
     /// # Errors
     /// Values that are not theirs.
     pub(super) fn take(call: &mut Call) -> Result<Visibility> {
-        match call.params.take("read_level").as_deref() {
-            None | Some("plain" | "settled" | "snapshot") => {}
+        let level = match call.params.take("read_level").as_deref() {
+            None | Some("plain") => ReadLevel::Plain,
+            Some("settled") => ReadLevel::Settled,
+            Some("snapshot") => ReadLevel::Snapshot,
             Some(other) => {
                 return Err(Error::illegal(format!(
                     "[read_level] must be one of [plain, settled, snapshot] but was [{other}]"
                 )));
             }
-        }
+        };
         Ok(Visibility {
+            level,
             after: call.params.take_number("after")?,
             locks: call.take_locks(),
             transaction: call.params.take("transaction"),
@@ -70,6 +79,18 @@ impl Visibility {
         }
     }
 
+    /// A read of these indices begins, a search or of single documents; see [`Looking`].
+    ///
+    /// # Errors
+    /// Changes that do not end.
+    pub(super) async fn look(&self, call: &Call, target: &Target, search: Option<&SearchRequest>) -> Result<Looking> {
+        // A transaction and a point in time have their moment.
+        if self.transaction.is_some() || search.is_some_and(|request| request.pit.is_some()) {
+            return Ok(Looking(None));
+        }
+        call.rest.relations.look(target, self.level, search).await.map(Looking)
+    }
+
     /// Reads a document, in the transaction if there is one.
     ///
     /// # Errors
@@ -79,6 +100,37 @@ impl Visibility {
             None => Ok(call.rest.engine.read(vec![read]).await?.pop().flatten()),
             Some(id) => call.rest.relations.read_in(id, read).await,
         }
+    }
+}
+
+/// A read at its level, from its beginning until its answer has been made.
+#[derive(Debug)]
+pub(super) struct Looking(Option<Look>);
+
+impl Looking {
+    /// The moment that a search searches, if it is bound to one.
+    pub(super) fn view(&self) -> Option<String> {
+        self.0.as_ref()?.view.clone()
+    }
+    /// The answer, or the refusal; with the changes that it may show half applied.
+    pub(super) async fn over(self, call: &Call, answer: Result<Answer>) -> Result<Answer> {
+        let Some(look) = self.0 else { return answer };
+        let met = call.rest.relations.looked(look).await;
+        let (mut answer, met) = (answer?, met?);
+        if met.is_empty() {
+            return Ok(answer);
+        }
+        let told = json!({ "in_flight": met });
+        match &mut answer.body {
+            Body::Json(Value::Object(members)) => drop(members.insert("_changes".into(), told)),
+            Body::Raw(bytes) if bytes.ends_with(b"}") => {
+                let mut text = bytes[..bytes.len() - 1].to_vec();
+                text.extend_from_slice(format!(",\"_changes\":{told}}}").as_bytes());
+                *bytes = text.into();
+            }
+            _ => {}
+        }
+        Ok(answer)
     }
 }
 

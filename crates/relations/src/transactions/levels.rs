@@ -1,0 +1,178 @@
+//! What reads see of changes by the portable path while these are applied document by document.
+//!
+//! Between the decision of a change and its end a read may find some of its documents new and some old. A plain read is
+//! told which changes it may have met so; a settled one finishes them first; a snapshot is made while none is running,
+//! and none begins. By one record of the log there is nothing of all this: a change is seen whole.
+//!
+//! Not here: the words of answers, moments (`engine::View`).
+
+use super::portable::Portable;
+use crate::changes::RecordState;
+use crate::joins;
+use crate::leases::table::Table;
+use crate::locks::{Claim, LockTarget, Mode, Owner};
+use dsl::search::SearchRequest;
+use engine::EngineExt as _;
+use model::{Error, ErrorKind, IndexName, Result, Target};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a read waits for changes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a read wants to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ReadLevel {
+    /// What is there.
+    #[default]
+    Plain,
+    /// All of what was decided before.
+    Settled,
+    /// One moment, in which no change is half applied.
+    Snapshot,
+}
+
+/// A read while it looks.
+#[derive(Debug)]
+pub struct Look {
+    /// Changes that were running when it began; only of plain reads.
+    watched: Option<Vec<Owner>>,
+    names: BTreeSet<String>,
+    /// No change begins as long as it lives.
+    quiet: Option<Quiet>,
+    /// The moment that is searched.
+    pub view: Option<String>,
+}
+
+/// Keeps changes from beginning.
+#[derive(Debug)]
+struct Quiet {
+    table: Arc<Mutex<Table>>,
+    number: u64,
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.loud(self.number);
+    }
+}
+
+impl crate::Relations {
+    /// A read of these indices begins. A search gives its request, and searches the look's view if there is one; what
+    /// reads documents one by one reads them before the look ends. `None`: every read sees changes whole.
+    ///
+    /// # Errors
+    /// Changes that do not end in time; missing indices.
+    pub async fn look(&self, target: &Target, level: ReadLevel, search: Option<&SearchRequest>) -> Result<Option<Look>> {
+        let Some(portable) = &self.portable else { return Ok(None) };
+        let others = search
+            .and_then(|request| joins::targets(&mut request.clone()))
+            .unwrap_or_default();
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        for target in std::iter::once(target).chain(&others) {
+            let target = Target {
+                ignore_unavailable: true,
+                allow_no_indices: true,
+                ..target.clone()
+            };
+            // What is missing or closed is refused by the read itself.
+            let found = self.engine.indices(&target).await.unwrap_or_default();
+            names.extend(found.into_iter().map(|info| info.name.to_string()));
+        }
+        let mut look = Look {
+            watched: None,
+            names,
+            quiet: None,
+            view: None,
+        };
+        match level {
+            ReadLevel::Plain => look.watched = Some(self.locks.table().running_in(&look.names)),
+            ReadLevel::Settled => {
+                self.finish(portable, &look.names).await?;
+                if search.is_some() {
+                    self.searchable(&look.names).await?;
+                }
+            }
+            ReadLevel::Snapshot => {
+                look.quiet = Some(self.quiet(&look.names).await?);
+                if search.is_some() {
+                    self.searchable(&look.names).await?;
+                    look.view = Some(self.moment(target, others).await?);
+                    // The moment stays as it is.
+                    look.quiet = None;
+                }
+            }
+        }
+        Ok(Some(look))
+    }
+
+    /// The read has ended: the changes that it may have seen half applied.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn looked(&self, look: Look) -> Result<Vec<String>> {
+        if let Some(view) = &look.view {
+            self.engine.close_view(view).await?;
+        }
+        let (Some(portable), Some(watched)) = (&self.portable, look.watched) else {
+            return Ok(Vec::new());
+        };
+        let now = self.locks.table().running_in(&look.names);
+        let all: BTreeSet<&Owner> = watched.iter().chain(&now).collect();
+        let mut met = Vec::new();
+        for change in all {
+            let state = portable.state_of(change).await?;
+            // Done by now, it may have been in the middle of it.
+            if matches!(state, Some(RecordState::Committed)) || state == Some(RecordState::Done) && watched.contains(change) {
+                met.push(change.to_string());
+            }
+        }
+        Ok(met)
+    }
+
+    /// What is decided in these indices is finished.
+    async fn finish(&self, portable: &Portable, names: &BTreeSet<String>) -> Result<()> {
+        let running = self.locks.table().running_in(names);
+        for change in running {
+            if portable.state_of(&change).await? == Some(RecordState::Committed) {
+                portable.finish(&change).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// No change is running in these indices, and none begins.
+    async fn quiet(&self, names: &BTreeSet<String>) -> Result<Quiet> {
+        let targets = names.iter().map(|name| LockTarget::Index(IndexName::new(name.as_str())));
+        let claims: Vec<Claim> = targets
+            .map(|target| Claim {
+                key: target.key(),
+                mode: Mode::Shared,
+                implied: false,
+            })
+            .collect();
+        let quiet = Quiet {
+            number: self.locks.table().quiet(claims.clone()),
+            table: self.locks.table.clone(),
+        };
+        let deadline = self.clock.monotonic() + PATIENCE;
+        while self.locks.table().runs_on(&claims) {
+            if self.clock.monotonic() > deadline {
+                let reason = format!("changes of these indices did not end within {PATIENCE:?}");
+                return Err(Error::new(ErrorKind::Timeout, reason));
+            }
+            self.breathe().await;
+        }
+        Ok(quiet)
+    }
+
+    async fn searchable(&self, names: &BTreeSet<String>) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let target = Target::of(names.iter().cloned().collect());
+        self.engine.refresh(&target, None).await.map(|_| ())
+    }
+}

@@ -1,0 +1,349 @@
+//! Reads beside a change by the portable path that is stopped in the middle of being applied, over HTTP, at each level; and
+//! external versions under locks there.
+//!
+//! Not here: what is seen by one record of the log, where every level is the same (scenarios).
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use async_trait::async_trait;
+use embedded::disk::FaultyDisk;
+use embedded::{EmbeddedEngine, Limits};
+use engine::clock::SystemClock;
+use engine::{Around, AtomicWrites, Clock, Engine, Outcome, Refresh, Write, WriteOp};
+use model::{Persona, Result};
+use relations::changes::Pause;
+use rest::{Names, Rest};
+use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, watch};
+
+#[derive(Debug)]
+struct Sleep;
+
+#[async_trait]
+impl Pause for Sleep {
+    async fn pause(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+/// Applies the first document of a change that is committed, then stops.
+#[derive(Debug)]
+struct Halfway {
+    inner: Arc<EmbeddedEngine>,
+    armed: AtomicBool,
+    committed: AtomicBool,
+    reached: AtomicBool,
+    go_on: Notify,
+}
+
+impl Halfway {
+    fn arm(&self) {
+        self.reached.store(false, Ordering::SeqCst);
+        self.committed.store(false, Ordering::SeqCst);
+        self.armed.store(true, Ordering::SeqCst);
+    }
+    fn wait(&self) {
+        let began = Instant::now();
+        while !self.reached.load(Ordering::SeqCst) {
+            assert!(began.elapsed() < Duration::from_secs(20), "the change is applied");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+#[async_trait]
+impl Around for Halfway {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
+    }
+    async fn writes(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+        let commits = |write: &Write| match &write.op {
+            WriteOp::Put(source) => source
+                .parse()
+                .is_ok_and(|body| body["kind"] == "change" && body["state"] == "committed"),
+            _ => false,
+        };
+        if self.armed.load(Ordering::SeqCst) && writes.iter().any(commits) {
+            self.committed.store(true, Ordering::SeqCst);
+        }
+        let applies = writes.len() > 1 && writes.iter().all(|write| !write.at.index.as_str().starts_with('.'));
+        if applies && self.committed.swap(false, Ordering::SeqCst) {
+            self.armed.store(false, Ordering::SeqCst);
+            let mut rest = writes;
+            let first = vec![rest.remove(0)];
+            let mut outcomes = self.inner.write(first, refresh).await?;
+            self.reached.store(true, Ordering::SeqCst);
+            self.go_on.notified().await;
+            outcomes.extend(self.inner.write(rest, refresh).await?);
+            return Ok(outcomes);
+        }
+        self.inner.write(writes, refresh).await
+    }
+    fn section(&self) -> Option<&dyn AtomicWrites> {
+        self.inner.atomic()
+    }
+}
+
+struct Served {
+    engine: Arc<Halfway>,
+    address: String,
+}
+
+impl Served {
+    fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let mut stream = std::net::TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+    fn ok(&self, method: &str, path: &str, body: &Value) -> Value {
+        let (status, answer) = self.send(method, path, body);
+        assert!((200..300).contains(&status), "{method} {path}: {status} {answer}");
+        answer
+    }
+    fn get(&self, path: &str) -> Value {
+        self.ok("GET", path, &Value::Null)
+    }
+    fn sum(&self, path: &str) -> (i64, Value) {
+        let answer = self.ok("POST", path, &json!({"aggs": {"sum": {"sum": {"field": "n"}}}, "size": 0}));
+        (
+            answer["aggregations"]["sum"]["value"].as_f64().unwrap() as i64,
+            answer["_changes"].clone(),
+        )
+    }
+    fn transfer(&self) -> Value {
+        let add = |index: &str, id: &str, by: i64| json!({"update": {"_index": index, "_id": id, "script": {"source": "ctx._source.n += params.by", "params": {"by": by}}}});
+        let body = json!({"operations": [add("left", "0", -1), add("right", "1", 1)]});
+        self.ok("POST", "/_transaction", &body)
+    }
+}
+
+/// A server by the portable path over an engine that can be stopped, and what is done with it.
+fn with_server(test: impl FnOnce(&Served) + Send) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(4)
+        .enable_all()
+        .build()
+        .unwrap();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let limits = Limits {
+        log_file_bytes: 4 << 20,
+        queue_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    let disk = FaultyDisk::new(1);
+    let inner = EmbeddedEngine::open_on(Arc::new(disk), Path::new("/data"), clock.clone(), limits).unwrap();
+    let engine = Arc::new(Halfway {
+        inner: Arc::new(inner),
+        armed: AtomicBool::default(),
+        committed: AtomicBool::default(),
+        reached: AtomicBool::default(),
+        go_on: Notify::new(),
+    });
+    let names = Names {
+        cluster: "c".into(),
+        cluster_uuid: "u".into(),
+        node: "n".into(),
+        node_id: "i".into(),
+        product_header: true,
+        address: String::new(),
+    };
+    let bounds = rest::Limits {
+        body_max_bytes: 1 << 20,
+        in_flight_max_bytes: 1 << 24,
+        depths: model::Depths::default(),
+        tasks_kept_max: 10,
+    };
+    let rest = Arc::new(Rest::new(engine.clone(), clock, names, bounds).by_portable_path(Arc::new(Sleep)));
+    let (stop, stopped) = watch::channel(false);
+    let address = runtime.block_on(async {
+        rest.recover().await.unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(rest::serve(
+            rest,
+            vec![(listener, Persona::Es8)],
+            stopped,
+            Duration::from_secs(1),
+        ));
+        address
+    });
+    let served = Served { engine, address };
+    for (index, id) in [("left", "0"), ("right", "1"), ("other", "2")] {
+        served.ok("PUT", &format!("/{index}/_doc/{id}"), &json!({"n": 100}));
+    }
+    test(&served);
+    stop.send(true).unwrap();
+    runtime.shutdown_timeout(Duration::from_secs(5));
+}
+
+/// Stopped between the first and the second document.
+#[test]
+fn contract_18_levels_beside_a_half_applied_change() {
+    with_server(|served| {
+        let n = |path: &str| served.get(path)["_source"]["n"].as_i64().unwrap();
+        std::thread::scope(|scope| {
+            served.engine.arm();
+            let change = scope.spawn(|| served.transfer());
+            served.engine.wait();
+            // Plain: a mix, which says so.
+            assert_eq!((n("/left/_doc/0"), n("/right/_doc/1")), (99, 100));
+            let named = served.get("/right/_doc/1")["_changes"]["in_flight"].clone();
+            assert_eq!(named.as_array().map(Vec::len), Some(1), "{named}");
+            served.ok("POST", "/left,right/_refresh", &Value::Null);
+            let (sum, told) = served.sum("/left,right/_search");
+            assert_eq!((sum, &told["in_flight"]), (199, &named));
+            for path in [
+                "/left/_count",
+                "/right/_search?scroll=1m",
+                "/left/_doc/0?realtime=false",
+                "/_count",
+            ] {
+                assert_eq!(served.get(path)["_changes"]["in_flight"], named, "{path}");
+            }
+            let docs = json!({"docs": [{"_index": "left", "_id": "0"}, {"_index": "other", "_id": "2"}]});
+            assert_eq!(served.ok("POST", "/_mget", &docs)["_changes"]["in_flight"], named);
+            let missing = served.send("GET", "/left/_doc/none", &Value::Null);
+            assert_eq!((missing.0, &missing.1["_changes"]["in_flight"]), (404, &named));
+            assert!(
+                served.get("/left/_source/0").get("_changes").is_none(),
+                "a source is what was written"
+            );
+            // Where it does not write nothing is told.
+            for path in ["/other/_doc/2", "/other/_search", "/other/_count"] {
+                assert!(served.get(path).get("_changes").is_none(), "{path}");
+            }
+            // Settled: finished first, while its own coordinator stands still.
+            let settled = served.get("/right/_doc/1?read_level=settled");
+            assert_eq!((&settled["_source"]["n"], settled.get("_changes")), (&json!(101), None));
+            assert_eq!(served.sum("/left,right/_search?read_level=settled"), (200, Value::Null));
+            assert_eq!(n("/left/_doc/0"), 99, "and once");
+            served.engine.go_on.notify_one();
+            assert_eq!(change.join().unwrap()["committed"], true);
+        });
+        assert_eq!((n("/left/_doc/0"), n("/right/_doc/1")), (99, 101));
+        assert!(served.get("/right/_doc/1").get("_changes").is_none());
+
+        // Searches too finish it before they look.
+        std::thread::scope(|scope| {
+            served.engine.arm();
+            let change = scope.spawn(|| served.transfer());
+            served.engine.wait();
+            assert_eq!(served.sum("/left,right/_search?read_level=settled"), (200, Value::Null));
+            assert_eq!(n("/right/_doc/1"), 102);
+            served.engine.go_on.notify_one();
+            change.join().unwrap();
+        });
+
+        // A snapshot waits for its end.
+        for path in ["/left,right/_search?read_level=snapshot", "/right/_doc/1?read_level=snapshot"] {
+            let before = n("/right/_doc/1");
+            std::thread::scope(|scope| {
+                served.engine.arm();
+                let change = scope.spawn(|| served.transfer());
+                served.engine.wait();
+                let read = scope.spawn(move || served.get(path));
+                std::thread::sleep(Duration::from_millis(300));
+                assert!(!read.is_finished(), "{path}: it looks at one moment");
+                served.engine.go_on.notify_one();
+                change.join().unwrap();
+                let answer = read.join().unwrap();
+                assert!(answer.get("_changes").is_none());
+                match answer["hits"]["hits"].as_array() {
+                    Some(hits) => assert_eq!(hits.iter().map(|hit| hit["_source"]["n"].as_i64().unwrap()).sum::<i64>(), 200),
+                    None => assert_eq!(answer["_source"]["n"], before + 1),
+                }
+            });
+        }
+    });
+}
+
+/// Under writers that keep a sum, snapshots are never mixed, and writers go on.
+#[test]
+fn contract_18_snapshots_under_writers() {
+    with_server(|served| {
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut done = 0;
+                        while !over.load(Ordering::Relaxed) {
+                            served.transfer();
+                            done += 1;
+                        }
+                        done
+                    })
+                })
+                .collect();
+            for _ in 0..40 {
+                assert_eq!(served.sum("/left,right/_search?read_level=snapshot"), (200, Value::Null));
+            }
+            over.store(true, Ordering::Relaxed);
+            let done: i64 = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
+            let moved = 100 - served.get("/left/_doc/0")["_source"]["n"].as_i64().unwrap();
+            assert!(done > 3 && moved == done, "{moved} of {done}");
+        });
+    });
+}
+
+/// The version is the client's, the lock is looked at, and a change that is half applied is waited for.
+#[test]
+fn contract_25_external_versions_under_locks_by_the_portable_path() {
+    with_server(|served| {
+        let lock = served.ok("POST", "/_lock", &json!({"targets": [{"index": "left", "id": "0"}]}))["id"].clone();
+        let lock = lock.as_str().unwrap();
+        let put = |version: u64, lock: &str| {
+            let path = format!("/left/_doc/0?version={version}&version_type=external&lock={lock}");
+            served.send("PUT", &path, &json!({"n": 100}))
+        };
+        let (status, written) = put(50, lock);
+        assert_eq!((status, &written["_version"]), (200, &json!(50)), "{written}");
+        let (status, refused) = put(50, lock);
+        assert_eq!(
+            (status, &refused["error"]["type"]),
+            (409, &json!("version_conflict_engine_exception"))
+        );
+        let other = served.ok("POST", "/_lock", &json!({"targets": [{"index": "right"}]}))["id"].clone();
+        assert_eq!(put(60, other.as_str().unwrap()).0, 400, "a lock of something else");
+        served.ok("DELETE", &format!("/_lock/{}", other.as_str().unwrap()), &Value::Null);
+        served.ok("DELETE", &format!("/_lock/{lock}"), &Value::Null);
+        assert_eq!(put(60, lock).0, 404, "a lock that is over");
+
+        let lock = served.ok("POST", "/_lock", &json!({"targets": [{"name": "any"}]}))["id"].clone();
+        let lock = lock.as_str().unwrap();
+        std::thread::scope(|scope| {
+            served.engine.arm();
+            let change = scope.spawn(|| served.transfer());
+            served.engine.wait();
+            let path = format!("/right/_doc/1?version=70&version_type=external&lock={lock}");
+            let write = scope.spawn(move || served.send("PUT", &path, &json!({"n": 7})));
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(!write.is_finished(), "the change has the document");
+            served.engine.go_on.notify_one();
+            change.join().unwrap();
+            let (status, written) = write.join().unwrap();
+            assert_eq!((status, &written["_version"]), (200, &json!(70)), "{written}");
+        });
+        let read = served.get("/right/_doc/1");
+        assert_eq!(
+            (&read["_source"]["n"], &read["_version"]),
+            (&json!(7), &json!(70)),
+            "the change came first"
+        );
+    });
+}
