@@ -79,7 +79,9 @@ impl Expect {
             (Expect::Unchanged { seq_no, primary_term }, Found::Here(s)) => s.seq_no == seq_no && s.primary_term == primary_term,
             (Expect::Unchanged { .. }, _) => false,
             (Expect::Version(version), Found::Here(s)) => s.version == version,
-            (Expect::Version(_), _) => false,
+            // A deletion keeps its version until it is forgotten.
+            (Expect::Version(version), Found::Deleted(s)) => s.version == version,
+            (Expect::Version(_), Found::Nothing) => false,
             (Expect::NewerThan { version, or_equal }, found) => found
                 .stamp()
                 .is_none_or(|s| version > s.version || (or_equal && version == s.version)),
@@ -151,7 +153,7 @@ mod tests {
                 false,
                 false,
             ),
-            (Expect::Version(2), false, false, true),
+            (Expect::Version(2), false, true, true),
             (Expect::Version(1), false, false, false),
             (
                 Expect::NewerThan {

@@ -2,7 +2,7 @@
 
 use crate::field::{Kind, malformed};
 use crate::mapping::{Dynamic, Inner, Leaf, Mapping};
-use crate::parameters::java;
+use crate::parameters::{java, text_of};
 use crate::types::{self, keyword};
 use crate::value::{FieldValue, Fields, NestedDoc, Parsed};
 use model::{Error, ErrorKind, Result};
@@ -63,7 +63,14 @@ impl Mapping {
         if !first.grows {
             return first.finish(None);
         }
-        let growth = crate::dynamic::grow(self, object, &first.copies_missing)?;
+        let growth = crate::dynamic::grow(self, object, &first.copies_missing).map_err(|e| {
+            let conflict = self.is_typed() && e.kind() == ErrorKind::IllegalArgument && e.reason().starts_with("mapper [");
+            if conflict {
+                malformed("failed to parse").caused_by(e)
+            } else {
+                e
+            }
+        })?;
         let merged = self.merge(&growth)?;
         Reader::run(&merged.0, object, options)?.finish((!growth.is_empty()).then_some(growth))
     }
@@ -87,6 +94,8 @@ struct Reader<'a> {
     offsets: HashMap<(Option<usize>, String), u32>,
     ignored: Vec<String>,
     grows: bool,
+    /// The texts of `_all`, in order.
+    all: Vec<String>,
     copies: Vec<(Option<usize>, String, Value)>,
     copies_missing: Vec<(String, Value)>,
 }
@@ -101,12 +110,20 @@ impl<'a> Reader<'a> {
             offsets: HashMap::new(),
             ignored: Vec::new(),
             grows: false,
+            all: Vec::new(),
             copies: Vec::new(),
             copies_missing: Vec::new(),
         };
         let dynamic = mapping.root.dynamic.unwrap_or_default();
         reader.object(object, &mut String::new(), None, dynamic)?;
         reader.copy()?;
+        if let Some(leaf) = mapping
+            .leaf(crate::typed::ALL)
+            .filter(|_| mapping.typed && !reader.all.is_empty())
+        {
+            let text = FieldValue::Text(reader.all.join(" "));
+            reader.root.0.push((leaf.path.clone(), text));
+        }
         Ok(reader)
     }
 
@@ -252,6 +269,9 @@ impl<'a> Reader<'a> {
 
     fn value(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>, copy: bool) -> Result<()> {
         self.single(leaf, value, scope)?;
+        if copy && leaf.in_all && self.mapping.typed {
+            self.add_to_all(leaf, value);
+        }
         for at in &leaf.multi {
             let multi = &self.mapping.leaves[*at];
             self.single(multi, value, scope)?;
@@ -264,15 +284,43 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Strings, numbers, dates and addresses are part of `_all`, as they are written.
+    fn add_to_all(&mut self, leaf: &Leaf, value: &Value) {
+        let field = &leaf.field;
+        let kind = field.kind;
+        let fits = field.string || kind.is_text() || kind.is_keyword() || kind.is_numeric() || kind.is_date() || kind == Kind::Ip;
+        let value = if value.is_null() {
+            field.null_value.as_ref()
+        } else {
+            Some(value)
+        };
+        let (true, Some(value)) = (fits && kind != Kind::TokenCount, value) else {
+            return;
+        };
+        let text = text_of(value);
+        if field.ignore_above.is_none_or(|limit| text.encode_utf16().count() <= limit) {
+            self.all.push(text);
+        }
+    }
+
     fn single(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>) -> Result<()> {
         let field = &leaf.field;
+        let nothing = self.mapping.typed && field.kind.is_numeric() && value.as_str().is_some_and(str::is_empty);
+        let value = if nothing { &Value::Null } else { value };
         let value = match (value, &field.null_value) {
             (Value::Null, None) => return Ok(()),
             (Value::Null, Some(null_value)) => null_value,
             (value, _) => value,
         };
-        let read = if self.mapping.typed && field.kind == Kind::Boolean {
+        let read = if self.mapping.typed && field.kind == Kind::Boolean && !value.is_object() {
             Ok(types::boolean::lenient(value))
+        } else if self.mapping.typed && field.kind == Kind::Ip && value.as_str().is_some_and(|t| t.contains(':')) {
+            Err(Error::illegal(format!(
+                "failed to parse ip [{}], not a valid ip address",
+                text_of(value)
+            )))
+        } else if self.mapping.typed && field.kind.is_date() && value.is_f64() {
+            Err(Error::illegal(format!("Invalid format: \"{}\"", text_of(value))))
         } else {
             types::read(field, value)
         };

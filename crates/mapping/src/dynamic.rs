@@ -237,6 +237,10 @@ impl Growth<'_> {
 
     /// Whether a text is a date, and the format to map it with if it is not the default.
     fn date(&self, text: &str) -> Option<Option<String>> {
+        // In 2015 only what has one of these could be a date.
+        if self.mapping.is_typed() && !text.contains([':', '-', '/']) {
+            return None;
+        }
         if self.custom {
             let (format, _) = self.formats.iter().find(|(_, format)| format.parse(text, None).is_ok())?;
             return Some(Some(format.clone()));

@@ -36,6 +36,13 @@ impl Dynamic {
             other => Err(malformed(format!("Could not convert [dynamic] to boolean: [{other}]"))),
         }
     }
+    /// The same; 2015 took every other word for yes.
+    fn parse_in(value: &Value, typed: bool) -> Result<Dynamic> {
+        match Dynamic::parse(value) {
+            Err(_) if typed && value.as_str() != Some("runtime") => Ok(Dynamic::True),
+            read => read,
+        }
+    }
     fn render(self) -> &'static str {
         match self {
             Dynamic::True => "true",
@@ -101,16 +108,13 @@ const ROOT_KEYS_TYPED: &[&str] = &[
     "_type",
     "_id",
     "_version",
-    "_analyzer",
-    "_boost",
-    "analyzer",
-    "search_analyzer",
-    "index_analyzer",
     "transform",
     "include_in_all",
     "numeric_detection",
     "date_formats",
 ];
+/// Of the first, what 2015 had not.
+const NEVER_TYPED: &[&str] = &["_size", "_data_stream_timestamp"];
 /// Objects deeper than this are refused while parsing, whatever the limits say.
 const DEPTH_MAX: usize = 64;
 
@@ -136,6 +140,8 @@ pub(crate) struct Leaf {
     pub(crate) path: Arc<str>,
     pub(crate) field: Arc<FieldType>,
     pub(crate) multi: Vec<usize>,
+    /// In the typed dialect: its values are part of `_all`.
+    pub(crate) in_all: bool,
 }
 
 impl fmt::Debug for Mapping {
@@ -196,13 +202,15 @@ impl Mapping {
         for (key, value) in body {
             match key.as_str() {
                 "properties" => root.properties = parse_properties(&context, "", value, 1)?,
-                "dynamic" => root.dynamic = Some(Dynamic::parse(value)?),
+                "dynamic" => root.dynamic = Some(Dynamic::parse_in(value, typed)?),
                 "enabled" => root.enabled = Some(text_of(value) != "false"),
                 "runtime" if value.as_object().is_some_and(Map::is_empty) => {}
                 "runtime" => return Err(malformed("runtime fields are not supported yet")),
                 // Elasticsearch accepts a type beside the properties of the root if it says the obvious.
                 "type" if value == "object" => {}
-                key if ROOT_KEYS.contains(&key) || typed && ROOT_KEYS_TYPED.contains(&key) => {
+                key if ROOT_KEYS.contains(&key) && !(typed && NEVER_TYPED.contains(&key))
+                    || typed && ROOT_KEYS_TYPED.contains(&key) =>
+                {
                     top.insert(key.to_owned(), value.clone());
                 }
                 key => {
@@ -213,8 +221,8 @@ impl Mapping {
                 }
             }
         }
-        if typed && top.contains_key("_parent") {
-            top.insert("_routing".into(), json!({"required": true}));
+        if typed {
+            crate::typed::read_root(&mut top)?;
         }
         crate::dynamic::check(&top)?;
         let inner = build(root, top, registry.clone(), limits.clone(), typed)?;
@@ -265,7 +273,7 @@ impl Mapping {
             return self.field(pattern).map(|_| pattern.to_owned()).into_iter().collect();
         }
         self.fields()
-            .filter(|(path, _)| matches(pattern, path))
+            .filter(|(path, _)| *path != crate::typed::ALL && matches(pattern, path))
             .map(|(path, _)| path.to_owned())
             .collect()
     }
@@ -418,6 +426,9 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
         if value.as_array().is_some_and(Vec::is_empty) {
             return Ok(Vec::new());
         }
+        if context.typed {
+            return Err(Error::new(model::ErrorKind::Parse, "properties must be a map type"));
+        }
         return Err(malformed("Expected map for property [properties]"));
     };
     if depth > DEPTH_MAX {
@@ -428,7 +439,11 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
         let Value::Object(body) = body else {
             return Err(malformed(format!(
                 "Expected map for property [fields] on field [{name}] but got a {}",
-                java(body)
+                if context.typed {
+                    "class java.lang.String".into()
+                } else {
+                    java(body)
+                }
             )));
         };
         check_name(context, name)?;
@@ -508,12 +523,18 @@ fn insert(properties: &mut Vec<(String, Node)>, way: &[&str], name: &str, node: 
 }
 
 fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, depth: usize) -> Result<Node> {
+    let single = if context.typed {
+        crate::typed::without_multi_field(name, body)
+    } else {
+        None
+    };
+    let body = single.as_ref().unwrap_or(body);
     let type_name = body.get("type").map(text_of);
     match type_name.as_deref() {
         None if !["properties", "dynamic", "enabled", "include_in_all"]
             .iter()
             .any(|key| body.contains_key(*key))
-            && !body.is_empty() =>
+            && (context.typed || !body.is_empty()) =>
         {
             // Elasticsearch takes a body without type for an object only if it looks like one.
             Err(malformed(format!("No type specified for field [{name}]")))
@@ -527,7 +548,7 @@ fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, dept
                 match key.as_str() {
                     "type" => {}
                     "properties" => object.properties = parse_properties(context, name, value, depth + 1)?,
-                    "dynamic" => object.dynamic = Some(Dynamic::parse(value)?),
+                    "dynamic" => object.dynamic = Some(Dynamic::parse_in(value, context.typed)?),
                     "enabled" => object.enabled = Some(text_of(value) != "false"),
                     "include_in_parent" if object.nested => object.include_in_parent = text_of(value) == "true",
                     "include_in_root" if object.nested => object.include_in_root = text_of(value) == "true",
@@ -569,6 +590,13 @@ fn render_node(node: &Node, typed: bool) -> Value {
                 && let Some(out) = rendered.as_object_mut()
             {
                 out.entry("format").or_insert_with(|| model::date::FORMAT_DEFAULT.into());
+            }
+            if typed
+                && !field.string
+                && let Some(out) = rendered.as_object_mut()
+                && out.contains_key("boost")
+            {
+                out.entry("norms").or_insert_with(|| json!({ "enabled": true }));
             }
             return rendered;
         }
@@ -623,9 +651,13 @@ pub(crate) fn build(root: ObjectNode, top: Root, registry: Registry, limits: Map
         nested: Vec::new(),
         source: filter,
     };
-    inner.collect(&root, "", root.dynamic.unwrap_or_default(), 1)?;
+    let in_all = inner.top.get("include_in_all").map(|v| text_of(v) != "false");
+    inner.collect(&root, "", root.dynamic.unwrap_or_default(), in_all, 1)?;
     inner.root = root;
     let total = inner.leaves.len() + inner.objects.len();
+    if typed {
+        inner.add_all()?;
+    }
     if total > inner.limits.total_fields {
         return Err(Error::illegal(format!(
             "Limit of total fields [{}] has been exceeded",
@@ -644,7 +676,7 @@ pub(crate) fn build(root: ObjectNode, top: Root, registry: Registry, limits: Map
 }
 
 impl Inner {
-    fn collect(&mut self, object: &ObjectNode, prefix: &str, dynamic: Dynamic, depth: usize) -> Result<()> {
+    fn collect(&mut self, object: &ObjectNode, prefix: &str, dynamic: Dynamic, in_all: Option<bool>, depth: usize) -> Result<()> {
         for (name, node) in &object.properties {
             let path = if prefix.is_empty() {
                 name.clone()
@@ -653,7 +685,9 @@ impl Inner {
             };
             match node {
                 Node::Field(field) => {
+                    let own = field.params.get("include_in_all").map(|v| text_of(v) != "false");
                     let at = self.add(&path, field.clone());
+                    self.leaves[at].in_all = own.or(in_all).unwrap_or(field.index);
                     for (name, field) in &field.fields {
                         let child = self.add(&format!("{path}.{name}"), field.clone());
                         self.leaves[at].multi.push(child);
@@ -677,10 +711,33 @@ impl Inner {
                             include_in_root: inner.include_in_root,
                         },
                     );
-                    self.collect(inner, &path, dynamic, depth + 1)?;
+                    let own = inner.extras.get("include_in_all").map(|v| text_of(v) != "false");
+                    self.collect(inner, &path, dynamic, own.or(in_all), depth + 1)?;
                 }
             }
         }
+        Ok(())
+    }
+
+    /// `_all`, unless the type does without: a text field that is in no list of properties.
+    fn add_all(&mut self) -> Result<()> {
+        let given = self.top.get(crate::typed::ALL);
+        let option = |name: &str| given.and_then(|all| all.get(name)).cloned();
+        if option("enabled").is_some_and(|e| text_of(&e) == "false") {
+            return Ok(());
+        }
+        let mut body = Map::new();
+        body.insert("type".into(), "string".into());
+        for name in ["analyzer", "search_analyzer", "store"] {
+            body.extend(option(name).map(|value| (name.to_owned(), value)));
+        }
+        let context = Context {
+            registry: &self.registry,
+            limits: &self.limits,
+            typed: true,
+        };
+        let field = parameters::parse(&context, crate::typed::ALL, &body, false)?;
+        self.add(crate::typed::ALL, Arc::new(field));
         Ok(())
     }
 
@@ -691,6 +748,7 @@ impl Inner {
             path,
             field,
             multi: Vec::new(),
+            in_all: false,
         });
         self.leaves.len() - 1
     }

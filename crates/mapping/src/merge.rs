@@ -9,7 +9,7 @@ use std::sync::Arc;
 impl Mapping {
     /// This mapping with an update laid over it. Fields keep their order; new ones come last.
     pub fn merge(&self, update: &Mapping) -> Result<Mapping> {
-        self.laid_over(update, top(&self.0.top, &update.0.top)?)
+        self.laid_over(update, top(&self.0.top, &update.0.top, self.0.typed)?)
     }
 
     /// A type's first mapping, with this one as its default: what it says itself counts.
@@ -17,6 +17,22 @@ impl Mapping {
         let mut root = self.0.top.clone();
         root.extend(own.0.top.iter().map(|(key, value)| (key.clone(), value.clone())));
         self.laid_over(own, root)
+    }
+
+    /// A default that takes the place of this one; what this said of `_all` stays.
+    pub(crate) fn replaced(&self, by: &Mapping) -> Result<Mapping> {
+        let Some(all) = self
+            .0
+            .top
+            .get(crate::typed::ALL)
+            .filter(|_| !by.0.top.contains_key(crate::typed::ALL))
+        else {
+            return Ok(by.clone());
+        };
+        let (own, mut top) = (&*by.0, by.0.top.clone());
+        top.insert(crate::typed::ALL.into(), all.clone());
+        let inner = build(own.root.clone(), top, own.registry.clone(), own.limits.clone(), own.typed)?;
+        Ok(Mapping(Arc::new(inner)))
     }
 
     /// This mapping, its fields as the first of the others that has them.
@@ -56,17 +72,19 @@ fn adopt(object: &mut ObjectNode, prefix: &str, others: &[&Mapping]) {
     }
 }
 
-fn top(old: &Root, new: &Root) -> Result<Root> {
+fn top(old: &Root, new: &Root, typed: bool) -> Result<Root> {
     let mut merged = old.clone();
     for (key, value) in new {
         match (key.as_str(), old.get(key)) {
-            ("_source", before) => fixed(
+            ("_source", before) if !typed => fixed(
                 key,
                 before,
                 value,
                 &[("enabled", "true"), ("includes", "[]"), ("excludes", "[]")],
             )?,
-            ("_routing", before) => fixed(key, before, value, &[("required", "false")])?,
+            // Of 2015 only the templates and formats of dates could change.
+            ("date_detection" | "numeric_detection" | "include_in_all", _) if typed => continue,
+            ("_routing", before) if !typed => fixed(key, before, value, &[("required", "false")])?,
             ("_parent", Some(before)) if before != value => {
                 return Err(Error::illegal("The _parent field's type option can't be changed"));
             }
@@ -112,6 +130,13 @@ pub(crate) fn node(path: &str, old: &Node, new: &Node, typed: bool) -> Result<No
         (Node::Field(old), Node::Field(new)) => {
             parameters::merge(path, old, new, typed).map(|merged| Node::Field(Arc::new(merged)))
         }
+        (Node::Field(old), Node::Object(_)) if typed => Err(Error::illegal(format!(
+            "mapper [{path}] of different type, current_type [{}], merged_type [ObjectMapper]",
+            old.wire()
+        ))),
+        (Node::Object(_), Node::Field(_)) if typed => Err(Error::illegal(format!(
+            "Can't merge a non object mapping [{path}] with an object mapping [{path}]"
+        ))),
         (Node::Field(_), Node::Object(_)) => Err(Error::illegal(format!(
             "can't merge a non object mapping [{path}] with an object mapping"
         ))),

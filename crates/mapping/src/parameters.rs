@@ -42,13 +42,13 @@ const COMMON: &[Param] = &[
 /// Further parameters of 2015, accepted and rendered; most have no effect here.
 const TYPED: &[Param] = &[
     Param("include_in_all", Bool, "", true),
+    Param("doc_values", Bool, "true", true),
     Param("index_name", Text, "", true),
     Param("omit_norms", Bool, "", true),
     Param("norms", Any, "", true),
     Param("path", Text, "", true),
     Param("precision_step", Int, "", true),
     Param("fielddata", Any, "", true),
-    Param("doc_values", Bool, "", true),
     Param("ignore_above", Int, "", true),
     Param("null_value", Any, "", true),
     Param("numeric_resolution", Text, "", true),
@@ -67,8 +67,20 @@ fn params_of(kind: Kind, typed: bool) -> impl Iterator<Item = &'static Param> {
     let own = types::params(kind);
     let common: &[Param] = if kind == Kind::Alias { &[] } else { COMMON };
     let more: &[Param] = if typed { TYPED } else { &[] };
-    own.iter().chain(common).chain(more)
+    // Of 2015 some have another shape than today, or may change.
+    let otherwise = move |param: &&Param| typed && OTHERWISE.contains(&param.0);
+    let (first, rest) = (
+        more.iter().filter(otherwise),
+        own.iter().filter(move |param| !otherwise(param)),
+    );
+    first
+        .chain(rest)
+        .chain(common)
+        .chain(more.iter().filter(move |param| !otherwise(param)))
 }
+
+/// Parameters that 2015 read in another way.
+const OTHERWISE: &[&str] = &["norms", "fielddata", "null_value", "doc_values"];
 
 /// Where a field is declared, for parsing and for messages.
 pub(crate) struct Context<'a> {
@@ -80,6 +92,9 @@ pub(crate) struct Context<'a> {
 /// Reads the mapping of one field. `multi` is true below `fields`.
 pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>, multi: bool) -> Result<FieldType> {
     let Some(type_value) = body.get("type") else {
+        if context.typed && multi {
+            return Err(malformed(format!("no type specified for property [{name}]")));
+        }
         return Err(malformed(format!("No type specified for field [{name}]")));
     };
     let type_name = text_of(type_value);
@@ -93,14 +108,17 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
                 return Err(malformed(format!("Type [{type_name}] cannot be used in multi field")));
             }
             Some(kind) => (kind, false),
-            None if UNSUPPORTED.contains(&type_name.as_str()) => {
+            None if UNSUPPORTED.contains(&type_name.as_str())
+                && !(context.typed && NEVER_TYPED.contains(&type_name.as_str())) =>
+            {
                 return Err(malformed(format!(
                     "field type [{type_name}] of field [{name}] is not supported yet"
                 )));
             }
             None => {
+                let no = if context.typed && multi { "no" } else { "No" };
                 return Err(malformed(format!(
-                    "No handler for type [{type_name}] declared on field [{name}]"
+                    "{no} handler for type [{type_name}] declared on field [{name}]"
                 )));
             }
         },
@@ -126,6 +144,9 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
                 format!("unknown parameter [{key}] on mapper [{name}] of type [{type_name}]")
             }));
         };
+        if value.is_null() && key == "null_value" && context.typed {
+            return Err(malformed("Property [null_value] cannot be null."));
+        }
         if value.is_null() && key != "null_value" {
             return Err(malformed(format!(
                 "[{key}] on mapper [{name}] of type [{type_name}] must not have a [null] value"
@@ -135,6 +156,12 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
         if default_of(param) != Some(&value) && !value.is_null() {
             params.insert(key.clone(), value);
         }
+    }
+    if context.typed && string {
+        crate::typed::check_string(name, &params, body)?;
+    }
+    if context.typed && kind == Kind::Boolean && params.get("index").is_some_and(|v| v == "analyzed") {
+        return Err(malformed("bool field can't be tokenized"));
     }
     build(context, name, kind, string, params, fields)
 }
@@ -165,6 +192,17 @@ const UNSUPPORTED: &[&str] = &[
     "version",
     "murmur3",
     "semantic_text",
+];
+
+/// Of these, what 2015 had not.
+const NEVER_TYPED: &[&str] = &[
+    "murmur3",
+    "percolator",
+    "flattened",
+    "dense_vector",
+    "rank_feature",
+    "histogram",
+    "version",
 ];
 
 fn string_kind(body: &Map<String, Value>) -> Kind {
@@ -214,6 +252,7 @@ fn read_value(param: &Param, value: &Value, typed: bool) -> Result<Value> {
         },
         Int => match text_of(value).parse::<i64>() {
             Ok(number) => Ok(number.into()),
+            Err(_) if typed => Err(malformed(format!("For input string: \"{}\"", text_of(value)))),
             Err(_) => Err(Error::illegal(format!(
                 "Failed to parse value [{}] for [{}] as an integer",
                 text_of(value),
@@ -298,10 +337,7 @@ fn build(
     let format = match (kind.is_date() || kind == Kind::DateRange, text("format")) {
         (false, _) => None,
         (true, None) => Some(DateFormat::default()),
-        (true, Some(pattern)) => Some(
-            DateFormat::parse_pattern(&pattern)
-                .map_err(|e| Error::illegal(format!("Error parsing [format] on field [{name}]: {}", e.reason())).caused_by(e))?,
-        ),
+        (true, Some(pattern)) => Some(DateFormat::parse_pattern(&pattern).map_err(|e| format_refused(context, name, e))?),
     };
     let scaling_factor = match (kind, params.get("scaling_factor")) {
         (Kind::ScaledFloat, None) => {
@@ -347,7 +383,7 @@ fn build(
         index,
         doc_values: flag(
             "doc_values",
-            !kind.is_text() && kind != Kind::Binary && index_gives_columns(string, index),
+            !kind.is_text() && kind != Kind::Binary && index_gives_columns(string || context.typed, index),
         ),
         store: flag("store", false),
         norms,
@@ -370,7 +406,10 @@ fn build(
             Vec::new()
         },
         index_options: text("index_options"),
-        fielddata: flag("fielddata", string),
+        fielddata: match params.get("fielddata") {
+            Some(Value::Object(how)) if string => how.get("format").is_none_or(|f| f != "disabled"),
+            _ => flag("fielddata", string),
+        },
         meta: params.get("meta").and_then(Value::as_object).cloned().unwrap_or_default(),
         term_vector: text("term_vector"),
         position_increment_gap: gap.map_err(|_| Error::illegal("[positions_increment_gap] must be a positive number"))?,
@@ -384,6 +423,9 @@ fn build(
     if let Some(null_value) = &field.null_value {
         // A null value must be readable as a value.
         types::read(&field, null_value).map_err(|e| {
+            if context.typed {
+                return malformed(e.reason());
+            }
             malformed(format!(
                 "Failed to parse mapping: null_value [{}] of field [{name}]: {}",
                 java(null_value),
@@ -395,9 +437,16 @@ fn build(
     Ok(field)
 }
 
-/// A string of 2015 that is not indexed has no column either.
-fn index_gives_columns(string: bool, index: bool) -> bool {
-    !string || index
+fn format_refused(context: &Context<'_>, name: &str, e: Error) -> Error {
+    if context.typed {
+        return malformed(e.reason().replace("Unknown pattern letter", "Illegal pattern component"));
+    }
+    Error::illegal(format!("Error parsing [format] on field [{name}]: {}", e.reason())).caused_by(e)
+}
+
+/// A field of 2015 that is not indexed has no column either.
+fn index_gives_columns(typed: bool, index: bool) -> bool {
+    !typed || index
 }
 
 fn named(context: &Context<'_>, field: &str, value: Option<&Value>) -> Result<Option<Analyzer>> {
@@ -417,6 +466,8 @@ pub(crate) fn render(field: &FieldType) -> Value {
     for (key, value) in &field.params {
         match key.as_str() {
             "copy_to" if value.is_string() => out.insert(key.clone(), Value::Array(vec![value.clone()])),
+            "omit_norms" => out.insert("norms".into(), serde_json::json!({ "enabled": value != &Value::Bool(true) })),
+            "search_analyzer" if field.string && Some(value) == field.params.get("analyzer") => None,
             _ => out.insert(key.clone(), value.clone()),
         };
     }
@@ -434,6 +485,9 @@ pub(crate) fn render(field: &FieldType) -> Value {
 
 /// An update of a field: the new parameters, with the multi-fields of both.
 pub(crate) fn merge(path: &str, old: &FieldType, new: &FieldType, typed: bool) -> Result<FieldType> {
+    if typed {
+        crate::typed::check_change(path, old, new)?;
+    }
     if old.wire() != new.wire() {
         return Err(Error::illegal(format!(
             "mapper [{path}] cannot be changed from type [{}] to [{}]",
@@ -442,7 +496,7 @@ pub(crate) fn merge(path: &str, old: &FieldType, new: &FieldType, typed: bool) -
         )));
     }
     let mut conflicts = Vec::new();
-    for param in params_of(old.kind, typed).filter(|param| !param.3) {
+    for param in params_of(old.kind, typed).filter(|param| !param.3 && !typed) {
         let (before, after) = (old.params.get(param.0), new.params.get(param.0));
         if before != after {
             let shown = |value: Option<&Value>| match (value, default_of(param)) {
@@ -450,30 +504,19 @@ pub(crate) fn merge(path: &str, old: &FieldType, new: &FieldType, typed: bool) -
                 (None, None) if param.0 == "analyzer" => "default".to_owned(),
                 (None, None) => "null".to_owned(),
             };
-            conflicts.push(if typed {
-                format!("[mapper [{path}] has different [{}] values]", param.0)
-            } else {
-                format!(
-                    "Cannot update parameter [{}] from [{}] to [{}]",
-                    param.0,
-                    shown(before),
-                    shown(after)
-                )
-            });
+            conflicts.push(format!(
+                "Cannot update parameter [{}] from [{}] to [{}]",
+                param.0,
+                shown(before),
+                shown(after)
+            ));
         }
     }
     if !conflicts.is_empty() {
-        return Err(Error::illegal(if typed {
-            format!(
-                "Mapper for [{path}] conflicts with existing mapping in other types:\n{}",
-                conflicts.join(", ")
-            )
-        } else {
-            format!(
-                "Mapper for [{path}] conflicts with existing mapper:\n\t{}",
-                conflicts.join("\n\t")
-            )
-        }));
+        return Err(Error::illegal(format!(
+            "Mapper for [{path}] conflicts with existing mapper:\n\t{}",
+            conflicts.join("\n\t")
+        )));
     }
     let mut merged = new.clone();
     if old.kind == Kind::Join {

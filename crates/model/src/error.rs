@@ -107,6 +107,7 @@ error_kinds! {
     IndexCreation          = "index_creation_exception", 400;
     Validation             = "validation_exception", 400;
     SettingsOld            = "settings_exception", 500;
+    InvalidTemplateOld     = "invalid_index_template_exception", 400;
     TemplateAlreadyExists  = "index_template_already_exists_exception", 400;
     Security               = "security_exception", 403;
     Internal               = "internal_error", 500;

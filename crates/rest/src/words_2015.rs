@@ -215,6 +215,18 @@ pub(crate) fn at_shards(error: Error, body: Option<&[u8]>, index: &str) -> Error
             Error::new(ErrorKind::NumberFormat, number_of(&error).unwrap_or_default())
         }
         ErrorKind::QueryShard => again(&error, ErrorKind::QueryParsing, reason),
+        ErrorKind::IllegalArgument if reason.starts_with("Result window is too large") => {
+            again(&error, ErrorKind::QueryPhaseExecution, reason)
+        }
+        ErrorKind::IllegalArgument if reason.starts_with("Text fields are not optimised") => {
+            let name = reason
+                .rsplit_once("fielddata=true on [")
+                .and_then(|(_, rest)| rest.split(']').next());
+            Error::new(
+                ErrorKind::IllegalState,
+                format!("Field data loading is forbidden on [{}]", name.unwrap_or_default()),
+            )
+        }
         ErrorKind::Script | ErrorKind::ScriptParse => error.clone().status_of(500),
         _ => error.clone(),
     };

@@ -447,6 +447,14 @@ impl Definitions {
         };
         for name in self.part("filter").into_iter().flat_map(Map::keys) {
             let kind = self.defined("filter", name)?.map(|(kind, _)| kind);
+            let given = |key: &str| self.part("filter").and_then(|all| all.get(name)?.get(key)).is_some();
+            if matches!(kind.as_deref(), Some("synonym" | "synonym_graph"))
+                && !["synonyms", "synonyms_path", "synonyms_set"].into_iter().any(given)
+            {
+                return Err(Error::illegal(
+                    "synonym requires either `synonyms` or `synonyms_path` to be configured",
+                ));
+            }
             if !kind.is_some_and(|kind| kind.starts_with("synonym")) {
                 self.filter(
                     name,

@@ -16,6 +16,10 @@ use serde_json::{Map, Value};
 pub(crate) fn parse(name: &str, kind: &str, body: &Node, dialect: Dialect) -> Result<Option<AggKind>> {
     let missing_path = || body.error(format!("Missing [path] field for nested aggregation [{name}]"));
     let missing_type = || body.error(format!("Missing [child_type] field for {kind} aggregation [{name}]"));
+    if kind == "filter" && dialect.typed {
+        let filter = Query::parse_optional(body.clone(), &mut parsing(dialect))?;
+        return Ok(Some(AggKind::Filter(Box::new(filter.unwrap_or_else(Query::all)))));
+    }
     if kind == "filter" {
         return Ok(Some(AggKind::Filter(Box::new(Query::parse(
             body.clone(),
@@ -110,7 +114,10 @@ pub(crate) fn parse(name: &str, kind: &str, body: &Node, dialect: Dialect) -> Re
         }
         _ => return Ok(None),
     };
-    fields.lenient(dialect.typed).finish()?;
+    if dialect.typed {
+        super::of_2015::leftovers(&mut fields, kind);
+    }
+    fields.finish()?;
     Ok(Some(out))
 }
 
@@ -350,7 +357,9 @@ fn parse_ranges(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) -
             to: bound(&mut inner, "to")?,
             mask,
         });
-        inner.finish()?;
+        if !dialect.typed {
+            inner.finish()?;
+        }
     }
     if ranges.is_empty() {
         return Err(shape::all_shards_failed(Error::illegal(format!(
@@ -367,6 +376,9 @@ fn number_value(number: f64) -> Value {
 fn parse_histogram(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<HistogramAgg> {
     let source = ValueSource::take(fields, dialect)?;
     let interval = option(fields, "histogram", "interval", |n| match n.f64("interval")? {
+        interval if dialect.typed && interval < 1.0 => Err(Error::illegal(format!(
+            "Missing required field [interval] for histogram aggregation [{name}]"
+        ))),
         interval if interval > 0.0 => Ok(interval),
         interval => Err(Error::illegal(format!(
             "[interval] must be >0 for histogram aggregation [{name}], got [{interval}]"
@@ -409,7 +421,7 @@ fn parse_date_histogram(fields: &mut Fields, dialect: Dialect) -> Result<DateHis
         Ok(bounds)
     };
     let time_zone = match fields.take_any(if dialect.typed {
-        &["time_zone", "pre_zone", "timeZone"]
+        &["time_zone", "timeZone"]
     } else {
         &["time_zone"]
     }) {

@@ -47,7 +47,7 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
         "percentiles" => {
             let source = required_source(&mut fields, dialect)?;
             let percents = option(&mut fields, kind, "percents", |n| numbers(n, "percents"))?;
-            check_digest(&mut fields, name)?;
+            check_digest(&mut fields, name, dialect)?;
             let percents = percents.unwrap_or_else(|| vec![1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0]);
             if let Some(bad) = percents.iter().find(|p| !(0.0..=100.0).contains(*p)) {
                 return Err(Error::illegal(format!("percent must be in [0,100], got [{bad}]")));
@@ -62,7 +62,7 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
             let source = required_source(&mut fields, dialect)?;
             let values =
                 option(&mut fields, kind, "values", |n| numbers(n, "values"))?.ok_or_else(|| shape::required("values"))?;
-            check_digest(&mut fields, name)?;
+            check_digest(&mut fields, name, dialect)?;
             AggKind::PercentileRanks {
                 source,
                 values,
@@ -89,11 +89,16 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
             let init = take("init_script")?;
             let (map, combine, reduce) = (take("map_script")?, take("combine_script")?, take("reduce_script")?);
             let needed = |found: Option<ScriptSource>, name: &str| {
-                found.ok_or_else(|| Error::illegal(format!("[{name}] must not be null: [scripted_metric]")))
+                if found.is_none() && dialect.typed && name != "map_script" {
+                    return Ok(None);
+                }
+                found
+                    .map(Some)
+                    .ok_or_else(|| Error::illegal(format!("[{name}] must not be null: [scripted_metric]")))
             };
             AggKind::ScriptedMetric(Box::new(ScriptedAgg {
                 init,
-                map: needed(map, "map_script")?,
+                map: map.ok_or_else(|| Error::illegal("[map_script] must not be null: [scripted_metric]"))?,
                 combine: needed(combine, "combine_script")?,
                 reduce: needed(reduce, "reduce_script")?,
                 params: fields.take_map("params")?.unwrap_or_default(),
@@ -108,7 +113,10 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
             AggKind::Metric(*metric, source)
         }
     };
-    fields.lenient(dialect.typed).finish()?;
+    if dialect.typed {
+        super::of_2015::leftovers(&mut fields, kind);
+    }
+    fields.finish()?;
     Ok(Some(out))
 }
 
@@ -117,6 +125,9 @@ fn required_source(fields: &mut Fields, dialect: Dialect) -> Result<ValueSource>
     let source = ValueSource::take(fields, dialect)?;
     fields.take("value_type");
     fields.take("valueType");
+    if source.field.is_none() && source.script.is_none() && dialect.typed && fields.is_empty() {
+        return Err(super::of_2015::nothing_to_read());
+    }
     if source.field.is_none() && source.script.is_none() && !dialect.typed {
         return Err(Error::illegal(
             "Required one of fields [field, script], but none were specified. ",
@@ -138,7 +149,7 @@ fn part(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<ValueSource
 }
 
 /// How precisely percentiles are wanted: ours are exact, so any precision is kept; what is none is refused.
-fn check_digest(fields: &mut Fields, name: &str) -> Result<()> {
+fn check_digest(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<()> {
     let compression = |node: Node| -> Result<()> {
         let number = node.f64("compression")?;
         if number < 0.0 {
@@ -171,6 +182,9 @@ fn check_digest(fields: &mut Fields, name: &str) -> Result<()> {
         let mut options = node.fields("hdr")?;
         options.take("number_of_significant_value_digits").map(digits).transpose()?;
         options.finish()?;
+    }
+    if dialect.typed {
+        return Ok(());
     }
     // As they were written before 2.
     fields.take("compression").map(compression).transpose()?;

@@ -2,6 +2,7 @@
 
 mod bucket;
 mod metric;
+mod of_2015;
 mod pipeline;
 mod render;
 mod tree;
@@ -248,8 +249,10 @@ pub struct AutoDateAgg {
 pub struct ScriptedAgg {
     pub init: Option<ScriptSource>,
     pub map: ScriptSource,
-    pub combine: ScriptSource,
-    pub reduce: ScriptSource,
+    /// Without one (2015) the state itself.
+    pub combine: Option<ScriptSource>,
+    /// Without one (2015) the list of what was combined.
+    pub reduce: Option<ScriptSource>,
     pub params: Map<String, Value>,
 }
 

@@ -125,8 +125,8 @@ impl AggKind {
                 let mut body = Map::new();
                 put(&mut body, "init_script", scripted.init.as_ref().map(|s| s.render()));
                 body.insert("map_script".into(), scripted.map.render());
-                body.insert("combine_script".into(), scripted.combine.render());
-                body.insert("reduce_script".into(), scripted.reduce.render());
+                put(&mut body, "combine_script", scripted.combine.as_ref().map(|s| s.render()));
+                put(&mut body, "reduce_script", scripted.reduce.as_ref().map(|s| s.render()));
                 if !scripted.params.is_empty() {
                     body.insert("params".into(), Value::Object(scripted.params.clone()));
                 }

@@ -75,7 +75,12 @@ const OPAQUE: &[&str] = &[
 /// # Errors
 /// What Elasticsearch refuses, in its words.
 pub fn parse(node: Node, dialect: Dialect) -> Result<Vec<Agg>> {
-    let aggs = parse_level(node, dialect, 1)?;
+    let aggs = parse_level(node, dialect, 1);
+    let aggs = if dialect.typed {
+        aggs.map_err(super::of_2015::reworded)?
+    } else {
+        aggs?
+    };
     pipeline::validate(&aggs, None)?;
     Ok(aggs)
 }

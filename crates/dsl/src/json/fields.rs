@@ -14,6 +14,7 @@ pub struct Fields {
     pub(super) known: Vec<String>,
     pub(super) lenient: bool,
     pub(super) query: bool,
+    pub(super) strict: bool,
 }
 
 impl Fields {
@@ -21,6 +22,13 @@ impl Fields {
     #[must_use]
     pub fn lenient(mut self, lenient: bool) -> Fields {
         self.lenient = lenient;
+        self
+    }
+
+    /// Unknown names are refused even if booleans are read as in the typed dialect.
+    #[must_use]
+    pub fn strict(mut self) -> Fields {
+        self.strict = true;
         self
     }
 
@@ -213,7 +221,7 @@ impl Fields {
         let Some((name, node)) = self.members.front() else {
             return Ok(());
         };
-        if self.lenient {
+        if self.lenient && !self.strict {
             return Ok(());
         }
         let owner = &self.owner;

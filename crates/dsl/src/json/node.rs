@@ -63,6 +63,7 @@ impl Node {
             known: Vec::new(),
             lenient: false,
             query: false,
+            strict: false,
         })
     }
 

@@ -42,6 +42,13 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     }
     if let Some(node) = fields.take_any(&["minimum_should_match", "minimum_number_should_match"]) {
         q.minimum_should_match = words::minimum(&node)?;
+        // 2015 never asked for more clauses than there are.
+        if let Some(wanted) = q.minimum_should_match.as_ref().and_then(|m| m.parse::<usize>().ok())
+            && cx.dialect.typed
+            && wanted > q.should.len()
+        {
+            q.minimum_should_match = Some(q.should.len().to_string());
+        }
     }
     fields.take("disable_coord");
     fields.take("adjust_pure_negative");

@@ -113,8 +113,6 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             }
         } else if node.is_object() {
             return Err(node.error(format!("No function with name [{name}] is registered.")));
-        } else if cx.dialect.typed {
-            last
         } else {
             return Err(node.error(format!(
                 "failed to parse [function_score] query. field [{name}] is not supported"
@@ -205,7 +203,7 @@ fn function(kind: &str, node: Node, cx: &mut Parsing) -> Result<(Function, Optio
     if !node.is_object() {
         return Err(node.error(format!("[{kind}] query malformed, no start_object after query name")));
     }
-    let mut fields = node.fields(kind)?.of_query().lenient(cx.dialect.typed);
+    let mut fields = node.fields(kind)?.of_query().lenient(cx.dialect.typed).strict();
     let name = fields.take_string("_name")?;
     let weight = fields.take_f32("weight")?;
     let made = match kind {

@@ -44,7 +44,7 @@ impl Parsing {
         if !node.is_object() {
             return Err(node.error(format!("[{owner}] query malformed, no start_object after query name")));
         }
-        Ok(node.fields(owner)?.of_query().lenient(self.dialect.typed))
+        Ok(node.fields(owner)?.of_query().lenient(self.dialect.typed).strict())
     }
 
     /// The clause with its `boost` and `_name`, nothing else being left.
@@ -97,7 +97,7 @@ impl Parsing {
         let mut fields = self.options(node, owner)?;
         let mut beside = Node::from_value(serde_json::json!({})).fields(owner)?.of_query();
         if self.dialect.typed {
-            beside = beside.lenient(true);
+            beside = beside.lenient(true).strict();
             for name in ["_name", "boost", "_cache", "_cache_key"] {
                 if let Some(node) = fields.take(name) {
                     beside.put(name, node);
@@ -192,7 +192,17 @@ fn too_deep() -> Error {
 
 /// The name that a parsing error had in 2015.
 fn as_of_2015(error: Error) -> Error {
-    if error.kind() != ErrorKind::Parsing {
+    // A way to score that there is not was an exception of its own.
+    if error.reason().contains("score_mode")
+        || error.reason().starts_with("No score mode")
+        || error.reason().starts_with("Illegal value for score")
+    {
+        return error;
+    }
+    if !matches!(
+        error.kind(),
+        ErrorKind::Parsing | ErrorKind::IllegalArgument | ErrorKind::XContentParse
+    ) {
         return error;
     }
     let mut old = Error::new(ErrorKind::QueryParsing, error.reason());

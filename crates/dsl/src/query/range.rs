@@ -8,11 +8,6 @@ use serde_json::{Map, Value};
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut outer = cx.options(node, "range")?;
     let mut query = cx.common_name(&mut outer, "range")?;
-    for ignored in ["execution", "fielddata"] {
-        if cx.dialect.typed {
-            outer.take(ignored);
-        }
-    }
     let Some((field, body)) = outer.next_field() else {
         return Err(Error::illegal("field name is null or empty"));
     };

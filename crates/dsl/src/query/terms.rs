@@ -52,11 +52,6 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             })
         }
         Json::Object(_) => Clause::TermsLookup(lookup(field, body, cx)?),
-        _ if typed && words::is_plain(&body) => Clause::Terms(TermsQuery {
-            field,
-            values: vec![body.into_value()],
-            minimum_should_match: None,
-        }),
         _ => return Err(body.error(format!("[terms] query does not support [{field}]"))),
     };
     Ok(query)

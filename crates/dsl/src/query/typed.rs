@@ -14,7 +14,7 @@ pub(super) fn parse(name: &str, body: &mut Node, cx: &mut Parsing) -> Result<Opt
         "and" | "or" => list,
         "not" => |_, body, cx| not(body, cx),
         "missing" => |_, body, cx| missing(body, cx),
-        "limit" => |_, body, cx| with_name(body, cx, Clause::MatchAll),
+        "limit" => |_, body, cx| limit(body, cx),
         "query" => |_, body, cx| cx.inner(body),
         "fquery" => |_, body, cx| fquery(body, cx),
         "indices" => |_, body, cx| indices(body, cx),
@@ -24,9 +24,13 @@ pub(super) fn parse(name: &str, body: &mut Node, cx: &mut Parsing) -> Result<Opt
     parse(name, std::mem::replace(body, Node::from_value(serde_json::Value::Null)), cx).map(Some)
 }
 
-fn with_name(body: Node, cx: &mut Parsing, clause: Clause) -> Result<Query> {
-    let mut fields = body.fields("limit")?;
-    cx.common(&mut fields, "limit", clause)
+/// `limit` had no effect any more.
+fn limit(body: Node, cx: &mut Parsing) -> Result<Query> {
+    let missing = body.error("No value specified for limit query");
+    let mut fields = cx.options(body, "limit")?;
+    let given = fields.take("value").is_some();
+    let query = cx.done(fields, "limit", Clause::MatchAll)?;
+    if given { Ok(query) } else { Err(missing) }
 }
 
 /// The filters of one node: a list may stand where one is meant.
@@ -54,6 +58,7 @@ fn filtered(body: Node, cx: &mut Parsing) -> Result<Query> {
     };
     fields.take("strategy");
     let common = cx.common(&mut fields, "filtered", Clause::MatchAll)?;
+    fields.finish()?;
     let clause = match (query, filter) {
         (None, filter) if filter.is_empty() => Clause::MatchAll,
         // A filter alone scores 1.0.
@@ -96,6 +101,9 @@ fn list(name: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
         };
         (filters(node, cx)?, common)
     } else {
+        if matches!(&body.value, Json::Array(items) if items.is_empty()) {
+            return Err(wrong);
+        }
         (filters(body, cx)?, Query::all())
     };
     let clause = match (name, filters) {

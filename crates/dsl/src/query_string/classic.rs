@@ -240,6 +240,7 @@ impl<'a> Parser<'a> {
             ("_exists_", Syntax::Term(name) | Syntax::Phrase { text: name, .. }) => Syntax::Exists(name),
             ("_exists_", Syntax::Prefix(name)) => Syntax::Exists(format!("{name}*")),
             ("_exists_", Syntax::Wildcard(name)) => Syntax::Exists(name),
+            ("_missing_", Syntax::Term(name) | Syntax::Phrase { text: name, .. }) => Syntax::Missing(name),
             (_, inner) => Syntax::Field(field, Box::new(inner)),
         })
     }

@@ -39,6 +39,11 @@ impl Expansion<'_> {
         match syntax {
             Syntax::All => Query::all(),
             Syntax::Exists(name) => Clause::Exists { field: name.clone() }.into(),
+            Syntax::Missing(name) => Clause::Bool(BoolQuery {
+                must_not: vec![Clause::Exists { field: name.clone() }.into()],
+                ..BoolQuery::default()
+            })
+            .into(),
             Syntax::Field(name, inner) => {
                 let named: Vec<(String, f32)> = (self.resolve)(name).into_iter().map(|f| (f, 1.0)).collect();
                 self.clause(inner, &named)
@@ -174,7 +179,9 @@ impl Expansion<'_> {
                 }
                 Clause::Range(range)
             }
-            Syntax::All | Syntax::Exists(_) | Syntax::Field(..) | Syntax::Boost(..) | Syntax::Bool(_) => Clause::MatchAll,
+            Syntax::All | Syntax::Exists(_) | Syntax::Missing(_) | Syntax::Field(..) | Syntax::Boost(..) | Syntax::Bool(_) => {
+                Clause::MatchAll
+            }
         }
     }
 

@@ -65,6 +65,8 @@ pub enum Syntax {
     },
     /// `_exists_:field`
     Exists(String),
+    /// `_missing_:field`, of 2015.
+    Missing(String),
     /// `field:…`; the name may be a pattern.
     Field(String, Box<Syntax>),
     /// `…^2`

@@ -29,6 +29,7 @@ fn show(s: &Syntax) -> String {
             )
         }
         Syntax::Exists(f) => format!("exists({f})"),
+        Syntax::Missing(f) => format!("missing({f})"),
         Syntax::Field(f, i) => format!("{f}:{}", show(i)),
         Syntax::Boost(i, b) => format!("{}^{b}", show(i)),
         Syntax::Bool(c) => {

@@ -202,6 +202,7 @@ impl Host for Reach<'_> {
     fn variable(&mut self, name: &str) -> Option<script::Value> {
         match name {
             "_value" => self.value.clone(),
+            "_source" | "params._source" if self.script.program.uses_source() => self.script.source(self.doc),
             name => self
                 .named
                 .iter()
@@ -280,6 +281,13 @@ impl Script {
     /// Reads `_score`.
     pub(crate) fn uses_score(&self) -> bool {
         self.program.uses_score()
+    }
+    /// The source of a document; nothing where it is not kept or cannot be read.
+    fn source(&self, doc: DocId) -> Option<script::Value> {
+        let (view, segment) = (self.view.as_ref()?, self.segment.as_ref()?);
+        let stored = crate::search::fetch::Shelf::of(view, segment).read(doc).ok()?;
+        let source: Value = serde_json::from_slice(&stored.source?).ok()?;
+        Some(script::Value::from_json(&source))
     }
     fn open(&self, field: &str) -> Result<Opened> {
         let (Some(view), Some(segment)) = (&self.view, &self.segment) else {

@@ -280,13 +280,22 @@ fn union(mappings: &Mappings, registry: &Registry, settings: &Map<String, Value>
         Mappings::Plain(mapping) => Ok(mapping.clone()),
         Mappings::Typed(types) => {
             let mut properties = json!({});
+            // `_all` is there if any type has it.
+            let (mut whole, mut without) = (None, None);
             for (_, mapping) in types.types() {
-                if let Some(fields) = mapping.render().get("properties") {
+                let rendered = mapping.render();
+                if let Some(fields) = rendered.get("properties") {
                     engine::merge(&mut properties, fields, 0);
                 }
+                let options = rendered.get(mapping::ALL).cloned().unwrap_or_else(|| json!({}));
+                match options.get("enabled") {
+                    Some(Value::Bool(false)) => without = Some(options),
+                    _ => whole = whole.or(Some(options)),
+                }
             }
+            let whole = whole.or(without).unwrap_or_else(|| json!({}));
             let all = TypedMappings::parse(
-                &json!({ "all": { "properties": properties } }),
+                &json!({ "all": { "properties": properties, "_all": whole } }),
                 registry,
                 &mapping::settings::limits(settings),
             )?;

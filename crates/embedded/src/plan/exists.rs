@@ -51,6 +51,10 @@ impl Planner<'_> {
             paths.extend(below.map(str::to_owned));
         }
         paths.retain(|path| self.view.mapping.resolve(path).is_some() || self.view.mapping.is_object(path));
+        // What 2015 did not index it did not know to be there.
+        if self.view.typed {
+            paths.retain(|path| self.view.mapping.field(path).is_none_or(|field| field.index));
+        }
         let terms = paths.iter().map(|path| Term::from_field_text(names, path)).collect();
         Ok(self.filter(terms, boost, format!("ConstantScore(FieldExistsQuery [field={field}])")))
     }

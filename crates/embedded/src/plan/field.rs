@@ -94,8 +94,14 @@ impl Planner<'_> {
     /// A query's value in a field, with the error of the index around it.
     pub(super) fn parse_term(&self, target: &Target<'_>, value: &Value) -> Result<Option<FieldValue>> {
         let truth = |t: &str| serde_json::Value::from(!matches!(t, "F" | "false" | "0" | "off" | "no" | ""));
+        let kind = target.kind.kind;
         let lenient = match value {
-            serde_json::Value::String(text) if self.view.typed && target.kind.kind == mapping::Kind::Boolean => Some(truth(text)),
+            Value::String(text) if self.view.typed && kind == Kind::Boolean => Some(truth(text)),
+            Value::Number(number) if self.view.typed && kind == Kind::Boolean => Some((number.as_f64() != Some(0.0)).into()),
+            // 2015 cut fractions off.
+            Value::Number(number) if self.view.typed && kind.is_integer() && number.is_f64() => {
+                number.as_f64().map(|n| Value::from(n.trunc() as i64))
+            }
             _ => None,
         };
         let value = lenient.as_ref().unwrap_or(value);

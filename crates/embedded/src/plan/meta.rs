@@ -48,11 +48,7 @@ fn type_names(view: &IndexView) -> Vec<String> {
 
 /// The terms of types.
 pub(super) fn type_terms(view: &IndexView, types: &[String]) -> Vec<Term> {
-    types
-        .iter()
-        .filter(|t| *t != "_all" && *t != "*")
-        .map(|t| Term::from_field_text(view.schema.doc_type, t))
-        .collect()
+    types.iter().map(|t| Term::from_field_text(view.schema.doc_type, t)).collect()
 }
 
 impl Planner<'_> {

@@ -38,9 +38,58 @@ impl Failure {
 pub struct Script {
     program: Program,
     params: script::Params,
-    fields: Vec<(String, Option<(crate::index::schema::Slot, mapping::FieldType)>)>,
+    fields: Vec<(String, Place)>,
     now_ms: i64,
+    /// For fields that are named while the script runs.
+    mapping: mapping::Mapping,
+    schema: Arc<crate::index::schema::IndexSchema>,
+    typed: bool,
 }
+
+/// Where the values of a field lie.
+#[derive(Clone)]
+enum Place {
+    Nowhere,
+    Field(Box<(crate::index::schema::Slot, mapping::FieldType)>),
+    /// A column of strings of the envelope, by its name.
+    Envelope(&'static str),
+}
+
+impl Place {
+    fn of(mapping: &mapping::Mapping, schema: &crate::index::schema::IndexSchema, typed: bool, path: &str) -> Place {
+        match path {
+            "_uid" if typed => return Place::Envelope("_id"),
+            "_type" if typed => return Place::Envelope("_type"),
+            "_parent" if typed => return Place::Envelope("_parent"),
+            _ => {}
+        }
+        let Some((path, kind)) = mapping.resolve(path) else {
+            return Place::Nowhere;
+        };
+        match schema.slot(path) {
+            Some(slot) => Place::Field(Box::new((slot.clone(), kind.clone()))),
+            None => Place::Nowhere,
+        }
+    }
+
+    fn open(&self, path: &str, segment: &SegmentView) -> Result<Opened> {
+        Ok(match self {
+            Place::Nowhere => None,
+            Place::Field(field) => {
+                let (slot, kind) = &**field;
+                let column = Column::open(segment, &Target { path, kind, slot })?;
+                Some((kind.kind, kind.doc_values && !kind.kind.is_text() || kind.fielddata, column))
+            }
+            Place::Envelope(name) => {
+                let column = segment.reader.fast_fields().str(name).map_err(super::node::broken)?;
+                Some((Kind::Keyword, true, column.map(Column::Str)))
+            }
+        })
+    }
+}
+
+/// A field's kind, whether it has values for scripts, and its column.
+type Opened = Option<(Kind, bool, Option<Column>)>;
 
 impl Script {
     /// Compiles and looks its fields up.
@@ -49,16 +98,17 @@ impl Script {
     /// Scripts that do not compile or are not stored.
     pub fn new(view: &IndexView, source: &ScriptSource, cx: &Context<'_>) -> Result<Script> {
         let program = (cx.scripts)(source)?;
-        let fields = program.doc_fields().iter().map(|path| {
-            let found = Target::of(view, path).map(|t| (t.slot.clone(), t.kind.clone()));
-            (path.clone(), found)
-        });
+        let fields = program.doc_fields().iter();
+        let fields = fields.map(|path| (path.clone(), Place::of(&view.mapping, &view.schema, view.typed, path)));
         let fields = fields.collect();
         Ok(Script {
             params: script::Params::from_json(&source.params),
             fields,
             program,
             now_ms: cx.now_ms,
+            mapping: view.mapping.clone(),
+            schema: view.schema.clone(),
+            typed: view.typed,
         })
     }
 
@@ -73,18 +123,13 @@ impl Script {
     /// Unreadable files.
     pub fn open(&self, segment: &SegmentView) -> Result<Bound> {
         let mut columns = Vec::with_capacity(self.fields.len());
-        for (path, field) in &self.fields {
-            columns.push(match field {
-                Some((slot, kind)) => {
-                    let column = Column::open(segment, &Target { path, kind, slot })?;
-                    Some((kind.kind, kind.doc_values && !kind.kind.is_text() || kind.fielddata, column))
-                }
-                None => None,
-            });
+        for (path, place) in &self.fields {
+            columns.push(place.open(path, segment)?);
         }
         Ok(Bound {
             script: self.clone(),
             columns,
+            segment: segment.clone(),
         })
     }
 }
@@ -92,7 +137,8 @@ impl Script {
 /// A script in one segment.
 pub struct Bound {
     script: Script,
-    columns: Vec<Option<(Kind, bool, Option<Column>)>>,
+    columns: Vec<Opened>,
+    segment: SegmentView,
 }
 
 struct AtDoc<'a> {
@@ -107,12 +153,16 @@ impl Host for AtDoc<'_> {
         Some(f64::from(self.score))
     }
     fn doc(&mut self, slot: usize, field: &str, out: &mut DocValues) -> Result<bool> {
-        if let Some(at) = self.bound.columns.get(slot)
-            && at.is_none()
-        {
-            return Ok(false);
-        }
-        let Some(Some((kind, has_values, column))) = self.bound.columns.get(slot) else {
+        let late;
+        let opened = match self.bound.columns.get(slot) {
+            Some(opened) => opened,
+            None => {
+                let script = &self.bound.script;
+                late = Place::of(&script.mapping, &script.schema, script.typed, field).open(field, &self.bound.segment)?;
+                &late
+            }
+        };
+        let Some((kind, has_values, column)) = opened else {
             return Ok(false);
         };
         if !has_values {
@@ -195,16 +245,33 @@ impl Host for AtDoc<'_> {
 }
 
 impl Bound {
+    /// The source of a document, where the script reads it and nobody gave it.
+    fn own_source(&self, doc: DocId, given: Option<&serde_json::Value>) -> Result<Option<serde_json::Value>> {
+        if given.is_some() || !self.script.program.uses_source() {
+            return Ok(None);
+        }
+        let store = self.segment.core.stored(&self.segment.reader)?;
+        let bytes = store.get_document_bytes(doc).map_err(super::node::broken)?;
+        let mut source = None;
+        crate::index::stored::each_value(&bytes, doc, |field, value| {
+            if field == self.script.schema.source && crate::index::kept::stored_fields(value).is_none() {
+                source = serde_json::from_slice(value).ok();
+            }
+        })?;
+        Ok(source)
+    }
+
     /// The script's number for a document.
     ///
     /// # Errors
     /// What the script says.
     pub fn number(&self, doc: DocId, score: f32) -> Result<f64> {
+        let own = self.own_source(doc, None)?;
         let mut host = AtDoc {
             bound: self,
             doc,
             score,
-            source: None,
+            source: own.as_ref(),
         };
         self.script.program.run_f64(&mut Env {
             params: &self.script.params,
@@ -218,11 +285,12 @@ impl Bound {
     /// # Errors
     /// What the script says.
     pub fn value(&self, doc: DocId, score: f32, source: Option<&serde_json::Value>) -> Result<Value> {
+        let own = self.own_source(doc, source)?;
         let mut host = AtDoc {
             bound: self,
             doc,
             score,
-            source,
+            source: source.or(own.as_ref()),
         };
         self.script.program.run(&mut Env {
             params: &self.script.params,

@@ -146,7 +146,8 @@ impl Planner<'_> {
                 ..BoolNode::default()
             }));
         }
-        let dates = target.kind.kind.is_date() && q.values.iter().any(Value::is_string);
+        // 2015 took dates among several for the moment they begin.
+        let dates = target.kind.kind.is_date() && !self.view.typed && q.values.iter().any(Value::is_string);
         if !target.kind.index || target.kind.kind == Kind::Ip || dates {
             let should = q
                 .values

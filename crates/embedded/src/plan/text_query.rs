@@ -39,10 +39,13 @@ impl Planner<'_> {
     }
 
     fn expanded_clauses(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
-        let whole = q.fields.is_empty() || q.fields.iter().any(|(f, _)| f == "*");
+        let whole = q.fields.is_empty() && !self.view.typed || q.fields.iter().any(|(f, _)| f == "*");
         let mut options = q.clone();
         if whole {
             options.lenient = Some(q.lenient.unwrap_or(true));
+        }
+        if q.fields.is_empty() && self.view.typed && q.lenient.is_none() {
+            options.lenient = Some(false);
         }
         let fields = self.search_fields(&q.fields);
         let query = expand_with(&options, syntax, &fields, &mut |name| {

@@ -428,7 +428,12 @@ impl<'a> Fetch<'a> {
             let values: Vec<Value> = column
                 .values(doc)?
                 .iter()
-                .map(|v| show(&target, v, format.as_ref()))
+                .map(|v| match v {
+                    // In 2015 what fields hold inside: milliseconds, 1 and 0.
+                    FieldValue::Date(ms) if self.request.dialect.typed && format.is_none() => (*ms).into(),
+                    FieldValue::Bool(flag) if self.request.dialect.typed => u8::from(*flag).into(),
+                    v => show(&target, v, format.as_ref()),
+                })
                 .collect();
             if !values.is_empty() {
                 hit.fields.insert(path.clone(), Value::Array(values));
@@ -446,8 +451,16 @@ impl<'a> Fetch<'a> {
                 for path in self.view.mapping.expand(name) {
                     let stored = self.view.mapping.field(&path).is_some_and(|f| f.store);
                     let from = if stored { fields.or(value) } else { value };
-                    if let (Some(from), true) = (from, stored || typed) {
-                        let values: Vec<Value> = model::path::read(from, &path).into_iter().cloned().collect();
+                    // Patterns name stored fields only.
+                    if let (Some(from), true) = (from, stored || typed && !name.contains('*')) {
+                        let mut found = model::path::read(from, &path);
+                        if found.is_empty()
+                            && let Some((parent, _)) = path.rsplit_once('.')
+                            && self.view.mapping.field(parent).is_some()
+                        {
+                            found = model::path::read(from, parent);
+                        }
+                        let values: Vec<Value> = found.into_iter().filter(|v| !typed || !v.is_null()).cloned().collect();
                         if !values.is_empty() {
                             hit.fields.insert(path, Value::Array(values));
                         }
@@ -459,6 +472,7 @@ impl<'a> Fetch<'a> {
             let bound = script.open(segment)?;
             let result = bound.value(doc, score.unwrap_or(0.0), value)?.to_json()?;
             let list = match result {
+                Value::Null if self.request.dialect.typed => continue,
                 Value::Array(list) => list,
                 one => vec![one],
             };

@@ -196,7 +196,9 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
             .filter(|n| !n.contains('*') && !n.starts_with('-') && !seen.contains(n))
             .map(String::as_str)
             .collect();
-        if !(missing.is_empty() || legacy && call.dialect.typed) {
+        // In 2015 one index without the alias was no error.
+        let of_index = call.dialect.typed && call.arg("index").is_some();
+        if !(missing.is_empty() || legacy && call.dialect.typed || of_index) {
             let plural = if missing.len() > 1 { "aliases" } else { "alias" };
             let mut body = json!({ "error": format!("{plural} [{}] missing", missing.join(",")), "status": 404 });
             if let Some(map) = body.as_object_mut() {

@@ -28,12 +28,20 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
         .collect();
     body.explain = call.params.flag("explain")?;
     body.attributes = call.params.take_list("attributes").unwrap_or_default();
-    body.text = call.params.take("text").into_iter().collect();
+    body.text = match call.params.take("text") {
+        // In 2015 a list, as every parameter that could be one.
+        Some(text) if typed => text.split(',').filter(|t| !t.is_empty()).map(str::to_owned).collect(),
+        text => text.into_iter().collect(),
+    };
     let content = call.content();
     call.params.finish()?;
     let first = content.iter().find(|b| !b.is_ascii_whitespace());
     if first == Some(&b'{') {
-        let from_body = AnalyzeBody::parse(dsl::json::read(&content, call.reading())?)?;
+        let node = dsl::json::read(&content, call.reading())?;
+        if typed {
+            known_in_2015(&node)?;
+        }
+        let from_body = AnalyzeBody::parse(node)?;
         body = merged(body, from_body);
     } else if first.is_some() && typed {
         body.text = vec![String::from_utf8_lossy(&content).into_owned()];
@@ -50,12 +58,59 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
     if !typed {
         body.validate()?;
     }
-    let Chosen { analyzer, name, max } = chosen(&call, index.as_deref(), &body).await?;
+    let Chosen { analyzer, name, max } = match chosen(&call, index.as_deref(), &body).await {
+        Err(error) if typed => return Err(in_2015(error)),
+        found => found?,
+    };
     Ok(Answer::ok(if body.explain {
         explained(&analyzer, &name, &body, max, typed)?
     } else {
         json!({ "tokens": tokens(&analyzer, &body.text, call.dialect.typed, max)? })
     }))
+}
+
+/// What a body of 2015 may have, and how.
+fn known_in_2015(node: &dsl::json::Node) -> Result<()> {
+    let dsl::json::Json::Object(members) = &node.value else {
+        return Ok(());
+    };
+    for (name, value) in members {
+        let fits = match name.as_str() {
+            "text" => value.as_str().is_some() || value.is_array(),
+            "analyzer" | "field" | "tokenizer" => value.as_str().is_some(),
+            "filters" | "token_filters" | "filter" | "char_filters" | "char_filter" | "attributes" => value.is_array(),
+            "explain" => true,
+            _ => false,
+        };
+        if !fits {
+            let found = value.kind_name();
+            return Err(Error::illegal(format!(
+                "Unknown parameter [{name}] in request body or parameter is of the wrong type[{found}] "
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A refusal in the words of 2015, when parts were looked up on another node.
+fn in_2015(error: Error) -> Error {
+    if error.kind() == model::ErrorKind::IndexNotFound {
+        return crate::words_2015::as_expression(error);
+    }
+    if error.kind() != model::ErrorKind::IllegalArgument {
+        return error;
+    }
+    let said = error.reason().split("], did you mean").next().unwrap_or_default();
+    let said = format!("{}]", said.trim_end_matches(']'))
+        .replace("global ", "")
+        .replace("find filter under", "find token filter under")
+        .replace("find char_filter under", "find char filter under");
+    let said = if error.reason().ends_with(']') || said.starts_with("failed to find") {
+        said
+    } else {
+        error.reason().to_owned()
+    };
+    crate::words_2015::remote(Error::illegal(said), "indices:admin/analyze[s]")
 }
 
 fn merged(url: AnalyzeBody, mut body: AnalyzeBody) -> AnalyzeBody {
@@ -71,6 +126,9 @@ fn merged(url: AnalyzeBody, mut body: AnalyzeBody) -> AnalyzeBody {
     }
     body
 }
+
+/// The name of what was put together of parts.
+const CUSTOM: &str = "__custom__";
 
 /// What a request means.
 struct Chosen {
@@ -109,7 +167,10 @@ fn analyzer_of(
                 _ => format!("failed to find global analyzer [{name}]"),
             })
         };
-        return Ok((registry.analyzer(name).ok_or_else(missing)?, name.clone()));
+        let analyzer = registry.analyzer(name).ok_or_else(missing)?;
+        let part = format!("index.analysis.analyzer.{name}.tokenizer");
+        let made = call.dialect.typed && info.as_ref().is_some_and(|i| i.settings.contains_key(&part));
+        return Ok((analyzer, if made { CUSTOM.into() } else { name.clone() }));
     }
     if let Some(name) = &body.normalizer {
         let Some(index) = index else {
@@ -124,7 +185,7 @@ fn analyzer_of(
             filters: body.filter.clone(),
             char_filters: body.char_filter.clone(),
         };
-        return Ok((registry.custom(&parts)?, "__custom__".into()));
+        return Ok((registry.custom(&parts)?, CUSTOM.into()));
     }
     if let Some(field) = &body.field {
         let Some(info) = &info else {
@@ -134,6 +195,11 @@ fn analyzer_of(
             if let Some(analyzer) = found.analyzer.clone().or_else(|| found.normalizer.clone()) {
                 let name = analyzer.name().to_owned();
                 return Ok((analyzer, name));
+            }
+            if call.dialect.typed && found.kind.is_numeric() {
+                return Err(Error::illegal(format!(
+                    "Can't process field [{field}], Analysis requests are not supported on numeric fields"
+                )));
             }
             if !matches!(found.kind, mapping::Kind::Text) {
                 let keyword = registry
@@ -210,12 +276,22 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, ty
     let offsets = Offsets(&text);
     let attributes = &body.attributes;
     let list = |tokens: &[Token]| -> Vec<Value> {
-        let tokens = tokens.iter().map(|t| Value::Object(detailed(t, &offsets, attributes)));
+        let tokens = tokens.iter().map(|t| {
+            let mut shown = detailed(t, &offsets, attributes);
+            if typed {
+                // Attributes that came later, or with filters that mark words.
+                shown.remove("termFrequency");
+                if !t.keyword {
+                    shown.remove("keyword");
+                }
+            }
+            Value::Object(shown)
+        });
         tokens.collect()
     };
     let stages = analyzer.explain(&text);
     within(stages.tokenizer.tokens.len(), max)?;
-    if name == "__custom__" {
+    if name == CUSTOM {
         let charfilters: Vec<Value> = stages
             .char_filters
             .iter()
@@ -227,13 +303,9 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, ty
             .map(|s| json!({ "name": s.name, "tokens": list(&s.tokens) }))
             .collect();
         let mut detail = json!({ "custom_analyzer": true });
-        if !charfilters.is_empty() || !typed {
-            detail["charfilters"] = charfilters.into();
-        }
+        detail["charfilters"] = charfilters.into();
         detail["tokenizer"] = json!({ "name": stages.tokenizer.name, "tokens": list(&stages.tokenizer.tokens) });
-        if !filters.is_empty() || !typed {
-            detail["tokenfilters"] = filters.into();
-        }
+        detail["tokenfilters"] = filters.into();
         return Ok(json!({ "detail": detail }));
     }
     let found = analyzer.analyze(&text);

@@ -116,7 +116,7 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     }
     let infos: Vec<IndexInfo> = match call.rest.indices(&target).await {
         // An index that is not there is waited for, in vain.
-        Err(error) if error.status() == 404 && !call.dialect.typed => {
+        Err(error) if error.status() == 404 => {
             return Ok(missing_health(&call, timeout).await);
         }
         found => found?,
@@ -410,14 +410,25 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
             indices.insert(part.into(), section.clone());
         }
     }
-    Ok(Answer::ok(json!({
+    let mut out = json!({
         "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid,
         "timestamp": call.rest.clock.wall_ms(), "status": Health::of(&infos).status(), "indices": indices,
         "nodes": { "count": { "total": 1, "data": 1, "ingest": 1, "master": 1 }, "versions": [call.dialect.persona.version()],
             "os": { "available_processors": 1, "allocated_processors": 1, "names": [], "mem": { "total_in_bytes": 0, "free_in_bytes": 0, "used_in_bytes": 0 } },
             "process": { "cpu": { "percent": 0 }, "open_file_descriptors": { "min": 0, "max": 0, "avg": 0 } },
             "jvm": { "max_uptime_in_millis": 0, "versions": [], "mem": { "heap_used_in_bytes": 0, "heap_max_in_bytes": 0 }, "threads": 0 },
-            "fs": { "total_in_bytes": 0, "free_in_bytes": 0, "available_in_bytes": 0 }, "plugins": [] } })))
+            "fs": { "total_in_bytes": 0, "free_in_bytes": 0, "available_in_bytes": 0 }, "plugins": [] } });
+    without_of_2015(&call, &mut out, &["_nodes", "cluster_uuid"]);
+    Ok(Answer::ok(out))
+}
+
+/// Takes out what answers of 2015 did not have.
+fn without_of_2015(call: &Call, out: &mut Value, names: &[&str]) {
+    if let Some(out) = out.as_object_mut().filter(|_| crate::answers_of_2015(call.dialect)) {
+        names.iter().for_each(|name| {
+            out.remove(*name);
+        });
+    }
 }
 
 /// `GET /_cluster/settings`.
@@ -595,6 +606,7 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
         map.insert("http_address".into(), names.address.as_str().into());
     }
     cut(&mut node, &metrics, NODE_SECTIONS);
+    without_of_2015(&call, &mut node, &["attributes", "roles", "pleach"]);
     Ok(of_node(&call, chosen, node))
 }
 

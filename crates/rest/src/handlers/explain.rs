@@ -68,7 +68,12 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
     }
     if !matches!(spec, SourceSpec::Default | SourceSpec::None) {
         let source = super::documents::filtered(&document.source.parse()?, &spec);
-        body.insert("get".into(), json!({ "_seq_no": document.stamp.seq_no, "_primary_term": document.stamp.primary_term, "found": true, "_source": source }));
+        let mut get = json!({ "_seq_no": document.stamp.seq_no, "_primary_term": document.stamp.primary_term, "found": true, "_source": source });
+        if let (true, Some(get)) = (call.dialect.typed, get.as_object_mut()) {
+            get.remove("_seq_no");
+            get.remove("_primary_term");
+        }
+        body.insert("get".into(), get);
     }
     Ok(Answer::ok(Value::Object(body)))
 }

@@ -14,7 +14,21 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let write_index_only = call.params.flag("write_index_only")?;
     let mut target = admin_target(&mut call)?;
     target.types.clear();
-    let node = call.json_needed()?;
+    let of_2015 = crate::answers_of_2015(call.dialect);
+    let invalid = |what: &str| Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: 1: {what};"));
+    let node = match call.json_needed() {
+        Err(error) if of_2015 => {
+            return Err(match error.kind() {
+                ErrorKind::JsonEof | ErrorKind::JsonParse => Error::new(ErrorKind::Parse, "Failed to parse content to map"),
+                ErrorKind::Parse => invalid("mapping source is empty"),
+                _ => error,
+            });
+        }
+        node => node?,
+    };
+    if of_2015 && call.arg("type").is_none() {
+        return Err(invalid("mapping type is missing"));
+    }
     call.params.finish()?;
     let mut body = node.into_value();
     if call.dialect.typed && body.as_object().is_some_and(Map::is_empty) {

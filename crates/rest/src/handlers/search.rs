@@ -155,7 +155,9 @@ const PREFERENCES: &[&str] = &[
 fn apply_search_type(search_type: Option<&str>, request: &mut SearchRequest, scroll: bool) -> Result<()> {
     match search_type {
         None | Some("query_then_fetch" | "dfs_query_then_fetch") => Ok(()),
-        Some("query_and_fetch" | "dfs_query_and_fetch") if request.dialect.typed => Ok(()),
+        Some(other @ ("query_and_fetch" | "dfs_query_and_fetch")) if request.dialect.typed => {
+            Err(Error::illegal(format!("Unsupported search type [{other}]")))
+        }
         Some("count") if request.dialect.typed => {
             request.size = 0;
             Ok(())
@@ -341,8 +343,10 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
         .take_2015("lowercase_expanded_terms")
         .map(|v| !matches!(v.as_str(), "false" | "0" | "no" | "off"));
     let operator = match params.take("default_operator").as_deref() {
-        None | Some("OR" | "or") => Operator::Or,
-        Some("AND" | "and") => Operator::And,
+        None | Some("OR") => Operator::Or,
+        Some("AND") => Operator::And,
+        Some("or") if !params.is_lenient() => Operator::Or,
+        Some("and") if !params.is_lenient() => Operator::And,
         // In 2015 nobody looked at it where there was no query.
         Some(_) if params.is_lenient() && params.peek("q").is_none() => Operator::Or,
         Some(other) => {

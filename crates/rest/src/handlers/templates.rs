@@ -15,7 +15,17 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
         None
     };
     let name = call.needed("name")?;
-    let node = call.json_needed()?;
+    let typed = call.dialect.typed && kind == TemplateKind::Legacy;
+    let node = match call.json_needed() {
+        Err(error) if typed => {
+            return Err(match error.kind() {
+                ErrorKind::JsonEof | ErrorKind::JsonParse => Error::illegal("failed to parse template source"),
+                ErrorKind::Parse => crate::words_2015::underivable(),
+                _ => error,
+            });
+        }
+        node => node?,
+    };
     call.params.finish()?;
     let Value::Object(mut body) = node.into_value() else {
         return Err(Error::new(ErrorKind::Parse, "request body must be an object"));
@@ -24,7 +34,11 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
         body.entry("order").or_insert_with(|| order.into());
     }
     check(&name, kind, &mut body, call.dialect.typed)?;
+    if typed {
+        check_2015(&name, &body)?;
+    }
     let body = Value::Object(body);
+    let shown = name.clone();
     call.rest
         .alter(Alteration::PutTemplate {
             name,
@@ -32,7 +46,14 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
             body,
             create,
         })
-        .await?;
+        .await
+        .map_err(|error| match error.kind() {
+            ErrorKind::IllegalArgument if typed && error.reason().contains("already exists") => Error::new(
+                ErrorKind::TemplateAlreadyExists,
+                format!("index_template [{}] already exists", shown.as_str()),
+            ),
+            _ => error,
+        })?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }
 
@@ -66,6 +87,49 @@ fn parts(kind: TemplateKind) -> &'static [&'static str] {
     }
 }
 
+/// A template that 2015 did not take.
+fn invalid_2015(name: &str, problem: &str) -> Error {
+    Error::new(
+        ErrorKind::InvalidTemplateOld,
+        format!("index_template [{name}] invalid, cause [Validation Failed: 1: {problem};]"),
+    )
+}
+
+/// What only a template of 2015 was checked for when it was put: mappings, numbers of shards.
+fn check_2015(name: &str, body: &Map<String, Value>) -> Result<()> {
+    if let Some(Value::String(order)) = body.get("order")
+        && order.parse::<i64>().is_err()
+    {
+        return Err(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{order}\"")));
+    }
+    let settings = body.get("settings").cloned().unwrap_or_else(|| json!({}));
+    let flat = super::settings::of_template(&settings, true);
+    let number = |key: &str| {
+        let value = flat.get(key).or_else(|| flat.get(key.trim_start_matches("index.")))?;
+        value.as_str().map_or_else(|| value.as_i64(), |text| text.parse().ok())
+    };
+    if number("index.number_of_shards").is_some_and(|n| n < 1) {
+        return Err(invalid_2015(name, "index must have 1 or more primary shards"));
+    }
+    if number("index.number_of_replicas").is_some_and(|n| n < 0) {
+        return Err(invalid_2015(name, "index must have 0 or more replica shards"));
+    }
+    let nested = settings.pointer("/index/analysis").or_else(|| settings.get("analysis"));
+    let spelled = flat
+        .as_object()
+        .is_some_and(|f| f.keys().any(|key| key.contains("analysis.")));
+    let registry = match nested {
+        Some(analysis) => mapping::Registry::from_settings(analysis).ok(),
+        // Names with points are put together when an index is made, and are checked then.
+        None if spelled => None,
+        None => Some(mapping::Registry::default_registry()),
+    };
+    if let (Some(mappings), Some(registry)) = (body.get("mappings"), registry) {
+        mapping::TypedMappings::parse(mappings, &registry, &mapping::MappingLimits::default())?;
+    }
+    Ok(())
+}
+
 /// Refuses what is no template, and brings one into the form in which it is kept: a list of patterns, aliases with
 /// their routing split in two.
 fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: bool) -> Result<()> {
@@ -76,6 +140,24 @@ fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: b
         ))
     };
     let known = parts(kind);
+    if typed && kind == TemplateKind::Legacy {
+        let problem = if name.contains(' ') {
+            Some("name must not contain a space")
+        } else if name.contains(',') {
+            Some("name must not contain a ','")
+        } else if name.contains('#') {
+            Some("name must not contain a '#'")
+        } else if name.starts_with('_') {
+            Some("name must not start with '_'")
+        } else if name.to_lowercase() != name {
+            Some("name must be lower cased")
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            return Err(invalid_2015(name, problem));
+        }
+    }
     if let Some(unknown) = body.keys().find(|key| !known.contains(&key.as_str())) {
         let near = model::nearest::nearest(unknown, known.iter().copied());
         let hint = near.map(|n| format!(" did you mean [{n}]?")).unwrap_or_default();

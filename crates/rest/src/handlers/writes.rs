@@ -263,7 +263,7 @@ pub(super) fn conflict_error(conflict: &Conflict, dialect: Dialect) -> Error {
             Expect::Absent => Error::new(ErrorKind::DocumentAlreadyExists, format!("{name}: document already exists")),
             Expect::Version(v) | Expect::Forced(v) | Expect::NewerThan { version: v, .. } => {
                 let current = match (conflict.expect, conflict.found) {
-                    (Expect::Version(_), Found::Nothing | Found::Deleted(_)) => -1,
+                    (Expect::Version(_), Found::Nothing) => -1,
                     _ => version,
                 };
                 Error::new(

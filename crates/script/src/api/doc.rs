@@ -8,8 +8,14 @@ const EARTH_METERS: f64 = 6_371_008.771_415_059;
 
 /// All values of a field.
 pub(crate) fn all(run: &mut Run<'_, '_>, slot: u32) -> R<Vec<Value>> {
+    let groovy = run.lang == Lang::Groovy;
     let values = run.doc(slot)?;
-    let all: Vec<Value> = (0..values.len()).filter_map(|i| values.get(i)).collect();
+    let shown = |value| match value {
+        Value::Date(ms) if groovy => Value::Long(ms),
+        Value::Bool(flag) if groovy => Value::Long(flag.into()),
+        value => value,
+    };
+    let all: Vec<Value> = (0..values.len()).filter_map(|i| values.get(i)).map(shown).collect();
     run.step(all.len() as u64)?;
     Ok(all)
 }

@@ -154,12 +154,13 @@ impl<'p> Run<'p, '_> {
             }),
             // Groovy's dates are epoch milliseconds.
             (Some(Value::Date(ms)), Lang::Groovy) => Ok(Value::Long(ms)),
+            // And its booleans numbers.
+            (Some(Value::Bool(flag)), Lang::Groovy) => Ok(Value::Long(flag.into())),
             (Some(v), _) => Ok(v),
             (None, Lang::Expression) => Ok(Value::Double(0.0)),
             (None, Lang::Groovy) => Ok(match values {
-                DocValues::Longs(_) | DocValues::Dates(_) | DocValues::Empty => Value::Long(0),
+                DocValues::Longs(_) | DocValues::Dates(_) | DocValues::Bools(_) | DocValues::Empty => Value::Long(0),
                 DocValues::Doubles(_) => Value::Double(0.0),
-                DocValues::Bools(_) => Value::Bool(false),
                 DocValues::Strings(_) | DocValues::GeoPoints(_) => Value::Null,
             }),
             (None, Lang::Painless) => fault(

@@ -328,7 +328,10 @@ impl Collector for Histogram {
             out.insert("doc_count".into(), count.into());
             self.subs.finish(own, &mut out, to)?;
             if self.keyed {
-                let name = text.unwrap_or_else(|| format!("{:?}", self.steps.value(code)));
+                let name = text.unwrap_or_else(|| match self.steps.json(code) {
+                    Value::Number(whole) if to.cx.dialect.typed && whole.as_i64().is_some() => whole.to_string(),
+                    _ => format!("{:?}", self.steps.value(code)),
+                });
                 by_key.insert(name, Value::Object(out));
             } else {
                 list.push(Value::Object(out));

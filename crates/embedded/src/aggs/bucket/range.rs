@@ -22,6 +22,8 @@ pub(in crate::aggs) struct Ranges {
     ranges: Vec<Range>,
     keyed: bool,
     typed: &'static str,
+    /// Bounds are written as texts too: in the typed dialect.
+    as_texts: bool,
     counts: Counts,
     subs: Subs,
     values: Vec<f64>,
@@ -45,7 +47,9 @@ impl Ranges {
                 to: bound(&range.to, f64::INFINITY),
             })
             .collect();
-        Ok(Ranges::new(source, ranges, keyed, "range", subs))
+        let mut made = Ranges::new(source, ranges, keyed, "range", subs);
+        made.as_texts = cx.dialect.typed;
+        Ok(made)
     }
 
     pub(in crate::aggs) fn dates(
@@ -104,6 +108,7 @@ impl Ranges {
             ranges,
             keyed,
             typed,
+            as_texts: false,
             counts: Counts::default(),
             subs,
             values: Vec::new(),
@@ -185,6 +190,8 @@ impl Collector for Ranges {
                     out.insert(name.into(), number(bound));
                     if let Some(text) = self.source.format.text(bound) {
                         out.insert(format!("{name}_as_string"), text.into());
+                    } else if self.as_texts {
+                        out.insert(format!("{name}_as_string"), java(bound).into());
                     }
                 }
             }
@@ -222,6 +229,8 @@ pub(in crate::aggs) struct IpRanges {
     source: Source,
     ranges: Vec<IpRange>,
     keyed: bool,
+    /// Bounds are numbers with a text beside them: in the typed dialect.
+    as_numbers: bool,
     counts: Counts,
     subs: Subs,
     codes: Vec<u64>,
@@ -260,6 +269,7 @@ impl IpRanges {
             source,
             ranges: out,
             keyed,
+            as_numbers: cx.dialect.typed,
             counts: Counts::default(),
             subs,
             codes: Vec::new(),
@@ -328,7 +338,10 @@ impl Collector for IpRanges {
                 .unwrap_or_else(|| format!("{}-{}", shown(range.from), shown(range.to)));
             let mut out = Map::new();
             for (name, bound) in [("from", range.from), ("to", range.to)] {
-                if let Some(ip) = bound {
+                if let (Some(ip), Some(v4), true) = (bound, bound.and_then(|ip| ip.to_ipv4_mapped()), self.as_numbers) {
+                    out.insert(name.into(), number(f64::from(v4.to_bits())));
+                    out.insert(format!("{name}_as_string"), ip_text(ip).into());
+                } else if let Some(ip) = bound {
                     out.insert(name.into(), ip_text(ip).into());
                 }
             }

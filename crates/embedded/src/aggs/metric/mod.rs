@@ -24,7 +24,12 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
         }
         AggKind::Metric(Metric::MedianAbsoluteDeviation, spec) => {
             let source = numeric(spec, "median_absolute_deviation")?;
-            Box::new(percentiles::Percentiles::new(source, percentiles::Ask::Deviation, false))
+            Box::new(percentiles::Percentiles::new(
+                source,
+                percentiles::Ask::Deviation,
+                false,
+                false,
+            ))
         }
         AggKind::Metric(metric, spec) => {
             let kind = match metric {
@@ -50,6 +55,7 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
                 source,
                 percentiles::Ask::Values(percents.clone()),
                 *keyed,
+                cx.dialect.typed,
             ))
         }
         AggKind::PercentileRanks { source, values, keyed } => {
@@ -58,6 +64,7 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
                 source,
                 percentiles::Ask::Ranks(values.clone()),
                 *keyed,
+                cx.dialect.typed,
             ))
         }
         AggKind::ScriptedMetric(spec) => Box::new(scripted::Scripted::new(spec, cx)?),

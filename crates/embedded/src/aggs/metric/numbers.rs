@@ -214,6 +214,15 @@ impl Collector for Numbers {
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let moments = self.at(bucket);
         Ok(match self.kind {
+            "stats" | "extended_stats" if moments.count == 0 && to.cx.dialect.typed => {
+                let mut out = match self.kind {
+                    "stats" => stats(&moments, &self.source.format),
+                    _ => extended(&moments, self.sigma, &self.source.format, true),
+                };
+                // In 2015 the sum of nothing was nothing.
+                out.insert("sum".into(), Value::Null);
+                Value::Object(out)
+            }
             "stats" => Value::Object(stats(&moments, &self.source.format)),
             "extended_stats" => Value::Object(extended(&moments, self.sigma, &self.source.format, to.cx.dialect.typed)),
             kind => one(moments.get(kind, 0.0), &self.source),

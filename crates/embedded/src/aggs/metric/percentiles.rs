@@ -25,17 +25,20 @@ pub(in crate::aggs) struct Percentiles {
     source: Source,
     ask: Ask,
     keyed: bool,
+    /// Between values, and for none, as in 2015.
+    typed: bool,
     all: Vec<(Vec<f64>, bool)>,
     kept: usize,
     values: Vec<f64>,
 }
 
 impl Percentiles {
-    pub(in crate::aggs) fn new(source: Source, ask: Ask, keyed: bool) -> Percentiles {
+    pub(in crate::aggs) fn new(source: Source, ask: Ask, keyed: bool, typed: bool) -> Percentiles {
         Percentiles {
             source,
             ask,
             keyed,
+            typed,
             all: Vec::new(),
             kept: 0,
             values: Vec::new(),
@@ -61,6 +64,42 @@ fn quantile(sorted: &[f64], percent: f64) -> Option<f64> {
     let at = (percent / 100.0 * sorted.len() as f64 - 0.5).clamp(0.0, last as f64);
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
     Some(low + (high - low) * at.fract())
+}
+
+/// The value at a percent as 2015 had it: values stand at whole places from first to last.
+fn quantile_of_2015(sorted: &[f64], percent: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let at = (percent / 100.0 * last as f64).clamp(0.0, last as f64);
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    Some(low + (high - low) * at.fract())
+}
+
+/// The percent of values up to a value as the t-digest of 2015 had it, each value being a centroid of its own.
+fn rank_of_2015(sorted: &[f64], value: f64) -> Option<f64> {
+    let count = sorted.len();
+    let between = |from: f64, to: f64| (value - from) / (to - from);
+    match count {
+        0 => return None,
+        1 => return Some(if value < sorted[0] { 0.0 } else { 100.0 }),
+        _ => {}
+    }
+    let mut right = (sorted[1] - sorted[0]) / 2.0;
+    let mut left = right;
+    let mut below = 0.0;
+    for at in 0..count - 2 {
+        if value < sorted[at] + right {
+            return Some((below + between(sorted[at] - left, sorted[at] + right)) / count as f64 * 100.0);
+        }
+        below += 1.0;
+        left = right;
+        right = (sorted[at + 2] - sorted[at + 1]) / 2.0;
+    }
+    let last = sorted[count - 1];
+    Some(if value < last + right {
+        (below + between(last - right, last + right)) / count as f64 * 100.0
+    } else {
+        100.0
+    })
 }
 
 /// The percent of values up to a value; equal ones count half.
@@ -108,7 +147,10 @@ impl Collector for Percentiles {
         Ok(())
     }
     fn finish(&mut self, bucket: u32, _to: &mut Finish<'_>) -> Result<Value> {
-        let keyed = self.keyed;
+        let (keyed, typed) = (self.keyed, self.typed);
+        let quantile = if typed { quantile_of_2015 } else { quantile };
+        let rank = if typed { rank_of_2015 } else { rank };
+        let none = || if typed { Value::from("NaN") } else { Value::Null };
         let pairs: Vec<(f64, Option<f64>)> = match &self.ask {
             Ask::Values(list) => {
                 let list = list.clone();
@@ -136,7 +178,7 @@ impl Collector for Percentiles {
                 } else {
                     key(*percent)
                 };
-                out.insert(name.clone(), value.map_or(Value::Null, number));
+                out.insert(name.clone(), value.map_or_else(none, number));
                 if let Some(text) = text(*value) {
                     out.insert(format!("{name}_as_string"), text.into());
                 }
@@ -146,7 +188,7 @@ impl Collector for Percentiles {
             let one = |(percent, value): &(f64, Option<f64>)| {
                 let mut out = Map::new();
                 out.insert("key".into(), number(*percent));
-                out.insert("value".into(), value.map_or(Value::Null, number));
+                out.insert("value".into(), value.map_or_else(none, number));
                 if let Some(text) = text(*value) {
                     out.insert("value_as_string".into(), text.into());
                 }
@@ -200,6 +242,9 @@ mod tests {
                 "{percent} of {values:?}"
             );
         }
+        let five = [1.0, 1.0, 3.0, 5.0, 9.0];
+        assert_eq!(quantile_of_2015(&five, 75.0), Some(5.0));
+        assert_eq!(rank_of_2015(&five, 5.0), Some(50.0));
         assert_eq!(deviation(&[1.0, 2.0, 3.0, 4.0, 100.0]), Some(1.0));
     }
 }

@@ -15,8 +15,8 @@ const STATE_MAX: usize = 64 << 20;
 pub(in crate::aggs) struct Scripted {
     init: Option<Script>,
     map: Script,
-    combine: Script,
-    reduce: Script,
+    combine: Option<Script>,
+    reduce: Option<Script>,
     states: Vec<Option<Own>>,
     seen: u64,
 }
@@ -33,8 +33,8 @@ impl Scripted {
         Ok(Scripted {
             init: spec.init.as_ref().map(with_params).transpose()?,
             map: with_params(&spec.map)?,
-            combine: with_params(&spec.combine)?,
-            reduce: with_params(&spec.reduce)?,
+            combine: spec.combine.as_ref().map(with_params).transpose()?,
+            reduce: spec.reduce.as_ref().map(with_params).transpose()?,
             states: Vec::new(),
             seen: 0,
         })
@@ -42,12 +42,15 @@ impl Scripted {
     fn fresh(&self) -> Result<Own> {
         let state = Own::map([]);
         if let Some(init) = &self.init {
-            init.run_with(&[("state", &state)])?;
+            init.run_with(&[("state", &state), ("_agg", &state)])?;
         }
         Ok(state)
     }
     fn combined(&self, state: &Own) -> Result<Own> {
-        self.combine.run_with(&[("state", state)])
+        match &self.combine {
+            Some(combine) => combine.run_with(&[("state", state), ("_agg", state)]),
+            None => Ok(state.clone()),
+        }
     }
 }
 
@@ -65,7 +68,7 @@ impl Collector for Scripted {
             self.states[at] = Some(self.fresh()?);
         }
         let Some(state) = &self.states[at] else { return Ok(()) };
-        self.map.run_at(doc, score, &[("state", state)])?;
+        self.map.run_at(doc, score, &[("state", state), ("_agg", state)])?;
         self.seen += 1;
         // Looked at ever more rarely: a state may not grow without end.
         if self.seen >= 4096 && self.seen.is_power_of_two() {
@@ -84,7 +87,10 @@ impl Collector for Scripted {
             _ => self.fresh()?,
         };
         let states = Own::list(vec![self.combined(&state)?]);
-        let value = self.reduce.run_with(&[("states", &states)])?;
+        let value = match &self.reduce {
+            Some(reduce) => reduce.run_with(&[("states", &states), ("_aggs", &states)])?,
+            None => states,
+        };
         Ok(json!({ "value": value.to_json()? }))
     }
     fn order(&mut self, _bucket: u32, _rest: &[&str]) -> Result<f64> {
