@@ -297,7 +297,10 @@ impl Store {
                 let here = self.newest(&entry, &at, &uid, self.versions.key(entry.no, &uid))?;
                 let old = here.document.filter(|document| visible(document, sees(&write.hide)));
                 routing = routing.or_else(|| old.as_ref().and_then(|document| document.routing.clone()));
-                let value = old.as_ref().map(|document| document.source.parse()).transpose()?;
+                let value = old
+                    .as_ref()
+                    .map(|document| document.source.parse_to_update(&at))
+                    .transpose()?;
                 let newest = value.as_ref().zip(old.as_ref().map(|document| document.stamp));
                 match update.apply(&at, newest, routing.as_deref())? {
                     Applied::Put(value) => value,
@@ -663,7 +666,8 @@ pub(crate) fn work_out(
         WriteOp::Put(source) => (Some(source), None),
         WriteOp::Delete => (None, None),
         WriteOp::Update(update) => {
-            let value = before_document.as_ref().map(|document| document.source.parse()).transpose()?;
+            let kept = before_document.as_ref();
+            let value = kept.map(|document| document.source.parse_to_update(&at)).transpose()?;
             let newest = value.as_ref().zip(found.stamp().filter(|_| found.is_here()));
             if let Some(document) = &before_document {
                 // An update keeps what only a whole write could change.

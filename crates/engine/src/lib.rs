@@ -153,6 +153,21 @@ impl Source {
         serde_json::from_slice(&self.0)
             .map_err(|e| Error::new(model::ErrorKind::Corruption, format!("stored source is not JSON: {e}")))
     }
+    /// Parsed for an update.
+    ///
+    /// # Errors
+    /// `document_source_missing_exception` where the mapping keeps no sources; as [`Source::parse`].
+    pub fn parse_to_update(&self, at: &DocAddress) -> Result<Value> {
+        if !self.0.is_empty() {
+            return self.parse();
+        }
+        let doc_type = at.id.doc_type.as_deref().unwrap_or("_doc");
+        let reason = format!("[{doc_type}][{}]: document source missing", at.id.id);
+        Err(Error::new(model::ErrorKind::DocumentSourceMissing, reason)
+            .status_of(400)
+            .with("index", at.index.as_str())
+            .with("shard", "0"))
+    }
 }
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -69,7 +69,9 @@ impl Update {
 
     fn change(&self, at: &DocAddress, source: &Value, stamp: Stamp, routing: Option<&str>) -> Result<Applied> {
         if let Some(script) = &self.script {
-            return self.run(script, at, source.clone(), "index", Some(stamp), routing);
+            // In 2015 there was no operation before the script named one.
+            let op = if self.lenient_op { "" } else { "index" };
+            return self.run(script, at, source.clone(), op, Some(stamp), routing);
         }
         let mut merged = source.clone();
         let changed = self.doc.as_ref().is_some_and(|doc| merge(&mut merged, doc, 0));
@@ -139,6 +141,7 @@ impl Update {
         })?;
         match result.op.as_str() {
             "index" => Ok(Applied::Put(result.source)),
+            "" if self.lenient_op => Ok(Applied::Put(result.source)),
             "create" if stamp.is_none() => Ok(Applied::Put(result.source)),
             "delete" if stamp.is_some() => Ok(Applied::Delete),
             "none" | "noop" | "delete" => Ok(Applied::Noop),

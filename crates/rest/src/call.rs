@@ -109,7 +109,9 @@ impl Call {
         let mut target = self.params.take_target(index.as_deref(), target)?;
         if self.dialect.typed {
             let types = self.arg("type").map(crate::params::split_list).unwrap_or_default();
-            target.types = if types.iter().any(|t| t == "*") { Vec::new() } else { types };
+            // In 2015 a star was the name of a type like others.
+            let any = types.iter().any(|t| t == "*") && !crate::answers_of_2015(self.dialect);
+            target.types = if any { Vec::new() } else { types };
         }
         Ok(target)
     }

@@ -270,7 +270,7 @@ pub struct UpdateContext {
 /// What an update script left.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdateResult {
-    /// `ctx.op`
+    /// `ctx.op`; empty: it has none yet
     pub op: String,
     /// `ctx._source`
     pub source: Json,
@@ -309,10 +309,10 @@ pub fn run_update(
     budget: Budget,
     now_ms: i64,
 ) -> model::Result<UpdateResult> {
-    let mut entries = vec![
-        (Value::str("_source"), Value::from_json(&context.source)),
-        (Value::str("op"), Value::str(&context.op)),
-    ];
+    let mut entries = vec![(Value::str("_source"), Value::from_json(&context.source))];
+    if !context.op.is_empty() {
+        entries.push((Value::str("op"), Value::str(&context.op)));
+    }
     entries.extend(context.meta.iter().map(|(k, v)| (Value::str(k), Value::from_json(v))));
     let ctx = Value::map(entries);
     let mut host = UpdateHost {
@@ -336,6 +336,7 @@ pub fn run_update(
     for (k, v) in map.0.borrow().items() {
         match k.as_str() {
             Some("_source") => result.source = v.to_json()?,
+            Some("op") if matches!(v, Value::Null) => {}
             Some("op") => result.op = v.text(),
             Some(name) => {
                 result.meta.insert(name.to_owned(), v.to_json()?);

@@ -305,6 +305,7 @@ impl Planner<'_> {
         let script = Script::new(self.view, source, self.cx)?;
         let failure = self.failure.clone();
         let level = self.level();
+        let groovy = script.program.lang() == script::Lang::Groovy;
         Ok(Arc::new(super::term::FilterNode {
             boost,
             what: "ScriptQuery".into(),
@@ -315,6 +316,16 @@ impl Planner<'_> {
                 Ok(super::combine::rescored(set, move |doc, _| {
                     match bound.value(doc, 0.0, None) {
                         Ok(Value::Bool(true)) => Some(1.0),
+                        Ok(Value::Bool(false) | Value::Null) => None,
+                        // In 2015 every number but 0 was yes.
+                        Ok(value) if groovy => match value.as_i64().or_else(|| value.as_f64().map(|n| n as i64)) {
+                            Some(number) => (number != 0).then_some(1.0),
+                            None => {
+                                let reason = format!("Can't handle type [{}] in script filter", value.text());
+                                failure.note(model::Error::illegal(reason));
+                                None
+                            }
+                        },
                         Ok(_) => None,
                         Err(error) => {
                             failure.note(error);

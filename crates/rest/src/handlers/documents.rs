@@ -271,7 +271,15 @@ struct Kept {
 
 async fn kept(call: &Call, document: &Document, stored: Option<&[String]>) -> Result<Kept> {
     let index = document.at.index.as_str();
-    let source = call.rest.known(index).await.is_none_or(|known| known.source);
+    let mut source = call.rest.known(index).await.is_none_or(|known| known.source);
+    if let (false, Some(doc_type)) = (source, &document.at.id.doc_type) {
+        // Another type of the index may do without.
+        let infos = call.rest.indices(&model::Target::index(index)).await?;
+        let own = infos
+            .first()
+            .and_then(|info| info.mappings.get(&**doc_type)?.pointer("/_source/enabled"));
+        source = !own.is_some_and(|enabled| *enabled == Value::Bool(false) || enabled == "false");
+    }
     let Some(wanted) = stored.filter(|_| !answers_of_2015(call.dialect)) else {
         return Ok(Kept {
             source,

@@ -134,7 +134,8 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         out.insert(info.name.to_string(), json!({ "mappings": mappings }));
     }
     if call.method == "HEAD" {
-        return Ok(Answer::empty(if out.is_empty() { 404 } else { 200 }));
+        let there = !out.is_empty() && !crate::answers_of_2015(call.dialect);
+        return Ok(Answer::empty(if there { 200 } else { 404 }));
     }
     if let (true, true, Some(types)) = (call.dialect.typed, out.is_empty() && call.arg("index").is_none(), &types) {
         let reason = format!("type[{}] missing", types.join(","));
@@ -186,14 +187,14 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
                 {
                     continue;
                 }
-                let found = fields_of(mapping, &fields, include_defaults);
+                let found = fields_of(mapping, &fields, include_defaults, true);
                 if !found.is_empty() {
                     by_type.insert(name.clone(), Value::Object(found));
                 }
             }
             by_type
         } else {
-            let found = fields_of(&info.mappings, &fields, include_defaults);
+            let found = fields_of(&info.mappings, &fields, include_defaults, false);
             if include_type_name == Some(true) && !found.is_empty() {
                 Map::from_iter([("_doc".to_owned(), Value::Object(found))])
             } else {
@@ -226,7 +227,7 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
 }
 
 /// Fields of one mapping that match a pattern, as `full_name` and `mapping`.
-fn fields_of(mapping: &Value, patterns: &[String], include_defaults: bool) -> Map<String, Value> {
+fn fields_of(mapping: &Value, patterns: &[String], include_defaults: bool, typed: bool) -> Map<String, Value> {
     let mut flat = BTreeMap::new();
     flatten(mapping, "", &mut flat, 0);
     let mut out = Map::new();
@@ -236,13 +237,55 @@ fn fields_of(mapping: &Value, patterns: &[String], include_defaults: bool) -> Ma
                 let leaf = name.rsplit('.').next().unwrap_or(name);
                 let mut body = body.clone();
                 if include_defaults {
-                    body = with_defaults(body);
+                    body = if typed {
+                        with_defaults_of_2015(&body)
+                    } else {
+                        with_defaults(body)
+                    };
                 }
                 out.insert(name.clone(), json!({ "full_name": name, "mapping": { leaf: body } }));
             }
         }
     }
     out
+}
+
+/// The same with the defaults of 2015.
+fn with_defaults_of_2015(body: &Value) -> Value {
+    let kind = body["type"].as_str().unwrap_or_default();
+    let analyzed = kind == "string" && body.get("index").is_none_or(|index| index == "analyzed" || index == "no");
+    let indexed = body.get("index").is_none_or(|index| index != "no");
+    let mut out = json!({
+        "boost": 1.0, "index": if analyzed { "analyzed" } else { "not_analyzed" }, "store": false,
+        "doc_values": indexed && !analyzed, "term_vector": "no", "norms": { "enabled": analyzed },
+        "similarity": "default", "fielddata": {}, "null_value": null
+    });
+    if indexed {
+        out["index_options"] = if analyzed { "positions" } else { "docs" }.into();
+    }
+    if kind != "boolean" {
+        out["include_in_all"] = false.into();
+    }
+    if kind == "string" {
+        out["position_increment_gap"] = (-1).into();
+        out["ignore_above"] = (-1).into();
+        if analyzed {
+            out["analyzer"] = "default".into();
+        }
+    } else if kind != "boolean" {
+        out["ignore_malformed"] = false.into();
+        out["coerce"] = true.into();
+        out["precision_step"] = match kind {
+            "long" | "double" | "date" | "ip" => 16.into(),
+            "byte" => i32::MAX.into(),
+            _ => 8.into(),
+        };
+    }
+    if kind == "date" {
+        out["numeric_resolution"] = "milliseconds".into();
+        out["locale"] = "".into();
+    }
+    with(out, body)
 }
 
 /// A field's parameters with the defaults of those it does not name.

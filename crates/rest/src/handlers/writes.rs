@@ -354,6 +354,11 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
             write_shards(replicas)
         };
         out.insert("_shards".into(), shards);
+        // Nothing came of an upsert: there is no version.
+        if noop && written.stamp.version == 0 {
+            out.insert("_version".into(), (-1).into());
+            out.insert("get".into(), json!({ "found": false }));
+        }
         return out;
     }
     out.insert("result".into(), result(written.effect).into());

@@ -73,6 +73,22 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, l: &Rc<ListCell>, name: &s
             }
             Value::Bool(true)
         }
+        ("addAll", [place, more]) if run.groovy() => {
+            let place = usize::try_from(place.as_i64().unwrap_or(0)).unwrap_or(0).min(len);
+            for (i, v) in super::iterate(run, more)?.into_iter().enumerate() {
+                run.adopt(of, &v)?;
+                l.0.borrow_mut().insert(place + i, v);
+            }
+            Value::Bool(true)
+        }
+        ("sort", [Value::Bool(own)]) if run.groovy() => {
+            let items = sort(run, l.0.borrow().clone(), None)?;
+            if *own {
+                *l.0.borrow_mut() = items;
+                return Ok(Some(of.clone()));
+            }
+            run.list(items)?
+        }
         ("clear", []) => {
             let gone = std::mem::take(&mut *l.0.borrow_mut());
             drop(gone);
@@ -117,6 +133,18 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, l: &Rc<ListCell>, name: &s
                 }
             }
             Value::Null
+        }
+        ("removeAll" | "retainAll", [f @ Value::Lambda(_)]) => {
+            let mut kept = Vec::new();
+            for v in l.0.borrow().clone() {
+                let hit = run.call_value(f, std::slice::from_ref(&v))?;
+                if run.holds(&hit) == (name == "retainAll") {
+                    kept.push(v);
+                }
+            }
+            let changed = kept.len() != len;
+            *l.0.borrow_mut() = kept;
+            Value::Bool(changed)
         }
         ("removeAll" | "retainAll", [other]) => {
             let others = super::iterate(run, other)?;

@@ -3,6 +3,7 @@
 
 pub(crate) mod date;
 pub(crate) mod doc;
+mod groovy;
 pub(crate) mod list;
 pub(crate) mod map;
 pub(crate) mod math;
@@ -59,7 +60,10 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, name: &str, args: &[Value]
         }
         ("booleanValue", []) if matches!(of, Value::Bool(_)) => Ok(of.clone()),
         ("with", [f]) => run.call_value(f, std::slice::from_ref(of)),
-        _ if run.groovy() => missing_method(of.class(), name, args),
+        _ if run.groovy() => match groovy::call(run, of, name, args)? {
+            Some(value) => Ok(value),
+            None => missing_method(of.class(), name, args),
+        },
         _ => illegal(format!("dynamic method [{}, {name}/{}] not found", of.class(), args.len())),
     }
 }
