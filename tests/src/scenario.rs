@@ -56,10 +56,15 @@ pub fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
 
 /// Runs one file on a server of its own; the failures, each in words.
 pub fn run(file: &Path) -> Result<(), String> {
+    run_with(file, &[])
+}
+
+/// The same with node settings, each `NAME=VALUE`.
+pub fn run_with(file: &Path, settings: &[&str]) -> Result<(), String> {
     let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
     let steps: Vec<Map<String, Value>> = serde_yaml_ng::from_str(&text).map_err(|e| format!("not a list of steps: {e}"))?;
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let server = Server::start(&folder.path().join("data"), PERSONAS);
+    let server = Server::start_with(&folder.path().join("data"), PERSONAS, settings);
     let mut saved = BTreeMap::new();
     for (i, step) in steps.iter().enumerate() {
         play(&server, step, &mut saved).map_err(|why| {

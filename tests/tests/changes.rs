@@ -80,7 +80,7 @@ const TOTAL: u64 = ACCOUNTS * 100;
 /// Transfers with keys, the server killed at any moment, every unanswered request repeated: the total never changes,
 /// every transfer has one effect, and commit numbers only grow.
 #[test]
-fn contract_09_transfers_survive_kills() {
+fn contract_09_and_16_transfers_survive_kills() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let sent: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
@@ -230,6 +230,9 @@ fn contract_15_no_search_sees_half_a_change() {
     assert!(searches.into_inner() > 10 && moves.into_inner() > 10);
 }
 
+/// As many as may wait for one target.
+const WAITERS: i32 = 256;
+
 /// Whoever came first is granted first.
 #[test]
 fn contract_22_oldest_first() {
@@ -237,12 +240,12 @@ fn contract_22_oldest_first() {
     let holder = server.ok("POST", "/_lock", &json!({"targets": [{"name": "q"}]}));
     let order = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for client in 0..20 {
+        for client in 0..WAITERS {
             let (server, order) = (&server, &order);
             scope.spawn(move || {
                 let got = server.ok(
                     "POST",
-                    "/_lock?timeout=50s",
+                    "/_lock?timeout=5m",
                     &json!({"owner": client.to_string(), "targets": [{"name": "q"}]}),
                 );
                 order.lock().unwrap().push((got["fencing_token"].as_u64().unwrap(), client));
@@ -259,7 +262,7 @@ fn contract_22_oldest_first() {
     let mut order = order.into_inner().unwrap();
     order.sort_unstable();
     let clients: Vec<i32> = order.into_iter().map(|(_, client)| client).collect();
-    assert_eq!(clients, (0..20).collect::<Vec<_>>());
+    assert_eq!(clients, (0..WAITERS).collect::<Vec<_>>());
 }
 
 /// Two locks that would wait for each other's upgrade: the younger gives up, the older is granted.
@@ -613,4 +616,116 @@ fn contract_09_same_key_in_flight() {
         assert_eq!(replayed.into_inner(), 5);
         assert_eq!(source(&server, "/i/_doc/n")["n"], round + 1);
     }
+}
+
+/// Who asks for shared does not pass an older one who waits for exclusive; who holds and wants more does.
+#[test]
+fn contract_22_nobody_passes_but_upgrades() {
+    let (_folder, server) = start();
+    let server = &server;
+    let target = |mode: &str| json!({"targets": [{"name": "q", "mode": mode}]});
+    let id = |answer: &Value| answer["id"].as_str().unwrap().to_owned();
+    let waiters = |n: u64| {
+        let until = Instant::now() + Duration::from_secs(20);
+        while server.ok("GET", "/_lock", &Value::Null)["locks"][0]["waiters"] != n {
+            assert!(Instant::now() < until, "[{n}] wait");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let (one, two) = (
+        id(&server.ok("POST", "/_lock", &target("shared"))),
+        id(&server.ok("POST", "/_lock", &target("shared"))),
+    );
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| server.ok("POST", "/_lock?timeout=60s", &target("exclusive")));
+        waiters(1);
+        let refused = server.call("POST", "/_lock", &target("shared"));
+        assert_eq!(refused.status, 409, "what is held would allow it, who waits does not");
+        assert!(
+            refused.body["error"]["reason"].as_str().unwrap().contains("waited for"),
+            "{refused:?}"
+        );
+        let reader = scope.spawn(|| server.ok("POST", "/_lock?timeout=60s", &target("shared")));
+        waiters(2);
+        // The upgrade comes last and goes first.
+        let mut more = target("exclusive");
+        more["lock"] = one.as_str().into();
+        let upgrade = scope.spawn(move || server.ok("POST", "/_lock?timeout=60s", &more));
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!upgrade.is_finished() && !writer.is_finished() && !reader.is_finished());
+        server.ok("DELETE", &format!("/_lock/{two}"), &Value::Null);
+        let upgraded = upgrade.join().unwrap();
+        assert_eq!(
+            (id(&upgraded), &upgraded["targets"][0]["mode"]),
+            (one.clone(), &json!("exclusive"))
+        );
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!writer.is_finished() && !reader.is_finished());
+        server.ok("DELETE", &format!("/_lock/{one}"), &Value::Null);
+        let written = writer.join().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!reader.is_finished(), "the older of the two came first");
+        server.ok("DELETE", &format!("/_lock/{}", id(&written)), &Value::Null);
+        let read = reader.join().unwrap();
+        let token = |lock: &Value| lock["fencing_token"].as_u64().unwrap();
+        assert!(token(&upgraded) < token(&written) && token(&written) < token(&read));
+    });
+}
+
+/// A reader whose lease is over while it did something else is told so.
+#[test]
+fn contract_26_a_zombie_reader() {
+    let (_folder, server) = start();
+    server.ok("PUT", "/z/_doc/1?refresh=true", &json!({"n": 1}));
+    let lock = server.ok(
+        "POST",
+        "/_lock",
+        &json!({"keep_alive": "1s", "targets": [{"index": "z", "mode": "shared"}]}),
+    );
+    let id = lock["id"].as_str().unwrap();
+    let docs = json!({"docs": [{"_index": "z", "_id": "1"}]});
+    let mget = format!("/_mget?lock={id}");
+    assert_eq!(server.ok("GET", &format!("/z/_doc/1?lock={id}"), &Value::Null)["found"], true);
+    assert_eq!(server.ok("POST", &mget, &docs)["docs"][0]["found"], true);
+    std::thread::sleep(Duration::from_millis(1300));
+    for path in [
+        format!("/z/_doc/1?lock={id}"),
+        format!("/z/_search?lock={id}"),
+        format!("/z/_count?lock={id}"),
+    ] {
+        let late = server.call("GET", &path, &Value::Null);
+        assert_eq!(
+            (late.status, &late.body["error"]["type"]),
+            (409, &json!("lock_expired_exception")),
+            "{path}"
+        );
+    }
+    let late = server.ok("POST", &mget, &docs);
+    assert_eq!(late["docs"][0]["error"]["type"], "lock_expired_exception");
+    server.ok("GET", "/z/_doc/1", &Value::Null);
+}
+
+/// Who is granted after another was told has the greater number, whoever they are.
+#[test]
+fn contract_27_order_of_grants() {
+    let (_folder, server) = start();
+    let newest = AtomicU64::new(0);
+    let each = 10 * rounds(6);
+    std::thread::scope(|scope| {
+        for client in 0..8_u64 {
+            let (server, newest) = (&server, &newest);
+            scope.spawn(move || {
+                for n in 0..each {
+                    let before = newest.load(Ordering::SeqCst);
+                    let targets =
+                        json!({"targets": [{"name": format!("{client}-{n}")}, {"name": "all share", "mode": "shared"}]});
+                    let got = server.ok("POST", "/_lock", &targets);
+                    let token = got["fencing_token"].as_u64().unwrap();
+                    assert!(token > before && token < 1 << 53, "{token} after {before}");
+                    newest.fetch_max(token, Ordering::SeqCst);
+                    server.ok("DELETE", &format!("/_lock/{}", got["id"].as_str().unwrap()), &Value::Null);
+                }
+            });
+        }
+    });
 }

@@ -272,6 +272,29 @@ fn contract_18_levels_beside_a_half_applied_change() {
     });
 }
 
+/// What an answer must hold is waited for: all that was committed before, applied everywhere.
+#[test]
+fn contract_17_after_waits_for_what_is_half_applied() {
+    with_server(|served| {
+        std::thread::scope(|scope| {
+            served.engine.arm();
+            let change = scope.spawn(|| served.transfer());
+            served.engine.wait();
+            let body = json!({"operations": [{"index": {"_index": "other", "_id": "2", "doc": {"n": 1}}}]});
+            let later = served.ok("POST", "/_transaction", &body)["commit_seq"].as_u64().unwrap();
+            let read = scope.spawn(move || served.sum(&format!("/left,right,other/_search?after={later}")));
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(!read.is_finished(), "an earlier change is half applied");
+            served.engine.go_on.notify_one();
+            let earlier = change.join().unwrap()["commit_seq"].as_u64().unwrap();
+            assert!(earlier < later, "it was committed first");
+            assert_eq!(read.join().unwrap().0, 201);
+            let (status, _) = served.send("GET", &format!("/left/_doc/0?after={}", later + 1_000_000), &Value::Null);
+            assert_eq!(status, 400, "nobody knows that number");
+        });
+    });
+}
+
 /// Under writers that keep a sum, snapshots are never mixed, and writers go on.
 #[test]
 fn contract_18_snapshots_under_writers() {

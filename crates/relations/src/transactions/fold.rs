@@ -54,6 +54,8 @@ pub(super) struct Folded {
     pub(super) failures: Vec<NotDone>,
     /// For each write the last operation that wrote the document.
     pub(super) writers: Vec<usize>,
+    /// What operations made and later ones made anew: never written, but it must have been possible. With the operation.
+    pub(super) superseded: Vec<(usize, Write)>,
     /// Documents among them that are locks, those too that stay as they are.
     pub(super) locks: Vec<LockWrite>,
 }
@@ -128,6 +130,12 @@ pub(super) fn fold(newest: &mut dyn Newest, operations: &[Operation], change: &C
     // Where documents will be is known only now.
     if steps.len() == operations.len() {
         folding.check_moves(&mut failures)?;
+    }
+    for (n, write) in &folding.out.superseded {
+        match folding.newest.rehearse(write) {
+            Err(e) if e.kind() != ErrorKind::IndexNotFound => failures[*n] = NotDone::Refused(e),
+            _ => {}
+        }
     }
     let failed = failures.iter().any(|failure| !matches!(failure, NotDone::NotApplied));
     let mut out = folding.out;
@@ -462,14 +470,10 @@ impl Folding<'_, '_, '_> {
                 (true, false) => Effect::Deleted,
                 (false, false) => Effect::NotFound,
             };
-            // What an earlier operation made is never written, but it must have been possible.
-            if let (Some(_), Some(old)) = (doc.writer, doc.now.take()) {
+            if let (Some(earlier), Some(old)) = (doc.writer, doc.now.take()) {
                 let mut rehearsed = Write::new(doc.at.clone(), WriteOp::Put(old.source));
                 (rehearsed.routing, rehearsed.parent) = (old.routing, old.parent);
-                match self.newest.rehearse(&rehearsed) {
-                    Err(e) if e.kind() != ErrorKind::IndexNotFound => return Err(refuse(e)),
-                    _ => {}
-                }
+                self.out.superseded.push((earlier, rehearsed));
             }
             doc.now = next;
             doc.writer = Some(n);

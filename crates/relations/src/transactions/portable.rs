@@ -12,7 +12,7 @@
 
 use super::fold::{Folded, refused};
 use super::run::{Planned as Checked, Planning as Checking, items};
-use super::{Change, Committed, Operation, Verdict};
+use super::{Change, Committed, NotDone, Operation, Verdict};
 use crate::changes::{
     Attempt, Before, Effects, Ended, Mark, Pause, Planned, Planning, RecordState, Runner, Token, session_address,
 };
@@ -285,7 +285,19 @@ impl Portably<'_> {
             };
             outcomes.insert(write.at.clone(), effect);
         }
-        if let Some(failures) = refused(folded, &seen) {
+        let mut failures = refused(folded, &seen);
+        let superseded: Vec<Write> = folded.superseded.iter().map(|(_, write)| write.clone()).collect();
+        for ((n, _), rehearsed) in folded
+            .superseded
+            .iter()
+            .zip(self.relations.engine.rehearse(&superseded).await?)
+        {
+            if let Err(error) = rehearsed {
+                let none = || folded.steps.iter().map(|_| NotDone::NotApplied).collect::<Vec<_>>();
+                failures.get_or_insert_with(none)[*n] = NotDone::Refused(error);
+            }
+        }
+        if let Some(failures) = failures {
             return Ok((Came::Verdict(Verdict::Failed(failures)), Planned::Impossible));
         }
         if let Some(key) = &self.change.key {

@@ -1,0 +1,206 @@
+//! The two ways to make a change beside each other: what a client is told and what is there afterwards is the same, but for
+//! the numbers of versions (`changes.path: portable` writes a document more than once).
+//!
+//! Not here: what a stopped change shows (`server/tests/levels.rs`), kills (`fencing.rs`).
+
+#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
+
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tests::Server;
+
+const PORTABLE: &[&str] = &["changes.path=portable"];
+const IDS: [&str; 3] = ["a", "b", "c"];
+const INDICES: [&str; 2] = ["left", "right"];
+
+fn both() -> (tempfile::TempDir, [Server; 2]) {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |name: &str, settings: &[&str]| Server::start_with(&folder.path().join(name), &["es8"], settings);
+    let servers = [start("record", &[]), start("portable", PORTABLE)];
+    (folder, servers)
+}
+
+fn send(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let text = if body.is_null() { String::new() } else { body.to_string() };
+    let answer = server.send(method, path, &text).unwrap();
+    (answer.status, answer.body)
+}
+
+/// Promises that hold alike by both paths, as their scenarios say them.
+#[test]
+fn contract_16_and_17_and_19_and_20_and_21_and_22_and_26_and_28_and_32_scenarios_by_the_portable_path() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/changes");
+    for name in [
+        "contract_16_commit_seq",
+        "contract_17_after",
+        "contract_19_owners_and_upgrades",
+        "contract_20_targets",
+        "contract_21_paths",
+        "contract_22_lists",
+        "contract_26_lock_on_reads",
+        "contract_28_by_query",
+        "contract_28_settings",
+        "contract_32_atomic_jobs",
+    ] {
+        let file = folder.join(format!("{name}.yaml"));
+        tests::scenario::run_with(&file, PORTABLE).unwrap_or_else(|why| panic!("{name}: {why}"));
+    }
+}
+
+/// What of an item must be the same: all but its numbers.
+fn told(body: &Value) -> Value {
+    let items = body["items"].as_array().into_iter().flatten().map(|item| {
+        let (label, of) = item.as_object().unwrap().iter().next().unwrap();
+        json!([
+            label,
+            of["_index"],
+            of["_id"],
+            of["result"],
+            of["status"],
+            of["error"]["type"],
+            of["get"]["_source"]
+        ])
+    });
+    json!([
+        body["committed"],
+        body["branch"],
+        body["error"]["type"],
+        items.collect::<Vec<_>>()
+    ])
+}
+
+/// Each document that a change writes has one stamp in all its items.
+fn check_stamps(body: &Value) {
+    let mut stamps: Map<String, Value> = Map::new();
+    for item in body["items"].as_array().into_iter().flatten() {
+        let of = item.as_object().unwrap().values().next().unwrap();
+        if of["_seq_no"].is_null() || of["result"] == "noop" {
+            continue;
+        }
+        let stamp = json!([of["_seq_no"], of["_version"]]);
+        let known = stamps
+            .entry(format!("{}/{}", of["_index"], of["_id"]))
+            .or_insert_with(|| stamp.clone());
+        assert_eq!(*known, stamp, "{body}");
+    }
+}
+
+/// Any operations on few documents, conditions and alternatives: the same outcome, item by item, and the same documents.
+#[test]
+fn contract_02_and_03_and_04_and_05_and_08_both_paths_come_to_the_same() {
+    let (_folder, servers) = both();
+    for server in &servers {
+        for index in INDICES {
+            let mappings = json!({"mappings": {"properties": {"n": {"type": "long"}}}});
+            assert_eq!(send(server, "PUT", &format!("/{index}"), &mappings).0, 200);
+        }
+    }
+    let mut seed = 11_u64;
+    let mut next = |below: usize| {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(seed >> 33).unwrap() % below
+    };
+    let mut outcomes = [0; 3];
+    for _ in 0..150 {
+        let mut operation = || {
+            let at = json!({"_index": INDICES[next(2)], "_id": IDS[next(3)]});
+            let with = |label: &str, more: Value| {
+                let mut at = at.clone();
+                at.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+                json!({label: at})
+            };
+            match next(14) {
+                0 | 1 => with("create", json!({"doc": {"n": 1}})),
+                2..=4 => with("index", json!({"doc": {"n": next(5)}})),
+                5 | 6 => with("delete", json!({})),
+                7 => with("update", json!({"doc": {"m": next(3)}, "_source": true})),
+                8..=10 => with(
+                    "update",
+                    json!({"script": "ctx._source.n = (ctx._source.n == null ? 0 : ctx._source.n) + 1", "upsert": {"n": 10}, "_source": true}),
+                ),
+                11 => with(
+                    "update",
+                    json!({"script": "if (ctx._source.n > 2) { ctx.op = 'delete' } else { ctx.op = 'none' }"}),
+                ),
+                12 => with(
+                    "update",
+                    json!({"script": "throw new IllegalStateException('no')", "upsert": {"n": 3}}),
+                ),
+                // The mapping takes no object here.
+                _ => with("index", json!({"doc": {"n": {"x": 1}}})),
+            }
+        };
+        let count = 1 + operation().to_string().len() % 3;
+        let operations: Vec<Value> = (0..count).map(|_| operation()).collect();
+        let otherwise: Vec<Value> = (0..count % 2).map(|_| operation()).collect();
+        let mut body = json!({"operations": operations, "else": otherwise});
+        if next(2) == 0 {
+            body["if"] = json!([{"index": INDICES[next(2)], "id": IDS[next(3)], "exists": next(2) == 0}]);
+        }
+        let answers = servers.each_ref().map(|server| send(server, "POST", "/_transaction", &body));
+        let [record, portable] = &answers;
+        assert_eq!(
+            (record.0, told(&record.1)),
+            (portable.0, told(&portable.1)),
+            "{body}\n{answers:?}"
+        );
+        for (_, answer) in &answers {
+            check_stamps(answer);
+        }
+        outcomes[usize::from(record.0 != 200) + usize::from(record.0 == 412)] += 1;
+        for index in INDICES {
+            for id in IDS {
+                let path = format!("/{index}/_doc/{id}");
+                let [one, other] = servers.each_ref().map(|server| {
+                    let (status, found) = send(server, "GET", &path, &Value::Null);
+                    (status, found["_source"].clone())
+                });
+                assert_eq!(one, other, "{path} after {body}");
+            }
+        }
+    }
+    assert!(
+        outcomes.iter().all(|n| *n > 5),
+        "committed, failed, and conditions that did not hold: {outcomes:?}"
+    );
+}
+
+/// The time of a change is over while it waits: it is told so in time, and nothing of it comes later.
+#[test]
+fn contract_07_a_timeout_changes_nothing_by_both_paths() {
+    let (_folder, servers) = both();
+    for server in &servers {
+        let lock = send(server, "POST", "/_lock", &json!({"targets": [{"name": "gate"}]})).1["id"].clone();
+        let change = json!({"locks": [{"name": "gate"}], "operations": [{"index": {"_index": "late", "_id": "1", "doc": {}}}]});
+        let began = Instant::now();
+        let (status, refused) = send(server, "POST", "/_transaction?timeout=500ms&idempotency_key=k", &change);
+        let waited = began.elapsed();
+        assert_eq!(
+            (status, &refused["error"]["type"]),
+            (409, &json!("lock_conflict_exception")),
+            "{refused}"
+        );
+        assert!(
+            waited >= Duration::from_millis(450) && waited < Duration::from_secs(10),
+            "{waited:?}"
+        );
+        assert_eq!(
+            send(server, "POST", "/_transaction?timeout=0", &change).0,
+            409,
+            "no time is no wait"
+        );
+        send(server, "DELETE", &format!("/_lock/{}", lock.as_str().unwrap()), &Value::Null);
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(
+            send(server, "GET", "/late/_doc/1", &Value::Null).0,
+            404,
+            "it does not come later"
+        );
+        // A failure is not kept: the same key runs anew.
+        let (status, done) = send(server, "POST", "/_transaction?timeout=500ms&idempotency_key=k", &change);
+        assert_eq!((status, done["replayed"].clone()), (200, Value::Null), "{done}");
+    }
+}
