@@ -222,7 +222,7 @@ pub(crate) fn check_name(type_name: &str) -> Result<()> {
             return refuse(format!("mapping type name [{type_name}] should not include '{never}' in it"));
         }
     }
-    if type_name.starts_with('.') {
+    if type_name.starts_with('.') && type_name != ".percolator" {
         return Err(Error::illegal(format!(
             "mapping type name [{type_name}] must not start with a '.'"
         )));

@@ -5,7 +5,7 @@ use crate::json::Node;
 use model::{Error, Result};
 
 pub(super) fn parse(node: Node, clause: Clause, owner: &str, cx: &mut Parsing) -> Result<Query> {
-    let mut fields = node.fields(owner)?.lenient(cx.dialect.typed);
+    let mut fields = node.fields(owner)?.lenient(cx.dialect.typed).strict();
     let query = cx.common(&mut fields, owner, clause)?;
     fields.finish().map_err(as_parsing)?;
     Ok(query)

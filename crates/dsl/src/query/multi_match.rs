@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let nothing = node.error("No text specified for multi_match query");
     let here = node.error("");
+    let no_fields = node.error("No fields specified for multi_match query");
     let mut fields = cx.options(node, "multi_match")?;
     let mut options = MatchQuery::new("", fields.take_value("query").unwrap_or(Value::Null));
     let names = fields
@@ -15,6 +16,9 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         .map(words::fields_with_boosts)
         .transpose()?
         .unwrap_or_default();
+    if names.is_empty() && cx.dialect.typed {
+        return Err(no_fields);
+    }
     let mut kind = match fields.take_string("type")? {
         Some(word) => kind_of(&word, "multi_match")?,
         None => MultiMatchType::BestFields,

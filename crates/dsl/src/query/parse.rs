@@ -218,9 +218,22 @@ fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
         return Err(start);
     };
     let mut members = members.into_iter();
-    let Some((name, mut body)) = members.next() else {
+    let Some((mut name, mut body)) = members.next() else {
         return Ok(None);
     };
+    if cx.dialect.typed && name.bytes().any(|b| b.is_ascii_uppercase()) {
+        // `constantScore` was `constant_score`.
+        let snake = name.chars().fold(String::new(), |mut out, c| {
+            if c.is_ascii_uppercase() {
+                out.push('_');
+            }
+            out.push(c.to_ascii_lowercase());
+            out
+        });
+        if known(&snake) {
+            name = snake;
+        }
+    }
     if let Some((_, other)) = members.next() {
         return Err(other.error(format!(
             "[{name}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]"

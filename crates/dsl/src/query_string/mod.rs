@@ -76,6 +76,17 @@ pub enum Syntax {
 }
 
 impl Syntax {
+    /// A pattern somewhere in it begins with `*` or `?` (a star alone stands for every value).
+    pub fn leads_with_wildcard(&self) -> bool {
+        match self {
+            Syntax::Wildcard(text) => text != "*" && text.starts_with(['*', '?']),
+            Syntax::Prefix(text) => text.starts_with(['*', '?']),
+            Syntax::Field(_, inner) | Syntax::Boost(inner, _) => inner.leads_with_wildcard(),
+            Syntax::Bool(clauses) => clauses.iter().any(|(_, c)| c.leads_with_wildcard()),
+            _ => false,
+        }
+    }
+
     /// Calls `f` with every field name or pattern that the text names.
     pub fn fields(&self, f: &mut dyn FnMut(&str)) {
         match self {

@@ -60,7 +60,7 @@ impl Planner<'_> {
         {
             return Ok(self.ip_between(target, low, high, boost));
         }
-        if target.kind.kind.is_date() && value.is_string() {
+        if target.kind.kind.is_date() && value.is_string() && !self.view.typed {
             // A date may leave out parts: it stands for all of the time it names.
             let low = self.parse_term(target, value)?;
             let high = self.date(target.kind, &text_of(value), true, None, None)?;

@@ -13,6 +13,11 @@ impl Planner<'_> {
             query_shard(self.view, format!("Failed to parse query [{}]", q.query))
                 .caused_by(Error::new(ErrorKind::Parse, cause.reason()))
         })?;
+        if !q.allow_leading_wildcard && syntax.leads_with_wildcard() {
+            let cause = "'*' or '?' not allowed as first character in WildcardQuery";
+            let reason = format!("Failed to parse query [{}]", q.query);
+            return Err(query_shard(self.view, reason).caused_by(Error::new(ErrorKind::Parse, cause)));
+        }
         self.expanded(q, &syntax, boost)
     }
 

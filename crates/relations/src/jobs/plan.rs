@@ -23,8 +23,14 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
     match action {
         Action::Delete => {}
         Action::Update { script: None } => write.op = WriteOp::Put(document.source.clone()),
+        Action::Update { script: Some(script) } if document.at.id.doc_type.is_some() => {
+            match updated_in_2015(script, document, now_ms)? {
+                Some(value) => write.op = WriteOp::Put(Source::from_value(&value)),
+                None => return Ok(None),
+            }
+        }
         Action::Update { script: Some(script) } => {
-            let update = Update::of_script(script.clone(), document.at.id.doc_type.is_some(), now_ms);
+            let update = Update::of_script(script.clone(), false, now_ms);
             let value = document.source.parse()?;
             match update.apply(&document.at, Some((&value, document.stamp)), write.routing.as_deref())? {
                 Applied::Put(value) => write.op = WriteOp::Put(Source::from_value(&value)),
@@ -89,6 +95,35 @@ fn taken(document: &Document, filter: Option<&SourceFilter>) -> Result<Source> {
     match filter {
         None => Ok(document.source.clone()),
         Some(filter) => Ok(Source::from_value(&filter.apply(&document.source.parse()?))),
+    }
+}
+
+/// What a script of 2015 makes of a document that a query found: its new source, or nothing to do. It could not delete.
+fn updated_in_2015((program, params): &(Program, Params), document: &Document, now_ms: i64) -> Result<Option<Value>> {
+    let mut meta = Map::new();
+    meta.insert("_index".into(), document.at.index.as_str().into());
+    meta.insert(
+        "_type".into(),
+        document.at.id.doc_type.as_deref().map_or(Value::Null, Value::from),
+    );
+    meta.insert("_id".into(), (&*document.at.id.id).into());
+    meta.insert("_version".into(), document.stamp.version.into());
+    meta.insert(
+        "_routing".into(),
+        document.routing.as_deref().map_or(Value::Null, Value::from),
+    );
+    meta.insert("_parent".into(), document.parent.as_deref().map_or(Value::Null, Value::from));
+    let context = UpdateContext {
+        source: document.source.parse()?,
+        op: "update".into(),
+        meta,
+    };
+    let result = script::run_update(program, params, context, Budget::default(), now_ms)?;
+    match result.op.as_str() {
+        "update" => Ok(Some(result.source)),
+        "noop" => Ok(None),
+        "" => Err(Error::illegal("Script cleared op!")),
+        other => Err(Error::illegal(format!("Invalid op [{other}]"))),
     }
 }
 

@@ -606,7 +606,6 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
         map.insert("http_address".into(), names.address.as_str().into());
     }
     cut(&mut node, &metrics, NODE_SECTIONS);
-    without_of_2015(&call, &mut node, &["attributes", "roles", "pleach"]);
     Ok(of_node(&call, chosen, node))
 }
 
@@ -722,5 +721,6 @@ pub(crate) async fn nodes_stats(mut call: Call) -> Result<Answer> {
         "pleach": { "pending_in_bytes": own.pending_bytes, "log_in_bytes": own.log_bytes, "open_views": own.open_views, "segments": own.segments,
             "ram_segments_in_bytes": own.ram_segment_bytes, "read_only": own.read_only, "troubles": troubles(&own.troubles) } });
     cut(&mut node, &metrics, NODE_SECTIONS);
+    without_of_2015(&call, &mut node, &["attributes", "roles", "pleach"]);
     Ok(of_node(&call, chosen, node))
 }

@@ -297,6 +297,7 @@ fn render(counts: &Counts, shape: Shape, has_header: bool) -> Value {
     }
     out.extend(body);
     if shape.of_2015 {
+        out.remove("deleted");
         out.insert("retries".into(), 0.into());
         out.insert("requests_per_second".into(), "unlimited".into());
     }

@@ -329,7 +329,10 @@ impl Collector for Histogram {
             self.subs.finish(own, &mut out, to)?;
             if self.keyed {
                 let name = text.unwrap_or_else(|| match self.steps.json(code) {
-                    Value::Number(whole) if to.cx.dialect.typed && whole.as_i64().is_some() => whole.to_string(),
+                    // In 2015 the keys of numbers were whole.
+                    _ if to.cx.dialect.typed && self.steps.value(code).fract() == 0.0 => {
+                        format!("{}", self.steps.value(code) as i64)
+                    }
                     _ => format!("{:?}", self.steps.value(code)),
                 });
                 by_key.insert(name, Value::Object(out));
