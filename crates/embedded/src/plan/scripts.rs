@@ -129,7 +129,7 @@ impl Script {
         Ok(Bound {
             script: self.clone(),
             columns,
-            segment: segment.clone(),
+            segment: Box::new(segment.clone()),
         })
     }
 }
@@ -138,7 +138,7 @@ impl Script {
 pub struct Bound {
     script: Script,
     columns: Vec<Opened>,
-    segment: SegmentView,
+    segment: Box<SegmentView>,
 }
 
 struct AtDoc<'a> {
