@@ -12,6 +12,7 @@ use tests::Server;
 
 mod changes;
 mod peers;
+mod relations;
 
 /// Every bench by name.
 pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
@@ -21,6 +22,7 @@ pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
     ("memory", memory),
     ("many", many),
     ("changes", changes::changes),
+    ("relations", relations::relations),
     ("peers", peers::peers),
 ];
 

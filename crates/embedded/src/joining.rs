@@ -23,9 +23,11 @@ impl Store {
         // A request that was dropped halfway leaves its moment behind.
         self.expire_views();
         let catalog = self.catalog_now();
-        let mut found = Vec::new();
+        let (mut found, mut all) = (Vec::new(), Vec::new());
         for target in targets {
             for resolved in catalog.resolve(target, self.clock.wall_ms())? {
+                // An index that is named twice may be reached through another filter.
+                all.push(resolved.clone());
                 if !found
                     .iter()
                     .any(|known: &crate::catalog::resolve::Resolved| known.entry.no == resolved.entry.no)
@@ -35,7 +37,8 @@ impl Store {
             }
         }
         let id = format!("{MOMENT}{}", engine::clock::uuid(self.clock.as_ref()));
-        self.keep(id, found, catalog, Duration::from_secs(60))
+        let read = self.with_others(&all)?;
+        self.keep(id, found, &read, catalog, Duration::from_secs(60))
     }
 
     /// The keys that documents of a target have in a field.
@@ -48,12 +51,17 @@ impl Store {
                 target.expressions.join(",")
             )));
         }
-        let places = places(&views, &of.field)?;
         if let Some((ours, field)) = &of.joined_with {
             let views = self.views_of(ours, view)?;
             check(&views, field, "our")?;
         }
-        check(&views, &of.field, "their")?;
+        self.keys_in(&views, of)
+    }
+
+    /// The keys that documents of a moment have in a field.
+    pub(crate) fn keys_in(&self, views: &[Searched], of: &KeysOf) -> Result<JoinKeys> {
+        let places = places(views, &of.field)?;
+        check(views, &of.field, "their")?;
         let limits = {
             let catalog = self.catalog_now();
             KeyLimits {

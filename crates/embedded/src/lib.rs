@@ -6,6 +6,7 @@
 //! Not here: HTTP, joins over several indices (`relations`).
 
 pub mod aggs;
+mod alias_filters;
 mod altering;
 mod answers;
 pub mod catalog;

@@ -2,6 +2,7 @@
 //!
 //! Not here: running queries (`search`), when something is published (`publish`).
 
+use crate::alias_filters;
 use crate::answers::Answers;
 use crate::catalog::Catalog;
 use crate::catalog::resolve::Resolved;
@@ -12,8 +13,8 @@ use crate::searchable::{IndexView, Searchable};
 use crate::store::{Location, OpenView, Store};
 use crate::upkeep::Interval;
 use crate::writing::{stored, visible};
+use dsl::query::Query;
 use dsl::query::script_source::{ScriptSource, ScriptText};
-use dsl::query::{BoolQuery, Clause, Query};
 use dsl::search::{SearchRequest, SearchResponse, ShardFailure};
 use engine::{Document, See, View};
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Persona, Result, Target, settings};
@@ -40,7 +41,7 @@ impl Store {
                 (open.searchable.clone(), open.catalog.clone(), open.opened.clone())
             };
             if target.expressions.is_empty() {
-                return searched(&searchable, &opened);
+                return self.searched(&searchable, &opened);
             }
             let all = Target {
                 ignore_unavailable: true,
@@ -50,16 +51,23 @@ impl Store {
             };
             let mut inside = catalog.resolve(&all, self.clock.wall_ms())?;
             inside.retain(|r| opened.iter().any(|o| o.entry.no == r.entry.no));
-            return searched(&searchable, &inside);
+            return self.searched(&searchable, &inside);
         }
         let catalog = self.catalog_now();
         let found = catalog.resolve(target, self.clock.wall_ms())?;
         let searchable = self.moment(&found)?;
-        searched(&searchable, &found)
+        self.searched(&searchable, &found)
     }
 
     /// What a search over some indices sees: one moment of all of them (but those that only a refresh publishes).
     fn moment(&self, found: &[Resolved]) -> Result<Arc<Searchable>> {
+        let read;
+        let found = if found.iter().any(|r| r.filters.is_some()) {
+            read = self.with_others(found)?;
+            &read
+        } else {
+            found
+        };
         self.before_search(found)?;
         let newest = self.searchable.load_full();
         if found.len() < 2 || self.is_aligned(&newest, found)? {
@@ -174,7 +182,7 @@ impl Store {
             return Err(failure.error.clone());
         }
         let searchable = self.moment(&sound)?;
-        Ok((searched(&searchable, &sound)?, failures))
+        Ok((self.searched(&searchable, &sound)?, failures))
     }
 
     /// Runs a search; indices in which damage is found are left out, unless the request wants all or nothing.
@@ -212,15 +220,17 @@ impl Store {
         self.with_context(see, request.dialect, &types, |cx| {
             let filters: Vec<_> = views.iter().map(|(_, filter)| filter).collect();
             let rest = format!("{see:?} {types:?} {} {} {filters:?}", cx.max_clause_count, cx.max_buckets);
-            let Some(key) = Answers::key(request, &rest).filter(|_| failures.is_empty()) else {
-                let found = search::run(&views, request, cx)?;
-                return Ok(SearchResponse { failures, ..found });
+            let joined = filters.iter().copied().flatten().any(alias_filters::has_keys);
+            let Some(key) = Answers::key(request, &rest).filter(|_| failures.is_empty() && !joined) else {
+                return run_in_part(&views, failures, request, cx);
             };
             if let Some(known) = self.answers.get(&key, views.iter().map(|(view, _)| view)) {
                 return Ok((*known).clone());
             }
-            let found = search::run(&views, request, cx)?;
-            self.answers.put(key, views.iter().map(|(view, _)| view), &found);
+            let found = run_in_part(&views, Vec::new(), request, cx)?;
+            if found.failures.is_empty() {
+                self.answers.put(key, views.iter().map(|(view, _)| view), &found);
+            }
             Ok(found)
         })
     }
@@ -243,7 +253,7 @@ impl Store {
             scripts: &scripts,
             see,
             cancelled: None,
-            narrow_integers: matches!(dialect.persona, Persona::Opensearch2 | Persona::Opensearch3),
+            opensearch: matches!(dialect.persona, Persona::Opensearch2 | Persona::Opensearch3),
             bm25_factor: if dialect.persona == Persona::Opensearch3 { 1.0 } else { 2.2 },
             types,
         })
@@ -313,13 +323,21 @@ impl Store {
             engine::clock::uuid(self.clock.as_ref()),
             engine::clock::uuid(self.clock.as_ref())
         );
-        self.keep(id, found, catalog, keep_alive)
+        let read = self.with_others(&found)?;
+        self.keep(id, found, &read, catalog, keep_alive)
     }
 
-    /// Keeps a moment of some indices under an id.
-    pub(crate) fn keep(&self, id: String, found: Vec<Resolved>, catalog: Arc<Catalog>, keep_alive: Duration) -> Result<View> {
-        let searchable = self.moment(&found)?;
-        let kept: HashMap<u32, Arc<IndexView>> = found
+    /// Keeps a moment of some indices under an id, and of all that is read with them.
+    pub(crate) fn keep(
+        &self,
+        id: String,
+        found: Vec<Resolved>,
+        read: &[Resolved],
+        catalog: Arc<Catalog>,
+        keep_alive: Duration,
+    ) -> Result<View> {
+        let searchable = self.moment(read)?;
+        let kept: HashMap<u32, Arc<IndexView>> = read
             .iter()
             .filter_map(|r| searchable.indices.get(&r.entry.no).map(|view| (r.entry.no, view.clone())))
             .collect();
@@ -380,6 +398,38 @@ impl Store {
     }
 }
 
+/// Runs a search over those of its indices that can answer it; what the others refuse is told beside. What all of them
+/// refuse is the request's fault.
+fn run_in_part(
+    views: &[Searched],
+    mut failures: Vec<ShardFailure>,
+    request: &SearchRequest,
+    cx: &Context<'_>,
+) -> Result<SearchResponse> {
+    let found = match search::run(views, request, cx) {
+        Err(error) if request.allow_partial && views.len() > 1 && error.status() == 400 => {
+            let mut able = Vec::with_capacity(views.len());
+            for searched in views {
+                let Err(error) = search::compiles(searched, request, cx) else {
+                    able.push(searched.clone());
+                    continue;
+                };
+                failures.push(ShardFailure {
+                    index: searched.0.name.as_str().to_owned(),
+                    shards: u32::try_from(searched.0.number("index.number_of_shards").unwrap_or(1)).unwrap_or(1),
+                    error,
+                });
+            }
+            if able.is_empty() || able.len() == views.len() {
+                return Err(error);
+            }
+            search::run(&able, request, cx)?
+        }
+        found => found?,
+    };
+    Ok(SearchResponse { failures, ..found })
+}
+
 /// Searches over more documents are never run where they arrive.
 const INLINE_DOCS: u64 = 1_000_000;
 
@@ -415,42 +465,6 @@ pub(crate) fn missing_view(id: &str) -> Error {
         ErrorKind::SearchContextMissing,
         format!("No search context found for id [{id}]"),
     )
-}
-
-pub(crate) fn searched(searchable: &Searchable, found: &[Resolved]) -> Result<Vec<Searched>> {
-    let mut out = Vec::with_capacity(found.len());
-    for r in found {
-        let Some(view) = searchable.indices.get(&r.entry.no) else {
-            continue;
-        };
-        let filter = r
-            .filters
-            .as_ref()
-            .map(|filters| any_of(filters, r.entry.typed()))
-            .transpose()?;
-        out.push((view.clone(), filter));
-    }
-    Ok(out)
-}
-
-fn any_of(filters: &[Value], typed: bool) -> Result<Query> {
-    let dialect = Dialect {
-        typed,
-        ..Dialect::default()
-    };
-    let parsed: Result<Vec<Query>> = filters
-        .iter()
-        .map(|filter| dsl::query::parse_query_bytes(filter.to_string().as_bytes(), dialect))
-        .collect();
-    let mut parsed = parsed?;
-    Ok(match parsed.len() {
-        1 => parsed.remove(0),
-        _ => Clause::Bool(BoolQuery {
-            should: parsed,
-            ..BoolQuery::default()
-        })
-        .into(),
-    })
 }
 
 /// Compiles an inline or a stored script.

@@ -12,7 +12,7 @@ use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::publish::newest_of;
 use crate::searchable::{IndexView, Searchable};
-use crate::searching::{Searched, missing_view, searched};
+use crate::searching::{Searched, missing_view};
 use crate::store::{Store, locate};
 use crate::versions::Newest;
 use crate::writing::{Here, Kind, PendingOp, WorkedOut, check_write, stored, visible, work_out};
@@ -159,7 +159,7 @@ impl Store {
         let mut inner = staging.inner.lock();
         let found = inner.catalog.resolve(target, self.clock.wall_ms())?;
         let mut indices = HashMap::new();
-        for r in &found {
+        for r in &self.with_others(&found)? {
             let no = r.entry.no;
             let set = match self.overlaid(&staging, &mut inner, no)? {
                 Some(set) => set,
@@ -175,7 +175,7 @@ impl Store {
             indices,
             position: staging.base.position,
         };
-        searched(&seen, &found)
+        self.searched(&seen, &found)
     }
 
     /// The set of one index with what is staged; `None`: there is none.

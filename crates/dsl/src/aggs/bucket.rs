@@ -114,6 +114,12 @@ pub(crate) fn parse(name: &str, kind: &str, body: &Node, dialect: Dialect) -> Re
         }
         _ => return Ok(None),
     };
+    if matches!(kind, "nested" | "reverse_nested" | "children" | "parent")
+        && !dialect.typed
+        && let Some((option, node)) = fields.next_field()
+    {
+        return Err(node.error(format!("Unexpected token {} [{option}] in [{name}].", node.kind_name())));
+    }
     if dialect.typed {
         super::of_2015::leftovers(&mut fields, kind);
     }

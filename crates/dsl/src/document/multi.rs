@@ -119,6 +119,11 @@ pub fn parse_msearch(bytes: &[u8], dialect: Dialect) -> Result<Vec<Result<Msearc
         let mut item = parse_header(header, dialect)?;
         let body = lines.next().unwrap_or_default();
         let request = json::read(body, reading(dialect)).and_then(|node| SearchRequest::parse(node, dialect));
+        // One that cannot be read stands for itself in 2015 only.
+        let request = match request {
+            Err(error) if !dialect.typed => return Err(error),
+            request => request,
+        };
         out.push(request.map(|request| {
             item.request = request;
             item

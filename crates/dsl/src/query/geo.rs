@@ -140,6 +140,12 @@ fn text_place(text: &str) -> Result<GeoPlace> {
 
 /// The middle of a geohash's cell.
 fn geohash(text: &str) -> Result<GeoPlace> {
+    let (lat, lon) = geohash_cell(text)?;
+    Ok(((lat.0 + lat.1) / 2.0, (lon.0 + lon.1) / 2.0))
+}
+
+/// A geohash's cell: its latitudes and longitudes, each from and to.
+pub(crate) fn geohash_cell(text: &str) -> Result<((f64, f64), (f64, f64))> {
     const DIGITS: &[u8] = b"0123456789bcdefghjkmnpqrstuvwxyz";
     let (mut lat, mut lon) = ((-90.0, 90.0), (-180.0, 180.0));
     let mut east = true;
@@ -164,7 +170,7 @@ fn geohash(text: &str) -> Result<GeoPlace> {
     if text.is_empty() {
         return Err(Error::new(ErrorKind::Parse, "a geohash must not be empty"));
     }
-    Ok(((lat.0 + lat.1) / 2.0, (lon.0 + lon.1) / 2.0))
+    Ok((lat, lon))
 }
 
 /// `10km` and the like in metres.

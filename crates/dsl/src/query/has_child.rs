@@ -17,7 +17,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         &["score_mode"]
     });
     let score_mode = match mode {
-        Some(node) => ScoreMode::of_children(&node.string("score_mode")?)?,
+        Some(node) => ScoreMode::of_children(&node.string("score_mode")?, cx.dialect)?,
         None => ScoreMode::None,
     };
     let count = |node: Option<Node>, name: &str| -> Result<Option<u32>> {

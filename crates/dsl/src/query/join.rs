@@ -44,7 +44,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         None => JoinKind::Semi,
     };
     let score_mode = match fields.take_string("score_mode")? {
-        Some(word) => ScoreMode::of_children(&word)?,
+        Some(word) => ScoreMode::of_children(&word, cx.dialect)?,
         None => ScoreMode::None,
     };
     let inner_hits = cx.inner_hits_of(&mut fields)?;

@@ -13,7 +13,7 @@ mod distance_feature;
 mod exists;
 mod function_score;
 mod fuzzy;
-mod geo;
+pub(crate) mod geo;
 mod has_child;
 mod has_parent;
 mod ids;

@@ -11,7 +11,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let names: &[&str] = if cx.dialect.typed { &["query", "filter"] } else { &["query"] };
     let query = fields.take_any(names).map(|n| cx.inner(n)).transpose()?;
     let score_mode = match fields.take_string("score_mode")? {
-        Some(word) => ScoreMode::of_children(&word)?,
+        Some(word) => ScoreMode::of_children(&word, cx.dialect)?,
         None => ScoreMode::Avg,
     };
     let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);

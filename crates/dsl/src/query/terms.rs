@@ -35,7 +35,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             let mut values = Vec::new();
             for item in body.items() {
                 if item.is_null() && !typed {
-                    return Err(Error::illegal("No value specified for terms query"));
+                    return Err(item.error("No value specified for terms query"));
                 }
                 if item.is_object() || item.is_array() {
                     return Err(item.error(format!(
@@ -66,10 +66,26 @@ fn lookup(field: String, body: Node, cx: &mut Parsing) -> Result<TermsLookup> {
         }
         error
     };
+    let typed = cx.dialect.typed;
     let mut fields = body.fields("terms_lookup")?;
     let index = fields.take_string("index")?;
     let doc_type = fields.take_string("type")?;
-    let id = fields.take_string("id")?;
+    let id = match fields.take("id") {
+        Some(node) if !typed && !node.is_null() && !matches!(node.value, Json::String(_)) => {
+            let (line, col) = (node.line, node.col);
+            return Err(Error::new(
+                model::ErrorKind::XContentParse,
+                format!(
+                    "[{line}:{col}] [terms_lookup] id doesn't support values of type: {}",
+                    node.kind_name()
+                ),
+            ));
+        }
+        node => node
+            .filter(|node| !node.is_null())
+            .map(|node| node.string("id"))
+            .transpose()?,
+    };
     let path = fields.take_string("path")?;
     let routing = fields.take_string("routing")?;
     let query = fields.take("query").map(|node| cx.inner(node).map(Box::new)).transpose()?;
@@ -85,7 +101,7 @@ fn lookup(field: String, body: Node, cx: &mut Parsing) -> Result<TermsLookup> {
             return Err(at("[terms] query lookup element requires specifying the id"));
         }
     } else {
-        fields.finish().map_err(super::match_all::as_parsing)?;
+        fields.finish_as_object()?;
         if index.is_none() {
             return Err(Error::illegal("[terms] query lookup element requires specifying the index."));
         }

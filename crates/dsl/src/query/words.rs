@@ -43,13 +43,14 @@ words! {
 
 impl ScoreMode {
     /// How children count for their parent; 2015 said `total` for the sum.
-    pub(super) fn of_children(word: &str) -> Result<ScoreMode> {
+    pub(super) fn of_children(word: &str, dialect: model::Dialect) -> Result<ScoreMode> {
         match word {
             "none" => Ok(ScoreMode::None),
             "min" => Ok(ScoreMode::Min),
             "max" => Ok(ScoreMode::Max),
             "avg" => Ok(ScoreMode::Avg),
-            "sum" | "total" => Ok(ScoreMode::Sum),
+            "sum" => Ok(ScoreMode::Sum),
+            "total" if dialect.typed => Ok(ScoreMode::Sum),
             _ => Err(Error::illegal(format!("No score mode for child query [{word}] found"))),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{InnerHits, shape};
 use crate::json::Node;
-use model::{Dialect, Result};
+use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
 /// `collapse`.
@@ -22,18 +22,48 @@ impl Collapse {
     /// # Errors
     /// No field, or an option that does not exist.
     pub fn parse(node: Node, dialect: Dialect) -> Result<Collapse> {
+        if !node.is_object() && !dialect.typed {
+            return Err(node.error(format!("[collapse] must be an object but was {}", node.kind_name())));
+        }
         let mut fields = node.fields("collapse")?;
-        let field = fields.take_string("field")?;
+        let field = match fields.take("field") {
+            Some(node) if node.is_array() || node.is_object() => {
+                let (line, col) = (node.line, node.col);
+                let what = format!(
+                    "[{line}:{col}] [collapse] field doesn't support values of type: {}",
+                    node.kind_name()
+                );
+                return Err(Error::new(ErrorKind::XContentParse, what));
+            }
+            node => node.map(|node| node.string("field")).transpose()?,
+        };
         let inner_hits = fields.take("inner_hits").map(Node::items).unwrap_or_default();
+        let most = fields.take("max_concurrent_group_searches");
+        let most = most
+            .map(|node| {
+                let at = (node.line, node.col);
+                let refuse = |cause| shape::failed_field("collapse", "max_concurrent_group_searches", at, cause);
+                match node.u32("max_concurrent_group_searches").map_err(refuse)? {
+                    0 => Err(refuse(Error::illegal("[maxConcurrentGroupRequests] must be positive"))),
+                    most => Ok(most),
+                }
+            })
+            .transpose()?;
         let out = Collapse {
             field: field.ok_or_else(|| shape::required("field"))?,
             inner_hits: inner_hits
                 .into_iter()
                 .map(|item| InnerHits::parse(item, dialect))
                 .collect::<Result<_>>()?,
-            max_concurrent_group_searches: fields.take_u32("max_concurrent_group_searches")?,
+            max_concurrent_group_searches: most,
         };
         fields.finish()?;
+        // Groups have no path or type that could name what is shown of them.
+        if !dialect.typed && out.inner_hits.iter().any(|one| one.name.as_deref().is_none_or(str::is_empty)) {
+            return Err(Error::illegal(
+                "Field name cannot be null: [collapse] needs a [name] for each of its [inner_hits]",
+            ));
+        }
         Ok(out)
     }
     /// As in a request.

@@ -5,7 +5,7 @@ use super::request::take_key;
 use super::{SearchRequest, TrackTotal, shape};
 use crate::json::Node;
 use crate::query::Parsing;
-use model::{Dialect, Result};
+use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::Value;
 
 /// `inner_hits` of nested, parent/child, join and collapse.
@@ -68,7 +68,11 @@ impl InnerHits {
             ignore_unmapped: false,
             collapse: None,
         };
+        if !node.is_object() && !dialect.typed {
+            return Err(node.error(format!("[inner_hits] must be an object but was {}", node.kind_name())));
+        }
         for (key, value) in shape::object(node, "inner_hits")? {
+            let at = (value.line, value.col);
             match key.as_str() {
                 "name" => out.name = Some(value.string("name")?),
                 "ignore_unmapped" => out.ignore_unmapped = value.boolean("ignore_unmapped")?,
@@ -76,6 +80,17 @@ impl InnerHits {
                     let mut fields = value.fields("collapse")?;
                     out.collapse = fields.take_string("field")?;
                     fields.finish()?;
+                }
+                "sort" if !dialect.typed && !value.is_array() && !value.is_object() => {
+                    let (line, col) = at;
+                    let what = format!(
+                        "[{line}:{col}] [inner_hits] sort doesn't support values of type: {}",
+                        value.kind_name()
+                    );
+                    return Err(Error::new(ErrorKind::XContentParse, what));
+                }
+                "from" | "size" if !dialect.typed => {
+                    take_key(&mut out.request, &key, value).map_err(|cause| shape::failed_field("inner_hits", &key, at, cause))?
                 }
                 _ if KEYS.contains(&key.as_str()) => take_key(&mut out.request, &key, value)?,
                 _ => return Err(shape::unknown_field("inner_hits", &key, &value, KEYS)),

@@ -52,7 +52,8 @@ fn in_sort(sort: &mut [Sort], f: &mut See<'_>) -> Result<()> {
     for key in sort {
         let mut level: Option<&mut NestedSort> = match &mut key.by {
             SortBy::Field(field) => field.nested.as_mut(),
-            _ => None,
+            SortBy::Script { nested, .. } | SortBy::GeoDistance { nested, .. } => nested.as_mut(),
+            SortBy::Score | SortBy::Doc | SortBy::ShardDoc => None,
         };
         while let Some(nested) = level {
             if let Some(filter) = &mut nested.filter {

@@ -7,7 +7,7 @@ use super::shape;
 use crate::json::{Json, Node};
 use crate::query::{MultiValueMode, Query, script_source::ScriptSource};
 use crate::search::parsing;
-use model::{Dialect, Error, ErrorKind, Result};
+use model::{Dialect, Error, ErrorKind, Persona, Result};
 use serde_json::{Map, Value, json};
 
 /// One sort key.
@@ -36,6 +36,8 @@ pub enum SortBy {
         script: ScriptSource,
         kind: ScriptSortKind,
         mode: Option<MultiValueMode>,
+        /// Which nested documents it runs on.
+        nested: Option<NestedSort>,
     },
     /// `_geo_distance`; points are latitude and longitude.
     GeoDistance {
@@ -45,6 +47,8 @@ pub enum SortBy {
         mode: Option<MultiValueMode>,
         arc: bool,
         ignore_unmapped: bool,
+        /// Which nested documents' places count.
+        nested: Option<NestedSort>,
     },
 }
 
@@ -123,6 +127,7 @@ impl Sort {
     /// An order, a mode or an option that does not exist.
     pub fn parse(node: Node, dialect: Dialect) -> Result<Vec<Sort>> {
         let mut out = Vec::new();
+        let listed = node.is_array();
         for item in node.items() {
             match &item.value {
                 Json::Object(_) => {
@@ -132,6 +137,11 @@ impl Sort {
                 }
                 Json::String(_) => out.push(named(item.string("sort")?, None)),
                 Json::Number(_) | Json::Bool(_) if !dialect.typed => out.push(named(item.string("sort")?, None)),
+                _ if listed && !dialect.typed => {
+                    return Err(Error::illegal(
+                        "malformed sort format, within the sort array, an object, or an actual string are allowed",
+                    ));
+                }
                 _ => {
                     return Err(Error::illegal(
                         "malformed sort format, either start with array, object, or an actual string",
@@ -190,7 +200,15 @@ impl Sort {
                 }
                 &sort.field
             }
-            SortBy::Script { script, kind, mode } => {
+            SortBy::Script {
+                script,
+                kind,
+                mode,
+                nested,
+            } => {
+                if let Some(nested) = nested {
+                    options.insert("nested".into(), nested.render());
+                }
                 options.insert(
                     "type".into(),
                     if *kind == ScriptSortKind::Number { "number" } else { "string" }.into(),
@@ -208,7 +226,11 @@ impl Sort {
                 mode,
                 arc,
                 ignore_unmapped,
+                nested,
             } => {
+                if let Some(nested) = nested {
+                    options.insert("nested".into(), nested.render());
+                }
                 let points: Vec<Value> = points.iter().map(|(lat, lon)| json!({ "lat": lat, "lon": lon })).collect();
                 options.insert(field.clone(), Value::Array(points));
                 options.insert("unit".into(), unit.as_str().into());
@@ -269,7 +291,7 @@ fn parse_key(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
 fn parse_field(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
     let mut sort = FieldSort::new(field);
     let mut ascending = None;
-    let (mut path, mut filter) = (None, None);
+    let mut old = NestedOptions::default();
     for (key, value) in shape::object(options, "field_sort")? {
         let at = (value.line, value.col);
         match key.as_str() {
@@ -293,22 +315,16 @@ fn parse_field(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
                 }
                 sort.numeric_type = Some(text);
             }
-            "format" => sort.format = Some(value.string("format")?),
-            "nested" => sort.nested = Some(parse_nested(value, dialect)?),
-            "nested_path" | "nestedPath" => path = Some(value.string("nested_path")?),
-            "nested_filter" | "nestedFilter" => filter = Some(Query::parse(value, &mut parsing(dialect))?),
+            // OpenSearch has none.
+            "format" if !matches!(dialect.persona, Persona::Opensearch2 | Persona::Opensearch3) => {
+                sort.format = Some(value.string("format")?);
+            }
+            _ if old.take(&key, &value, "field_sort", dialect)? => {}
             _ if dialect.typed => return Err(Error::illegal(format!("sort option [{key}] not supported"))),
             _ => return Err(shape::unknown_field("field_sort", &key, &value, FIELD_OPTIONS)),
         }
     }
-    if let Some(path) = path {
-        sort.nested = Some(NestedSort {
-            path,
-            filter,
-            max_children: None,
-            nested: None,
-        });
-    }
+    sort.nested = old.done(dialect);
     let plain = named(sort.field.clone(), ascending);
     Ok(if matches!(plain.by, SortBy::Field(_)) {
         Sort {
@@ -320,6 +336,48 @@ fn parse_field(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
     })
 }
 
+/// `nested`, or the `nested_path` and `nested_filter` that were before it.
+#[derive(Default)]
+struct NestedOptions {
+    nested: Option<NestedSort>,
+    path: Option<String>,
+    filter: Option<Query>,
+}
+
+impl NestedOptions {
+    /// Takes an option if it is one of these.
+    fn take(&mut self, key: &str, value: &Node, owner: &str, dialect: Dialect) -> Result<bool> {
+        match key {
+            "nested" => self.nested = Some(parse_nested(value.clone(), dialect)?),
+            "nested_path" | "nestedPath" => self.path = Some(value.clone().string("nested_path")?),
+            "nested_filter" | "nestedFilter" => self.filter = Some(Query::parse(value.clone(), &mut parsing(dialect))?),
+            _ => return Ok(false),
+        }
+        if self.nested.is_some() && (self.path.is_some() || self.filter.is_some()) {
+            let cause = Error::illegal("Setting both nested_path/nested_filter and nested not allowed");
+            return Err(shape::failed_field(owner, key, (value.line, value.col), cause));
+        }
+        Ok(true)
+    }
+
+    /// What they come to. A filter without a path restricts nothing, except in 2015.
+    fn done(self, dialect: Dialect) -> Option<NestedSort> {
+        let path = match (self.path, &self.filter) {
+            (None, Some(_)) if dialect.typed => Some(String::new()),
+            (path, _) => path,
+        };
+        self.nested.filter(|nested| !nested.path.is_empty()).or_else(|| {
+            path.map(|path| NestedSort {
+                path,
+                filter: self.filter,
+                max_children: None,
+                nested: None,
+            })
+        })
+    }
+}
+
+/// `nested` of a key; one without a path is none.
 fn parse_nested(node: Node, dialect: Dialect) -> Result<NestedSort> {
     let mut out = NestedSort {
         path: String::new(),
@@ -334,17 +392,12 @@ fn parse_nested(node: Node, dialect: Dialect) -> Result<NestedSort> {
             "max_children" => out.max_children = Some(value.u32("max_children")?),
             "nested" => out.nested = Some(Box::new(parse_nested(value, dialect)?)),
             _ => {
-                return Err(Error::illegal(format!(
-                    "malformed nested sort format, unknown field name [{key}]"
-                )));
+                let known = ["path", "filter", "max_children", "nested"];
+                return Err(shape::unknown_field("nested_sort", &key, &value, &known));
             }
         }
     }
-    if out.path.is_empty() {
-        Err(shape::required("path"))
-    } else {
-        Ok(out)
-    }
+    Ok(out)
 }
 
 fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
@@ -357,8 +410,11 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
         Error::new(kind, reason)
     };
     let (mut script, mut kind, mut sort_mode, mut ascending) = (None, None, None, true);
+    let mut old = NestedOptions::default();
+    let mut mode_at = (0, 0);
     let mut siblings = ScriptSiblings::default();
     for (key, value) in shape::object(node, "_script")? {
+        let at = (value.line, value.col);
         match key.as_str() {
             "script" => script = Some(ScriptSource::parse(value, dialect)?),
             "type" => {
@@ -367,15 +423,19 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
                     "number" => ScriptSortKind::Number,
                     "string" => ScriptSortKind::String,
                     _ if dialect.typed => return Err(refuse(&format!("custom script sort type [{text}] not supported"))),
-                    _ => return Err(refuse(&format!("Unknown ScriptSortType [{text}]"))),
+                    _ => {
+                        let cause = refuse(&format!("Unknown ScriptSortType [{text}]"));
+                        return Err(shape::failed_field("_script", "type", at, cause));
+                    }
                 });
             }
             "order" => ascending = direction_option("_script", "_script", &value, dialect)?,
             "reverse" if dialect.typed => ascending = !value.boolean("reverse")?,
-            "mode" => sort_mode = Some(mode("_script", &value, dialect)?),
-            "nested" | "nested_path" | "nested_filter" => {
-                return Err(Error::illegal(format!("[{key}] of a [_script] sort is not supported")));
+            "mode" => {
+                sort_mode = Some(mode("_script", &value, dialect)?);
+                mode_at = at;
             }
+            _ if old.take(&key, &value, "_script", dialect)? => {}
             _ if siblings.take(&key, &value, dialect)? => {}
             _ => {
                 return Err(shape::unknown_field(
@@ -402,11 +462,17 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
             "Required [type]"
         })
     })?;
+    let middling = |mode| matches!(mode, MultiValueMode::Sum | MultiValueMode::Avg | MultiValueMode::Median);
+    if kind == ScriptSortKind::String && sort_mode.is_some_and(middling) && !dialect.typed {
+        let cause = Error::illegal("script sort of type [string] doesn't support mode [sum], [avg] or [median]");
+        return Err(shape::failed_field("_script", "mode", mode_at, cause));
+    }
     Ok(Sort {
         by: SortBy::Script {
             script,
             kind,
             mode: sort_mode,
+            nested: old.done(dialect),
         },
         ascending,
     })
@@ -415,24 +481,49 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
 fn parse_geo_distance(node: Node, dialect: Dialect) -> Result<Sort> {
     let (mut target, mut unit, mut sort_mode) = (None, "m".to_owned(), None);
     let (mut arc, mut ignore_unmapped, mut ascending) = (true, false, true);
+    let mut wraps = false;
+    let mut old = NestedOptions::default();
     for (key, value) in shape::object(node, "_geo_distance")? {
         match key.as_str() {
             "order" => ascending = direction_option("_geo_distance", "_geo_distance", &value, dialect)?,
             "reverse" if dialect.typed => ascending = !value.boolean("reverse")?,
-            "unit" => unit = value.string("unit")?,
-            "distance_type" => arc = value.string("distance_type")? != "plane",
-            "mode" | "sort_mode" => sort_mode = Some(mode("_geo_distance", &value, dialect)?),
-            "ignore_unmapped" => ignore_unmapped = value.boolean("ignore_unmapped")?,
-            "validation_method" | "ignore_malformed" | "coerce" | "normalize" => {}
-            "nested" | "nested_path" | "nested_filter" => {
-                return Err(Error::illegal(format!("[{key}] of a [_geo_distance] sort is not supported")));
+            "unit" => {
+                unit = value.string("unit")?;
+                if crate::query::metres(&format!("1{unit}"), "m").is_err() {
+                    return Err(Error::illegal(format!("No distance unit match [{unit}]")));
+                }
             }
+            "distance_type" => arc = value.string("distance_type")? != "plane",
+            "mode" | "sort_mode" => {
+                let mode = mode("_geo_distance", &value, dialect)?;
+                if mode == MultiValueMode::Sum && !dialect.typed {
+                    return Err(Error::illegal("sort_mode [sum] isn't supported for sorting by geo distance"));
+                }
+                sort_mode = Some(mode);
+            }
+            "ignore_unmapped" => ignore_unmapped = value.boolean("ignore_unmapped")?,
+            "validation_method" => match value.string("validation_method")?.to_ascii_lowercase().as_str() {
+                // A point outside the world is refused either way: nothing is at any distance from it.
+                "strict" | "ignore_malformed" => {}
+                "coerce" => wraps = true,
+                other => {
+                    return Err(Error::illegal(format!(
+                        "No enum constant GeoValidationMethod [{other}]: it is one of [COERCE, IGNORE_MALFORMED, STRICT]"
+                    )));
+                }
+            },
+            "ignore_malformed" if dialect.typed => drop(value.boolean("ignore_malformed")?),
+            "coerce" | "normalize" if dialect.typed => wraps |= value.boolean("coerce")?,
+            _ if old.take(&key, &value, "_geo_distance", dialect)? => {}
             _ => target = Some((key, parse_points(value)?)),
         }
     }
-    let (field, points) = target
+    let (field, mut points) = target
         .filter(|(_, points)| !points.is_empty())
-        .ok_or_else(|| Error::illegal("must provide at least one point"))?;
+        .ok_or_else(|| Error::illegal("Geo distance sorting needs at least one point."))?;
+    if wraps {
+        points.iter_mut().for_each(|point| *point = onto_the_world(*point));
+    }
     Ok(Sort {
         by: SortBy::GeoDistance {
             field,
@@ -441,9 +532,23 @@ fn parse_geo_distance(node: Node, dialect: Dialect) -> Result<Sort> {
             mode: sort_mode,
             arc,
             ignore_unmapped,
+            nested: old.done(dialect),
         },
         ascending,
     })
+}
+
+/// A latitude beyond a pole goes down the other side, a longitude around.
+fn onto_the_world((lat, lon): (f64, f64)) -> (f64, f64) {
+    let around = |degrees: f64| (degrees + 180.0).rem_euclid(360.0) - 180.0;
+    let lat = around(lat);
+    if lat.abs() > 90.0 {
+        (lat.signum() * 180.0 - lat, around(lon + 180.0))
+    } else if (-180.0..=180.0).contains(&lon) {
+        (lat, lon)
+    } else {
+        (lat, around(lon))
+    }
 }
 
 /// `[lon, lat]`, `"lat,lon"`, `{lat, lon}`, or a list of them.
@@ -481,9 +586,14 @@ fn parse_points(node: Node) -> Result<Vec<(f64, f64)>> {
             let point = text
                 .split_once(',')
                 .and_then(|(lat, lon)| Some((lat.trim().parse().ok()?, lon.trim().parse().ok()?)));
-            point
-                .map(|p| vec![p])
-                .ok_or_else(|| Error::new(ErrorKind::Parse, format!("unsupported point [{text}], expected [lat,lon]")))
+            match point {
+                Some(point) => Ok(vec![point]),
+                None => {
+                    // The corner that all points of the cell begin with.
+                    let (lat, lon) = crate::query::geo::geohash_cell(text.trim())?;
+                    Ok(vec![(lat.0, lon.0)])
+                }
+            }
         }
     }
 }

@@ -277,6 +277,7 @@ impl<'a> Root<'a> {
     /// Fields that an aggregation cannot work on, scripts that do not compile.
     pub fn new(aggs: &'a [Agg], cx: &'a Context<'a>) -> Result<Root<'a>> {
         // Global aggregations see other documents: they are fed apart.
+        aggs.iter().try_for_each(no_global_inside)?;
         let (global, plain): (Vec<Agg>, Vec<Agg>) = aggs.iter().cloned().partition(|agg| agg.kind == AggKind::Global);
         let subs = Subs::new(&plain, None, cx)?;
         let globals = global
@@ -428,4 +429,18 @@ impl crate::search::collect::DocSink for Root<'_> {
     fn wants_scores(&self) -> bool {
         Root::wants_scores(self)
     }
+}
+
+/// Refuses `global` inside other aggregations; their depth is bounded by the parser.
+fn no_global_inside(agg: &Agg) -> Result<()> {
+    agg.subs.iter().try_for_each(|inner| {
+        if inner.kind == AggKind::Global {
+            return Err(Error::illegal(format!(
+                "Aggregation [{}] cannot have a global sub-aggregation [{}]. Global aggregations can only be defined as top level \
+                 aggregations",
+                agg.name, inner.name
+            )));
+        }
+        no_global_inside(inner)
+    })
 }

@@ -144,6 +144,21 @@ impl Best {
         if self.window == 0 {
             return Ok(());
         }
+        // A sorted prefix of the window: the worst of it is the bar, and most documents are behind it by their first key.
+        let bar = bucket
+            .list
+            .last()
+            .filter(|_| bucket.sorted && bucket.list.len() >= self.window);
+        if let (Some(worst), Some(reader), Some(sort)) = (bar, self.readers.first(), self.sort.first())
+            && let Some(first) = reader.quick(doc, score)
+        {
+            match compare(&first, &worst.keys[0], sort.ascending) {
+                Ordering::Greater => return Ok(()),
+                // Of equals those before come first.
+                Ordering::Equal if self.readers.len() == 1 => return Ok(()),
+                _ => {}
+            }
+        }
         let keys = self
             .readers
             .iter()
@@ -156,7 +171,6 @@ impl Best {
             doc,
             codes: Vec::new(),
         };
-        // A sorted prefix of the window: the worst of it is the bar.
         if bucket.list.len() >= self.window
             && bucket.sorted
             && bucket

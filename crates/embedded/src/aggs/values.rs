@@ -293,7 +293,7 @@ impl Script {
         let (Some(view), Some(segment)) = (&self.view, &self.segment) else {
             return Ok(Opened::Unmapped);
         };
-        Ok(match Target::of(view, field) {
+        Ok(match Target::valued(view, field) {
             Some(target) => {
                 refuse_text(&target, field)?;
                 Opened::Column(target.kind.kind, Column::open(segment, &target)?)
@@ -515,7 +515,7 @@ impl Source {
         let mut mapped = spec.script.is_some();
         if let Some(path) = &spec.field {
             for view in cx.views {
-                let found = match Target::of(view, path) {
+                let found = match Target::valued(view, path) {
                     Some(target) => {
                         refuse_text(&target, path)?;
                         check(&target, path, wants, kind)?;
@@ -643,10 +643,11 @@ impl Source {
         self.reader = Reader::Nothing;
         let Some(path) = &self.field else { return Ok(()) };
         let mut name = None;
-        let column = match Target::of(at.view, path) {
+        let column = match Target::valued(at.view, path) {
             Some(target) => {
                 self.nanos = target.kind.kind == Kind::DateNanos;
-                name = target.slot.column.clone();
+                // The column of a relation's ids belongs to no field that ordinals are kept of.
+                name = target.slot.column.clone().filter(|_| !target.is_relation());
                 Column::open(at.segment, &target)?
             }
             None if path == "_index" => {

@@ -4,7 +4,6 @@
 
 use super::{Catalog, IndexEntry, Mappings, names, parse_mappings, settings, templates, union};
 use crate::index::schema::IndexSchema;
-use dsl::query::Clause;
 use engine::{AliasAction, Alteration, Altered, TemplateKind};
 use model::lock_index::LockIndex;
 use model::{Error, ErrorKind, IndexName, Result, Target, nearest::nearest};
@@ -216,28 +215,13 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     Ok(())
 }
 
-/// A filter must be a query that an index can answer by itself: it is part of what the alias is.
+/// A filter must be a query.
 fn check_filter(alias: &str, options: &Map<String, Value>, typed: bool) -> Result<()> {
     let Some(filter) = options.get("filter").filter(|filter| filter.is_object()) else {
         return Ok(());
     };
-    let refused = || Error::illegal(format!("failed to parse filter for alias [{alias}]"));
-    let dialect = model::Dialect {
-        typed,
-        ..model::Dialect::default()
-    };
-    let query = dsl::query::parse_query_bytes(filter.to_string().as_bytes(), dialect).map_err(|e| refused().caused_by(e))?;
-    let mut foreign = None;
-    query.visit(&mut |query| match &query.clause {
-        Clause::Join(_) => foreign = Some("join"),
-        Clause::TermsLookup(_) => foreign = Some("terms lookup"),
-        _ => {}
-    });
-    foreign.map_or(Ok(()), |what| {
-        Err(refused().caused_by(Error::illegal(format!(
-            "[{what}] reads other documents and cannot be in the filter of an alias; put it into the searches"
-        ))))
-    })
+    crate::alias_filters::check(filter, typed)
+        .map_err(|cause| Error::illegal(format!("failed to parse filter for alias [{alias}]")).caused_by(cause))
 }
 
 fn check_alias(catalog: &Catalog, alias: &str, index: &str) -> Result<()> {

@@ -51,6 +51,10 @@ impl Column {
                 target.kind.wire()
             )));
         }
+        if target.is_relation() {
+            let ids = super::parent_ids::column(segment, target.path, target.kind, target.slot)?;
+            return Ok(ids.map(Column::Str));
+        }
         let fast = segment.reader.fast_fields();
         Ok(match target.kind.kind {
             Kind::Date => fast.column_opt::<i64>(name).map_err(broken)?.map(Column::Date),

@@ -384,7 +384,7 @@ impl Planner<'_> {
         let Some(family) = self.family("parent_id", ignore_unmapped)? else {
             return Ok(self.nothing("no join field"));
         };
-        if family.parent_of(child_type).is_none() {
+        let Some(parent_type) = family.parent_of(child_type).map(str::to_owned) else {
             if ignore_unmapped {
                 return Ok(self.nothing("no such relation"));
             }
@@ -392,12 +392,22 @@ impl Planner<'_> {
                 self.view,
                 format!("[parent_id] no relation found for child [{child_type}]"),
             ));
-        }
+        };
         let term = family.parent_term(id);
-        let doc_freq = self.statistics.doc_freq(&term)?;
+        let mut doc_freq = self.statistics.doc_freq(&term)?;
         let mut docs = 0;
-        for segment in &self.view.segments {
-            docs += segment.core.doc_count(&segment.reader, family.parent.0)?;
+        if family.typed {
+            for segment in &self.view.segments {
+                docs += segment.core.doc_count(&segment.reader, family.parent.0)?;
+            }
+        } else if doc_freq > 0 {
+            // The field of a relation's ids is the parents' as well: each has its own.
+            let relations = family.children_of(&parent_type);
+            for name in relations.into_iter().chain([parent_type.as_str()]) {
+                docs += self.statistics.doc_freq(&family.relation_term(name))?;
+            }
+            doc_freq += self.statistics.doc_freq(&family.id_term(self.view, &parent_type, id))?.min(1);
+            docs = docs.max(doc_freq);
         }
         if doc_freq == 0 {
             return Ok(self.nothing("no such parent"));

@@ -1,9 +1,9 @@
 //! What a path of a query leads to in one index.
 
 use super::Planner;
-use crate::index::schema::Slot;
+use crate::index::schema::{IndexSchema, Slot};
 use crate::searchable::IndexView;
-use mapping::{FieldType, FieldValue, Kind};
+use mapping::{FieldType, FieldValue, Kind, Mapping};
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use std::net::Ipv6Addr;
@@ -26,6 +26,28 @@ impl<'a> Target<'a> {
         let (path, kind) = view.mapping.resolve(path)?;
         let slot = view.schema.slot(path)?;
         Some(Target { path, kind, slot })
+    }
+
+    /// As [`Target::of`], for what reads values: `join_field#relation` has a column too, of parents' ids.
+    pub fn valued(view: &'a IndexView, path: &'a str) -> Option<Target<'a>> {
+        Target::value_in(&view.mapping, &view.schema, path)
+    }
+
+    /// The same, of a mapping and its schema.
+    pub fn value_in(mapping: &'a Mapping, schema: &'a IndexSchema, path: &'a str) -> Option<Target<'a>> {
+        if let Some((path, kind)) = mapping.resolve(path) {
+            let slot = schema.slot(path)?;
+            return Some(Target { path, kind, slot });
+        }
+        let (join, kind) = mapping.join_field()?;
+        super::parent_ids::relation(path, join, kind)?;
+        let slot = schema.slot(join)?;
+        Some(Target { path, kind, slot })
+    }
+
+    /// Is it `join_field#relation`?
+    pub fn is_relation(&self) -> bool {
+        self.kind.kind == Kind::Join && self.path.contains('#')
     }
 
     /// The term for a whole string: a keyword, or a token of a text.

@@ -120,7 +120,7 @@ pub(crate) struct Keys {
 }
 
 /// How arrays are called among what a segment keeps.
-const KEPT: &str = "keys ";
+const KEPT: &str = "keys: ";
 
 /// Makes the arrays of a new segment that the segments beside it have been asked for: the next search of their index
 /// would look for them.
@@ -168,6 +168,22 @@ impl Keys {
             Ok(by_ord)
         })?;
         Ok(Some(Keys { column: strings, by_ord }))
+    }
+
+    /// Of strings that lie in no column of the segment's own; `name` is theirs.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(crate) fn over(segment: &SegmentView, name: &str, strings: StrColumn) -> Result<Keys> {
+        let by_ord = segment.core.cached(&format!("keys over {name}"), || {
+            let mut by_ord = Vec::with_capacity(strings.num_terms());
+            let mut terms = strings.dictionary().stream().map_err(broken)?;
+            while terms.advance() {
+                by_ord.push(Key::of(terms.key()));
+            }
+            Ok(by_ord)
+        })?;
+        Ok(Keys { column: strings, by_ord })
     }
 
     /// The ordinal and key of a document's first string.

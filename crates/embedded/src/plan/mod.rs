@@ -42,6 +42,7 @@ mod more_like_this;
 mod multi_match;
 mod nested;
 pub mod node;
+mod parent_ids;
 mod phrase;
 mod places;
 mod positional;
@@ -82,7 +83,7 @@ pub struct Context<'a> {
     /// k1 + 1 stands in scores (all but OpenSearch 3).
     pub bm25_factor: f32,
     /// Missing values of small integers are sorted to ends of 32 bits (OpenSearch from 2 on).
-    pub narrow_integers: bool,
+    pub opensearch: bool,
     /// Types of the typed dialect that the request names; empty for all.
     pub types: &'a [String],
 }

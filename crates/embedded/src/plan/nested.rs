@@ -54,6 +54,8 @@ impl ToParent {
             return TERMINATED;
         }
         self.doc = self.parents.next(child);
+        // A child that is no object inside would be its own parent for ever.
+        assert!(self.doc > child, "children come before their parents");
         let (mut count, mut sum) = (0u32, 0f64);
         let (mut low, mut high) = (f32::INFINITY, f32::NEG_INFINITY);
         while self.child.doc() < self.doc {
@@ -197,6 +199,16 @@ impl Planner<'_> {
             filter: vec![filter],
             ..BoolNode::default()
         });
+        // In the objects of the path itself it asks each for itself: there is nothing to join.
+        if self.path.as_deref() == Some(q.path.as_str()) {
+            return Ok(match q.score_mode {
+                ScoreMode::None => Arc::new(super::boolean::ConstantNode {
+                    filter: child,
+                    boost: 0.0,
+                }),
+                _ => child,
+            });
+        }
         Ok(Arc::new(NestedNode {
             child,
             schema: self.view.schema.clone(),

@@ -63,11 +63,8 @@ impl Place {
             "_parent" if typed => return Place::Envelope("_parent"),
             _ => {}
         }
-        let Some((path, kind)) = mapping.resolve(path) else {
-            return Place::Nowhere;
-        };
-        match schema.slot(path) {
-            Some(slot) => Place::Field(Box::new((slot.clone(), kind.clone()))),
+        match Target::value_in(mapping, schema, path) {
+            Some(target) => Place::Field(Box::new((target.slot.clone(), target.kind.clone()))),
             None => Place::Nowhere,
         }
     }

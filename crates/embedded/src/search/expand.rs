@@ -7,17 +7,17 @@
 use super::Searched;
 use super::collect::{Best, Order, Ranked};
 use super::fetch::{Fetch, Shelf};
-use super::inner_hits::{by_score, check_window};
+use super::inner_hits::{self, by_score};
 use super::pass::{collapse_key, index_boost};
 use super::sort::{Key, Plan, Reader};
 use crate::plan::combine::{and, seek_to};
 use crate::plan::keys::{self, Keys};
 use crate::plan::term::any_of;
-use crate::plan::{Context, Planned, Target};
+use crate::plan::{Context, Planned, Target, setting};
 use crate::searchable::{IndexView, SegmentView};
 use dsl::search::{Collapse, Hit, Hits, InnerHits, SearchRequest, Sort, Total};
 use mapping::FieldValue;
-use model::Result;
+use model::{Error, Result};
 use rustc_hash::FxHashMap;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
 
@@ -45,6 +45,7 @@ impl Group {
             Key::Float(n) => Group::Bits(n.to_bits()),
             Key::Score(n) => Group::Bits(f64::from(*n).to_bits()),
             Key::Text(text) => Group::Text(text.clone()),
+            Key::Ip(ip) => Group::Text(ip.to_string().into()),
         }
     }
 }
@@ -57,6 +58,10 @@ pub(super) enum Groups {
 
 impl Groups {
     pub(super) fn open(plan: &Plan, view: &IndexView, segment: &SegmentView) -> Result<Groups> {
+        if let Some((name, column)) = plan.relation(view, segment)? {
+            let keys = column.map(|column| Keys::over(segment, name, column)).transpose()?;
+            return Ok(Groups::Keyed(keys));
+        }
         Ok(match plan.strings(view) {
             Some(column) => Groups::Keyed(Keys::open(segment, column, false)?),
             None => Groups::Read(plan.open(view, segment, 0)?),
@@ -112,6 +117,7 @@ pub(super) fn expand(
     collapse: &Collapse,
     (groups, keys): (&[Group], &[Key]),
     hits: &mut [Hit],
+    of_clauses: &[Vec<inner_hits::Compiled<'_>>],
     cx: &Context<'_>,
 ) -> Result<()> {
     let specs: Vec<Spec<'_>> = collapse.inner_hits.iter().map(|of| Spec::new(of, request)).collect();
@@ -123,7 +129,7 @@ pub(super) fn expand(
     for (view, _) in views {
         let mut of_view = Vec::with_capacity(specs.len());
         for spec in &specs {
-            check_window(view, spec.name(), &spec.request)?;
+            check_window(view, spec)?;
             of_view.push(Parts {
                 sort: spec.sort.iter().map(|s| Plan::new(view, s, cx)).collect::<Result<_>>()?,
                 inner: spec
@@ -197,9 +203,23 @@ pub(super) fn expand(
     }
     for (at, (spec, best)) in specs.iter().zip(best).enumerate() {
         for ((hit, of), best) in hits.iter_mut().zip(&found).zip(best) {
-            let inner = page(views, compiled, &parts, at, spec, *of, best.into_sorted())?;
+            let inner = page(views, compiled, (&parts, of_clauses), at, spec, *of, best.into_sorted())?;
             hit.inner_hits.push((spec.name().to_owned(), inner));
         }
+    }
+    Ok(())
+}
+
+/// Refuses windows beyond `index.max_result_window`: members of groups are found as a search of their own would.
+fn check_window(view: &IndexView, spec: &Spec<'_>) -> Result<()> {
+    let most = setting(view, "index.max_result_window", 10_000);
+    let window = spec.request.from.saturating_add(spec.request.size);
+    if window > most {
+        return Err(Error::illegal(format!(
+            "Inner result window of [collapse] is too large, the inner hit definition's [{}]'s from + size must be less than or equal \
+             to: [{most}] but was [{window}]. This limit can be set by changing the [index.max_result_window] index level setting.",
+            spec.name()
+        )));
     }
     Ok(())
 }
@@ -219,7 +239,7 @@ fn terms(view: &IndexView, field: &str, keys: &[Key]) -> Option<Vec<Term>> {
 fn page(
     views: &[Searched],
     compiled: &[Compiled<'_>],
-    parts: &[Vec<Parts<'_>>],
+    (parts, of_clauses): (&[Vec<Parts<'_>>], &[Vec<inner_hits::Compiled<'_>>]),
     at: usize,
     spec: &Spec<'_>,
     of: Found,
@@ -247,6 +267,9 @@ fn page(
             if !matches!(group, Key::None { .. }) {
                 hit.fields.insert(field.clone(), vec![group.render()].into());
             }
+        }
+        for inner in &of_clauses[one.view] {
+            inner.add(&mut hit, one.segment, one.doc, one.doc)?;
         }
         hits.push(hit);
     }

@@ -252,7 +252,11 @@ impl<'a> Fetch<'a> {
         limit("index.max_script_fields", 32, request.script_fields.len(), "script_fields")?;
         let mut docvalues = Vec::new();
         for field in &request.docvalue_fields {
-            for path in view.mapping.expand(&field.field) {
+            let mut paths = view.mapping.expand(&field.field);
+            if paths.is_empty() && Target::valued(view, &field.field).is_some() {
+                paths.push(field.field.clone());
+            }
+            for path in paths {
                 let kind = view.mapping.resolve(&path).map(|(_, kind)| kind);
                 let format = match (field.format.as_deref(), kind) {
                     (None | Some("use_field_mapping"), _) => None,
@@ -315,7 +319,7 @@ impl<'a> Fetch<'a> {
         let mut hit = Hit::new(self.view.name.clone(), stored.id);
         hit.score = score;
         hit.show_id = self.show_id;
-        hit.routing = stored.routing;
+        hit.routing = stored.routing.filter(|_| self.show_id);
         hit.parent = stored.parent;
         hit.ignored = stored.ignored;
         hit.show_version = self.request.version;
@@ -361,7 +365,8 @@ impl<'a> Fetch<'a> {
     ) -> Result<Hit> {
         let mut hit = Hit::new(self.view.name.clone(), root.stored.id.clone());
         hit.score = score;
-        hit.show_id = self.show_id;
+        // It tells which document the object is of, whatever else is left out.
+        hit.show_id = true;
         hit.show_version = self.request.version;
         // Nested documents have no stamp of their own; Elasticsearch gives them the version 1.
         hit.stamp = Some(model::Stamp {
@@ -413,7 +418,9 @@ impl<'a> Fetch<'a> {
                 .push((field.clone(), values.into_iter().map(Value::from).collect()));
         }
         for (path, format) in &self.docvalues {
-            let Some(target) = Target::of(self.view, path) else { continue };
+            let Some(target) = Target::valued(self.view, path) else {
+                continue;
+            };
             if target.kind.kind.is_text() && !target.kind.fielddata {
                 return Err(Error::illegal(format!(
                     "Text fields are not optimised for operations that require per-document field data like aggregations and sorting, \

@@ -142,7 +142,7 @@ fn with_query(spec: &InnerHits, query: &Query) -> SearchRequest {
 }
 
 /// Refuses windows beyond `index.max_inner_result_window`.
-pub(super) fn check_window(view: &IndexView, name: &str, request: &SearchRequest) -> Result<()> {
+fn check_window(view: &IndexView, name: &str, request: &SearchRequest) -> Result<()> {
     let most = setting(view, "index.max_inner_result_window", 100);
     let window = request.from.saturating_add(request.size);
     if window > most {

@@ -8,7 +8,7 @@ use crate::searchable::IndexView;
 use dsl::query::Query;
 use dsl::search::{Aggregations, SearchRequest, SearchResponse};
 use model::Result;
-pub use pass::run_with;
+pub use pass::{compiles, run_with};
 use std::sync::Arc;
 use tantivy::{DocId, DocSet, TERMINATED};
 

@@ -32,18 +32,37 @@ impl Levels {
     ) -> Result<Option<Levels>> {
         let inside = view.mapping.nested_path_of(path);
         let Some(nested) = &field.nested else {
-            return match inside {
-                Some(inside) if scope != Some(inside) && !stored_at(view, inside, scope) => {
-                    if !view.typed {
-                        let reason = format!("it is mandatory to set the [nested] context on the nested sort field: [{path}].");
-                        return Err(query_shard(view, reason));
-                    }
-                    // In 2015 that sorted by what the root itself has: nothing.
-                    Ok(None)
-                }
-                _ => Ok(None),
-            };
+            let lost = inside.filter(|inside| scope != Some(inside) && !stored_at(view, inside, scope));
+            // OpenSearch, as 2015, sorts by what the document has itself: nothing.
+            if lost.is_some() && !view.typed && !cx.opensearch {
+                let reason = format!("it is mandatory to set the [nested] context on the nested sort field: [{path}].");
+                return Err(query_shard(view, reason));
+            }
+            return Ok(None);
         };
+        Levels::along(view, nested, inside, scope, cx).map(Some)
+    }
+
+    /// As [`Levels::of`], where no one field is sorted by: scripts, distances.
+    ///
+    /// # Errors
+    /// Paths that are not nested.
+    pub(super) fn named(
+        view: &IndexView,
+        nested: Option<&NestedSort>,
+        scope: Option<&str>,
+        cx: &Context<'_>,
+    ) -> Result<Option<Levels>> {
+        nested.map(|nested| Levels::along(view, nested, None, scope, cx)).transpose()
+    }
+
+    fn along(
+        view: &IndexView,
+        nested: &NestedSort,
+        inside: Option<&str>,
+        scope: Option<&str>,
+        cx: &Context<'_>,
+    ) -> Result<Levels> {
         let mut levels = Vec::new();
         let mut level: Option<&NestedSort> = Some(nested);
         while let Some(one) = level {
@@ -59,11 +78,11 @@ impl Levels {
             levels.push((path.to_owned(), filter));
             level = one.nested.as_deref();
         }
-        Ok(Some(Levels {
+        Ok(Levels {
             levels,
             scope: scope.map(str::to_owned),
             most: nested.max_children.unwrap_or(u32::MAX),
-        }))
+        })
     }
 
     /// The documents in a segment.
@@ -126,6 +145,16 @@ pub(super) struct Children {
 }
 
 impl Children {
+    /// Those in a document, in order.
+    pub(super) fn list(&self, doc: DocId) -> Vec<DocId> {
+        let mut out = Vec::new();
+        self.of(doc, |child| {
+            out.push(child);
+            true
+        });
+        out
+    }
+
     /// Those in a document, in order; `f` says whether one has a value and so counts towards `max_children`.
     pub(super) fn of(&self, doc: DocId, mut f: impl FnMut(DocId) -> bool) {
         let first = self.parents.before(doc).map_or(0, |before| before + 1);

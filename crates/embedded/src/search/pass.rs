@@ -6,7 +6,7 @@ use super::collect::{self, Best, Collected, DocSink, Order, Ranked, Source};
 use super::fetch::{Fetch, Shelf};
 use super::sort::{Key, Plan};
 use super::{Searched, expand, inner_hits, limits, profile, rescore, top};
-use crate::plan::{Context, Planned, plan};
+use crate::plan::{Context, Planned, Target, plan};
 use crate::searchable::IndexView;
 use dsl::query::Query;
 use dsl::search::{FieldSort, Hit, Hits, SearchRequest, SearchResponse, Sort, SortBy, Total, TrackTotal};
@@ -109,6 +109,19 @@ pub fn run_with(
     })
 }
 
+/// Whether an index could answer a request: what it asks of fields, and no more, is compiled.
+///
+/// # Errors
+/// What the index refuses.
+pub fn compiles((view, filter): &Searched, request: &SearchRequest, cx: &Context<'_>) -> Result<()> {
+    let compiled = Compiled::new(view, filter.as_ref(), request, cx)?;
+    compiled.after(view, request, cx)?;
+    let wanted = inner_hits::wanted(request)?;
+    inner_hits::Compiled::all(view, &wanted, None, cx)?;
+    Fetch::new(view, request, cx)?;
+    Ok(())
+}
+
 /// Goes through index after index until time or `terminate_after` is up.
 fn gather(
     views: &[Searched],
@@ -199,7 +212,7 @@ fn fetch(
                 })
             })
             .collect();
-        expand::expand(views, &sources, request, collapse, (&groups, &group_keys), &mut hits, cx)?;
+        expand::expand(views, &sources, request, collapse, (&groups, &group_keys), (&mut hits, &inner), cx)?;
     }
     Ok(hits)
 }
@@ -212,7 +225,8 @@ fn shown(view: &IndexView, compiled: &Compiled, fetch: &Fetch<'_>, one: &Ranked,
     let shelf = Shelf::of(view, segment);
     let (mut hit, _source) = fetch.hit(segment, &shelf, one.doc, score.then_some(one.score))?;
     hit.sort = compiled.sort.iter().zip(&one.keys).map(|(p, k)| p.render(k)).collect();
-    if by_score && !request.sort.is_empty() {
+    // Sorted by score alone is not sorted, says Lucene; only who goes on from a hit has to see where it stands.
+    if by_score && !request.sort.is_empty() && request.search_after.is_some() {
         hit.sort = vec![Key::Score(one.score).render()];
     }
     if compiled.planned.has_names() {
@@ -269,12 +283,14 @@ fn total(count: u64, track: TrackTotal) -> Option<Total> {
 
 /// What hits are collapsed by.
 pub(super) fn collapse_key(view: &IndexView, field: &str, cx: &Context<'_>) -> Result<Plan> {
-    let Some((_, kind)) = view.mapping.resolve(field) else {
+    let Some(target) = Target::valued(view, field) else {
         return Err(Error::illegal(format!(
             "no mapping found for `{field}` in order to collapse on"
         )));
     };
-    if !kind.kind.is_keyword() && !kind.kind.is_numeric() {
+    let kind = target.kind.kind;
+    let grouped = kind.is_keyword() || kind.is_numeric() && !(cx.opensearch && kind == mapping::Kind::ScaledFloat);
+    if !grouped && !target.is_relation() {
         return Err(Error::illegal(format!(
             "unknown type for collapse field `{field}`, only keywords and numbers are accepted"
         )));
@@ -291,4 +307,5 @@ pub(super) fn collapse_key(view: &IndexView, field: &str, cx: &Context<'_>) -> R
         },
         cx,
     )
+    .map(Plan::bare)
 }

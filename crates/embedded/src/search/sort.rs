@@ -11,8 +11,10 @@ use mapping::FieldValue;
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use std::cmp::Ordering;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use tantivy::DocId;
+use tantivy::columnar::StrColumn;
 
 /// One key of one document.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +32,8 @@ pub enum Key {
     Score(f32),
     /// Strings.
     Text(Arc<str>),
+    /// Addresses.
+    Ip(Ipv6Addr),
 }
 
 /// Compares two keys of one sort.
@@ -40,6 +44,7 @@ pub fn compare(a: &Key, b: &Key, ascending: bool) -> Ordering {
         (Key::None { first }, _) => return if *first { Ordering::Less } else { Ordering::Greater },
         (_, Key::None { first }) => return if *first { Ordering::Greater } else { Ordering::Less },
         (Key::Text(a), Key::Text(b)) => a.cmp(b),
+        (Key::Ip(a), Key::Ip(b)) => a.cmp(b),
         (Key::Int(a), Key::Int(b)) => a.cmp(b),
         (a, b) => number(a).total_cmp(&number(b)),
     };
@@ -51,7 +56,7 @@ fn number(key: &Key) -> f64 {
         Key::Int(n) => *n as f64,
         Key::Float(n) => *n,
         Key::Score(n) => f64::from(*n),
-        Key::None { .. } | Key::Text(_) => 0.0,
+        Key::None { .. } | Key::Text(_) | Key::Ip(_) => 0.0,
     }
 }
 
@@ -65,6 +70,7 @@ impl Key {
             Key::Float(n) => (*n).into(),
             Key::Score(n) => n.to_string().parse::<f64>().map_or(Value::Null, Value::from),
             Key::Text(text) => (**text).into(),
+            Key::Ip(ip) => ip.to_ipv4_mapped().map_or_else(|| ip.to_string(), |v4| v4.to_string()).into(),
         }
     }
 }
@@ -83,22 +89,54 @@ enum By {
     /// The place among those of all indices of the search.
     ShardDoc,
     Field(Box<FieldKey>),
-    Unmapped {
-        missing_first: bool,
-        ascending: bool,
-        text: bool,
-    },
+    /// The same for all documents of an index.
+    Constant(Key),
     Script {
         script: Script,
         text: bool,
+        mode: MultiValueMode,
+        nested: Option<Levels>,
     },
     Geo {
         path: String,
-        points: Vec<(f64, f64)>,
-        unit: f64,
-        mode: MultiValueMode,
+        distance: Distance,
+        nested: Option<Levels>,
     },
     Type,
+    SeqNo,
+}
+
+/// How far places are from points.
+#[derive(Clone)]
+struct Distance {
+    points: Vec<(f64, f64)>,
+    unit: f64,
+    mode: MultiValueMode,
+    arc: bool,
+}
+
+impl Distance {
+    /// Of one document's places, or those of its nested documents.
+    fn of(&self, places: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+        let far = |at: (f64, f64), from: &(f64, f64)| {
+            if self.arc {
+                crate::plan::haversine(*from, at)
+            } else {
+                plane(*from, at)
+            }
+        };
+        let mut all: Vec<f64> = places
+            .flat_map(|at| self.points.iter().map(move |from| far(at, from)))
+            .collect();
+        crate::plan::pick(self.mode, &mut all).map(|metres| metres / self.unit)
+    }
+}
+
+/// As if the world were flat around the two, with the mean radius of the earth.
+fn plane(a: (f64, f64), b: (f64, f64)) -> f64 {
+    let x = (b.1 - a.1).to_radians() * ((a.0 + b.0) / 2.0).to_radians().cos();
+    let y = (b.0 - a.0).to_radians();
+    x.hypot(y) * 6_371_008.771_4
 }
 
 struct FieldKey {
@@ -109,6 +147,10 @@ struct FieldKey {
     as_date: bool,
     /// Its numbers have 32 bits: so do the ends that missing values are sorted to.
     narrow: bool,
+    /// Milliseconds that are to be shown and compared as nanoseconds.
+    to_nanos: bool,
+    /// Nothing stands for missing values.
+    bare: bool,
     format: Option<model::date::DateFormat>,
     nested: Option<Levels>,
 }
@@ -130,16 +172,19 @@ enum ReadBy {
         float: bool,
         children: Option<Children>,
         id: bool,
+        to_nanos: bool,
     },
     Script {
         bound: Bound,
         text: bool,
+        mode: MultiValueMode,
+        children: Option<Children>,
+        missing: Key,
     },
     Geo {
         column: Option<Column>,
-        points: Vec<(f64, f64)>,
-        unit: f64,
-        mode: MultiValueMode,
+        distance: Distance,
+        children: Option<Children>,
     },
 }
 
@@ -165,27 +210,46 @@ impl Plan {
             SortBy::Field(field) if field.field == "_doc" => By::Doc,
             SortBy::Field(field) if field.field == "_score" => By::Score,
             SortBy::Field(field) if field.field == "_type" => By::Type,
+            SortBy::Field(field) if field.field == "_index" => By::Constant(Key::Text(view.name.as_str().into())),
+            SortBy::Field(field) if field.field == "_seq_no" => By::SeqNo,
             SortBy::Field(field) => field_key(view, field, ascending, cx, scope)?,
-            SortBy::Script { script, kind, .. } => By::Script {
+            SortBy::Script {
+                script,
+                kind,
+                mode,
+                nested,
+            } => By::Script {
                 script: Script::new(view, script, cx)?,
                 text: *kind == ScriptSortKind::String,
+                mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
+                nested: Levels::named(view, nested.as_ref(), scope, cx)?,
             },
             SortBy::GeoDistance {
                 field,
                 points,
                 unit,
                 mode,
+                arc,
                 ignore_unmapped,
-                ..
+                nested,
             } => {
+                if let Some((lat, lon)) = points
+                    .iter()
+                    .find(|(lat, lon)| !view.typed && (lat.abs() > 90.0 || lon.abs() > 180.0))
+                {
+                    let (what, value) = if lat.abs() > 90.0 {
+                        ("latitude", lat)
+                    } else {
+                        ("longitude", lon)
+                    };
+                    return Err(Error::illegal(format!(
+                        "illegal {what} value [{value:?}] for [GeoDistanceSort] for field [{field}]."
+                    )));
+                }
                 let Some(target) = Target::of(view, field) else {
                     if *ignore_unmapped {
                         return Ok(Plan {
-                            by: By::Unmapped {
-                                missing_first: false,
-                                ascending,
-                                text: false,
-                            },
+                            by: By::Constant(Key::Float(f64::INFINITY)),
                             ascending,
                         });
                     }
@@ -193,11 +257,30 @@ impl Plan {
                         "failed to find mapper for [{field}] for geo distance based sort"
                     )));
                 };
+                if target.kind.kind != mapping::Kind::GeoPoint && !view.typed {
+                    return Err(Error::illegal(format!(
+                        "field [{field}] of type [{}] has no places that a distance could be measured to",
+                        target.kind.wire()
+                    )));
+                }
+                if nested.is_some() && *mode == Some(MultiValueMode::Median) && !view.typed {
+                    return Err(Error::illegal("Unsupported sort mode: MEDIAN"));
+                }
+                // The way of Lucene that serves the plain case knows no plane.
+                let plain = points.len() == 1
+                    && ascending
+                    && unit == "m"
+                    && nested.is_none()
+                    && mode.is_none_or(|mode| mode == MultiValueMode::Min);
                 By::Geo {
                     path: target.path.to_owned(),
-                    points: points.clone(),
-                    unit: unit_metres(unit),
-                    mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
+                    distance: Distance {
+                        points: points.clone(),
+                        unit: unit_metres(unit),
+                        mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
+                        arc: *arc || plain,
+                    },
+                    nested: Levels::named(view, nested.as_ref(), scope, cx)?,
                 }
             }
         };
@@ -212,6 +295,30 @@ impl Plan {
     /// Sorting by score.
     pub fn is_score(&self) -> bool {
         matches!(self.by, By::Score)
+    }
+
+    /// The same, with no key where a document has no value.
+    pub(super) fn bare(mut self) -> Plan {
+        if let By::Field(key) = &mut self.by {
+            key.bare = true;
+        }
+        self
+    }
+
+    /// The column of a relation's ids in a segment, if that is what is sorted by: its name and itself.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(super) fn relation(&self, view: &IndexView, segment: &SegmentView) -> Result<Option<(&str, Option<StrColumn>)>> {
+        let By::Field(key) = &self.by else { return Ok(None) };
+        let Some(target) = Target::valued(view, &key.path).filter(Target::is_relation) else {
+            return Ok(None);
+        };
+        let column = match Column::open(segment, &target)? {
+            Some(Column::Str(strings)) => Some(strings),
+            _ => None,
+        };
+        Ok(Some((key.path.as_str(), column)))
     }
 
     /// The column of a field of strings, where its values are the keys as they stand.
@@ -252,34 +359,49 @@ impl Plan {
                     float: false,
                     children: None,
                     id: false,
+                    to_nanos: false,
                 }
             }
-            By::Unmapped {
-                missing_first,
-                ascending,
+            By::Constant(key) => ReadBy::Constant(key.clone()),
+            By::SeqNo => {
+                let column = segment
+                    .reader
+                    .fast_fields()
+                    .u64("_seq_no")
+                    .map_err(crate::plan::node::broken)?;
+                ReadBy::Column {
+                    column: Some(Column::U64(column)),
+                    mode: MultiValueMode::Min,
+                    missing: Key::Int(-1),
+                    float: false,
+                    children: None,
+                    id: false,
+                    to_nanos: false,
+                }
+            }
+            By::Script {
+                script,
                 text,
-            } => ReadBy::Constant(if *text {
-                Key::None { first: *missing_first }
-            } else {
-                Key::Int(extreme(*missing_first, *ascending))
-            }),
-            By::Script { script, text } => ReadBy::Script {
+                mode,
+                nested,
+            } => ReadBy::Script {
                 bound: script.open(segment)?,
                 text: *text,
+                mode: *mode,
+                children: nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?,
+                missing: if *text {
+                    Key::None { first: false }
+                } else {
+                    Key::Float(if self.ascending { f64::MAX } else { f64::MIN })
+                },
             },
-            By::Geo {
-                path,
-                points,
-                unit,
-                mode,
-            } => ReadBy::Geo {
+            By::Geo { path, distance, nested } => ReadBy::Geo {
                 column: Target::of(view, path)
                     .map(|t| Column::open(segment, &t))
                     .transpose()?
                     .flatten(),
-                points: points.clone(),
-                unit: *unit,
-                mode: *mode,
+                distance: distance.clone(),
+                children: nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?,
             },
             By::Field(key) if key.path == "_id" || key.path == "_uid" => {
                 let column = segment.reader.fast_fields().str("_id").map_err(crate::plan::node::broken)?;
@@ -291,21 +413,28 @@ impl Plan {
                     children: None,
                     // `_uid` shows the type too.
                     id: view.typed && key.path == "_id",
+                    to_nanos: false,
                 }
             }
             By::Field(key) => {
-                let target = Target::of(view, &key.path);
+                let target = Target::valued(view, &key.path);
                 let column = target.map(|t| Column::open(segment, &t)).transpose()?.flatten();
                 let text = target.is_some_and(|t| t.has_string_terms() || t.kind.kind == mapping::Kind::Ip);
+                let ip = target.is_some_and(|t| t.kind.kind == mapping::Kind::Ip);
                 let children = key.nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?;
                 let float = key.as_float || target.is_some_and(|t| t.kind.kind.is_float()) && !key.as_date;
                 ReadBy::Column {
                     column,
                     mode: key.mode,
-                    missing: self.missing(key, text, float)?,
+                    missing: match self.missing(key, text, float)? {
+                        _ if key.bare => Key::None { first: false },
+                        Key::Text(text) if ip => Key::Ip(address(&text)?),
+                        missing => missing,
+                    },
                     float,
                     children,
                     id: false,
+                    to_nanos: key.to_nanos,
                 }
             }
         };
@@ -391,15 +520,16 @@ impl Plan {
         Ok(match &self.by {
             By::Score => Key::Score(number(value)? as f32),
             By::Doc | By::ShardDoc => Key::Int(number(value)? as i64),
-            By::Unmapped { .. } | By::Type => match value {
+            By::Constant(_) | By::Type => match value {
                 Value::Null => Key::None { first: false },
                 Value::String(s) => Key::Text(s.as_str().into()),
                 value => Key::Int(number(value)? as i64),
             },
             By::Script { text: true, .. } => Key::Text(value.as_str().unwrap_or_default().into()),
             By::Script { .. } | By::Geo { .. } => Key::Float(number(value)?),
+            By::SeqNo => Key::Int(number(value)? as i64),
             By::Field(key) => {
-                let Some(target) = Target::of(view, &key.path) else {
+                let Some(target) = Target::valued(view, &key.path) else {
                     return Ok(match value {
                         Value::Null => Key::None { first: false },
                         value => Key::Text(value.as_str().map_or_else(|| value.to_string(), str::to_owned).into()),
@@ -409,6 +539,7 @@ impl Plan {
                 if target.has_string_terms() || target.kind.kind == mapping::Kind::Ip {
                     match value {
                         Value::Null => Key::None { first },
+                        Value::String(s) if target.kind.kind == mapping::Kind::Ip => Key::Ip(address(s)?),
                         Value::String(s) => Key::Text(s.as_str().into()),
                         other => Key::Text(other.to_string().into()),
                     }
@@ -429,7 +560,7 @@ impl Plan {
                         Ok(n) => n,
                         Err(_) => model::date::parse_math(text, format, None, cx.now_ms, false)?,
                     })
-                } else if let Some(b) = value.as_bool() {
+                } else if let (Some(b), true) = (value.as_bool(), view.typed) {
                     Key::Int(i64::from(b))
                 } else {
                     Key::Int(number(value)? as i64)
@@ -457,6 +588,16 @@ fn unit_metres(unit: &str) -> f64 {
     dsl::query::metres(&format!("1{unit}"), "m").unwrap_or(1.0)
 }
 
+/// An address as it is written.
+fn address(text: &str) -> Result<Ipv6Addr> {
+    let refuse = |_| Error::illegal(format!("'{text}' is not an IP string literal."));
+    let address: IpAddr = text.parse().map_err(refuse)?;
+    Ok(match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    })
+}
+
 fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<'_>, scope: Option<&str>) -> Result<By> {
     let first = field.missing.as_ref().and_then(Value::as_str) == Some("_first");
     let mode = field
@@ -469,6 +610,8 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
         as_float: field.numeric_type.as_deref() == Some("double"),
         as_date: matches!(field.numeric_type.as_deref(), Some("date" | "long" | "date_nanos")),
         narrow: false,
+        to_nanos: false,
+        bare: false,
         format: field
             .format
             .as_deref()
@@ -479,13 +622,33 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
     if field.field == "_id" || field.field == "_uid" && view.typed {
         return Ok(By::Field(Box::new(key)));
     }
-    let Some(target) = Target::of(view, &field.field) else {
+    let Some(target) = Target::valued(view, &field.field) else {
         return match field.unmapped_type.as_deref() {
-            Some(kind) => Ok(By::Unmapped {
-                missing_first: first,
-                ascending,
-                text: matches!(kind, "keyword" | "string" | "text" | "ip"),
-            }),
+            Some(name) => {
+                let kind = match name {
+                    "string" => mapping::Kind::Keyword,
+                    name => mapping::Kind::from_name(name)
+                        .ok_or_else(|| Error::illegal(format!("No mapper found for type [{name}]")))?,
+                };
+                Ok(By::Constant(
+                    if kind.is_keyword() || kind.is_text() || kind == mapping::Kind::Ip {
+                        Key::None { first }
+                    } else if kind.is_float() {
+                        Key::Float(if extreme(first, ascending) > 0 {
+                            f64::INFINITY
+                        } else {
+                            f64::NEG_INFINITY
+                        })
+                    } else {
+                        let low = first == ascending;
+                        Key::Int(match (narrow(kind, field, cx), low) {
+                            (true, true) => i64::from(i32::MIN),
+                            (true, false) => i64::from(i32::MAX),
+                            (false, _) => extreme(first, ascending),
+                        })
+                    },
+                ))
+            }
             None => Err(Error::new(
                 ErrorKind::QueryShard,
                 format!("No mapping found for [{}] in order to sort on", field.field),
@@ -493,6 +656,21 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
             .with("index", view.name.as_str())),
         };
     };
+    if target.kind.kind == mapping::Kind::GeoPoint && !view.typed {
+        return Err(Error::illegal(
+            "can't sort on geo_point field without using specific sorting feature, like geo_distance",
+        ));
+    }
+    if let (Some(_), true) = (
+        &field.numeric_type,
+        !target.kind.kind.is_numeric() && !target.kind.kind.is_date(),
+    ) {
+        let reason = format!(
+            "[numeric_type] option cannot be set on a non-numeric field, got {}",
+            target.kind.wire()
+        );
+        return Err(Error::new(ErrorKind::QueryShard, reason).with("index", view.name.as_str()));
+    }
     if (target.kind.kind.is_text() || target.slot.column.is_none()) && !target.kind.fielddata {
         let reason = if target.kind.kind.is_text() {
             format!(
@@ -525,11 +703,19 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
         .with("index", view.name.as_str()));
     }
     use mapping::Kind;
-    key.narrow = cx.narrow_integers
-        && field.numeric_type.is_none()
-        && matches!(target.kind.kind, Kind::Integer | Kind::Short | Kind::Byte | Kind::Boolean);
+    if key.nested.is_some() && field.mode == Some(MultiValueMode::Median) && !view.typed {
+        return Err(Error::illegal("Unsupported sort mode: MEDIAN"));
+    }
+    key.narrow = narrow(target.kind.kind, field, cx);
+    key.to_nanos = field.numeric_type.as_deref() == Some("date_nanos") && target.kind.kind == Kind::Date;
     key.path = target.path.to_owned();
     Ok(By::Field(Box::new(key)))
+}
+
+/// Whether missing values of a field are sorted to the ends of 32 bits.
+fn narrow(kind: mapping::Kind, field: &FieldSort, cx: &Context<'_>) -> bool {
+    use mapping::Kind;
+    cx.opensearch && field.numeric_type.is_none() && matches!(kind, Kind::Integer | Kind::Short | Kind::Byte | Kind::Boolean)
 }
 
 impl Reader {
@@ -548,6 +734,7 @@ impl Reader {
                 missing,
                 float: false,
                 children: None,
+                to_nanos: false,
                 ..
             } => {
                 let mut all = c.values_for_doc(doc);
@@ -578,6 +765,7 @@ impl Reader {
                 mode: MultiValueMode::Min | MultiValueMode::Max,
                 float: false,
                 children: None,
+                to_nanos: false,
                 ..
             }
         )
@@ -621,23 +809,58 @@ impl Reader {
             ReadBy::Score => Key::Score(score),
             ReadBy::Doc(base) => Key::Int(base + i64::from(doc)),
             ReadBy::Constant(key) => key.clone(),
-            ReadBy::Script { bound, text: false } => Key::Float(bound.number(doc, score)?),
-            ReadBy::Script { bound, text: true } => Key::Text(bound.value(doc, score, None)?.text().into()),
+            ReadBy::Script {
+                bound,
+                text: false,
+                mode,
+                children,
+                missing,
+            } => match children {
+                None => Key::Float(bound.number(doc, score)?),
+                Some(children) => {
+                    let mut all = children
+                        .list(doc)
+                        .into_iter()
+                        .map(|child| bound.number(child, score))
+                        .collect::<Result<Vec<f64>>>()?;
+                    crate::plan::pick(*mode, &mut all).map_or_else(|| missing.clone(), Key::Float)
+                }
+            },
+            ReadBy::Script {
+                bound,
+                text: true,
+                mode,
+                children,
+                missing,
+            } => match children {
+                None => Key::Text(bound.value(doc, score, None)?.text().into()),
+                Some(children) => {
+                    let all = children
+                        .list(doc)
+                        .into_iter()
+                        .map(|child| Ok(bound.value(child, score, None)?.text()))
+                        .collect::<Result<Vec<_>>>()?;
+                    let one = if *mode == MultiValueMode::Max {
+                        all.into_iter().max()
+                    } else {
+                        all.into_iter().min()
+                    };
+                    one.map_or_else(|| missing.clone(), |text| Key::Text(text.into()))
+                }
+            },
             ReadBy::Geo {
                 column,
-                points,
-                unit,
-                mode,
+                distance,
+                children,
             } => {
-                let mut all: Vec<f64> = match column {
-                    Some(Column::Geo(lat, lon)) => lat
-                        .values_for_doc(doc)
-                        .zip(lon.values_for_doc(doc))
-                        .flat_map(|at| points.iter().map(move |p| crate::plan::haversine(*p, at)))
-                        .collect(),
-                    _ => Vec::new(),
+                let docs = children.as_ref().map_or_else(|| vec![doc], |children| children.list(doc));
+                let found = match column {
+                    Some(Column::Geo(lat, lon)) => distance.of(docs
+                        .into_iter()
+                        .flat_map(|doc| lat.values_for_doc(doc).zip(lon.values_for_doc(doc)))),
+                    _ => None,
                 };
-                Key::Float(crate::plan::pick(*mode, &mut all).map_or(f64::INFINITY, |m| m / unit))
+                Key::Float(found.unwrap_or(f64::INFINITY))
             }
             ReadBy::Column {
                 column,
@@ -646,6 +869,7 @@ impl Reader {
                 float,
                 children,
                 id,
+                to_nanos,
             } => {
                 let Some(column) = column else { return Ok(missing.clone()) };
                 let mut docs = vec![doc];
@@ -679,7 +903,7 @@ impl Reader {
                         let all = docs.iter().flat_map(|d| addresses.values_for_doc(*d));
                         let one = if *mode == MultiValueMode::Max { all.max() } else { all.min() };
                         match one {
-                            Some(ip) => Key::Text(ip.to_ipv4_mapped().map_or_else(|| ip.to_string(), |v4| v4.to_string()).into()),
+                            Some(ip) => Key::Ip(ip),
                             None => missing.clone(),
                         }
                     }
@@ -692,7 +916,8 @@ impl Reader {
                             MultiValueMode::Max => all.max(),
                             _ => all.reduce(i64::wrapping_add),
                         };
-                        one.map_or_else(|| missing.clone(), Key::Int)
+                        let scale = if *to_nanos { 1_000_000 } else { 1 };
+                        one.map_or_else(|| missing.clone(), |one| Key::Int(one.saturating_mul(scale)))
                     }
                     column => {
                         let (mut all, mut buffer) = (Vec::new(), Vec::new());

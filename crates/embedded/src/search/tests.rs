@@ -131,7 +131,7 @@ fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> 
         see: engine::See::Plain,
         cancelled: None,
         bm25_factor: 2.2,
-        narrow_integers: false,
+        opensearch: false,
         types: &[],
     }
 }

@@ -10,9 +10,9 @@ use crate::params::Params;
 use crate::respond::Answer;
 use crate::words_2015;
 use dsl::document::{ByQueryBody, ReindexBody};
-use dsl::query::Query;
 use dsl::query::script_source::{ScriptSource, ScriptText};
-use dsl::search::SourceSpec;
+use dsl::query::{BoolQuery, Clause, Query, TermQuery};
+use dsl::search::{SearchRequest, Sort, SourceSpec};
 use engine::{Inspected, Inspection};
 use model::path::SourceFilter;
 use model::{Error, ErrorKind, Result, Target};
@@ -21,6 +21,7 @@ use relations::transactions::held::ByQuery;
 use relations::transactions::{Digest, Key};
 use script::{Params as ScriptParams, Program};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// `POST /i/_delete_by_query`.
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
@@ -123,6 +124,8 @@ pub(super) struct Asked {
     pub(super) options: Options,
     /// The text of a stored script as it was.
     script: Option<ScriptSource>,
+    /// The documents that a sort chose.
+    chosen: Option<Value>,
 }
 
 async fn asked(mut call: Call, api: Api) -> Result<Answer> {
@@ -132,7 +135,19 @@ async fn asked(mut call: Call, api: Api) -> Result<Answer> {
     };
     let mut request = jobs::kept(&call);
     let digest = Digest::of(&[call.params.path().as_bytes(), &call.body]);
-    let Asked { job, options, script } = read(&mut call, api, None).await?;
+    let Asked {
+        job,
+        options,
+        script,
+        chosen,
+    } = read(&mut call, api, None).await?;
+    if let Some(chosen) = chosen {
+        if transaction.is_some() {
+            let reason = "[sort] with [max_docs] has no place in a transaction: what it chooses is read outside of it";
+            return Err(Error::illegal(reason));
+        }
+        request["chosen"] = chosen;
+    }
     if let Some(id) = transaction {
         if options.key.is_some() || options.atomic || !options.locks.is_empty() {
             let reason = "[idempotency_key], [atomic] and [lock] of a job have no place in a transaction: it has them itself";
@@ -163,7 +178,7 @@ async fn asked(mut call: Call, api: Api) -> Result<Answer> {
     jobs::carry_out(&call, job, order, shape, (row.2, description), options.wait).await
 }
 
-/// Reads a request; `saved` is the text of its stored script, if it was read before.
+/// Reads a request; `saved` is the request as it is kept, if it was read before.
 pub(super) async fn read(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<Asked> {
     match api {
         Api::Delete | Api::Update => by_query(call, api, saved).await,
@@ -195,7 +210,7 @@ async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<As
             "Validation Failed: 1: query is missing;",
         ));
     }
-    let script = settled(call, body.script, saved).await?;
+    let script = settled(call, body.script, saved.and_then(|kept| kept.get("script"))).await?;
     let action = match api {
         Api::Update => Action::Update {
             script: compiled(call, script.as_ref()).await?,
@@ -203,8 +218,77 @@ async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<As
         _ => Action::Delete,
     };
     let query = super::search::sliced(query, body.slice).unwrap_or_else(Query::all);
-    let job = job(call, target, query, action, &options, body.proceed, body.max_docs).await?;
-    Ok(Asked { job, options, script })
+    let mut job = job(call, target, query, action, &options, body.proceed, body.max_docs).await?;
+    let chosen = choose(call, &mut job, body.sort, saved).await?;
+    Ok(Asked {
+        job,
+        options,
+        script,
+        chosen,
+    })
+}
+
+/// With `max_docs` a sort decides which documents a job is about: the first ones, chosen once. Without it all are, and
+/// their order changes nothing.
+async fn choose(call: &Call, job: &mut Job, sort: Vec<Sort>, saved: Option<&Value>) -> Result<Option<Value>> {
+    let chosen = match (saved.and_then(|kept| kept.get("chosen")), job.max_docs) {
+        (Some(chosen), _) => chosen.clone(),
+        (None, Some(max)) if !sort.is_empty() => {
+            let request = SearchRequest {
+                query: Some(job.query.clone()),
+                sort,
+                size: usize::try_from(max).unwrap_or(usize::MAX),
+                source: SourceSpec::None,
+                allow_partial: false,
+                types: job.target.types.clone(),
+                ..SearchRequest::new(call.dialect)
+            };
+            let found = super::search::found(call, &job.target, request).await?;
+            let one = |hit: dsl::search::Hit| json!([hit.index.as_str(), hit.id.doc_type.as_deref(), &*hit.id.id]);
+            Value::Array(found.hits.hits.into_iter().map(one).collect())
+        }
+        _ => return Ok(None),
+    };
+    let mut by_place: BTreeMap<(String, Option<String>), Vec<String>> = BTreeMap::new();
+    for one in chosen.as_array().into_iter().flatten() {
+        let text = |at: usize| one[at].as_str().map(str::to_owned);
+        if let (Some(index), Some(id)) = (text(0), text(2)) {
+            by_place.entry((index, text(1))).or_default().push(id);
+        }
+    }
+    let of_place = |((index, doc_type), values): ((String, Option<String>), Vec<String>)| -> Query {
+        let index = Clause::Term(TermQuery {
+            field: "_index".into(),
+            value: index.into(),
+            case_insensitive: false,
+        });
+        let ids = Clause::Ids {
+            values,
+            types: doc_type.into_iter().collect(),
+        };
+        Clause::Bool(BoolQuery {
+            filter: vec![index.into(), ids.into()],
+            ..BoolQuery::default()
+        })
+        .into()
+    };
+    let places: Vec<Query> = by_place.into_iter().map(of_place).collect();
+    let any = if places.is_empty() {
+        Clause::MatchNone.into()
+    } else {
+        Clause::Bool(BoolQuery {
+            should: places,
+            ..BoolQuery::default()
+        })
+        .into()
+    };
+    let all = std::mem::replace(&mut job.query, Query::all());
+    job.query = Clause::Bool(BoolQuery {
+        filter: vec![all, any],
+        ..BoolQuery::default()
+    })
+    .into();
+    Ok(Some(chosen))
 }
 
 async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
@@ -218,7 +302,7 @@ async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
     if body.dest.pipeline.is_some() {
         return Err(Error::illegal("[reindex] ingest pipelines are not supported yet"));
     }
-    let script = settled(call, body.script, saved).await?;
+    let script = settled(call, body.script, saved.and_then(|kept| kept.get("script"))).await?;
     if body.source_indices.contains(&body.dest.index) {
         let reason = format!(
             "Validation Failed: 1: reindex cannot write into an index its reading from [{}];",
@@ -271,8 +355,14 @@ async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
         makes: Limits::of(call).await?.auto_create,
     };
     let query = super::search::sliced(body.search.query.clone(), body.search.slice).unwrap_or_else(Query::all);
-    let job = job(call, target, query, action, &options, body.proceed, body.max_docs).await?;
-    Ok(Asked { job, options, script })
+    let mut job = job(call, target, query, action, &options, body.proceed, body.max_docs).await?;
+    let chosen = choose(call, &mut job, body.search.sort, saved).await?;
+    Ok(Asked {
+        job,
+        options,
+        script,
+        chosen,
+    })
 }
 
 async fn job(

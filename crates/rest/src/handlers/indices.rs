@@ -391,7 +391,7 @@ pub(crate) async fn clear_cache(mut call: Call) -> Result<Answer> {
 /// Sections of `_stats`; `get` and the like are counted, what we do not have is zero.
 fn sections(stats: &IndexStats, typed: bool) -> Map<String, Value> {
     let Value::Object(mut all) = json!({
-        "docs": { "count": stats.docs, "deleted": stats.deleted },
+        "docs": { "count": stats.lucene_docs, "deleted": stats.deleted },
         "store": { "size_in_bytes": stats.size_bytes, "reserved_in_bytes": 0 },
         "indexing": { "index_total": stats.index_total, "index_time_in_millis": 0, "index_current": 0, "index_failed": 0,
             "delete_total": stats.delete_total, "delete_time_in_millis": 0, "delete_current": 0, "noop_update_total": stats.noop_total,

@@ -376,7 +376,7 @@ async fn resumed(rest: &Arc<Rest>, left: Left) -> Result<()> {
         let reason = format!("the request of task [{}] cannot be read", left.task.id);
         return Err(Error::new(ErrorKind::Corruption, reason));
     };
-    let Asked { job, .. } = read(&mut call, api, left.request.get("script")).await?;
+    let Asked { job, .. } = read(&mut call, api, Some(&left.request)).await?;
     let run = rest.relations.resume(job, &left.task, &left.kept).await?;
     let shape = Shape {
         creates: api == Api::Reindex,

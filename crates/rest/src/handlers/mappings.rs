@@ -453,6 +453,15 @@ fn capabilities(
                 rest = object;
             }
         }
+        // What Lucene's join field is made of.
+        if let Some((join, kind)) = info.mapping.join_field() {
+            for (parent, _) in &kind.relations {
+                let name = format!("{join}#{parent}");
+                if asked(&name) {
+                    add(&name, "parent", true, true);
+                }
+            }
+        }
         for object in above {
             let kind = if info.mapping.is_nested(object) { "nested" } else { "object" };
             add(object, kind, false, false);

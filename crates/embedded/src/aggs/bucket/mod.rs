@@ -55,13 +55,19 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
         AggKind::Global => Box::new(filter::All::new("global", None, same(None)?)),
         AggKind::Sampler { shard_size } => Box::new(filter::Sampler::new(*shard_size, same(scope)?)),
         AggKind::Missing { field, missing } => Box::new(filter::Missing::new(field, missing.as_ref(), same(scope)?, cx)?),
-        AggKind::Nested { path } => Box::new(nested::Nested::new(path, scope, same(Some(path))?)),
+        AggKind::Nested { path } => {
+            not_nested(cx, "nested", path)?;
+            Box::new(nested::Nested::new(path, scope, same(Some(path))?))
+        }
         AggKind::ReverseNested { path } => {
             if scope.is_none() {
                 let name = &agg.name;
                 return Err(Error::illegal(format!(
                     "Reverse nested aggregation [{name}] can only be used inside a [nested] aggregation"
                 )));
+            }
+            if let Some(path) = path {
+                not_nested(cx, "reverse_nested", path)?;
             }
             Box::new(nested::Reverse::new(path.as_deref(), same(path.as_deref())?))
         }
@@ -207,4 +213,16 @@ pub(super) fn interval_of(interval: &dsl::aggs::DateInterval) -> Result<model::d
         histogram::Steps::Date(rounding) => Ok(rounding.interval),
         histogram::Steps::Number { .. } => Err(Error::illegal("no interval of dates")),
     }
+}
+
+/// Refuses the path of an object that is none of nested documents; one that no index has finds nothing.
+fn not_nested(cx: &Context<'_>, kind: &str, path: &str) -> Result<()> {
+    let flat = cx
+        .views
+        .iter()
+        .any(|view| !view.typed && view.mapping.is_object(path) && !view.mapping.is_nested(path));
+    if flat {
+        return Err(Error::illegal(format!("[{kind}] nested path [{path}] is not nested")));
+    }
+    Ok(())
 }

@@ -296,7 +296,8 @@ impl Collector for Terms {
         if let Some(background) = &mut self.significant {
             let mut codes = Vec::new();
             for doc in 0..at.segment.reader.max_doc() {
-                if at.segment.is_alive(doc) && at.segment.is_root(doc) && !at.segment.is_hidden(doc) {
+                // Nested documents are documents of the background too, as Lucene counts.
+                if at.segment.is_alive(doc) && !at.segment.is_hidden(doc) {
                     background.docs += 1;
                     self.source.codes(doc, 0.0, &mut codes, true)?;
                     for code in &codes {
