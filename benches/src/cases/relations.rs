@@ -132,7 +132,7 @@ pub(super) fn relations(options: &Options, report: &mut Report) {
     ] {
         compared(
             report,
-            &classes[what].name,
+            classes[what].name,
             &times[what],
             classes[beside].name,
             &times[beside],

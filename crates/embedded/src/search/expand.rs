@@ -106,7 +106,8 @@ struct Found {
     max_score: Option<f32>,
 }
 
-/// Adds inner hits to the hits of a page; `groups` has the group of each, `keys` its value.
+/// Adds inner hits to the hits of a page; `groups` has the group of each, `keys` its value. What is shown of a group has
+/// the inner hits of the query's clauses too, `of_clauses` by index.
 ///
 /// # Errors
 /// What the inner hits get wrong; unreadable files.
@@ -116,8 +117,7 @@ pub(super) fn expand(
     request: &SearchRequest,
     collapse: &Collapse,
     (groups, keys): (&[Group], &[Key]),
-    hits: &mut [Hit],
-    of_clauses: &[Vec<inner_hits::Compiled<'_>>],
+    (hits, of_clauses): (&mut [Hit], &[Vec<inner_hits::Compiled<'_>>]),
     cx: &Context<'_>,
 ) -> Result<()> {
     let specs: Vec<Spec<'_>> = collapse.inner_hits.iter().map(|of| Spec::new(of, request)).collect();
