@@ -212,7 +212,15 @@ fn fetch(
                 })
             })
             .collect();
-        expand::expand(views, &sources, request, collapse, (&groups, &group_keys), (&mut hits, &inner), cx)?;
+        expand::expand(
+            views,
+            &sources,
+            request,
+            collapse,
+            (&groups, &group_keys),
+            (&mut hits, &inner),
+            cx,
+        )?;
     }
     Ok(hits)
 }
