@@ -124,7 +124,7 @@ impl Script {
             columns.push(place.open(path, segment)?);
         }
         Ok(Bound {
-            script: self.clone(),
+            script: Box::new(self.clone()),
             columns,
             segment: Box::new(segment.clone()),
         })
@@ -133,7 +133,7 @@ impl Script {
 
 /// A script in one segment.
 pub struct Bound {
-    script: Script,
+    script: Box<Script>,
     columns: Vec<Opened>,
     segment: Box<SegmentView>,
 }
