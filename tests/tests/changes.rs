@@ -729,3 +729,30 @@ fn contract_27_order_of_grants() {
         }
     });
 }
+
+/// Changes that begin to wait at the same time are all woken, one after the other.
+#[test]
+fn contract_22_changes_that_wait_are_all_woken() {
+    let (_folder, server) = start();
+    for round in 1..=rounds(4) {
+        let gate = server.ok("POST", "/_lock", &json!({"targets": [{"name": "gate"}]}));
+        let released = Mutex::new(None);
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                let (server, released) = (&server, &released);
+                scope.spawn(move || {
+                    let operation =
+                        json!({"update": {"_index": "i", "_id": "n", "script": "ctx._source.n++", "upsert": {"n": 1}}});
+                    let body = json!({"locks": [{"name": "gate"}], "operations": [operation]});
+                    server.ok("POST", "/_transaction?timeout=50s", &body);
+                    let since = released.lock().unwrap().map(|at: Instant| at.elapsed());
+                    assert!(since.is_some_and(|since| since < Duration::from_secs(25)), "{since:?}");
+                });
+            }
+            std::thread::sleep(Duration::from_millis(300));
+            *released.lock().unwrap() = Some(Instant::now());
+            server.ok("DELETE", &format!("/_lock/{}", gate["id"].as_str().unwrap()), &Value::Null);
+        });
+        assert_eq!(source(&server, "/i/_doc/n")["n"], 16 * round);
+    }
+}

@@ -287,8 +287,8 @@ impl Table {
             keys: locks.iter().map(|lock| lock.key.clone()).collect(),
             turn: Some(turn),
         };
-        self.store(locks);
         self.waiting.insert(owner.clone(), waiting);
+        self.store(locks);
         told
     }
     /// Somebody waits no more.
@@ -416,8 +416,18 @@ impl Table {
         error.with("holder", holder)
     }
 
+    /// Locks as a decision left them. Waiters come and go beside it: those that came since stay, those that went are gone.
     fn store(&mut self, locks: Vec<Lock>) {
-        for lock in locks {
+        for mut lock in locks {
+            let now = self.locks.get(&lock.key).map_or(&[][..], |now| &now.waiters);
+            let came: Vec<_> = now
+                .iter()
+                .filter(|waiter| lock.waiters.iter().all(|known| known.owner != waiter.owner))
+                .cloned()
+                .collect();
+            lock.waiters.extend(came);
+            lock.waiters.retain(|waiter| self.waiting.contains_key(&waiter.owner));
+            lock.waiters.sort_by(|a, b| (a.age, &a.owner).cmp(&(b.age, &b.owner)));
             if lock.is_free() {
                 self.locks.remove(&lock.key);
             } else {
