@@ -2,6 +2,7 @@
 
 use super::{folder, started};
 use crate::commits::shared;
+use crate::load::median;
 use crate::report::{Bar, Report};
 use crate::{Options, say};
 use serde_json::Value;
@@ -35,31 +36,55 @@ pub(crate) fn peers(options: &Options, report: &mut Report) {
         .status();
     assert!(built.is_ok_and(|s| s.success()), "the load generator compiles");
     let out = folder.path().join("figures.json");
-    let mut command = Command::new("python3");
-    command.arg(&script).arg("--httpload").arg(&load).arg("--out").arg(&out);
-    command.args(["--secs", &options.secs.to_string(), "--rounds", &options.rounds.to_string()]);
-    if !options.only.is_empty() {
-        command.args(["--only", &options.only]);
-    }
-    command.arg(format!("pleach={}", server.address(""))).arg(&peer);
-    assert!(command.status().is_ok_and(|s| s.success()), "the comparison runs");
-    let text = std::fs::read(&out).expect("the comparison wrote its figures");
-    let figures: Value = serde_json::from_slice(&text).expect("figures are JSON");
+    let compared = |only: &str| -> Value {
+        let mut command = Command::new("python3");
+        command.arg(&script).arg("--httpload").arg(&load).arg("--out").arg(&out);
+        command.args(["--secs", &options.secs.to_string(), "--rounds", &options.rounds.to_string()]);
+        if !only.is_empty() {
+            command.args(["--only", only]);
+        }
+        command.arg(format!("pleach={}", server.address(""))).arg(&peer);
+        assert!(command.status().is_ok_and(|s| s.success()), "the comparison runs");
+        let text = std::fs::read(&out).expect("the comparison wrote its figures");
+        serde_json::from_slice(&text).expect("figures are JSON")
+    };
     let name = peer.split('=').next().unwrap_or("peer");
-    for (case, by) in figures.as_object().into_iter().flatten() {
-        one(case, &by["pleach"], &by[name], name, report);
+    // A load takes a second or so, and the script makes each once: further rounds are loads alone.
+    let mut rounds: Vec<Value> = (1..options.rounds).map(|_| compared(NOTHING)).collect();
+    rounds.push(compared(&options.only));
+    let last = rounds.last().cloned().unwrap_or_default();
+    for (case, by) in last.as_object().into_iter().flatten() {
+        match case.strip_prefix("load ") {
+            Some(index) => {
+                let rates: Vec<(f64, f64)> = rounds.iter().filter_map(|round| loaded(&round[case], name)).collect();
+                loads(index, &rates, name, report);
+            }
+            None => one(case, &by["pleach"], &by[name], name, report),
+        }
     }
 }
 
-/// A case of the script: `["docs/s", rate]` or `["p50 us, p99 us, /s", [p50, p99, rate]]`.
+/// A pattern that no case has.
+const NOTHING: &str = "(?!)";
+
+/// Documents a second: ours, theirs.
+fn loaded(by: &Value, name: &str) -> Option<(f64, f64)> {
+    Some((by["pleach"][1].as_f64()?, by[name][1].as_f64()?))
+}
+
+/// The medians of loads that took turns, and of their ratios.
+fn loads(index: &str, rates: &[(f64, f64)], name: &str, report: &mut Report) {
+    let of = |f: fn(&(f64, f64)) -> f64| median(rates.iter().map(f).collect());
+    let bar = if index == "cmp-commits" { 2.0 } else { 1.5 };
+    let measured = format!("{:.0} documents/s", of(|r| r.0));
+    let beside = format!("{name} {:.0}/s", of(|r| r.1));
+    let ratio = of(|r| r.0 / r.1.max(1e-9));
+    report.row(&format!("load {index}"), &measured, &beside, ratio, "", Bar::AtLeast(bar));
+}
+
+/// A case of the script: `["p50 us, p99 us, /s", [p50, p99, rate]]`.
 fn one(case: &str, ours: &Value, theirs: &Value, name: &str, report: &mut Report) {
     let number = |value: &Value, at: usize| value[1][at].as_f64().unwrap_or(0.0);
-    if let (Some(our), Some(their)) = (ours[1].as_f64(), theirs[1].as_f64()) {
-        let bar = if case.ends_with("cmp-commits") { 2.0 } else { 1.5 };
-        let (measured, beside) = (format!("{our:.0} documents/s"), format!("{name} {their:.0}/s"));
-        report.row(case, &measured, &beside, our / their, "", Bar::AtLeast(bar));
-        return;
-    }
     let measured = format!(
         "p50 {:.0} µs, p99 {:.0} µs, {:.0}/s",
         number(ours, 0),

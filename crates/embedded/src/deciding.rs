@@ -178,7 +178,7 @@ impl Store {
             }
             return Ok(Carried::Out(outcomes, None));
         }
-        let mut room = self.log.reserve(bytes as u64)?;
+        let mut room = self.log.reserve(bytes as u64)?.waited_for();
         let growing = !making && ready.iter().any(|(_, ready)| ready.growth.is_some());
         let _growing = growing.then(|| self.altering.lock());
         if growing {

@@ -16,6 +16,7 @@ pub mod disk;
 mod family_routing;
 pub mod index;
 mod joining;
+mod leading;
 pub mod log;
 mod merging;
 mod numbered;
@@ -143,6 +144,7 @@ impl EmbeddedEngine {
 
     async fn wait(&self, after: After) -> Result<()> {
         if after.durable > self.store.log.durable_position() {
+            leading::lead(&self.store.log);
             self.store.log.durable(after.durable).await?;
         }
         if after.written > self.store.log.written_position() {
@@ -172,10 +174,10 @@ impl EmbeddedEngine {
     async fn worked(&self, writes: Vec<Write>) -> Vec<(Outcome, After, Option<u32>)> {
         let bytes: usize = writes.iter().map(weight).sum();
         if writes.len() <= INLINE_WRITES && bytes <= INLINE_BYTES {
-            return self.store.write(writes);
+            return self.store.write(writes, true);
         }
         let (store, count) = (self.store.clone(), writes.len());
-        match self.writers.run(move || Ok(store.write(writes))).await {
+        match self.writers.run(move || Ok(store.write(writes, false))).await {
             Ok(done) => done,
             // How far it came is unknown.
             Err(_) => (0..count).map(|_| (Outcome::Unknown, After::default(), None)).collect(),

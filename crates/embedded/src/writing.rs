@@ -222,11 +222,11 @@ impl Store {
         }
     }
 
-    /// Each write on its own. Gives outcomes in order and what they wait for.
-    pub(crate) fn write(&self, writes: Vec<Write>) -> Vec<(Outcome, After, Option<u32>)> {
+    /// Each write on its own. Gives outcomes in order and what they wait for; `at_once`: this thread goes on to wait.
+    pub(crate) fn write(&self, writes: Vec<Write>, at_once: bool) -> Vec<(Outcome, After, Option<u32>)> {
         writes
             .into_iter()
-            .map(|write| match self.write_one(write) {
+            .map(|write| match self.write_one(write, at_once) {
                 Ok(done) => done,
                 Err(e) => (
                     Outcome::Refused(self.settle(e)),
@@ -240,7 +240,7 @@ impl Store {
             .collect()
     }
 
-    fn write_one(&self, mut write: Write) -> Result<(Outcome, After, Option<u32>)> {
+    fn write_one(&self, mut write: Write, at_once: bool) -> Result<(Outcome, After, Option<u32>)> {
         self.check_writable()?;
         let catalog = self.catalog.load_full();
         let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())?;
@@ -259,6 +259,9 @@ impl Store {
             WriteOp::Delete => self.log.reserve_delete(bytes as u64)?,
             _ => self.log.reserve(bytes as u64)?,
         };
+        if at_once {
+            room = room.waited_for();
+        }
         let uid = write.at.id.uid();
         let key = self.versions.key(entry.no, &uid);
         // Nothing that is locked here is changed before the last step that can fail.

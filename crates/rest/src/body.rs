@@ -9,7 +9,7 @@ use std::io::Read as _;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
     /// Upper case.
-    pub(crate) method: String,
+    pub(crate) method: hyper::Method,
     /// Still percent-encoded.
     pub(crate) path: String,
     /// Without the question mark.

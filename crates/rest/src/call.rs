@@ -2,19 +2,19 @@
 
 use crate::Rest;
 use crate::params::Params;
+use crate::routes::Args;
 use bytes::Bytes;
 use dsl::json::{Node, Reading};
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use relations::leases::Caller;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What a handler gets.
 #[derive(Debug)]
 pub struct Call {
     pub(crate) rest: Arc<Rest>,
-    pub(crate) method: String,
-    pub(crate) args: HashMap<&'static str, String>,
+    pub(crate) method: hyper::Method,
+    pub(crate) args: Args,
     pub(crate) params: Params,
     pub(crate) body: Bytes,
     pub(crate) dialect: Dialect,
@@ -28,7 +28,7 @@ pub struct Call {
 impl Call {
     /// A part of the path.
     pub(crate) fn arg(&self, name: &str) -> Option<&str> {
-        self.args.get(name).map(String::as_str)
+        self.args.get(name)
     }
     /// `?lock=`: ids of locks under which something is done.
     pub(crate) fn take_locks(&mut self) -> Vec<String> {

@@ -2,12 +2,11 @@
 
 use crate::Rest;
 use crate::body::{Request, compatible_with};
-use crate::params::split_list;
+use crate::routes::Args;
 use model::{Dialect, Persona};
-use std::collections::HashMap;
 
 /// The dialect of a request whose path has been matched.
-pub(crate) async fn choose(rest: &Rest, request: &Request, args: &HashMap<&'static str, String>) -> Dialect {
+pub(crate) async fn choose(rest: &Rest, request: &Request, args: &Args) -> Dialect {
     let persona = match compatible_with(request.accept.as_deref().or(request.content_type.as_deref())) {
         Some(7) => Persona::Es7,
         Some(8) => Persona::Es8,
@@ -21,7 +20,7 @@ pub(crate) async fn choose(rest: &Rest, request: &Request, args: &HashMap<&'stat
     if dialect.typed {
         return dialect;
     }
-    match args.get("type").map(String::as_str) {
+    match args.get("type") {
         Some("_doc") | None => dialect.typed = all_typed(rest, args).await,
         Some(_) => dialect.typed = true,
     }
@@ -29,20 +28,22 @@ pub(crate) async fn choose(rest: &Rest, request: &Request, args: &HashMap<&'stat
 }
 
 /// Every index that the path names is typed.
-async fn all_typed(rest: &Rest, args: &HashMap<&'static str, String>) -> bool {
+async fn all_typed(rest: &Rest, args: &Args) -> bool {
     let Some(index) = args.get("index") else { return false };
-    let names = split_list(index);
-    if names.is_empty() {
-        return false;
-    }
-    for name in names {
+    let mut any = false;
+    for name in index.split(',') {
+        let name = name.trim();
+        if name.is_empty() {
+            continue;
+        }
+        any = true;
         if name.contains('*') || name.starts_with(['_', '<', '-']) {
             return false;
         }
-        match rest.known(&name).await {
+        match rest.known(name).await {
             Some(known) if known.typed => {}
             _ => return false,
         }
     }
-    true
+    any
 }

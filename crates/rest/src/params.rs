@@ -4,6 +4,7 @@ use crate::parameters::{self, Effect};
 use engine::{Expect, Refresh};
 use model::nearest::nearest;
 use model::{Error, ErrorKind, Result, Target, units};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -393,6 +394,18 @@ pub(crate) fn split_list(text: &str) -> Vec<String> {
         .filter(|s| !s.is_empty())
         .map(str::to_owned)
         .collect()
+}
+
+/// Percent-decodes a part of a path.
+///
+/// # Errors
+/// As [`decode`].
+pub(crate) fn decoded(text: &str) -> Result<Cow<'_, str>> {
+    if text.contains('%') {
+        decode(text, false).map(Cow::Owned)
+    } else {
+        Ok(Cow::Borrowed(text))
+    }
 }
 
 /// Percent-decodes; in queries `+` is a space.

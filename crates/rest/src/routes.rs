@@ -8,7 +8,7 @@ use crate::handlers::{
 use crate::respond::Answer;
 use futures::future::BoxFuture;
 use model::Result;
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 /// What answers a request.
@@ -196,11 +196,30 @@ pub(crate) fn cat_paths() -> String {
     out
 }
 
+/// The parts of a path by their names in the pattern: few, so that they are looked through.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Args(Vec<(&'static str, String)>);
+
+impl Args {
+    /// One with this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+    /// Adds one.
+    pub(crate) fn insert(&mut self, name: &'static str, value: String) {
+        self.0.push((name, value));
+    }
+    /// In the order of the path.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+}
+
 /// What a path leads to.
 #[derive(Debug)]
 pub(crate) enum Matched {
     /// A row and the parts of the path (percent-decoded).
-    Found(&'static Endpoint, HashMap<&'static str, String>),
+    Found(&'static Endpoint, Args),
     /// The path is known with other methods.
     Method(Vec<&'static str>),
     /// No such path.
@@ -210,11 +229,13 @@ pub(crate) enum Matched {
 /// Finds the row of a path; literal segments win over parameters, from the left.
 pub(crate) fn find(method: &str, path: &str) -> Matched {
     let trimmed = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
-    let segments: Vec<String> = match trimmed.split('/').skip(1).map(|s| crate::params::decode(s, false)).collect() {
-        Ok(segments) => segments,
-        Err(_) => return Matched::Nothing,
-    };
-    let raw: Vec<&str> = trimmed.split('/').skip(1).collect();
+    let mut segments: Vec<Cow<'_, str>> = Vec::with_capacity(8);
+    for segment in trimmed.split('/').skip(1) {
+        match crate::params::decoded(segment) {
+            Ok(segment) => segments.push(segment),
+            Err(_) => return Matched::Nothing,
+        }
+    }
     let mut best: Option<(u32, &'static Endpoint, &'static str)> = None;
     let mut allowed: Vec<&'static str> = Vec::new();
     for row in by_length().get(segments.len()).into_iter().flatten() {
@@ -229,21 +250,20 @@ pub(crate) fn find(method: &str, path: &str) -> Matched {
     }
     match best {
         Some((_, endpoint, pattern)) => {
-            let names = pattern.split('/').skip(1);
-            let args = names
-                .zip(&segments)
-                .zip(raw)
-                .filter_map(|((name, value), raw)| {
-                    let name = name.strip_prefix('{')?.strip_suffix('}')?;
-                    // In ids `+` means space, as in the servers that we follow.
-                    let value = if name == "id" && raw.contains('+') {
-                        crate::params::decode(raw, true).ok()?
-                    } else {
-                        value.clone()
-                    };
-                    Some((name, value))
-                })
-                .collect();
+            let raw = trimmed.split('/').skip(1);
+            let parts = pattern.split('/').skip(1).zip(segments).zip(raw);
+            let mut args = Args::default();
+            for ((name, value), raw) in parts {
+                let Some(name) = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')) else {
+                    continue;
+                };
+                // In ids `+` means space, as in the servers that we follow.
+                let value = match name {
+                    "id" if raw.contains('+') => crate::params::decode(raw, true).unwrap_or_default(),
+                    _ => value.into_owned(),
+                };
+                args.insert(name, value);
+            }
             Matched::Found(endpoint, args)
         }
         None if allowed.is_empty() => Matched::Nothing,
@@ -302,7 +322,7 @@ fn part(text: &'static str) -> Part {
 }
 
 /// How well a pattern fits: one bit a literal segment, the first the highest. `None` if it does not.
-fn rank(parts: &[Part], segments: &[String]) -> Option<u32> {
+fn rank(parts: &[Part], segments: &[Cow<'_, str>]) -> Option<u32> {
     let mut rank = 0;
     for (part, segment) in parts.iter().zip(segments) {
         rank <<= 1;

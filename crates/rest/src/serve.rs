@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::handlers::{apis_2015, cat_2015, transactions};
 use crate::params::Params;
 use crate::respond::{Answer, Body, Style, compress, write};
-use crate::routes::{Matched, find};
+use crate::routes::{Args, Matched, find};
 use crate::{Rest, dialect, envelope};
 use base64::Engine as _;
 use bytes::{Bytes, BytesMut};
@@ -17,7 +17,6 @@ use model::{Dialect, Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
 use serde_json::json;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -186,18 +185,19 @@ async fn one(
 }
 
 fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Caller) -> Request {
-    let text = |name: &str| parts.headers.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
-    caller.opaque_id = text("x-opaque-id").filter(|id| !id.is_empty()).map(Arc::from);
-    caller.user = text("authorization").as_deref().and_then(user_of).map(Arc::from);
+    let text = |name: HeaderName| parts.headers.get(name).and_then(|v| v.to_str().ok());
+    let opaque_id = text(HeaderName::from_static("x-opaque-id"));
+    caller.opaque_id = opaque_id.filter(|id| !id.is_empty()).map(Arc::from);
+    caller.user = text(hyper::header::AUTHORIZATION).and_then(user_of).map(Arc::from);
     Request {
-        method: parts.method.as_str().to_owned(),
+        method: parts.method.clone(),
         path: parts.uri.path().to_owned(),
         query: parts.uri.query().unwrap_or_default().to_owned(),
-        content_type: text("content-type").map(|t| t.to_lowercase()),
-        accept: text("accept").map(|t| t.to_lowercase()),
-        gzipped: text("content-encoding").is_some_and(|e| e.eq_ignore_ascii_case("gzip")),
-        accepts_gzip: text("accept-encoding").is_some_and(|e| e.contains("gzip")),
-        opaque_id: text("x-opaque-id"),
+        content_type: text(hyper::header::CONTENT_TYPE).map(str::to_lowercase),
+        accept: text(hyper::header::ACCEPT).map(str::to_lowercase),
+        gzipped: text(hyper::header::CONTENT_ENCODING).is_some_and(|e| e.eq_ignore_ascii_case("gzip")),
+        accepts_gzip: text(hyper::header::ACCEPT_ENCODING).is_some_and(|e| e.contains("gzip")),
+        opaque_id: opaque_id.map(str::to_owned),
         body: Bytes::new(),
         persona,
         caller,
@@ -281,20 +281,22 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         if let Some(path) = request.path.strip_prefix("/_cat")
             && request.method == "GET"
         {
-            return cat_of_2015(rest, request, style, params, path).await;
+            return cat_of_2015(rest, request, style, params, path).boxed().await;
         }
     }
-    let (endpoint, args) = match find(&request.method, &request.path) {
+    let (endpoint, args) = match find(request.method.as_str(), &request.path) {
         Matched::Found(endpoint, args) => (endpoint, args),
         other => {
             let mut segments = request.path.trim_matches('/').split('/');
             return match (segments.next(), segments.next(), segments.next()) {
                 (Some(index), Some(feature), None) if dialect.typed && request.method == "GET" && !index.starts_with('_') => {
-                    let args = HashMap::from([("index", crate::params::decode(index, false)?)]);
+                    let mut args = Args::default();
+                    args.insert("index", crate::params::decode(index, false)?);
                     let feature = crate::params::decode(feature, false)?;
                     params.set_lenient(true);
                     params.set_api("indices.get");
-                    apis_2015::feature(call_of(rest, request, style, args, params, *dialect), &feature).await
+                    let call = call_of(rest, request, style, args, params, *dialect);
+                    apis_2015::feature(call, &feature).boxed().await
                 }
                 _ => Ok(unrouted(request, other, *dialect)),
             };
@@ -302,8 +304,10 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     };
     params.set_api(endpoint.api);
     *dialect = dialect::choose(rest, request, &args).await;
-    dialect.total_as_int = params.has_row("rest_total_hits_as_int") && params.flag("rest_total_hits_as_int")?;
-    dialect.typed_keys = params.has_row("typed_keys") && params.flag("typed_keys")?;
+    dialect.total_as_int = params.is_given("rest_total_hits_as_int")
+        && params.has_row("rest_total_hits_as_int")
+        && params.flag("rest_total_hits_as_int")?;
+    dialect.typed_keys = params.is_given("typed_keys") && params.has_row("typed_keys") && params.flag("typed_keys")?;
     params.set_lenient(dialect.typed);
     transactions::check_api(endpoint.api, &params)?;
     let table = request.path.starts_with("/_cat");
@@ -318,14 +322,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     (endpoint.handler)(call).await
 }
 
-fn call_of(
-    rest: &Arc<Rest>,
-    request: &Request,
-    style: &Style,
-    args: HashMap<&'static str, String>,
-    params: Params,
-    dialect: Dialect,
-) -> Call {
+fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: Args, params: Params, dialect: Dialect) -> Call {
     let accepts = |part: &str| request.accept.as_deref().is_some_and(|a| a.contains(part));
     Call {
         rest: rest.clone(),
@@ -353,7 +350,7 @@ async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, style: &Style, mut par
         "fielddata" => "fields",
         _ => "index",
     };
-    let mut args = HashMap::new();
+    let mut args = Args::default();
     if let Some(value) = rest_of_path {
         args.insert(argument, crate::params::decode(value, false)?);
     }

@@ -2,14 +2,15 @@
 
 use model::date::{DateFormat, parse_math, parse_zone};
 use model::{Error, Result};
+use std::borrow::Cow;
 
 /// The name that date math stands for; other names as they are.
 ///
 /// # Errors
 /// Unbalanced braces, unreadable math.
-pub fn resolve(name: &str, now_ms: i64) -> Result<String> {
+pub fn resolve(name: &str, now_ms: i64) -> Result<Cow<'_, str>> {
     let Some(inner) = name.strip_prefix('<').and_then(|n| n.strip_suffix('>')) else {
-        return Ok(name.to_owned());
+        return Ok(Cow::Borrowed(name));
     };
     let wrong = |why: &str| Error::illegal(format!("invalid dynamic name expression [{inner}]. {why}"));
     let mut out = String::new();
@@ -37,7 +38,7 @@ pub fn resolve(name: &str, now_ms: i64) -> Result<String> {
         ));
     }
     out.push_str(rest);
-    Ok(out)
+    Ok(Cow::Owned(out))
 }
 
 fn placeholder(text: &str, now_ms: i64) -> Result<String> {

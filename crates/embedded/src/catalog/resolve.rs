@@ -130,7 +130,7 @@ impl Catalog {
     /// # Errors
     /// A missing index, an alias without a write index.
     pub fn write_index(&self, name: &str, require_alias: bool, now_ms: i64) -> Result<Arc<IndexEntry>> {
-        let name = &date_name::resolve(name, now_ms)?;
+        let name = &*date_name::resolve(name, now_ms)?;
         if let Some(entry) = self.indices.get(name) {
             if require_alias {
                 return Err(catalog::no_alias(name));
@@ -145,7 +145,7 @@ impl Catalog {
     /// # Errors
     /// A missing index, an alias of several.
     pub fn read_index(&self, name: &str, now_ms: i64) -> Result<Arc<IndexEntry>> {
-        let name = &date_name::resolve(name, now_ms)?;
+        let name = &*date_name::resolve(name, now_ms)?;
         if let Some(entry) = self.indices.get(name) {
             return Ok(entry.clone());
         }

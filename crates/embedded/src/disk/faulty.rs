@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a crash keeps or loses as one.
 const SECTOR_BYTES: usize = 512;
@@ -31,6 +32,8 @@ struct State {
     short_writes: bool,
     syncs_failing: bool,
     writes_failing: bool,
+    writes_full: bool,
+    sync_takes: Duration,
     steps_left: Option<u64>,
     steps: u64,
     life: u64,
@@ -66,6 +69,8 @@ impl FaultyDisk {
             short_writes: false,
             syncs_failing: false,
             writes_failing: false,
+            writes_full: false,
+            sync_takes: Duration::ZERO,
             steps_left: None,
             steps: 0,
             life: 0,
@@ -99,6 +104,14 @@ impl FaultyDisk {
     /// Whether writes fail (EIO), after having written a part.
     pub fn set_writes_failing(&self, on: bool) {
         self.0.lock().writes_failing = on;
+    }
+    /// Whether writes find no room (ENOSPC), also where it was taken before: a file system that copies on write.
+    pub fn set_writes_full(&self, on: bool) {
+        self.0.lock().writes_full = on;
+    }
+    /// How long each sync of a file takes.
+    pub fn set_sync_takes(&self, long: Duration) {
+        self.0.lock().sync_takes = long;
     }
     /// After `steps` more changing calls every call fails, as if the process had been stopped there.
     pub fn stop_after(&self, steps: u64) {
@@ -197,7 +210,8 @@ impl State {
         }
         self.room_bytes = None;
         self.full_below = None;
-        (self.short_writes, self.syncs_failing, self.writes_failing) = (false, false, false);
+        (self.short_writes, self.syncs_failing) = (false, false);
+        (self.writes_failing, self.writes_full) = (false, false);
         self.steps_left = None;
         self.life += 1;
     }
@@ -355,6 +369,7 @@ impl DiskFile for Handle {
         if state
             .room_bytes
             .is_some_and(|room| grows > 0 && state.used_bytes() + grows > room)
+            || state.writes_full
         {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
@@ -376,6 +391,8 @@ impl DiskFile for Handle {
         Ok(length)
     }
     fn sync_data(&self) -> io::Result<()> {
+        let takes = self.state()?.sync_takes;
+        std::thread::sleep(takes);
         let mut state = self.state()?;
         state.step()?;
         if state.syncs_failing {

@@ -49,9 +49,33 @@ fn put(index_no: u32, seq_no: u64, bytes: usize) -> Record {
     }
 }
 
+/// Who writes a record: the log's thread, or whoever waits for it while nobody else writes.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    Thread,
+    Waiter,
+}
+
+impl By {
+    const ALL: [By; 2] = [By::Thread, By::Waiter];
+
+    fn enqueue(self, log: &Log, record: Record) -> Result<Ticket, model::Error> {
+        let mut room = log.reserve(record.log_bytes())?;
+        if let By::Waiter = self {
+            room = room.waited_for();
+        }
+        log.enqueue(&mut room, record, Durability::Request)
+    }
+    fn wait(self, log: &Log, ticket: Ticket) -> Result<(), model::Error> {
+        if let By::Waiter = self {
+            log.lead();
+        }
+        log.wait_durable(ticket.end)
+    }
+}
+
 fn enqueue(log: &Log, record: Record) -> Result<Ticket, model::Error> {
-    let mut room = log.reserve(record.log_bytes())?;
-    log.enqueue(&mut room, record, Durability::Request)
+    By::Thread.enqueue(log, record)
 }
 
 fn write(log: &Log, record: Record) -> Ticket {
@@ -297,7 +321,7 @@ fn stale_frames_never_revive() {
 
 #[test]
 fn nothing_durable_is_lost_by_crashes() {
-    for seed in 0..50 {
+    for (seed, by) in (0..50).flat_map(|seed| By::ALL.map(|by| (seed, by))) {
         let disk = FaultyDisk::new(seed);
         disk.set_short_writes(seed % 2 == 0);
         let mut acknowledged = 0;
@@ -313,11 +337,11 @@ fn nothing_durable_is_lost_by_crashes() {
             acknowledged = found;
             disk.stop_after(disk_steps(seed, life));
             for seq_no in found.. {
-                let Ok(ticket) = enqueue(&log, put(1, seq_no, (seed * 37 % 3000) as usize)) else {
+                let Ok(ticket) = by.enqueue(&log, put(1, seq_no, (seed * 37 % 3000) as usize)) else {
                     break;
                 };
                 if seq_no % 3 == 0 {
-                    if log.wait_durable(ticket.end).is_err() {
+                    if by.wait(&log, ticket).is_err() {
                         break;
                     }
                     acknowledged = seq_no + 1;
@@ -334,30 +358,67 @@ fn disk_steps(seed: u64, life: u64) -> u64 {
 
 #[test]
 fn group_commit_serves_many() {
+    for by in By::ALL {
+        let disk = FaultyDisk::new(3);
+        let (log, _) = open(&disk);
+        let sequencer = parking_lot::Mutex::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let mut next = sequencer.lock();
+                        let ticket = by.enqueue(&log, put(1, *next, 20)).unwrap();
+                        *next += 1;
+                        drop(next);
+                        by.wait(&log, ticket).unwrap();
+                        assert!(log.durable_position() >= ticket.end);
+                    }
+                });
+            }
+        });
+        kill(log, &disk);
+        let (_log, recovered) = open(&disk);
+        assert_eq!(
+            records(&recovered, 0),
+            (0..3200).map(|seq_no| put(1, seq_no, 20)).collect::<Vec<_>>(),
+            "{by:?}"
+        );
+    }
+}
+
+/// Nobody is woken by a record whose writer waits himself; who waits for it instead of him still sees it written.
+#[test]
+fn a_record_that_nobody_leads_is_written_for_whoever_waits() {
     let disk = FaultyDisk::new(3);
     let (log, _) = open(&disk);
-    let sequencer = parking_lot::Mutex::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..16 {
-            scope.spawn(|| {
-                for _ in 0..200 {
-                    let mut room = log.reserve(200).unwrap();
-                    let mut next = sequencer.lock();
-                    let ticket = log.enqueue(&mut room, put(1, *next, 20), Durability::Request).unwrap();
-                    *next += 1;
-                    drop(next);
-                    log.wait_durable(ticket.end).unwrap();
-                    assert!(log.durable_position() >= ticket.end);
-                }
-            });
-        }
-    });
-    kill(log, &disk);
-    let (_log, recovered) = open(&disk);
-    assert_eq!(
-        records(&recovered, 0),
-        (0..3200).map(|seq_no| put(1, seq_no, 20)).collect::<Vec<_>>()
-    );
+    let first = By::Waiter.enqueue(&log, put(1, 0, 20)).unwrap();
+    log.wait_durable(first.end).unwrap();
+    // Left behind: the next record takes it along, and so does the close.
+    By::Waiter.enqueue(&log, put(1, 1, 20)).unwrap();
+    let third = enqueue(&log, put(1, 2, 20)).unwrap();
+    log.wait_durable(third.end).unwrap();
+    By::Waiter.enqueue(&log, put(1, 3, 20)).unwrap();
+    log.close().unwrap();
+    drop(log);
+    assert_eq!(records(&open(&disk).1, 0).len(), 4);
+}
+
+/// A leader writes on its own thread, and syncs what was only written before it.
+#[test]
+fn a_leader_writes_and_syncs_what_is_there() {
+    let disk = FaultyDisk::new(3);
+    let (log, _) = open(&disk);
+    let later = put(1, 0, 20);
+    let mut room = log.reserve(later.log_bytes()).unwrap();
+    let later = log.enqueue(&mut room, later, Durability::Async).unwrap();
+    log.wait_written(later.end).unwrap();
+    assert!(log.durable_position() < later.end);
+    while !log.is_quiet() {
+        std::thread::yield_now();
+    }
+    let own = By::Waiter.enqueue(&log, put(1, 1, 20)).unwrap();
+    log.lead();
+    assert!(log.durable_position() >= own.end, "when it returns");
 }
 
 #[tokio::test]
@@ -430,14 +491,44 @@ fn a_full_disk_refuses_and_recovers() {
     assert_eq!(records(&open(&disk).1, 0).len() as u64, written + 1);
 }
 
+/// The disk's fullness is waited out by the log's thread, not by the writer that led.
+#[test]
+fn a_leader_does_not_wait_for_room() {
+    let disk = FaultyDisk::new(3);
+    let (log, _) = open(&disk);
+    write(&log, put(1, 0, 10));
+    while !log.is_quiet() {
+        std::thread::yield_now();
+    }
+    disk.set_writes_full(true);
+    let own = By::Waiter.enqueue(&log, put(1, 1, 10)).unwrap();
+    log.lead();
+    assert!(log.written_position() < own.end && log.failure().is_none());
+    let next = By::Waiter.enqueue(&log, put(1, 2, 10)).unwrap();
+    log.lead();
+    assert!(!log.is_quiet(), "it is the thread's turn");
+    disk.set_writes_full(false);
+    log.wait_durable(next.end).unwrap();
+    log.close().unwrap();
+    drop(log);
+    assert_eq!(records(&open(&disk).1, 0).len(), 3);
+}
+
 #[test]
 fn a_failed_sync_stops_all_writes() {
+    By::ALL.into_iter().for_each(a_failed_sync);
+}
+
+fn a_failed_sync(by: By) {
     let disk = FaultyDisk::new(3);
     let (log, _) = open(&disk);
     write(&log, put(1, 0, 10));
     disk.set_syncs_failing(true);
-    let ticket = enqueue(&log, put(1, 1, 10)).unwrap();
-    let unknown = log.wait_durable(ticket.end).unwrap_err();
+    while !log.is_quiet() {
+        std::thread::yield_now();
+    }
+    let ticket = by.enqueue(&log, put(1, 1, 10)).unwrap();
+    let unknown = by.wait(&log, ticket).unwrap_err();
     assert!(
         unknown.kind() == ErrorKind::LogFailed && unknown.reason().contains("unknown"),
         "{unknown}"
@@ -457,19 +548,19 @@ fn a_failed_sync_stops_all_writes() {
 
 #[test]
 fn a_disk_that_breaks_before_a_rotation_leaves_nobody_waiting() {
-    for steps in 0..40 {
+    for (steps, by) in (0..40).flat_map(|steps| By::ALL.map(|by| (steps, by))) {
         let disk = FaultyDisk::new(3);
         let (log, _) = open(&disk);
         disk.stop_after(steps);
         let failed = (0..1000).find_map(|seq_no| {
-            enqueue(&log, put(1, seq_no, 3000))
-                .and_then(|t| log.wait_durable(t.end))
+            by.enqueue(&log, put(1, seq_no, 3000))
+                .and_then(|ticket| by.wait(&log, ticket))
                 .err()
         });
         assert_eq!(
             failed.map(|e| e.kind()),
             Some(ErrorKind::LogFailed),
-            "stopped after {steps} steps"
+            "stopped after {steps} steps, written by {by:?}"
         );
     }
 }
@@ -556,7 +647,7 @@ fn a_damaged_manifest_is_named() {
 #[test]
 #[ignore = "a measurement"]
 fn commits_per_second() {
-    for threads in [1, 16] {
+    for (threads, by) in [1, 16].into_iter().flat_map(|threads| By::ALL.map(|by| (threads, by))) {
         let dir = tempfile::tempdir().unwrap();
         let (log, _) = Log::open(dir.path(), Arc::new(RealDisk), LogOptions::new(7, 0)).unwrap();
         std::thread::sleep(Duration::from_millis(500));
@@ -567,21 +658,20 @@ fn commits_per_second() {
                 scope.spawn(|| {
                     while begun.elapsed() < Duration::from_secs(3) {
                         let record = put(1, 0, 400);
-                        let mut room = log.reserve(record.log_bytes()).unwrap();
                         let mut next = sequencer.lock();
                         let at = Instant::now();
-                        let ticket = log.enqueue(&mut room, record, Durability::Request).unwrap();
+                        let ticket = by.enqueue(&log, record).unwrap();
                         next.1 += at.elapsed();
                         next.0 += 1;
                         drop(next);
-                        log.wait_durable(ticket.end).unwrap();
+                        by.wait(&log, ticket).unwrap();
                     }
                 });
             }
         });
         let (count, enqueueing) = *sequencer.lock();
         println!(
-            "{threads} threads: {:.0} durable commits/s, enqueue {:?} each",
+            "{threads} threads, written by {by:?}: {:.0} durable commits/s, enqueue {:?} each",
             count as f64 / begun.elapsed().as_secs_f64(),
             enqueueing / count
         );

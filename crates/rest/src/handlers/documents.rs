@@ -189,7 +189,7 @@ fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
     };
     Ok(Wanted {
         source: source_params(call)?,
-        stored: if call.params.has_row(fields) {
+        stored: if call.params.is_given(fields) && call.params.has_row(fields) {
             call.params.take_list(fields)
         } else {
             None

@@ -9,12 +9,13 @@ use crate::call::Call;
 use crate::envelope;
 use crate::params::Params;
 use crate::respond::Answer;
+use crate::routes::Args;
 use engine::tasks::Task;
 use model::{Dialect, Error, ErrorKind, Persona, Result, settings};
 use relations::jobs::{Begun, Counts, Found, Job, Order, Run, State, Step};
 use relations::leases::Caller;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,8 +34,13 @@ pub(super) struct Shape {
 pub(super) fn kept(call: &Call) -> Value {
     let personas = Persona::NAMES.iter();
     let persona = personas.clone().find(|(_, persona)| *persona == call.dialect.persona);
+    let args: Map<String, Value> = call
+        .args
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect();
     json!({
-        "api": call.params.api(), "path": call.params.path(), "args": call.args, "params": call.params.given(),
+        "api": call.params.api(), "path": call.params.path(), "args": args, "params": call.params.given(),
         "body": String::from_utf8_lossy(&call.body), "persona": persona.map(|(name, _)| *name), "typed": call.dialect.typed,
         "caller": call.caller.to_json(),
     })
@@ -45,7 +51,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
     let text = |name: &str| request[name].as_str();
     let (api, name) = Api::named(text("api")?)?;
     let given: BTreeMap<String, String> = serde_json::from_value(request["params"].clone()).ok()?;
-    let mut args = HashMap::new();
+    let mut args = Args::default();
     for (name, value) in request["args"].as_object()? {
         let known = ["index", "type"].into_iter().find(|known| known == name)?;
         args.insert(known, value.as_str()?.to_owned());
@@ -57,7 +63,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
     };
     let call = Call {
         rest: rest.clone(),
-        method: "POST".to_owned(),
+        method: hyper::Method::POST,
         args,
         params: Params::again(text("path")?, given, name, dialect.typed),
         body: text("body")?.to_owned().into(),

@@ -1,4 +1,4 @@
-//! The thread that writes and syncs what was enqueued.
+//! Writes and syncs what was enqueued: on the log's thread, or on that of a writer that is alone.
 
 use super::*;
 use crate::disk::is_full;
@@ -8,12 +8,13 @@ use crate::log::format::{
 };
 use crate::log::{Part, Record};
 use model::{ErrorKind, Result};
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// The thread that writes. It alone knows frames, heads and the current file.
+/// What writes: whoever has the turn. It alone knows frames, heads and the current file.
 pub(super) struct Committer {
     pub(super) shared: Arc<Shared>,
     pub(super) file: OwnFile,
@@ -26,105 +27,212 @@ pub(super) struct Committer {
     pub(super) position: u64,
     pub(super) heads: FxHashMap<u32, Head>,
     pub(super) buffer: Vec<u8>,
+    /// A frame in the buffer for which the disk had no room when a leader wrote it.
+    pub(super) unwritten: Option<Framed>,
     /// When the oldest unsynced frame was written.
     pub(super) unsynced_since: Option<Instant>,
+}
+
+/// A frame in the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Framed {
+    /// How far it moves the position.
+    advance: u64,
+    /// What its records were charged.
+    charged: u64,
 }
 
 /// What the committer does next.
 pub(super) enum Step {
     Write(Vec<Item>),
+    /// The frame that a leader could not write.
+    WriteAgain(Framed),
     Rotate,
     Sync,
     Stop,
 }
 
-impl Committer {
-    pub(super) fn run(mut self) {
-        let guard = PanicGuard(self.shared.clone());
+/// The body of the log's thread: takes the turn whenever there is work and nobody has it.
+pub(super) fn run(shared: &Arc<Shared>, committer: &Mutex<Committer>) {
+    let guard = PanicGuard(shared.clone());
+    while shared.wait_for_turn() {
+        let mut committer = committer.lock();
         loop {
-            let done = match self.next_step() {
-                Step::Write(items) => self.write(items),
-                Step::Rotate => self.rotate(),
-                Step::Sync => self.sync(),
-                Step::Stop => break,
+            let step = {
+                let mut queue = shared.queue.lock();
+                match committer.next_step(&mut queue) {
+                    Some(step) => step,
+                    None => {
+                        queue.turn = Turn::Free;
+                        queue.unsynced_since = committer.unsynced_since;
+                        break;
+                    }
+                }
+            };
+            let done = match step {
+                Step::Write(items) => committer.write(&items),
+                Step::WriteAgain(frame) => committer.write_frame(frame),
+                Step::Rotate => committer.rotate(),
+                Step::Sync => committer.sync(),
+                // The turn is never given up.
+                Step::Stop => return drop(guard),
             };
             if let Err(why) = done {
-                self.shared.fail(&why);
-                break;
+                shared.fail(&why);
+                return drop(guard);
             }
         }
-        drop(guard);
     }
+    drop(guard);
+}
 
-    /// Waits for work and takes as much as fits one group and the file.
-    pub(super) fn next_step(&mut self) -> Step {
+/// One group on the thread of a writer that is alone. What it does not finish it hands to the log's thread.
+pub(super) fn lead(shared: &Arc<Shared>, committer: &Mutex<Committer>) {
+    {
+        let mut queue = shared.queue.lock();
+        if queue.turn != Turn::Free || queue.closing || queue.items.is_empty() {
+            return;
+        }
+        queue.turn = Turn::Taken;
+    }
+    let guard = PanicGuard(shared.clone());
+    let mut committer = committer.lock();
+    let step = committer.next_step(&mut shared.queue.lock());
+    let led = match step {
+        Some(Step::Write(items)) => committer.try_write(&items),
+        // Nothing was taken from the queue.
+        _ => Ok(()),
+    };
+    if let Err(why) = led {
+        shared.fail(&why);
+        return drop(guard);
+    }
+    let mut queue = shared.queue.lock();
+    queue.unsynced_since = committer.unsynced_since;
+    let more = shared.has_work(&queue) || committer.unwritten.is_some() || committer.unsynced_since.is_some();
+    queue.turn = if more { Turn::Handed } else { Turn::Free };
+    drop(queue);
+    drop(committer);
+    if more {
+        shared.wake.notify_one();
+    }
+    drop(guard);
+}
+
+impl Shared {
+    /// Waits for work and for the turn, and takes it; false once the log has failed.
+    fn wait_for_turn(&self) -> bool {
+        let mut queue = self.queue.lock();
+        loop {
+            if self.failed.get().is_some() {
+                return false;
+            }
+            let due = queue.unsynced_since.map(|since| since + self.options.sync_each);
+            let free = queue.turn == Turn::Free && (self.has_work(&queue) || due.is_some_and(|due| due <= Instant::now()));
+            if free || queue.turn == Turn::Handed {
+                queue.turn = Turn::Taken;
+                return true;
+            }
+            match due {
+                Some(due) if queue.turn == Turn::Free => drop(self.wake.wait_until(&mut queue, due)),
+                _ => self.wake.wait(&mut queue),
+            }
+        }
+    }
+}
+
+impl Committer {
+    /// Takes as much as fits one group and the file. `None`: nothing is to be done now.
+    pub(super) fn next_step(&mut self, queue: &mut Queue) -> Option<Step> {
+        if let Some(frame) = self.unwritten.take() {
+            return Some(Step::WriteAgain(frame));
+        }
         let overhead = (3 * FRAME_HEADER_BYTES + heads_bytes(self.heads.len())) as u64;
         let left = self.file.bytes - self.offset;
-        let shared = self.shared.clone();
-        let mut queue = shared.queue.lock();
-        loop {
-            if let Some(first) = queue.items.front() {
-                let bytes = |item: &Item| match item {
-                    Item::Record { bytes, .. } => *bytes,
-                    Item::Heads => FRAME_HEADER_BYTES as u64 + heads_bytes(self.heads.len()) as u64,
-                };
-                let fits = |taken: u64| if taken == 0 { 0 } else { overhead };
-                let own = matches!(first, Item::Record { own_file: Some(_), .. });
-                if own || bytes(first) + FRAME_HEADER_BYTES as u64 > left {
-                    return Step::Rotate;
+        if let Some(first) = queue.items.front() {
+            let bytes = |item: &Item| match item {
+                Item::Record { bytes, .. } => *bytes,
+                Item::Heads => FRAME_HEADER_BYTES as u64 + heads_bytes(self.heads.len()) as u64,
+            };
+            let fits = |taken: u64| if taken == 0 { 0 } else { overhead };
+            let own = matches!(first, Item::Record { own_file: Some(_), .. });
+            if own || bytes(first) + FRAME_HEADER_BYTES as u64 > left {
+                return Some(Step::Rotate);
+            }
+            let mut items = Vec::new();
+            let mut taken = 0;
+            while let Some(item) = queue.items.front() {
+                let more = taken + bytes(item);
+                let own = matches!(item, Item::Record { own_file: Some(_), .. });
+                if taken > 0 && (own || more > FRAME_MAX_BYTES || more + fits(taken) > left || matches!(item, Item::Heads)) {
+                    break;
                 }
-                let mut items = Vec::new();
-                let mut taken = 0;
-                while let Some(item) = queue.items.front() {
-                    let more = taken + bytes(item);
-                    let own = matches!(item, Item::Record { own_file: Some(_), .. });
-                    if taken > 0 && (own || more > FRAME_MAX_BYTES || more + fits(taken) > left || matches!(item, Item::Heads)) {
-                        break;
-                    }
-                    taken = more;
-                    let alone = matches!(item, Item::Heads);
-                    items.extend(queue.items.pop_front());
-                    if alone {
-                        break;
-                    }
-                }
-                return Step::Write(items);
-            }
-            let durable = shared.durable.reached.load(Ordering::Acquire);
-            if shared.sync_wanted.load(Ordering::Acquire) > durable && self.position > durable {
-                return Step::Sync;
-            }
-            if queue.closing {
-                return if self.unsynced_since.is_some() {
-                    Step::Sync
-                } else {
-                    Step::Stop
-                };
-            }
-            match self.unsynced_since {
-                None => shared.wake.wait(&mut queue),
-                Some(since) => {
-                    if shared
-                        .wake
-                        .wait_until(&mut queue, since + shared.options.sync_each)
-                        .timed_out()
-                    {
-                        return Step::Sync;
-                    }
+                taken = more;
+                let alone = matches!(item, Item::Heads);
+                items.extend(queue.items.pop_front());
+                if alone {
+                    break;
                 }
             }
+            if !matches!(items[..], [Item::Heads]) {
+                let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
+                queue.lately = count.max(queue.lately - queue.lately.div_ceil(4));
+            }
+            return Some(Step::Write(items));
+        }
+        let durable = self.shared.durable.reached.load(Ordering::Acquire);
+        if self.shared.sync_wanted.load(Ordering::Acquire) > durable && self.position > durable {
+            return Some(Step::Sync);
+        }
+        let due = |since: Instant| since + self.shared.options.sync_each <= Instant::now();
+        match (queue.closing, self.unsynced_since) {
+            (true, None) => Some(Step::Stop),
+            (true, Some(_)) => Some(Step::Sync),
+            (false, since) => since.is_some_and(due).then_some(Step::Sync),
         }
     }
 
     /// Writes one frame, and syncs if anyone wants it.
-    pub(super) fn write(&mut self, items: Vec<Item>) -> Result<(), String> {
+    fn write(&mut self, items: &[Item]) -> Result<(), String> {
+        let frame = self.frame(items)?;
+        self.write_frame(frame)
+    }
+
+    /// As [`Committer::write`], but does not wait for room: the frame is kept for the log's thread.
+    fn try_write(&mut self, items: &[Item]) -> Result<(), String> {
+        let frame = self.frame(items)?;
+        match self.file.file.write_all_at(&self.buffer, self.offset) {
+            Ok(()) => self.written(frame),
+            Err(e) if is_full(&e) => {
+                self.unwritten = Some(frame);
+                Ok(())
+            }
+            Err(e) => {
+                self.shared.release(frame.charged);
+                Err(format!("write: {e}"))
+            }
+        }
+    }
+
+    fn write_frame(&mut self, frame: Framed) -> Result<(), String> {
+        match self.write_patiently(&self.buffer) {
+            Ok(()) => self.written(frame),
+            Err(why) => {
+                self.shared.release(frame.charged);
+                Err(why)
+            }
+        }
+    }
+
+    /// The buffer is these items, as the next frame.
+    fn frame(&mut self, items: &[Item]) -> Result<Framed, String> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         let at = begin_frame(&mut buffer);
         let mut kind = FrameKind::Records;
         let mut advance = 0;
         let mut charged_all = 0;
-        for item in &items {
+        for item in items {
             advance += item.advance();
             match item {
                 Item::Record { record, charged, .. } => {
@@ -155,25 +263,30 @@ impl Committer {
             self.offset + buffer.len() as u64 <= self.file.bytes,
             "a frame lies within its file"
         );
-        let written = self.write_patiently(&buffer);
-        self.offset += buffer.len() as u64;
-        buffer.shrink_to(2 * FRAME_MAX_BYTES as usize);
         self.buffer = buffer;
-        // Before anyone is woken, so that whoever saw its write end finds its room free again.
-        self.shared.release(charged_all);
-        written.and_then(|()| {
-            self.frame_no += 1;
-            self.position += advance;
-            self.unsynced_since.get_or_insert_with(Instant::now);
-            self.publish_room();
-            self.shared.written.reach(self.position);
-            let wanted = self.shared.sync_wanted.load(Ordering::Acquire);
-            if wanted > self.shared.durable.reached.load(Ordering::Acquire) {
-                self.sync()
-            } else {
-                Ok(())
-            }
+        Ok(Framed {
+            advance,
+            charged: charged_all,
         })
+    }
+
+    /// The frame in the buffer is written; syncs if anyone wants it.
+    fn written(&mut self, frame: Framed) -> Result<(), String> {
+        self.offset += self.buffer.len() as u64;
+        self.buffer.shrink_to(2 * FRAME_MAX_BYTES as usize);
+        // Before anyone is woken, so that whoever saw its write end finds its room free again.
+        self.shared.release(frame.charged);
+        self.frame_no += 1;
+        self.position += frame.advance;
+        self.unsynced_since.get_or_insert_with(Instant::now);
+        self.publish_room();
+        self.shared.written.reach(self.position);
+        let wanted = self.shared.sync_wanted.load(Ordering::Acquire);
+        if wanted > self.shared.durable.reached.load(Ordering::Acquire) {
+            self.sync()
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes at the current offset; while the disk is full it tries again (the same bytes at the

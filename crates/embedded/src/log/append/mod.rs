@@ -1,4 +1,8 @@
-//! Writing the log: room is reserved, records are queued, one thread writes and syncs them.
+//! Writing the log: room is reserved, records are queued, one thread at a time writes and syncs them.
+//!
+//! That is the log's own thread, or, for a group, a thread that waits for a record of its own while nobody else does
+//! ([`Log::lead`]): waking another thread and being woken by it costs about half of what a sync does. [`Turn`] says
+//! whose it is.
 //!
 //! Invariants:
 //! * Records lie in the log in the order of [`Log::enqueue`]; their positions leave no holes but
@@ -8,9 +12,14 @@
 //! * A position is published as durable after the sync that covers it has succeeded, never before.
 //! * After a failed write or sync nothing is written until the next start, and every waiter hears
 //!   that its outcome is unknown. A full disk is no failure: accepted records wait for room.
+//! * Whoever has the turn looks at the queue again before giving it up, under its lock: what was queued meanwhile is
+//!   written by him or handed to the log's thread, and nobody who waits needs to wake anybody.
+//! * A leader writes one group and waits for nothing but the disk's sync: other files, retries on a full disk and the
+//!   closing of the log are the log's thread's.
 //!
 //! Locks: `queue`, `files`, `spare` and the waiting lines are leaves: none is taken under another,
-//! and none is held over IO.
+//! and none is held over IO. The committer's is held over IO by who has the turn, and taken by nobody else; `queue` may
+//! be taken under it.
 //!
 //! Not here: reading (`replay`), bytes (`format`).
 
@@ -26,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 mod allocation;
 mod committer;
@@ -98,11 +107,23 @@ pub struct Reservation {
     shared: Arc<Shared>,
     left: u64,
     own_file: Option<OwnFile>,
+    waited_for: bool,
+}
+
+impl Reservation {
+    /// Whoever holds it waits at once for what it enqueues ([`Log::lead`], [`Log::durable`]): enqueueing wakes
+    /// nobody. A record that nobody waits for after all is written with the next.
+    #[must_use]
+    pub fn waited_for(mut self) -> Reservation {
+        self.waited_for = true;
+        self
+    }
 }
 
 /// The log of a folder, open for writing. Dropping it closes it.
 pub struct Log {
     shared: Arc<Shared>,
+    committer: Arc<Mutex<Committer>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -153,17 +174,20 @@ impl Log {
             position: recovered.start,
             heads: FxHashMap::default(),
             buffer: Vec::new(),
+            unwritten: None,
             unsynced_since: None,
         };
         committer.publish_room();
-        let spare = shared.clone();
+        let committer = Arc::new(Mutex::new(committer));
+        let (writer, spare) = ((shared.clone(), committer.clone()), shared.clone());
         let threads = vec![
-            spawn("pleach-log", move || committer.run())?,
+            spawn("pleach-log", move || run(&writer.0, &writer.1))?,
             spawn("pleach-log-spare", move || spare.keep_spare())?,
         ];
         Ok((
             Log {
                 shared,
+                committer,
                 threads: Mutex::new(threads),
             },
             recovered,
@@ -192,6 +216,18 @@ impl Log {
         self.shared.enqueue(room, record, durability)
     }
 
+    /// Is nobody writing, and do writers come one by one? Then whoever waits for a record may as well write it.
+    pub fn is_quiet(&self) -> bool {
+        let queue = self.shared.queue.lock();
+        queue.turn == Turn::Free && queue.lately <= LEADS_UP_TO && !queue.closing
+    }
+
+    /// Writes and syncs on this thread what is queued, if nobody else is writing; else does nothing. Blocks the thread
+    /// for a write and a sync. To be followed by [`Log::durable`], which is over at once if this was enough.
+    pub fn lead(&self) {
+        lead(&self.shared, &self.committer);
+    }
+
     /// Waits until everything below `position` (a [`Ticket::end`]) is durable. Blocks the thread.
     /// Errors: LogFailed, meaning that the outcome is unknown; IllegalArgument if no record reaches there.
     pub fn wait_durable(&self, position: u64) -> Result<()> {
@@ -211,7 +247,7 @@ impl Log {
     /// Waits until everything below `position` is written (not yet synced). Blocks the thread.
     /// Errors: as [`Log::wait_durable`].
     pub fn wait_written(&self, position: u64) -> Result<()> {
-        self.shared.check_position(position)?;
+        self.shared.want_written(position)?;
         self.shared.written.wait(position, &self.shared.failed)
     }
 
@@ -219,7 +255,7 @@ impl Log {
     pub fn written(&self, position: u64) -> impl Future<Output = Result<()>> + Send + use<> {
         let begun = self
             .shared
-            .check_position(position)
+            .want_written(position)
             .map(|()| self.shared.written.enter(position, &self.shared.failed));
         async move { begun?.finish().await }
     }
@@ -332,7 +368,26 @@ impl Item {
     }
 }
 
+/// Who writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Nobody; who queues something wakes the log's thread, or leads.
+    Free,
+    /// Somebody, who will look at the queue again.
+    Taken,
+    /// A leader left work to the log's thread, which has been woken for it.
+    Handed,
+}
+
+/// Records in a group beyond which nobody leads: the log's thread writes while others go on working.
+pub(super) const LEADS_UP_TO: u32 = 1;
+
 pub(super) struct Queue {
+    pub(super) turn: Turn,
+    /// Records in the last groups, the largest, a quarter less with each group since.
+    pub(super) lately: u32,
+    /// When the oldest unsynced frame was written; told by whoever gives the turn up.
+    pub(super) unsynced_since: Option<Instant>,
     pub(super) items: VecDeque<Item>,
     /// The position after the last item.
     pub(super) end: u64,

@@ -53,6 +53,9 @@ impl Shared {
             disk,
             options,
             queue: Mutex::new(Queue {
+                turn: Turn::Free,
+                lately: 0,
+                unsynced_since: None,
                 items: VecDeque::new(),
                 end: recovered.start,
                 since_heads: 0,
@@ -84,16 +87,6 @@ impl Shared {
         self.failed.get().map_or(Ok(()), |failed| Err(failed.clone()))
     }
 
-    pub(super) fn check_position(&self, position: u64) -> Result<()> {
-        let end = self.queue.lock().end;
-        if position > end {
-            return Err(Error::illegal(format!(
-                "position [{position}] is beyond the end of the log [{end}]"
-            )));
-        }
-        Ok(())
-    }
-
     pub(super) fn reserve(self: &Arc<Self>, bytes: u64, kept: u64) -> Result<Reservation> {
         self.check_failed()?;
         if bytes > RECORD_MAX_BYTES {
@@ -107,6 +100,7 @@ impl Shared {
             shared: self.clone(),
             left: charged,
             own_file: None,
+            waited_for: false,
         };
         // One that alone is bigger than the queue passes if no other such is there: it would starve.
         if before + charged > limit && (charged <= limit || before > limit) {
@@ -180,8 +174,12 @@ impl Shared {
         if durability == Durability::Request {
             self.sync_wanted.fetch_max(end, Ordering::AcqRel);
         }
+        // Nobody waits at once for what is synced later.
+        let quiet = queue.turn != Turn::Free || (room.waited_for && durability == Durability::Request);
         drop(queue);
-        self.wake.notify_one();
+        if !quiet {
+            self.wake.notify_one();
+        }
         Ok(Ticket { position, end })
     }
 
@@ -198,17 +196,45 @@ impl Shared {
         }
     }
 
+    /// Sees to it that somebody syncs up to there.
     pub(super) fn want_sync(&self, position: u64) -> Result<()> {
-        if self.sync_wanted.load(Ordering::Acquire) >= position || self.durable.reached.load(Ordering::Acquire) >= position {
+        if self.durable.reached.load(Ordering::Acquire) >= position {
             return Ok(());
         }
-        self.check_position(position)?;
-        // Under the lock, so that the committer cannot miss it between its look and its sleep.
+        self.writer_for(position, || {
+            self.sync_wanted.fetch_max(position, Ordering::AcqRel);
+        })
+    }
+
+    /// Sees to it that somebody writes up to there.
+    pub(super) fn want_written(&self, position: u64) -> Result<()> {
+        self.writer_for(position, || {})
+    }
+
+    /// Under the lock, so that who has the turn cannot miss it between his last look and giving it up.
+    fn writer_for(&self, position: u64, note: impl FnOnce()) -> Result<()> {
         let queue = self.queue.lock();
-        self.sync_wanted.fetch_max(position, Ordering::AcqRel);
+        if position > queue.end {
+            let end = queue.end;
+            return Err(Error::illegal(format!(
+                "position [{position}] is beyond the end of the log [{end}]"
+            )));
+        }
+        note();
+        let free = queue.turn == Turn::Free;
         drop(queue);
-        self.wake.notify_one();
+        if free {
+            self.wake.notify_one();
+        }
         Ok(())
+    }
+
+    /// Is there anything to do for whoever writes?
+    pub(super) fn has_work(&self, queue: &Queue) -> bool {
+        !queue.items.is_empty()
+            || queue.closing
+            || self.sync_wanted.load(Ordering::Acquire) > self.durable.reached.load(Ordering::Acquire)
+                && self.written.reached.load(Ordering::Acquire) > self.durable.reached.load(Ordering::Acquire)
     }
 
     pub(super) fn begin_close(&self) {
@@ -244,6 +270,8 @@ impl Shared {
         queue.closing = true;
         let items = std::mem::take(&mut queue.items);
         drop(queue);
+        // The log's thread ends, if it was not the one that failed.
+        self.wake.notify_one();
         for item in items {
             if let Item::Record { charged, .. } = item {
                 self.release(charged);
