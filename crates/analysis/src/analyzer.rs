@@ -86,6 +86,8 @@ pub struct TokenStage {
     pub name: String,
     /// What it made.
     pub tokens: Vec<Token>,
+    /// Whether this stage or one before it knows of keywords.
+    pub keywords: bool,
 }
 
 impl Analyzer {
@@ -213,13 +215,17 @@ impl Analyzer {
         let tokenizer = TokenStage {
             name: self.0.chain.tokenizer.name.to_string(),
             tokens: tokens.clone(),
+            keywords: false,
         };
         let mut filters = Vec::new();
+        let mut keywords = false;
         for filter in &self.0.chain.filters {
+            keywords |= filter.part.keywords();
             tokens = filter.part.run(tokens);
             filters.push(TokenStage {
                 name: filter.name.to_string(),
                 tokens: tokens.clone(),
+                keywords,
             });
         }
         Explanation {

@@ -11,6 +11,8 @@ pub enum TokenKind {
     Num,
     /// `<SOUTHEAST_ASIAN>`: a run of Thai, Lao, Khmer or Burmese.
     SoutheastAsian,
+    /// `<CJ>`: one character of Chinese or Japanese, as the `classic` tokenizer calls it.
+    Cj,
     /// `<IDEOGRAPHIC>`: one Han character.
     Ideographic,
     /// `<HIRAGANA>`: one character of Hiragana.
@@ -57,6 +59,7 @@ impl TokenKind {
             TokenKind::Num => "<NUM>",
             TokenKind::SoutheastAsian => "<SOUTHEAST_ASIAN>",
             TokenKind::Ideographic => "<IDEOGRAPHIC>",
+            TokenKind::Cj => "<CJ>",
             TokenKind::Hiragana => "<HIRAGANA>",
             TokenKind::Katakana => "<KATAKANA>",
             TokenKind::Hangul => "<HANGUL>",

@@ -406,10 +406,33 @@ fn unrouted(request: &Request, matched: Matched, dialect: Dialect) -> Answer {
             );
             Answer::of(405, json!({ "error": reason, "status": 405 })).header("allow", allowed.join(","))
         }
-        _ => Answer::of(
-            400,
-            json!({ "error": format!("no handler found for uri [{uri}] and method [{}]", request.method) }),
-        ),
+        Matched::Nothing if request.path.starts_with("/_") => named_so(request, &uri, dialect),
+        _ => no_handler(request, &uri),
+    }
+}
+
+fn no_handler(request: &Request, uri: &str) -> Answer {
+    Answer::of(
+        400,
+        json!({ "error": format!("no handler found for uri [{uri}] and method [{}]", request.method) }),
+    )
+}
+
+/// A path that begins with an underscore and is none of ours: where an index of that name would have it, the name is refused.
+fn named_so(request: &Request, uri: &str, dialect: Dialect) -> Answer {
+    let name = request.path.split('/').nth(1).unwrap_or_default();
+    let rest = request.path.get(name.len() + 1..).unwrap_or_default().trim_end_matches('/');
+    if !rest.is_empty() && !rest.starts_with("/_") {
+        return no_handler(request, uri);
+    }
+    match find(&request.method, &format!("/i{rest}")) {
+        Matched::Found(..) => {
+            let reason = format!("Invalid index name [{name}], must not start with '_'.");
+            let error = Error::new(ErrorKind::InvalidIndexName, reason).with("index", name);
+            Answer::of(400, envelope::render(&error, dialect))
+        }
+        Matched::Method(allowed) => unrouted(request, Matched::Method(allowed), dialect),
+        Matched::Nothing => no_handler(request, uri),
     }
 }
 

@@ -13,6 +13,9 @@ pub(crate) enum KeywordMarker {
 }
 
 impl Each for KeywordMarker {
+    fn keywords(&self) -> bool {
+        true
+    }
     fn each(&self, token: &mut Token) -> bool {
         token.keyword |= match self {
             KeywordMarker::Words(words) => words.has(&token.term),
@@ -26,6 +29,9 @@ impl Each for KeywordMarker {
 pub(crate) struct KeywordRepeat;
 
 impl All for KeywordRepeat {
+    fn keywords(&self) -> bool {
+        true
+    }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
         let mut out = Vec::with_capacity(tokens.len() * 2);
         for token in tokens {
@@ -46,6 +52,9 @@ pub(crate) struct StemmerOverride {
 }
 
 impl Each for StemmerOverride {
+    fn keywords(&self) -> bool {
+        true
+    }
     fn each(&self, token: &mut Token) -> bool {
         if token.keyword {
             return true;

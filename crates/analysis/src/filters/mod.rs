@@ -51,6 +51,10 @@ pub(crate) trait Each: Send + Sync {
     fn normalizes(&self) -> bool {
         false
     }
+    /// Whether it knows of keywords: from it on an explanation tells which tokens are some.
+    fn keywords(&self) -> bool {
+        false
+    }
 }
 
 /// Looks at all tokens of a text.
@@ -61,6 +65,10 @@ pub(crate) trait All: Send + Sync {
     fn normalize(&self, _token: &mut Token) {}
     /// Whether a normalizer may use it.
     fn normalizes(&self) -> bool {
+        false
+    }
+    /// As [`Each::keywords`].
+    fn keywords(&self) -> bool {
         false
     }
 }
@@ -87,6 +95,14 @@ impl Filter {
         match self {
             Filter::Each(each) => each.normalizes(),
             Filter::All(all) => all.normalizes(),
+        }
+    }
+
+    /// As [`Each::keywords`].
+    pub(crate) fn keywords(&self) -> bool {
+        match self {
+            Filter::Each(each) => each.keywords(),
+            Filter::All(all) => all.keywords(),
         }
     }
 

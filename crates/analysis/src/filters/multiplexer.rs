@@ -11,6 +11,9 @@ pub(crate) struct Multiplexer {
 }
 
 impl All for Multiplexer {
+    fn keywords(&self) -> bool {
+        self.chains.iter().flatten().any(|filter| filter.part.keywords())
+    }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
         let mut out: Vec<Token> = Vec::new();
         for token in tokens {

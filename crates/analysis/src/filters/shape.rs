@@ -27,6 +27,9 @@ impl Each for Length {
 pub(crate) struct Truncate(pub(crate) usize);
 
 impl Each for Truncate {
+    fn keywords(&self) -> bool {
+        true
+    }
     fn each(&self, token: &mut Token) -> bool {
         if !token.keyword && units(&token.term) > self.0 {
             let end = if self.0 == 0 {

@@ -12,6 +12,8 @@ const LONGEST: usize = 1024;
 pub(crate) enum Change {
     /// A function of our own.
     Own(fn(&mut String)),
+    /// One that knows of no keywords.
+    Plain(fn(&mut String)),
     /// One of the Snowball project's.
     Snowball(Stemmer),
 }
@@ -31,12 +33,15 @@ pub(crate) struct Stem {
 }
 
 impl Each for Stem {
+    fn keywords(&self) -> bool {
+        !self.normalization && !matches!(self.change, Change::Plain(_))
+    }
     fn each(&self, token: &mut Token) -> bool {
-        if token.keyword && !self.normalization || token.term.len() > LONGEST {
+        if token.keyword && self.keywords() || token.term.len() > LONGEST {
             return true;
         }
         match &self.change {
-            Change::Own(change) => change(&mut token.term),
+            Change::Own(change) | Change::Plain(change) => change(&mut token.term),
             Change::Snowball(stemmer) => {
                 let stem = match stemmer.stem(&token.term) {
                     Cow::Owned(stem) => Ok(stem),

@@ -51,6 +51,9 @@ impl Each for Stop {
 pub(crate) struct StopButLast(pub(crate) WordSet);
 
 impl All for StopButLast {
+    fn keywords(&self) -> bool {
+        true
+    }
     fn all(&self, mut tokens: Vec<Token>) -> Vec<Token> {
         let last = tokens.pop();
         tokens.retain(|token| !self.0.has(&token.term));

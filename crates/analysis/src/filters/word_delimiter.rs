@@ -268,6 +268,9 @@ impl WordDelimiter {
 }
 
 impl All for WordDelimiter {
+    fn keywords(&self) -> bool {
+        true
+    }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
         let steps = increments(&tokens);
         let (mut out, mut out_steps): (Vec<Token>, Vec<u32>) = (Vec::new(), Vec::new());

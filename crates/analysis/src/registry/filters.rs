@@ -10,8 +10,8 @@ use crate::filters::{
 };
 use crate::java_regex;
 use crate::languages::{
-    FRENCH_ARTICLES, light_french, light_german, light_spanish, minimal_english, minimal_french, minimal_german,
-    normalize_german, porter, possessive_english,
+    FRENCH_ARTICLES, fold_scandinavian, light_french, light_german, light_spanish, minimal_english, minimal_french,
+    minimal_german, normalize_arabic, normalize_german, normalize_persian, normalize_scandinavian, porter, possessive_english,
 };
 use crate::options::Options;
 use model::{Error, Result};
@@ -106,6 +106,12 @@ impl Definitions {
                 normalization: false,
             })
         };
+        let normalization = |change: fn(&mut String)| {
+            Filter::each(Stem {
+                change: Change::Own(change),
+                normalization: true,
+            })
+        };
         Ok(Some(match kind {
             "porter_stem" | "porterStem" => own(porter),
             "stemmer" => {
@@ -142,6 +148,10 @@ impl Definitions {
                 change: Change::Own(normalize_german),
                 normalization: true,
             }),
+            "arabic_normalization" => normalization(normalize_arabic),
+            "persian_normalization" => normalization(normalize_persian),
+            "scandinavian_folding" => normalization(fold_scandinavian),
+            "scandinavian_normalization" => normalization(normalize_scandinavian),
             "keyword_marker" => match (o.text("keywords_pattern"), o.list("keywords")) {
                 (Some(_), Some(_)) => {
                     return Err(Error::illegal(
@@ -491,7 +501,12 @@ pub(super) fn word_delimiter(kind: &str, o: &Options<'_>) -> Result<Filter> {
 pub(super) fn stemmer(language: &str) -> Option<Filter> {
     let own: fn(&mut String) = match language {
         "english" | "porter" => porter,
-        "possessive_english" | "possessiveEnglish" => possessive_english,
+        "possessive_english" | "possessiveEnglish" => {
+            return Some(Filter::each(Stem {
+                change: Change::Plain(possessive_english),
+                normalization: false,
+            }));
+        }
         "minimal_english" | "minimalEnglish" => minimal_english,
         "light_french" | "lightFrench" => light_french,
         "minimal_french" | "minimalFrench" => minimal_french,

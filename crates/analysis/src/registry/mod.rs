@@ -120,6 +120,10 @@ const TOKENIZERS: &[&str] = &[
 ];
 const CHAR_FILTERS: &[&str] = &["html_strip", "htmlStrip", "mapping", "pattern_replace"];
 const FILTERS: &[&str] = &[
+    "arabic_normalization",
+    "persian_normalization",
+    "scandinavian_folding",
+    "scandinavian_normalization",
     "lowercase",
     "uppercase",
     "asciifolding",

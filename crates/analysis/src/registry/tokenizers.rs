@@ -20,9 +20,6 @@ impl Definitions {
                 part: made.part,
             }));
         }
-        if matches!(name, "simple_pattern" | "simple_pattern_split" | "char_group") {
-            return Ok(None);
-        }
         self.tokenizer_of(
             name,
             &Options {

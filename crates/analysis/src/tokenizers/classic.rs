@@ -29,7 +29,7 @@ fn rules() -> &'static [(TokenKind, Regex)] {
             (TokenKind::Apostrophe, format!("{alpha}+(?:'{alpha}+)+")),
             (TokenKind::Company, format!("{alpha}+[&@]{alpha}+")),
             (TokenKind::Alphanum, r"[\p{L}\p{M}\p{Nd}&&[^\p{Han}\p{Hiragana}\p{Katakana}]]+".to_owned()),
-            (TokenKind::Ideographic, r"[\p{Han}\p{Hiragana}\p{Katakana}]".to_owned()),
+            (TokenKind::Cj, r"[\p{Han}\p{Hiragana}\p{Katakana}]".to_owned()),
         ];
         rows.into_iter()
             .filter_map(|(kind, pattern)| Some((kind, Regex::new(&format!("^(?:{pattern})")).ok()?)))

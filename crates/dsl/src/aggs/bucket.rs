@@ -26,7 +26,7 @@ pub(crate) fn parse(name: &str, kind: &str, body: &Node, dialect: Dialect) -> Re
             &mut parsing(dialect),
         )?))));
     }
-    let mut fields = body.clone().fields(kind)?;
+    let mut fields = body.clone().fields(kind)?.of_object(!dialect.typed && object_parsed(kind));
     let out = match kind {
         "terms" => AggKind::Terms(parse_terms(&mut fields, kind, name, dialect)?),
         "significant_terms" => {
@@ -127,6 +127,35 @@ pub(crate) fn parse(name: &str, kind: &str, body: &Node, dialect: Dialect) -> Re
     Ok(Some(out))
 }
 
+/// Those whose bodies Elasticsearch reads with its object parsers; the others are read by hand.
+fn object_parsed(kind: &str) -> bool {
+    matches!(
+        kind,
+        "terms"
+            | "significant_terms"
+            | "range"
+            | "date_range"
+            | "ip_range"
+            | "histogram"
+            | "date_histogram"
+            | "auto_date_histogram"
+            | "missing"
+            | "composite"
+            | "geotile_grid"
+            | "geohash_grid"
+    )
+}
+
+/// Today's values come from a field or from a script.
+fn sourced(source: ValueSource, dialect: Dialect) -> Result<ValueSource> {
+    if source.field.is_none() && source.script.is_none() && !dialect.typed {
+        return Err(Error::illegal(
+            "Required one of fields [field, script], but none were specified. ",
+        ));
+    }
+    Ok(source)
+}
+
 /// The default of `search.max_buckets` over the widest step of `auto_date_histogram`.
 const AUTO_DATE_BUCKETS: usize = 2184;
 
@@ -213,7 +242,7 @@ fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) ->
     };
     let size = option(fields, kind, "size", |n| unlimited("size", n))?.unwrap_or(10);
     let shard_size = option(fields, kind, "shard_size", |n| match n.i64("shard_size")? {
-        -1 => Ok(None),
+        -1 if dialect.typed => Ok(None),
         _ => unlimited("shard_size", n).map(Some),
     })?;
     let shard_min_doc_count = option(fields, kind, "shard_min_doc_count", |n| {
@@ -233,8 +262,16 @@ fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) ->
             ascending: false,
         }]
     });
-    let include = fields.take("include").map(parse_include).transpose()?;
-    let exclude = fields.take("exclude").map(parse_include).transpose()?;
+    let kinds = ["VALUE_STRING", "START_ARRAY", "START_OBJECT"];
+    let include = fields.read("include", &kinds, |node| parse_include(node.clone()))?;
+    let kinds: &[&str] = if dialect.typed { &kinds } else { &kinds[..2] };
+    let exclude = fields.read("exclude", kinds, |node| parse_include(node.clone()))?;
+    if let (false, Some(include), Some(exclude)) = (dialect.typed, &include, &exclude)
+        && matches!(include, IncludeExclude::Values(_)) != matches!(exclude, IncludeExclude::Values(_))
+    {
+        let cause = Error::illegal("Cannot mix a set-based and a regular expression-based include and exclude");
+        return Err(shape::failed_field(kind, "exclude", (1, 1), cause));
+    }
     let collect_mode = option(fields, kind, "collect_mode", |n| {
         let text = n.string("collect_mode")?;
         match text.as_str() {
@@ -242,6 +279,7 @@ fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) ->
             _ => Err(n.error(format!("no [collect_mode] found for value [{text}]"))),
         }
     })?;
+    let source = sourced(source, dialect)?;
     Ok(TermsAgg {
         source,
         size,

@@ -20,7 +20,7 @@ pub(crate) const PLAIN: &[(&str, Metric)] = &[
 
 /// Reads a metric; `None` if `kind` is none.
 pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<Option<AggKind>> {
-    let mut fields = body.fields(kind)?;
+    let mut fields = body.fields(kind)?.of_object(!dialect.typed && kind != "top_hits");
     let out = match kind {
         "extended_stats" => {
             let source = required_source(&mut fields, dialect)?;
@@ -39,6 +39,10 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
                     ))
                 })
             })?;
+            if source.format.is_some() && !dialect.typed {
+                let reason = "[cardinality] unknown field [format]";
+                return Err(Error::new(model::ErrorKind::XContentParse, reason));
+            }
             AggKind::Cardinality {
                 source,
                 precision_threshold: threshold,
@@ -50,7 +54,8 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
             check_digest(&mut fields, name, dialect)?;
             let percents = percents.unwrap_or_else(|| vec![1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0]);
             if let Some(bad) = percents.iter().find(|p| !(0.0..=100.0).contains(*p)) {
-                return Err(Error::illegal(format!("percent must be in [0,100], got [{bad}]")));
+                let cause = Error::illegal(format!("percent must be in [0,100], got [{bad}]"));
+                return Err(unbuilt(kind, cause, dialect));
             }
             AggKind::Percentiles {
                 source,
@@ -60,8 +65,8 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
         }
         "percentile_ranks" => {
             let source = required_source(&mut fields, dialect)?;
-            let values =
-                option(&mut fields, kind, "values", |n| numbers(n, "values"))?.ok_or_else(|| shape::required("values"))?;
+            let values = option(&mut fields, kind, "values", |n| numbers(n, "values"))?
+                .ok_or_else(|| unbuilt(kind, shape::required("values"), dialect))?;
             check_digest(&mut fields, name, dialect)?;
             AggKind::PercentileRanks {
                 source,
@@ -88,13 +93,12 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
             };
             let init = take("init_script")?;
             let (map, combine, reduce) = (take("map_script")?, take("combine_script")?, take("reduce_script")?);
-            let needed = |found: Option<ScriptSource>, name: &str| {
-                if found.is_none() && dialect.typed && name != "map_script" {
-                    return Ok(None);
+            let needed = |found: Option<ScriptSource>, part: &str| match found {
+                None if !dialect.typed => {
+                    let cause = Error::illegal(format!("[{part}] must not be null: [{name}]"));
+                    Err(shape::all_shards_failed(cause))
                 }
-                found
-                    .map(Some)
-                    .ok_or_else(|| Error::illegal(format!("[{name}] must not be null: [scripted_metric]")))
+                found => Ok(found),
             };
             AggKind::ScriptedMetric(Box::new(ScriptedAgg {
                 init,
@@ -120,6 +124,15 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
     Ok(Some(out))
 }
 
+/// What is built of all fields at once could not be.
+fn unbuilt(kind: &str, cause: Error, dialect: Dialect) -> Error {
+    if dialect.typed {
+        return cause;
+    }
+    let reason = format!("Failed to build [{kind}] after last required field arrived");
+    Error::new(model::ErrorKind::XContentParse, reason).caused_by(cause)
+}
+
 /// A field or a script must be named; the typed dialect finds out later.
 fn required_source(fields: &mut Fields, dialect: Dialect) -> Result<ValueSource> {
     let source = ValueSource::take(fields, dialect)?;
@@ -142,8 +155,15 @@ fn part(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<ValueSource
             "Could not find field name [{name}] in multiValuesSource"
         )))
     })?;
-    let mut inner = node.fields(name)?;
-    let source = required_source(&mut inner, dialect)?;
+    let at = (node.line, node.col);
+    let mut inner = node.fields(name)?.of_object(!dialect.typed);
+    let source = required_source(&mut inner, dialect).map_err(|cause| {
+        if dialect.typed {
+            cause
+        } else {
+            shape::failed_field("weighted_avg", name, at, cause)
+        }
+    })?;
     inner.finish()?;
     Ok(source)
 }
@@ -166,6 +186,14 @@ fn check_digest(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<()>
         }
         Ok(())
     };
+    let strict = fields.is_of_object();
+    let refused = |key: &str, cause: Error| {
+        if strict {
+            shape::failed_field("percentiles", key, (1, 1), cause)
+        } else {
+            cause
+        }
+    };
     let (tdigest, hdr) = (fields.take("tdigest"), fields.take("hdr"));
     if tdigest.is_some() && hdr.is_some() {
         return Err(Error::new(
@@ -175,12 +203,14 @@ fn check_digest(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<()>
     }
     if let Some(node) = tdigest {
         let mut options = node.fields("tdigest")?;
-        options.take("compression").map(compression).transpose()?;
+        let read = options.take("compression").map(compression).transpose();
+        read.map_err(|cause| refused("tdigest", cause))?;
         options.finish()?;
     }
     if let Some(node) = hdr {
         let mut options = node.fields("hdr")?;
-        options.take("number_of_significant_value_digits").map(digits).transpose()?;
+        let read = options.take("number_of_significant_value_digits").map(digits).transpose();
+        read.map_err(|cause| refused("hdr", cause))?;
         options.finish()?;
     }
     if dialect.typed {

@@ -1,9 +1,9 @@
 //! Pipelines: aggregations of other aggregations' answers. Their options stay as they came.
 
 use super::{Agg, AggKind};
-use crate::json::Node;
-use crate::search::shape;
-use model::Result;
+use crate::json::{Node, unsupported};
+use crate::search::{Sort, shape};
+use model::{Dialect, Error, Result};
 use serde_json::Value;
 
 /// Every pipeline that is read.
@@ -31,8 +31,148 @@ const SEQUENTIAL: &[&str] = &["derivative", "cumulative_sum", "serial_diff", "mo
 /// Those with no path of their own.
 const PATHLESS: &[&str] = &["bucket_sort"];
 
+/// How Elasticsearch reads the options of a pipeline.
+enum Reader {
+    /// By hand: what is no option is a `parsing_exception`.
+    Hand(&'static [Opt]),
+    /// By an object parser, which refuses in its own words; the second are those that must be there.
+    Object(&'static [Opt], &'static [&'static str]),
+}
+
+/// An option and the kinds that its value may be of.
+type Opt = (&'static str, &'static [&'static str]);
+
+const TEXT: &[&str] = &["VALUE_STRING"];
+const NUMBER: &[&str] = &["VALUE_NUMBER"];
+const NUMERIC: &[&str] = &["VALUE_NUMBER", "VALUE_STRING"];
+const PATH: Opt = ("buckets_path", &["VALUE_STRING", "START_ARRAY"]);
+const PATHS: Opt = ("buckets_path", &["VALUE_STRING", "START_ARRAY", "START_OBJECT"]);
+const FORMAT: Opt = ("format", TEXT);
+const GAPS: Opt = ("gap_policy", TEXT);
+const SCRIPT: Opt = ("script", &["VALUE_STRING", "START_OBJECT"]);
+
+fn reader(kind: &str) -> Reader {
+    match kind {
+        "derivative" => Reader::Hand(&[PATH, FORMAT, GAPS, ("unit", TEXT)]),
+        "serial_diff" => Reader::Hand(&[PATH, FORMAT, GAPS, ("lag", NUMBER)]),
+        "bucket_selector" => Reader::Hand(&[PATHS, GAPS, SCRIPT]),
+        "moving_avg" => Reader::Hand(&[
+            PATH,
+            FORMAT,
+            GAPS,
+            ("window", NUMBER),
+            ("predict", NUMBER),
+            ("model", TEXT),
+            ("settings", &["START_OBJECT"]),
+            ("minimize", &["VALUE_BOOLEAN"]),
+        ]),
+        "percentiles_bucket" => Reader::Hand(&[
+            PATH,
+            FORMAT,
+            GAPS,
+            ("percents", &["START_ARRAY"]),
+            ("keyed", &["VALUE_BOOLEAN"]),
+        ]),
+        "extended_stats_bucket" => Reader::Hand(&[PATH, FORMAT, GAPS, ("sigma", NUMBER)]),
+        "cumulative_sum" => Reader::Object(&[PATH, FORMAT], &["buckets_path"]),
+        "moving_fn" => Reader::Object(
+            &[PATH, FORMAT, GAPS, SCRIPT, ("window", NUMERIC), ("shift", NUMERIC)],
+            &["buckets_path", "script", "window"],
+        ),
+        "bucket_script" => Reader::Object(&[PATHS, FORMAT, GAPS, SCRIPT], &["buckets_path", "script"]),
+        "bucket_sort" => Reader::Object(
+            &[
+                ("sort", &["START_ARRAY", "START_OBJECT", "VALUE_STRING"]),
+                ("from", NUMERIC),
+                ("size", NUMERIC),
+                GAPS,
+            ],
+            &[],
+        ),
+        _ => Reader::Hand(&[PATH, FORMAT, GAPS]),
+    }
+}
+
+/// Refuses options that a pipeline does not have, and values that they cannot have.
+fn check(name: &str, kind: &str, body: &Node) -> Result<()> {
+    let (options, by_hand) = match reader(kind) {
+        Reader::Hand(options) => (options, true),
+        Reader::Object(options, needed) => {
+            let members = body.clone().fields(kind)?;
+            let lacking: Vec<&str> = needed.iter().copied().filter(|option| !members.has(option)).collect();
+            if !lacking.is_empty() {
+                return Err(shape::required(&lacking.join(", ")));
+            }
+            (options, false)
+        }
+    };
+    for (key, value) in shape::object(body.clone(), kind)? {
+        let at = (value.line, value.col);
+        let refuse = |cause: Error| {
+            if by_hand {
+                value.error(cause.reason())
+            } else {
+                shape::failed_field(kind, &key, at, cause)
+            }
+        };
+        match options.iter().find(|(option, _)| *option == key) {
+            None if by_hand => {
+                let found = value.kind_name();
+                return Err(value.error(format!("Unexpected token {found} [{key}] in [{name}].")));
+            }
+            None => {
+                let known: Vec<&str> = options.iter().map(|(option, _)| *option).collect();
+                return Err(shape::unknown_field(kind, &key, &value, &known));
+            }
+            Some((_, kinds)) if !kinds.contains(&value.kind_name()) => {
+                return Err(if by_hand {
+                    value.error(format!("Unexpected token {} in [{name}].", value.kind_name()))
+                } else {
+                    unsupported(kind, &key, &value)
+                });
+            }
+            Some(_) => {}
+        }
+        match key.as_str() {
+            "gap_policy" if !matches!(value.as_str(), Some("skip" | "insert_zeros" | "keep_values")) => {
+                let text = value.string(&key)?;
+                return Err(refuse(Error::illegal(format!(
+                    "Invalid gap policy: [{text}], accepted values: [insert_zeros, skip]"
+                ))));
+            }
+            "lag" if value.i64("lag")? < 1 => {
+                let lag = value.i64("lag")?;
+                return Err(refuse(Error::illegal(format!(
+                    "Lag must be a positive, non-zero integer. Value supplied was {lag} in [{name}]: [lag]."
+                ))));
+            }
+            "window" if value.i64("window").map_err(refuse)? < 1 => {
+                return Err(refuse(Error::illegal("[window] must be a positive, non-zero integer.")));
+            }
+            "size" if value.i64("size").map_err(refuse)? < 1 => {
+                return Err(refuse(Error::illegal("[size] must be a positive integer")));
+            }
+            "from" if value.i64("from").map_err(refuse)? < 0 => {
+                return Err(refuse(Error::illegal("[from] must be a non-negative integer")));
+            }
+            "model" if !matches!(value.as_str(), Some("simple" | "linear" | "ewma" | "holt" | "holt_winters")) => {
+                let text = value.string(&key)?;
+                return Err(value.error(format!("no [moving_avg_model] registered for [{text}]")));
+            }
+            "sort" => {
+                Sort::parse(value.clone(), Dialect::default()).map_err(refuse)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Reads a pipeline called `name`.
-pub(crate) fn parse(name: &str, kind: &str, body: Node) -> Result<AggKind> {
+pub(crate) fn parse(name: &str, kind: &str, body: Node, typed: bool) -> Result<AggKind> {
+    if !typed {
+        check(name, kind, &body)?;
+    }
     let missing = |field: &str| body.error(format!("Missing required field [{field}] for aggregation [{name}]"));
     let no_path = missing("buckets_path");
     let no_script = missing("script");
@@ -58,10 +198,15 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node) -> Result<AggKind> {
 }
 
 /// Refuses pipelines in places where they have nothing to work on.
-pub(crate) fn validate(aggs: &[Agg], parent: Option<&AggKind>) -> Result<()> {
+pub(crate) fn validate(aggs: &[Agg], parent: Option<&AggKind>, typed: bool) -> Result<()> {
     let mut problems = Vec::new();
     for agg in aggs {
-        if let AggKind::Pipeline { kind, buckets_path, .. } = &agg.kind {
+        if let AggKind::Pipeline {
+            kind,
+            buckets_path,
+            body,
+        } = &agg.kind
+        {
             let name = &agg.name;
             if parent.is_none() && matches!(kind.as_str(), "bucket_sort" | "bucket_script" | "bucket_selector") {
                 problems.push(format!(
@@ -79,14 +224,101 @@ pub(crate) fn validate(aggs: &[Agg], parent: Option<&AggKind>) -> Result<()> {
                     problems.push(format!(
                         "buckets_path aggregation does not exist for aggregation [{name}]: {path}"
                     ));
+                    continue;
                 }
+            }
+            if typed {
+                continue;
+            }
+            if kind == "bucket_sort" && !["sort", "size", "from"].iter().any(|option| body.contains_key(*option)) {
+                problems.push(format!(
+                    "[{name}] is configured to perform nothing. Please set either of [sort, size, from] to use bucket_sort"
+                ));
+            }
+            let sorted = body.get("sort").filter(|_| kind == "bucket_sort");
+            let paths = paths(buckets_path)
+                .into_iter()
+                .chain(sorted.map(sort_paths).unwrap_or_default());
+            problems.extend(paths.filter_map(|path| lost(&path, aggs)));
+            if kind.ends_with("_bucket")
+                && let Some(first) = first_path(buckets_path).and_then(|path| path.split('>').next())
+                && let Some(other) = aggs.iter().find(|other| other.name == first)
+                && has_one_bucket(&other.kind)
+            {
+                problems.push(format!(
+                    "The first aggregation in buckets_path must be a multi-bucket aggregation for aggregation [{name}]: {first}"
+                ));
             }
         }
     }
     if !problems.is_empty() {
         return Err(shape::validation_failed(&problems));
     }
-    aggs.iter().try_for_each(|agg| validate(&agg.subs, Some(&agg.kind)))
+    aggs.iter().try_for_each(|agg| validate(&agg.subs, Some(&agg.kind), typed))
+}
+
+/// Every path of a pipeline: one, several, or one for each name in its script.
+fn paths(buckets_path: &Value) -> Vec<String> {
+    let texts = |values: Vec<&Value>| values.into_iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    match buckets_path {
+        Value::Array(list) => texts(list.iter().collect()),
+        Value::Object(map) => texts(map.values().collect()),
+        Value::Null => Vec::new(),
+        one => texts(vec![one]),
+    }
+}
+
+/// What `bucket_sort` sorts by.
+fn sort_paths(sort: &Value) -> Vec<String> {
+    match sort {
+        Value::Array(list) => list.iter().flat_map(sort_paths).collect(),
+        Value::Object(map) => map.keys().cloned().collect(),
+        Value::String(path) => vec![path.clone()],
+        _ => Vec::new(),
+    }
+}
+
+/// What is missing on the way of a path, if anything is.
+fn lost(path: &str, aggs: &[Agg]) -> Option<String> {
+    if path.is_empty() {
+        return Some("Invalid path []".to_owned());
+    }
+    let mut level = aggs;
+    for (step, element) in path.split('>').enumerate() {
+        if matches!(element, "_count" | "_key" | "_bucket_count" | "_score") {
+            return None;
+        }
+        // `stats.max`, `percentiles[50]`, `terms['key']`: a name, and what of it.
+        let called = |agg: &&Agg| {
+            let rest = element.strip_prefix(agg.name.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        match level.iter().find(called) {
+            Some(agg) => level = &agg.subs,
+            None if step == 0 => return Some(format!("No aggregation found for path [{path}]")),
+            None => return Some(format!("No aggregation [{element}] found for path [{path}]")),
+        }
+    }
+    None
+}
+
+/// A metric, or a bucket aggregation that makes one bucket.
+fn has_one_bucket(kind: &AggKind) -> bool {
+    matches!(
+        kind,
+        AggKind::Metric(..)
+            | AggKind::ExtendedStats { .. }
+            | AggKind::Cardinality { .. }
+            | AggKind::Percentiles { .. }
+            | AggKind::PercentileRanks { .. }
+            | AggKind::WeightedAvg { .. }
+            | AggKind::TopHits(_)
+            | AggKind::Filter(_)
+            | AggKind::Global
+            | AggKind::Missing { .. }
+            | AggKind::Nested { .. }
+            | AggKind::ReverseNested { .. }
+    )
 }
 
 fn first_path(buckets_path: &Value) -> Option<&str> {

@@ -81,7 +81,7 @@ pub fn parse(node: Node, dialect: Dialect) -> Result<Vec<Agg>> {
     } else {
         aggs?
     };
-    pipeline::validate(&aggs, None)?;
+    pipeline::validate(&aggs, None, dialect.typed)?;
     Ok(aggs)
 }
 
@@ -121,6 +121,12 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
     for (key, value) in shape::object(definition, &name)? {
         match key.as_str() {
             "aggs" | "aggregations" => subs = parse_level(value, dialect, depth + 1)?,
+            "meta" if !value.is_object() && !dialect.typed => {
+                let found = value.kind_name();
+                return Err(value.error(format!(
+                    "Expected [START_OBJECT] under [meta], but got a [{found}] in [{name}]"
+                )));
+            }
             "meta" => meta = value.into_value().as_object().cloned(),
             _ => {
                 if let Some((first, _)) = &kind {
@@ -149,7 +155,7 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
 
 fn parse_kind(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<AggKind> {
     if pipeline::KINDS.contains(&kind) {
-        return pipeline::parse(name, kind, body);
+        return pipeline::parse(name, kind, body, dialect.typed);
     }
     if OPAQUE.contains(&kind) {
         return Ok(AggKind::Opaque {

@@ -13,10 +13,8 @@ impl ValueSource {
     /// # Errors
     /// One of them is of the wrong kind.
     pub(crate) fn take(fields: &mut Fields, dialect: Dialect) -> Result<ValueSource> {
-        let mut script = fields
-            .take("script")
-            .map(|node| ScriptSource::parse(node, dialect))
-            .transpose()?;
+        let script_kinds = ["VALUE_STRING", "START_OBJECT"];
+        let mut script = fields.read("script", &script_kinds, |node| ScriptSource::parse(node.clone(), dialect))?;
         if let (true, Some(script)) = (dialect.typed, &mut script) {
             let mut siblings = ScriptSiblings::default();
             for key in ["params", "lang"] {

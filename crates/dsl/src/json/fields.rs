@@ -6,6 +6,32 @@ use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 
+const TEXT: &[&str] = &["VALUE_STRING"];
+const NUMBER: &[&str] = &["VALUE_NUMBER", "VALUE_STRING"];
+const FLAG: &[&str] = &["VALUE_BOOLEAN", "VALUE_STRING"];
+
+/// `[1:2] [owner] failed to parse field [x]`, and why.
+pub fn failed_field(owner: &str, key: &str, at: (u32, u32), cause: Error) -> Error {
+    let reason = format!("[{}:{}] [{owner}] failed to parse field [{key}]", at.0, at.1);
+    let root = cause.clone();
+    let outer = Error::new(ErrorKind::XContentParse, reason).caused_by(cause);
+    if root.kind() == ErrorKind::XContentParse {
+        outer.rooted_in(root.root().clone())
+    } else {
+        outer
+    }
+}
+
+/// `[1:2] [owner] x doesn't support values of type: VALUE_NUMBER`.
+pub fn unsupported(owner: &str, key: &str, node: &Node) -> Error {
+    let kind = node.kind_name();
+    let reason = format!(
+        "[{}:{}] [{owner}] {key} doesn't support values of type: {kind}",
+        node.line, node.col
+    );
+    Error::new(ErrorKind::XContentParse, reason)
+}
+
 /// An object's members while they are being taken; [`Fields::finish`] refuses what nobody took.
 #[derive(Clone, Debug)]
 pub struct Fields {
@@ -15,6 +41,7 @@ pub struct Fields {
     pub(super) lenient: bool,
     pub(super) query: bool,
     pub(super) strict: bool,
+    pub(super) object: bool,
 }
 
 impl Fields {
@@ -37,6 +64,38 @@ impl Fields {
     pub fn of_query(mut self) -> Fields {
         self.query = true;
         self
+    }
+
+    /// Values are read as Elasticsearch's object parsers read them, if `object`: one of the wrong kind is refused by its
+    /// kind, and what a value is refused for is the cause of `[owner] failed to parse field [x]`.
+    #[must_use]
+    pub fn of_object(mut self, object: bool) -> Fields {
+        self.object = object;
+        self
+    }
+
+    /// Whether values are read as [`Fields::of_object`] says.
+    pub fn is_of_object(&self) -> bool {
+        self.object
+    }
+
+    /// The member of that name as `read` reads it; `kinds` are those that it may be of where this is so.
+    ///
+    /// # Errors
+    /// Its kind is another, or `read` refuses it.
+    pub fn read<T>(&mut self, name: &str, kinds: &[&str], read: impl FnOnce(&Node) -> Result<T>) -> Result<Option<T>> {
+        if !self.object {
+            return self.given(name).map(|node| read(&node)).transpose();
+        }
+        let Some(node) = self.take(name) else {
+            return Ok(None);
+        };
+        if !kinds.contains(&node.kind_name()) {
+            return Err(unsupported(&self.owner, name, &node));
+        }
+        let at = (node.line, node.col);
+        let owner = &self.owner;
+        read(&node).map(Some).map_err(|cause| failed_field(owner, name, at, cause))
     }
 
     /// The member of that name. Of several the last.
@@ -100,7 +159,7 @@ impl Fields {
     /// # Errors
     /// It is not text.
     pub fn take_string(&mut self, name: &str) -> Result<Option<String>> {
-        self.given(name).map(|n| n.string(name)).transpose()
+        self.read(name, TEXT, |n| n.string(name))
     }
 
     /// Text or a list of texts.
@@ -119,9 +178,7 @@ impl Fields {
     /// It is not a boolean.
     pub fn take_bool(&mut self, name: &str) -> Result<Option<bool>> {
         let lenient = self.lenient;
-        self.given(name)
-            .map(|n| if lenient { n.boolean_typed(name) } else { n.boolean(name) })
-            .transpose()
+        self.read(name, FLAG, |n| if lenient { n.boolean_typed(name) } else { n.boolean(name) })
     }
 
     /// A number, or `None` where it is missing or null.
@@ -129,7 +186,7 @@ impl Fields {
     /// # Errors
     /// It is not a number.
     pub fn take_f32(&mut self, name: &str) -> Result<Option<f32>> {
-        self.given(name).map(|n| n.f32(name)).transpose()
+        self.read(name, NUMBER, |n| n.f32(name))
     }
 
     /// A number, or `None` where it is missing or null.
@@ -137,7 +194,7 @@ impl Fields {
     /// # Errors
     /// It is not a number.
     pub fn take_f64(&mut self, name: &str) -> Result<Option<f64>> {
-        self.given(name).map(|n| n.f64(name)).transpose()
+        self.read(name, NUMBER, |n| n.f64(name))
     }
 
     /// A whole number from 0 up, or `None` where it is missing or null.
@@ -145,7 +202,7 @@ impl Fields {
     /// # Errors
     /// It is not one.
     pub fn take_u32(&mut self, name: &str) -> Result<Option<u32>> {
-        self.given(name).map(|n| n.u32(name)).transpose()
+        self.read(name, NUMBER, |n| n.u32(name))
     }
 
     /// A whole number from 0 up, or `None` where it is missing or null.
@@ -153,7 +210,7 @@ impl Fields {
     /// # Errors
     /// It is not one.
     pub fn take_usize(&mut self, name: &str) -> Result<Option<usize>> {
-        self.given(name).map(|n| n.usize(name)).transpose()
+        self.read(name, NUMBER, |n| n.usize(name))
     }
 
     /// A whole number, or `None` where it is missing or null.
@@ -161,7 +218,7 @@ impl Fields {
     /// # Errors
     /// It is not one.
     pub fn take_i64(&mut self, name: &str) -> Result<Option<i64>> {
-        self.given(name).map(|n| n.i64(name)).transpose()
+        self.read(name, NUMBER, |n| n.i64(name))
     }
 
     /// A value as it is, or `None` where it is missing.

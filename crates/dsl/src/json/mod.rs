@@ -10,7 +10,7 @@ mod lexer;
 mod node;
 mod reader;
 
-pub use fields::Fields;
+pub use fields::{Fields, failed_field, unsupported};
 use lexer::Lexer;
 use reader::{Nothing, Tree, walk};
 

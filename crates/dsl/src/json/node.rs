@@ -64,6 +64,7 @@ impl Node {
             lenient: false,
             query: false,
             strict: false,
+            object: false,
         })
     }
 

@@ -1,12 +1,12 @@
 //! `bool`: what must, should and must not be.
 
 use super::{BoolQuery, Clause, Parsing, Query, parse::failed_in, words};
-use crate::json::Node;
+use crate::json::{Node, unsupported};
 use model::Result;
 use serde_json::{Map, Value};
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
-    let mut fields = cx.options(node, "bool")?;
+    let mut fields = cx.options(node, "bool")?.of_object(!cx.dialect.typed);
     let mut q = BoolQuery::default();
     for (name, old, list) in [
         ("must", "must", &mut q.must),
@@ -40,7 +40,15 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             }
         }
     }
-    if let Some(node) = fields.take_any(&["minimum_should_match", "minimum_number_should_match"]) {
+    let minimum = if cx.dialect.typed {
+        fields.take_any(&["minimum_should_match", "minimum_number_should_match"])
+    } else {
+        fields.take("minimum_should_match")
+    };
+    if let Some(node) = minimum {
+        if fields.is_of_object() && (node.is_object() || node.is_array()) {
+            return Err(unsupported("bool", "minimum_should_match", &node));
+        }
         q.minimum_should_match = words::minimum(&node)?;
         // 2015 never asked for more clauses than there are.
         if let Some(wanted) = q.minimum_should_match.as_ref().and_then(|m| m.parse::<usize>().ok())
@@ -50,8 +58,10 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             q.minimum_should_match = Some(q.should.len().to_string());
         }
     }
-    fields.take("disable_coord");
-    fields.take("adjust_pure_negative");
+    if cx.dialect.typed {
+        fields.take("disable_coord");
+    }
+    fields.take_bool("adjust_pure_negative")?;
     let query = cx.common(&mut fields, "bool", Clause::Bool(q))?;
     fields.finish_as_object()?;
     Ok(query)

@@ -1,6 +1,6 @@
 //! `dis_max`: the best of several queries.
 
-use super::{Clause, Parsing, Query};
+use super::{Clause, Parsing, Query, words::not_created};
 use crate::json::Node;
 use model::Result;
 
@@ -19,6 +19,9 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         }
     }
     let tie_breaker = fields.take_f32("tie_breaker")?.unwrap_or(0.0);
+    if !(0.0..=1.0).contains(&tie_breaker) && !cx.dialect.typed {
+        return Err(not_created("tieBreakerMultiplier must be in [0, 1]"));
+    }
     let empty = queries.is_empty();
     let query = cx.done(fields, "dis_max", Clause::DisMax { queries, tie_breaker })?;
     if empty { Err(missing) } else { Ok(query) }

@@ -15,7 +15,10 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let field = match fields.take("field") {
         // 2015 takes a list of one.
         Some(node) if cx.dialect.typed => node.items().first().map(|n| n.string("field")).transpose()?,
-        Some(node) => Some(node.string("field")?),
+        Some(node) => match node.string("field")? {
+            field if field.is_empty() => return Err(model::Error::illegal("field name is null or empty")),
+            field => Some(field),
+        },
         None => None,
     };
     let query = cx.done(

@@ -4,7 +4,7 @@ use super::{
     BoostMode, Clause, DecayKind, Function, FunctionScoreQuery, Modifier, MultiValueMode, Parsing, Query, ScoreFunction,
     ScoreMode,
 };
-use super::{render::number, script_source::ScriptSource};
+use super::{render::number, script_source::ScriptSource, words::not_created};
 use crate::json::{Fields, Node};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -16,7 +16,13 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "function_score")?;
     let query = fields
         .take("query")
-        .map(|n| Query::parse_optional(n, cx))
+        .map(|n| {
+            if cx.dialect.typed {
+                Query::parse_optional(n, cx)
+            } else {
+                Query::parse(n, cx).map(Some)
+            }
+        })
         .transpose()?
         .flatten();
     let filter = if cx.dialect.typed {
@@ -100,7 +106,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         });
         functions.push(if weight {
             ScoreFunction {
-                weight: Some(node.f32(&name)?),
+                weight: Some(weight_of(&node, &name, cx)?),
                 ..last
             }
         } else if FUNCTIONS.contains(&name.as_str()) {
@@ -134,6 +140,15 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     })
 }
 
+fn weight_of(node: &Node, name: &str, cx: &Parsing) -> Result<f32> {
+    match node.f32(name)? {
+        weight if weight < 0.0 && !cx.dialect.typed => {
+            Err(Error::illegal("[weight] cannot be negative for a filtering function"))
+        }
+        weight => Ok(weight),
+    }
+}
+
 /// One of `functions`.
 fn entry(node: Node, cx: &mut Parsing) -> Result<ScoreFunction> {
     if !node.is_object() {
@@ -150,7 +165,7 @@ fn entry(node: Node, cx: &mut Parsing) -> Result<ScoreFunction> {
         .transpose()?
         .flatten();
     let mut weight = match fields.take_any(&["weight", "boost_factor"]) {
-        Some(node) => Some(node.f32("weight")?),
+        Some(node) => Some(weight_of(&node, "weight", cx)?),
         None => None,
     };
     let mut name = fields.take_string("_name")?;
@@ -237,8 +252,9 @@ fn function(kind: &str, node: Node, cx: &mut Parsing) -> Result<(Function, Optio
         }
         "random_score" => {
             let seed = fields.take_value("seed").filter(|v| !v.is_null());
-            if seed.as_ref().is_some_and(|s| !s.is_string() && !s.is_number()) {
-                return Err(at("random_score seed must be an int/long or string".into()));
+            let fraction = |s: &Value| s.is_f64() && !cx.dialect.typed;
+            if seed.as_ref().is_some_and(|s| !s.is_string() && !s.is_number() || fraction(s)) {
+                return Err(at("random_score seed must be an int, long or string".into()));
             }
             Function::RandomScore {
                 seed,
@@ -277,7 +293,25 @@ fn decay(kind: &str, fields: &mut Fields, at: &dyn Fn(String) -> Error) -> Resul
         decay: inner.take_f64("decay")?.unwrap_or(0.5),
         multi_value_mode,
     };
-    inner.finish()?;
+    if let Some((name, _)) = inner.next_field() {
+        let cause = Error::new(ErrorKind::Parse, format!("parameter [{name}] not supported!"));
+        return Err(crate::search::shape::all_shards_failed(cause));
+    }
+    if let Function::Decay {
+        decay, scale, offset, ..
+    } = &made
+    {
+        let number = |value: &Value| value.as_f64();
+        if number(scale).is_some_and(|scale| scale <= 0.0) {
+            return Err(not_created("function_score : scale must be > 0.0."));
+        }
+        if *decay <= 0.0 || *decay >= 1.0 {
+            return Err(not_created("function_score : decay must be in the range [0..1]."));
+        }
+        if offset.as_ref().and_then(number).is_some_and(|offset| offset < 0.0) {
+            return Err(not_created("function_score : offset must be > 0.0"));
+        }
+    }
     Ok(made)
 }
 

@@ -1,6 +1,6 @@
 //! `fuzzy`: words a few edits away.
 
-use super::{Clause, Fuzziness, FuzzyQuery, Parsing, Query, parse::take_fuzziness};
+use super::{Clause, Fuzziness, FuzzyQuery, Parsing, Query, parse::take_fuzziness, words};
 use crate::json::Node;
 use model::{Error, Result};
 use serde_json::{Map, Value};
@@ -28,10 +28,15 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         {
             q.fuzziness = Fuzziness::parse(&node)?;
         }
-        q.prefix_length = fields.take_u32("prefix_length")?.unwrap_or(0);
-        q.max_expansions = fields.take_u32("max_expansions")?.unwrap_or(50);
+        let prefix = fields.take_i64("prefix_length")?.unwrap_or(0);
+        q.prefix_length = u32::try_from(prefix).map_err(|_| words::not_created("prefixLength cannot be negative."))?;
+        let most = fields.take_i64("max_expansions")?.unwrap_or(50);
+        q.max_expansions = u32::try_from(most)
+            .ok()
+            .filter(|most| *most > 0)
+            .ok_or_else(|| words::not_created("maxExpansions must be positive."))?;
         q.transpositions = fields.take_bool("transpositions")?.unwrap_or(true);
-        q.rewrite = fields.take_string("rewrite")?;
+        q.rewrite = words::rewrite(fields.take_string("rewrite")?, cx.dialect.typed)?;
         fields.joined(beside)
     } else {
         q.value = body.into_value();

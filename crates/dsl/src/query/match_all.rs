@@ -5,8 +5,15 @@ use crate::json::Node;
 use model::{Error, Result};
 
 pub(super) fn parse(node: Node, clause: Clause, owner: &str, cx: &mut Parsing) -> Result<Query> {
-    let mut fields = node.fields(owner)?.lenient(cx.dialect.typed).strict();
-    let query = cx.common(&mut fields, owner, clause)?;
+    let mut fields = node
+        .fields(owner)?
+        .lenient(cx.dialect.typed)
+        .strict()
+        .of_object(!cx.dialect.typed);
+    let query = cx.common(&mut fields, owner, clause).map_err(|error| match error.kind() {
+        model::ErrorKind::XContentParse => as_parsing(error),
+        _ => error,
+    })?;
     fields.finish().map_err(as_parsing)?;
     Ok(query)
 }

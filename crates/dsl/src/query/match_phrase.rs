@@ -1,6 +1,6 @@
 //! `match_phrase` and `match_phrase_prefix`: words in their order.
 
-use super::{Clause, MatchPhraseQuery, Parsing, Query, ZeroTerms};
+use super::{Clause, MatchPhraseQuery, Parsing, Query, ZeroTerms, match_query};
 use crate::json::Node;
 use model::{Error, Result};
 use serde_json::{Map, Value};
@@ -24,8 +24,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         }
         q.analyzer = fields.take_string("analyzer")?;
         if let Some(word) = fields.take_string("zero_terms_query")? {
-            q.zero_terms_query = ZeroTerms::from_word(&word)
-                .ok_or_else(|| Error::illegal(format!("Unsupported zero_terms_query value [{word}]")))?;
+            q.zero_terms_query = match_query::zero_terms(&word)?;
         }
         if name == "match_phrase_prefix" || cx.dialect.typed {
             q.max_expansions = fields.take_u32("max_expansions")?.unwrap_or(50);

@@ -8,9 +8,13 @@ use model::{Error, Result};
 use serde_json::{Map, Value};
 
 pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
-    let (field, body, beside) = cx.one_field(node, name).map_err(|e| required(e, name))?;
+    let (field, body, beside) = cx.one_field(node, name).map_err(|e| required(e, name, cx.dialect.typed))?;
     if body.is_null() {
-        return Err(Error::illegal(format!("[{name}] requires query value")));
+        return Err(if name == "match" && !cx.dialect.typed {
+            body.error("No text specified for text query")
+        } else {
+            Error::illegal(format!("[{name}] requires query value"))
+        });
     }
     if body.is_array() {
         return Err(body.error(format!("unknown token [START_ARRAY] after [{field}]")));
@@ -53,8 +57,10 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     Err(nothing)
 }
 
-fn required(error: Error, name: &str) -> Error {
-    if error.reason() == "field name is null or empty" {
+fn required(error: Error, name: &str, typed: bool) -> Error {
+    if error.reason() == "field name is null or empty" && name == "match" && !typed {
+        Error::parsing("No text specified for text query", 1, 1)
+    } else if error.reason() == "field name is null or empty" {
         Error::illegal(format!("[{name}] requires fieldName"))
     } else {
         error
@@ -86,12 +92,11 @@ pub(super) fn options(q: &mut MatchQuery, fields: &mut Fields, cx: &Parsing) -> 
         n => n.unwrap_or(50),
     };
     q.fuzzy_transpositions = fields.take_bool("fuzzy_transpositions")?.unwrap_or(true);
-    fields.take("fuzzy_rewrite");
+    words::rewrite(fields.take_string("fuzzy_rewrite")?, cx.dialect.typed)?;
     q.analyzer = fields.take_string("analyzer")?;
     q.lenient = fields.take_bool("lenient")?.unwrap_or(false);
     if let Some(word) = fields.take_string("zero_terms_query")? {
-        q.zero_terms_query =
-            ZeroTerms::from_word(&word).ok_or_else(|| Error::illegal(format!("Unsupported zero_terms_query value [{word}]")))?;
+        q.zero_terms_query = zero_terms(&word)?;
     }
     q.auto_generate_synonyms_phrase_query = fields.take_bool("auto_generate_synonyms_phrase_query")?.unwrap_or(true);
     q.cutoff_frequency = fields.take_f32("cutoff_frequency")?;
@@ -99,6 +104,11 @@ pub(super) fn options(q: &mut MatchQuery, fields: &mut Fields, cx: &Parsing) -> 
         fields.take("rewrite");
     }
     Ok(())
+}
+
+/// `none` or `all`.
+pub(super) fn zero_terms(word: &str) -> Result<ZeroTerms> {
+    ZeroTerms::from_word(word).ok_or_else(|| Error::parsing(format!("Unsupported zero_terms_query value [{word}]"), 1, 1))
 }
 
 pub(super) fn render(q: &MatchQuery) -> Map<String, Value> {

@@ -36,6 +36,22 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         tie_breaker = tie_breaker.or(Some(1.0));
     }
     let fuzzy = options.fuzziness.is_some();
+    if kind == MultiMatchType::BoolPrefix && !cx.dialect.typed {
+        for (name, given) in [("slop", slop != 0), ("cutoff_frequency", options.cutoff_frequency.is_some())] {
+            if given {
+                let mut error = Error::new(ErrorKind::Parsing, format!("[{name}] not allowed for type [bool_prefix]"));
+                for (name, value) in here.details() {
+                    error = error.with(name, value.clone());
+                }
+                return Err(error);
+            }
+        }
+    }
+    if names.iter().any(|(_, boost)| *boost < 0.0) && !cx.dialect.typed {
+        return Err(Error::illegal(
+            "negative [boost] are not allowed in [multi_match], use a value between 0 and 1 to deboost",
+        ));
+    }
     let empty = !matches!(options.query, Value::String(_) | Value::Number(_) | Value::Bool(_));
     let clause = Clause::MultiMatch(MultiMatchQuery {
         fields: names,

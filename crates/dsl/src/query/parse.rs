@@ -65,12 +65,16 @@ impl Parsing {
 
     /// Takes `boost` and `_name`.
     pub(super) fn common(&self, fields: &mut Fields, owner: &str, clause: Clause) -> Result<Query> {
-        let boost = fields.take_f32("boost")?.unwrap_or(1.0);
-        if boost < 0.0 && !self.dialect.typed {
-            return Err(Error::illegal(format!(
-                "negative [boost] are not allowed in [{owner}], use a value between 0 and 1 to deboost"
-            )));
-        }
+        let boost = fields.read("boost", &["VALUE_NUMBER", "VALUE_STRING"], |node| {
+            let boost = node.f32("boost")?;
+            if boost < 0.0 && !self.dialect.typed {
+                return Err(Error::illegal(format!(
+                    "negative [boost] are not allowed in [{owner}], use a value between 0 and 1 to deboost"
+                )));
+            }
+            Ok(boost)
+        })?;
+        let boost = boost.unwrap_or(1.0);
         let name = fields.take_string("_name")?;
         if self.dialect.typed {
             for ignored in ["_cache", "_cache_key"] {
@@ -111,6 +115,9 @@ impl Parsing {
         let Some((field, body)) = fields.next_field() else {
             return Err(Error::illegal("field name is null or empty"));
         };
+        if field.is_empty() && !self.dialect.typed {
+            return Err(Error::illegal("field name is null or empty"));
+        }
         if let Some((other, node)) = fields.next_field() {
             return Err(node.error(format!(
                 "[{owner}] query doesn't support multiple fields, found [{field}] and [{other}]"

@@ -1,6 +1,6 @@
 //! `prefix`, `wildcard`, `regexp`: words of a shape.
 
-use super::{Clause, Parsing, PatternQuery, Query};
+use super::{Clause, Parsing, PatternQuery, Query, words};
 use crate::json::Node;
 use model::{Error, Result};
 use serde_json::{Map, Value};
@@ -26,9 +26,12 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
             _ => fields.take("value"),
         };
         q.case_insensitive = fields.take_bool("case_insensitive")?.unwrap_or(false);
-        q.rewrite = fields.take_string("rewrite")?;
+        q.rewrite = words::rewrite(fields.take_string("rewrite")?, cx.dialect.typed)?;
         if name == "regexp" {
             q.flags = fields.take_string("flags")?;
+            if let (Some(flags), false) = (&q.flags, cx.dialect.typed) {
+                known_flags(flags)?;
+            }
             if let Some(flags) = fields.take_string("flags_value")? {
                 q.flags.get_or_insert(flags);
             }
@@ -48,6 +51,18 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         _ => Clause::Regexp(q),
     };
     cx.done(fields, name, clause)
+}
+
+/// Lucene's names of the optional operators.
+fn known_flags(flags: &str) -> Result<()> {
+    let known = ["ALL", "NONE", "INTERSECTION", "COMPLEMENT", "EMPTY", "ANYSTRING", "INTERVAL"];
+    let number = |flag: &str| flag.parse::<i32>().is_ok();
+    for flag in flags.split('|').map(str::trim).filter(|flag| !flag.is_empty()) {
+        if number(flag) || !known.contains(&flag.to_uppercase().as_str()) {
+            return Err(Error::illegal(format!("Unknown regexp flag [{flag}]")));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn render(q: &PatternQuery) -> Map<String, Value> {

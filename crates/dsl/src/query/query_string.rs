@@ -14,23 +14,35 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let text = fields.take_string("query")?;
     let absent = text.is_none();
     let mut q = QueryStringQuery::new(text.unwrap_or_default());
+    let fields_given = fields.has("fields");
     if let Some(field) = fields.take_string("default_field")? {
         q.fields = vec![(field, 1.0)];
     }
-    common(&mut q, &mut fields)?;
+    let named = !q.fields.is_empty();
+    common(
+        &mut q,
+        &mut fields,
+        "[query_string] query does not support [fields]",
+        cx.dialect.typed,
+    )?;
+    if named && fields_given && !cx.dialect.typed {
+        return Err(words::not_created(
+            "Validation Failed: 1: [query_string] cannot use [fields] parameter in conjunction with [default_field];",
+        ));
+    }
     q.lowercase_expanded = fields.take_bool("lowercase_expanded_terms")?.unwrap_or(cx.dialect.typed);
     q.quote_analyzer = fields.take_string("quote_analyzer")?;
     q.allow_leading_wildcard = fields.take_bool("allow_leading_wildcard")?.unwrap_or(true);
     q.enable_position_increments = fields.take_bool("enable_position_increments")?.unwrap_or(true);
     q.fuzziness = take_fuzziness(&mut fields)?.unwrap_or(Fuzziness::AUTO);
-    q.phrase_slop = fields.take_u32("phrase_slop")?.unwrap_or(0);
+    q.phrase_slop = at_least_0(fields.take_i64("phrase_slop")?.unwrap_or(0));
     q.tie_breaker = fields.take_f32("tie_breaker")?;
     if let Some(word) = fields.take_string("type")? {
         q.kind = multi_match::kind_of(&word, "query_string")?;
     }
     q.time_zone = fields.take_string("time_zone")?;
     q.max_determinized_states = fields.take_u32("max_determinized_states")?.unwrap_or(super::pattern::STATES);
-    q.rewrite = fields.take_string("rewrite")?;
+    q.rewrite = words::rewrite(fields.take_string("rewrite")?, cx.dialect.typed)?;
     for without_effect in [
         "escape",
         "locale",
@@ -46,9 +58,17 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     if absent { Err(missing) } else { Ok(query) }
 }
 
+/// A number below 0 is passed over: only some texts would come to use it.
+fn at_least_0(number: i64) -> u32 {
+    u32::try_from(number.max(0)).unwrap_or(u32::MAX)
+}
+
 /// What both query strings know.
-pub(super) fn common(q: &mut QueryStringQuery, fields: &mut Fields) -> Result<()> {
+pub(super) fn common(q: &mut QueryStringQuery, fields: &mut Fields, no_list: &str, typed: bool) -> Result<()> {
     if let Some(node) = fields.take("fields") {
+        if !node.is_array() && !typed {
+            return Err(node.error(no_list));
+        }
         q.fields = words::fields_with_boosts(node)?;
     }
     if let Some(node) = fields.take("default_operator") {
@@ -62,8 +82,8 @@ pub(super) fn common(q: &mut QueryStringQuery, fields: &mut Fields) -> Result<()
     if let Some(node) = fields.take("minimum_should_match") {
         q.minimum_should_match = words::minimum(&node)?;
     }
-    q.fuzzy_max_expansions = fields.take_u32("fuzzy_max_expansions")?.unwrap_or(50);
-    q.fuzzy_prefix_length = fields.take_u32("fuzzy_prefix_length")?.unwrap_or(0);
+    q.fuzzy_max_expansions = at_least_0(fields.take_i64("fuzzy_max_expansions")?.unwrap_or(50));
+    q.fuzzy_prefix_length = at_least_0(fields.take_i64("fuzzy_prefix_length")?.unwrap_or(0));
     q.fuzzy_transpositions = fields.take_bool("fuzzy_transpositions")?.unwrap_or(true);
     Ok(())
 }

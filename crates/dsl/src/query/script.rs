@@ -12,9 +12,15 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
 }
 
 pub(super) fn parse_score(node: Node, cx: &mut Parsing) -> Result<Query> {
-    let mut fields = cx.options(node, "script_score")?;
+    let mut fields = cx.options(node, "script_score")?.of_object(!cx.dialect.typed);
     let query = fields.take("query").map(|n| cx.inner(n)).transpose()?;
-    let script = ScriptSource::take(&mut fields, cx.dialect)?;
+    let script = if fields.is_of_object() {
+        fields.read("script", &["START_OBJECT"], |node| {
+            ScriptSource::parse(node.clone(), cx.dialect)
+        })?
+    } else {
+        ScriptSource::take(&mut fields, cx.dialect)?
+    };
     let min_score = fields.take_f32("min_score")?;
     let common = cx.common(&mut fields, "script_score", Clause::MatchAll)?;
     fields.finish_as_object()?;

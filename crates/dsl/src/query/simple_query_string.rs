@@ -40,7 +40,8 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let text = fields.take_string("query")?;
     let absent = text.is_none();
     let mut q = QueryStringQuery::new(text.unwrap_or_default());
-    query_string::common(&mut q, &mut fields)?;
+    let no_list = "[simple_query_string] unsupported field [fields]";
+    query_string::common(&mut q, &mut fields, no_list, cx.dialect.typed)?;
     q.flags = match fields.take("flags") {
         None => None,
         Some(node) => flags(&node)?,

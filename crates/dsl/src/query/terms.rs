@@ -11,14 +11,16 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "terms")?;
     let typed = cx.dialect.typed;
     let mut query = cx.common(&mut fields, "terms", Clause::MatchNone)?;
-    let minimum = match fields.take_any(&["minimum_should_match", "minimum_match", "min_match"]) {
-        Some(node) if typed || node.is_null() || words::is_plain(&node) => words::minimum(&node)?,
-        _ => None,
-    };
-    // How 2015 carried it out; the answer was the same.
-    fields.take("execution");
+    let mut minimum = None;
+    if typed {
+        if let Some(node) = fields.take_any(&["minimum_should_match", "minimum_match", "min_match"]) {
+            minimum = words::minimum(&node)?;
+        }
+        // How 2015 carried it out; the answer was the same.
+        fields.take("execution");
+        fields.take("disable_coord");
+    }
     fields.take("value_type");
-    fields.take("disable_coord");
     let Some((field, body)) = fields.next_field() else {
         return Err(nameless);
     };

@@ -3,8 +3,8 @@
 use super::{
     BoostMode, DecayKind, Fuzziness, JoinKind, Modifier, MultiMatchType, MultiValueMode, Operator, ScoreMode, ZeroTerms,
 };
-use crate::json::{Json, Node};
-use model::{Error, Result};
+use crate::json::Node;
+use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 
 macro_rules! words {
@@ -56,6 +56,33 @@ impl ScoreMode {
     }
 }
 
+/// A query that no shard can make.
+pub(super) fn not_created(reason: impl std::fmt::Display) -> Error {
+    let cause = Error::new(ErrorKind::QueryShard, format!("failed to create query: {reason}"));
+    crate::search::shape::all_shards_failed(cause)
+}
+
+/// How the words of a pattern are scored: by one of these names.
+pub(super) fn rewrite(name: Option<String>, typed: bool) -> Result<Option<String>> {
+    let known = |name: &str| {
+        let counted = ["top_terms_boost_", "top_terms_blended_freqs_", "top_terms_"];
+        [
+            "constant_score",
+            "constant_score_boolean",
+            "constant_score_blended",
+            "scoring_boolean",
+        ]
+        .contains(&name)
+            || counted
+                .iter()
+                .any(|start| name.strip_prefix(start).is_some_and(|n| n.parse::<u32>().is_ok()))
+    };
+    match name {
+        Some(name) if !typed && !known(&name) => Err(not_created(format!("Failed to parse rewrite_method [{name}]"))),
+        name => Ok(name),
+    }
+}
+
 /// `and` or `or`.
 pub(super) fn operator(node: &Node, name: &str) -> Result<Operator> {
     let word = node.string(name)?;
@@ -74,11 +101,7 @@ impl Fuzziness {
             return Ok(Fuzziness::AUTO);
         }
         if word.get(..5).is_some_and(|p| p.eq_ignore_ascii_case("auto:")) {
-            let wrong = || {
-                Error::illegal(format!(
-                    "failed to find low and high distance values; failed to parse [{word}]"
-                ))
-            };
+            let wrong = || Error::new(ErrorKind::Parse, "failed to find low and high distance values");
             let (low, high) = word[5..].split_once(',').ok_or_else(wrong)?;
             let low: u32 = low.trim().parse().map_err(|_| wrong())?;
             let high: u32 = high.trim().parse().map_err(|_| wrong())?;
@@ -163,9 +186,4 @@ pub(super) fn render_fields(fields: &[(String, f32)]) -> Value {
         }
     };
     Value::Array(fields.iter().map(|f| Value::String(one(f))).collect())
-}
-
-/// Whether a node is text, a number or a boolean.
-pub(super) fn is_plain(node: &Node) -> bool {
-    matches!(node.value, Json::String(_) | Json::Number(_) | Json::Bool(_))
 }

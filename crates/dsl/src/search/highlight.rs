@@ -4,7 +4,7 @@ use super::shape;
 use crate::json::{Json, Node};
 use crate::query::Query;
 use crate::search::parsing;
-use model::{Dialect, Error, Result};
+use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 /// `highlight` with one entry a field; options of a field override the common ones.
@@ -99,9 +99,14 @@ impl Highlight {
                         ));
                     }
                 },
-                _ => out.common.take("highlight", &key, value, dialect)?,
+                _ => {
+                    let at = (value.line, value.col);
+                    let read = out.common.take("highlight", &key, value, dialect);
+                    read.map_err(|cause| refused("highlight", &key, at, cause, dialect))?;
+                }
             }
         }
+        out.common.tags_in_pairs(dialect)?;
         Ok(out)
     }
     /// As in a request.
@@ -126,16 +131,37 @@ impl Highlight {
 /// An object of fields, or a list of such objects.
 fn parse_fields(node: Node, dialect: Dialect) -> Result<Vec<(String, HighlightOptions)>> {
     let mut out = Vec::new();
+    let listed = node.is_array();
     for part in node.items() {
-        for (name, options) in shape::object(part, "highlight")? {
+        let at = (part.line, part.col);
+        let fields = shape::object(part, "highlight")?;
+        if listed && fields.len() != 1 && !dialect.typed {
+            let reason = "[fields] can be a single object with any number of fields or an array where each entry is an object \
+                          with a single field";
+            let cause = Error::new(ErrorKind::XContentParse, reason);
+            return Err(shape::failed_field("highlight", "fields", at, cause));
+        }
+        for (name, options) in fields {
             let mut own = HighlightOptions::default();
             for (key, value) in shape::object(options, "highlight_field")? {
-                own.take("highlight_field", &key, value, dialect)?;
+                let at = (value.line, value.col);
+                let read = own.take("highlight_field", &key, value, dialect);
+                read.map_err(|cause| refused("highlight_field", &key, at, cause, dialect))?;
             }
+            own.tags_in_pairs(dialect)?;
             out.push((name, own));
         }
     }
     Ok(out)
+}
+
+/// What the value of an option is refused for is the cause of the option's own refusal.
+fn refused(owner: &str, key: &str, at: (u32, u32), cause: Error, dialect: Dialect) -> Error {
+    if dialect.typed || cause.kind() == ErrorKind::XContentParse {
+        cause
+    } else {
+        shape::failed_field(owner, key, at, cause)
+    }
 }
 
 impl HighlightOptions {
@@ -170,6 +196,12 @@ impl HighlightOptions {
             // 2015 passed over what it did not know.
             _ if dialect.typed => {}
             _ => return Err(shape::unknown_field(owner, key, &value, OPTIONS)),
+        }
+        Ok(())
+    }
+    fn tags_in_pairs(&self, dialect: Dialect) -> Result<()> {
+        if self.pre_tags.is_some() && self.post_tags.is_none() && !dialect.typed {
+            return Err(Error::parsing("pre_tags are set but post_tags are not set", 1, 1));
         }
         Ok(())
     }

@@ -348,6 +348,9 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
             value.boolean(key)
         }
     };
+    if !dialect.typed && !takes(key, value.kind_name()) {
+        return Err(shape::unknown_key(key, &value, &[]));
+    }
     match key {
         "query" => out.query = Some(Query::parse(value, &mut parsing(dialect))?),
         "post_filter" => out.post_filter = Some(Query::parse(value, &mut parsing(dialect))?),
@@ -360,7 +363,17 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
         "fields" if dialect.typed => out.stored_fields = Some(shape::strings(value, key)?),
         "fields" => out.fields = FieldAndFormat::parse_list(value, key, dialect)?,
         "docvalue_fields" | "fielddata_fields" => out.docvalue_fields = FieldAndFormat::parse_list(value, key, dialect)?,
-        "stored_fields" => out.stored_fields = Some(shape::strings(value, key)?),
+        "stored_fields" => {
+            let wrong = value.error("Expected [VALUE_STRING] or [START_ARRAY] in [stored_fields]");
+            if !dialect.typed && !value.is_array() && value.as_str().is_none() {
+                return Err(wrong);
+            }
+            let names = shape::strings(value, key)?;
+            if !dialect.typed && names.len() > 1 && names.iter().any(|name| name == "_none_") {
+                return Err(Error::illegal("cannot combine _none_ with other fields"));
+            }
+            out.stored_fields = Some(names);
+        }
         "script_fields" => out.script_fields = parse_script_fields(value, dialect)?,
         "highlight" => out.highlight = Some(Highlight::parse(value, dialect)?),
         "aggs" | "aggregations" => out.aggs = aggs::parse(value, dialect)?,
@@ -376,8 +389,9 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
         "profile" => out.profile = flag(&value)?,
         "timeout" => out.timeout = parse_timeout(&value, dialect)?,
         "terminate_after" => out.terminate_after = usize::try_from(value.i64(key)?).unwrap_or(0),
-        "indices_boost" | "indicesBoost" => out.indices_boost = parse_indices_boost(value)?,
-        "stats" => out.stats = shape::strings(value, key)?,
+        "indices_boost" | "indicesBoost" => out.indices_boost = parse_indices_boost(value, dialect)?,
+        "stats" if dialect.typed => out.stats = shape::strings(value, key)?,
+        "stats" => out.stats = shape::texts(value, key)?,
         "suggest" => out.suggest = suggest::parse(value)?,
         "slice" => out.slice = Some(parse_slice(value)?),
         "pit" => out.pit = Some(Pit::parse(value)?),
@@ -389,6 +403,18 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
         _ => return Err(shape::unknown_key(key, &value, KEYS)),
     }
     Ok(())
+}
+
+/// Whether a key of today's searches has a meaning for a value that begins so; of what is no key nothing is said.
+fn takes(key: &str, kind: &str) -> bool {
+    match key {
+        "query" | "post_filter" | "script_fields" | "aggs" | "aggregations" | "highlight" | "suggest" | "slice" | "collapse"
+        | "pit" | "ext" => kind == "START_OBJECT",
+        "indices_boost" | "rescore" => matches!(kind, "START_OBJECT" | "START_ARRAY"),
+        "sort" => !matches!(kind, "VALUE_NULL"),
+        "stats" | "search_after" | "docvalue_fields" | "fields" => kind == "START_ARRAY",
+        _ => true,
+    }
 }
 
 fn not_negative(value: &Node, key: &str, dialect: Dialect) -> Result<usize> {
@@ -430,11 +456,31 @@ fn parse_timeout(value: &Node, dialect: Dialect) -> Result<Option<Duration>> {
 }
 
 /// A list of objects, or 2015's one object.
-fn parse_indices_boost(node: Node) -> Result<Vec<(String, f32)>> {
+fn parse_indices_boost(node: Node, dialect: Dialect) -> Result<Vec<(String, f32)>> {
     let mut out = Vec::new();
+    let one = node.is_object();
     for part in node.items() {
-        for (index, boost) in shape::object(part, "indices_boost")? {
+        if !part.is_object() && !dialect.typed {
+            return Err(part.error(format!(
+                "Expected [START_OBJECT] in [indices_boost] but found [{}]",
+                part.kind_name()
+            )));
+        }
+        let more = part.error("Expected [END_OBJECT] in [indices_boost] but found [FIELD_NAME]");
+        let pairs = shape::object(part, "indices_boost")?;
+        if !one && pairs.len() > 1 && !dialect.typed {
+            return Err(more);
+        }
+        for (index, boost) in pairs {
+            if !matches!(boost.value, Json::Number(_)) && !dialect.typed {
+                let found = boost.kind_name();
+                return Err(boost.error(format!("Expected [VALUE_NUMBER] in [indices_boost] but found [{found}]")));
+            }
             let boost = boost.f32(&index)?;
+            if boost < 0.0 && !dialect.typed {
+                let cause = Error::illegal(format!("boost must be a positive float, got {boost:?}"));
+                return Err(shape::all_shards_failed(cause));
+            }
             out.push((index, boost));
         }
     }
@@ -442,17 +488,20 @@ fn parse_indices_boost(node: Node) -> Result<Vec<(String, f32)>> {
 }
 
 fn parse_slice(node: Node) -> Result<Slice> {
-    let mut fields = node.fields("slice")?;
-    let id = fields.take_i64("id")?.unwrap_or(-1);
-    let max = fields.take_i64("max")?.unwrap_or(-1);
+    let (line, col) = (node.line, node.col);
+    let mut fields = node.fields("slice")?.of_object(true);
+    let id = fields.take_i64("id")?;
+    let max = fields.take_i64("max")?;
     let field = fields.take_string("field")?;
     fields.finish()?;
-    let refuse = |reason: &str| Err(Error::illegal(reason));
-    match (u32::try_from(id), u32::try_from(max)) {
-        (Err(_), _) => refuse("id must be greater than or equal to 0"),
-        (_, Err(_) | Ok(0 | 1)) => refuse("max must be greater than 1"),
-        (Ok(id), Ok(max)) if id >= max => refuse("max must be greater than id"),
-        (Ok(id), Ok(max)) => Ok(Slice { id, max, field }),
+    let refuse = |key: &str, reason: &str| Err(shape::failed_field("slice", key, (line, col), Error::illegal(reason)));
+    match (id.map(u32::try_from), max.map(u32::try_from)) {
+        (Some(Err(_)), _) => refuse("id", "id must be greater than or equal to 0"),
+        (_, Some(Err(_) | Ok(0 | 1))) => refuse("max", "max must be greater than 1"),
+        (Some(Ok(id)), Some(Ok(max))) if id >= max => refuse("max", "max must be greater than id"),
+        (Some(Ok(id)), Some(Ok(max))) => Ok(Slice { id, max, field }),
+        (None, _) => Err(Error::illegal("id must be greater than or equal to 0")),
+        (_, None) => Err(Error::illegal("max must be greater than 1")),
     }
 }
 
@@ -462,15 +511,14 @@ impl Pit {
     /// # Errors
     /// No `id`, or an option that does not exist.
     pub fn parse(node: Node) -> Result<Pit> {
-        let mut fields = node.fields("pit")?;
-        let id = fields
-            .take_string("id")?
-            .ok_or_else(|| Error::illegal("point int time id is not provided"))?;
+        let mut fields = node.fields("pit")?.of_object(true);
+        let id = fields.take_string("id")?;
         let keep_alive = fields
             .take_string("keep_alive")?
             .map(|text| parse_duration(&text, "keep_alive"))
             .transpose()?;
         fields.finish()?;
+        let id = id.ok_or_else(|| Error::illegal("point int time id is not provided"))?;
         Ok(Pit { id, keep_alive })
     }
     /// As in a request.

@@ -47,6 +47,7 @@ fn parse_step(node: Node, dialect: Dialect) -> Result<Rescore> {
     let window_size = fields.take_usize("window_size")?.unwrap_or(10);
     let query = fields.take("query").ok_or(missing)?;
     fields.finish()?;
+    let at = (query.line, query.col);
     let mut fields = query.fields("query")?;
     let inner = fields
         .take_any(&["rescore_query", "rescoreQuery"])
@@ -59,7 +60,10 @@ fn parse_step(node: Node, dialect: Dialect) -> Result<Rescore> {
         rescore_query_weight: fields.take_f32("rescore_query_weight")?.unwrap_or(1.0),
         score_mode: match score_mode.as_str() {
             "total" | "multiply" | "avg" | "max" | "min" => score_mode,
-            _ => return Err(Error::illegal(format!("illegal score_mode [{score_mode}]"))),
+            _ => {
+                let cause = Error::illegal(format!("illegal score_mode [{score_mode}]"));
+                return Err(shape::failed_field("query", "score_mode", at, cause));
+            }
         },
     };
     fields.finish()?;

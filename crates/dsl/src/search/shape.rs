@@ -3,6 +3,7 @@
 //! Not here: reading JSON, which is `json`'s.
 
 use crate::json::Node;
+pub(crate) use crate::json::failed_field;
 use model::nearest::nearest;
 use model::{Error, ErrorKind, Result};
 
@@ -14,6 +15,15 @@ pub(crate) fn object(node: Node, owner: &str) -> Result<Vec<(String, Node)>> {
 /// A string or a list of strings.
 pub(crate) fn strings(node: Node, name: &str) -> Result<Vec<String>> {
     node.items().into_iter().map(|item| item.string(name)).collect()
+}
+
+/// As [`strings`], each of them text.
+pub(crate) fn texts(node: Node, name: &str) -> Result<Vec<String>> {
+    let one = |item: Node| match item.as_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(unknown_key(name, &item, &[])),
+    };
+    node.items().into_iter().map(one).collect()
 }
 
 /// `Unknown key for a VALUE_NUMBER in [sise].`, with the nearest known name.
@@ -30,18 +40,6 @@ pub(crate) fn unknown_field(owner: &str, key: &str, node: &Node, known: &[&str])
         ErrorKind::XContentParse,
         format!("[{line}:{col}] [{owner}] unknown field [{key}]{hint}"),
     )
-}
-
-/// `[1:2] [owner] failed to parse field [x]`, and why.
-pub(crate) fn failed_field(owner: &str, key: &str, at: (u32, u32), cause: Error) -> Error {
-    let reason = format!("[{}:{}] [{owner}] failed to parse field [{key}]", at.0, at.1);
-    let root = cause.clone();
-    let outer = Error::new(ErrorKind::XContentParse, reason).caused_by(cause);
-    if root.kind() == ErrorKind::XContentParse {
-        outer.rooted_in(root.root().clone())
-    } else {
-        outer
-    }
 }
 
 /// `Required [x]`.

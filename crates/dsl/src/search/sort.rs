@@ -294,6 +294,9 @@ fn parse_field(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
     let mut old = NestedOptions::default();
     for (key, value) in shape::object(options, "field_sort")? {
         let at = (value.line, value.col);
+        if sort.field == "_score" && !matches!(key.as_str(), "order" | "reverse") && !dialect.typed {
+            return Err(shape::unknown_field("_score", &key, &value, &["order"]));
+        }
         match key.as_str() {
             "order" => ascending = Some(direction_option("field_sort", &sort.field, &value, dialect)?),
             "reverse" if dialect.typed => ascending = Some(!value.boolean("reverse")?),

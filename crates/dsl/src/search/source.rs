@@ -38,8 +38,8 @@ impl SourceSpec {
                 let (mut includes, mut excludes) = (Vec::new(), Vec::new());
                 for (key, value) in shape::object(node, "_source")? {
                     match key.as_str() {
-                        "includes" | "include" => includes = shape::strings(value, &key)?,
-                        "excludes" | "exclude" => excludes = shape::strings(value, &key)?,
+                        "includes" | "include" => includes = shape::texts(value, &key)?,
+                        "excludes" | "exclude" => excludes = shape::texts(value, &key)?,
                         _ => return Err(shape::unknown_key(&key, &value, &["includes", "excludes"])),
                     }
                 }

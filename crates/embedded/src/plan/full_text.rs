@@ -408,8 +408,20 @@ impl Planner<'_> {
             return Ok(self.nothing("no matching phrase"));
         }
         if before.is_empty() {
-            let filter = self.filter(expanded, 1.0, format!("{}:{text}*", target.path));
-            return Ok(Arc::new(ConstantNode { filter, boost }));
+            if self.view.typed {
+                let filter = self.filter(expanded, 1.0, format!("{}:{text}*", target.path));
+                return Ok(Arc::new(ConstantNode { filter, boost }));
+            }
+            // A phrase of one place is any of its words, each scored.
+            let words = expanded.into_iter().map(|term| {
+                let word = String::from_utf8_lossy(term.serialized_value_bytes()).into_owned();
+                self.scored_term(&target, term, &word, boost)
+            });
+            return Ok(Arc::new(BoolNode {
+                should: words.collect::<Result<_>>()?,
+                least: 1,
+                ..BoolNode::default()
+            }));
         }
         let mut words: Vec<(u32, Vec<String>)> = before
             .iter()

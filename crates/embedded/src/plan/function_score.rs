@@ -706,7 +706,7 @@ impl Planner<'_> {
                 multi_value_mode,
             } => {
                 let Some(found) = field(path) else {
-                    return Err(Error::parsing(format!("unknown field [{path}]"), 1, 1));
+                    return Err(super::field::query_shard(self.view, format!("unknown field [{path}]")));
                 };
                 let fits =
                     found.kind.kind.is_date() || found.kind.kind == mapping::Kind::GeoPoint || found.kind.kind.is_numeric();
@@ -740,7 +740,10 @@ impl Planner<'_> {
                     ahead = unit(&offset, "offset")?;
                 } else if found.kind.kind == mapping::Kind::GeoPoint {
                     let Some(origin) = origin else {
-                        return Err(Error::parsing("origin and scale must be set for geo fields.", 1, 1));
+                        return Err(super::field::query_shard(
+                            self.view,
+                            "origin and scale must be set for geo fields.",
+                        ));
                     };
                     at = match found.kind.parse_term(origin) {
                         Ok(Some(mapping::FieldValue::Geo { lat, lon })) => (lat, lon),
@@ -758,10 +761,9 @@ impl Planner<'_> {
                         })
                     };
                     let Some(origin) = origin else {
-                        return Err(Error::parsing(
+                        return Err(Error::new(
+                            model::ErrorKind::Parse,
                             "both [scale] and [origin] must be set for numeric fields.",
-                            1,
-                            1,
                         ));
                     };
                     at = (number(origin)?, 0.0);

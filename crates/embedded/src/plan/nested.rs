@@ -58,7 +58,8 @@ impl ToParent {
         assert!(self.doc > child, "children come before their parents");
         let (mut count, mut sum) = (0u32, 0f64);
         let (mut low, mut high) = (f32::INFINITY, f32::NEG_INFINITY);
-        while self.child.doc() < self.doc {
+        // A child is never its own parent: a query inside itself is taken as one (see `nested`).
+        while self.child.doc() <= self.doc && self.child.doc() != TERMINATED {
             if self.mode != ScoreMode::None {
                 let score = self.child.score();
                 count += 1;

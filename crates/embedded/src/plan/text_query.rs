@@ -18,10 +18,21 @@ impl Planner<'_> {
             let reason = format!("Failed to parse query [{}]", q.query);
             return Err(query_shard(self.view, reason).caused_by(Error::new(ErrorKind::Parse, cause)));
         }
+        self.analyzer_known(q, "query_string")?;
         self.expanded(q, &syntax, boost)
     }
 
+    fn analyzer_known(&self, q: &QueryStringQuery, owner: &str) -> Result<()> {
+        for name in [&q.analyzer, &q.quote_analyzer].into_iter().flatten() {
+            if self.view.registry.analyzer(name).is_none() && !self.view.typed {
+                return Err(query_shard(self.view, format!("[{owner}] analyzer [{name}] not found")));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn simple_query_string(&self, q: &QueryStringQuery, boost: f32) -> Result<Shared> {
+        self.analyzer_known(q, "simple_query_string")?;
         let syntax = simple::parse(&q.query, q.flags.as_deref(), q.default_operator);
         // Fields add up here (phrases excepted), where `query_string` takes the best of them.
         let summed = QueryStringQuery {

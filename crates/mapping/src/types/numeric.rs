@@ -152,7 +152,14 @@ pub(crate) fn term(field: &FieldType, value: &Value) -> Result<Option<FieldValue
             Number::Whole(number) => number as f64,
             Number::Fraction(number) => number,
         };
-        return Ok(rounded(field, number).map(FieldValue::Double));
+        let found = rounded(field, number).map(FieldValue::Double);
+        if found.is_none() && field.kind != Kind::ScaledFloat {
+            let (name, text) = (field.kind.wire(), if number < 0.0 { "-Infinity" } else { "Infinity" });
+            return Err(Error::illegal(format!(
+                "[{name}] supports only finite values, but got [{text}]"
+            )));
+        }
+        return Ok(found);
     }
     let (min, max, _) = range(field.kind);
     let number = match parsed {
@@ -160,6 +167,19 @@ pub(crate) fn term(field: &FieldType, value: &Value) -> Result<Option<FieldValue
         Number::Fraction(fraction) if fraction.fract() == 0.0 => fraction as i128,
         Number::Fraction(_) => return Ok(None),
     };
+    // What no integer type of Lucene's can hold is refused; what only this type cannot hold is nowhere.
+    let least = if matches!(field.kind, Kind::Byte | Kind::Short) {
+        Kind::Integer
+    } else {
+        field.kind
+    };
+    let (low, high, name) = range(least);
+    if field.kind.is_integer() && !(low..=high).contains(&number) {
+        return Err(Error::illegal(format!(
+            "Value [{}] is out of range for {name}",
+            text_of(value)
+        )));
+    }
     Ok((min..=max).contains(&number).then(|| whole(field.kind, number)))
 }
 

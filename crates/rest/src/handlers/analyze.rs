@@ -275,15 +275,13 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, ty
     let text = body.text.join(" ");
     let offsets = Offsets(&text);
     let attributes = &body.attributes;
-    let list = |tokens: &[Token]| -> Vec<Value> {
+    let list = |tokens: &[Token], keywords: bool| -> Vec<Value> {
         let tokens = tokens.iter().map(|t| {
-            let mut shown = detailed(t, &offsets, attributes);
+            // 2015 told of those alone that are some.
+            let mut shown = detailed(t, &offsets, attributes, if typed { t.keyword } else { keywords });
             if typed {
-                // Attributes that came later, or with filters that mark words.
+                // An attribute that came later.
                 shown.remove("termFrequency");
-                if !t.keyword {
-                    shown.remove("keyword");
-                }
             }
             Value::Object(shown)
         });
@@ -300,31 +298,34 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, ty
         let filters: Vec<Value> = stages
             .filters
             .iter()
-            .map(|s| json!({ "name": s.name, "tokens": list(&s.tokens) }))
+            .map(|s| json!({ "name": s.name, "tokens": list(&s.tokens, s.keywords) }))
             .collect();
         let mut detail = json!({ "custom_analyzer": true });
         detail["charfilters"] = charfilters.into();
-        detail["tokenizer"] = json!({ "name": stages.tokenizer.name, "tokens": list(&stages.tokenizer.tokens) });
+        detail["tokenizer"] = json!({ "name": stages.tokenizer.name, "tokens": list(&stages.tokenizer.tokens, false) });
         detail["tokenfilters"] = filters.into();
         return Ok(json!({ "detail": detail }));
     }
     let found = analyzer.analyze(&text);
     within(found.len(), max)?;
-    Ok(json!({ "detail": { "custom_analyzer": false, "analyzer": { "name": name, "tokens": list(&found) } } }))
+    let keywords = stages.filters.last().is_some_and(|stage| stage.keywords);
+    Ok(json!({ "detail": { "custom_analyzer": false, "analyzer": { "name": name, "tokens": list(&found, keywords) } } }))
 }
 
 /// A token with all its attributes, or those that were asked for.
-fn detailed(t: &Token, offsets: &Offsets<'_>, wanted: &[String]) -> Map<String, Value> {
+fn detailed(t: &Token, offsets: &Offsets<'_>, wanted: &[String], keywords: bool) -> Map<String, Value> {
     let mut out = token(t, offsets, 0, 0, true);
     let bytes: Vec<String> = t.term.bytes().map(|b| format!("{b:x}")).collect();
     out.insert("bytes".into(), format!("[{}]", bytes.join(" ")).into());
-    out.insert("keyword".into(), t.keyword.into());
+    if keywords {
+        out.insert("keyword".into(), t.keyword.into());
+    }
     out.insert("positionLength".into(), t.position_length.into());
     out.insert("termFrequency".into(), 1.into());
     if !wanted.is_empty() {
         let extra = ["bytes", "keyword", "positionLength", "termFrequency"];
         out.retain(|name, _| {
-            let asked = wanted.iter().any(|w| w.eq_ignore_ascii_case(name)) && (t.keyword || name != "keyword");
+            let asked = wanted.iter().any(|w| w.eq_ignore_ascii_case(name));
             !extra.contains(&name.as_str()) || asked
         });
     }

@@ -68,7 +68,12 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     }
     let mut planned = Vec::with_capacity(items.len());
     for item in items {
-        planned.push(Planned::new(&call, item, default_fields.as_deref()).await);
+        let item = Planned::new(&call, item, default_fields.as_deref()).await;
+        match item.write {
+            // What is no update is no bulk: nothing of it is written.
+            Err(error) if item.unreadable && options.is_none() && !answers_of_2015(call.dialect) => return Err(error),
+            _ => planned.push(item),
+        }
     }
     for planned in planned.iter_mut().filter(|planned| planned.locks.is_empty()) {
         planned.locks = locks.clone();
@@ -185,6 +190,8 @@ pub(super) struct Planned {
     pub(super) spec: SourceSpec,
     /// An update that says what to write where there is nothing.
     pub(super) upserts: bool,
+    /// The body of an update could not be read; `write` says why.
+    unreadable: bool,
     pub(super) locks: Vec<String>,
     /// `fields` of 2015 that an update's answer shows.
     fields: Option<Vec<String>>,
@@ -227,6 +234,7 @@ impl Planned {
             BulkAction::Update => Some(UpdateBody::parse(item.source, call.dialect)),
             _ => None,
         };
+        let unreadable = matches!(&update, Some(Err(_)));
         if let (SourceSpec::Default, Some(Ok(body))) = (&spec, &update) {
             spec = body.source.clone();
         }
@@ -243,6 +251,7 @@ impl Planned {
             write,
             spec,
             upserts,
+            unreadable,
             locks: item.locks,
             fields,
         }

@@ -458,6 +458,10 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
         let parsed = dsl::json::read(&content, call.reading()).and_then(|node| query_only(node, dialect, owner));
         match parsed {
             Err(error) if dialect.typed => return Err(words_2015::at_shards(error, Some(&content), named(&target))),
+            // The body was read before the query in it: what is no JSON could not be parsed as one.
+            Err(error) if matches!(error.kind(), ErrorKind::JsonParse | ErrorKind::JsonEof) => {
+                return Err(Error::parsing("Failed to parse", 1, 1).caused_by(error));
+            }
             other => other?,
         }
     };
