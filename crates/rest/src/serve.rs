@@ -425,7 +425,7 @@ fn named_so(request: &Request, uri: &str, dialect: Dialect) -> Answer {
     if !rest.is_empty() && !rest.starts_with("/_") {
         return no_handler(request, uri);
     }
-    match find(&request.method, &format!("/i{rest}")) {
+    match find(request.method.as_str(), &format!("/i{rest}")) {
         Matched::Found(..) => {
             let reason = format!("Invalid index name [{name}], must not start with '_'.");
             let error = Error::new(ErrorKind::InvalidIndexName, reason).with("index", name);
