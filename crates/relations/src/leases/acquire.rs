@@ -156,10 +156,13 @@ impl crate::Relations {
         };
         let decided = self.atomic()?.decide(&mut planner, how).await?;
         let asked = result.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(engine::Outcome::Refused(error)) = decided.outcomes.into_iter().next() {
-            return Err(error);
+        let unknown = || Error::new(ErrorKind::LogFailed, "the outcome is unknown: the log failed").with("outcome", "unknown");
+        match decided.outcomes.into_iter().next() {
+            Some(engine::Outcome::Refused(error)) => Err(error),
+            // In memory it is held, so nobody else is told that he has it; nothing can be written any more.
+            Some(engine::Outcome::Unknown) => Err(unknown()),
+            _ => asked.ok_or_else(unknown),
         }
-        asked.ok_or_else(|| Error::new(ErrorKind::LogFailed, "the outcome is unknown: the log failed").with("outcome", "unknown"))
     }
 }
 
