@@ -432,16 +432,9 @@ impl Node for FunctionNode {
                 {
                     continue;
                 }
-                match ready.value(doc, score, &mut buffer) {
-                    Ok(value) => {
-                        let weight = weight.unwrap_or(1.0);
-                        values.push((value * f64::from(weight), weight));
-                    }
-                    Err(error) => {
-                        failure.note(error);
-                        return None;
-                    }
-                }
+                let value = failure.tried(|| ready.value(doc, score, &mut buffer).map(Some))?;
+                let weight = weight.unwrap_or(1.0);
+                values.push((value * f64::from(weight), weight));
                 if score_mode == ScoreMode::First {
                     break;
                 }
@@ -549,18 +542,14 @@ impl Node for ScriptNode {
         let bound = self.script.open(segment)?;
         let (min_score, boost, failure) = (self.min_score, self.boost, self.failure.clone());
         let set = self.level.restrict(segment, self.query.scorer(segment)?)?;
-        let value = move |doc, set: &mut dyn Scorer| match bound.number(doc, set.score()) {
-            Ok(value) if value < 0.0 || value.is_nan() => {
-                failure.note(Error::illegal(format!(
+        let value = move |doc, set: &mut dyn Scorer| {
+            let score = set.score();
+            failure.tried(|| match bound.number(doc, score)? {
+                value if value < 0.0 || value.is_nan() => Err(Error::illegal(format!(
                     "script_score script returned an invalid score [{value}] for doc [{doc}]. Must be a non-negative score!"
-                )));
-                None
-            }
-            Ok(value) => Some(value as f32 * boost),
-            Err(error) => {
-                failure.note(error);
-                None
-            }
+                ))),
+                value => Ok(Some(value as f32 * boost)),
+            })
         };
         Ok(from_least(set, min_score, value))
     }

@@ -338,14 +338,7 @@ impl Node for CoveringNode {
             }
         };
         Ok(rescored(set, move |doc, _| {
-            let least = match wanted(doc) {
-                Ok(Some(least)) => least.trunc().max(1.0),
-                Ok(None) => return None,
-                Err(error) => {
-                    failure.note(error);
-                    return None;
-                }
-            };
+            let least = failure.tried(|| wanted(doc))?.trunc().max(1.0);
             let (mut found, mut sum) = (0u32, 0f64);
             for set in &mut each {
                 if seek_to(set.as_mut(), doc) == doc {

@@ -10,23 +10,43 @@ use model::Result;
 use parking_lot::Mutex;
 use script::{Budget, DocValues, Env, Host, Program, Value};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tantivy::DocId;
 
 /// The first error of a script that ran inside a scorer, which cannot answer one itself.
 #[derive(Clone, Debug, Default)]
-pub struct Failure(Arc<Mutex<Option<model::Error>>>);
+pub struct Failure(Arc<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    error: Mutex<Option<model::Error>>,
+    /// There is one.
+    failed: AtomicBool,
+}
 
 impl Failure {
     /// Keeps the first one.
     pub fn note(&self, error: model::Error) {
-        self.0.lock().get_or_insert(error);
+        self.0.error.lock().get_or_insert(error);
+        self.0.failed.store(true, Ordering::Relaxed);
+    }
+    /// What comes of `run`, whose error is noted. Once there is one nothing is run any more: a script that uses up its
+    /// budget does so for one document, not for each.
+    pub fn tried<T>(&self, run: impl FnOnce() -> Result<Option<T>>) -> Option<T> {
+        if self.0.failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        run().unwrap_or_else(|error| {
+            self.note(error);
+            None
+        })
     }
     /// Answers it.
     ///
     /// # Errors
     /// The first one noted.
     pub fn check(&self) -> Result<()> {
-        match self.0.lock().clone() {
+        match self.0.error.lock().clone() {
             Some(error) => Err(error),
             None => Ok(()),
         }
@@ -311,24 +331,19 @@ impl Planner<'_> {
                 let failure = failure.clone();
                 let set = level.restrict(segment, super::every(segment))?;
                 Ok(super::combine::rescored(set, move |doc, _| {
-                    match bound.value(doc, 0.0, None) {
-                        Ok(Value::Bool(true)) => Some(1.0),
-                        Ok(Value::Bool(false) | Value::Null) => None,
+                    failure.tried(|| match bound.value(doc, 0.0, None)? {
+                        Value::Bool(true) => Ok(Some(1.0)),
+                        Value::Bool(false) | Value::Null => Ok(None),
                         // In 2015 every number but 0 was yes.
-                        Ok(value) if groovy => match value.as_i64().or_else(|| value.as_f64().map(|n| n as i64)) {
-                            Some(number) => (number != 0).then_some(1.0),
+                        value if groovy => match value.as_i64().or_else(|| value.as_f64().map(|n| n as i64)) {
+                            Some(number) => Ok((number != 0).then_some(1.0)),
                             None => {
                                 let reason = format!("Can't handle type [{}] in script filter", value.text());
-                                failure.note(model::Error::illegal(reason));
-                                None
+                                Err(model::Error::illegal(reason))
                             }
                         },
-                        Ok(_) => None,
-                        Err(error) => {
-                            failure.note(error);
-                            None
-                        }
-                    }
+                        _ => Ok(None),
+                    })
                 }))
             },
         }))
@@ -337,5 +352,30 @@ impl Planner<'_> {
     /// Where a scorer leaves an error.
     pub(super) fn failure(&self) -> Failure {
         self.failure.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Failure;
+    use model::Error;
+
+    #[test]
+    fn nothing_is_run_after_the_first_error() {
+        let failure = Failure::default();
+        let mut runs = 0;
+        let mut try_one = |result: Result<Option<i32>, Error>| {
+            failure.tried(|| {
+                runs += 1;
+                result
+            })
+        };
+        assert_eq!(try_one(Ok(Some(1))), Some(1));
+        assert_eq!(try_one(Ok(None)), None);
+        assert_eq!(try_one(Err(Error::illegal("first"))), None);
+        assert_eq!(try_one(Err(Error::illegal("second"))), None);
+        assert_eq!(try_one(Ok(Some(2))), None);
+        assert_eq!(runs, 3);
+        assert_eq!(failure.check().map_err(|e| e.reason().to_owned()), Err("first".to_owned()));
     }
 }
