@@ -204,12 +204,14 @@ fn contract_15_reads_of_every_kind_are_never_mixed() {
     ok(address, "POST", "/_transaction?refresh=true", &begin);
     let reads = from_environment("PLEACH_TEST_READS", 400);
     let (done, moves) = (AtomicU64::new(0), AtomicU64::new(0));
+    // However slow the disk: reads beside writers, not reads alone.
+    let over = || done.load(Ordering::Relaxed) >= reads && moves.load(Ordering::Relaxed) > 10;
     std::thread::scope(|scope| {
         for writer in 0..3_u64 {
-            let (done, moves) = (&done, &moves);
+            let (over, moves) = (&over, &moves);
             scope.spawn(move || {
                 let mut n = writer;
-                while done.load(Ordering::Relaxed) < reads {
+                while !over() {
                     n += 1;
                     let script = |by: i64| {
                         json!({ "source": "ctx._source.n += params.by; ctx._source.g++", "params": { "by": by } })
@@ -228,12 +230,13 @@ fn contract_15_reads_of_every_kind_are_never_mixed() {
             });
         }
         for reader in 0..2_u64 {
-            let done = &done;
+            let (done, over) = (&done, &over);
             scope.spawn(move || {
                 // Who fails stops the others.
                 let _stop = Stop(done);
                 for n in reader.. {
-                    if done.fetch_add(1, Ordering::Relaxed) >= reads {
+                    done.fetch_add(1, Ordering::Relaxed);
+                    if over() {
                         return;
                     }
                     match n % 5 {
@@ -252,8 +255,7 @@ fn contract_15_reads_of_every_kind_are_never_mixed() {
             });
         }
     });
-    eprintln!("{reads} reads beside {} changes, none mixed", moves.load(Ordering::Relaxed));
-    assert!(moves.into_inner() > 10);
+    eprintln!("{reads} reads beside {} changes, none mixed", moves.into_inner());
 }
 
 /// Ends the writers, however a reader ends.

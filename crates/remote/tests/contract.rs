@@ -13,7 +13,7 @@ mod opensearch;
 
 /// Laws of what the slice does not do, and why.
 const NOT_COVERED: &[(&str, &str)] = &[
-    ("conflicts_know_deletions", "a cluster does not tell of deletions"),
+    ("deletions_are_known", "a cluster does not tell of deletions"),
     (
         "external_versions",
         "they go with no other condition, so nothing would notice a mark that comes between",

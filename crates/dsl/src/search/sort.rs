@@ -327,7 +327,7 @@ fn parse_field(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
             _ => return Err(shape::unknown_field("field_sort", &key, &value, FIELD_OPTIONS)),
         }
     }
-    sort.nested = old.done(dialect);
+    sort.nested = old.done();
     let plain = named(sort.field.clone(), ascending);
     Ok(if matches!(plain.by, SortBy::Field(_)) {
         Sort {
@@ -363,14 +363,10 @@ impl NestedOptions {
         Ok(true)
     }
 
-    /// What they come to. A filter without a path restricts nothing, except in 2015.
-    fn done(self, dialect: Dialect) -> Option<NestedSort> {
-        let path = match (self.path, &self.filter) {
-            (None, Some(_)) if dialect.typed => Some(String::new()),
-            (path, _) => path,
-        };
+    /// What they come to. A filter without a path restricts nothing.
+    fn done(self) -> Option<NestedSort> {
         self.nested.filter(|nested| !nested.path.is_empty()).or_else(|| {
-            path.map(|path| NestedSort {
+            self.path.map(|path| NestedSort {
                 path,
                 filter: self.filter,
                 max_children: None,
@@ -475,7 +471,7 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
             script,
             kind,
             mode: sort_mode,
-            nested: old.done(dialect),
+            nested: old.done(),
         },
         ascending,
     })
@@ -535,7 +531,7 @@ fn parse_geo_distance(node: Node, dialect: Dialect) -> Result<Sort> {
             mode: sort_mode,
             arc,
             ignore_unmapped,
-            nested: old.done(dialect),
+            nested: old.done(),
         },
         ascending,
     })

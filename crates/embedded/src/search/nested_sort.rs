@@ -66,7 +66,7 @@ impl Levels {
         let mut levels = Vec::new();
         let mut level: Option<&NestedSort> = Some(nested);
         while let Some(one) = level {
-            // A `nested_filter` of 2015 without a path is about the objects that the field is in.
+            // A level without a path is that of the objects that the field is in.
             let path = if one.path.is_empty() {
                 inside.unwrap_or_default()
             } else {

@@ -30,7 +30,7 @@ laws! {
     read_your_write,
     answers_in_order,
     each_expectation,
-    conflicts_know_deletions,
+    deletions_are_known,
     external_versions,
     sequence_numbers,
     refresh_visibility,

@@ -150,6 +150,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 
 /// `GET /i/_mapping/field/f`.
 pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
+    let of_2015 = crate::answers_of_2015(call.dialect);
     let include_defaults = call.params.flag("include_defaults")?;
     let include_type_name = call.params.take_bool("include_type_name")?;
     let local = call.params.is_given("local");
@@ -187,14 +188,14 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
                 {
                     continue;
                 }
-                let found = fields_of(mapping, &fields, include_defaults, true);
+                let found = fields_of(mapping, &fields, include_defaults, of_2015);
                 if !found.is_empty() {
                     by_type.insert(name.clone(), Value::Object(found));
                 }
             }
             by_type
         } else {
-            let found = fields_of(&info.mappings, &fields, include_defaults, false);
+            let found = fields_of(&info.mappings, &fields, include_defaults, of_2015);
             if include_type_name == Some(true) && !found.is_empty() {
                 Map::from_iter([("_doc".to_owned(), Value::Object(found))])
             } else {
@@ -227,7 +228,7 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
 }
 
 /// Fields of one mapping that match a pattern, as `full_name` and `mapping`.
-fn fields_of(mapping: &Value, patterns: &[String], include_defaults: bool, typed: bool) -> Map<String, Value> {
+fn fields_of(mapping: &Value, patterns: &[String], include_defaults: bool, of_2015: bool) -> Map<String, Value> {
     let mut flat = BTreeMap::new();
     flatten(mapping, "", &mut flat, 0);
     let mut out = Map::new();
@@ -237,7 +238,7 @@ fn fields_of(mapping: &Value, patterns: &[String], include_defaults: bool, typed
                 let leaf = name.rsplit('.').next().unwrap_or(name);
                 let mut body = body.clone();
                 if include_defaults {
-                    body = if typed {
+                    body = if of_2015 {
                         with_defaults_of_2015(&body)
                     } else {
                         with_defaults(body)
