@@ -13,6 +13,7 @@ pub mod jobs;
 mod joins;
 pub mod leases;
 pub mod locks;
+mod outcomes;
 pub mod schema;
 pub mod sessions;
 pub mod transactions;

@@ -302,23 +302,13 @@ fn lost(path: &str, aggs: &[Agg]) -> Option<String> {
     None
 }
 
-/// A metric, or a bucket aggregation that makes one bucket.
+/// A metric of numbers, or a bucket aggregation that makes one bucket.
 fn has_one_bucket(kind: &AggKind) -> bool {
-    matches!(
+    let single = matches!(
         kind,
-        AggKind::Metric(..)
-            | AggKind::ExtendedStats { .. }
-            | AggKind::Cardinality { .. }
-            | AggKind::Percentiles { .. }
-            | AggKind::PercentileRanks { .. }
-            | AggKind::WeightedAvg { .. }
-            | AggKind::TopHits(_)
-            | AggKind::Filter(_)
-            | AggKind::Global
-            | AggKind::Missing { .. }
-            | AggKind::Nested { .. }
-            | AggKind::ReverseNested { .. }
-    )
+        AggKind::Filter(_) | AggKind::Global | AggKind::Missing { .. } | AggKind::Nested { .. } | AggKind::ReverseNested { .. }
+    );
+    single || kind.is_metric()
 }
 
 fn first_path(buckets_path: &Value) -> Option<&str> {

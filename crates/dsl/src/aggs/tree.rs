@@ -184,21 +184,29 @@ fn unknown_type(kind: &str) -> String {
     format!("Unknown aggregation type [{kind}]{hint}")
 }
 
+impl AggKind {
+    /// A metric that paths lead to and that has nothing below it.
+    pub(super) fn is_metric(&self) -> bool {
+        matches!(
+            self,
+            AggKind::Metric(..)
+                | AggKind::ExtendedStats { .. }
+                | AggKind::Cardinality { .. }
+                | AggKind::Percentiles { .. }
+                | AggKind::PercentileRanks { .. }
+                | AggKind::WeightedAvg { .. }
+                | AggKind::TopHits(_)
+        )
+    }
+}
+
 /// Metrics and pipelines have nothing below them.
 fn is_leaf(kind: &AggKind) -> bool {
-    matches!(
+    let other = matches!(
         kind,
-        AggKind::Metric(..)
-            | AggKind::ExtendedStats { .. }
-            | AggKind::Cardinality { .. }
-            | AggKind::Percentiles { .. }
-            | AggKind::PercentileRanks { .. }
-            | AggKind::WeightedAvg { .. }
-            | AggKind::TopHits(_)
-            | AggKind::TopMetrics { .. }
-            | AggKind::ScriptedMetric(_)
-            | AggKind::Pipeline { .. }
-    )
+        AggKind::TopMetrics { .. } | AggKind::ScriptedMetric(_) | AggKind::Pipeline { .. }
+    );
+    other || kind.is_metric()
 }
 
 #[cfg(test)]

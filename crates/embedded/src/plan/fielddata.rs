@@ -5,9 +5,10 @@ use crate::searchable::SegmentView;
 use model::Result;
 use tantivy::columnar::{ColumnarReader, ColumnarWriter, DynamicColumn, StrColumn};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocSet, TERMINATED};
+use tantivy::{DocId, DocSet, TERMINATED};
 
-const NAME: &str = "terms";
+/// The one column of the file that is written and read back at once.
+const NAME: &str = "strings";
 
 /// The column of a text field's terms; `None` if the segment has none.
 ///
@@ -42,9 +43,18 @@ fn uninvert(segment: &SegmentView, field: Field) -> Result<Option<StrColumn>> {
         return Ok(None);
     }
     pairs.sort_unstable();
+    let values = pairs.iter().map(|(doc, number)| (*doc, terms[*number as usize].as_str()));
+    strings(segment, values)
+}
+
+/// A column in memory of these values, which come in the order of documents.
+///
+/// # Errors
+/// What the columns' format answers.
+pub(super) fn strings<'a>(segment: &SegmentView, values: impl Iterator<Item = (DocId, &'a str)>) -> Result<Option<StrColumn>> {
     let mut writer = ColumnarWriter::default();
-    for (doc, number) in pairs {
-        writer.record_str(doc, NAME, &terms[number as usize]);
+    for (doc, text) in values {
+        writer.record_str(doc, NAME, text);
     }
     let mut bytes = Vec::new();
     writer.serialize(segment.reader.max_doc(), None, &mut bytes).map_err(broken)?;

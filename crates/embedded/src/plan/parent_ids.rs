@@ -5,16 +5,15 @@
 //!
 //! Not here: searching by it (`meta`, `family`), the keys of parents (`keys`).
 
+use super::fielddata;
 use super::node::broken;
 use super::term::any_of;
 use crate::index::schema::Slot;
 use crate::searchable::SegmentView;
 use mapping::{FieldType, Kind};
 use model::Result;
-use tantivy::columnar::{ColumnarReader, ColumnarWriter, DynamicColumn, StrColumn};
+use tantivy::columnar::StrColumn;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
-
-const NAME: &str = "ids";
 
 /// The relation that a path names, if it is `join_field#relation` and the relation has children.
 pub(super) fn relation<'p>(path: &'p str, join: &str, kind: &FieldType) -> Option<&'p str> {
@@ -68,17 +67,5 @@ fn build(segment: &SegmentView, relation: &str, children: &[String], slot: &Slot
     }
     // Columns are written in the order of documents.
     values.sort_unstable();
-    let mut writer = ColumnarWriter::default();
-    for (doc, text) in &values {
-        writer.record_str(*doc, NAME, text);
-    }
-    let mut bytes = Vec::new();
-    writer.serialize(segment.reader.max_doc(), None, &mut bytes).map_err(broken)?;
-    let reader = ColumnarReader::open(bytes).map_err(broken)?;
-    for handle in reader.read_columns(NAME).map_err(broken)? {
-        if let DynamicColumn::Str(column) = handle.open().map_err(broken)? {
-            return Ok(Some(column));
-        }
-    }
-    Ok(None)
+    fielddata::strings(segment, values.iter().map(|(doc, text)| (*doc, text.as_str())))
 }

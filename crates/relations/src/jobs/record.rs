@@ -6,12 +6,16 @@
 
 use super::Counts;
 use super::run::{Cursor, Reach};
+use crate::outcomes::all_written;
 use crate::schema;
 use crate::transactions::Key;
 use engine::tasks::Task;
 use engine::{Deciding, Expect, Newest, Plan, See, Source, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Map, Value, json};
+
+/// What a conflict over a record means: one server alone writes them.
+const CHANGED: &str = "the record of a task was changed by another";
 
 /// How a job is remembered.
 #[derive(Clone, Debug)]
@@ -183,7 +187,7 @@ impl crate::Relations {
             ..Deciding::default()
         };
         let decided = self.atomic()?.decide(&mut plan, how).await?;
-        crate::jobs::run::all_written(&decided.outcomes)?;
+        all_written(&decided.outcomes, CHANGED)?;
         Ok(known.map_or(Written::New, Written::Known))
     }
 
@@ -213,7 +217,7 @@ impl crate::Relations {
             ..Deciding::default()
         };
         let decided = self.atomic()?.decide(&mut plan, how).await?;
-        crate::jobs::run::all_written(&decided.outcomes)?;
+        all_written(&decided.outcomes, CHANGED)?;
         Ok(found)
     }
 
@@ -259,7 +263,7 @@ impl crate::Relations {
             ..Deciding::default()
         };
         let decided = self.atomic()?.decide(&mut plan, how).await?;
-        crate::jobs::run::all_written(&decided.outcomes)
+        all_written(&decided.outcomes, CHANGED)
     }
 
     /// After a start: every task that is written down, by number.

@@ -6,7 +6,7 @@ use super::record::{Kept, Order, Record, Written};
 use super::{Action, BATCH_MAX, Counts, Job, Whole};
 use crate::schema;
 use engine::tasks::Task;
-use engine::{Document, EngineExt as _, Outcome, Part, WriteOp};
+use engine::{Document, EngineExt as _, Part, WriteOp};
 use model::{Error, ErrorKind, IndexName, Result, SeqNo, Target};
 use serde_json::{Value, json};
 use std::collections::{HashSet, VecDeque};
@@ -98,26 +98,6 @@ impl Run {
     pub fn is_recorded(&self) -> bool {
         self.record.is_some()
     }
-}
-
-/// Was every one of these written?
-///
-/// # Errors
-/// One was not.
-pub(super) fn all_written(outcomes: &[Outcome]) -> Result<()> {
-    for outcome in outcomes {
-        match outcome {
-            Outcome::Written(_) => {}
-            Outcome::Refused(error) => return Err(error.clone()),
-            Outcome::Unknown => {
-                return Err(Error::new(ErrorKind::LogFailed, "the outcome is unknown: the log failed").with("outcome", "unknown"));
-            }
-            Outcome::Conflict(_) | Outcome::Held(_) => {
-                return Err(Error::new(ErrorKind::Internal, "the record of a task was changed by another"));
-            }
-        }
-    }
-    Ok(())
 }
 
 impl crate::Relations {

@@ -7,6 +7,7 @@ use crate::locks::{
     Action, AllAnswer, Blocker, Claim, LockKey, LockPath, LockTarget, Mode, Owner, PlaceFields, Request, acquire_all, cycle,
     plan, targets_max, waiters_max, waits,
 };
+use crate::outcomes::log_failed;
 use crate::schema;
 use engine::{Deciding, Decision, Gate, Newest, Plan, See, Write, WriteIndex, WriteOp};
 use model::{DocAddress, Error, ErrorKind, Result, settings};
@@ -156,12 +157,11 @@ impl crate::Relations {
         };
         let decided = self.atomic()?.decide(&mut planner, how).await?;
         let asked = result.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let unknown = || Error::new(ErrorKind::LogFailed, "the outcome is unknown: the log failed").with("outcome", "unknown");
         match decided.outcomes.into_iter().next() {
             Some(engine::Outcome::Refused(error)) => Err(error),
             // In memory it is held, so nobody else is told that he has it; nothing can be written any more.
-            Some(engine::Outcome::Unknown) => Err(unknown()),
-            _ => asked.ok_or_else(unknown),
+            Some(engine::Outcome::Unknown) => Err(log_failed()),
+            _ => asked.ok_or_else(log_failed),
         }
     }
 }

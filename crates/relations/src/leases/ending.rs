@@ -5,8 +5,9 @@
 
 use super::lease::{Ending, Lease};
 use super::literal::released;
+use crate::outcomes;
 use engine::{Deciding, Decision, EngineExt as _, Gate, Newest, Outcome, Plan, Write, WriteOp};
-use model::{Error, ErrorKind, Result, Target};
+use model::{Result, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,25 +17,12 @@ const TOGETHER: usize = 500;
 /// What cannot be released now (its index is closed, or takes no writes) is tried again after so long.
 const LATER: Duration = Duration::from_secs(1);
 
-/// Nothing of a decision was refused.
+/// Nothing of a decision about leases was refused.
 ///
 /// # Errors
 /// What was.
 pub(super) fn all_written(outcomes: &[Outcome]) -> Result<()> {
-    for outcome in outcomes {
-        match outcome {
-            Outcome::Written(_) => {}
-            Outcome::Refused(error) => return Err(error.clone()),
-            Outcome::Unknown => {
-                return Err(Error::new(ErrorKind::LogFailed, "the outcome is unknown: the log failed").with("outcome", "unknown"));
-            }
-            Outcome::Conflict(_) | Outcome::Held(_) => {
-                let reason = "a document that nothing was expected of was in conflict";
-                return Err(Error::new(ErrorKind::Internal, reason));
-            }
-        }
-    }
-    Ok(())
+    outcomes::all_written(outcomes, "a document that nothing was expected of was in conflict")
 }
 
 impl crate::Relations {

@@ -1,0 +1,25 @@
+//! What the outcomes of a decision come to where nothing but success was provided for.
+
+use engine::Outcome;
+use model::{Error, ErrorKind, Result};
+
+/// Every one was written; `conflict` says what it means if one was not, and nothing was expected of it.
+///
+/// # Errors
+/// What was refused, or is unknown.
+pub(crate) fn all_written(outcomes: &[Outcome], conflict: &str) -> Result<()> {
+    for outcome in outcomes {
+        match outcome {
+            Outcome::Written(_) => {}
+            Outcome::Refused(error) => return Err(error.clone()),
+            Outcome::Unknown => return Err(log_failed()),
+            Outcome::Conflict(_) | Outcome::Held(_) => return Err(Error::new(ErrorKind::Internal, conflict)),
+        }
+    }
+    Ok(())
+}
+
+/// Whether it was written nobody knows before a restart.
+pub(crate) fn log_failed() -> Error {
+    Error::new(ErrorKind::LogFailed, "the outcome is unknown: the log failed").with("outcome", "unknown")
+}
