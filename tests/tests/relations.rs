@@ -311,6 +311,15 @@ fn answers_are_those_of_a_fold_where_hashes_collide() {
     compare_with_a_fold(&server, number("PLEACH_CASES", 2_000).min(1_000));
 }
 
+/// The same where nothing that is derived from segments has room to be kept.
+#[test]
+fn answers_are_those_of_a_fold_where_nothing_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let room = [("PLEACH_INDICES_FIELDDATA_CACHE_SIZE", "1b")];
+    let server = Server::start_among(&folder.path().join("data"), &["es8"], &[], &room);
+    compare_with_a_fold(&server, number("PLEACH_CASES", 2_000).min(500));
+}
+
 fn compare_with_a_fold(server: &Server, cases: u64) {
     let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let seed = number("PLEACH_SEED", clock | 1);

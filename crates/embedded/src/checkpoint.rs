@@ -5,6 +5,7 @@
 //!
 //! Not here: reading it again (`recovery`).
 
+use crate::index::derived::Budget;
 use crate::index::segment::{self, DataFile, Place, SegmentData};
 use crate::searchable::{IndexView, SegmentView};
 use crate::store::{CheckpointState, IndexState, Store};
@@ -227,7 +228,14 @@ impl Store {
             let (index, _) = segment::handle(&entry.schema, None, &all)?;
             for view in self.reopened(&entry, old, |_| Ok(None))? {
                 segments.push(match moved.get(&view.id) {
-                    Some(data) => segment::open(&entry.schema, &index, data, view.reader.alive_bitset().cloned(), None)?,
+                    Some(data) => segment::open(
+                        &entry.schema,
+                        &index,
+                        data,
+                        view.reader.alive_bitset().cloned(),
+                        None,
+                        &self.derived,
+                    )?,
                     None => view,
                 });
             }
@@ -298,6 +306,7 @@ pub(crate) fn read_set(
     body: &Value,
     entry: &crate::catalog::IndexEntry,
     open_file: &mut dyn FnMut(&str) -> Result<Arc<DataFile>>,
+    budget: &Arc<Budget>,
 ) -> Result<Vec<Arc<SegmentView>>> {
     let corrupt = || {
         Error::new(
@@ -338,6 +347,6 @@ pub(crate) fn read_set(
     datas
         .iter()
         .zip(lives)
-        .map(|(data, alive)| segment::open(&entry.schema, &index, data, alive, None))
+        .map(|(data, alive)| segment::open(&entry.schema, &index, data, alive, None, budget))
         .collect()
 }

@@ -115,7 +115,7 @@ impl Store {
         let mut core = None;
         if let Some(data) = &merged {
             let (index, _) = segment::handle(&entry.schema, None, std::slice::from_ref(data))?;
-            let opened = segment::open(&entry.schema, &index, data, None, None)?;
+            let opened = segment::open(&entry.schema, &index, data, None, None, &self.derived)?;
             self.prepare(&entry, &opened, &inputs)?;
             core = Some(opened.core.clone());
         }
@@ -151,7 +151,7 @@ impl Store {
                         .take_while(|segment| !inputs.iter().any(|i| i.id == segment.id));
                     segments.insert(
                         before.count(),
-                        segment::open(&entry.schema, &index, data, alive, core.clone())?,
+                        segment::open(&entry.schema, &index, data, alive, core.clone(), &self.derived)?,
                     );
                 }
             }

@@ -5,6 +5,7 @@
 //!
 //! Not here: what is counted or joined by them (`aggs`, `plan`).
 
+use crate::index::derived::Footprint;
 use crate::searchable::{IndexView, SegmentView, broken};
 use model::Result;
 use rustc_hash::FxHashMap;
@@ -27,13 +28,24 @@ pub struct Ordinals {
     texts: Option<(String, Vec<u32>)>,
 }
 
+impl Footprint for Ordinals {
+    fn heap_bytes(&self) -> usize {
+        let tables: usize = self.tables.values().map(|table| size_of_val::<[u32]>(table)).sum();
+        let texts = self
+            .texts
+            .as_ref()
+            .map_or(0, |(texts, ends)| texts.capacity() + ends.heap_bytes());
+        tables + self.places.heap_bytes() + texts
+    }
+}
+
 impl Ordinals {
     /// Those of a column by its name.
     ///
     /// # Errors
     /// Unreadable files.
     pub fn of(view: &IndexView, column: &str) -> Result<Arc<Ordinals>> {
-        view.cached(&format!("ordinals {column}"), || Ordinals::build(view, column))
+        view.once(&format!("ordinals {column}"), || Ordinals::build(view, column))
     }
 
     fn build(view: &IndexView, name: &str) -> Result<Ordinals> {

@@ -129,7 +129,7 @@ impl Store {
         if !new.is_empty() {
             let (index, _) = segment::handle(&entry.schema, None, &new)?;
             for data in new {
-                let opened = segment::open(&entry.schema, &index, &data, None, None)?;
+                let opened = segment::open(&entry.schema, &index, &data, None, None, &self.derived)?;
                 self.prepare(entry, &opened, &old.segments)?;
                 segments.push(opened);
             }
@@ -205,6 +205,7 @@ impl Store {
                     &segment.data,
                     alive,
                     Some(segment.core.clone()),
+                    &self.derived,
                 )?);
             }
         }

@@ -122,14 +122,19 @@ impl Store {
             let position = body["flushed"].as_u64().unwrap_or(0).max(flushed);
             positions.insert(entry.no, position);
             named.insert(entry.no);
-            let set = read_set(body, entry, &mut |name| match files.get(name) {
-                Some(file) => Ok(file.clone()),
-                None => {
-                    let file = DataFile::open(&self.disk, &self.segments_dir, name, true)?;
-                    files.insert(name.to_owned(), file.clone());
-                    Ok(file)
-                }
-            });
+            let set = read_set(
+                body,
+                entry,
+                &mut |name| match files.get(name) {
+                    Some(file) => Ok(file.clone()),
+                    None => {
+                        let file = DataFile::open(&self.disk, &self.segments_dir, name, true)?;
+                        files.insert(name.to_owned(), file.clone());
+                        Ok(file)
+                    }
+                },
+                &self.derived,
+            );
             let (segments, problem) = match set {
                 Ok(segments) => (segments, None),
                 Err(e) => (Vec::new(), Some(e)),

@@ -6,6 +6,7 @@
 //! Not here: how segments come to be (`index`), when they are published (`engine`).
 
 use crate::index::cache::DocumentCache;
+use crate::index::derived::{Budget, Derived, Footprint};
 use crate::index::schema::IndexSchema;
 use crate::index::segment::SegmentData;
 use crate::index::stored::each_value;
@@ -15,7 +16,6 @@ use model::{Error, ErrorKind, IndexName, Result};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
-use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -61,7 +61,7 @@ pub struct IndexView {
     /// Position up to which the log's records on this index are in it.
     pub position: u64,
     /// What readers work out once.
-    pub caches: Caches,
+    pub derived: Derived,
     /// Stored documents that were read lately, of all indices.
     pub documents: Arc<DocumentCache>,
     /// Sets of terms that filters ask for often, of all indices.
@@ -91,8 +91,8 @@ impl IndexView {
     ///
     /// # Errors
     /// What `build` says.
-    pub fn cached<T: Any + Send + Sync>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
-        self.caches.cached(name, build)
+    pub fn once<T: Footprint>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+        self.derived.once(name, build)
     }
     /// Shows every stored value of a document of one of its segments.
     ///
@@ -166,7 +166,7 @@ impl SegmentView {
     }
 }
 
-/// Caches of one segment that deletes do not touch.
+/// What was worked out of one segment, which deletes do not touch.
 pub struct SegmentCore {
     stamps: Stamps,
     /// `None`: every document is a root.
@@ -178,36 +178,7 @@ pub struct SegmentCore {
     counts: Mutex<FxHashMap<Field, u64>>,
     /// Of fields whose tokens stand on each other: lengths that count each position once.
     lengths: Mutex<FxHashMap<Field, FieldNormReader>>,
-    caches: Caches,
-}
-
-/// Values by name, each worked out once. Two threads may work one out at the same time; the first to finish is
-/// kept.
-#[derive(Default)]
-pub struct Caches(Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>);
-
-impl Caches {
-    /// The value of a name.
-    ///
-    /// # Errors
-    /// What `build` says.
-    pub fn cached<T: Any + Send + Sync>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
-        let found = self.0.lock().get(name).cloned();
-        if let Some(found) = found.and_then(|any| any.downcast::<T>().ok()) {
-            return Ok(found);
-        }
-        let built = Arc::new(build()?);
-        let kept = self.0.lock().entry(name.to_owned()).or_insert_with(|| built.clone()).clone();
-        Ok(kept.downcast::<T>().unwrap_or(built))
-    }
-}
-
-impl Caches {
-    /// The names that begin so.
-    fn names(&self, beginning: &str) -> Vec<String> {
-        let all = self.0.lock();
-        all.keys().filter(|name| name.starts_with(beginning)).cloned().collect()
-    }
+    derived: Derived,
 }
 
 /// The columns of the stamps, kept open: opening one by name costs more than reading it.
@@ -222,7 +193,7 @@ impl SegmentCore {
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn open(reader: &SegmentReader, schema: &IndexSchema) -> Result<SegmentCore> {
+    pub fn open(reader: &SegmentReader, schema: &IndexSchema, budget: &Arc<Budget>) -> Result<SegmentCore> {
         let roots = marked(reader, schema.root)?.unwrap_or_else(|| BitSet::with_max_value(reader.max_doc()));
         let invisible = marked(reader, schema.invisible)?.map(Arc::new);
         let column = |name| reader.fast_fields().u64(name).map_err(broken);
@@ -238,7 +209,7 @@ impl SegmentCore {
             stored: OnceLock::new(),
             counts: Mutex::default(),
             lengths: Mutex::default(),
-            caches: Caches::default(),
+            derived: Derived::new(budget),
         })
     }
 
@@ -356,13 +327,13 @@ impl SegmentCore {
     ///
     /// # Errors
     /// What `build` says.
-    pub fn cached<T: Any + Send + Sync>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
-        self.caches.cached(name, build)
+    pub fn once<T: Footprint>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+        self.derived.once(name, build)
     }
 
     /// The names under which something is kept that begin so.
-    pub fn cached_names(&self, beginning: &str) -> Vec<String> {
-        self.caches.names(beginning)
+    pub fn derived_names(&self, beginning: &str) -> Vec<String> {
+        self.derived.names(beginning)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::answers::Answers;
 use crate::catalog::{Catalog, IndexEntry};
 use crate::disk::Disk;
 use crate::index::cache::DocumentCache;
+use crate::index::derived::{Budget, Derived};
 use crate::index::segment::DataFile;
 use crate::log::{FolderLock, Log, Manifest};
 use crate::plan::filters::Filters;
@@ -55,6 +56,8 @@ pub struct Limits {
     pub documents_bytes: usize,
     /// `indices.queries.cache.size`.
     pub filters_bytes: usize,
+    /// `indices.fielddata.cache.size`.
+    pub derived_bytes: usize,
     /// Bytes of one log file.
     pub log_file_bytes: u64,
 }
@@ -72,6 +75,7 @@ impl Default for Limits {
             answers_bytes: 16 << 20,
             documents_bytes: 16 << 20,
             filters_bytes: 16 << 20,
+            derived_bytes: 256 << 20,
             log_file_bytes: 64 << 20,
         }
     }
@@ -133,6 +137,8 @@ pub(crate) struct Store {
     pub(crate) stagings: Mutex<HashMap<String, Arc<crate::staging::StagingView>>>,
     /// What is staged in all of them.
     pub(crate) staged_bytes: AtomicU64,
+    /// What is derived from all segments and kept.
+    pub(crate) derived: Arc<Budget>,
     /// What the key sets of joins take together.
     pub(crate) join_memory: Arc<crate::plan::join::Budget>,
     pub(crate) _lock: Option<FolderLock>,
@@ -478,6 +484,7 @@ impl Store {
         let answers = Answers::new(limits.answers_bytes);
         let filters = Arc::new(Filters::new(limits.filters_bytes));
         let documents = Arc::new(DocumentCache::new(limits.documents_bytes));
+        let derived = Budget::new(limits.derived_bytes);
         Store {
             segments_dir: dir.join("segments"),
             dir,
@@ -519,6 +526,7 @@ impl Store {
             stagings: Mutex::default(),
             staged_bytes: AtomicU64::new(0),
             join_memory: Arc::default(),
+            derived,
             _lock: lock,
         }
     }
@@ -551,7 +559,7 @@ impl Store {
             schema: entry.schema.clone(),
             segments: Vec::new(),
             position,
-            caches: crate::searchable::Caches::default(),
+            derived: Derived::new(&self.derived),
             documents: self.documents.clone(),
             filters: self.filters.clone(),
             mappings: entry.mappings.clone(),

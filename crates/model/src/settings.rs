@@ -55,6 +55,7 @@ settings! {
     REQUESTS_CACHE: "indices.requests.cache.size" = "16mb", Node, "Answers of aggregations without hits that are kept.";
     DOCUMENTS_CACHE: "indices.documents.cache.size" = "16mb", Node, "Stored documents that are kept unpacked after they were read.";
     QUERIES_CACHE: "indices.queries.cache.size" = "16mb", Node, "Sets of documents of terms that filters ask for often.";
+    FIELDDATA_CACHE: "indices.fielddata.cache.size" = "256mb", Node, "What is derived from segments and kept with them: keys of joins, families, columns made of terms, numbers of strings.";
     MAX_JOIN_KEYS: "search.max_join_keys" = "1000000", Cluster, "Keys of one join.";
     JOIN_MEMORY: "search.join_memory" = "256mb", Cluster, "Memory of all joins' key sets together.";
     MAX_JOIN_DEPTH: "search.max_join_depth" = "5", Cluster, "Joins inside joins.";

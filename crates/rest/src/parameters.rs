@@ -251,7 +251,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
         )]),
     (&["indices.clear_cache"], &[TARGET, THROTTLED,
         nothing!(
-            "there is no cache to clear": fielddata field_data query request fields filter file recycler query_cache
+            "caches have budgets, and no answer depends on them": fielddata field_data query request fields filter file recycler query_cache
                 request_cache;
         )]),
     (&["indices.clear_cache", "indices.refresh"], &[changes!(index)]),

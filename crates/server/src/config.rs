@@ -199,6 +199,7 @@ impl Config {
             answers_bytes: bytes(settings::REQUESTS_CACHE)?,
             documents_bytes: bytes(settings::DOCUMENTS_CACHE)?,
             filters_bytes: bytes(settings::QUERIES_CACHE)?,
+            derived_bytes: bytes(settings::FIELDDATA_CACHE)?,
             ..embedded::Limits::default()
         };
         Ok(Config {

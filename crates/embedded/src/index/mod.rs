@@ -4,6 +4,7 @@
 
 pub mod build;
 pub mod cache;
+pub mod derived;
 pub mod document;
 pub(crate) mod grid;
 pub mod kept;

@@ -8,6 +8,7 @@
 //!
 //! Not here: which segments make an index (`searchable`), CRCs (`disk::blockfile`).
 
+use super::derived::Budget;
 use super::schema::IndexSchema;
 use crate::disk::{Disk, Image, blockfile};
 use crate::searchable::{SegmentCore, SegmentView, broken};
@@ -216,12 +217,13 @@ pub fn open(
     data: &Arc<SegmentData>,
     alive: Option<tantivy::fastfield::AliveBitSet>,
     core: Option<Arc<SegmentCore>>,
+    budget: &Arc<Budget>,
 ) -> Result<Arc<SegmentView>> {
     let segment = index.segment(index.new_segment_meta(data.uuid, data.max_doc));
     let reader = SegmentReader::open_with_custom_alive_set(&segment, alive).map_err(broken)?;
     let core = match core {
         Some(core) => core,
-        None => Arc::new(SegmentCore::open(&reader, schema)?),
+        None => Arc::new(SegmentCore::open(&reader, schema, budget)?),
     };
     Ok(Arc::new(SegmentView {
         id: data.id,

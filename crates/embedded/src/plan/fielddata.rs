@@ -1,6 +1,7 @@
 //! `fielddata: true`: the terms of a text field as a column, made from the inverted index and kept with the segment.
 
 use super::node::broken;
+use crate::index::derived::Footprint;
 use crate::searchable::SegmentView;
 use model::Result;
 use tantivy::columnar::{ColumnarReader, ColumnarWriter, DynamicColumn, StrColumn};
@@ -10,17 +11,31 @@ use tantivy::{DocId, DocSet, TERMINATED};
 /// The one column of the file that is written and read back at once.
 const NAME: &str = "strings";
 
+/// A column of strings that lies in memory.
+#[derive(Default)]
+pub(super) struct Strings {
+    /// `None` if no document has one.
+    pub column: Option<StrColumn>,
+    bytes: usize,
+}
+
+impl Footprint for Strings {
+    fn heap_bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 /// The column of a text field's terms; `None` if the segment has none.
 ///
 /// # Errors
 /// Unreadable files.
 pub(super) fn column(segment: &SegmentView, field: Field) -> Result<Option<StrColumn>> {
     let key = format!("fielddata {}", field.field_id());
-    let found = segment.core.cached(&key, || uninvert(segment, field))?;
-    Ok((*found).clone())
+    let found = segment.core.once(&key, || uninvert(segment, field))?;
+    Ok(found.column.clone())
 }
 
-fn uninvert(segment: &SegmentView, field: Field) -> Result<Option<StrColumn>> {
+fn uninvert(segment: &SegmentView, field: Field) -> Result<Strings> {
     let index = segment.reader.inverted_index(field).map_err(broken)?;
     let mut terms: Vec<String> = Vec::new();
     let mut pairs: Vec<(u32, u32)> = Vec::new();
@@ -40,7 +55,7 @@ fn uninvert(segment: &SegmentView, field: Field) -> Result<Option<StrColumn>> {
         }
     }
     if pairs.is_empty() {
-        return Ok(None);
+        return Ok(Strings::default());
     }
     pairs.sort_unstable();
     let values = pairs.iter().map(|(doc, number)| (*doc, terms[*number as usize].as_str()));
@@ -51,18 +66,22 @@ fn uninvert(segment: &SegmentView, field: Field) -> Result<Option<StrColumn>> {
 ///
 /// # Errors
 /// What the columns' format answers.
-pub(super) fn strings<'a>(segment: &SegmentView, values: impl Iterator<Item = (DocId, &'a str)>) -> Result<Option<StrColumn>> {
+pub(super) fn strings<'a>(segment: &SegmentView, values: impl Iterator<Item = (DocId, &'a str)>) -> Result<Strings> {
     let mut writer = ColumnarWriter::default();
     for (doc, text) in values {
         writer.record_str(doc, NAME, text);
     }
     let mut bytes = Vec::new();
     writer.serialize(segment.reader.max_doc(), None, &mut bytes).map_err(broken)?;
+    let mut made = Strings {
+        bytes: bytes.len(),
+        ..Strings::default()
+    };
     let reader = ColumnarReader::open(bytes).map_err(broken)?;
     for handle in reader.read_columns(NAME).map_err(broken)? {
         if let DynamicColumn::Str(column) = handle.open().map_err(broken)? {
-            return Ok(Some(column));
+            made.column = Some(column);
         }
     }
-    Ok(None)
+    Ok(made)
 }

@@ -130,7 +130,7 @@ const KEPT: &str = "keys: ";
 pub(crate) fn prepare(segment: &SegmentView, beside: &[Arc<SegmentView>]) -> Result<()> {
     let mut wanted: Vec<(String, bool)> = Vec::new();
     for other in beside {
-        for name in other.core.cached_names(KEPT) {
+        for name in other.core.derived_names(KEPT) {
             let known = name.strip_prefix(KEPT).and_then(|name| name.split_once(' '));
             wanted.extend(known.map(|(bare, column)| (column.to_owned(), bare == "true")));
         }
@@ -153,7 +153,7 @@ impl Keys {
         let Some(strings) = segment.reader.fast_fields().str(column).map_err(broken)? else {
             return Ok(None);
         };
-        let by_ord = segment.core.cached(&format!("{KEPT}{bare} {column}"), || {
+        let by_ord = segment.core.once(&format!("{KEPT}{bare} {column}"), || {
             let mut by_ord = Vec::with_capacity(strings.num_terms());
             let mut terms = strings.dictionary().stream().map_err(broken)?;
             while terms.advance() {
@@ -175,7 +175,7 @@ impl Keys {
     /// # Errors
     /// Unreadable files.
     pub(crate) fn over(segment: &SegmentView, name: &str, strings: StrColumn) -> Result<Keys> {
-        let by_ord = segment.core.cached(&format!("keys over {name}"), || {
+        let by_ord = segment.core.once(&format!("keys over {name}"), || {
             let mut by_ord = Vec::with_capacity(strings.num_terms());
             let mut terms = strings.dictionary().stream().map_err(broken)?;
             while terms.advance() {

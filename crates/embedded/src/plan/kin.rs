@@ -11,6 +11,7 @@ use super::keys::ByKey;
 use super::node::{ConstantScorer, NoScorer, Node};
 use super::term::{BitsDocs, DocBits, any_of};
 use super::visible::Sight;
+use crate::index::derived::Footprint;
 use crate::searchable::SegmentView;
 use model::Result;
 use rustc_hash::FxHashMap;
@@ -33,6 +34,13 @@ pub(crate) struct Kin {
     orphans: Vec<DocId>,
 }
 
+impl Footprint for Kin {
+    fn heap_bytes(&self) -> usize {
+        let kept = [&self.parent_of, &self.first, &self.children, &self.orphans];
+        kept.iter().map(|numbers| numbers.heap_bytes()).sum()
+    }
+}
+
 impl Kin {
     /// Those of a segment.
     ///
@@ -41,7 +49,7 @@ impl Kin {
     pub(crate) fn of(segment: &SegmentView, family: &Family, parent: &str) -> Result<Arc<Kin>> {
         segment
             .core
-            .cached(&format!("kin {parent}"), || Kin::build(segment, family, parent))
+            .once(&format!("kin {parent}"), || Kin::build(segment, family, parent))
     }
 
     fn build(segment: &SegmentView, family: &Family, parent: &str) -> Result<Kin> {

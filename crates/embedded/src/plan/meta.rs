@@ -18,7 +18,7 @@ const MANY: usize = 256;
 
 /// The root documents of a segment by the hash of their id; of two with one id the later, for the other is dead.
 fn roots_by_id(segment: &SegmentView) -> Result<Arc<ByKey<DocId>>> {
-    segment.core.cached("roots by id", || {
+    segment.core.once("roots by id", || {
         let mut by_id = ByKey::default();
         if let Some(ids) = Keys::open(segment, "_id", false)? {
             for doc in (0..segment.reader.max_doc()).filter(|doc| segment.is_root(*doc)) {

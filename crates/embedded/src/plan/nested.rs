@@ -25,7 +25,7 @@ pub(crate) fn enclosing(segment: &SegmentView, schema: &IndexSchema, path: Optio
             Term::from_field_text(schema.root, crate::index::schema::YES),
         ),
     };
-    segment.core.cached(&name, || {
+    segment.core.once(&name, || {
         let mut docs = any_of(segment, &[term])?;
         Ok(DocBits::of(segment.reader.max_doc(), docs.as_mut()))
     })

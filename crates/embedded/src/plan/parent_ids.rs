@@ -5,7 +5,7 @@
 //!
 //! Not here: searching by it (`meta`, `family`), the keys of parents (`keys`).
 
-use super::fielddata;
+use super::fielddata::{self, Strings};
 use super::node::broken;
 use super::term::any_of;
 use crate::index::schema::Slot;
@@ -33,12 +33,14 @@ pub(super) fn column(segment: &SegmentView, path: &str, kind: &FieldType, slot: 
     let children = kind.children_of(relation).unwrap_or_default();
     // Relations get children later.
     let key = format!("parent ids {path} {}", children.join(" "));
-    let found = segment.core.cached(&key, || build(segment, relation, children, slot))?;
-    Ok((*found).clone())
+    let found = segment.core.once(&key, || build(segment, relation, children, slot))?;
+    Ok(found.column.clone())
 }
 
-fn build(segment: &SegmentView, relation: &str, children: &[String], slot: &Slot) -> Result<Option<StrColumn>> {
-    let Some((_, parents)) = &slot.second else { return Ok(None) };
+fn build(segment: &SegmentView, relation: &str, children: &[String], slot: &Slot) -> Result<Strings> {
+    let Some((_, parents)) = &slot.second else {
+        return Ok(Strings::default());
+    };
     let term = |name: &str| Term::from_field_text(slot.field, name);
     let of_children: Vec<Term> = children.iter().map(|name| term(name)).collect();
     let mut values: Vec<(DocId, String)> = Vec::new();
@@ -63,7 +65,7 @@ fn build(segment: &SegmentView, relation: &str, children: &[String], slot: &Slot
         }
     }
     if values.is_empty() {
-        return Ok(None);
+        return Ok(Strings::default());
     }
     // Columns are written in the order of documents.
     values.sort_unstable();

@@ -50,11 +50,11 @@ impl<'a> Statistics<'a> {
                 Some(column) => {
                     let docs = *segment
                         .core
-                        .cached(&format!("docs {}", field.field_id()), || Ok(column.docs_with_value()))?;
+                        .once(&format!("docs {}", field.field_id()), || Ok(column.docs_with_value()))?;
                     all.docs += docs;
                     // Of terms without frequencies each counts once a document.
                     all.tokens += if column.is_multivalued() {
-                        *segment.core.cached(&format!("terms {}", field.field_id()), || {
+                        *segment.core.once(&format!("terms {}", field.field_id()), || {
                             let mut terms = index.terms().stream().map_err(broken)?;
                             let mut sum = 0;
                             while terms.advance() {

@@ -6,6 +6,7 @@ use super::node::{ConstantScorer, NoScorer, Node, broken, or_none, score_at};
 use super::prune::Numbers;
 use super::similarity::{Bm25, Counted, Counting, counted_at};
 use super::visible::Sight;
+use crate::index::derived::Footprint;
 use crate::searchable::SegmentView;
 use model::Result;
 use std::sync::Arc;
@@ -406,6 +407,12 @@ pub fn union(segment: &SegmentView, mut lists: Vec<SegmentPostings>) -> Box<dyn 
 pub struct DocBits {
     words: Vec<u64>,
     count: u32,
+}
+
+impl Footprint for DocBits {
+    fn heap_bytes(&self) -> usize {
+        self.words.heap_bytes()
+    }
 }
 
 impl DocBits {

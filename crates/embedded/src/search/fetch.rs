@@ -124,7 +124,7 @@ impl Root {
 /// # Errors
 /// Unreadable files.
 pub fn lineage(view: &IndexView, segment: &SegmentView, path: &str, doc: Doc) -> Result<Vec<Level>> {
-    let offsets = segment.core.cached("nested offsets", || {
+    let offsets = segment.core.once("nested offsets", || {
         segment.reader.fast_fields().u64("_offset").map_err(broken)
     })?;
     let mut out = Vec::new();

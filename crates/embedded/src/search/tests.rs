@@ -67,9 +67,10 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
     for part in [a, b] {
         data.extend(build(&schema, &tokens, part, 1 << 20, &mut fresh).unwrap().segments);
     }
+    let budget = crate::index::derived::Budget::new(1 << 20);
     let (index, _) = crate::index::segment::handle(&schema, Some(&tokens), &data).unwrap();
     for one in &data {
-        segments.push(crate::index::segment::open(&schema, &index, one, None, None).unwrap());
+        segments.push(crate::index::segment::open(&schema, &index, one, None, None, &budget).unwrap());
     }
     IndexView {
         no: 1,
@@ -81,7 +82,7 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
         schema: Arc::new(schema),
         segments,
         position: 0,
-        caches: crate::searchable::Caches::default(),
+        derived: crate::index::derived::Derived::new(&budget),
         filters: Arc::new(crate::plan::filters::Filters::new(1 << 20)),
         documents: Arc::new(crate::index::cache::DocumentCache::new(1 << 20)),
         mappings: crate::catalog::Mappings::Plain(mapping.clone()),

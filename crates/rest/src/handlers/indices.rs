@@ -380,7 +380,7 @@ pub(crate) async fn forcemerge(mut call: Call) -> Result<Answer> {
     Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
 }
 
-/// `POST /i/_cache/clear`: there are no caches to clear.
+/// `POST /i/_cache/clear`: caches have budgets, and no answer depends on them.
 pub(crate) async fn clear_cache(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     call.params.finish()?;

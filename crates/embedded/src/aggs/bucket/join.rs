@@ -29,7 +29,7 @@ impl Ties {
                 children: Arc::new(DocBits::new(0)),
             });
         };
-        let children = segment.core.cached(&format!("relation {child}"), || {
+        let children = segment.core.once(&format!("relation {child}"), || {
             let mut docs = any_of(segment, &[family.relation_term(child)])?;
             Ok(DocBits::of(segment.reader.max_doc(), docs.as_mut()))
         })?;

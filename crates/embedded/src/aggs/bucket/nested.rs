@@ -18,7 +18,7 @@ fn docs_of(view: &IndexView, segment: &SegmentView, path: Option<&str>) -> Resul
         Some(path) => (view.schema.nested_path, path),
         None => (view.schema.root, crate::index::schema::YES),
     };
-    segment.core.cached(&format!("aggs.path.{}", path.unwrap_or_default()), || {
+    segment.core.once(&format!("aggs.path.{}", path.unwrap_or_default()), || {
         let mut bits = DocBits::new(segment.reader.max_doc());
         let index = segment.reader.inverted_index(field).map_err(broken)?;
         let term = Term::from_field_text(field, token);
