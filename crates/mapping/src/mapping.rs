@@ -8,7 +8,7 @@ use crate::limits::MappingLimits;
 use crate::parameters::{self, Context, Params, java, text_of};
 use analysis::Registry;
 use model::path::{SourceFilter, matches};
-use model::{Error, Result};
+use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::fmt;
@@ -155,11 +155,14 @@ impl PartialEq for Mapping {
     }
 }
 
-/// The error of a mapping that was given when its index was created: the same, with the type in front.
+/// The error of a mapping that was given when its index was created: the same, with the type in front. The root cause is
+/// the innermost of the server's own kinds, which an illegal argument is not.
 pub fn failed_at_creation(error: Error, type_name: &str) -> Error {
-    malformed(format!("Failed to parse mapping [{type_name}]: {}", error.reason()))
-        .caused_by(error.clone())
-        .rooted_in(error)
+    let outer = malformed(format!("Failed to parse mapping [{type_name}]: {}", error.reason())).caused_by(error.clone());
+    match error.kind() {
+        ErrorKind::IllegalArgument => outer,
+        _ => outer.rooted_in(error),
+    }
 }
 
 impl Mapping {

@@ -294,9 +294,17 @@ fn build(
     name: &str,
     kind: Kind,
     string: bool,
-    params: Params,
+    mut params: Params,
     fields: Vec<(String, Arc<FieldType>)>,
 ) -> Result<FieldType> {
+    let relations = match params.get("relations") {
+        Some(given) if kind == Kind::Join => {
+            let read = types::join::relations(name, Some(given))?;
+            params.insert("relations".into(), types::join::render(&read));
+            read
+        }
+        _ => Vec::new(),
+    };
     let flag = |key: &str, default: bool| params.get(key).and_then(Value::as_bool).unwrap_or(default);
     let text = |key: &str| params.get(key).map(text_of);
     let analyzer = |key: &str| named(context, name, params.get(key));
@@ -400,11 +408,7 @@ fn build(
         ignore_malformed: flag("ignore_malformed", context.limits.ignore_malformed),
         copy_to,
         similarity: text("similarity"),
-        relations: if kind == Kind::Join {
-            types::join::relations(name, params.get("relations"))?
-        } else {
-            Vec::new()
-        },
+        relations,
         index_options: text("index_options"),
         fielddata: match params.get("fielddata") {
             Some(Value::Object(how)) if string => how.get("format").is_none_or(|f| f != "disabled"),

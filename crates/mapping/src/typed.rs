@@ -88,6 +88,9 @@ impl TypedMappings {
         {
             return Err(malformed(format!("Field [{field}] is defined twice in [{type_name}]")));
         }
+        if update.parent_type() == Some(type_name) {
+            return Err(Error::illegal("The [_parent.type] option can't point to the same type"));
+        }
         if let Some(known) = self.get(type_name) {
             known.check_update(&update)?;
         }

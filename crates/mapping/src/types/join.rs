@@ -1,10 +1,10 @@
 //! `join`: which relation a document is in, and its parent's id.
 
-use crate::field::malformed;
-use crate::parameters::{Param, Shape::*, text_of};
+use crate::parameters::{Param, Shape::*, java, text_of};
 use crate::value::FieldValue;
-use model::{Error, Result};
+use model::{Error, ErrorKind, Result};
 use serde_json::Value;
+use std::collections::HashMap;
 
 pub(crate) const PARAMS: &[Param] = &[
     Param("eager_global_ordinals", Bool, "true", true),
@@ -14,45 +14,138 @@ pub(crate) const PARAMS: &[Param] = &[
 /// Parents and their children, in order, from the `relations` parameter.
 pub(crate) type Relations = Vec<(String, Vec<String>)>;
 
+/// # Errors
+/// No object; a child with several parents, or one that is above itself: the reference takes that, and no document could
+/// be of it.
 pub(crate) fn relations(field: &str, value: Option<&Value>) -> Result<Relations> {
     let object = match value {
         None => return Ok(Vec::new()),
         Some(Value::Object(object)) => object,
-        Some(_) => {
-            return Err(malformed(format!("[relations] of join field [{field}] must be an object")));
+        Some(other) => {
+            let class = match other {
+                Value::Array(_) => "java.util.ArrayList",
+                Value::String(_) => "java.lang.String",
+                Value::Bool(_) => "java.lang.Boolean",
+                Value::Null => "null",
+                _ => "java.lang.Integer",
+            };
+            let reason = format!("relations should be a hash but was of type: class {class}");
+            return Err(Error::new(ErrorKind::Parse, reason));
         }
     };
     let mut out = Relations::new();
     for (parent, children) in object {
-        let children: Vec<String> = match children {
-            Value::Array(names) => names.iter().map(text_of).collect(),
-            name => vec![text_of(name)],
-        };
-        for child in &children {
-            if out.iter().any(|(_, known)| known.contains(child)) {
-                return Err(malformed(format!("[{child}] cannot have multiple parents")));
+        let children = match children {
+            Value::Array(names) => set(names.iter().map(text_of)),
+            Value::Null => {
+                return Err(Error::illegal(format!(
+                    "[relations] of join field [{field}]: the children of [{parent}] are null"
+                )));
             }
-        }
+            name => vec![java(name)],
+        };
         out.push((parent.clone(), children));
+    }
+    let conflicts = impossible(&out);
+    if !conflicts.is_empty() {
+        return Err(Error::illegal(format!(
+            "invalid definition for join field [{field}]:\n[{}]",
+            conflicts.join(", ")
+        )));
     }
     Ok(out)
 }
 
-/// Relations may be added, not taken away, and no child may change its parent.
-pub(crate) fn merge(field: &str, old: &Relations, new: &Relations) -> Result<Relations> {
-    for (parent, children) in old {
-        let Some((_, kept)) = new.iter().find(|(name, _)| name == parent) else {
-            return Err(Error::illegal(format!(
-                "cannot remove parent [{parent}] in join field [{field}]"
-            )));
-        };
-        if let Some(child) = children.iter().find(|child| !kept.contains(child)) {
-            return Err(Error::illegal(format!(
-                "cannot remove child [{child}] in join field [{field}]"
-            )));
+/// What no tree of relations has.
+fn impossible(relations: &Relations) -> Vec<String> {
+    let mut parent_of: HashMap<&str, &str> = HashMap::new();
+    let mut conflicts = Vec::new();
+    for (parent, children) in relations {
+        for child in children {
+            if parent_of.insert(child, parent).is_some() {
+                conflicts.push(format!("[{child}] cannot have multiple parents"));
+            }
         }
     }
-    Ok(new.clone())
+    if conflicts.is_empty() {
+        for (name, _) in relations {
+            let mut above = name.as_str();
+            // Whoever is above itself is met again within as many steps as there are children.
+            for _ in 0..parent_of.len() {
+                let Some(next) = parent_of.get(above) else { break };
+                above = next;
+                if above == name {
+                    conflicts.push(format!("[{name}] cannot be its own parent"));
+                    break;
+                }
+            }
+        }
+    }
+    conflicts
+}
+
+/// The parameter as the reference shows it: one child as its name, several in the order of Java's set of strings.
+pub(crate) fn render(relations: &Relations) -> Value {
+    let children = |names: &Vec<String>| match names.as_slice() {
+        [one] => Value::from(one.clone()),
+        several => Value::from(several.to_vec()),
+    };
+    let entries = relations.iter().map(|(parent, names)| (parent.clone(), children(names)));
+    Value::Object(entries.collect())
+}
+
+/// Names without repetitions, in the order in which a `java.util.HashSet` that was made of them gives them: by the low
+/// bits of their hash, then as they came.
+fn set(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut given = 0usize;
+    for name in names {
+        given += 1;
+        if !out.contains(&name) {
+            out.push(name);
+        }
+    }
+    let buckets = (given * 4 / 3 + 1).max(16).next_power_of_two() as u32;
+    out.sort_by_key(|name| {
+        let hash = name
+            .encode_utf16()
+            .fold(0u32, |hash, unit| hash.wrapping_mul(31).wrapping_add(u32::from(unit)));
+        (hash ^ (hash >> 16)) & (buckets - 1)
+    });
+    out
+}
+
+/// Relations may be added, not taken away, and what is there keeps its place among the others.
+pub(crate) fn merge(field: &str, old: &Relations, new: &Relations) -> Result<Relations> {
+    let children = |of: &Relations, parent: &str| of.iter().find(|(name, _)| name == parent).map(|(_, kept)| kept.clone());
+    let mut conflicts = Vec::new();
+    for (parent, _) in old.iter().filter(|(parent, _)| children(new, parent).is_none()) {
+        conflicts.push(format!("cannot remove parent [{parent}] in join field [{field}]"));
+    }
+    for (parent, theirs) in new {
+        match children(old, parent) {
+            Some(ours) => {
+                for child in ours.iter().filter(|child| !theirs.contains(child)) {
+                    conflicts.push(format!("cannot remove child [{child}] in join field [{field}]"));
+                }
+            }
+            None => {
+                if old.iter().any(|(_, known)| known.contains(parent)) {
+                    conflicts.push(format!("cannot create parent [{parent}] from an existing child"));
+                }
+                for child in theirs.iter().filter(|child| children(old, child).is_some()) {
+                    conflicts.push(format!("cannot create child [{child}] from an existing parent"));
+                }
+            }
+        }
+    }
+    if conflicts.is_empty() {
+        return Ok(new.clone());
+    }
+    Err(Error::illegal(format!(
+        "Mapper for [{field}] conflicts with existing mapping:\n[{}]",
+        conflicts.join(", ")
+    )))
 }
 
 /// `"question"` or `{"name": "answer", "parent": "1"}`. Whether the names fit is the reader's to check.
