@@ -256,7 +256,8 @@ fn body_of(step: &Map<String, Value>, saved: &BTreeMap<String, Value>) -> Result
             .as_u64()
             .and_then(|t| usize::try_from(t).ok())
             .ok_or("[repeat] has times")?;
-        return Ok(text.repeat(times));
+        let around = |at: &str| repeat[at].as_str().unwrap_or_default();
+        return Ok(format!("{}{}{}", around("before"), text.repeat(times), around("after")));
     }
     Ok(String::new())
 }

@@ -165,6 +165,17 @@ fn row(name: &str) -> Option<Row> {
             looping("String s = 'x'; for (int i = 0; i < 100; i++) { s = s + s }"),
             400,
         ),
+        "indices.analysis.max_token_bytes" => {
+            let path = json!({ "settings": { "analysis": { "analyzer": { "path": { "tokenizer": "path_hierarchy" } } } },
+                "mappings": { "properties": { "path": { "type": "text", "analyzer": "path" } } } });
+            let long = json!({ "path": "/a".repeat(200) });
+            Refused(
+                &["indices.analysis.max_token_bytes=32kb"],
+                vec![put("/i", path)],
+                put("/i/_doc/1", long),
+                400,
+            )
+        }
         "log.queue_max_bytes" => Crowded(
             &["log.queue_max_bytes=8kb"],
             vec![],
@@ -478,4 +489,57 @@ fn finished_tasks_are_forgotten() {
     let tasks: Vec<String> = (0..5).map(begin).inspect(|task| drop(told(task))).collect();
     assert_eq!(told(&tasks[4]).status, 200);
     assert_eq!(told(&tasks[0]).status, 404);
+}
+
+/// What a client that left had sent is no longer counted, wherever it was: read in part, or worked on.
+#[test]
+fn bodies_of_clients_that_left_are_forgotten() {
+    use std::io::Write as _;
+    let (_folder, server) = started(
+        &["http.max_in_flight_bytes=2mb"],
+        &[
+            put("/i/_doc/1?refresh=true", json!({ "n": 1 })),
+            put("/i/_doc/2?refresh=true", json!({ "n": 2 })),
+        ],
+    );
+    let slow = json!({ "query": { "script_score": { "query": { "match_all": {} },
+        "script": { "source": "double s = 0; for (int i = 0; i < 90000; i++) { s += i } return s" } } } });
+    let padding = " ".repeat(1 << 20);
+    for sent in [format!("{slow}{padding}"), slow.to_string() + &padding[1..]] {
+        for whole in [true, false, true, false] {
+            let mut connection = std::net::TcpStream::connect(server.address("")).unwrap();
+            let length = sent.len() + usize::from(!whole);
+            let head = format!(
+                "POST /i/_search HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+            );
+            connection.write_all(head.as_bytes()).unwrap();
+            connection.write_all(sent.as_bytes()).unwrap();
+            connection.flush().unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    let begun = Instant::now();
+    loop {
+        let answer = sent(&server, &("PUT", "/i/_doc/3", format!("{}{}", "{}", " ".repeat(1800 << 10))));
+        if answer.status == 201 {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "{answer:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A small body that becomes a large one counts as what it becomes.
+#[test]
+fn compressed_bodies_count_as_what_they_become() {
+    use std::io::Write as _;
+    let (_folder, server) = started(&["http.max_in_flight_bytes=1mb"], &[]);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    gzip.write_all(format!("{}{}", "{}", " ".repeat(4 << 20)).as_bytes()).unwrap();
+    let headers = [("content-type", "application/json"), ("content-encoding", "gzip")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let answer = tests::send(server.address(""), "PUT", "/i/_doc/1", &headers, &gzip.finish().unwrap()).unwrap();
+    assert_eq!(answer.status, 429, "{answer:?}");
+    assert!(answer.body.to_string().contains("http.max_in_flight_bytes"), "{answer:?}");
+    assert_eq!(sent(&server, &put("/i/_doc/1", json!({}))).status, 201);
 }

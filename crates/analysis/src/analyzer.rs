@@ -5,8 +5,10 @@
 
 use crate::char_filters::{CharFilter, Filtered};
 use crate::filters::Filter;
+use crate::room::Room;
 use crate::token::Token;
 use crate::tokenizers::{Piece, Tokenizer};
+use model::Result;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -45,6 +47,8 @@ struct Inner {
     name: String,
     chain: Chain,
     one_by_one: bool,
+    /// How much more it makes of a text than it has: see [`crate::filters::All::grows`].
+    grows: u32,
     overlaps: OnceLock<bool>,
 }
 
@@ -93,9 +97,13 @@ pub struct TokenStage {
 impl Analyzer {
     pub(crate) fn new(name: impl Into<String>, chain: Chain) -> Analyzer {
         let one_by_one = chain.filters.iter().all(|filter| matches!(&*filter.part, Filter::Each(_)));
+        let grows = u32::from(chain.tokenizer.part.grows()) + chain.filters.iter().map(|f| f.part.grows()).sum::<u32>();
+        // A text that grew may be longer than what is given.
+        let grows = grows + 2 * u32::from(!chain.char_filters.is_empty());
         Analyzer(Arc::new(Inner {
             name: name.into(),
             chain,
+            grows,
             one_by_one,
             overlaps: OnceLock::new(),
         }))
@@ -124,22 +132,62 @@ impl Analyzer {
         self.0.chain.gap
     }
 
-    /// The tokens of a text.
+    /// Refuses a text of which it would make more than `indices.analysis.max_token_bytes`.
+    ///
+    /// # Errors
+    /// 400 with the setting's name.
+    pub fn check(&self, text: &str) -> Result<()> {
+        if self.0.grows == 0 || (self.0.grows == 1 && Room::holds_any(text)) {
+            return Ok(());
+        }
+        Room::or_refuse(self.run(text, &mut |_| {}), &self.described())
+    }
+
+    /// As [`Analyzer::analyze`], of a text that was not checked.
+    ///
+    /// # Errors
+    /// As [`Analyzer::check`].
+    pub fn try_analyze(&self, text: &str) -> Result<Vec<Token>> {
+        let mut tokens = Vec::new();
+        let fits = self.run(text, &mut |token| tokens.push(token.clone()));
+        Room::or_refuse(fits, &self.described())?;
+        Ok(tokens)
+    }
+
+    fn described(&self) -> String {
+        format!("analyzer [{}]", self.0.name)
+    }
+
+    /// The tokens of a text that was checked; of another it may leave some out.
     pub fn analyze(&self, text: &str) -> Vec<Token> {
         let mut tokens = Vec::new();
         self.for_each(text, &mut |token| tokens.push(token.clone()));
         tokens
     }
 
-    /// Hands each token of a text to `f`, one after another.
+    /// Hands each token of a text to `f`, one after another. As with [`Analyzer::analyze`], the text was checked.
     pub fn for_each(&self, text: &str, f: &mut dyn FnMut(&Token)) {
+        self.run(text, f);
+    }
+
+    /// The same; false: there was no room for all of them.
+    fn run(&self, text: &str, f: &mut dyn FnMut(&Token)) -> bool {
         let original = text;
-        let filtered = self.filtered(text);
+        let Ok(filtered) = self.filtered(text) else {
+            return false;
+        };
+        // What is not made of its neighbours is never longer than the text, unless the tokenizer's pieces overlap.
+        let overlap = self.0.chain.tokenizer.part.grows();
+        let (mut room, mut fits) = (Room::new(), true);
         let text = filtered.as_ref().map_or(text, |filtered| filtered.text.as_str());
         if self.0.one_by_one {
             let filters = &self.0.chain.filters;
             let mut token = Token::empty();
             self.tokenize(text, filtered.as_ref(), &mut |piece| {
+                fits = fits && (!overlap || room.take(piece.term.len()));
+                if !fits {
+                    return;
+                }
                 fill(&mut token, piece);
                 let kept = filters.iter().all(|filter| match &*filter.part {
                     Filter::Each(each) => each.each(&mut token),
@@ -149,16 +197,26 @@ impl Analyzer {
                     f(&token);
                 }
             });
-            return;
+            return fits;
         }
         let mut tokens = Vec::new();
         self.tokenize(text, filtered.as_ref(), &mut |piece| {
+            fits = fits && (!overlap || room.take(piece.term.len()));
+            if !fits {
+                return;
+            }
             let mut token = Token::empty();
             fill(&mut token, piece);
             tokens.push(token);
         });
+        if !fits {
+            return false;
+        }
         for filter in &self.0.chain.filters {
             tokens = filter.part.run(tokens);
+            if filter.part.grows() > 0 && !Room::holds(&tokens) {
+                return false;
+            }
         }
         for mut token in tokens {
             // Parts of terms that character filters changed may be anywhere: never inside a character.
@@ -170,14 +228,16 @@ impl Analyzer {
             }
             f(&token);
         }
+        true
     }
 
     /// The whole text as one term: character filters, and of the filters those that change characters only.
     pub fn normalize(&self, text: &str) -> String {
         let mut token = Token::empty();
         token.term = match self.filtered(text) {
-            Some(filtered) => filtered.text,
-            None => text.to_owned(),
+            Ok(Some(filtered)) => filtered.text,
+            // Too long for any term.
+            Ok(None) | Err(_) => text.to_owned(),
         };
         token.end = text.len();
         self.0.chain.tokenizer.part.normalize(&mut token.term);
@@ -194,7 +254,11 @@ impl Analyzer {
     }
 
     /// What every stage makes of a text.
-    pub fn explain(&self, text: &str) -> Explanation {
+    ///
+    /// # Errors
+    /// As [`Analyzer::check`].
+    pub fn explain(&self, text: &str) -> Result<Explanation> {
+        self.check(text)?;
         let mut char_filters = Vec::new();
         let mut filtered: Option<Filtered> = None;
         for filter in &self.0.chain.char_filters {
@@ -228,19 +292,21 @@ impl Analyzer {
                 keywords,
             });
         }
-        Explanation {
+        Ok(Explanation {
             char_filters,
             tokenizer,
             filters,
-        }
+        })
     }
 
-    fn filtered(&self, text: &str) -> Option<Filtered> {
+    fn filtered(&self, text: &str) -> Result<Option<Filtered>> {
         let mut filtered = None;
         for filter in &self.0.chain.char_filters {
-            filtered = Some(Filtered::after(filtered, text, &*filter.part));
+            let next = Filtered::after(filtered, text, &*filter.part);
+            Room::or_refuse(!next.is_full(text), &self.described())?;
+            filtered = Some(next);
         }
-        filtered
+        Ok(filtered)
     }
 
     fn tokenize(&self, text: &str, filtered: Option<&Filtered>, f: &mut dyn FnMut(&Piece<'_>)) {

@@ -14,6 +14,7 @@ mod java_regex;
 mod languages;
 mod options;
 mod registry;
+mod room;
 #[cfg(test)]
 mod tests;
 mod token;

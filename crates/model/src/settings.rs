@@ -62,6 +62,7 @@ settings! {
     SCRIPT_MAX_SIZE: "script.max_size_in_bytes" = "65535", Node, "Length of a script's source.";
     SCRIPT_MAX_STEPS: "script.max_steps" = "1000000", Node, "Steps of one run of a script.";
     SCRIPT_MAX_MEMORY: "script.max_memory" = "1mb", Node, "Memory of one run of a script.";
+    ANALYSIS_MAX_TOKEN_BYTES: "indices.analysis.max_token_bytes" = "128mb", Node, "What analysis makes of one text by ngrams, paths, shingles, synonyms and the like: the bytes of its terms, and 64 for each.";
     LOG_QUEUE: "log.queue_max_bytes" = "32mb", Node, "Records waiting for the log.";
     LOG_CHECKPOINT: "log.checkpoint_bytes" = "64mb", Node, "Log since the last checkpoint that starts the next.";
     LOG_CHECKPOINT_OPS: "log.checkpoint_ops" = "200000", Node, "Operations since the last checkpoint that start the next.";

@@ -1,12 +1,13 @@
 //! What comes in: one request with its headers read, its body decompressed, its media type understood.
 
+use crate::in_flight::InFlight;
 use bytes::Bytes;
 use model::{Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
 use std::io::Read as _;
 
 /// One HTTP request, read whole.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Request {
     /// Upper case.
     pub(crate) method: hyper::Method,
@@ -26,27 +27,37 @@ pub(crate) struct Request {
     pub(crate) opaque_id: Option<String>,
     /// As sent.
     pub(crate) body: Bytes,
+    /// What it takes of the bytes that all bodies may have.
+    pub(crate) in_flight: InFlight,
     /// Of the listener.
     pub(crate) persona: Persona,
     /// The connection it came by, and who says to be there.
     pub(crate) caller: Caller,
 }
 
-/// Decompresses a body within the limit.
+/// Bytes that are decompressed at once.
+const INFLATED_AT_ONCE_BYTES: u64 = 256 << 10;
+
+/// Decompresses a body within the limits: `max` for it, `all_max` for those of all requests.
 ///
 /// # Errors
 /// Broken gzip; more than `max` bytes.
-pub(crate) fn inflate(body: &Bytes, max: usize) -> Result<Bytes> {
+pub(crate) fn inflate(body: &Bytes, max: usize, in_flight: &mut InFlight, all_max: usize) -> Result<Bytes> {
     let mut out = Vec::new();
-    let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
-    flate2::read::MultiGzDecoder::new(&body[..])
-        .take(limit)
-        .read_to_end(&mut out)
-        .map_err(|e| Error::illegal(format!("request body is not valid gzip: {e}")))?;
-    if out.len() > max {
-        return Err(too_long(max));
+    let mut decoder = flate2::read::MultiGzDecoder::new(&body[..]);
+    loop {
+        let more = (&mut decoder)
+            .take(INFLATED_AT_ONCE_BYTES)
+            .read_to_end(&mut out)
+            .map_err(|e| Error::illegal(format!("request body is not valid gzip: {e}")))?;
+        if more == 0 {
+            return Ok(out.into());
+        }
+        if out.len() > max {
+            return Err(too_long(max));
+        }
+        in_flight.take(more, all_max)?;
     }
-    Ok(out.into())
 }
 
 /// 413 with the setting's name.

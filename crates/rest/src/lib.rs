@@ -19,6 +19,7 @@ mod call;
 mod dialect;
 mod envelope;
 mod handlers;
+mod in_flight;
 mod machine;
 pub mod parameters;
 mod params;

@@ -224,7 +224,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
             "the answer shows the task as it was told to stop": wait_for_completion;
         )]),
     // Scripts.
-    (&["put_script"], &[BODY, BODY_TYPE, ACKNOWLEDGED, nothing!("a script is compiled where it is used": context;)]),
+    (&["put_script"], &[BODY, BODY_TYPE, ACKNOWLEDGED, changes!(context)]),
     (&["get_script"], &[LOCAL]),
     (&["delete_script"], &[ACKNOWLEDGED]),
     // Indices.

@@ -3,6 +3,7 @@
 use crate::body::{Request, check_media_type, compatible_with, inflate, too_long};
 use crate::call::Call;
 use crate::handlers::{apis_2015, cat_2015, transactions};
+use crate::in_flight::InFlight;
 use crate::params::Params;
 use crate::respond::{Answer, Body, Style, compress, write};
 use crate::routes::{Args, Matched, find};
@@ -42,6 +43,7 @@ pub async fn serve(
     let over = Arc::new(AtomicBool::new(false));
     housekeeping(&rest, over.clone());
     rest.go_on();
+    let in_flight = Arc::new(AtomicUsize::new(0));
     let mut accepting = Vec::new();
     for (listener, persona) in listeners {
         accepting.push(tokio::spawn(accept(
@@ -50,6 +52,7 @@ pub async fn serve(
             persona,
             stop.clone(),
             open.clone(),
+            in_flight.clone(),
         )));
     }
     while !*stop.borrow_and_update() {
@@ -96,8 +99,14 @@ fn housekeeping(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
 /// Numbers connections; locks may be tied to one.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
-async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
-    let in_flight = Arc::new(AtomicUsize::new(0));
+async fn accept(
+    rest: Arc<Rest>,
+    listener: TcpListener,
+    persona: Persona,
+    stop: watch::Receiver<bool>,
+    open: Arc<AtomicUsize>,
+    in_flight: Arc<AtomicUsize>,
+) {
     loop {
         let Ok((stream, from)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -153,22 +162,21 @@ async fn one(
     let head = request.method() == hyper::Method::HEAD;
     let (parts, incoming) = request.into_parts();
     let mut request = head_of(&parts, persona, caller);
-    let (bytes, counted) = match read_body(
+    request.in_flight = InFlight::of(&in_flight);
+    let read = read_body(
         incoming,
         rest.limits.body_max_bytes,
         rest.limits.in_flight_max_bytes,
-        &in_flight,
-    )
-    .await
-    {
-        Ok(read) => read,
+        &mut request.in_flight,
+    );
+    request.body = match read.await {
+        Ok(bytes) => bytes,
         Err(error) => {
             let dialect = Dialect::of(persona);
             let answer = Answer::of(envelope::status(&error, dialect), envelope::render(&error, dialect));
             return respond(&rest, &request, &answer, &Style::default(), head).0;
         }
     };
-    request.body = bytes;
     let style = Style::default();
     let (answer, style) = match AssertUnwindSafe(dispatch(&rest, &mut request)).catch_unwind().await {
         Ok(done) => done,
@@ -180,7 +188,6 @@ async fn one(
             (Answer::of(500, envelope::render(&error, Dialect::of(persona))), style)
         }
     };
-    in_flight.fetch_sub(counted, Ordering::AcqRel);
     respond(&rest, &request, &answer, &style, head).0
 }
 
@@ -199,6 +206,7 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
         accepts_gzip: text(hyper::header::ACCEPT_ENCODING).is_some_and(|e| e.contains("gzip")),
         opaque_id: opaque_id.map(str::to_owned),
         body: Bytes::new(),
+        in_flight: InFlight::default(),
         persona,
         caller,
     }
@@ -219,33 +227,23 @@ fn user_of(header: &str) -> Option<String> {
 /// Room for a body that is made before it comes.
 const BODY_AT_ONCE_BYTES: usize = 1 << 20;
 
-/// Reads a body within the bounds; answers its bytes and how many are counted in flight.
-async fn read_body(mut incoming: Incoming, max: usize, in_flight_max: usize, in_flight: &AtomicUsize) -> Result<(Bytes, usize)> {
+/// Reads a body within the bounds.
+async fn read_body(mut incoming: Incoming, max: usize, in_flight_max: usize, in_flight: &mut InFlight) -> Result<Bytes> {
     // What is announced is believed up to a bound: room for the rest is made when it comes.
     let announced = hyper::body::Body::size_hint(&incoming).lower();
     let mut whole = BytesMut::with_capacity(usize::try_from(announced).unwrap_or(0).min(BODY_AT_ONCE_BYTES).min(max));
-    let mut counted = 0;
-    let failed = |counted: usize, error: Error| {
-        in_flight.fetch_sub(counted, Ordering::AcqRel);
-        Err(error)
-    };
     while let Some(frame) = incoming.frame().await {
         let Ok(frame) = frame else {
-            return failed(counted, Error::illegal("the connection ended inside the request body"));
+            return Err(Error::illegal("the connection ended inside the request body"));
         };
         let Some(data) = frame.data_ref() else { continue };
         if whole.len() + data.len() > max {
-            return failed(counted, too_long(max));
+            return Err(too_long(max));
         }
-        counted += data.len();
-        if in_flight.fetch_add(data.len(), Ordering::AcqRel) + data.len() > in_flight_max {
-            let reason =
-                format!("request bodies in flight exceed [{in_flight_max}] bytes, the limit of [http.max_in_flight_bytes]");
-            return failed(counted, Error::new(ErrorKind::CircuitBreaking, reason));
-        }
+        in_flight.take(data.len(), in_flight_max)?;
         whole.extend_from_slice(data);
     }
-    Ok((whole.freeze(), counted))
+    Ok(whole.freeze())
 }
 
 /// From a request to an answer. Every refusal is already an envelope.
@@ -274,7 +272,13 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     style.yaml = params.peek("format") == Some("yaml") || accepts("application/yaml");
     check_media_type(request.content_type.as_deref(), request.body.is_empty())?;
     if request.gzipped {
-        request.body = inflate(&request.body, rest.limits.body_max_bytes)?;
+        let limits = &rest.limits;
+        request.body = inflate(
+            &request.body,
+            limits.body_max_bytes,
+            &mut request.in_flight,
+            limits.in_flight_max_bytes,
+        )?;
     }
     if dialect.typed {
         crate::params::check_escapes(&request.path)?;

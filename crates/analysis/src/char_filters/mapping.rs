@@ -38,6 +38,9 @@ impl CharFilter for Mapping {
                 done = at + from.len();
                 out.keep_to(at);
                 out.replace_to(done, to);
+                if out.is_full() {
+                    return;
+                }
             }
         }
     }

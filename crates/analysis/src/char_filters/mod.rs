@@ -8,6 +8,8 @@ pub(crate) use html_strip::HtmlStrip;
 pub(crate) use mapping::Mapping;
 pub(crate) use pattern_replace::PatternReplace;
 
+use crate::room::Room;
+
 /// Changes a text.
 pub(crate) trait CharFilter: Send + Sync {
     /// Writes the changed text, piece by piece.
@@ -43,6 +45,11 @@ impl Filtered {
             text: rewrite.text,
             corrections,
         }
+    }
+
+    /// Whether it has become longer than any text may.
+    pub(crate) fn is_full(&self, original: &str) -> bool {
+        self.text.len() > Room::text_bytes() && self.text.len() > original.len()
     }
 
     /// The offset in the original text of an offset in this one.
@@ -94,6 +101,11 @@ impl Rewrite<'_> {
             self.correct(self.text.len(), end);
         }
         self.read = end;
+    }
+
+    /// Whether it has become longer than any text may: the rest is taken over as it is.
+    pub(crate) fn is_full(&self) -> bool {
+        self.text.len() > Room::text_bytes() && self.text.len() > self.input.len()
     }
 
     fn correct(&mut self, output: usize, original: usize) {

@@ -34,6 +34,9 @@ impl CharFilter for PatternReplace {
             captures.expand(&self.replacement, &mut with);
             out.keep_to(all.start());
             out.replace_to(all.end(), &with);
+            if out.is_full() {
+                return;
+            }
             from = if all.is_empty() { step(all.end()) } else { all.end() };
         }
     }

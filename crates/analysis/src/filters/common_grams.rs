@@ -11,6 +11,9 @@ pub(crate) struct CommonGrams {
 }
 
 impl All for CommonGrams {
+    fn grows(&self) -> u32 {
+        1
+    }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
         let common: Vec<bool> = tokens.iter().map(|token| self.common.has(&token.term)).collect();
         let pair = |i: usize| i + 1 < tokens.len() && (common[i] || common[i + 1]);

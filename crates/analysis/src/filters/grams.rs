@@ -1,6 +1,7 @@
 //! The `ngram` and `edge_ngram` filters: substrings of terms, all at the position of their term.
 
 use super::All;
+use crate::room::Room;
 use crate::token::Token;
 
 /// Substrings of a range of lengths.
@@ -15,8 +16,11 @@ pub(crate) struct Grams {
 }
 
 impl All for Grams {
+    fn grows(&self) -> u32 {
+        1
+    }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
-        let mut out = Vec::new();
+        let (mut out, mut room) = (Vec::new(), Room::new());
         for token in tokens {
             let ends: Vec<usize> = token
                 .term
@@ -36,7 +40,11 @@ impl All for Grams {
                         };
                         &token.term[ends[first]..end]
                     };
+                    let fits = room.take(gram.len());
                     out.push(token.with_term(gram));
+                    if !fits {
+                        return out;
+                    }
                 }
             }
             if self.preserve_original && !(self.min..=self.max).contains(&length) {

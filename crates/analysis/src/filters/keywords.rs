@@ -29,6 +29,9 @@ impl Each for KeywordMarker {
 pub(crate) struct KeywordRepeat;
 
 impl All for KeywordRepeat {
+    fn grows(&self) -> u32 {
+        1
+    }
     fn keywords(&self) -> bool {
         true
     }

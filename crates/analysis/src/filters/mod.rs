@@ -71,6 +71,10 @@ pub(crate) trait All: Send + Sync {
     fn keywords(&self) -> bool {
         false
     }
+    /// How much more it makes of a text than it has: 0 nothing, 1 substrings of it or the like, 2 anything.
+    fn grows(&self) -> u32 {
+        0
+    }
 }
 
 /// A token filter.
@@ -103,6 +107,14 @@ impl Filter {
         match self {
             Filter::Each(each) => each.keywords(),
             Filter::All(all) => all.keywords(),
+        }
+    }
+
+    /// As [`All::grows`].
+    pub(crate) fn grows(&self) -> u32 {
+        match self {
+            Filter::Each(_) => 0,
+            Filter::All(all) => all.grows(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::{All, Filter};
 use crate::analyzer::Named;
+use crate::room::Room;
 use crate::token::Token;
 
 /// Several chains for each token.
@@ -11,11 +12,14 @@ pub(crate) struct Multiplexer {
 }
 
 impl All for Multiplexer {
+    fn grows(&self) -> u32 {
+        2
+    }
     fn keywords(&self) -> bool {
         self.chains.iter().flatten().any(|filter| filter.part.keywords())
     }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
-        let mut out: Vec<Token> = Vec::new();
+        let (mut out, mut room): (Vec<Token>, Room) = (Vec::new(), Room::new());
         for token in tokens {
             let first = out.len();
             if self.preserve_original {
@@ -30,7 +34,11 @@ impl All for Multiplexer {
                         .iter()
                         .any(|other| other.term == token.term && other.position == token.position);
                     if !known {
+                        let fits = room.take(token.term.len());
                         out.push(token);
+                        if !fits {
+                            return out;
+                        }
                     }
                 }
             }

@@ -4,6 +4,9 @@ use super::{All, Each};
 use crate::token::Token;
 use regex::Regex;
 
+/// Beyond it nothing more is replaced.
+const TERM_MAX_BYTES: usize = 64 << 10;
+
 /// Replaces matches in terms.
 pub(crate) struct PatternReplace {
     pub(crate) pattern: Regex,
@@ -14,10 +17,23 @@ pub(crate) struct PatternReplace {
 
 impl Each for PatternReplace {
     fn each(&self, token: &mut Token) -> bool {
-        let limit = if self.all { 0 } else { 1 };
-        if let std::borrow::Cow::Owned(term) = self.pattern.replacen(&token.term, limit, self.replacement.as_str()) {
-            token.term = term;
+        if !self.pattern.is_match(&token.term) {
+            return true;
         }
+        let (mut out, mut done) = (String::with_capacity(token.term.len()), 0);
+        let most = if self.all { usize::MAX } else { 1 };
+        for captures in self.pattern.captures_iter(&token.term).take(most) {
+            let Some(all) = captures.get(0) else { break };
+            out.push_str(&token.term[done..all.start()]);
+            captures.expand(&self.replacement, &mut out);
+            done = all.end();
+            // No index takes a term of that length.
+            if out.len() > TERM_MAX_BYTES {
+                break;
+            }
+        }
+        out.push_str(&token.term[done..]);
+        token.term = out;
         true
     }
 }
@@ -29,6 +45,9 @@ pub(crate) struct PatternCapture {
 }
 
 impl All for PatternCapture {
+    fn grows(&self) -> u32 {
+        1
+    }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
         let mut out = Vec::with_capacity(tokens.len());
         for token in tokens {

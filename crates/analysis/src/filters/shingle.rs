@@ -1,6 +1,7 @@
 //! `shingle`: neighbouring tokens joined into one.
 
 use super::All;
+use crate::room::Room;
 use crate::token::{Token, TokenKind};
 
 /// Joins neighbours.
@@ -15,6 +16,9 @@ pub(crate) struct Shingle {
 }
 
 impl All for Shingle {
+    fn grows(&self) -> u32 {
+        1
+    }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
         // Holes become fillers, at most as many as a shingle can span.
         let mut window: Vec<(Token, bool)> = Vec::with_capacity(tokens.len());
@@ -33,7 +37,7 @@ impl All for Shingle {
             window.push((token, false));
         }
         let singles = self.unigrams || (self.unigrams_if_no_shingles && window.len() < self.min);
-        let mut out = Vec::new();
+        let (mut out, mut room) = (Vec::new(), Room::new());
         let mut position = 0;
         for first in 0..window.len() {
             let before = out.len();
@@ -56,8 +60,10 @@ impl All for Shingle {
                 } else {
                     (size + 1).saturating_sub(self.min).max(1)
                 };
+                let term = terms.join(&self.separator);
+                let fits = room.take(term.len());
                 out.push(Token {
-                    term: terms.join(&self.separator),
+                    term,
                     start: parts[0].0.start,
                     end: parts[size - 1].0.end,
                     position,
@@ -65,6 +71,9 @@ impl All for Shingle {
                     kind: TokenKind::Shingle,
                     keyword: false,
                 });
+                if !fits {
+                    return out;
+                }
             }
             position += u32::from(out.len() > before);
         }

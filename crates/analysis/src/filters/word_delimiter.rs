@@ -268,6 +268,9 @@ impl WordDelimiter {
 }
 
 impl All for WordDelimiter {
+    fn grows(&self) -> u32 {
+        1
+    }
     fn keywords(&self) -> bool {
         true
     }

@@ -187,7 +187,10 @@ const FILTERS_TO_DEFINE: &[&str] = &[
 
 fn suggestion(name: &str, known: impl IntoIterator<Item = &'static str>) -> String {
     nearest(name, known)
-        .map(|near| format!(", did you mean [{near}]?"))
+        .map(|near| match near == name {
+            true => ": it takes parameters, and is defined in the settings of an index or as an object".to_owned(),
+            false => format!(", did you mean [{near}]?"),
+        })
         .unwrap_or_default()
 }
 

@@ -49,6 +49,10 @@ pub(crate) trait Tokenizer: Send + Sync {
     fn tokenize(&self, text: &str, f: &mut dyn FnMut(Piece<'_>));
     /// What it does to single characters, for terms that are not cut: only `lowercase` does something.
     fn normalize(&self, _term: &mut String) {}
+    /// Whether its pieces overlap, so that they may be much longer together than the text.
+    fn grows(&self) -> bool {
+        false
+    }
 }
 
 /// The byte offset after at most `units` UTF-16 units from `start`, but at least one character.

@@ -1,6 +1,7 @@
 //! The `ngram` and `edge_ngram` tokenizers: substrings of a given range of lengths.
 
 use super::{CharClass, Piece, Tokenizer};
+use crate::room::Room;
 use crate::token::TokenKind;
 
 /// Substrings of the runs of the given sorts of characters; of the whole text if none is given.
@@ -13,7 +14,15 @@ pub(crate) struct NGram {
 }
 
 impl NGram {
-    fn run(&self, text: &str, from: usize, to: usize, position: &mut u32, f: &mut dyn FnMut(Piece<'_>)) {
+    /// The substrings of one run; false: there is no room for more.
+    fn run(
+        &self,
+        text: &str,
+        (from, to): (usize, usize),
+        position: &mut u32,
+        room: &mut Room,
+        f: &mut dyn FnMut(Piece<'_>),
+    ) -> bool {
         let ends: Vec<usize> = text[from..to].char_indices().map(|(at, _)| from + at).chain([to]).collect();
         let starts = if self.edges { 1 } else { ends.len() - 1 };
         for first in 0..starts {
@@ -23,17 +32,24 @@ impl NGram {
                 };
                 f(Piece::of(text, ends[first], end, *position, TokenKind::Word));
                 *position += 1;
+                if !room.take(end - ends[first]) {
+                    return false;
+                }
             }
         }
+        true
     }
 }
 
 impl Tokenizer for NGram {
+    fn grows(&self) -> bool {
+        true
+    }
     fn tokenize(&self, text: &str, f: &mut dyn FnMut(Piece<'_>)) {
-        let mut position = 0;
+        let (mut position, mut room) = (0, Room::new());
         if self.classes.is_empty() {
             if !text.is_empty() {
-                self.run(text, 0, text.len(), &mut position, f);
+                self.run(text, (0, text.len()), &mut position, &mut room, f);
             }
             return;
         }
@@ -44,7 +60,9 @@ impl Tokenizer for NGram {
                 None if inside => start = Some(at),
                 Some(from) if !inside => {
                     start = None;
-                    self.run(text, from, at, &mut position, f);
+                    if !self.run(text, (from, at), &mut position, &mut room, f) {
+                        return;
+                    }
                 }
                 _ => {}
             }

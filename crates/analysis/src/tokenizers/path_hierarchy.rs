@@ -15,6 +15,9 @@ pub(crate) struct PathHierarchy {
 }
 
 impl Tokenizer for PathHierarchy {
+    fn grows(&self) -> bool {
+        true
+    }
     fn tokenize(&self, text: &str, f: &mut dyn FnMut(Piece<'_>)) {
         let replaced =
             (self.delimiter != self.replacement).then(|| text.replace(self.delimiter, self.replacement.encode_utf8(&mut [0; 4])));

@@ -63,6 +63,7 @@ impl Planner<'_> {
         let Some(target) = self.pattern_target(&q.field, what)? else {
             return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
         };
+        self.check_terms(&target)?;
         let pattern = build(&q.value)?;
         Ok(self.matching_terms(&target, pattern, boost, {
             let star = if what == "prefix" { "*" } else { "" };
@@ -126,6 +127,7 @@ impl Planner<'_> {
                 target.kind.wire()
             )));
         }
+        self.check_terms(&target)?;
         let text = self.query_text(&target, &text_of(&q.value));
         let fuzz = Fuzz {
             edits: edits(q.fuzziness, &text),

@@ -102,7 +102,7 @@ impl Planner<'_> {
         if !target.has_string_terms() {
             return self.term_value(target, &q.query, boost);
         }
-        let positions = by_position(analyzer.analyze(text));
+        let positions = by_position(analyzer.try_analyze(text)?);
         if positions.is_empty() {
             return Ok(self.zero_terms(q.zero_terms_query, boost));
         }
@@ -328,7 +328,7 @@ impl Planner<'_> {
         let Some(analyzer) = analyzer.filter(|_| target.has_string_terms()) else {
             return self.term_value(&target, &q.query, boost);
         };
-        let positions = by_position(analyzer.analyze(&text));
+        let positions = by_position(analyzer.try_analyze(&text)?);
         self.phrase_of(&target, &positions, q.slop, q.zero_terms_query, boost)
     }
 
@@ -396,7 +396,10 @@ impl Planner<'_> {
             );
             return Err(Error::illegal(reason));
         }
-        let positions = analyzer.map(|a| by_position(a.analyze(&text))).unwrap_or_default();
+        let positions = match analyzer {
+            Some(analyzer) => by_position(analyzer.try_analyze(&text)?),
+            None => Vec::new(),
+        };
         let Some(((last_position, last), before)) = positions.split_last() else {
             return Ok(self.zero_terms(q.zero_terms_query, boost));
         };
@@ -454,7 +457,7 @@ impl Planner<'_> {
             let pattern = super::Pattern::prefix(&self.query_text(&target, &text), false)?;
             return Ok(self.matching_terms(&target, pattern, boost, format!("{}:{text}*", target.path)));
         };
-        let positions = by_position(analyzer.analyze(&text));
+        let positions = by_position(analyzer.try_analyze(&text)?);
         let Some(((_, last), before)) = positions.split_last() else {
             return Ok(self.zero_terms(q.zero_terms_query, boost));
         };

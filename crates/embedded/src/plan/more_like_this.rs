@@ -161,9 +161,10 @@ impl Planner<'_> {
                 .or_else(|| self.view.registry.analyzer("default")),
         };
         let analyzer = analyzer.or_else(|| self.view.registry.analyzer("standard"));
-        Ok(analyzer.map_or_else(Vec::new, |analyzer| {
-            analyzer.analyze(text).into_iter().map(|token| token.term).collect()
-        }))
+        Ok(match analyzer {
+            Some(analyzer) => analyzer.try_analyze(text)?.into_iter().map(|token| token.term).collect(),
+            None => Vec::new(),
+        })
     }
 
     fn words_of(&self, path: &str, q: &MoreLikeThisQuery, doc: &Value) -> Result<Frequencies> {

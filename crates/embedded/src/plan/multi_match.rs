@@ -140,7 +140,7 @@ impl Planner<'_> {
         for (_, group) in &groups {
             let Some((first, _)) = group.first() else { continue };
             let words: Vec<Vec<String>> = match self.query_analyzer(first, q.options.analyzer.as_deref(), false)? {
-                Some(analyzer) => by_position(analyzer.analyze(&text))
+                Some(analyzer) => by_position(analyzer.try_analyze(&text)?)
                     .into_iter()
                     .map(|(_, tokens)| tokens.into_iter().map(|t| t.term).collect())
                     .collect(),

@@ -202,6 +202,7 @@ impl Planner<'_> {
             return self.number_range(&target, Some(&FieldValue::Double(from)), Some(&FieldValue::Double(to)), boost);
         }
         if target.has_string_terms() {
+            self.check_terms(&target)?;
             let text = |v: &Value| self.query_text(&target, &text_of(v));
             return Ok(self.text_range(
                 &target,

@@ -4,6 +4,7 @@ use super::Planner;
 use super::boolean::{BoolNode, ConstantNode, Shared};
 use super::field::{Target, text_of};
 use super::least;
+use super::node::broken;
 use super::regexp::Pattern;
 use super::similarity::Bm25;
 use super::term::{FilterNode, TermNode};
@@ -29,6 +30,7 @@ impl Planner<'_> {
             return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
         };
         if q.case_insensitive && target.has_string_terms() {
+            self.check_terms(&target)?;
             let text = self.query_text(&target, &text_of(&q.value));
             let pattern = Pattern::literal(&text, true)?;
             return Ok(self.matching_terms(&target, pattern, boost, format!("{}:{text}", target.path)));
@@ -82,6 +84,8 @@ impl Planner<'_> {
             )));
         };
         match value {
+            FieldValue::Keyword(text) if self.by_column(target) => Ok(self.ordinal_of(target, text, boost)),
+            FieldValue::Bool(b) if self.by_column(target) => Ok(self.flag_of(target, *b, boost)),
             FieldValue::Text(text) | FieldValue::Keyword(text) => self.scored_term(target, term, text, boost),
             FieldValue::Join { name, .. } => self.scored_term(target, term, name, boost),
             FieldValue::Bool(b) => self.scored_term(target, term, if *b { "T" } else { "F" }, boost),
@@ -94,8 +98,60 @@ impl Planner<'_> {
         }
     }
 
+    /// Not indexed, but with a column. In 2015 nothing looked there.
+    fn by_column(&self, target: &Target<'_>) -> bool {
+        !target.kind.index && !self.view.typed && target.slot.column.is_some()
+    }
+
+    /// Refuses a field that has no terms. In 2015 it matched nothing.
+    pub(super) fn check_terms(&self, target: &Target<'_>) -> Result<()> {
+        if target.kind.index || self.view.typed {
+            return Ok(());
+        }
+        let reason = format!("Cannot search on field [{}] since it is not indexed.", target.path);
+        Err(super::field::query_shard(self.view, reason))
+    }
+
+    /// Documents with a string, from a column.
+    fn ordinal_of(&self, target: &Target<'_>, text: &str, boost: f32) -> Shared {
+        let name = target.slot.column.clone().unwrap_or_default();
+        let (what, text) = (format!("{}:{text}", target.path), text.to_owned());
+        Arc::new(FilterNode {
+            boost,
+            what,
+            docs: move |segment: &SegmentView| -> Result<Box<dyn tantivy::query::Scorer>> {
+                let column = segment.reader.fast_fields().str(&name).map_err(broken)?;
+                let Some(column) = column else {
+                    return Ok(Box::new(super::node::NoScorer));
+                };
+                let found = column.dictionary().term_ord(text.as_bytes());
+                Ok(match found.map_err(broken)? {
+                    Some(ord) => super::range::column_range(segment, column.ords().clone(), ord, ord),
+                    None => Box::new(super::node::NoScorer),
+                })
+            },
+        })
+    }
+
+    /// Documents with a truth, from a column.
+    fn flag_of(&self, target: &Target<'_>, flag: bool, boost: f32) -> Shared {
+        let name = target.slot.column.clone().unwrap_or_default();
+        Arc::new(FilterNode {
+            boost,
+            what: format!("{}:{flag}", target.path),
+            docs: move |segment: &SegmentView| -> Result<Box<dyn tantivy::query::Scorer>> {
+                let column = segment.reader.fast_fields().column_opt::<bool>(&name).map_err(broken)?;
+                Ok(match column {
+                    Some(column) => super::range::column_range(segment, column, flag, flag),
+                    None => Box::new(super::node::NoScorer),
+                })
+            },
+        })
+    }
+
     /// A term of a string field with BM25.
     pub(super) fn scored_term(&self, target: &Target<'_>, term: Term, text: &str, boost: f32) -> Result<Shared> {
+        self.check_terms(target)?;
         let field = self.statistics.field(target)?;
         let rarity = self.statistics.rarity(&term, text)?;
         if rarity.doc_freq == 0 {

@@ -72,7 +72,7 @@ fn terms(views: &[Searched], suggestion: &Suggestion, spec: &TermSuggester) -> R
         }
         let tokens = match analyzer(view, &target, spec.analyzer.as_deref())? {
             Some(analyzer) => analyzer
-                .analyze(&suggestion.text)
+                .try_analyze(&suggestion.text)?
                 .into_iter()
                 .map(|token| (token.term, token.start, token.end - token.start))
                 .collect(),

@@ -46,7 +46,7 @@ pub(crate) fn params(kind: Kind) -> &'static [Param] {
 /// A value of a document.
 pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
     match field.kind {
-        Kind::Text | Kind::MatchOnlyText => text::read(value).map(FieldValue::Text),
+        Kind::Text | Kind::MatchOnlyText => text::checked(field, value).map(FieldValue::Text),
         kind if kind.is_keyword() => keyword::read(field, value),
         Kind::TokenCount => numeric::count(field, value),
         kind if kind.is_numeric() => numeric::read(field, value),

@@ -186,6 +186,9 @@ pub(crate) fn term(field: &FieldType, value: &Value) -> Result<Option<FieldValue
 /// The number of tokens of a text.
 pub(crate) fn count(field: &FieldType, value: &Value) -> Result<FieldValue> {
     let text = super::text::read(value)?;
-    let count = field.analyzer.as_ref().map_or(0, |analyzer| analyzer.analyze(&text).len());
+    let count = match &field.analyzer {
+        Some(analyzer) => analyzer.try_analyze(&text)?.len(),
+        None => 0,
+    };
     Ok(FieldValue::Long(count as i64))
 }

@@ -1,5 +1,6 @@
 //! `text` and `match_only_text`: analyzed when indexed, so the value is the text itself.
 
+use crate::field::FieldType;
 use crate::parameters::{Param, Shape::*, text_of};
 use model::Result;
 use serde_json::Value;
@@ -28,4 +29,15 @@ pub(crate) fn read(value: &Value) -> Result<String> {
         Value::Object(_) | Value::Array(_) => Err(super::not_a_text(value)),
         scalar => Ok(text_of(scalar)),
     }
+}
+
+/// The same, of a document: what the analyzer makes of it must be within its bound.
+pub(crate) fn checked(field: &FieldType, value: &Value) -> Result<String> {
+    let text = read(value)?;
+    if field.index
+        && let Some(analyzer) = &field.analyzer
+    {
+        analyzer.check(&text)?;
+    }
+    Ok(text)
 }

@@ -248,7 +248,7 @@ fn tokens(analyzer: &Analyzer, texts: &[String], typed: bool, max: usize) -> Res
     let (mut start, mut position) = (0, 0);
     for text in texts {
         let offsets = Offsets(text);
-        let found = analyzer.analyze(text);
+        let found = analyzer.try_analyze(text)?;
         for t in &found {
             out.push(Value::Object(token(t, &offsets, start, position, typed)));
         }
@@ -287,7 +287,7 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, ty
         });
         tokens.collect()
     };
-    let stages = analyzer.explain(&text);
+    let stages = analyzer.explain(&text)?;
     within(stages.tokenizer.tokens.len(), max)?;
     if name == CUSTOM {
         let charfilters: Vec<Value> = stages
@@ -306,7 +306,7 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, ty
         detail["tokenfilters"] = filters.into();
         return Ok(json!({ "detail": detail }));
     }
-    let found = analyzer.analyze(&text);
+    let found = analyzer.try_analyze(&text)?;
     within(found.len(), max)?;
     let keywords = stages.filters.last().is_some_and(|stage| stage.keywords);
     Ok(json!({ "detail": { "custom_analyzer": false, "analyzer": { "name": name, "tokens": list(&found, keywords) } } }))

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let mut id = call.needed("id")?;
     let node = call.json_needed()?;
+    let context = call.params.take("context").or_else(|| call.arg("context").map(str::to_owned));
     call.params.finish()?;
     let body = node.into_value();
     if call.dialect.typed
@@ -22,6 +23,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         Value::String(text) => {
             let lang = id.clone();
             id = call.arg("context").unwrap_or(&id).to_owned();
+            known_language(&lang)?;
             (lang, text.clone())
         }
         Value::Object(script) => {
@@ -30,16 +32,40 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
                 Some(Value::Object(template)) => Some(Value::Object(template.clone()).to_string()),
                 _ => field("source").or_else(|| field("inline")).or_else(|| field("code")),
             };
-            (
-                field("lang").unwrap_or_else(|| "painless".into()),
-                source.ok_or_else(|| Error::illegal("must specify <source> for stored script"))?,
-            )
+            let lang = field("lang").unwrap_or_else(|| "painless".into());
+            let source = source.ok_or_else(|| Error::illegal("must specify <source> for stored script"))?;
+            let compiler = known_language(&lang)?;
+            if let Some(context) = &context {
+                check_in(context, &id, &lang, &source, compiler)?;
+            }
+            (lang, source)
         }
         _ => return Err(Error::illegal("unexpected token [VALUE], expected [{, <source>]")),
     };
     let body = json!({ "lang": lang, "source": source });
     call.rest.alter(Alteration::PutScript { id, body }).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// The compiler of a language; `mustache` has none.
+fn known_language(name: &str) -> Result<Option<script::Lang>> {
+    match script::Lang::from_name(name) {
+        None if name != "mustache" => Err(Error::illegal(format!("script_lang not supported [{name}]"))),
+        known => Ok(known),
+    }
+}
+
+/// A script that is put for a context must compile; without one it is compiled where it is used.
+fn check_in(context: &str, id: &str, lang: &str, source: &str, compiler: Option<script::Lang>) -> Result<()> {
+    if !CONTEXTS.iter().any(|(name, _)| *name == context) {
+        return Err(Error::illegal(format!("Unknown context [{context}]")));
+    }
+    if let Some(compiler) = compiler {
+        script::compile(source, compiler).map_err(|error| {
+            Error::illegal(format!("Failed to compile stored script [{id}] using lang [{lang}]")).caused_by(error)
+        })?;
+    }
+    Ok(())
 }
 
 /// Scripts of 2015 had versions, like documents, and stood under their language.

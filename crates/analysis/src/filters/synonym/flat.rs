@@ -2,6 +2,7 @@
 
 use super::Synonyms;
 use crate::filters::All;
+use crate::room::Room;
 use crate::token::{Token, TokenKind, increments, positions_from_increments};
 
 /// Puts synonyms in, without a graph.
@@ -19,13 +20,16 @@ struct Waiting<'a> {
 }
 
 impl All for SynonymFilter {
+    fn grows(&self) -> u32 {
+        2
+    }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
         let steps = increments(&tokens);
         // What goes to each token's place, and past the last token's.
         let mut waiting: Vec<Vec<Waiting<'_>>> = tokens.iter().map(|_| Vec::new()).collect();
         let mut dropped = vec![false; tokens.len()];
-        let mut at = 0;
-        while at < tokens.len() {
+        let (mut at, mut room) = (0, Room::new());
+        'tokens: while at < tokens.len() {
             let Some((matched, outputs)) = self.synonyms.longest(&tokens[at..], self.ignore_case) else {
                 at += 1;
                 continue;
@@ -43,6 +47,9 @@ impl All for SynonymFilter {
                         end: single.then_some(end),
                         length: u32::try_from(length).unwrap_or(1),
                     });
+                    if !room.take(term.len()) {
+                        break 'tokens;
+                    }
                 }
             }
             if !outputs.keep_original {

@@ -2,6 +2,7 @@
 
 use super::Synonyms;
 use crate::filters::All;
+use crate::room::Room;
 use crate::token::{Token, TokenKind, increments};
 
 /// Puts synonyms in, as a graph.
@@ -21,12 +22,15 @@ fn place(out: &mut Vec<Token>, token: Token, from: usize, to: usize) {
 }
 
 impl All for SynonymGraphFilter {
+    fn grows(&self) -> u32 {
+        2
+    }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
         let steps = increments(&tokens);
         let mut out = Vec::new();
         // The last node a token began at, counted from -1, and the one the next begins at.
         let (mut last, mut next) = (-1_i64, 0_usize);
-        let mut at = 0;
+        let (mut at, mut room) = (0, Room::new());
         while at < tokens.len() {
             let Some((matched, outputs)) = self.synonyms.longest(&tokens[at..], self.ignore_case) else {
                 last += i64::from(steps[at]);
@@ -37,6 +41,7 @@ impl All for SynonymGraphFilter {
                 continue;
             };
             let originals = &tokens[at..at + matched];
+            let fits = outputs.phrases.iter().flatten().all(|term| room.take(term.len()));
             let mut paths: Vec<Vec<Token>> = outputs
                 .phrases
                 .iter()
@@ -81,6 +86,9 @@ impl All for SynonymGraphFilter {
             last = out.last().map_or(last, |token| i64::from(token.position));
             next = end;
             at += matched;
+            if !fits {
+                return out;
+            }
         }
         out
     }

@@ -9,6 +9,7 @@ mod parse;
 
 pub(crate) use parse::{Reading, parse};
 
+use crate::room::Room;
 use crate::token::Token;
 use std::collections::HashMap;
 
@@ -28,10 +29,17 @@ pub(crate) struct Synonyms {
 }
 
 impl Synonyms {
-    /// Adds a rule to those there are.
-    pub(crate) fn add(&mut self, input: &[String], output: &[String], keep_original: bool) {
+    /// Adds a rule to those there are: an input, and what it becomes, each once. False: there is no room for it.
+    #[must_use]
+    pub(crate) fn add<'a>(
+        &mut self,
+        input: &[String],
+        outputs_of: impl Iterator<Item = &'a Vec<String>>,
+        keep_original: bool,
+        room: &mut Room,
+    ) -> bool {
         let Some((first, rest)) = input.split_first() else {
-            return;
+            return true;
         };
         let rules = self.rules.entry(first.clone()).or_default();
         let at = match rules.iter().position(|(known, _)| known == rest) {
@@ -43,9 +51,16 @@ impl Synonyms {
         };
         let outputs = &mut rules[at].1;
         outputs.keep_original |= keep_original;
-        if !outputs.phrases.iter().any(|phrase| phrase == output) {
-            outputs.phrases.push(output.to_vec());
+        let known = outputs.phrases.len();
+        for output in outputs_of {
+            if !outputs.phrases[..known].contains(output) {
+                if !room.take(output.iter().map(String::len).sum()) {
+                    return false;
+                }
+                outputs.phrases.push(output.clone());
+            }
         }
+        true
     }
 
     /// The longest match that begins at the first of the tokens: its length and what it becomes.

@@ -1,7 +1,9 @@
 //! The Solr and WordNet formats of synonym rules.
 
 use super::Synonyms;
+use crate::room::Room;
 use model::{Error, ErrorKind, Result};
+use std::collections::HashSet;
 
 /// How rules are read.
 pub(crate) struct Reading<'a> {
@@ -34,6 +36,7 @@ pub(crate) fn parse(rules: &[String], reading: &Reading<'_>) -> Result<Synonyms>
 type Outcome = std::result::Result<(), (usize, String)>;
 
 fn solr(rules: &[String], reading: &Reading<'_>, synonyms: &mut Synonyms) -> Outcome {
+    let mut room = Room::new();
     for (line, rule) in rules.iter().enumerate() {
         let rule = rule.trim();
         if rule.is_empty() || rule.starts_with('#') {
@@ -53,37 +56,52 @@ fn solr(rules: &[String], reading: &Reading<'_>, synonyms: &mut Synonyms) -> Out
                     Err(why) => return Err((line + 1, why)),
                 }
             }
-            words.push(phrases);
+            words.push(each_once(phrases));
         }
         match words.as_slice() {
             [left, right] => {
                 for input in left {
-                    for output in right {
-                        synonyms.add(input, output, false);
+                    if !synonyms.add(input, right.iter(), false, &mut room) {
+                        return Err((line + 1, too_many()));
                     }
                 }
             }
-            [all] => equivalent(all, reading.expand, synonyms),
+            [all] => equivalent(all, reading.expand, synonyms, &mut room).map_err(|why| (line + 1, why))?,
             _ => {}
         }
     }
     Ok(())
 }
 
-fn equivalent(all: &[Vec<String>], expand: bool, synonyms: &mut Synonyms) {
+fn equivalent(all: &[Vec<String>], expand: bool, synonyms: &mut Synonyms, room: &mut Room) -> std::result::Result<(), String> {
     for (i, input) in all.iter().enumerate() {
-        if expand {
-            for (_, output) in all.iter().enumerate().filter(|(j, _)| *j != i) {
-                synonyms.add(input, output, true);
-            }
-        } else if let Some(first) = all.first() {
-            synonyms.add(input, first, false);
+        let fits = if expand {
+            let others = all.iter().enumerate().filter(|(j, _)| *j != i);
+            synonyms.add(input, others.map(|(_, output)| output), true, room)
+        } else {
+            synonyms.add(input, all.iter().take(1), false, room)
+        };
+        if !fits {
+            return Err(too_many());
         }
     }
+    Ok(())
+}
+
+fn too_many() -> String {
+    Room::refusal("the set of synonym rules").reason().to_owned()
+}
+
+/// In the order of their first appearance.
+fn each_once(mut phrases: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    let mut seen = HashSet::new();
+    phrases.retain(|phrase| seen.insert(phrase.clone()));
+    phrases
 }
 
 /// `s(100000001,1,'word',v,1,0).`: words with one number are equivalent.
 fn wordnet(rules: &[String], reading: &Reading<'_>, synonyms: &mut Synonyms) -> Outcome {
+    let mut room = Room::new();
     let mut set: Vec<Vec<String>> = Vec::new();
     let mut number = "";
     for (line, rule) in rules.iter().enumerate() {
@@ -95,7 +113,8 @@ fn wordnet(rules: &[String], reading: &Reading<'_>, synonyms: &mut Synonyms) -> 
             return Err((line + 1, format!("no word in [{rule}]")));
         };
         if id != number {
-            equivalent(&std::mem::take(&mut set), reading.expand, synonyms);
+            let whole = each_once(std::mem::take(&mut set));
+            equivalent(&whole, reading.expand, synonyms, &mut room).map_err(|why| (line + 1, why))?;
             number = id;
         }
         let word = fields.get(open + 1..close).unwrap_or("").replace("''", "'");
@@ -105,8 +124,7 @@ fn wordnet(rules: &[String], reading: &Reading<'_>, synonyms: &mut Synonyms) -> 
             Err(why) => return Err((line + 1, why)),
         }
     }
-    equivalent(&set, reading.expand, synonyms);
-    Ok(())
+    equivalent(&each_once(set), reading.expand, synonyms, &mut room).map_err(|why| (rules.len(), why))
 }
 
 /// Splits at a separator that no backslash stands before. Empty parts are left out.
