@@ -104,6 +104,7 @@ pub(crate) fn grow(mapping: &Mapping, object: &Map<String, Value>, copies: &[(St
             .and_then(Value::as_array)
             .map_or(&[], Vec::as_slice),
         properties: Map::new(),
+        added: 0,
     };
     growth.object(object, "", mapping.dynamic())?;
     for (target, value) in copies {
@@ -125,6 +126,8 @@ struct Growth<'a> {
     numeric_detection: bool,
     templates: &'a [Value],
     properties: Map<String, Value>,
+    /// How many of them.
+    added: usize,
 }
 
 impl Growth<'_> {
@@ -308,6 +311,10 @@ impl Growth<'_> {
             if segments.peek().is_none() {
                 match at.get(segment) {
                     None => {
+                        self.added += 1;
+                        if self.added > self.mapping.0.limits.total_fields {
+                            return Err(crate::mapping::too_many(&self.mapping.0.limits));
+                        }
                         at.insert(segment.to_owned(), body);
                     }
                     Some(known)

@@ -437,6 +437,10 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
     if depth > DEPTH_MAX {
         return Err(too_deep(context.limits, prefix));
     }
+    // Before anything is made of them: names are looked for among those before.
+    if object.len() > context.limits.total_fields {
+        return Err(too_many(context.limits));
+    }
     let mut properties = Vec::with_capacity(object.len());
     for (name, body) in object {
         let Value::Object(body) = body else {
@@ -462,6 +466,11 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
         insert(&mut properties, &segments, last, node, context.typed)?;
     }
     Ok(properties)
+}
+
+pub(crate) fn too_many(limits: &MappingLimits) -> Error {
+    Error::illegal(format!("Limit of total fields [{}] has been exceeded", limits.total_fields))
+        .with("setting", "index.mapping.total_fields.limit")
 }
 
 fn too_deep(limits: &MappingLimits, path: &str) -> Error {
@@ -662,11 +671,7 @@ pub(crate) fn build(root: ObjectNode, top: Root, registry: Registry, limits: Map
         inner.add_all()?;
     }
     if total > inner.limits.total_fields {
-        return Err(Error::illegal(format!(
-            "Limit of total fields [{}] has been exceeded",
-            inner.limits.total_fields
-        ))
-        .with("setting", "index.mapping.total_fields.limit"));
+        return Err(too_many(&inner.limits));
     }
     if inner.nested.len() > inner.limits.nested_fields {
         return Err(Error::illegal(format!(
