@@ -333,7 +333,7 @@ fn row(name: &str) -> Option<Row> {
         | "index.pleach.lock_ttl"
         | "index.pleach.lock_strict" => Elsewhere("scenarios of locks"),
         "indices.requests.cache.size" => Elsewhere("kept answers of aggregations"),
-        "indices.documents.cache.size" | "indices.queries.cache.size" => {
+        "indices.fielddata.cache.size" | "indices.documents.cache.size" | "indices.queries.cache.size" => {
             Elsewhere("the engine's own tests: it changes no answer")
         }
         "locks.max_targets" => Refused(
