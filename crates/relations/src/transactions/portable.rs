@@ -27,7 +27,7 @@ use engine::{
     Plan, Read, Refresh, See, Write, WriteIndex, WriteOp,
 };
 use model::{DocAddress, Error, ErrorKind, IndexName, Result, Stamp, Target};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -565,7 +565,7 @@ impl Relations {
             .collect()
     }
 
-    /// Writes on the plain way. One that meets a change waits as the youngest, or finishes it.
+    /// Writes on the plain way, in order. One that meets a change waits as the youngest, or finishes it.
     ///
     /// # Errors
     /// The engine's.
@@ -573,15 +573,23 @@ impl Relations {
         let Some(portable) = &self.portable else {
             return self.engine.write(writes, refresh).await;
         };
-        let mut outcomes = self.engine.write(writes.clone(), refresh).await?;
-        for (write, outcome) in writes.into_iter().zip(&mut outcomes) {
-            if matches!(outcome, Outcome::Held(_)) {
-                let deadline = self.clock.monotonic() + TIMEOUT;
-                *outcome = portable
-                    .runner
-                    .write(write, refresh, deadline)
-                    .await
-                    .unwrap_or_else(Outcome::Refused);
+        let mut outcomes = Vec::with_capacity(writes.len());
+        let mut writes = writes.into_iter().peekable();
+        while writes.peek().is_some() {
+            // What waits for a change is not overtaken by a later write of the same document.
+            let mut taken = HashSet::new();
+            let run: Vec<Write> =
+                std::iter::from_fn(|| writes.next_if(|write| taken.insert(write.at.clone()))).collect();
+            for (write, mut outcome) in run.clone().into_iter().zip(self.engine.write(run, refresh).await?) {
+                if matches!(outcome, Outcome::Held(_)) {
+                    let deadline = self.clock.monotonic() + TIMEOUT;
+                    outcome = portable
+                        .runner
+                        .write(write, refresh, deadline)
+                        .await
+                        .unwrap_or_else(Outcome::Refused);
+                }
+                outcomes.push(outcome);
             }
         }
         Ok(outcomes)

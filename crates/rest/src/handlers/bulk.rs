@@ -84,43 +84,36 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let mut answers: Vec<Option<Item>> = (0..planned.len()).map(|_| None).collect();
     let mut errors = false;
     let mut warnings = Vec::new();
-    // One document may stand several times in a request: those wait for the earlier ones.
-    let mut waiting: Vec<usize> = (0..planned.len()).collect();
-    while !waiting.is_empty() {
-        let mut taken = std::collections::HashSet::new();
-        let (now, later): (Vec<usize>, Vec<usize>) = waiting.iter().partition(|i| taken.insert(planned[**i].at.clone()));
-        // An item that must wait keeps every later item of its document waiting too; `insert` above sees to it.
-        let mut writes = Vec::new();
-        let mut sent = Vec::new();
-        for i in now {
-            match planned[i].write.clone() {
-                Ok(write) => {
-                    let locks = planned[i].locks.clone();
-                    writes.push(Guarded { write, locks });
-                    sent.push(i);
-                }
-                Err(error) => {
-                    errors = true;
-                    answers[i] = Some(Item::Tree(failed(&planned[i], error, &call).await));
-                }
+    // One document may stand several times in a request: they are sent in order, and each sees what those before it did.
+    let mut writes = Vec::with_capacity(planned.len());
+    let mut sent = Vec::with_capacity(planned.len());
+    for (i, item) in planned.iter().enumerate() {
+        match item.write.clone() {
+            Ok(write) => {
+                let locks = item.locks.clone();
+                writes.push(Guarded { write, locks });
+                sent.push(i);
+            }
+            Err(error) => {
+                errors = true;
+                answers[i] = Some(Item::Tree(failed(item, error, &call).await));
             }
         }
-        let done = send_in(&call, transaction.as_deref(), writes, refresh).await?;
-        for (i, sent) in sent.into_iter().zip(done) {
-            if let (Outcome::Written(written), None, true) = (&sent.outcome, &transaction, planned[i].is_plain(&call)) {
-                answers[i] = Some(Item::Text(text(&call.rest, planned[i].label, written, call.dialect).await));
-                warnings.extend(sent.warnings);
-                continue;
-            }
-            let (mut body, bad) = settle(&planned[i], sent.outcome, &default_source, &call).await?;
+    }
+    let done = send_in(&call, transaction.as_deref(), writes, refresh).await?;
+    for (i, sent) in sent.into_iter().zip(done) {
+        if let (Outcome::Written(written), None, true) = (&sent.outcome, &transaction, planned[i].is_plain(&call)) {
+            answers[i] = Some(Item::Text(text(&call.rest, planned[i].label, written, call.dialect).await));
             warnings.extend(sent.warnings);
-            if let Some(id) = planned[i].locks.first().filter(|_| !bad) {
-                body.insert("lock".into(), id.as_str().into());
-            }
-            errors |= bad;
-            answers[i] = Some(Item::Tree(body));
+            continue;
         }
-        waiting = later;
+        let (mut body, bad) = settle(&planned[i], sent.outcome, &default_source, &call).await?;
+        warnings.extend(sent.warnings);
+        if let Some(id) = planned[i].locks.first().filter(|_| !bad) {
+            body.insert("lock".into(), id.as_str().into());
+        }
+        errors |= bad;
+        answers[i] = Some(Item::Tree(body));
     }
     let took = (call.rest.clock.monotonic() - start).as_millis();
     let mut body = format!("{{\"took\":{took},\"errors\":{errors},\"items\":[");

@@ -13,6 +13,7 @@ use relations::schema::is_system;
 use relations::transactions::{Change, Kind, NotDone, Operation, Verdict};
 use script::{Lang, Params, Program};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 
 /// A write and the locks that its client holds for it.
 #[derive(Clone, Debug)]
@@ -75,9 +76,17 @@ async fn send(sender: &Sender<'_>, writes: Vec<Guarded>) -> Result<Vec<Sent>> {
         let writes = writes.into_iter().map(|guarded| guarded.write).collect();
         return send_plain(sender, writes).await;
     }
-    // Each is a decision of its own; many at once share the wait for the disk.
-    let sent = writes.into_iter().map(|guarded| send_one(sender, guarded));
-    futures::stream::iter(sent).buffered(256).try_collect().await
+    // Each is a decision of its own; many at once share the wait for the disk, but not two of one document.
+    let mut sent = Vec::with_capacity(writes.len());
+    let mut writes = writes.into_iter().peekable();
+    while writes.peek().is_some() {
+        let mut taken = HashSet::new();
+        let run = std::iter::from_fn(|| writes.next_if(|guarded| taken.insert(guarded.write.at.clone())));
+        let run = run.map(|guarded| send_one(sender, guarded)).collect::<Vec<_>>();
+        let done: Vec<Sent> = futures::stream::iter(run).buffered(256).try_collect().await?;
+        sent.extend(done);
+    }
+    Ok(sent)
 }
 
 async fn through_locks(rest: &Rest, guarded: &Guarded) -> bool {
@@ -179,13 +188,21 @@ async fn send_plain(sender: &Sender<'_>, writes: Vec<Write>) -> Result<Vec<Sent>
         }
     }
     let sent: Vec<Write> = ready.iter().map(|(_, w)| w.clone()).collect();
+    let done = rest.relations.write(sent, refresh).await?;
+    let missing = |outcome: &Outcome| matches!(outcome, Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound);
+    // What makes an index makes it for all the others of the request.
+    let made: HashSet<_> = ready
+        .iter()
+        .zip(&done)
+        .filter(|((_, write), outcome)| missing(outcome) && creates(write, dialect))
+        .map(|((_, write), _)| write.at.index.clone())
+        .collect();
     let mut again = Vec::new();
-    for ((i, write), outcome) in ready.into_iter().zip(rest.relations.write(sent, refresh).await?) {
-        match &outcome {
-            Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound && creates(&write, dialect) => {
-                again.push((i, write))
-            }
-            _ => outcomes[i] = Some(outcome.into()),
+    for ((i, write), outcome) in ready.into_iter().zip(done) {
+        if missing(&outcome) && made.contains(&write.at.index) {
+            again.push((i, write));
+        } else {
+            outcomes[i] = Some(outcome.into());
         }
     }
     let mut retry = Vec::new();
