@@ -624,6 +624,21 @@ pub(crate) enum WorkedOut {
     Done(Outcome),
 }
 
+/// Would the routing of this deletion or update look for the document in another shard than its own leads to? What has
+/// a document to write all the same, or a condition, goes by the id alone: an id is there once.
+fn is_elsewhere(write: &Write, document: &Document) -> bool {
+    let plain = match &write.op {
+        WriteOp::Put(_) => false,
+        WriteOp::Delete => true,
+        WriteOp::Update(update) => update.upsert.is_none() && !update.doc_as_upsert && !update.scripted_upsert,
+    };
+    if write.routed_among < 2 || !plain || write.expect != Expect::Anything {
+        return false;
+    }
+    let shard = |routing: Option<&str>| model::routing::shard_of(routing.unwrap_or(&write.at.id.id), write.routed_among);
+    shard(write.routing.as_deref().or(write.parent.as_deref())) != shard(document.routing.as_deref())
+}
+
 /// Everything about one write that may fail and rests on the document alone. `began`: what conditions on stamps mean, if
 /// that is not what is here. `family` finds a parent.
 pub(crate) fn work_out(
@@ -650,6 +665,22 @@ pub(crate) fn work_out(
         Found::Here(stamp) if before_document.is_none() => Found::Deleted(stamp),
         found => found,
     };
+    let elsewhere = before_document
+        .as_ref()
+        .is_some_and(|document| is_elsewhere(&write, document));
+    if let (true, WriteOp::Delete) = (elsewhere, &write.op) {
+        let stamp = Stamp {
+            version: 1,
+            ..found.stamp().unwrap_or_default()
+        };
+        return Ok(WorkedOut::Done(Outcome::Written(Written {
+            effect: Effect::NotFound,
+            at,
+            stamp,
+            source: None,
+            forced_refresh: false,
+        })));
+    }
     if let Err(conflict) = write.expect.check(&at, found) {
         let stamped = matches!(write.expect, Expect::Unchanged { .. } | Expect::Version(_));
         if !began.is_some_and(|began| stamped && write.expect.check(&at, began).is_ok()) {
@@ -671,7 +702,7 @@ pub(crate) fn work_out(
         WriteOp::Update(update) => {
             let kept = before_document.as_ref();
             let value = kept.map(|document| document.source.parse_to_update(&at)).transpose()?;
-            let newest = value.as_ref().zip(found.stamp().filter(|_| found.is_here()));
+            let newest = value.as_ref().zip(found.stamp().filter(|_| found.is_here() && !elsewhere));
             if let Some(document) = &before_document {
                 // An update keeps what only a whole write could change.
                 routing = routing.or_else(|| document.routing.clone());
@@ -842,6 +873,11 @@ pub(crate) fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
     }
     if blocked("index.blocks.read_only") {
         return forbidden(5, "index read-only (api)");
+    }
+    if let (WriteOp::Put(_), Some(_), true) = (&write.op, &write.parent, entry.typed())
+        && entry.mapping_for(write.at.id.doc_type.as_deref())?.parent_type().is_none()
+    {
+        return Err(Error::illegal("Can't specify parent if no parent field has been configured"));
     }
     if let Expect::Version(0) = write.expect {
         return Err(Error::illegal("illegal version value [0] for version type [INTERNAL]"));

@@ -234,6 +234,9 @@ pub struct Write {
     pub hide: Hide,
     /// The name must be an alias.
     pub require_alias: bool,
+    /// Among how many shards documents are told apart by routing: of more than one, a deletion or an update finds a
+    /// document only by a routing that leads where the document's own does.
+    pub routed_among: u64,
 }
 
 impl Write {
@@ -247,6 +250,7 @@ impl Write {
             parent: None,
             hide: Hide::Keep,
             require_alias: false,
+            routed_among: 1,
         }
     }
 }

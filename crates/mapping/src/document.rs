@@ -305,7 +305,8 @@ impl<'a> Reader<'a> {
 
     fn single(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>) -> Result<()> {
         let field = &leaf.field;
-        let nothing = self.mapping.typed && field.kind.is_numeric() && value.as_str().is_some_and(str::is_empty);
+        let coerced = self.mapping.typed || field.coerce;
+        let nothing = coerced && field.kind.is_numeric() && value.as_str().is_some_and(str::is_empty);
         let value = if nothing { &Value::Null } else { value };
         let value = match (value, &field.null_value) {
             (Value::Null, None) => return Ok(()),

@@ -88,6 +88,9 @@ pub(crate) struct Known {
     lock_index: Arc<LockIndex>,
     /// Reported; the number that a document's shard is told by.
     pub(crate) shards: u64,
+    /// Among how many shards documents are found by their routing. Where joins work the routing out it is not asked for:
+    /// then there is one.
+    pub(crate) routed_among: u64,
 }
 
 impl Known {
@@ -185,6 +188,10 @@ impl Rest {
                 .any(|info| model::settings::text(&info.settings, model::settings::PLEACH_LOCKS) != "off"),
             lock_index: Arc::new(infos.iter().find_map(lock_index_of).unwrap_or_default()),
             shards: model::settings::number(&first.settings, model::settings::NUMBER_OF_SHARDS),
+            routed_among: match first.mapping.join_field() {
+                Some(_) if !first.typed => 1,
+                _ => model::settings::number(&first.settings, model::settings::NUMBER_OF_SHARDS),
+            },
         };
         let mut all = HashMap::clone(&self.known.load());
         if all.len() > 10_000 {

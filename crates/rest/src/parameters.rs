@@ -89,7 +89,7 @@ const WRITE_2015: Group = nothing!(
 );
 /// `q` and its options.
 const QUERY: Group = changes!(q df analyzer lenient default_operator);
-const WILDCARDS: Group = nothing!("wildcards are normalized as their field says": analyze_wildcard;);
+const WILDCARDS: Group = changes!(analyze_wildcard);
 const QUERY_2015: Group =
     nothing!("the field's analyzer decides what becomes of the case of wildcards": lowercase_expanded_terms;);
 const SOURCE: Group = changes!(_source _source_includes _source_include _source_excludes _source_exclude);

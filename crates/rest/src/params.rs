@@ -140,7 +140,11 @@ impl Params {
         match self.take(name) {
             None => Ok(None),
             Some(text) => text.parse().map(Some).map_err(|_| {
-                Error::illegal(format!("Failed to parse int parameter [{name}] with value [{text}]"))
+                let kind = match name {
+                    "version" | "if_seq_no" | "if_primary_term" => "long",
+                    _ => "int",
+                };
+                Error::illegal(format!("Failed to parse {kind} parameter [{name}] with value [{text}]"))
                     .caused_by(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))
             }),
         }
@@ -150,7 +154,18 @@ impl Params {
     /// # Errors
     /// A missing or unknown unit.
     pub(crate) fn take_duration(&mut self, name: &'static str) -> Result<Option<Duration>> {
-        let parsed = self.take(name).map(|text| units::parse_duration(&text, name)).transpose();
+        let given = self.take(name);
+        self.duration(given.as_deref(), name)
+    }
+    /// Refuses a duration that is none, where nothing depends on it.
+    ///
+    /// # Errors
+    /// A missing or unknown unit.
+    pub(crate) fn check_duration(&self, name: &'static str) -> Result<()> {
+        self.duration(self.peek(name), name).map(|_| ())
+    }
+    fn duration(&self, given: Option<&str>, name: &'static str) -> Result<Option<Duration>> {
+        let parsed = given.map(|text| units::parse_duration(text, name)).transpose();
         if !self.lenient {
             return parsed;
         }
@@ -199,6 +214,11 @@ impl Params {
             version_type: self.take("version_type"),
             ..ExpectParts::default()
         };
+        // Without a version there is nothing to compare.
+        let known = ["internal", "external", "external_gt", "external_gte", "force"];
+        if parts.version.is_none() && parts.version_type.as_deref().is_none_or(|given| known.contains(&given)) {
+            return Ok(Expect::Anything);
+        }
         parts.expect(true)
     }
     /// The same with `op_type`; `create` is what the URL says of it.

@@ -226,8 +226,8 @@ pub(crate) enum Matched {
     Nothing,
 }
 
-/// Finds the row of a path; literal segments win over parameters, from the left.
-pub(crate) fn find(method: &str, path: &str) -> Matched {
+/// Finds the row of a path; literal segments win over parameters, from the left. `plus_is_space`: what `+` was in ids in 2015.
+pub(crate) fn find(method: &str, path: &str, plus_is_space: bool) -> Matched {
     let trimmed = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
     let mut segments: Vec<Cow<'_, str>> = Vec::with_capacity(8);
     for segment in trimmed.split('/').skip(1) {
@@ -257,9 +257,8 @@ pub(crate) fn find(method: &str, path: &str) -> Matched {
                 let Some(name) = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')) else {
                     continue;
                 };
-                // In ids `+` means space, as in the servers that we follow.
                 let value = match name {
-                    "id" if raw.contains('+') => crate::params::decode(raw, true).unwrap_or_default(),
+                    "id" if plus_is_space && raw.contains('+') => crate::params::decode(raw, true).unwrap_or_default(),
                     _ => value.into_owned(),
                 };
                 args.insert(name, value);
@@ -343,7 +342,7 @@ mod tests {
     use super::*;
 
     fn check(method: &str, path: &str, expected: &str) {
-        let found = match find(method, path) {
+        let found = match find(method, path, true) {
             Matched::Found(endpoint, args) => {
                 let mut args: Vec<String> = args.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 args.sort();

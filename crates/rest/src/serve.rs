@@ -253,6 +253,8 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
     match routed(rest, request, &mut style, &mut dialect).await {
         Ok(answer) => (answer, style),
         Err(error) => {
+            // A refusal is told whole.
+            style.filter_path.clear();
             let mut body = envelope::render(&error, dialect);
             if style.trace {
                 body["error"]["stack_trace"] = envelope::trace(&error).into();
@@ -288,7 +290,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
             return cat_of_2015(rest, request, style, params, path).boxed().await;
         }
     }
-    let (endpoint, args) = match find(request.method.as_str(), &request.path) {
+    let (endpoint, args) = match find(request.method.as_str(), &request.path, dialect.typed) {
         Matched::Found(endpoint, args) => (endpoint, args),
         other => {
             let mut segments = request.path.trim_matches('/').split('/');
@@ -429,7 +431,7 @@ fn named_so(request: &Request, uri: &str, dialect: Dialect) -> Answer {
     if !rest.is_empty() && !rest.starts_with("/_") {
         return no_handler(request, uri);
     }
-    match find(request.method.as_str(), &format!("/i{rest}")) {
+    match find(request.method.as_str(), &format!("/i{rest}"), true) {
         Matched::Found(..) => {
             let reason = format!("Invalid index name [{name}], must not start with '_'.");
             let error = Error::new(ErrorKind::InvalidIndexName, reason).with("index", name);

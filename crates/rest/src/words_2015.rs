@@ -76,7 +76,9 @@ pub(crate) fn in_update(error: Error) -> Error {
         ErrorKind::IllegalArgument if error.reason() == "failed to execute script" => {
             remote(error, "indices:data/write/update[s]")
         }
-        ErrorKind::Script | ErrorKind::ScriptMissing => {
+        ErrorKind::Script | ErrorKind::ScriptMissing | ErrorKind::IllegalArgument
+            if error.kind() != ErrorKind::IllegalArgument || error.reason().starts_with("script_lang not supported") =>
+        {
             let outer = Error::illegal("failed to execute script").caused_by(error);
             remote(outer, "indices:data/write/update[s]")
         }

@@ -208,6 +208,15 @@ pub(super) fn parse_meta(
         };
         let count = || u64::try_from(value.i64(&key)?).map_err(|_| Error::illegal(format!("[{key}] cannot be negative")));
         match key.as_str() {
+            // Names of 2015, gone since 7.
+            "_routing" | "_parent" | "parent" | "_version" | "_version_type" | "versionType" | "_versionType" | "opType"
+            | "_retry_on_conflict" | "retryOnConflict"
+                if !dialect.typed =>
+            {
+                return Err(Error::illegal(format!(
+                    "Action/metadata line [{number}] contains an unknown parameter [{key}]"
+                )));
+            }
             "_index" => item.index = text()?.unwrap_or_default(),
             "_type" => item.doc_type = text()?,
             "_id" => item.id = text()?,

@@ -30,6 +30,11 @@ impl MgetBody {
     /// # Errors
     /// Neither, an item without id, or a key that does not exist.
     pub fn parse(node: Node, dialect: Dialect) -> Result<MgetBody> {
+        let mut node = node;
+        if let (true, json::Json::Object(members)) = (dialect.typed, &mut node.value) {
+            // In 2015 what was no list, or no key that it knew, was passed over.
+            members.retain(|(key, value)| ["docs", "ids"].contains(&key.as_str()) && matches!(value.value, json::Json::Array(_)));
+        }
         let mut fields = node.fields("mget")?;
         let mut docs = Vec::new();
         for id in fields.take_strings("ids")?.unwrap_or_default() {
@@ -83,6 +88,7 @@ impl MgetItem {
                 "stored_fields" | "fields" => out.stored_fields = Some(shape::strings(value, &key)?),
                 "version" | "_version" => out.version = Some(value.i64(&key)?),
                 "version_type" | "_version_type" => out.version_type = Some(value.string(&key)?),
+                _ if dialect.typed => {}
                 _ => return Err(value.error(format!("Unexpected field [{key}]"))),
             }
         }

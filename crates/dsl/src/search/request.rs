@@ -556,9 +556,12 @@ impl TrackTotal {
         let number: i64 = text
             .parse()
             .map_err(|_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))?;
-        usize::try_from(number)
-            .map(TrackTotal::UpTo)
-            .map_err(|_| shape::all_shards_failed(Error::illegal(format!("totalHitsThreshold must be >= 0, got {number}"))))
+        usize::try_from(number).map(TrackTotal::UpTo).map_err(|_| match number {
+            i64::MIN..-1 => Error::illegal(format!(
+                "[track_total_hits] parameter must be positive or equals to -1, got {number}"
+            )),
+            _ => shape::all_shards_failed(Error::illegal(format!("totalHitsThreshold must be >= 0, got {number}"))),
+        })
     }
     /// As in a request.
     pub fn render(self) -> Value {

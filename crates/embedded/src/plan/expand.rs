@@ -82,35 +82,28 @@ impl Planner<'_> {
     pub(super) fn wildcard(&self, q: &PatternQuery, boost: f32) -> Result<Shared> {
         let normalizer = Target::of(self.view, &q.field).and_then(|t| t.kind.normalizer.clone());
         self.pattern(q, boost, "wildcard", |value| match normalizer {
-            // Wildcards themselves stay as they are.
             Some(normalizer) => {
-                let mut out = String::new();
-                let mut run = String::new();
-                for c in value.chars() {
-                    if matches!(c, '*' | '?' | '\\') {
-                        out.push_str(&normalizer.normalize(&run));
-                        run.clear();
-                        out.push(c);
-                    } else {
-                        run.push(c);
-                    }
-                }
-                out.push_str(&normalizer.normalize(&run));
-                Pattern::wildcard(&out, q.case_insensitive)
+                let value = super::text_query::between_wildcards(value, &|run| normalizer.normalize(run));
+                Pattern::wildcard(&value, q.case_insensitive)
             }
             None => Pattern::wildcard(value, q.case_insensitive),
         })
     }
 
-    pub(super) fn regexp(&self, q: &PatternQuery, boost: f32) -> Result<Shared> {
+    pub(super) fn check_regex_length(&self, regex: &str) -> Result<()> {
         let max = setting(self.view, "index.max_regex_length", MAX_REGEX);
-        let length = q.value.chars().count();
+        let length = regex.chars().count();
         if length > max {
             return Err(Error::illegal(format!(
                 "The length of regex [{length}] used in the Regexp Query request has exceeded the allowed maximum of [{max}]. \
                  This maximum can be set by changing the [index.max_regex_length] index level setting."
             )));
         }
+        Ok(())
+    }
+
+    pub(super) fn regexp(&self, q: &PatternQuery, boost: f32) -> Result<Shared> {
+        self.check_regex_length(&q.value)?;
         self.pattern(q, boost, "regexp", |value| {
             Pattern::regexp(value, q.flags.as_deref(), q.case_insensitive)
         })

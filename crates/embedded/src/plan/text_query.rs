@@ -2,10 +2,11 @@
 
 use super::Planner;
 use super::boolean::Shared;
-use super::field::query_shard;
-use dsl::query::{Clause, QueryStringQuery};
+use super::field::{Target, query_shard};
+use dsl::query::{Clause, Query, QueryStringQuery};
 use dsl::query_string::{Syntax, expand_with, parse, simple};
 use model::{Error, ErrorKind, Result};
+use serde_json::Value;
 
 impl Planner<'_> {
     pub(super) fn query_string(&self, q: &QueryStringQuery, boost: f32) -> Result<Shared> {
@@ -71,6 +72,7 @@ impl Planner<'_> {
                 vec![name.to_owned()]
             }
         });
+        let query = self.normalized(q, query)?;
         if options.lenient != Some(true) {
             return self.compile(&query, boost);
         }
@@ -87,4 +89,75 @@ impl Planner<'_> {
         })?;
         self.compile(&query, boost)
     }
+
+    /// Patterns, fuzzy words and ends of ranges of these languages are normalized as the texts of their field are
+    /// (a `prefix` or `wildcard` query of its own is not). The typed dialect had a parameter for their case.
+    fn normalized(&self, q: &QueryStringQuery, query: Query) -> Result<Query> {
+        let typed = self.view.typed;
+        query.rewrite(&mut |mut query| {
+            if let Clause::Regexp(p) = &query.clause {
+                // No field is lenient about this.
+                self.check_regex_length(&p.value)?;
+            }
+            let field = match &query.clause {
+                Clause::Prefix(p) | Clause::Wildcard(p) | Clause::Regexp(p) => &p.field,
+                Clause::Fuzzy(f) => &f.field,
+                Clause::Range(r) => &r.field,
+                _ => return Ok(query),
+            };
+            let Some(target) = Target::of(self.view, field).filter(|target| target.kind.kind.is_text()) else {
+                return Ok(query);
+            };
+            let Some(analyzer) = self.query_analyzer(&target, q.analyzer.as_deref(), false)? else {
+                return Ok(query);
+            };
+            let ended = |end: &mut Option<Value>| {
+                if let Some(Value::String(text)) = end {
+                    *text = analyzer.normalize(text);
+                }
+            };
+            match &mut query.clause {
+                Clause::Prefix(p) => {
+                    let words = if q.analyze_wildcard {
+                        analyzer.analyze(&p.value)
+                    } else {
+                        Vec::new()
+                    };
+                    p.value = match words.as_slice() {
+                        [word] => word.term.clone(),
+                        _ if typed => return Ok(query),
+                        _ => analyzer.normalize(&p.value),
+                    };
+                }
+                _ if typed => {}
+                Clause::Wildcard(p) => p.value = between_wildcards(&p.value, &|run| analyzer.normalize(run)),
+                Clause::Regexp(p) => p.value = analyzer.normalize(&p.value),
+                Clause::Fuzzy(f) => {
+                    if let Value::String(text) = &mut f.value {
+                        *text = analyzer.normalize(text);
+                    }
+                }
+                Clause::Range(r) => [&mut r.gte, &mut r.gt, &mut r.lte, &mut r.lt].into_iter().for_each(ended),
+                _ => {}
+            }
+            Ok(query)
+        })
+    }
+}
+
+/// A pattern with what stands between its wildcards as `f` makes it; they themselves stay as they are.
+pub(super) fn between_wildcards(pattern: &str, f: &dyn Fn(&str) -> String) -> String {
+    let mut out = String::new();
+    let mut run = String::new();
+    for c in pattern.chars() {
+        if matches!(c, '*' | '?' | '\\') {
+            out.push_str(&f(&run));
+            run.clear();
+            out.push(c);
+        } else {
+            run.push(c);
+        }
+    }
+    out.push_str(&f(&run));
+    out
 }

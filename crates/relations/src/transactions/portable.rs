@@ -578,8 +578,7 @@ impl Relations {
         while writes.peek().is_some() {
             // What waits for a change is not overtaken by a later write of the same document.
             let mut taken = HashSet::new();
-            let run: Vec<Write> =
-                std::iter::from_fn(|| writes.next_if(|write| taken.insert(write.at.clone()))).collect();
+            let run: Vec<Write> = std::iter::from_fn(|| writes.next_if(|write| taken.insert(write.at.clone()))).collect();
             for (write, mut outcome) in run.clone().into_iter().zip(self.engine.write(run, refresh).await?) {
                 if matches!(outcome, Outcome::Held(_)) {
                     let deadline = self.clock.monotonic() + TIMEOUT;

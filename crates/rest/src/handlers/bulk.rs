@@ -70,8 +70,10 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     for item in items {
         let item = Planned::new(&call, item, default_fields.as_deref()).await;
         match item.write {
-            // What is no update is no bulk: nothing of it is written.
-            Err(error) if item.unreadable && options.is_none() && !answers_of_2015(call.dialect) => return Err(error),
+            // What is no update, or could never be one operation, is no bulk: nothing of it is written.
+            Err(error) if (item.unreadable || is_invalid(&error)) && options.is_none() && !answers_of_2015(call.dialect) => {
+                return Err(error);
+            }
             _ => planned.push(item),
         }
     }
@@ -136,6 +138,12 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     // A header is no place for thousands.
     warnings.truncate(16);
     Ok(with_warnings(Answer::raw(body), &warnings))
+}
+
+/// Was an operation refused before anybody looked where it goes?
+fn is_invalid(error: &Error) -> bool {
+    error.kind() == ErrorKind::ActionRequestValidation
+        || error.kind() == ErrorKind::IllegalArgument && error.reason().starts_with("No version type match")
 }
 
 /// The answer of one item.
@@ -276,6 +284,9 @@ async fn write_of(
     write.routing = item.routing.clone();
     write.parent = item.parent.clone();
     write.require_alias = item.require_alias;
+    if matches!(item.action, BulkAction::Delete | BulkAction::Update) {
+        write.routed_among = super::documents::routed_among(call, &write.at).await;
+    }
     if let Some(name) = item.pipeline.as_deref().filter(|p| *p != "_none") {
         return Err(Error::illegal(format!(
             "pipeline with id [{name}] does not exist: ingest pipelines are not supported yet"

@@ -92,6 +92,34 @@ pub(super) struct Options {
     locks: Vec<String>,
 }
 
+/// What asks for nothing but a pace is looked at all the same: a word that is none is refused.
+fn check_slices(params: &Params) -> Result<()> {
+    if let Some(given) = params.peek("slices").filter(|given| *given != "auto")
+        && !given.parse::<u32>().is_ok_and(|slices| slices > 0)
+    {
+        return Err(Error::illegal(format!(
+            "[slices] must be a positive integer or the string \"auto\", but was [{given}]"
+        )));
+    }
+    if let Some(given) = params.peek("requests_per_second")
+        && !given.parse::<f32>().is_ok_and(|pace| pace > 0.0 || pace == -1.0)
+    {
+        return Err(Error::illegal(
+            "[requests_per_second] must be a float greater than 0. Use -1 to disable throttling.",
+        ));
+    }
+    if params.peek("scroll_size") == Some("0") {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: [size] cannot be [0] in a scroll context;",
+        ));
+    }
+    if params.peek("max_docs") == Some("0") {
+        return Err(Error::illegal("[max_docs] should be >= [slices]"));
+    }
+    Ok(())
+}
+
 fn options(call: &mut Call) -> Result<Options> {
     let locks = call.take_locks();
     let params: &mut Params = &mut call.params;
@@ -106,6 +134,7 @@ fn options(call: &mut Call) -> Result<Options> {
         }
     };
     let size: Option<u64> = params.take_number("size")?;
+    check_slices(params)?;
     Ok(Options {
         proceed,
         refresh: params.flag("refresh")?,

@@ -35,13 +35,15 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
         None => engine::clock::generated_id(call.rest.clock.as_ref()),
     };
     let mut write = Write::new(call.address(&id)?, WriteOp::Delete);
-    write.routing = call.params.take("routing");
-    write.parent = call.params.take("parent");
+    write.routing = call.params.take("routing").filter(|routing| !routing.is_empty());
+    write.parent = call.params.take_2015("parent");
     write.require_alias = call.params.flag("require_alias")?;
     refuse_pipeline(call)?;
     let place = Place::take(call);
     let refresh = call.params.take_refresh()?;
-    let expect = call.params.take_expect_of_put(answers_of_2015(call.dialect), create)?;
+    let expect = call
+        .params
+        .take_expect_of_put(answers_of_2015(call.dialect), create || generated && !call.dialect.typed)?;
     write.expect = if create || generated && expect == Expect::Anything {
         Expect::Absent
     } else {
@@ -145,9 +147,10 @@ async fn one(call: &Call, write: Write, place: &Place, refresh: engine::Refresh)
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     let mut write = Write::new(call.address(&id)?, WriteOp::Delete);
-    write.routing = call.params.take("routing");
-    write.parent = call.params.take("parent");
+    write.routing = call.params.take("routing").filter(|routing| !routing.is_empty());
+    write.parent = call.params.take_2015("parent");
     refuse_pipeline(&mut call)?;
+    write.routed_among = routed_among(&call, &write.at).await;
     let place = Place::take(&mut call);
     let refresh = call.params.take_refresh()?;
     write.expect = call.params.take_expect(call.dialect.typed)?;
@@ -180,7 +183,8 @@ fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
         see: See::Plain,
         searchable_only: false,
     };
-    read.routing = call.params.take_any(&["routing", "parent"]);
+    let parent = call.params.take_2015("parent");
+    read.routing = call.params.take("routing").or(parent);
     read.searchable_only = call.params.take_bool("realtime")? == Some(false);
     let fields = if answers_of_2015(call.dialect) {
         "fields"
@@ -325,7 +329,27 @@ async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
     Ok(found)
 }
 
+/// Among how many shards an index is told to keep its documents, where a routing leads to one of them.
+pub(super) async fn routed_among(call: &Call, at: &DocAddress) -> u64 {
+    call.rest.known(at.index.as_str()).await.map_or(1, |known| known.routed_among)
+}
+
+/// Does a routing (or an id, where none is given) lead where the document's own does?
+pub(super) fn is_led_to(document: &Document, routing: Option<&str>, among: u64) -> bool {
+    let shard = |routing: Option<&str>| model::routing::shard_of(routing.unwrap_or(&document.at.id.id), among);
+    among < 2 || shard(routing) == shard(document.routing.as_deref())
+}
+
 async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
+    let found = newest_anywhere(call, wanted).await?;
+    let among = match &found {
+        Some(document) => routed_among(call, &document.at).await,
+        None => 1,
+    };
+    Ok(found.filter(|document| is_led_to(document, wanted.read.routing.as_deref(), among)))
+}
+
+async fn newest_anywhere(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
     // In 2015 a read that sees what is newest anyway refreshed nothing. A transaction reads its moment.
     if wanted.visibility.transaction.is_none()
         && wanted.refresh
@@ -433,6 +457,10 @@ fn shown(
     dialect: model::Dialect,
 ) -> Result<Map<String, Value>> {
     let mut out = described(document, dialect);
+    // Nothing that is stored was read.
+    if *source == SourceSpec::None && stored.is_none() && !answers_of_2015(dialect) {
+        out.remove("_routing");
+    }
     let wants_source = match (source, stored) {
         (SourceSpec::Default, Some(fields)) => fields.iter().any(|f| f == "_source"),
         (SourceSpec::None, _) => false,
@@ -492,6 +520,12 @@ pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
     let at = call.address(&id)?;
     let wanted = wanted(&mut call, at)?;
     call.params.finish()?;
+    if wanted.source == SourceSpec::None && !call.dialect.typed {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: fetching source can not be disabled;",
+        ));
+    }
     let target = model::Target::index(wanted.read.at.index.as_str());
     let look = wanted.visibility.look(&call, &target, None).await?;
     let found = fetch(&call, &wanted).await;
@@ -544,9 +578,10 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     let at = call.address(&id)?;
     let mut write = Write::new(at, WriteOp::Delete);
-    write.routing = call.params.take("routing");
-    write.parent = call.params.take("parent");
+    write.routing = call.params.take("routing").filter(|routing| !routing.is_empty());
+    write.parent = call.params.take_2015("parent");
     write.require_alias = call.params.flag("require_alias")?;
+    write.routed_among = routed_among(&call, &write.at).await;
     refuse_pipeline(&mut call)?;
     let place = Place::take(&mut call);
     let refresh = call.params.take_refresh()?;
@@ -675,6 +710,14 @@ pub(super) fn update_conditions(expect: Expect, retries: Option<u32>, typed: boo
     }
 }
 
+/// What was wrong with a script before it ran is told of an update as what goes wrong while it runs.
+fn wraps(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Script | ErrorKind::ScriptMissing | ErrorKind::IllegalArgument
+    )
+}
+
 /// The engine's form of an update body.
 pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> Result<Update> {
     let script = match &body.script {
@@ -693,11 +736,12 @@ pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
                     .read(vec![read])
                     .await
                     .is_ok_and(|found| found.iter().any(Option::is_some));
-                if there || body.scripted_upsert || body.upsert.is_none() {
+                if there || body.scripted_upsert {
                     return Err(words_2015::in_update(error));
                 }
                 None
             }
+            Err(error) if wraps(&error) => return Err(Error::illegal("failed to execute script").caused_by(error)),
             Err(error) => return Err(error),
         },
     };
@@ -820,10 +864,18 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
                 see: See::Plain,
                 searchable_only: realtime == Some(false),
             };
+            let expect = crate::params::ExpectParts {
+                version: item.version.and_then(|version| u64::try_from(version).ok()),
+                version_type: item.version_type.clone(),
+                ..crate::params::ExpectParts::default()
+            };
             let wanted = Wanted {
                 source: SourceSpec::Default,
                 stored: None,
-                expect: Expect::Anything,
+                expect: match expect.expect(true)? {
+                    Expect::Forced(_) => Expect::Anything,
+                    other => other,
+                },
                 refresh,
                 read,
                 visibility: visibility.clone(),
@@ -834,7 +886,12 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
                 &item.source
             };
             let stored = item.stored_fields.as_ref().or(default_stored.as_ref());
-            docs.push(match fetch(&call, &wanted).await {
+            let found = fetch(&call, &wanted).await;
+            let found = found.and_then(|document| match document {
+                Some(document) => expected(&wanted, &document, &call).map(|()| Some(document)),
+                None => Ok(None),
+            });
+            docs.push(match found {
                 Ok(Some(document)) => {
                     let stored = stored.map(Vec::as_slice);
                     let kept = kept(&call, &document, stored).await?;

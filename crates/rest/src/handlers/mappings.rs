@@ -127,7 +127,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
             map.retain(|name, _| name != "_default_" || call.dialect.typed);
         }
         let empty = mappings.as_object().is_some_and(Map::is_empty);
-        if empty && (info.typed || call.dialect.typed) {
+        if empty && types.is_some() && (info.typed || call.dialect.typed) {
             continue;
         }
         let mappings = type_level(mappings, include_type_name);

@@ -65,6 +65,9 @@ pub(super) async fn start(
         }
     }
     check_keep_alive(call, keep_alive).await?;
+    if !call.dialect.typed {
+        check_batch(call, &target, request.size).await?;
+    }
     request.from = 0;
     request.track_total_hits = TrackTotal::Exact;
     let shown = request.sort.len();
@@ -97,6 +100,21 @@ pub(super) async fn start(
         call.rest.engine.close_view(&view.id).await?;
     }
     page
+}
+
+/// A page is bounded as the window of a search is.
+async fn check_batch(call: &Call, target: &Target, size: usize) -> Result<()> {
+    for info in call.rest.indices(target).await? {
+        let most = model::settings::number(&info.settings, model::settings::MAX_RESULT_WINDOW);
+        if u64::try_from(size).unwrap_or(u64::MAX) > most {
+            let cause = Error::illegal(format!(
+                "Batch size is too large, size must be less than or equal to: [{most}] but was [{size}]. Scroll batch sizes cost \
+                 as much memory as result windows so they are controlled by the [index.max_result_window] index level setting."
+            ));
+            return Err(crate::envelope::all_shards_failed(cause, info.name.as_str(), call.dialect));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses what would keep a view longer than the setting allows.

@@ -339,6 +339,7 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
     let df = params.take("df");
     let analyzer = params.take("analyzer");
     let lenient = params.take_bool("lenient")?;
+    let analyze_wildcard = params.take_bool("analyze_wildcard")?;
     let lowercase = params
         .take_2015("lowercase_expanded_terms")
         .map(|v| !matches!(v.as_str(), "false" | "0" | "no" | "off"));
@@ -360,6 +361,7 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
     query.fields = df.into_iter().map(|f| (f, 1.0)).collect();
     query.analyzer = analyzer;
     query.lenient = lenient;
+    query.analyze_wildcard = analyze_wildcard.unwrap_or(false);
     query.default_operator = operator;
     query.lowercase_expanded = lowercase.unwrap_or(params.is_lenient());
     Ok(Some(Clause::QueryString(query).into()))

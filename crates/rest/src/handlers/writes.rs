@@ -426,12 +426,22 @@ pub(super) fn result(effect: Effect) -> &'static str {
     }
 }
 
-/// The `pipeline` of a write: there are none. The `consistency` of 2015 had its words.
+/// The `pipeline` of a write: there are none, and in 2015 nobody knew the name. What a write waits for is always there; a
+/// value that is none is refused all the same.
 pub(super) fn refuse_pipeline(call: &mut Call) -> Result<()> {
     if let Some(level) = call.params.take_2015("consistency")
         && !["one", "quorum", "all", "default"].contains(&level.as_str())
     {
         return Err(Error::illegal(format!("No write consistency match [{level}]")));
+    }
+    call.params.check_duration("timeout")?;
+    if answers_of_2015(call.dialect) {
+        return Ok(());
+    }
+    if let Some(given) = call.params.peek("wait_for_active_shards").filter(|given| *given != "all")
+        && given.parse::<u32>().is_err()
+    {
+        return Err(Error::illegal(format!("cannot parse ActiveShardCount[{given}]")));
     }
     match call.params.take("pipeline").as_deref() {
         None | Some("_none") => Ok(()),

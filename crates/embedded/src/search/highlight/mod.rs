@@ -156,7 +156,7 @@ impl OneField<'_> {
         } else {
             self.cut(size, plain)?
         };
-        let values = self.values(source)?;
+        let values = self.values(source, plain)?;
         if values.is_empty() {
             return Ok(Vec::new());
         }
@@ -257,7 +257,9 @@ impl OneField<'_> {
     }
 
     /// The field's texts. A multi-field has those of the field above it.
-    fn values(&self, source: &Value) -> Result<Vec<Content>> {
+    ///
+    /// `plain`: that highlighter reads the text anew whatever is kept of it, and ends it where its analysis ends.
+    fn values(&self, source: &Value, plain: bool) -> Result<Vec<Content>> {
         let mut path = self.path;
         let mut found = read(source, path);
         while found.is_empty()
@@ -267,11 +269,17 @@ impl OneField<'_> {
             path = above;
             found = read(source, path);
         }
+        let cut = self.option(|o| &o.max_analyzed_offset);
         let mut out = Vec::new();
         let mut length = 0;
         for value in found {
             scalars(value, &mut |value| {
-                let text = text_of(value);
+                let mut text = text_of(value);
+                if let (true, Some(limit)) = (plain, cut)
+                    && let Some((end, _)) = text.char_indices().nth(limit)
+                {
+                    text.truncate(end);
+                }
                 if self.kind.ignore_above.is_none_or(|most| text.chars().count() <= most) {
                     length += text.len();
                     out.push(Content::new(text));
@@ -280,7 +288,7 @@ impl OneField<'_> {
         }
         // An explicit `max_analyzed_offset` stops the analysis there instead; kept offsets need none.
         if length > self.analyzed_max
-            && !self.keeps_offsets()
+            && (plain || !self.keeps_offsets())
             && self.option(|o| &o.max_analyzed_offset).is_none()
             && out.iter().map(Content::len).sum::<usize>() > self.analyzed_max
         {
