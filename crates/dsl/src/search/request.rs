@@ -540,14 +540,23 @@ impl TrackTotal {
     pub fn parse(node: &Node) -> Result<TrackTotal> {
         match &node.value {
             Json::Array(_) | Json::Object(_) | Json::Null => Err(shape::unknown_key("track_total_hits", node, &[])),
-            _ => TrackTotal::parse_text(&node.string("track_total_hits")?),
+            _ => TrackTotal::read(&node.string("track_total_hits")?, &|number| {
+                shape::all_shards_failed(Error::illegal(format!("totalHitsThreshold must be >= 0, got {number}")))
+            }),
         }
     }
     /// As [`TrackTotal::parse`], from a parameter of the URL.
     ///
     /// # Errors
-    /// The same.
+    /// The same, in other words.
     pub fn parse_text(text: &str) -> Result<TrackTotal> {
+        TrackTotal::read(text, &|number| {
+            Error::illegal(format!(
+                "[track_total_hits] parameter must be positive or equals to -1, got {number}"
+            ))
+        })
+    }
+    fn read(text: &str, negative: &dyn Fn(i64) -> Error) -> Result<TrackTotal> {
         match text {
             "true" | "-1" => return Ok(TrackTotal::Exact),
             "false" => return Ok(TrackTotal::No),
@@ -556,12 +565,7 @@ impl TrackTotal {
         let number: i64 = text
             .parse()
             .map_err(|_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))?;
-        usize::try_from(number).map(TrackTotal::UpTo).map_err(|_| match number {
-            i64::MIN..-1 => Error::illegal(format!(
-                "[track_total_hits] parameter must be positive or equals to -1, got {number}"
-            )),
-            _ => shape::all_shards_failed(Error::illegal(format!("totalHitsThreshold must be >= 0, got {number}"))),
-        })
+        usize::try_from(number).map(TrackTotal::UpTo).map_err(|_| negative(number))
     }
     /// As in a request.
     pub fn render(self) -> Value {

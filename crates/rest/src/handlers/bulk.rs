@@ -13,8 +13,8 @@ use crate::words_2015;
 use crate::{answers_of_2015, shows_doc_type};
 use dsl::document::{BulkAction, BulkDefaults, BulkItem, UpdateBody, parse_bulk};
 use dsl::search::SourceSpec;
-use engine::{Effect, Expect, Outcome, Source, Write, WriteOp, Written};
-use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result};
+use engine::{Effect, Expect, Outcome, Refresh, Source, Write, WriteOp, Written};
+use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use serde_json::{Map, Value, json};
 
 /// `POST /_bulk`.
@@ -103,6 +103,9 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         }
     }
     let done = send_in(&call, transaction.as_deref(), writes, refresh).await?;
+    let refreshed = transaction.is_none() && matches!(refresh, Refresh::Now) && !answers_of_2015(call.dialect);
+    // A bulk is refreshed as a whole: also for those of its updates that changed nothing.
+    let mut unchanged: Vec<IndexName> = Vec::new();
     for (i, sent) in sent.into_iter().zip(done) {
         if let (Outcome::Written(written), None, true) = (&sent.outcome, &transaction, planned[i].is_plain(&call)) {
             answers[i] = Some(Item::Text(text(&call.rest, planned[i].label, written, call.dialect).await));
@@ -111,11 +114,20 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         }
         let (mut body, bad) = settle(&planned[i], sent.outcome, &default_source, &call).await?;
         warnings.extend(sent.warnings);
+        if refreshed && body.get("result").is_some_and(|result| result == "noop") {
+            body.insert("forced_refresh".into(), true.into());
+            unchanged.push(planned[i].at.index.clone());
+        }
         if let Some(id) = planned[i].locks.first().filter(|_| !bad) {
             body.insert("lock".into(), id.as_str().into());
         }
         errors |= bad;
         answers[i] = Some(Item::Tree(body));
+    }
+    unchanged.sort_unstable();
+    unchanged.dedup();
+    for index in unchanged {
+        call.rest.engine.refresh(&Target::index(index.as_str()), None).await?;
     }
     let took = (call.rest.clock.monotonic() - start).as_millis();
     let mut body = format!("{{\"took\":{took},\"errors\":{errors},\"items\":[");
