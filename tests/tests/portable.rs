@@ -204,3 +204,27 @@ fn contract_07_a_timeout_changes_nothing_by_both_paths() {
         assert_eq!((status, done["replayed"].clone()), (200, Value::Null), "{done}");
     }
 }
+
+/// A change that has no room in one record, by both paths: all of it, and after a failure in its last line nothing.
+#[test]
+fn contract_06_many_operations_by_both_paths() {
+    let (_folder, servers) = both();
+    let text = "x".repeat(400);
+    let lines = |last: Value| {
+        let puts = (0..2_500).map(|n| json!({"index": {"_index": "many", "_id": n.to_string(), "doc": {"n": n, "text": text}}}));
+        json!({ "operations": puts.chain([last]).collect::<Vec<Value>>() })
+    };
+    for server in &servers {
+        let bad = lines(json!({"create": {"_index": "many", "_id": "0", "doc": {}}}));
+        let (status, refused) = send(server, "POST", "/_transaction", &bad);
+        assert_eq!(status, 409, "{refused}");
+        send(server, "POST", "/_refresh", &Value::Null);
+        let count = || send(server, "GET", "/many/_count?ignore_unavailable=true", &Value::Null).1["count"].clone();
+        assert_eq!(count(), 0);
+        let good = lines(json!({"delete": {"_index": "many", "_id": "7"}}));
+        let (status, done) = send(server, "POST", "/_transaction?refresh=true", &good);
+        assert_eq!(status, 200, "{done}");
+        assert_eq!(count(), 2_499);
+        assert_eq!(send(server, "GET", "/many/_source/2499", &Value::Null).1["n"], 2_499);
+    }
+}

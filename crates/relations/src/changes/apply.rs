@@ -55,6 +55,7 @@ impl Runner {
                 let Some(marked) = at_hand.remove(at).or_else(|| read.remove(at)) else {
                     continue;
                 };
+                debug_assert!(touched.effect.is_some(), "a whole record says what becomes of {at:?}");
                 let effect = touched.effect.as_ref().unwrap_or(&Effects::Check);
                 let found = marked.document.as_ref().map(|_| marked.mark.intent.as_ref());
                 let confirm = Mark {

@@ -8,6 +8,7 @@
 
 mod apply;
 mod attempt;
+mod chunks;
 mod decide;
 mod folding;
 mod marked;
@@ -18,6 +19,7 @@ mod runner;
 mod sweep;
 
 pub use attempt::{Attempt, Change, Ended, Pause, Planned, Planning, Resolved, Verdict};
+pub use chunks::{Chunks, Room};
 pub use decide::{Apply, Deciding, Meet, Purge, RecordState, Then, apply, decide, meet, purge};
 pub use folding::OPERATIONS_MAX;
 pub use plan::{Before, Failure, Folded, digest, fold, touched, unmet};

@@ -2,6 +2,7 @@
 //!
 //! Not here: what becomes of them (`decide`), reading and writing (`runner`).
 
+use super::chunks::Chunks;
 use super::decide::RecordState;
 use crate::locks::{Age, Owner};
 use engine::{Hidden, Source};
@@ -59,6 +60,66 @@ pub struct Touched {
     pub effect: Option<Effects>,
 }
 
+impl Touched {
+    /// Which document it is.
+    pub(super) fn named(&self) -> Value {
+        let mut out = json!({
+            "index": self.at.index.as_str(),
+            "uuid": self.index_uuid,
+            "id": &*self.at.id.id,
+        });
+        if let Some(doc_type) = &self.at.id.doc_type {
+            out["type"] = Value::from(&**doc_type);
+        }
+        out
+    }
+
+    /// The same, and what becomes of it.
+    pub(super) fn render(&self) -> Value {
+        let mut out = self.named();
+        match &self.effect {
+            None => {}
+            Some(Effects::Check) => out["op"] = "check".into(),
+            Some(Effects::Delete) => out["op"] = "delete".into(),
+            Some(Effects::Put { source, routing, parent }) => {
+                out["op"] = "index".into();
+                out["source"] = Value::from(String::from_utf8_lossy(&source.0).into_owned());
+                out["routing"] = routing.as_deref().map_or(Value::Null, Value::from);
+                out["parent"] = parent.as_deref().map_or(Value::Null, Value::from);
+            }
+        }
+        out
+    }
+
+    /// The inverse of both; `None`: it is neither.
+    pub(super) fn read(entry: &Value) -> Option<Touched> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let id = entry["id"].as_str()?;
+        let effect = match entry["op"].as_str() {
+            None => None,
+            Some("check") => Some(Effects::Check),
+            Some("delete") => Some(Effects::Delete),
+            Some("index") => Some(Effects::Put {
+                source: Source(entry["source"].as_str()?.as_bytes().into()),
+                routing: text(&entry["routing"]),
+                parent: text(&entry["parent"]),
+            }),
+            Some(_) => return None,
+        };
+        Some(Touched {
+            at: DocAddress {
+                index: IndexName::new(entry["index"].as_str()?),
+                id: match entry["type"].as_str() {
+                    Some(doc_type) => DocId::typed(doc_type, id),
+                    None => DocId::plain(id),
+                },
+            },
+            index_uuid: text(&entry["uuid"])?,
+            effect,
+        })
+    }
+}
+
 /// A record.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
@@ -68,8 +129,10 @@ pub struct Record {
     pub session: Arc<str>,
     /// Inherited by retries; of a first attempt unknown until its creation is acknowledged.
     pub age: Option<Age>,
-    /// Its documents.
+    /// Its documents. Where there are chunks, a record that was read names them without what becomes of them.
     pub documents: Vec<Touched>,
+    /// From the commit on, if what becomes of them has no room here.
+    pub chunks: Option<Chunks>,
     /// Of the request: the same key with another body is refused.
     pub digest: String,
     /// Known once a touch has written it down.
@@ -122,35 +185,22 @@ impl Record {
         let documents: Vec<Value> = self
             .documents
             .iter()
-            .map(|touched| {
-                let mut out = json!({
-                    "index": touched.at.index.as_str(),
-                    "uuid": touched.index_uuid,
-                    "id": &*touched.at.id.id,
-                });
-                if let Some(doc_type) = &touched.at.id.doc_type {
-                    out["type"] = Value::from(&**doc_type);
-                }
-                match &touched.effect {
-                    None => {}
-                    Some(Effects::Check) => out["op"] = "check".into(),
-                    Some(Effects::Delete) => out["op"] = "delete".into(),
-                    Some(Effects::Put { source, routing, parent }) => {
-                        out["op"] = "index".into();
-                        out["source"] = Value::from(String::from_utf8_lossy(&source.0).into_owned());
-                        out["routing"] = routing.as_deref().map_or(Value::Null, Value::from);
-                        out["parent"] = parent.as_deref().map_or(Value::Null, Value::from);
-                    }
-                }
-                out
+            .map(|touched| match &self.chunks {
+                None => touched.render(),
+                Some(_) => touched.named(),
             })
             .collect();
+        let chunks = self
+            .chunks
+            .as_ref()
+            .map(|chunks| json!({ "name": &*chunks.name, "count": chunks.count, "digest": chunks.digest }));
         json!({
             "kind": "change",
             "state": self.state.render(),
             "session": &*self.session,
             "age": self.age.map(|age| [age.term, age.seq]),
             "docs": documents,
+            "chunks": chunks,
             "digest": self.digest,
             "t": self.token.map(|token| [token.term, token.seq]),
             "nonce": &*self.nonce,
@@ -177,36 +227,21 @@ fn pair(value: &Value) -> Option<(u64, u64)> {
 
 fn read(source: &Value) -> Option<Record> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let documents = source["docs"].as_array()?.iter().map(|entry| {
-        let id = entry["id"].as_str()?;
-        let effect = match entry["op"].as_str() {
-            None => None,
-            Some("check") => Some(Effects::Check),
-            Some("delete") => Some(Effects::Delete),
-            Some("index") => Some(Effects::Put {
-                source: Source(entry["source"].as_str()?.as_bytes().into()),
-                routing: text(&entry["routing"]),
-                parent: text(&entry["parent"]),
-            }),
-            Some(_) => return None,
-        };
-        Some(Touched {
-            at: DocAddress {
-                index: IndexName::new(entry["index"].as_str()?),
-                id: match entry["type"].as_str() {
-                    Some(doc_type) => DocId::typed(doc_type, id),
-                    None => DocId::plain(id),
-                },
-            },
-            index_uuid: text(&entry["uuid"])?,
-            effect,
-        })
-    });
+    let documents = source["docs"].as_array()?.iter().map(Touched::read);
+    let chunks = match &source["chunks"] {
+        Value::Null => None,
+        chunks => Some(Chunks {
+            name: Arc::from(chunks["name"].as_str()?),
+            count: chunks["count"].as_u64()?,
+            digest: text(&chunks["digest"])?,
+        }),
+    };
     Some(Record {
         state: RecordState::parse(source["state"].as_str()?)?,
         session: Arc::from(source["session"].as_str()?),
         age: pair(&source["age"]).map(|(term, seq)| Age { term, seq }),
         documents: documents.collect::<Option<_>>()?,
+        chunks,
         digest: text(&source["digest"])?,
         token: pair(&source["t"]).map(|(term, seq)| Token { term, seq }),
         nonce: Arc::from(source["nonce"].as_str()?),
@@ -320,6 +355,7 @@ mod tests {
                 effect(Some(Effects::Delete)),
                 effect(Some(Effects::Check)),
             ],
+            chunks: None,
             digest: "d".into(),
             token: None,
             nonce: Arc::from("n"),
@@ -341,6 +377,21 @@ mod tests {
         let again = touched.touched(later, RecordState::Done, Arc::from("m"));
         assert_eq!(again.token, touched.token, "a token never changes");
         assert_eq!(Record::parse(&again.render()).expect("a record"), again);
+        let chunks = Chunks {
+            name: Arc::from("n"),
+            count: 2,
+            digest: "e".into(),
+        };
+        let cut = Record {
+            chunks: Some(chunks.clone()),
+            ..again.clone()
+        };
+        let read = Record::parse(&cut.render()).expect("a record");
+        assert_eq!(read.chunks, Some(chunks));
+        assert!(
+            read.documents.iter().all(|touched| touched.effect.is_none()),
+            "they are elsewhere"
+        );
         assert!(Record::parse(&json!({"state": "what"})).is_err());
     }
 

@@ -1,19 +1,21 @@
 //! The portable way of a change: per-document compare-and-set and nothing else, on any engine.
 //!
 //! ```text
-//! W1 record   create {pending, documents}          R  read, plan        W4 a mark on every document, at the version read
+//! W1 record   create {pending, documents}          R  read, plan        W3 chunks of outcomes, if they are many
+//! W4 a mark on every document, at the version read
 //! W5 record   pending → committed {outcomes}       W6 apply by the marks        W7 record   committed → done
 //! ```
 //!
 //! Anybody may stop at any step, and anybody else finishes or undoes the rest with [`Runner::resolve`]. An answer is
 //! acted on only when it is an acknowledgement; a conflict or silence is followed by another look.
 //!
-//! Here are W1, R, W4, W5 and what every step needs. `apply` has W6 and W7, `resolve` what becomes of others' changes,
+//! Here are W1, R, W4, W5 and what every step needs. `chunks` has W3, `apply` W6 and W7, `resolve` what becomes of others' changes,
 //! `sweep` their search and garbage, `folding` the plan of a plain list of operations.
 //!
 //! Not here: what to do next (`decide`), what operations come to (`plan`), time (the clock and the `Pause`).
 
 use super::attempt::{Attempt, Ended, Pause, Planned, Planning, Resolved};
+use super::chunks::Room;
 use super::decide::RecordState;
 use super::marked::{Marked, rewrite, unchanged};
 use super::plan::Before;
@@ -34,6 +36,7 @@ pub struct Runner {
     pub(super) clock: Arc<dyn Clock>,
     pause: Arc<dyn Pause>,
     session: Arc<str>,
+    pub(super) room: Room,
 }
 
 /// Where the document of a session or lease is.
@@ -61,7 +64,13 @@ impl Runner {
             clock,
             pause,
             session,
+            room: Room::default(),
         }
+    }
+
+    /// The same with other room in records and chunks.
+    pub fn with_room(self, room: Room) -> Runner {
+        Runner { room, ..self }
     }
 
     /// Runs one attempt, planned by the caller.
@@ -83,6 +92,7 @@ impl Runner {
                     effect: None,
                 })
                 .collect(),
+            chunks: None,
             digest: attempt.digest.clone(),
             token: None,
             nonce: self.nonce(),
@@ -190,17 +200,21 @@ impl Runner {
                 Planned::Commit(outcomes) => Some(outcomes),
                 Planned::Impossible => None,
             };
+            let committed = match &outcomes {
+                Some(outcomes) => Some(self.outlined(&change.id, &record, age, outcomes).await?),
+                None => None,
+            };
             // Marks prove what was read, for failures as well as for success.
             let Some(stamps) = self.mark(&change.id, &read).await? else {
                 self.rest(patience).await;
                 patience += 1;
                 continue;
             };
-            let Some(outcomes) = outcomes else {
+            let Some(committed) = committed else {
                 self.abort(&change.id).await?;
                 return Ok(Ended::Stopped);
             };
-            let Some((committed, token)) = self.commit(&change.id, &record, age, &outcomes).await? else {
+            let Some((committed, token)) = self.commit(&change.id, committed).await? else {
                 self.abort(&change.id).await?;
                 return Ok(Ended::Aborted { age });
             };
@@ -253,28 +267,31 @@ impl Runner {
         Ok(Some(stamped))
     }
 
-    /// W5. `None` if somebody has aborted it.
-    async fn commit(
+    /// W3, and the record as W5 writes it.
+    async fn outlined(
         &self,
         change: &Owner,
         opened: &Record,
         age: Age,
         outcomes: &BTreeMap<DocAddress, Effects>,
-    ) -> Result<Option<(Record, Token)>> {
-        let committed = Record {
+    ) -> Result<Record> {
+        let named = opened.documents.iter().map(|touched| Touched {
+            effect: Some(outcomes.get(&touched.at).cloned().unwrap_or(Effects::Check)),
+            ..touched.clone()
+        });
+        let documents: Vec<Touched> = named.collect();
+        Ok(Record {
             state: RecordState::Committed,
             age: Some(age),
-            documents: opened
-                .documents
-                .iter()
-                .map(|touched| Touched {
-                    effect: Some(outcomes.get(&touched.at).cloned().unwrap_or(Effects::Check)),
-                    ..touched.clone()
-                })
-                .collect(),
+            chunks: self.write_chunks(change, &documents).await?,
+            documents,
             nonce: self.nonce(),
             ..opened.clone()
-        };
+        })
+    }
+
+    /// W5. `None` if somebody has aborted it. Nobody else commits it: what is found committed has these outcomes.
+    async fn commit(&self, change: &Owner, committed: Record) -> Result<Option<(Record, Token)>> {
         let mut turn = 1;
         loop {
             if let Some((found, stamp)) = self.read_record(change).await? {
@@ -286,7 +303,9 @@ impl Runner {
                 };
                 if let Some(written) = self.write_record(change, &next, unchanged(stamp)).await? {
                     let token = next.token.unwrap_or(Token::of(written));
-                    return Ok(Some((next, token)));
+                    debug_assert_eq!(next.chunks, committed.chunks);
+                    let documents = committed.documents;
+                    return Ok(Some((Record { documents, ..next }, token)));
                 }
             }
             self.rest(turn).await;
@@ -396,6 +415,7 @@ impl Runner {
             session: self.session.clone(),
             age: None,
             documents: Vec::new(),
+            chunks: None,
             digest: String::new(),
             token: None,
             nonce: self.nonce(),

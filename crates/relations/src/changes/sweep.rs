@@ -3,6 +3,7 @@
 //! A search finds them; what is there is decided by comparing (`resolve`).
 
 use super::attempt::Resolved;
+use super::chunks;
 use super::decide::RecordState;
 use super::marked::unchanged;
 use super::record::{CONTROL_INDEX, Record, Touched, record_address};
@@ -11,7 +12,8 @@ use crate::locks::Owner;
 use dsl::query::Query;
 use engine::{Barrier, EngineExt as _, Hide, Outcome, Refresh, See, Write, WriteOp};
 use futures::StreamExt as _;
-use model::{ErrorKind, Result, Stamp, Target};
+use model::{DocAddress, ErrorKind, Result, Stamp, Target};
+use std::collections::BTreeMap;
 
 impl Runner {
     /// One round of a sweeper: finishes what is committed, and aborts what is pending under a session that has ended.
@@ -21,7 +23,7 @@ impl Runner {
     /// The engine's.
     pub async fn sweep(&self) -> Result<Vec<(Owner, Resolved)>> {
         let mut open = Vec::new();
-        for (change, record, _) in self.records().await? {
+        for (change, record, _) in self.found().await?.records {
             if matches!(record.state, RecordState::Pending | RecordState::Committed) {
                 open.push((change, record));
             }
@@ -43,7 +45,9 @@ impl Runner {
     pub async fn collect(&self, kept_ms: i64) -> Result<u64> {
         let before = self.clock.wall_ms() - kept_ms;
         let mut collected = 0;
-        for (change, record, stamp) in self.records().await? {
+        let Found { records, mut chunks } = self.found().await?;
+        for (change, record, stamp) in records {
+            let chunks = chunks.remove(&change).unwrap_or_default();
             let finished = matches!(record.state, RecordState::Aborted | RecordState::Done);
             if !finished || record.written_ms > before {
                 continue;
@@ -65,6 +69,8 @@ impl Runner {
                     });
                 }
             }
+            // Those of plans that came to nothing too. The record goes last: it says what may still be looked for.
+            writes.extend(chunks.iter().map(Chunk::deletion));
             let outcomes = self.engine.write(writes, Refresh::No).await?;
             if !outcomes
                 .iter()
@@ -81,25 +87,64 @@ impl Runner {
                 collected += 1;
             }
         }
+        // Chunks that arrived when their change was forgotten.
+        for (change, chunks) in chunks {
+            if self.read_record(&change).await?.is_none() {
+                let late = chunks.iter().filter(|chunk| chunk.written_ms <= before);
+                self.engine.write(late.map(Chunk::deletion).collect(), Refresh::No).await?;
+            }
+        }
         Ok(collected)
     }
 
-    /// Every record, as a search finds it: to look for work, not to act on.
-    async fn records(&self) -> Result<Vec<(Owner, Record, Stamp)>> {
+    /// Every record and chunk, as a search finds them: to look for work, not to act on.
+    async fn found(&self) -> Result<Found> {
+        let mut out = Found::default();
         let target = Target::index(CONTROL_INDEX);
         match self.engine.refresh(&target, None).await {
-            Err(error) if error.kind() == ErrorKind::IndexNotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == ErrorKind::IndexNotFound => return Ok(out),
             other => other?,
         };
         let mut found = self.engine.scan(&target, Query::all(), See::Plain, Barrier::None).await?;
-        let mut out = Vec::new();
         while let Some(document) = found.next().await {
             let document = document?;
             let source = document.source.parse()?;
-            if source["kind"] == "change" {
-                out.push((Owner::new(document.at.id.id), Record::parse(&source)?, document.stamp));
+            match (source["kind"].as_str(), source["change"].as_str()) {
+                (Some("change"), _) => {
+                    let change = Owner::new(document.at.id.id);
+                    out.records.push((change, Record::parse(&source)?, document.stamp));
+                }
+                (Some(chunks::KIND), Some(change)) => out.chunks.entry(Owner::new(change)).or_default().push(Chunk {
+                    at: document.at,
+                    stamp: document.stamp,
+                    written_ms: source["at"].as_i64().unwrap_or(i64::MAX),
+                }),
+                _ => {}
             }
         }
         Ok(out)
+    }
+}
+
+/// What a scan of the control index finds of changes.
+#[derive(Default)]
+struct Found {
+    records: Vec<(Owner, Record, Stamp)>,
+    chunks: BTreeMap<Owner, Vec<Chunk>>,
+}
+
+struct Chunk {
+    at: DocAddress,
+    stamp: Stamp,
+    written_ms: i64,
+}
+
+impl Chunk {
+    fn deletion(&self) -> Write {
+        Write {
+            expect: unchanged(self.stamp),
+            hide: Hide::Drop,
+            ..Write::new(self.at.clone(), WriteOp::Delete)
+        }
     }
 }

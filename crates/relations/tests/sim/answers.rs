@@ -3,9 +3,12 @@
 use crate::runs::{indices, runner};
 use crate::store::{Lies, SimStore};
 use crate::world::{Scheduler, SimClock, World};
-use engine::{Engine as _, EngineExt as _, Expect, Outcome, Refresh, Source, Write, WriteOp};
+use engine::{Engine as _, EngineExt as _, Expect, Hide, Outcome, Refresh, Source, Write, WriteOp};
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result};
-use relations::changes::{CONTROL_INDEX, Change, OPERATIONS_MAX, Verdict, lock_address, session_address};
+use relations::changes::{
+    CONTROL_INDEX, Change, Mark, OPERATIONS_MAX, Record, RecordState, Resolved, Room, Verdict, lock_address, record_address,
+    session_address,
+};
 use relations::locks::{Action, Age, Lock, LockKey, Mode, Owner, Request, step};
 use relations::sessions::{Session, SessionKind, SessionState};
 use serde_json::{Value, json};
@@ -185,4 +188,83 @@ fn locks_are_respected() {
     }
     let (verdict, _) = answer(Vec::new(), under("l-9"));
     assert!(matches!(verdict, Ok(Verdict::LockEnded { state: None, .. })), "{verdict:?}");
+}
+
+/// What has no room in a record lies beside it, is found there by whoever finishes the change, and goes with the record,
+/// as do chunks that nobody names.
+#[test]
+fn chunks_are_found_and_forgotten() {
+    let world = World::new(1);
+    let engine = indices(Arc::new(SimClock(world.clone()))).expect("indices");
+    let store = Arc::new(SimStore::new(world.clone(), engine, Lies::default(), None));
+    let mut scheduler = Scheduler::new(world.clone());
+    let beside = store.clone();
+    scheduler.spawn(async move {
+        let room = Room {
+            operations: 2,
+            ..Room::default()
+        };
+        let runner = runner(&world, &store, "n1").with_room(room);
+        let control = || {
+            let all = store.truth().into_keys();
+            let ours = all.filter(|at| at.index.as_str() == CONTROL_INDEX);
+            ours.map(|at| at.id.id.to_string()).collect::<Vec<String>>()
+        };
+        let operations = (0..5).map(|n| put(at("a", &n.to_string()), &json!({"n": n}))).collect();
+        let verdict = runner.run(&change(operations)).await.expect("no failure");
+        assert!(matches!(verdict, Verdict::Committed { .. }), "{verdict:?}");
+        let chunks = control().iter().filter(|id| id.starts_with("k:c-1:")).count();
+        assert_eq!(chunks, 3, "five operations, two a chunk: {:?}", control());
+
+        // As if it had stopped at the commit: another finishes it by the chunks.
+        let (record, _) = {
+            let found = store
+                .read_one(record_address(&Owner::new("c-1")))
+                .await
+                .expect("a read")
+                .expect("a record");
+            let record = Record::parse(&found.source.parse().expect("JSON")).expect("a record");
+            (record.clone(), found.stamp)
+        };
+        let again = Record {
+            state: RecordState::Committed,
+            ..record
+        };
+        let unapplied = |n: usize| Write {
+            hide: Hide::Set(
+                Mark {
+                    intent: Some(Owner::new("c-1")),
+                    ..Mark::default()
+                }
+                .hidden(),
+            ),
+            ..put(at("a", &n.to_string()), &json!({"n": "before"}))
+        };
+        let mut writes: Vec<Write> = (0..5).map(unapplied).collect();
+        writes.push(put(record_address(&Owner::new("c-1")), &again.render()));
+        // And chunks of a change that nobody knows.
+        writes.push(put(
+            at(CONTROL_INDEX, "k:c-9:x.0"),
+            &json!({"kind": "chunk", "change": "c-9", "at": 0, "docs": []}),
+        ));
+        store.write(writes, Refresh::No).await.expect("a write");
+        assert_eq!(runner.resolve(&Owner::new("c-1")).await.expect("no failure"), Resolved::Done);
+        for n in 0..5 {
+            let found = store
+                .read_one(at("a", &n.to_string()))
+                .await
+                .expect("a read")
+                .expect("a document");
+            assert_eq!(found.source.parse().expect("JSON"), json!({"n": n}));
+        }
+        // A clock of this world says anything.
+        assert_eq!(runner.collect(i64::MIN / 4).await.expect("no failure"), 1);
+        assert_eq!(control(), Vec::<String>::new());
+    });
+    scheduler.run(100_000).expect("it ends");
+    let marks = beside
+        .truth()
+        .into_values()
+        .filter(|document| document.hidden.as_ref().is_some_and(|h| h.held));
+    assert_eq!(marks.count(), 0);
 }

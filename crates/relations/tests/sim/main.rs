@@ -51,6 +51,7 @@ fn random(seed: u64) -> Scenario {
         lies,
         planned: None,
         mutant: None,
+        room: [1, 1_000, 2][seed as usize / 7 % 3],
     }
 }
 
@@ -94,7 +95,15 @@ fn one_seed() {
 #[test]
 fn crash_matrix() {
     let seeds = from_environment("PLEACH_SIM_CELL", 2);
-    let steps = [Step::Open, Step::Mark, Step::Commit, Step::Apply, Step::Done, Step::Abort];
+    let steps = [
+        Step::Open,
+        Step::Chunk,
+        Step::Mark,
+        Step::Commit,
+        Step::Apply,
+        Step::Done,
+        Step::Abort,
+    ];
     let faults = [
         Fault::KillBefore,
         Fault::KillAfter,
@@ -125,6 +134,11 @@ fn crash_matrix() {
                     },
                     planned: Some(planned),
                     mutant: None,
+                    room: if step == Step::Chunk || seed.is_multiple_of(3) {
+                        1
+                    } else {
+                        1_000
+                    },
                 };
                 let outcome = run(&scenario).unwrap_or_else(|why| panic!("{step:?} × {fault:?}, seed {seed}: {why}"));
                 struck += u64::from(outcome.struck);

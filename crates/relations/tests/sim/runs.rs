@@ -6,7 +6,9 @@ use engine::memory::MemoryEngine;
 use engine::{Alteration, Engine, EngineExt as _, Expect, Hide, Outcome, Refresh, Source, Update, Write, WriteOp};
 use futures::FutureExt as _;
 use model::{DocAddress, DocId, IndexName, Stamp};
-use relations::changes::{CONTROL_INDEX, Change, Mark, Record, RecordState, Resolved, Runner, Token, Verdict, session_address};
+use relations::changes::{
+    CONTROL_INDEX, Change, Mark, Record, RecordState, Resolved, Room, Runner, Token, Verdict, session_address,
+};
 use relations::locks::{Age, Owner};
 use relations::sessions::{Session, SessionKind, SessionState};
 use serde_json::{Map, Value, json};
@@ -23,6 +25,8 @@ pub(crate) struct Scenario {
     pub(crate) lies: Lies,
     pub(crate) planned: Option<Planned>,
     pub(crate) mutant: Option<Mutant>,
+    /// Outcomes of a change that have room in one document of the control index.
+    pub(crate) room: usize,
 }
 
 /// A store that no protocol could stand: the checks must see it.
@@ -195,7 +199,14 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Outcomes, String> {
     let mut scheduler = Scheduler::new(world.clone());
     let told: Arc<Mutex<Vec<Told>>> = Arc::default();
     for (n, plan) in plans.iter().enumerate() {
-        scheduler.spawn(client(world.clone(), store.clone(), n, plan.clone(), told.clone()));
+        scheduler.spawn(client(
+            world.clone(),
+            store.clone(),
+            n,
+            plan.clone(),
+            scenario.room,
+            told.clone(),
+        ));
     }
     // Suspects, rightly or wrongly: everybody's session ends some time.
     for n in 0..scenario.changes {
@@ -226,8 +237,12 @@ pub(crate) fn runner(world: &Arc<World>, store: &Arc<SimStore>, session: &str) -
     Runner::new(store.clone(), clock, pause, Arc::from(session))
 }
 
-async fn client(world: Arc<World>, store: Arc<SimStore>, n: usize, plan: Plan, told: Arc<Mutex<Vec<Told>>>) {
-    let runner = runner(&world, &store, &format!("n{n}"));
+async fn client(world: Arc<World>, store: Arc<SimStore>, n: usize, plan: Plan, room: usize, told: Arc<Mutex<Vec<Told>>>) {
+    let room = Room {
+        operations: room,
+        ..Room::default()
+    };
+    let runner = runner(&world, &store, &format!("n{n}")).with_room(room);
     let mut age: Option<Age> = None;
     for attempt in 0..4 {
         let began = world.get().turns;

@@ -56,6 +56,8 @@ pub(crate) enum Fault {
 pub(crate) enum Step {
     /// W1
     Open,
+    /// W3
+    Chunk,
     /// W4
     Mark,
     /// W5
@@ -106,6 +108,7 @@ pub(crate) fn step_of(write: &Write) -> Step {
     let control = write.at.index.as_str() == CONTROL_INDEX;
     match (&write.op, &write.hide) {
         (WriteOp::Put(source), _) if control => match source.parse() {
+            Ok(body) if body["kind"] == "chunk" => Step::Chunk,
             Ok(body) if body["kind"] != "change" => Step::Other,
             Ok(body) => match body["state"].as_str() {
                 Some("pending") => Step::Open,
