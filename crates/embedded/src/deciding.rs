@@ -89,6 +89,9 @@ impl Store {
                     let commit_seq = self.log.end_position();
                     then(&Decision { commit_seq, stamps: &[] });
                 }
+                if planned.unheard {
+                    *after = After::default();
+                }
                 return Ok(Vec::new());
             }
             match self.carried_out(planned, &wanted, how.gate, after, numbers)? {
@@ -188,8 +191,10 @@ impl Store {
         }
         let (places, all): (Vec<usize>, Vec<Ready>) = ready.into_iter().unzip();
         numbers.extend(all.iter().map(|ready| ready.entry.no));
-        let known: Arc<[Outcome]> = outcomes.clone().into();
-        let at: Arc<[usize]> = places.clone().into();
+        // Only who is told the stamps needs to know what stands where.
+        let told = plan.seal.is_some() || plan.then.is_some();
+        let known: Arc<[Outcome]> = if told { outcomes.clone().into() } else { Arc::default() };
+        let at: Arc<[usize]> = if told { places.clone().into() } else { Arc::default() };
         if let Some((n, seal)) = plan.seal
             && let Some(sealed) = places.iter().position(|place| *place == n)
         {

@@ -93,6 +93,8 @@ pub struct Plan {
     pub seal: Option<(usize, Seal)>,
     /// Called inside the critical section once the record has its place; not at all if it gets none.
     pub then: Option<Then>,
+    /// Nothing is written, and nobody is told what it rests on: the answer need not wait until that is durable.
+    pub unheard: bool,
 }
 
 /// Makes the source of a sealed write: a JSON object that its index's mapping takes whatever is in it.

@@ -169,6 +169,11 @@ impl Rest {
         self.known.store(Arc::new(HashMap::new()));
     }
 
+    /// Is an index or alias of this name there, as far as anybody looked since the catalog changed?
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.known.load().contains_key(name)
+    }
+
     /// What is known of one index or alias; `None` if it is missing.
     pub(crate) async fn known(&self, name: &str) -> Option<Known> {
         if let Some(known) = self.known.load().get(name) {

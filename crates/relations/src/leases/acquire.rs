@@ -1,11 +1,12 @@
 //! Asking for a lock: targets to claims, the step over all of them, one record for the grant.
 
+use super::handover::asking;
 use super::lease::{KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, Wanted, token};
 use super::table::Table;
 use super::{Ask, Asked, Place};
 use crate::locks::{
-    Action, AllAnswer, Blocker, Claim, LockKey, LockPath, LockTarget, Mode, Owner, PlaceFields, Request, acquire_all, cycle,
-    plan, targets_max, waiters_max, waits,
+    AllAnswer, Blocker, Claim, Lock, LockKey, LockPath, LockTarget, Owner, PlaceFields, cycle, look_all, plan, queue_all,
+    targets_max, waiters_max, waits,
 };
 use crate::outcomes::log_failed;
 use crate::schema;
@@ -73,7 +74,8 @@ impl crate::Relations {
             table.pulse(now);
             let held = match &ask.lock {
                 Some(id) => Some(table.alive(id, now)?.clone()),
-                None if table.count() >= locks_max => {
+                // Who was granted while it waited, and was not told, holds already.
+                None if table.count() >= locks_max && table.lease(&id).is_none() => {
                     let reason = format!("there are [{locks_max}] locks already; the limit is the setting [locks.max]");
                     return Err(Error::new(ErrorKind::RejectedExecution, reason));
                 }
@@ -83,7 +85,7 @@ impl crate::Relations {
                 let reason = format!("lock [{id}] is that of a lock document, which has no other targets; open one of your own");
                 return Err(Error::new(ErrorKind::LockTarget, reason).with("lock", &*id));
             }
-            let lease = joined(held.as_ref(), &id, ask, targets)?;
+            let lease = joined(held.as_ref(), &id, ask, targets);
             if lease.targets.len() > most {
                 return Err(Error::illegal(format!(
                     "lock [{id}] would have [{}] targets; the limit of [{most}] is the setting [locks.max_targets]",
@@ -97,17 +99,9 @@ impl crate::Relations {
                     "a change that is not finished writes there",
                 ));
             }
-            let request = Request {
-                owner: place.owner.clone(),
-                session: id.clone(),
-                age: place.age,
-                nonce: Arc::from(""),
-                action: Action::Acquire {
-                    mode: Mode::Exclusive,
-                    wait: ask.wait,
-                },
-            };
-            let (locks, answer) = acquire_all(table.asked(&lease.claims), &request, &[]);
+            let request = asking(place.owner.clone(), place.age, ask.wait);
+            let asked = table.asked(&lease.claims);
+            let answer = look_all(asked.iter().map(|(lock, mode)| (&**lock, *mode)), &request, &[]);
             let (shared, kept) = (self.locks.clone(), result.clone());
             let tell = move |asked: Asked| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
             match answer {
@@ -127,26 +121,31 @@ impl crate::Relations {
                     out.then = Some(Box::new(move |decision: &Decision<'_>| {
                         lease.token = decision.stamps.first().map_or(0, |stamp| token(*stamp));
                         lease.deadline = clock.monotonic() + lease.keep_alive;
-                        shared.table().granted(locks, lease.clone());
+                        shared.table().grant(lease.clone(), &request);
                         tell(Asked::Granted(Box::new(lease)));
                     }));
                     Ok(out)
                 }
                 AllAnswer::Queued(_) => {
                     if held.is_some() {
+                        // Who holds nothing yet closes no circle.
+                        let locks: Vec<(Lock, _)> = asked.iter().map(|(lock, mode)| (Lock::clone(lock), *mode)).collect();
+                        let locks = queue_all(locks, &request);
                         let now_waiting: Vec<&LockKey> = locks.iter().map(|lock| &lock.key).collect();
                         let others = table.waited_for().filter(|lock| !now_waiting.contains(&&lock.key));
                         if cycle(&waits(locks.iter().chain(others)), &place.owner).is_some() {
                             return Err(deadlock(&id, None));
                         }
                     }
-                    let place = place.clone();
+                    let (place, claims) = (place.clone(), lease.claims);
+                    let alone = held.is_none().then(|| Arc::new(ask.clone()));
                     Ok(Plan {
                         then: Some(Box::new(move |_: &Decision<'_>| {
-                            let told = shared.table().queued(locks, &place.owner);
+                            let told = shared.table().queued(&claims, &request, alone);
                             let turn = shared.turn(&place.owner, told);
                             tell(Asked::Queued(turn, place));
                         })),
+                        unheard: true,
                         ..Plan::default()
                     })
                 }
@@ -199,7 +198,7 @@ fn deadlock(id: &str, with: Option<&Owner>) -> Error {
     }
 }
 
-fn touches(id: &str, targets: &[Wanted]) -> Vec<DocAddress> {
+pub(super) fn touches(id: &str, targets: &[Wanted]) -> Vec<DocAddress> {
     let documents = targets.iter().filter_map(|wanted| match &wanted.target {
         LockTarget::Document(at) => Some(at.clone()),
         _ => None,
@@ -286,7 +285,7 @@ fn known(newest: &mut dyn Newest, name: &str) -> Result<Option<WriteIndex>> {
 }
 
 /// The lease as it will be: what is held joined with what is asked.
-fn joined(held: Option<&Lease>, id: &Arc<str>, ask: &Ask, targets: Vec<(Wanted, Vec<LockPath>)>) -> Result<Lease> {
+pub(super) fn joined(held: Option<&Lease>, id: &Arc<str>, ask: &Ask, targets: Vec<(Wanted, Vec<LockPath>)>) -> Lease {
     let new = claims_of(&targets);
     let mut wanted: Vec<Wanted> = held.map(|lease| lease.targets.clone()).unwrap_or_default();
     for (target, _) in targets {
@@ -300,7 +299,7 @@ fn joined(held: Option<&Lease>, id: &Arc<str>, ask: &Ask, targets: Vec<(Wanted, 
         .keep_alive
         .or(held.map(|lease| lease.keep_alive))
         .unwrap_or(KEEP_ALIVE_DEFAULT);
-    Ok(Lease {
+    Lease {
         id: id.clone(),
         owner: match held {
             Some(lease) if ask.owner.is_empty() => lease.owner.clone(),
@@ -317,5 +316,5 @@ fn joined(held: Option<&Lease>, id: &Arc<str>, ask: &Ask, targets: Vec<(Wanted, 
         ending: false,
         opened_ms: 0,
         literal: None,
-    })
+    }
 }

@@ -4,11 +4,12 @@
 
 use super::caller::Caller;
 use super::literal::Literal;
-use crate::locks::{Claim, LockTarget, Mode};
+use crate::locks::{Claim, LockTarget, Mode, quote};
 use crate::schema;
 use engine::Source;
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,6 +116,26 @@ impl Lease {
         out
     }
 
+    /// [`Lease::shown_targets`] as the text of JSON.
+    pub fn write_targets(&self, out: &mut String) {
+        out.push('[');
+        for (n, wanted) in self.targets.iter().enumerate() {
+            out.push_str(if n == 0 { "{" } else { ",{" });
+            wanted.target.write_members(out);
+            let _ = write!(out, ",\"mode\":\"{}\"}}", wanted.mode.word());
+        }
+        for claim in self.claims.iter().rev().filter(|claim| claim.implied) {
+            if let crate::locks::LockKey::Path { index, path } = &claim.key {
+                out.push_str(",{\"index\":");
+                quote(out, index.as_str());
+                out.push_str(",\"path\":");
+                quote(out, &path.to_string());
+                out.push_str(",\"mode\":\"shared\",\"implied\":true}");
+            }
+        }
+        out.push(']');
+    }
+
     /// Where its document is.
     pub(super) fn at(id: &str) -> DocAddress {
         DocAddress {
@@ -124,37 +145,47 @@ impl Lease {
     }
     /// Its document; `ended` says how and when (for people) it ended.
     pub(super) fn document(&self, ended: Option<(Ending, i64)>) -> Source {
-        let claims: Vec<Value> = self
-            .claims
-            .iter()
-            .map(|claim| json!([claim.key.to_string(), claim.mode.render(), claim.implied]))
-            .collect();
-        let targets: Vec<Value> = self
-            .targets
-            .iter()
-            .map(|wanted| {
-                let mut members = wanted.target.to_json();
-                members.insert("mode".into(), wanted.mode.render().into());
-                Value::Object(members)
-            })
-            .collect();
         let (kind, at) = match ended {
             None => ("lease", self.opened_ms),
             Some((Ending::Expired, at)) => ("lease_expired", at),
             Some((Ending::Broken, at)) => ("lease_broken", at),
         };
-        let mut document = json!({
-            "kind": kind, "at": at, "id": &*self.id, "owner": self.owner, "opened": self.opened_ms,
-            "keep_alive_ms": self.keep_alive.as_millis() as u64, "abort": self.on_expire == OnExpire::Abort,
-            "release": self.on_disconnect_release, "targets": targets, "claims": claims,
-        });
+        let (opened, keep_alive) = (self.opened_ms, self.keep_alive.as_millis() as u64);
+        let (abort, release) = (self.on_expire == OnExpire::Abort, self.on_disconnect_release);
+        // Two writes a lock: it is written as text, not as a tree.
+        let mut out = String::with_capacity(192 + 64 * (self.targets.len() + self.claims.len()));
+        let _ = write!(out, "{{\"kind\":\"{kind}\",\"at\":{at},\"id\":");
+        quote(&mut out, &self.id);
+        out.push_str(",\"owner\":");
+        quote(&mut out, &self.owner);
+        let _ = write!(
+            out,
+            ",\"opened\":{opened},\"keep_alive_ms\":{keep_alive},\"abort\":{abort},\"release\":{release},\"targets\":["
+        );
+        for (n, wanted) in self.targets.iter().enumerate() {
+            out.push_str(if n == 0 { "{" } else { ",{" });
+            wanted.target.write_members(&mut out);
+            let _ = write!(out, ",\"mode\":\"{}\"}}", wanted.mode.render());
+        }
+        out.push_str("],\"claims\":[");
+        let mut key = String::new();
+        for (n, claim) in self.claims.iter().enumerate() {
+            key.clear();
+            let _ = write!(key, "{}", claim.key);
+            out.push_str(if n == 0 { "[" } else { ",[" });
+            quote(&mut out, &key);
+            let _ = write!(out, ",\"{}\",{}]", claim.mode.render(), claim.implied);
+        }
+        out.push(']');
         if let Some(literal) = &self.literal {
-            document["literal"] = json!({
+            let literal = json!({
                 "index": literal.at.index.as_str(), "type": literal.at.id.doc_type.as_deref(), "id": &*literal.at.id.id,
                 "uuid": literal.uuid, "caller": literal.caller.to_json(),
             });
+            let _ = write!(out, ",\"literal\":{literal}");
         }
-        Source::from_value(&document)
+        out.push('}');
+        Source(Arc::from(out.into_bytes()))
     }
     /// From its document, with a fresh keep alive; the ending if it has ended.
     ///
@@ -232,4 +263,57 @@ impl Lease {
 /// One number below 2^53 from the stamp of a grant: terms and sequence numbers of the control index only grow.
 pub(super) fn token(stamp: Stamp) -> u64 {
     (stamp.primary_term << 40) + stamp.seq_no
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locks::{LockPath, plan};
+
+    /// What is written is what is read and shown.
+    #[test]
+    fn text_and_tree() {
+        let wanted = |target: LockTarget, mode| Wanted { target, mode };
+        let fs = IndexName::new("fs");
+        let path = LockPath::parse("/a/\"b\"/c").expect("a path");
+        let targets = vec![
+            wanted(LockTarget::Name("x\n".into()), Mode::Exclusive),
+            wanted(LockTarget::Path { index: fs, path }, Mode::Shared),
+        ];
+        let claims = plan(targets.iter().flat_map(|w| w.target.claims(w.mode, &[])));
+        let lease = Lease {
+            id: Arc::from("n1:1"),
+            owner: "somebody \\ else".into(),
+            targets,
+            claims,
+            token: 7 << 40 | 3,
+            keep_alive: Duration::from_secs(60),
+            on_expire: OnExpire::Abort,
+            on_disconnect_release: true,
+            connection: None,
+            deadline: Duration::from_secs(61),
+            ending: false,
+            opened_ms: 12,
+            literal: None,
+        };
+        let stamp = Stamp {
+            seq_no: 3,
+            primary_term: 7,
+            version: 1,
+        };
+        for ended in [None, Some((Ending::Broken, 99))] {
+            let document = lease.document(ended);
+            let (read, ending) = Lease::read(&document, stamp, Duration::from_secs(1)).expect("a lease");
+            assert_eq!(ending, ended.map(|(how, _)| how));
+            assert_eq!(format!("{read:?}"), format!("{lease:?}"));
+            assert_eq!(
+                Source::from_value(&document.parse().expect("JSON")).0,
+                document.0,
+                "nothing is written twice"
+            );
+        }
+        let mut out = String::new();
+        lease.write_targets(&mut out);
+        assert_eq!(out, Value::from(lease.shown_targets()).to_string());
+    }
 }

@@ -1,6 +1,6 @@
 //! Locks of clients: leases that are opened, renewed, broken and expire, in the critical section of the engine.
 //!
-//! A grant and an end are one record each; a renewal is none. A lease is timed by this process's monotonic clock
+//! A grant and an end are one record each, or one together (`handover`); a renewal is none. A lease is timed by this process's monotonic clock
 //! alone. Waiting is the caller's, who has a runtime: [`Asked::Queued`] is a turn to wait for, then to ask again.
 //!
 //! Not here: who may hold what (`locks`), checking writes (`guard`), HTTP.
@@ -9,6 +9,7 @@ mod acquire;
 mod caller;
 mod ending;
 pub(crate) mod guard;
+pub(crate) mod handover;
 mod lease;
 pub(crate) mod ledger;
 pub(crate) mod literal;
@@ -69,26 +70,36 @@ pub enum Asked {
     Queued(Turn, Place),
 }
 
-/// A place in a queue. Resolves when it is worth asking again; dropped, it is given up.
+/// What somebody who waits is told.
+#[derive(Debug)]
+pub enum Told {
+    /// It is worth asking again.
+    Again,
+    /// What it asked for is held.
+    Granted(Box<Lease>),
+}
+
+/// A place in a queue. Resolves when there is news; dropped, it is given up.
 #[derive(Debug)]
 pub struct Turn {
     table: Arc<Mutex<Table>>,
     owner: Owner,
-    told: oneshot::Receiver<()>,
+    told: oneshot::Receiver<Told>,
     kept: bool,
 }
 
 impl Turn {
-    /// The place is kept for the next attempt, which gives it up if it fails.
+    /// The place is kept for the next attempt, which gives it up if it fails; or what was granted is taken.
     pub fn keep(mut self) {
         self.kept = true;
+        locked(&self.table).told(&self.owner);
     }
 }
 impl Future for Turn {
-    type Output = ();
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    type Output = Told;
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Told> {
         // A sender that is gone is news as well.
-        Pin::new(&mut self.told).poll(cx).map(|_| ())
+        Pin::new(&mut self.told).poll(cx).map(|told| told.unwrap_or(Told::Again))
     }
 }
 impl Drop for Turn {
@@ -109,7 +120,7 @@ impl Locks {
     pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
         locked(&self.table)
     }
-    pub(crate) fn turn(&self, owner: &Owner, told: oneshot::Receiver<()>) -> Turn {
+    pub(crate) fn turn(&self, owner: &Owner, told: oneshot::Receiver<Told>) -> Turn {
         Turn {
             table: self.table.clone(),
             owner: owner.clone(),

@@ -1,13 +1,14 @@
 //! How leases go on and end: renewal, release, breaking, expiry, lost connections, a restart.
 
 use super::ending::all_written;
+use super::handover::{self, End, Untold, asking};
 use super::lease::{Ending, KEEP_ALIVE, Lease};
 use super::literal::released;
-use crate::locks::{Action, AllAnswer, Mode, Owner, Request, acquire_all};
+use crate::locks::{AllAnswer, Owner, look_all};
 use crate::schema;
 use crate::transactions::KEPT_MS;
 use dsl::query::{Clause, Query, TermsQuery};
-use engine::{Barrier, Deciding, Decision, Document, Gate, Newest, Plan, See, Write, WriteOp};
+use engine::{Barrier, Deciding, Decision, Document, Gate, Newest, Outcome, Plan, See, Write, WriteOp};
 use futures::StreamExt as _;
 use model::{Error, ErrorKind, Result, Target};
 use serde_json::json;
@@ -46,13 +47,10 @@ impl crate::Relations {
         let now = self.clock.monotonic();
         table.pulse(now);
         table.alive(id, now)?;
-        let lease = table
-            .lease_mut(id)
-            .ok_or_else(|| Error::new(ErrorKind::LockMissing, format!("no lock [{id}]")))?;
-        lease.keep_alive = keep_alive.unwrap_or(lease.keep_alive);
-        lease.deadline = now + lease.keep_alive;
-        lease.connection = connection.or(lease.connection);
-        Ok(lease.clone())
+        let lease = table.renew(id, now, keep_alive, connection);
+        lease
+            .cloned()
+            .ok_or_else(|| Error::new(ErrorKind::LockMissing, format!("no lock [{id}]")))
     }
 
     /// Its owner gives it back.
@@ -74,50 +72,75 @@ impl crate::Relations {
     }
 
     async fn end(&self, id: &str, how: Option<Ending>) -> Result<()> {
-        let document = {
+        let (document, expected) = {
             let table = self.locks.table();
-            let literal = table.lease(id).and_then(|lease| lease.literal.as_ref());
-            literal.map(|literal| literal.at.clone())
+            let lease = table.lease(id);
+            let literal = lease.and_then(|lease| lease.literal.as_ref());
+            let expected = lease.map(|lease| handover::expected(&table, lease));
+            (literal.map(|literal| literal.at.clone()), expected.unwrap_or_default())
         };
         let deciding = Deciding {
-            touches: document.into_iter().chain([Lease::at(id)]).collect(),
+            touches: document.into_iter().chain([Lease::at(id)]).chain(expected).collect(),
             gate: Gate::Exclusive,
             ..Deciding::default()
         };
         let under = [Arc::from(id)];
         let met = AtomicBool::new(false);
-        let mut planner = |newest: &mut dyn Newest| {
-            let now = self.clock.monotonic();
-            let lease = {
+        let untold = Untold::default();
+        // Nothing about those who come next keeps it from ending.
+        let mut alone = false;
+        loop {
+            let followed = AtomicBool::new(false);
+            let mut planner = |newest: &mut dyn Newest| {
+                let now = self.clock.monotonic();
                 let mut table = self.locks.table();
                 table.pulse(now);
                 if !table.runs_under(&under).is_empty() {
                     met.store(true, Ordering::Relaxed);
                     return Err(Error::new(ErrorKind::LockConflict, "a change under the lock is not finished"));
                 }
-                table.alive(id, now)?.clone()
+                let lease = table.alive(id, now)?;
+                let wall_ms = self.clock.wall_ms();
+                let mut writes = released(newest, std::slice::from_ref(lease))?;
+                let op = match how {
+                    None => WriteOp::Delete,
+                    Some(how) => WriteOp::Put(lease.document(Some((how, wall_ms)))),
+                };
+                writes.push(Write::new(Lease::at(id), op));
+                let heirs = match alone {
+                    true => Vec::new(),
+                    false => handover::heirs(&table, newest, lease, wall_ms),
+                };
+                followed.store(!heirs.is_empty(), Ordering::Relaxed);
+                let first = writes.len();
+                writes.extend(handover::documents(&heirs));
+                let (shared, id, untold) = (self.locks.clone(), id.to_owned(), untold.clone());
+                Ok(Plan {
+                    writes,
+                    then: Some(Box::new(move |decision: &Decision<'_>| {
+                        let how = how.map(|how| (how, Some(now)));
+                        let end = End { id: &id, how, now };
+                        untold.settle(&shared, end, heirs, decision.stamps.get(first..).unwrap_or_default());
+                    })),
+                    ..Plan::default()
+                })
             };
-            let mut writes = released(newest, std::slice::from_ref(&lease))?;
-            let op = match how {
-                None => WriteOp::Delete,
-                Some(how) => WriteOp::Put(lease.document(Some((how, self.clock.wall_ms())))),
-            };
-            let (shared, id) = (self.locks.clone(), id.to_owned());
-            writes.push(Write::new(Lease::at(&id), op));
-            Ok(Plan {
-                writes,
-                then: Some(Box::new(move |_: &Decision<'_>| {
-                    shared.table().end(&id, how.map(|how| (how, Some(now))));
-                })),
-                ..Plan::default()
-            })
-        };
-        loop {
             self.settled(&under).await?;
-            match self.atomic()?.decide(&mut planner, deciding.clone()).await {
-                Err(_) if met.swap(false, Ordering::Relaxed) => {}
-                decided => return all_written(&decided?.outcomes),
+            let decided = match self.atomic()?.decide(&mut planner, deciding.clone()).await {
+                Err(_) if met.swap(false, Ordering::Relaxed) => continue,
+                decided => decided?,
+            };
+            let refused = decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Refused(_)));
+            if refused && followed.load(Ordering::Relaxed) {
+                alone = true;
+                continue;
             }
+            all_written(&decided.outcomes)?;
+            if !untold.is_empty() {
+                untold.tell();
+                handover::step_back().await;
+            }
+            return Ok(());
         }
     }
 
@@ -132,11 +155,7 @@ impl crate::Relations {
             let mut table = self.locks.table();
             let now = self.clock.monotonic();
             table.pulse(now);
-            if table.has_overdue(now) {
-                table.take_overdue(now)
-            } else {
-                Vec::new()
-            }
+            table.take_overdue(now)
         };
         let (literal, overdue): (Vec<Lease>, Vec<Lease>) = overdue.into_iter().partition(|lease| lease.literal.is_some());
         self.expire_literal(&literal).await;
@@ -190,11 +209,7 @@ impl crate::Relations {
                 .filter(|lease| lease.on_disconnect_release && lease.connection == Some(connection))
                 .map(|lease| lease.id.clone())
                 .collect();
-            for id in &ids {
-                if let Some(lease) = table.lease_mut(id) {
-                    lease.deadline = lease.deadline.min(now);
-                }
-            }
+            ids.iter().for_each(|id| table.cut(id, now));
             !ids.is_empty()
         };
         if any { self.sweep().await } else { Ok(()) }
@@ -227,17 +242,9 @@ impl crate::Relations {
                 table.remember(lease.id.clone(), (how, None));
                 continue;
             }
-            let request = Request {
-                owner: Owner::new(lease.id.clone()),
-                session: lease.id.clone(),
-                age: table.next_age(),
-                nonce: Arc::from(""),
-                action: Action::Acquire {
-                    mode: Mode::Exclusive,
-                    wait: false,
-                },
-            };
-            let (locks, answer) = acquire_all(table.asked(&lease.claims), &request, &[]);
+            let request = asking(Owner::new(lease.id.clone()), table.next_age(), false);
+            let asked = table.asked(&lease.claims);
+            let answer = look_all(asked.iter().map(|(lock, mode)| (&**lock, *mode)), &request, &[]);
             if answer != AllAnswer::Granted {
                 if lease.literal.is_some() {
                     gone.push(lease.id.clone());
@@ -246,7 +253,7 @@ impl crate::Relations {
                 let reason = format!("lock [{}] is not compatible with the others that are stored", lease.id);
                 return Err(Error::new(ErrorKind::Corruption, reason));
             }
-            table.granted(locks, lease);
+            table.grant(lease, &request);
         }
         Ok(gone)
     }

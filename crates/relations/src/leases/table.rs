@@ -6,12 +6,17 @@
 //!
 //! Not here: deciding (`acquire`), compatibility (`locks`).
 
+use super::handover::Heir;
 use super::lease::{Ending, Lease};
-use crate::locks::{Age, Blocker, Claim, Holder, Lock, LockKey, LockPath, Mode, Owner, write_claims};
+use super::{Ask, Told};
+use crate::locks::{
+    Age, AllAnswer, Blocker, Claim, Holder, Lock, LockKey, LockPath, Mode, Owner, Request, acquire_all, queue_all, write_claims,
+};
 use futures::channel::oneshot;
 use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +28,10 @@ const ENDED_MAX: usize = 10_000;
 pub(crate) struct Table {
     locks: HashMap<LockKey, Lock>,
     leases: BTreeMap<Arc<str>, Lease>,
+    /// No lease is over before.
+    soonest: Option<Duration>,
+    /// Granted while they waited, and not told yet.
+    untold: HashSet<Arc<str>>,
     /// The leases of each lock document, oldest first.
     literal: HashMap<DocAddress, Vec<Arc<str>>>,
     waiting: HashMap<Owner, Waiting>,
@@ -109,7 +118,9 @@ impl Table {
 #[derive(Debug)]
 struct Waiting {
     keys: Vec<LockKey>,
-    turn: Option<oneshot::Sender<()>>,
+    turn: Option<oneshot::Sender<Told>>,
+    /// What was asked for, if that may be granted beside the asking: a new lock.
+    ask: Option<Arc<Ask>>,
 }
 
 impl Table {
@@ -172,6 +183,8 @@ impl Table {
             lease.deadline = now + lease.keep_alive;
             lease.connection = connection.or(lease.connection);
             lease.ending = false;
+            let deadline = lease.deadline;
+            self.due(deadline);
         }
     }
     /// Its end is being written.
@@ -183,17 +196,43 @@ impl Table {
         if let Some(lease) = self.leases.get_mut(id) {
             lease.deadline = until;
             lease.ending = false;
+            self.due(until);
         }
+    }
+    /// A lease may be over then.
+    fn due(&mut self, deadline: Duration) {
+        self.soonest = Some(self.soonest.map_or(deadline, |soonest| soonest.min(deadline)));
     }
     fn insert(&mut self, lease: Lease) {
         let known = self.leases.contains_key(&lease.id);
         if let (Some(literal), false) = (&lease.literal, known) {
             self.literal.entry(literal.at.clone()).or_default().push(lease.id.clone());
         }
+        self.due(lease.deadline);
         self.leases.insert(lease.id.clone(), lease);
     }
-    pub(crate) fn lease_mut(&mut self, id: &str) -> Option<&mut Lease> {
-        self.leases.get_mut(id)
+    /// Its time begins anew.
+    pub(crate) fn renew(
+        &mut self,
+        id: &str,
+        now: Duration,
+        keep_alive: Option<Duration>,
+        connection: Option<u64>,
+    ) -> Option<&Lease> {
+        let lease = self.leases.get_mut(id)?;
+        lease.keep_alive = keep_alive.unwrap_or(lease.keep_alive);
+        lease.deadline = now + lease.keep_alive;
+        lease.connection = connection.or(lease.connection);
+        let deadline = lease.deadline;
+        self.due(deadline);
+        self.leases.get(id)
+    }
+    /// It is over by then at the latest.
+    pub(crate) fn cut(&mut self, id: &str, by: Duration) {
+        if let Some(lease) = self.leases.get_mut(id) {
+            lease.deadline = lease.deadline.min(by);
+            self.due(by);
+        }
     }
     /// How many wait for something that this lease holds.
     pub(crate) fn waiters_of(&self, lease: &Lease) -> usize {
@@ -246,53 +285,116 @@ impl Table {
 
     /// Leases whose time is over; from here on they are ending.
     pub(crate) fn take_overdue(&mut self, now: Duration) -> Vec<Lease> {
-        let overdue = self
-            .leases
-            .values_mut()
-            .filter(|lease| !lease.ending && now >= lease.deadline);
-        overdue
-            .map(|lease| {
+        if self.soonest.is_none_or(|soonest| now < soonest) {
+            return Vec::new();
+        }
+        let mut overdue = Vec::new();
+        self.soonest = None;
+        for lease in self.leases.values_mut().filter(|lease| !lease.ending) {
+            if now >= lease.deadline {
                 lease.ending = true;
-                lease.clone()
-            })
-            .collect()
-    }
-    pub(crate) fn has_overdue(&self, now: Duration) -> bool {
-        self.leases.values().any(|lease| !lease.ending && now >= lease.deadline)
+                overdue.push(lease.clone());
+            } else {
+                self.soonest = Some(self.soonest.map_or(lease.deadline, |soonest| soonest.min(lease.deadline)));
+            }
+        }
+        overdue
     }
     /// Their end could not be written.
     pub(crate) fn not_ended(&mut self, ids: &[Arc<str>]) {
         for id in ids {
             if let Some(lease) = self.leases.get_mut(id) {
                 lease.ending = false;
+                let deadline = lease.deadline;
+                self.due(deadline);
             }
         }
     }
 
-    /// The locks of some claims, as `acquire_all` wants them.
-    pub(crate) fn asked(&self, claims: &[Claim]) -> Vec<(Lock, Mode)> {
-        let lock = |key: &LockKey| self.locks.get(key).cloned().unwrap_or_else(|| Lock::new(key.clone()));
+    /// The locks of some claims, as `look_all` wants them.
+    pub(crate) fn asked<'a>(&'a self, claims: &[Claim]) -> Vec<(Cow<'a, Lock>, Mode)> {
+        let lock = |key: &LockKey| match self.locks.get(key) {
+            Some(lock) => Cow::Borrowed(lock),
+            None => Cow::Owned(Lock::new(key.clone())),
+        };
         claims.iter().map(|claim| (lock(&claim.key), claim.mode)).collect()
     }
-    /// They were granted to this lease.
-    pub(crate) fn granted(&mut self, locks: Vec<Lock>, lease: Lease) {
-        self.waiting.remove(&Owner::new(lease.id.clone()));
-        self.store(locks);
+    /// The same, to be altered and put back.
+    fn taken(&mut self, claims: &[Claim]) -> Vec<(Lock, Mode)> {
+        let mut taken = |key: &LockKey| self.locks.remove(key).unwrap_or_else(|| Lock::new(key.clone()));
+        claims.iter().map(|claim| (taken(&claim.key), claim.mode)).collect()
+    }
+    fn put_back(&mut self, locks: Vec<Lock>) {
+        for lock in locks.into_iter().filter(|lock| !lock.is_free()) {
+            self.locks.insert(lock.key.clone(), lock);
+        }
+    }
+    /// What it claims is granted to this lease, as a look has found it free. Who waits may have left since.
+    pub(crate) fn grant(&mut self, lease: Lease, request: &Request) {
+        self.waiting.remove(&request.owner);
+        let (locks, answer) = acquire_all(self.taken(&lease.claims), request, &[]);
+        self.put_back(locks);
+        assert!(answer == AllAnswer::Granted, "a lock was found free and is not: {answer:?}");
         self.insert(lease);
     }
-    /// They are waited for. The receiver is told when it may be worth asking again.
-    pub(crate) fn queued(&mut self, locks: Vec<Lock>, owner: &Owner) -> oneshot::Receiver<()> {
+    /// They are waited for; `ask`: for a new lock, which is granted with the end of another if nothing else is in the
+    /// way. The receiver is told when it may be worth asking again.
+    pub(crate) fn queued(&mut self, claims: &[Claim], request: &Request, ask: Option<Arc<Ask>>) -> oneshot::Receiver<Told> {
         let (turn, told) = oneshot::channel();
+        let keys: Vec<LockKey> = claims.iter().map(|claim| claim.key.clone()).collect();
+        let locks = queue_all(self.taken(claims), request);
+        self.put_back(locks);
         let waiting = Waiting {
-            keys: locks.iter().map(|lock| lock.key.clone()).collect(),
+            keys: keys.clone(),
             turn: Some(turn),
+            ask,
         };
-        self.waiting.insert(owner.clone(), waiting);
-        self.store(locks);
+        self.waiting.insert(request.owner.clone(), waiting);
+        // Who was in the way may have left since the look.
+        self.wake_one(&request.owner);
         told
+    }
+    /// What somebody in the queue of these keys asked for, if it may be granted beside the asking.
+    pub(crate) fn asked_by(&self, owner: &Owner) -> Option<(&Ask, &[LockKey])> {
+        let waiting = self.waiting.get(owner)?;
+        waiting.turn.as_ref()?;
+        Some((waiting.ask.as_deref()?, &waiting.keys))
+    }
+    /// A lease ends and those after it begin, in one record. Gives what is to be told once that is durable.
+    pub(crate) fn hand_over(
+        &mut self,
+        id: &str,
+        how: Option<(Ending, Option<Duration>)>,
+        heirs: Vec<Heir>,
+    ) -> Vec<(oneshot::Sender<Told>, Lease)> {
+        // They stay in their queues meanwhile, so that nobody is woken who would have to wait for them.
+        let turns: Vec<_> = heirs.iter().map(|heir| self.waiting.remove(&heir.request.owner)).collect();
+        self.end(id, how);
+        let mut out = Vec::with_capacity(heirs.len());
+        for (heir, waiting) in heirs.into_iter().zip(turns) {
+            let Heir { mut lease, request } = heir;
+            match waiting.and_then(|waiting| waiting.turn) {
+                Some(turn) => {
+                    self.untold.insert(lease.id.clone());
+                    out.push((turn, lease.clone()));
+                }
+                // It left while the record was on its way: the next sweep ends it.
+                None => lease.deadline = Duration::ZERO,
+            }
+            self.grant(lease, &request);
+        }
+        out
+    }
+    /// Somebody has heard of the grant.
+    pub(crate) fn told(&mut self, owner: &Owner) {
+        self.untold.remove(owner.as_str());
     }
     /// Somebody waits no more.
     pub(crate) fn withdraw(&mut self, owner: &Owner) {
+        if self.untold.remove(owner.as_str()) {
+            // It was granted, and nobody will ever hear of it.
+            self.cut(owner.as_str(), Duration::ZERO);
+        }
         let Some(waiting) = self.waiting.remove(owner) else { return };
         for key in &waiting.keys {
             if let Some(lock) = self.locks.get_mut(key) {
@@ -313,6 +415,7 @@ impl Table {
     /// A lease is over. `how` is remembered for its owner, who did not end it himself.
     pub(crate) fn end(&mut self, id: &str, how: Option<(Ending, Option<Duration>)>) {
         let Some(lease) = self.leases.remove(id) else { return };
+        self.untold.remove(id);
         if let Some(literal) = &lease.literal
             && let Some(ids) = self.literal.get_mut(&literal.at)
         {
@@ -334,7 +437,7 @@ impl Table {
             }
             self.tidy(&waiting.keys);
             // Who is gone withdraws by being dropped.
-            let _ = waiting.turn.map(|turn| turn.send(()));
+            let _ = waiting.turn.map(|turn| turn.send(Told::Again));
             self.wake(&waiting.keys);
         }
         let keys: Vec<LockKey> = lease.claims.into_iter().map(|claim| claim.key).collect();
@@ -416,25 +519,6 @@ impl Table {
         error.with("holder", holder)
     }
 
-    /// Locks as a decision left them. Waiters come and go beside it: those that came since stay, those that went are gone.
-    fn store(&mut self, locks: Vec<Lock>) {
-        for mut lock in locks {
-            let now = self.locks.get(&lock.key).map_or(&[][..], |now| &now.waiters);
-            let came: Vec<_> = now
-                .iter()
-                .filter(|waiter| lock.waiters.iter().all(|known| known.owner != waiter.owner))
-                .cloned()
-                .collect();
-            lock.waiters.extend(came);
-            lock.waiters.retain(|waiter| self.waiting.contains_key(&waiter.owner));
-            lock.waiters.sort_by(|a, b| (a.age, &a.owner).cmp(&(b.age, &b.owner)));
-            if lock.is_free() {
-                self.locks.remove(&lock.key);
-            } else {
-                self.locks.insert(lock.key.clone(), lock);
-            }
-        }
-    }
     fn tidy(&mut self, keys: &[LockKey]) {
         for key in keys {
             if self.locks.get(key).is_some_and(Lock::is_free) {
@@ -450,20 +534,21 @@ impl Table {
         }
         ready.sort_unstable();
         ready.dedup();
-        for owner in ready {
-            let Some(waiting) = self.waiting.get(&owner) else { continue };
-            let free = |key: &LockKey| {
-                let lock = self.locks.get(key);
-                let entry = lock.and_then(|lock| lock.waiters.iter().find(|waiter| waiter.owner == owner));
-                lock.zip(entry)
-                    .is_none_or(|(lock, entry)| lock.blockers(&owner, entry.mode, entry.age).is_empty())
-            };
-            if waiting.keys.iter().all(free)
-                && let Some(turn) = self.waiting.get_mut(&owner).and_then(|waiting| waiting.turn.take())
-            {
-                // Who is gone withdraws by being dropped.
-                let _ = turn.send(());
-            }
+        ready.iter().for_each(|owner| self.wake_one(owner));
+    }
+    fn wake_one(&mut self, owner: &Owner) {
+        let Some(waiting) = self.waiting.get(owner) else { return };
+        let free = |key: &LockKey| {
+            let lock = self.locks.get(key);
+            let entry = lock.and_then(|lock| lock.waiters.iter().find(|waiter| waiter.owner == *owner));
+            lock.zip(entry)
+                .is_none_or(|(lock, entry)| lock.is_open_to(owner, entry.mode, entry.age))
+        };
+        if waiting.keys.iter().all(free)
+            && let Some(turn) = self.waiting.get_mut(owner).and_then(|waiting| waiting.turn.take())
+        {
+            // Who is gone withdraws by being dropped.
+            let _ = turn.send(Told::Again);
         }
     }
 }

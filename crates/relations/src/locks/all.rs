@@ -3,10 +3,13 @@
 //! For a critical section that has all the lock documents in its hands. Who waits holds none of them, but stands in
 //! every queue, so that nobody younger passes at a target that happens to be free.
 //!
+//! Looking ([`look_all`]) and doing ([`acquire_all`], [`queue_all`]) are apart: a decision is made by looking at locks
+//! where they are, and what was decided is done to them, in place, once it has its record. Nothing is copied for it.
+//!
 //! Not here: the portable form, which takes one lock document after the other in the order of acquisition.
 
 use super::lock::{Lock, Owner};
-use super::step::{Action, Answer, Blocker, Request, step};
+use super::step::{Action, Answer, Blocker, Request, step, waiters_max};
 use super::{LockKey, Mode};
 
 /// What came of it.
@@ -24,63 +27,105 @@ pub enum AllAnswer {
     Deadlock { key: LockKey, with: Owner },
 }
 
+/// What [`acquire_all`] would answer, without doing it. What these owners hold is in nobody's way.
+///
+/// # Panics
+/// If the action of the request is not [`Action::Acquire`].
+pub fn look_all<'a>(asked: impl Iterator<Item = (&'a Lock, Mode)> + Clone, request: &Request, own: &[Owner]) -> AllAnswer {
+    let Action::Acquire { wait, .. } = request.action else {
+        panic!("all targets are acquired; releasing needs no agreement among them")
+    };
+    let Request { owner, age, .. } = request;
+    let mut blocked = Vec::new();
+    for (lock, mode) in asked.clone() {
+        let blockers = lock.blockers_but(own, owner, lock.want(owner, mode), *age);
+        if !blockers.is_empty() {
+            blocked.push((lock.key.clone(), blockers));
+        }
+    }
+    if blocked.is_empty() {
+        return AllAnswer::Granted;
+    }
+    for (lock, mode) in asked
+        .clone()
+        .filter(|(lock, _)| blocked.iter().any(|(key, _)| *key == lock.key))
+    {
+        if let Some(with) = lock.crossing(owner, lock.want(owner, mode), *age) {
+            let key = lock.key.clone();
+            return AllAnswer::Deadlock { key, with };
+        }
+    }
+    if !wait {
+        return AllAnswer::Busy(blocked);
+    }
+    for (lock, _) in asked {
+        let others = lock.waiters.iter().filter(|waiter| waiter.owner != *owner);
+        if lock.waiters.len() >= waiters_max() && others.count() >= waiters_max() {
+            return AllAnswer::Full(lock.key.clone());
+        }
+    }
+    AllAnswer::Queued(blocked)
+}
+
 /// Asks for every lock in the mode beside it. The action of `request` says only whether to wait; its mode is not used.
-/// The locks come back in their order.
+/// The locks come back in their order; of refusals as they were.
 ///
 /// # Panics
 /// If the action of the request is not [`Action::Acquire`].
 pub fn acquire_all(asked: Vec<(Lock, Mode)>, request: &Request, dead: &[Owner]) -> (Vec<Lock>, AllAnswer) {
-    let Action::Acquire { wait, .. } = request.action else {
-        panic!("all targets are acquired; releasing needs no agreement among them")
+    let (asked, answer) = if dead.is_empty() {
+        let answer = look_all(asked.iter().map(|(lock, mode)| (lock, *mode)), request, &[]);
+        (asked, answer)
+    } else {
+        let nobody = with(request, Action::Withdraw);
+        let purged: Vec<(Lock, Mode)> = asked
+            .iter()
+            .map(|(lock, mode)| (step(lock.clone(), &nobody, dead).0, *mode))
+            .collect();
+        let answer = look_all(purged.iter().map(|(lock, mode)| (lock, *mode)), request, &[]);
+        let changes = matches!(answer, AllAnswer::Granted | AllAnswer::Queued(_) | AllAnswer::Deadlock { .. });
+        (if changes { purged } else { asked }, answer)
     };
-    let with = |action| Request {
+    let locks = match &answer {
+        AllAnswer::Granted => asked.into_iter().map(|(lock, mode)| granted(lock, mode, request)).collect(),
+        AllAnswer::Queued(_) => queue_all(asked, request),
+        AllAnswer::Busy(_) | AllAnswer::Full(_) => asked.into_iter().map(|(lock, _)| lock).collect(),
+        AllAnswer::Deadlock { .. } => {
+            let withdraw = with(request, Action::Withdraw);
+            asked.into_iter().map(|(lock, _)| step(lock, &withdraw, &[]).0).collect()
+        }
+    };
+    (locks, answer)
+}
+
+fn granted(lock: Lock, mode: Mode, request: &Request) -> Lock {
+    let (next, answer) = step(lock, &with(request, Action::Acquire { mode, wait: false }), &[]);
+    assert!(
+        matches!(answer, Answer::Granted { .. }),
+        "what is free is granted, but was answered {answer:?}"
+    );
+    next
+}
+
+/// Into the queue of every lock, whether or not somebody is in the way now: for who was told to wait, by a look that
+/// found room. Those who looked at the same time all get in.
+pub fn queue_all(asked: Vec<(Lock, Mode)>, request: &Request) -> Vec<Lock> {
+    let withdraw = with(request, Action::Withdraw);
+    let queued = |(lock, mode): (Lock, Mode)| {
+        // A withdrawal marks the write; the entry is then made anew.
+        let (mut next, _) = step(lock, &withdraw, &[]);
+        let want = next.want(&request.owner, mode);
+        next.line_up(request, want);
+        next
+    };
+    asked.into_iter().map(queued).collect()
+}
+
+fn with(request: &Request, action: Action) -> Request {
+    Request {
         action,
         ..request.clone()
-    };
-    let mut granted = Vec::with_capacity(asked.len());
-    let mut blocked = Vec::new();
-    let mut crossing = None;
-    for (lock, mode) in &asked {
-        let (next, answer) = step(
-            lock.clone(),
-            &with(Action::Acquire {
-                mode: *mode,
-                wait: false,
-            }),
-            dead,
-        );
-        match answer {
-            Answer::Granted { .. } => granted.push(next),
-            Answer::Busy { blockers } => blocked.push((lock.key.clone(), blockers)),
-            Answer::Deadlock { with } => crossing = crossing.or(Some((lock.key.clone(), with))),
-            Answer::Queued { .. } | Answer::Full | Answer::Released { .. } => {
-                unreachable!("who does not wait is granted or refused")
-            }
-        }
     }
-    if granted.len() == asked.len() {
-        return (granted, AllAnswer::Granted);
-    }
-    if let Some((key, other)) = crossing {
-        let withdraw = with(Action::Withdraw);
-        let locks = asked.into_iter().map(|(lock, _)| step(lock, &withdraw, dead).0).collect();
-        return (locks, AllAnswer::Deadlock { key, with: other });
-    }
-    if !wait {
-        return (asked.into_iter().map(|(lock, _)| lock).collect(), AllAnswer::Busy(blocked));
-    }
-    let mut queued = Vec::with_capacity(asked.len());
-    for (lock, mode) in &asked {
-        // A withdrawal purges the dead and marks the write; the entry is then made anew.
-        let (mut next, _) = step(lock.clone(), &with(Action::Withdraw), dead);
-        let want = next.want(&request.owner, *mode);
-        if !next.enqueue(request, want) {
-            let key = lock.key.clone();
-            return (asked.into_iter().map(|(lock, _)| lock).collect(), AllAnswer::Full(key));
-        }
-        queued.push(next);
-    }
-    (queued, AllAnswer::Queued(blocked))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{LockKey, Mode};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -68,13 +68,88 @@ pub struct Waiter {
     pub age: Age,
 }
 
+/// Who holds, by owner, and how many hold in each mode: the whole store is held by everybody by intention, and whether
+/// a mode goes with all of them must not take looking at each.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Holders {
+    by_owner: BTreeMap<Owner, Holder>,
+    /// **Invariant:** what counting `by_owner` would give.
+    counts: [usize; Mode::ALL.len()],
+}
+
+impl Holders {
+    /// Takes the place of what the owner held.
+    pub fn insert(&mut self, owner: Owner, holder: Holder) {
+        self.counts[holder.mode as usize] += 1;
+        if let Some(before) = self.by_owner.insert(owner, holder) {
+            self.counts[before.mode as usize] -= 1;
+        }
+    }
+    /// What the owner held.
+    pub fn remove(&mut self, owner: &Owner) -> Option<Holder> {
+        let gone = self.by_owner.remove(owner)?;
+        self.counts[gone.mode as usize] -= 1;
+        Some(gone)
+    }
+    /// Alters all, and keeps some.
+    pub fn retain(&mut self, keep: impl FnMut(&Owner, &mut Holder) -> bool) {
+        self.by_owner.retain(keep);
+        self.counts = Default::default();
+        for holder in self.by_owner.values() {
+            self.counts[holder.mode as usize] += 1;
+        }
+    }
+    /// Nobody holds.
+    pub fn clear(&mut self) {
+        *self = Holders::default();
+    }
+    /// Those whose mode does not go with this one.
+    pub fn against(&self, mode: Mode) -> impl Iterator<Item = (&Owner, &Holder)> {
+        let any = Mode::ALL
+            .iter()
+            .zip(self.counts)
+            .any(|(held, count)| count > 0 && !held.is_compatible(mode));
+        let all = any.then(|| self.by_owner.iter()).into_iter().flatten();
+        all.filter(move |(_, holder)| !holder.mode.is_compatible(mode))
+    }
+    /// Are they pairwise compatible?
+    fn is_sound(&self) -> bool {
+        let held = self.counts;
+        let go_together = |n: usize, m: usize| match (held[n], held[m]) {
+            (0, _) | (_, 0) => true,
+            (1, _) if n == m => true,
+            _ => Mode::ALL[n].is_compatible(Mode::ALL[m]),
+        };
+        debug_assert_eq!(held.iter().sum::<usize>(), self.by_owner.len(), "each holder is counted once");
+        (0..held.len()).all(|n| (0..=n).all(|m| go_together(n, m)))
+    }
+}
+impl std::ops::Deref for Holders {
+    type Target = BTreeMap<Owner, Holder>;
+    fn deref(&self) -> &BTreeMap<Owner, Holder> {
+        &self.by_owner
+    }
+}
+impl fmt::Debug for Holders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.by_owner.fmt(f)
+    }
+}
+impl FromIterator<(Owner, Holder)> for Holders {
+    fn from_iter<T: IntoIterator<Item = (Owner, Holder)>>(all: T) -> Holders {
+        let mut out = Holders::default();
+        all.into_iter().for_each(|(owner, holder)| out.insert(owner, holder));
+        out
+    }
+}
+
 /// A lock document.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Lock {
     /// What it is about.
     pub key: LockKey,
     /// Owners and how they hold. **Invariant:** pairwise compatible.
-    pub holders: BTreeMap<Owner, Holder>,
+    pub holders: Holders,
     /// **Invariant:** oldest first, each owner once.
     pub waiters: Vec<Waiter>,
     /// Steps so far.
@@ -88,7 +163,7 @@ impl Lock {
     pub fn new(key: LockKey) -> Lock {
         Lock {
             key,
-            holders: BTreeMap::new(),
+            holders: Holders::default(),
             waiters: Vec::new(),
             n: 0,
             nonce: Arc::from(""),
@@ -102,28 +177,16 @@ impl Lock {
 
     /// Owners other than these whose mode does not go with `mode`.
     pub fn against<'a>(&'a self, mode: Mode, own: &'a [Owner]) -> impl Iterator<Item = (&'a Owner, &'a Holder)> {
-        self.holders
-            .iter()
-            .filter(move |(owner, holder)| !own.contains(owner) && !holder.mode.is_compatible(mode))
+        self.holders.against(mode).filter(move |(owner, _)| !own.contains(owner))
     }
 
     /// Do its invariants hold?
     pub fn is_sound(&self) -> bool {
-        // There are five modes: who holds how is counted, and the modes compared, not the holders.
-        let mut held = [0_usize; Mode::ALL.len()];
-        for holder in self.holders.values() {
-            held[holder.mode as usize] += 1;
-        }
-        let go_together = |n: usize, m: usize| match (held[n], held[m]) {
-            (0, _) | (_, 0) => true,
-            (1, _) if n == m => true,
-            _ => Mode::ALL[n].is_compatible(Mode::ALL[m]),
-        };
-        let compatible = (0..held.len()).all(|n| (0..=n).all(|m| go_together(n, m)));
         let ordered = self.waiters.is_sorted_by(|a, b| (a.age, &a.owner) < (b.age, &b.owner));
-        let mut owners = BTreeSet::new();
-        let once = self.waiters.iter().all(|waiter| owners.insert(&waiter.owner));
-        compatible && ordered && once
+        // An owner has one age, so that the order alone tells it twice, but for a mistake elsewhere.
+        let mut owners: Vec<&Owner> = self.waiters.iter().map(|waiter| &waiter.owner).collect();
+        owners.sort_unstable();
+        self.holders.is_sound() && ordered && owners.is_sorted_by(|a, b| a < b)
     }
 
     /// The document's source, with a mirror for those who read lock documents literally: `lock_type` is `exclusive`

@@ -17,10 +17,10 @@ mod step;
 mod target;
 mod waits;
 
-pub use all::{AllAnswer, acquire_all};
-pub use lock::{Age, Holder, Lock, Owner, Waiter};
+pub use all::{AllAnswer, acquire_all, look_all, queue_all};
+pub use lock::{Age, Holder, Holders, Lock, Owner, Waiter};
 pub use mode::Mode;
 pub use path::{LockPath, PlaceFields, path_depth_max};
 pub use step::{Action, Answer, Blocker, Request, step, waiters_max};
-pub use target::{Claim, LockKey, LockTarget, plan, targets_max, write_claims};
+pub use target::{Claim, LockKey, LockTarget, plan, quote, targets_max, write_claims};
 pub use waits::{cycle, waits};

@@ -106,42 +106,66 @@ impl Lock {
     /// Who is in the way of an owner that wants to hold `want` in the end: incompatible holders, and, for one who
     /// does not hold yet, older incompatible waiters.
     pub fn blockers(&self, owner: &Owner, want: Mode, age: Age) -> Vec<Blocker> {
-        let own = std::slice::from_ref(owner);
-        let holders = self.against(want, own).map(|(owner, held)| Blocker {
+        self.blockers_but(std::slice::from_ref(owner), owner, want, age)
+    }
+
+    /// The same, where what these hold is in nobody's way.
+    pub(crate) fn blockers_but(&self, own: &[Owner], owner: &Owner, want: Mode, age: Age) -> Vec<Blocker> {
+        let holders = self.against(want, own).filter(|(other, _)| *other != owner);
+        let holders = holders.map(|(owner, held)| Blocker {
             owner: owner.clone(),
             mode: held.mode,
             session: held.session.clone(),
             age: held.age,
             waiting: false,
         });
-        let converts = self.holders.contains_key(owner);
-        let ahead = self
-            .waiters
-            .iter()
-            .filter(|w| !converts && w.owner != *owner && (w.age, &w.owner) < (age, owner) && !w.mode.is_compatible(want))
-            .map(|w| Blocker {
-                owner: w.owner.clone(),
-                mode: w.mode,
-                session: w.session.clone(),
-                age: w.age,
-                waiting: true,
-            });
+        let ahead = self.ahead(owner, want, age).map(|w| Blocker {
+            owner: w.owner.clone(),
+            mode: w.mode,
+            session: w.session.clone(),
+            age: w.age,
+            waiting: true,
+        });
         holders.chain(ahead).collect()
+    }
+
+    /// Older incompatible waiters, whom nobody passes but who holds already.
+    fn ahead<'a>(&'a self, owner: &'a Owner, want: Mode, age: Age) -> impl Iterator<Item = &'a Waiter> {
+        let converts = !self.waiters.is_empty() && self.holders.contains_key(owner);
+        let older = self.waiters.iter().take_while(move |w| (w.age, &w.owner) < (age, owner));
+        older.filter(move |w| !converts && w.owner != *owner && !w.mode.is_compatible(want))
+    }
+
+    /// Nothing is in the way of an owner that wants to hold `want` in the end.
+    pub(crate) fn is_open_to(&self, owner: &Owner, want: Mode, age: Age) -> bool {
+        self.is_open_but(&[], owner, want, age)
+    }
+    fn is_open_but(&self, own: &[Owner], owner: &Owner, want: Mode, age: Age) -> bool {
+        let mut holders = self.against(want, own).filter(|(other, _)| *other != owner);
+        holders.next().is_none() && self.ahead(owner, want, age).next().is_none()
     }
 
     /// Waiters whom nothing is in the way of any more, oldest first: those to wake.
     pub fn ready(&self) -> impl Iterator<Item = &Waiter> {
-        self.waiters
-            .iter()
-            .filter(|w| self.blockers(&w.owner, w.mode, w.age).is_empty())
+        self.ready_but(&[])
+    }
+    /// Waiters whom nothing but these is in the way of.
+    pub(crate) fn ready_but<'a>(&'a self, own: &'a [Owner]) -> impl Iterator<Item = &'a Waiter> {
+        self.waiters.iter().filter(|w| self.is_open_but(own, &w.owner, w.mode, w.age))
     }
 
     /// The owner's entry in the queue, made or brought up to date; false if the queue is full.
     pub(crate) fn enqueue(&mut self, request: &Request, want: Mode) -> bool {
         leave(self, &request.owner);
-        if self.waiters.len() >= waiters_max() {
-            return false;
+        let room = self.waiters.len() < waiters_max();
+        if room {
+            self.line_up(request, want);
         }
+        room
+    }
+
+    /// An entry in the queue for an owner that has none, however long it is.
+    pub(crate) fn line_up(&mut self, request: &Request, want: Mode) {
         let place = self
             .waiters
             .partition_point(|w| (w.age, &w.owner) < (request.age, &request.owner));
@@ -152,7 +176,6 @@ impl Lock {
             age: request.age,
         };
         self.waiters.insert(place, waiter);
-        true
     }
 
     /// An older owner with whom this one would wait in a circle, each holding what the other's conversion needs.
@@ -205,6 +228,9 @@ fn acquire(lock: &mut Lock, request: &Request, mode: Mode, wait: bool) -> Answer
 }
 
 fn purge(lock: &mut Lock, dead: &[Owner]) {
+    if dead.is_empty() {
+        return;
+    }
     lock.holders.retain(|owner, _| !dead.contains(owner));
     lock.waiters.retain(|waiter| !dead.contains(&waiter.owner));
 }

@@ -149,6 +149,35 @@ impl LockTarget {
         }
     }
 
+    /// The members of [`LockTarget::to_json`] as the text of JSON, without the braces around them.
+    pub fn write_members(&self, out: &mut String) {
+        let mut member = |name: &str, value: &str| {
+            if !out.ends_with('{') {
+                out.push(',');
+            }
+            out.push('"');
+            out.push_str(name);
+            out.push_str("\":");
+            quote(out, value);
+        };
+        match self {
+            LockTarget::All => member("name", "_all"),
+            LockTarget::Name(name) => member("name", name),
+            LockTarget::Index(index) => member("index", index.as_str()),
+            LockTarget::Path { index, path } => {
+                member("index", index.as_str());
+                member("path", &path.to_string());
+            }
+            LockTarget::Document(at) => {
+                member("index", at.index.as_str());
+                if let Some(doc_type) = &at.id.doc_type {
+                    member("type", doc_type);
+                }
+                member("id", &at.id.id);
+            }
+        }
+    }
+
     /// The inverse of [`LockTarget::to_json`]; unknown members are ignored, for the caller has read them.
     ///
     /// # Errors
@@ -257,6 +286,17 @@ impl fmt::Display for LockKey {
     }
 }
 
+/// A text as JSON has it.
+pub fn quote(out: &mut String, text: &str) {
+    if text.bytes().all(|b| b >= 0x20 && b != b'"' && b != b'\\') {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&Value::from(text).to_string());
+    }
+}
+
 /// The lock documents of a whole request, each once, in the order of acquisition. What is asked for twice is asked
 /// for in the join of the modes; it is implied only if nobody asked for it outright.
 pub fn plan(claims: impl IntoIterator<Item = Claim>) -> Vec<Claim> {
@@ -281,6 +321,29 @@ pub fn write_claims(at: &DocAddress, places: &[LockPath]) -> Vec<Claim> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_text_of_a_target_is_its_json() {
+        for target in [
+            LockTarget::All,
+            LockTarget::Name("a \"quoted\" \\ name\n\u{1}\u{7f}é".into()),
+            LockTarget::Index(IndexName::new("fs")),
+            LockTarget::Path {
+                index: IndexName::new("fs"),
+                path: path("/a/b"),
+            },
+            LockTarget::Document(at("fs", "1")),
+            LockTarget::Document(DocAddress {
+                index: IndexName::new("fs"),
+                id: DocId::typed("file", "1"),
+            }),
+        ] {
+            let mut out = String::from("{");
+            target.write_members(&mut out);
+            out.push('}');
+            assert_eq!(out, Value::Object(target.to_json()).to_string());
+        }
+    }
 
     fn path(text: &str) -> LockPath {
         LockPath::parse(text).expect("a short path")

@@ -169,15 +169,22 @@ impl Planning for Portably<'_> {
                 before,
             };
             let mut out = Plan::default();
-            let what = checking.plan(&mut newest).map(|(what, _)| what);
+            let what = checking.plan(&mut newest).map(|(mut what, mut plan)| {
+                if let Checked::Possible { folded, .. } = &mut what {
+                    plan.writes.truncate(folded.writers.len());
+                    folded.writes = plan.writes;
+                }
+                what
+            });
             let mut runs = true;
             match &what {
-                Ok(Checked::Waits(locks)) => {
-                    let (shared, owner) = (relations.locks.clone(), self.place.owner.clone());
-                    let (turn, queued) = (turn.clone(), locks.clone());
+                Ok(Checked::Waits(claims, request)) => {
+                    let (shared, turn) = (relations.locks.clone(), turn.clone());
+                    let (claims, request) = (claims.clone(), request.clone());
+                    out.unheard = true;
                     out.then = Some(Box::new(move |_: &Decision<'_>| {
-                        let told = shared.table().queued(queued, &owner);
-                        *turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared.turn(&owner, told));
+                        let told = shared.table().queued(&claims, &request, None);
+                        *turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared.turn(&request.owner, told));
                     }));
                 }
                 Ok(Checked::Possible { folded, .. }) => {
@@ -222,7 +229,7 @@ impl Planning for Portably<'_> {
                 (Came::Refused(error), Planned::Stop)
             }
             Some(Ok((Checked::Done(done), _))) => (Came::Verdict(Verdict::Committed(done)), Planned::Stop),
-            Some(Ok((Checked::Waits(_), _))) => {
+            Some(Ok((Checked::Waits(..), _))) => {
                 let turn = turn.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let turn = turn.ok_or_else(|| Error::new(ErrorKind::Internal, "a place in the queue was not taken"))?;
                 (Came::Verdict(Verdict::Waits(turn, self.place.clone())), Planned::Stop)

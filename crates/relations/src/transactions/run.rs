@@ -4,10 +4,11 @@ use super::fold::{Folded, Step, fold, refused, unmet};
 use super::portable::TIMEOUT;
 use super::{Change, Committed, Item, Key, Kind, NotDone, Verdict};
 use crate::leases::guard::Guard;
+use crate::leases::handover::asking;
 use crate::leases::ledger::{Alone, Ledger};
 use crate::leases::literal::LockWrite;
 use crate::leases::{Locks, Place, claims_of, full, in_the_way, resolved};
-use crate::locks::{Action, AllAnswer, Lock, Mode, Request, acquire_all};
+use crate::locks::{AllAnswer, Claim, Request, look_all};
 use crate::schema;
 use engine::{
     Clock, Deciding, Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, See, Source, Write, WriteOp,
@@ -31,8 +32,8 @@ pub(super) enum Planned {
     Failed(Vec<NotDone>),
     /// It was done before.
     Done(Committed),
-    /// Its own targets are not free; these are the locks with it in their queues.
-    Waits(Vec<Lock>),
+    /// Its own targets are not free; this is what it is to wait for, and as whom.
+    Waits(Vec<Claim>, Box<Request>),
     /// It writes these lock documents: it is to be planned again with no other decision beside it.
     Alone(Vec<LockWrite>),
 }
@@ -111,11 +112,12 @@ impl crate::Relations {
         let decided = {
             let mut plan = |newest: &mut dyn Newest| {
                 let (what, mut plan) = planning.plan(newest)?;
-                if let Planned::Waits(locks) = &what {
-                    let (shared, owner, turn, queued) = (self.locks.clone(), place.owner.clone(), turn.clone(), locks.clone());
+                if let Planned::Waits(claims, request) = &what {
+                    let (shared, turn, claims, request) = (self.locks.clone(), turn.clone(), claims.clone(), request.clone());
+                    plan.unheard = true;
                     plan.then = Some(Box::new(move |_: &Decision<'_>| {
-                        let told = shared.table().queued(queued, &owner);
-                        *turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared.turn(&owner, told));
+                        let told = shared.table().queued(&claims, &request, None);
+                        *turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared.turn(&request.owner, told));
                     }));
                 }
                 planned = Some(what);
@@ -167,7 +169,7 @@ impl crate::Relations {
             Some(Planned::Failed(failures)) => Ok(Decided::Verdict(Verdict::Failed(failures))),
             Some(Planned::Done(committed)) => Ok(Decided::Verdict(Verdict::Committed(committed))),
             Some(Planned::Alone(locks)) => Ok(Decided::Alone(self.alone(&locks))),
-            Some(Planned::Waits(_)) => {
+            Some(Planned::Waits(..)) => {
                 let turn = turn.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let turn = turn.ok_or_else(|| Error::new(ErrorKind::Internal, "a place in the queue was not taken"))?;
                 Ok(Decided::Verdict(Verdict::Waits(turn, place.clone())))
@@ -206,6 +208,7 @@ pub(super) struct Planning<'a> {
 }
 
 impl Planning<'_> {
+    /// What is possible has its writes in the plan, before all others.
     pub(super) fn plan(&self, newest: &mut dyn Newest) -> Result<(Planned, Plan)> {
         let change = self.change;
         let mut control_is_missing = false;
@@ -232,35 +235,18 @@ impl Planning<'_> {
             .of(&change.caller);
         if !targets.is_empty() {
             let claims = claims_of(&targets);
-            let mut asked = table.asked(&claims);
-            for (lock, _) in &mut asked {
-                // What its own client holds is not in its way.
-                lock.holders.retain(|owner, _| !guard.own().contains(owner));
-            }
-            let request = Request {
-                owner: self.place.owner.clone(),
-                session: Arc::from(self.place.owner.as_str()),
-                age: self.place.age,
-                nonce: Arc::from(""),
-                action: Action::Acquire {
-                    mode: Mode::Exclusive,
-                    wait: false,
-                },
-            };
-            // Nothing of it is kept: the change begins and ends in this very section.
-            match acquire_all(asked, &request, &[]).1 {
+            let asked = table.asked(&claims);
+            let asked = asked.iter().map(|(lock, mode)| (&**lock, *mode));
+            let request = asking(self.place.owner.clone(), self.place.age, false);
+            // Nothing of it is kept: the change begins and ends in this very section. What its own client holds is not
+            // in its way.
+            match look_all(asked.clone(), &request, guard.own()) {
                 AllAnswer::Granted => {}
                 AllAnswer::Busy(_) if change.wait => {
-                    let waiting = Request {
-                        action: Action::Acquire {
-                            mode: Mode::Exclusive,
-                            wait: true,
-                        },
-                        ..request
-                    };
-                    return match acquire_all(table.asked(&claims), &waiting, &[]) {
-                        (locks, AllAnswer::Queued(_)) => Ok((Planned::Waits(locks), Plan::default())),
-                        (_, AllAnswer::Full(key)) => Err(full(&key)),
+                    let waiting = asking(self.place.owner.clone(), self.place.age, true);
+                    return match look_all(asked, &waiting, &[]) {
+                        AllAnswer::Queued(_) => Ok((Planned::Waits(claims, Box::new(waiting)), Plan::default())),
+                        AllAnswer::Full(key) => Err(full(&key)),
                         _ => Err(Error::new(ErrorKind::Internal, "a lock that was busy cannot be waited for")),
                     };
                 }
@@ -280,7 +266,7 @@ impl Planning<'_> {
             Some(_) => true,
         };
         let operations = if otherwise { &change.otherwise } else { &change.operations };
-        let folded = fold(newest, operations, change, &mut guard)?;
+        let mut folded = fold(newest, operations, change, &mut guard)?;
         if !folded.failures.is_empty() {
             return Ok((Planned::Failed(folded.failures), Plan::default()));
         }
@@ -305,7 +291,7 @@ impl Planning<'_> {
         };
         let mut plan = Plan {
             alterations: folded.alterations.clone(),
-            writes: folded.writes.clone(),
+            writes: std::mem::take(&mut folded.writes),
             ..Plan::default()
         };
         if let Some(key) = &change.key {

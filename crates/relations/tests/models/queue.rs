@@ -180,9 +180,10 @@ fn parts(owner: &Owner) -> (usize, u8) {
 /// What grows without end and means nothing to the protocol.
 fn settle(mut lock: Lock) -> Lock {
     lock.n = 0;
-    for holder in lock.holders.values_mut() {
+    lock.holders.retain(|_, holder| {
         (holder.grant, holder.age) = (0, Age::default());
-    }
+        true
+    });
     lock
 }
 

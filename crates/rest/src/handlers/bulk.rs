@@ -167,7 +167,7 @@ enum Item {
 }
 
 /// What [`settle`] says of a write that was done, as text with its label: most items are this, and there are thousands.
-async fn text(rest: &crate::Rest, label: &str, written: &Written, dialect: Dialect) -> String {
+pub(super) async fn text(rest: &crate::Rest, label: &str, written: &Written, dialect: Dialect) -> String {
     let replicas = rest.known(written.at.index.as_str()).await.map_or(1, |k| k.replicas);
     let quoted = |text: &str| Value::from(text).to_string();
     let doc_type = match &written.at.id.doc_type {
@@ -211,6 +211,20 @@ pub(super) struct Planned {
 }
 
 impl Planned {
+    /// What [`text`] says is all that there is to say of what was done.
+    pub(super) fn says_no_more(&self, call: &Call, written: &Written, default: &SourceSpec) -> Result<bool> {
+        if answers_of_2015(call.dialect) || written.effect == Effect::Noop || written.stamp.is_staged() {
+            return Ok(false);
+        }
+        let spec = if self.spec == SourceSpec::Default {
+            default
+        } else {
+            &self.spec
+        };
+        let shows = self.label == "update" && after(written, spec, self.fields.as_deref(), call.dialect)?.is_some();
+        Ok(!shows)
+    }
+
     /// Its answer says nothing but what every answer says.
     fn is_plain(&self, call: &Call) -> bool {
         self.label != "update" && self.locks.is_empty() && !answers_of_2015(call.dialect)

@@ -2,7 +2,7 @@
 //!
 //! Not here: what the operations come to (`relations::transactions`).
 
-use super::bulk::{Planned, failed, settle};
+use super::bulk::{Planned, failed, settle, text};
 use super::locks::{wait_for, wanted};
 use super::writes::{conflict_error, creates, dialect_of, head};
 use crate::aside::{aside, is_scripted};
@@ -16,6 +16,7 @@ use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, settings, un
 use relations::leases::{Turn, Wanted};
 use relations::transactions::{Change, Committed, Condition, Digest, Key, NotDone, Operation, Verdict};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Parameters of the URL that every change takes.
@@ -164,23 +165,21 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
         caller: call.caller.clone(),
         ..Change::of(Vec::new())
     };
-    let took = || json!(u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX));
+    let took = || u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX);
     match decide(&call, change, &options).await? {
         Verdict::Waits(..) => Err(timed_out()),
         Verdict::Committed(done) => {
             let of = if done.otherwise { &otherwise } else { &operations };
-            let mut out = Map::new();
-            out.insert("took".into(), took());
-            out.insert("committed".into(), true.into());
-            out.insert("commit_seq".into(), done.commit_seq.into());
+            let mut out = format!("{{\"took\":{},\"committed\":true,\"commit_seq\":{}", took(), done.commit_seq);
             if done.otherwise {
-                out.insert("branch".into(), "else".into());
+                out.push_str(",\"branch\":\"else\"");
             }
             if done.replayed {
-                out.insert("replayed".into(), true.into());
+                out.push_str(",\"replayed\":true");
             }
-            out.insert("items".into(), items_done(&call, of, &none, done).await?);
-            Ok(Answer::ok(Value::Object(out)))
+            items_done(&call, of, &none, done, &mut out).await?;
+            out.push('}');
+            Ok(Answer::raw(out))
         }
         Verdict::Failed(failures) => {
             // Of the branch that was tried: the other has another length, or would have been possible as well.
@@ -191,7 +190,7 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
             };
             let (status, error, items) = not_done(&call, of, &failures).await;
             let mut out = Map::new();
-            out.insert("took".into(), took());
+            out.insert("took".into(), took().into());
             out.insert("committed".into(), false.into());
             out.insert("error".into(), error);
             out.insert("items".into(), items);
@@ -220,22 +219,22 @@ pub(super) async fn atomic_bulk(
     };
     let verdict = decide(call, change, &options).await?;
     let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX);
-    let mut out = Map::new();
-    out.insert("took".into(), took.into());
     match verdict {
         Verdict::Waits(..) => Err(timed_out()),
         Verdict::Committed(done) => {
-            out.insert("errors".into(), false.into());
-            out.insert("atomic".into(), true.into());
-            out.insert("commit_seq".into(), done.commit_seq.into());
+            let seq = done.commit_seq;
+            let mut out = format!("{{\"took\":{took},\"errors\":false,\"atomic\":true,\"commit_seq\":{seq}");
             if done.replayed {
-                out.insert("replayed".into(), true.into());
+                out.push_str(",\"replayed\":true");
             }
-            out.insert("items".into(), items_done(call, &planned, default, done).await?);
-            Ok(Answer::ok(Value::Object(out)))
+            items_done(call, &planned, default, done, &mut out).await?;
+            out.push('}');
+            Ok(Answer::raw(out))
         }
         Verdict::Failed(failures) => {
             let (status, error, items) = not_done(call, &planned, &failures).await;
+            let mut out = Map::new();
+            out.insert("took".into(), took.into());
             out.insert("errors".into(), true.into());
             out.insert("atomic".into(), true.into());
             out.insert("error".into(), error);
@@ -298,12 +297,16 @@ fn timed_out() -> Error {
 /// Decides in a task of its own: a lost connection stops nothing that was begun.
 async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Verdict> {
     let relations = call.rest.relations.clone();
-    let makes = change.operations.iter().chain(&change.otherwise).any(|o| o.creates.is_some());
+    let makes = {
+        let mut all = change.operations.iter().chain(&change.otherwise);
+        all.any(|o| o.creates.is_some() && !call.rest.knows(o.write.at.index.as_str()))
+    };
     let scripted = |o: &Operation| is_scripted(&o.write);
     let long = change.operations.len() > INLINE_OPERATIONS || change.operations.iter().chain(&change.otherwise).any(scripted);
     let timeout = options.timeout.unwrap_or(TIMEOUT);
     let until = tokio::time::Instant::now() + timeout;
     change.wait = !timeout.is_zero();
+    let mut change = Arc::new(change);
     let done = tokio::spawn(async move {
         // Dropped on every way out, it gives the place in the queue up.
         let mut turn: Option<Turn> = None;
@@ -316,8 +319,9 @@ async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Ve
             if let Some(turn) = turn.take() {
                 turn.keep();
             }
-            change.place = Some(place);
-            change.wait = wait_for(turn.insert(next), until).await;
+            let wait = wait_for(turn.insert(next), until).await;
+            let change = Arc::make_mut(&mut change);
+            (change.place, change.wait) = (Some(place), wait);
         }
     })
     .await;
@@ -333,14 +337,22 @@ async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Ve
     })?
 }
 
-/// The items of a change that is done.
-async fn items_done(call: &Call, planned: &[Planned], default: &SourceSpec, done: Committed) -> Result<Value> {
-    let mut items = Vec::with_capacity(done.items.len());
-    for (planned, item) in planned.iter().zip(done.items) {
-        let (body, _) = settle(planned, Outcome::Written(item.written), default, call).await?;
-        items.push(json!({ planned.label: body }));
+/// Adds the items of a change that is done to its answer: most are what a bulk says of a write, as text.
+async fn items_done(call: &Call, planned: &[Planned], default: &SourceSpec, done: Committed, out: &mut String) -> Result<()> {
+    out.push_str(",\"items\":[");
+    for (n, (planned, item)) in planned.iter().zip(done.items).enumerate() {
+        if n > 0 {
+            out.push(',');
+        }
+        if planned.says_no_more(call, &item.written, default)? {
+            out.push_str(&text(&call.rest, planned.label, &item.written, call.dialect).await);
+        } else {
+            let (body, _) = settle(planned, Outcome::Written(item.written), default, call).await?;
+            out.push_str(&json!({ planned.label: body }).to_string());
+        }
     }
-    Ok(Value::Array(items))
+    out.push(']');
+    Ok(())
 }
 
 /// Status, error and items of a change that failed.

@@ -8,10 +8,13 @@ use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, num};
 use dsl::json::Node;
 use engine::{Document, EngineExt as _};
+use model::date::DateFormat;
 use model::{DocAddress, Error, IndexName, Result, Target, units};
-use relations::leases::{Ask, Asked, Lease, OnExpire, Turn, Wanted, millis_of};
-use relations::locks::{LockTarget, Mode};
+use relations::leases::{Ask, Asked, Lease, OnExpire, Told, Turn, Wanted, millis_of};
+use relations::locks::{LockTarget, Mode, quote};
 use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -70,12 +73,46 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
                 }
                 ask.place = Some(place);
                 let next = turn.insert(next);
-                // Too late: a last attempt, which is refused with the names of those in the way.
-                ask.wait = tokio::time::timeout_at(until, next).await.is_ok();
+                match tokio::time::timeout_at(until, next).await {
+                    Ok(Told::Granted(lease)) => {
+                        if let Some(turn) = turn {
+                            turn.keep();
+                        }
+                        break lease;
+                    }
+                    Ok(Told::Again) => {}
+                    // Too late: a last attempt, which is refused with the names of those in the way.
+                    Err(_) => ask.wait = false,
+                }
             }
         }
     };
-    Ok(Answer::of(status, shown(&call.rest, &lease)))
+    Ok(Answer {
+        status,
+        ..Answer::raw(granted(&call.rest, &lease))
+    })
+}
+
+/// What [`shown`] says of a lock that was just granted, as text.
+fn granted(rest: &Rest, lease: &Lease) -> String {
+    let mut out = String::with_capacity(256);
+    out.push_str("{\"id\":");
+    quote(&mut out, &lease.id);
+    out.push_str(",\"owner\":");
+    quote(&mut out, &lease.owner);
+    let _ = write!(out, ",\"fencing_token\":{}", lease.token);
+    if !lease.is_endless() {
+        let remaining = millis_of(lease.remaining(rest.clock.monotonic()));
+        let at = rest.clock.wall_ms().saturating_add(i64::try_from(remaining).unwrap_or(0));
+        let _ = write!(out, ",\"expires_in_millis\":{remaining},\"expires_at\":");
+        quote(&mut out, &iso(at));
+        out.push_str(",\"keep_alive\":");
+        quote(&mut out, &units::render_duration(lease.keep_alive));
+    }
+    out.push_str(",\"targets\":");
+    lease.write_targets(&mut out);
+    out.push('}');
+    out
 }
 
 /// A lock as answers show it.
@@ -110,10 +147,10 @@ fn shown(rest: &Rest, lease: &Lease) -> Value {
 }
 
 fn iso(ms: i64) -> String {
-    match model::date::DateFormat::parse_pattern("strict_date_optional_time") {
-        Ok(format) => format.render(ms, None),
-        Err(_) => ms.to_string(),
-    }
+    static FORMAT: LazyLock<Option<DateFormat>> = LazyLock::new(|| DateFormat::parse_pattern("strict_date_optional_time").ok());
+    FORMAT
+        .as_ref()
+        .map_or_else(|| ms.to_string(), |format| format.render(ms, None))
 }
 
 /// `[{"index": .., "id": .., "mode": "shared"}]`

@@ -1,0 +1,163 @@
+//! A lock that is given back goes on to who waits for it in the same record: one write and one sync, not two.
+//!
+//! Heirs are those who wait for a new lock, have nobody in their way but the lease that ends, and want what they wanted:
+//! an alias may have moved since, a document may be elsewhere. Everybody else is woken and asks again, as changes with
+//! targets of their own and conversions do.
+//!
+//! A grant is told once its record is durable, by whoever made the record. If nobody tells (the request that released
+//! was cut off), who waits asks again, and finds that it holds.
+//!
+//! Not here: the record of the end itself (`sweep`), waiting.
+
+use super::acquire::{joined, resolved, touches};
+use super::lease::{Ending, Lease};
+use super::table::Table;
+use super::{Ask, Locks, Told};
+use crate::locks::{Action, Age, AllAnswer, LockKey, Mode, Owner, Request, look_all};
+use engine::{Newest, Write, WriteOp};
+use futures::channel::oneshot;
+use model::{DocAddress, Stamp, settings};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+/// So many begin in one record; more are woken.
+const HEIRS_MAX: usize = 64;
+
+/// Somebody whose lock begins with the end of another.
+#[derive(Clone, Debug)]
+pub(crate) struct Heir {
+    /// Its token and its deadline are not known yet.
+    pub(crate) lease: Lease,
+    /// As it asked, without waiting.
+    pub(crate) request: Request,
+}
+
+/// Documents that granting what this lease leaves is expected to touch.
+pub(super) fn expected(table: &Table, ending: &Lease) -> Vec<DocAddress> {
+    let asked = candidates(table, ending).filter_map(|(_, owner)| {
+        let (ask, _) = table.asked_by(&owner)?;
+        Some(touches(&Arc::from(owner.as_str()), &ask.targets))
+    });
+    asked.flatten().collect()
+}
+
+/// Who is next at any of the locks of this lease, oldest first.
+fn candidates(table: &Table, ending: &Lease) -> impl Iterator<Item = (Age, Owner)> {
+    let own = [Owner::new(ending.id.clone())];
+    let mut next: BTreeMap<(Age, Owner), ()> = BTreeMap::new();
+    for lock in ending.claims.iter().filter_map(|claim| table.lock(&claim.key)) {
+        let ready = lock.ready_but(&own).filter(|waiter| waiter.owner != own[0]);
+        next.extend(ready.map(|waiter| ((waiter.age, waiter.owner.clone()), ())));
+    }
+    next.into_keys().take(HEIRS_MAX)
+}
+
+/// Whose locks begin with the end of this one.
+pub(super) fn heirs(table: &Table, newest: &mut dyn Newest, ending: &Lease, now_ms: i64) -> Vec<Heir> {
+    let own = [Owner::new(ending.id.clone())];
+    let room = (settings::node_count(settings::LOCKS_MAX) + 1).saturating_sub(table.count());
+    let mut out: Vec<Heir> = Vec::new();
+    for (age, owner) in candidates(table, ending) {
+        let Some((ask, keys)) = table.asked_by(&owner).filter(|_| out.len() < room) else {
+            continue;
+        };
+        let Some(lease) = lease_of(newest, ask, &owner, keys, now_ms) else {
+            continue;
+        };
+        if table.runs_on(&lease.claims) {
+            continue;
+        }
+        let request = asking(owner, age, false);
+        // Earlier heirs are older and still in their queues: whom they exclude waits behind them.
+        let asked = table.asked(&lease.claims);
+        if look_all(asked.iter().map(|(lock, mode)| (&**lock, *mode)), &request, &own) == AllAnswer::Granted {
+            out.push(Heir { lease, request });
+        }
+    }
+    out
+}
+
+/// What it asked for, if that still means the locks it waits for.
+fn lease_of(newest: &mut dyn Newest, ask: &Ask, owner: &Owner, keys: &[LockKey], now_ms: i64) -> Option<Lease> {
+    let targets = resolved(newest, &ask.targets).ok()?;
+    let mut lease = joined(None, &Arc::from(owner.as_str()), ask, targets);
+    lease.opened_ms = now_ms;
+    let same = lease.claims.iter().map(|claim| &claim.key).eq(keys);
+    same.then_some(lease)
+}
+
+/// What a lock asks for.
+pub(crate) fn asking(owner: Owner, age: Age, wait: bool) -> Request {
+    Request {
+        session: Arc::from(owner.as_str()),
+        owner,
+        age,
+        nonce: Arc::default(),
+        action: Action::Acquire {
+            mode: Mode::Exclusive,
+            wait,
+        },
+    }
+}
+
+/// Grants that are to be told once their record is durable. Dropped before, those who wait ask again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Untold(Arc<Mutex<Vec<(oneshot::Sender<Told>, Lease)>>>);
+
+impl Untold {
+    /// The record is durable.
+    pub(super) fn tell(&self) {
+        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for (turn, lease) in all {
+            // Who is gone gives its lock up by being dropped.
+            drop(turn.send(Told::Granted(Box::new(lease))));
+        }
+    }
+
+    /// Anybody is told by it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// What happens to the table once the record has its place.
+    pub(super) fn settle(&self, locks: &Locks, end: End<'_>, mut heirs: Vec<Heir>, stamps: &[Stamp]) {
+        for (n, heir) in heirs.iter_mut().enumerate() {
+            heir.lease.token = super::literal::token_of(stamps.get(n));
+            heir.lease.deadline = end.now + heir.lease.keep_alive;
+        }
+        let told = locks.table().hand_over(end.id, end.how, heirs);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(told);
+    }
+}
+
+/// The end of a lease that heirs follow.
+pub(super) struct End<'a> {
+    /// Which.
+    pub(super) id: &'a str,
+    /// Remembered for its owner, who did not end it himself.
+    pub(super) how: Option<(Ending, Option<Duration>)>,
+    /// When their time begins.
+    pub(super) now: Duration,
+}
+
+/// Lets others go first: those who were told have somebody waiting for an answer.
+pub(super) async fn step_back() {
+    let mut stepped = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut stepped, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// How the leases of heirs are written.
+pub(super) fn documents(heirs: &[Heir]) -> impl Iterator<Item = Write> {
+    heirs
+        .iter()
+        .map(|heir| Write::new(Lease::at(&heir.lease.id), WriteOp::Put(heir.lease.document(None))))
+}
