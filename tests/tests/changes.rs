@@ -672,6 +672,88 @@ fn contract_22_nobody_passes_but_upgrades() {
     });
 }
 
+/// A lock that is given back goes on to who waits, to all who share it at once: with tokens that rise, over a kill, and
+/// not to who hung up meanwhile, or only until that shows.
+#[test]
+fn contract_22_a_lock_goes_on_to_who_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let started = Server::start(&data, &["es8"]);
+    let server = &started;
+    let target = |mode: &str| json!({"targets": [{"name": "q", "mode": mode}]});
+    let id = |answer: &Value| answer["id"].as_str().unwrap().to_owned();
+    let release = |lock: &Value| server.ok("DELETE", &format!("/_lock/{}", id(lock)), &Value::Null);
+    let ask = |mode: &str| server.ok("POST", "/_lock?timeout=60s", &target(mode));
+    let waiters = |n: u64| {
+        let until = Instant::now() + Duration::from_secs(20);
+        while server.ok("GET", "/_lock", &Value::Null)["locks"][0]["waiters"] != n {
+            assert!(Instant::now() < until, "[{n}] wait");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    for round in 0..rounds(10) {
+        let held = ask("exclusive");
+        let mut body = target("exclusive");
+        // If it was told already: the end of its connection is the end of its lock.
+        body["on_disconnect"] = "release".into();
+        body["keep_alive"] = "60s".into();
+        let body = body.to_string();
+        let mut stream = TcpStream::connect(server.address("")).unwrap();
+        write!(
+            stream,
+            "POST /_lock?timeout=60s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        waiters(1);
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| ask("exclusive"));
+            waiters(2);
+            // Before, while or after the lock goes on to it.
+            let hangs_up = scope.spawn(move || {
+                std::thread::sleep(Duration::from_micros(200 * round));
+                drop(stream);
+            });
+            let begun = Instant::now();
+            release(&held);
+            hangs_up.join().unwrap();
+            release(&next.join().unwrap());
+            assert!(begun.elapsed() < Duration::from_secs(20), "who hung up is not waited for");
+        });
+    }
+    let token = |lock: &Value| lock["fencing_token"].as_u64().unwrap();
+    let held = ask("exclusive");
+    let last = std::thread::scope(|scope| {
+        let one = scope.spawn(|| ask("shared"));
+        waiters(1);
+        let two = scope.spawn(|| ask("shared"));
+        waiters(2);
+        let last = scope.spawn(|| ask("exclusive"));
+        waiters(3);
+        release(&held);
+        let (one, two) = (one.join().unwrap(), two.join().unwrap());
+        assert!(token(&held) < token(&one) && token(&held) < token(&two) && token(&one) != token(&two));
+        assert!(!last.is_finished(), "two share it");
+        release(&one);
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!last.is_finished(), "one holds it still");
+        release(&two);
+        let last = last.join().unwrap();
+        assert!(token(&last) > token(&one).max(token(&two)));
+        last
+    });
+    server.signal(libc::SIGKILL);
+    drop(started);
+    let server = Server::start(&data, &["es8"]);
+    let there = server.ok("GET", "/_lock", &Value::Null);
+    assert_eq!(there["locks"].as_array().map(Vec::len), Some(1), "{there}");
+    assert_eq!(
+        (id(&there["locks"][0]), token(&there["locks"][0])),
+        (id(&last), token(&last)),
+        "what was told is there"
+    );
+}
+
 /// A reader whose lease is over while it did something else is told so.
 #[test]
 fn contract_26_a_zombie_reader() {
