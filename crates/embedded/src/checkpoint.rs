@@ -7,6 +7,7 @@
 
 use crate::index::derived::Budget;
 use crate::index::segment::{self, DataFile, Place, SegmentData};
+use crate::publish::PartBytes;
 use crate::searchable::{IndexView, SegmentView};
 use crate::store::{CheckpointState, IndexState, Store};
 use crate::trouble::Work;
@@ -51,7 +52,7 @@ impl Store {
                 continue;
             }
             if state.queue.lock().ops.front().is_some_and(|op| op.position <= limit)
-                && let Err(e) = self.build_to(state, limit)
+                && let Err(e) = self.build_to(state, limit, PartBytes::Unhurried)
             {
                 // One index that cannot be built must not hold up the others; a full disk holds up all.
                 if e.kind() == ErrorKind::DiskFull {

@@ -6,18 +6,19 @@
 //! Not here: when (`upkeep`), merges.
 
 use crate::catalog::IndexEntry;
-use crate::index::build::{Block, build};
-use crate::index::document::{Envelope, block};
+use crate::index::build::{Blocks, Built, build};
+use crate::index::document::{Block, Envelope, block};
 use crate::index::segment::{self, DataFile, Held, Place, SegmentData};
 use crate::index::tokens::tokenizers;
 use crate::plan::family::Family;
 use crate::plan::keys;
 use crate::searchable::{IndexView, Searchable, SegmentView};
 use crate::store::{IndexState, Store};
-use crate::writing::{Kind, PendingOp};
+use crate::writing::{Kind, PendingOp, Put};
 use mapping::ReadOptions;
 use model::{ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tantivy::BitSet;
@@ -28,6 +29,18 @@ use tantivy::{DocSet, TERMINATED, Term};
 
 /// Segments from this size on go to files at once (unsynced until the checkpoint).
 pub(crate) const SPILL_BYTES: u64 = 64 << 10;
+
+/// A build of at least twice as much, by the sources, is done by several threads, each with a part of its own: a small
+/// one where somebody waits, else a large one, since each part becomes a segment, and segments are to be merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartBytes {
+    /// Somebody waits for the build.
+    Waited = 512 << 10,
+    /// Nobody does.
+    Unhurried = 4 << 20,
+}
+/// Parts of a build: each becomes a segment.
+const PARTS_MAX: usize = 4;
 
 /// Live documents as tantivy wants them.
 pub(crate) fn alive_set(bits: &BitSet) -> AliveBitSet {
@@ -52,7 +65,7 @@ pub(crate) fn alive_bits(segment: &SegmentView) -> BitSet {
 
 impl Store {
     /// Builds an index so that its set has every operation below `limit` (which is durable).
-    pub(crate) fn build_to(&self, state: &IndexState, limit: u64) -> Result<()> {
+    pub(crate) fn build_to(&self, state: &IndexState, limit: u64, part: PartBytes) -> Result<()> {
         let _building = state.build.lock();
         state.check()?;
         let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
@@ -67,7 +80,7 @@ impl Store {
             return Ok(());
         }
         let newest = newest_of(&ops);
-        let segments = self.on_top(&entry, &old, &ops, &newest, |data| self.spilled(data))?;
+        let segments = self.on_top(&entry, &old, &ops, &newest, part, |data| self.spilled(data))?;
         state.built.store(Arc::new(IndexView {
             segments,
             ..self.blank_view(&entry, limit.max(old.position))
@@ -75,8 +88,7 @@ impl Store {
         let now = self.now_ms();
         for n in newest.values() {
             let op = &ops[*n];
-            self.versions
-                .built(self.versions.key(state.no, &op.uid), op.stamp.seq_no, now);
+            self.versions.built(op.key, op.stamp.seq_no, now);
         }
         state.built_ms.store(now, Ordering::Relaxed);
         let mut queue = state.queue.lock();
@@ -102,30 +114,38 @@ impl Store {
         old: &IndexView,
         ops: &[Arc<PendingOp>],
         newest: &FxHashMap<&str, usize>,
-        keep: impl Fn(Arc<SegmentData>) -> Result<Arc<SegmentData>>,
+        part: PartBytes,
+        keep: impl Fn(Arc<SegmentData>) -> Result<Arc<SegmentData>> + Sync,
     ) -> Result<Vec<Arc<SegmentView>>> {
         let mut kept: Vec<usize> = newest.values().copied().collect();
         kept.sort_unstable();
         // New segments first: nothing has changed if that fails.
-        let mut blocks = Vec::new();
-        let mut bytes = 0;
-        for n in &kept {
-            if let Kind::Put(put) = &ops[*n].kind {
-                bytes += put.source.len();
-                blocks.push(self.block_of(entry, &ops[*n]));
-            }
-        }
+        let puts: Vec<(&PendingOp, &Put)> = kept
+            .iter()
+            .filter_map(|n| match &ops[*n].kind {
+                Kind::Put(put) => Some((&*ops[*n], put)),
+                Kind::Delete => None,
+            })
+            .collect();
         let managers = tokenizers(&entry.schema, &entry.mapping);
-        let made = build(&entry.schema, &managers, &blocks, bytes, &mut || self.fresh_segment())?;
-        drop(blocks);
-        for (n, why) in &made.poisoned {
-            crate::trouble::tell(&format!(
-                "a document of [{}] could not be indexed and is found by its id only: {why} (block {n} of its build)",
-                entry.name
-            ));
-        }
-        let mut segments = self.reopened(entry, old, |segment| cleared(segment, old, newest.keys().copied()))?;
-        let new: Vec<Arc<SegmentData>> = made.segments.into_iter().map(keep).collect::<Result<_>>()?;
+        let new = in_parts(&puts, part as usize, |part, bytes| {
+            let blocks = Blocks {
+                count: part.len(),
+                bytes,
+                make: &|n| self.block_of(entry, part[n].0, part[n].1),
+            };
+            let Built { segments, poisoned } = build(&entry.schema, &managers, blocks, &|| self.fresh_segment())?;
+            for (n, why) in &poisoned {
+                crate::trouble::tell(&format!(
+                    "a document of [{}] could not be indexed and is found by its id only: {why} (block {n} of its build)",
+                    entry.name
+                ));
+            }
+            segments.into_iter().map(&keep).collect()
+        })?;
+        // What is new to the index has nothing to replace.
+        let replacing: Vec<&str> = newest.iter().filter(|(_, n)| !ops[**n].fresh).map(|(uid, _)| *uid).collect();
+        let mut segments = self.reopened(entry, old, |segment| cleared(segment, old, replacing.iter().copied()))?;
         if !new.is_empty() {
             let (index, _) = segment::handle(&entry.schema, None, &new)?;
             for data in new {
@@ -153,7 +173,7 @@ impl Store {
             for state in &states {
                 let unbuilt = |state: &IndexState| state.queue.lock().ops.front().is_some_and(|op| op.position <= target);
                 if unbuilt(state) {
-                    self.build_to(state, target)?;
+                    self.build_to(state, target, PartBytes::Waited)?;
                 }
             }
             let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built.load_full()).collect();
@@ -254,21 +274,19 @@ impl Store {
         }))
     }
 
-    fn block_of(&self, entry: &IndexEntry, op: &PendingOp) -> Block {
-        let Kind::Put(put) = &op.kind else {
-            return Block {
-                docs: Vec::new(),
-                bare: tantivy::TantivyDocument::new(),
-            };
-        };
+    fn block_of(&self, entry: &IndexEntry, op: &PendingOp, put: &Put) -> Block {
         let id = model::DocId::from_uid(&op.uid, entry.typed());
         let hidden = put.hidden.as_ref().map(|(hidden, bytes)| (hidden, bytes.as_slice()));
         let kept = crate::index::kept::kept(&put.mapping, &put.source);
+        let source = match kept.source {
+            Cow::Borrowed(part) if part.len() == put.source.len() => put.source.clone(),
+            part => part.into_owned().into(),
+        };
         let envelope = Envelope {
             id: &id,
-            uid: &op.uid,
+            uid: &Arc::from(&*op.uid),
             stamp: op.stamp,
-            source: &kept.source,
+            source: &source,
             fields: &kept.fields,
             routing: put.routing.as_deref(),
             parent: put.parent.as_deref(),
@@ -280,14 +298,11 @@ impl Store {
             routing: put.routing.as_deref(),
         };
         // It was read under this mapping before it was stamped; after a crash the newest stands in.
-        let parsed = serde_json::from_slice(&put.source)
-            .ok()
-            .and_then(|source| put.mapping.read(&source, &options).ok());
-        let bare = block(&entry.schema, None, envelope).pop().unwrap_or_default();
-        Block {
-            docs: block(&entry.schema, parsed.as_ref(), envelope),
-            bare,
-        }
+        let parsed = put.take_parsed().or_else(|| {
+            let source = serde_json::from_slice(&put.source).ok()?;
+            put.mapping.read(&source, &options).ok()
+        });
+        block(&entry.schema, parsed, envelope)
     }
 
     /// Publishes these indices with everything durable now, and what their records share with others.
@@ -315,7 +330,7 @@ impl Store {
                 known.filter(whole).collect()
             };
             for state in &states {
-                self.build_to(state, target)?;
+                self.build_to(state, target, PartBytes::Waited)?;
             }
             let publishing = self.publishing.lock();
             let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built.load_full()).collect();
@@ -390,6 +405,51 @@ impl Store {
             position: old.position,
         }));
     }
+}
+
+/// Builds in parts of about the same size, each on a thread of its own; gives segments in the order of what they hold.
+fn in_parts<'a>(
+    puts: &[(&'a PendingOp, &'a Put)],
+    part_bytes: usize,
+    work: impl Fn(&[(&'a PendingOp, &'a Put)], usize) -> Result<Vec<Arc<SegmentData>>> + Sync,
+) -> Result<Vec<Arc<SegmentData>>> {
+    let bytes: usize = puts.iter().map(|(_, put)| put.source.len()).sum();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(PARTS_MAX);
+    let count = (bytes / part_bytes).clamp(1, threads);
+    let mut parts: Vec<(&[(&'a PendingOp, &'a Put)], usize)> = Vec::with_capacity(count);
+    let (mut begin, mut within) = (0, 0);
+    for (n, (_, put)) in puts.iter().enumerate() {
+        within += put.source.len();
+        if within * count >= bytes && parts.len() + 1 < count {
+            parts.push((&puts[begin..=n], within));
+            (begin, within) = (n + 1, 0);
+        }
+    }
+    parts.push((&puts[begin..], within));
+    let work = &work;
+    let [first, others @ ..] = &parts[..] else {
+        return Ok(Vec::new());
+    };
+    let done: Vec<Result<Vec<Arc<SegmentData>>>> = std::thread::scope(|scope| {
+        let spawned: Vec<_> = others
+            .iter()
+            .map(|(part, bytes)| {
+                let thread = std::thread::Builder::new().name("pleach-build".to_owned());
+                // Where there are no more threads, this one does it.
+                thread.spawn_scoped(scope, move || work(part, *bytes)).ok()
+            })
+            .collect();
+        let mut done = vec![work(first.0, first.1)];
+        for (thread, (part, bytes)) in spawned.into_iter().zip(others) {
+            done.push(match thread {
+                Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                None => work(part, *bytes),
+            });
+        }
+        done
+    });
+    let segments: Vec<Vec<_>> = done.into_iter().collect::<Result<_>>()?;
+    Ok(segments.into_iter().flatten().collect())
 }
 
 /// The newest operation of each document.

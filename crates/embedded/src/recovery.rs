@@ -11,12 +11,14 @@ use crate::checkpoint::read_set;
 use crate::disk::Disk;
 use crate::index::segment::DataFile;
 use crate::log::{FolderLock, Log, LogOptions, Manifest, Part, Replayed, Verdict};
+use crate::publish::PartBytes;
 use crate::searchable::{IndexView, Searchable};
 use crate::store::{IndexState, Limits, Store};
 use crate::versions::Newest;
 use crate::writing::{Kind, PendingOp, Put, mark_bytes, read_extras};
 use engine::Clock;
 use model::{Error, ErrorKind, Result, Stamp};
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -276,6 +278,7 @@ impl Replay<'_> {
                             routing,
                             parent,
                             hidden,
+                            parsed: Mutex::default(),
                         })
                     })?;
                 }
@@ -353,6 +356,8 @@ impl Replay<'_> {
         let key = store.versions.key(no, &uid);
         let op = Arc::new(PendingOp {
             uid,
+            key,
+            fresh: false,
             stamp,
             position: end,
             kind,
@@ -384,7 +389,7 @@ impl Replay<'_> {
         store.unflushed.add(bytes, 1, store.clock.monotonic());
         store.dirty.lock().insert(no);
         // The record may go on; what is built is what came before it.
-        if due && let Err(e) = store.build_to(&state, end.saturating_sub(1)) {
+        if due && let Err(e) = store.build_to(&state, end.saturating_sub(1), PartBytes::Waited) {
             let error = store.settle(e);
             if state.check().is_ok() {
                 return Err(error);

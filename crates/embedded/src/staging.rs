@@ -10,7 +10,7 @@
 
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
-use crate::publish::newest_of;
+use crate::publish::{PartBytes, newest_of};
 use crate::searchable::{IndexView, Searchable};
 use crate::searching::{Searched, missing_view};
 use crate::store::{Store, locate};
@@ -201,7 +201,7 @@ impl Store {
                 (begun(), own.map(|doc| doc.op.clone()).collect())
             }
         };
-        let segments = self.on_top(entry, &below, &ops, &newest_of(&ops), Ok)?;
+        let segments = self.on_top(entry, &below, &ops, &newest_of(&ops), PartBytes::Waited, Ok)?;
         let set = Arc::new(IndexView {
             segments,
             ..self.blank_view(entry, staging.base.position)
@@ -360,7 +360,8 @@ impl Store {
             }
         };
         let uid: Box<str> = at.id.uid().into();
-        let version = match (before, self.versions.get(self.versions.key(entry.no, &uid))) {
+        let key = self.versions.key(entry.no, &uid);
+        let version = match (before, self.versions.get(key)) {
             (Some(stamp), _) => stamp.version + 1,
             // Of what was deleted a little ago the version goes on.
             (None, Some(Newest::Deleted { stamp, .. })) if made.is_none() => stamp.version + 1,
@@ -368,6 +369,8 @@ impl Store {
         };
         let op = Arc::new(PendingOp {
             uid: uid.clone(),
+            key,
+            fresh: false,
             stamp: Stamp::staged(version),
             position: 0,
             kind: put.map_or(Kind::Delete, Kind::Put),

@@ -117,6 +117,8 @@ pub(crate) struct Store {
     /// Indices with something unbuilt or unpublished.
     pub(crate) dirty: Mutex<FxHashSet<u32>>,
     pub(crate) pending_bytes: AtomicU64,
+    /// What pending documents take as their mappings read them.
+    pub(crate) parsed_bytes: Arc<AtomicU64>,
     pub(crate) next_segment: AtomicU64,
     pub(crate) files: Mutex<HashMap<String, Weak<DataFile>>>,
     pub(crate) unclean: u64,
@@ -511,6 +513,7 @@ impl Store {
             published: tokio::sync::watch::Sender::new(0),
             dirty: Mutex::default(),
             pending_bytes: AtomicU64::new(0),
+            parsed_bytes: Arc::default(),
             next_segment: AtomicU64::new(1),
             files: Mutex::default(),
             unclean,

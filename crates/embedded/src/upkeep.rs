@@ -4,6 +4,7 @@
 //!
 //! Not here: how any of it is done.
 
+use crate::publish::PartBytes;
 use crate::store::{IndexState, Store};
 use crate::trouble::{Work, panicked, tell};
 use model::units::parse_duration_or_never;
@@ -17,8 +18,8 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(50);
 /// An index without an explicit interval is refreshed by the timer while it was searched so recently.
 const SEARCHED_WITHIN_MS: u64 = 30_000;
-const BUILD_AT_BYTES: u64 = 8 << 20;
-const BUILD_AT_OPS: usize = 5_000;
+const BUILD_AT_BYTES: u64 = 12 << 20;
+const BUILD_AT_OPS: usize = 20_000;
 /// So many waiters force a refresh.
 pub(crate) const FORCED_AT_WAITERS: u64 = 1000;
 const CHECKPOINT_EACH: Duration = Duration::from_secs(300);
@@ -82,7 +83,9 @@ impl Store {
             if due || state.waiters.load(Ordering::Relaxed) >= FORCED_AT_WAITERS {
                 publish.push(no);
             } else if bytes > BUILD_AT_BYTES || ops > BUILD_AT_OPS || crowded {
-                self.tried(Work::Refresh, no, || self.build_to(&state, self.durable_now()));
+                self.tried(Work::Refresh, no, || {
+                    self.build_to(&state, self.durable_now(), PartBytes::Unhurried)
+                });
             }
         }
         if publish.is_empty() {

@@ -6,12 +6,14 @@
 //! Not here: waiting for the disk (the async side, `lib`), building (`publish`).
 
 use crate::catalog::{Catalog, IndexEntry, growth_delta};
+use crate::index::segment::Held;
 use crate::log::{Durability, Part, Participant, Record, Reservation};
 use crate::store::{IndexState, Store, locate};
 use crate::versions::{Key, Newest};
 use engine::{Alteration, Applied, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written};
-use mapping::{Mapping, ReadOptions};
+use mapping::{Mapping, Parsed, ReadOptions};
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,6 +27,10 @@ const ID_MAX_BYTES: usize = 512;
 pub(crate) struct PendingOp {
     /// Its document.
     pub(crate) uid: Box<str>,
+    /// Its key in the version map.
+    pub(crate) key: Key,
+    /// There was nothing of it before, in no segment and no other operation.
+    pub(crate) fresh: bool,
     /// Its stamp.
     pub(crate) stamp: Stamp,
     /// Durable from here on; the end of its record.
@@ -55,6 +61,23 @@ pub(crate) struct Put {
     pub(crate) parent: Option<Box<str>>,
     /// Its mark, and the mark's stored form.
     pub(crate) hidden: Option<(Hidden, Vec<u8>)>,
+    /// Its source as the mapping reads it, until a build takes it; not kept where many wait.
+    pub(crate) parsed: Mutex<Option<Box<KeptParsed>>>,
+}
+
+/// A document that was read through its mapping, counted for as long as it is here.
+#[derive(Debug)]
+pub(crate) struct KeptParsed {
+    parsed: Parsed,
+    #[allow(dead_code, reason = "counts until it is dropped")]
+    held: Arc<Held>,
+}
+
+impl Put {
+    /// What was read of the source, for whoever comes first.
+    pub(crate) fn take_parsed(&self) -> Option<Parsed> {
+        self.parsed.lock().take().map(|kept| kept.parsed)
+    }
 }
 
 impl PendingOp {
@@ -149,6 +172,7 @@ pub(crate) struct Ready {
     key: Key,
     version: u64,
     effect: Effect,
+    fresh: bool,
     pub(crate) put: Option<Put>,
     show: Option<Source>,
     pub(crate) growth: Option<(Option<Arc<str>>, Mapping)>,
@@ -344,6 +368,7 @@ impl Store {
             None => (self.state(entry)?, self.newest(entry, &at, &uid, key)?),
         };
         after.durable = after.durable.max(here.position);
+        let fresh = matches!(here.found, Found::Nothing);
         let family = |at: &DocAddress| {
             let uid = at.id.uid();
             let key = self.versions.key(entry.no, &uid);
@@ -356,19 +381,36 @@ impl Store {
                 }
                 Ok(Judged::Done(outcome))
             }
-            WorkedOut::Out(worked) => Ok(Judged::Ready(Box::new(Ready {
-                entry: entry.clone(),
-                state,
-                at: worked.at,
-                uid: uid.into(),
-                key,
-                version: worked.version,
-                effect: worked.effect,
-                put: worked.put,
-                show: worked.show,
-                growth: worked.growth,
-            }))),
+            WorkedOut::Out(mut worked) => {
+                if let (Some(put), Some(parsed)) = (&mut worked.put, worked.parsed) {
+                    put.parsed = Mutex::new(self.kept_parsed(parsed));
+                }
+                Ok(Judged::Ready(Box::new(Ready {
+                    entry: entry.clone(),
+                    state,
+                    at: worked.at,
+                    uid: uid.into(),
+                    key,
+                    version: worked.version,
+                    effect: worked.effect,
+                    fresh,
+                    put: worked.put,
+                    show: worked.show,
+                    growth: worked.growth,
+                })))
+            }
         }
+    }
+
+    /// Keeps what was read of a document for its build, as long as what is kept so takes at most half of what may be
+    /// pending: beyond that, a build reads the source again.
+    fn kept_parsed(&self, parsed: Parsed) -> Option<Box<KeptParsed>> {
+        let bytes = parsed.weight() as u64;
+        if self.parsed_bytes.load(Ordering::Relaxed) + bytes > self.limits.pending_bytes / 2 {
+            return None;
+        }
+        let held = Held::new(&self.parsed_bytes, bytes);
+        Some(Box::new(KeptParsed { parsed, held }))
     }
 
     /// Under the catalog lock: reads the document again if the mapping has moved, so that what grows is
@@ -385,6 +427,7 @@ impl Store {
                 serde_json::from_slice(&put.source).map_err(|e| Error::new(ErrorKind::MapperParsing, e.to_string()))?;
             let doc_type = ready.at.id.doc_type.clone();
             put.mapping = entry.mapping_for(doc_type.as_deref())?;
+            put.parsed = Mutex::default();
             let options = ReadOptions {
                 id: &ready.at.id.id,
                 type_name: doc_type.as_deref().unwrap_or(""),
@@ -491,6 +534,7 @@ impl Store {
             && let Some(put) = all[n].put.as_mut()
         {
             put.source = seal(place, &stamps).0;
+            put.parsed = Mutex::default();
         }
         for (ready, stamp) in all.iter().zip(&stamps) {
             parts.push(part_of(ready, *stamp));
@@ -539,6 +583,8 @@ impl Store {
             let kind = ready.put.map_or(Kind::Delete, Kind::Put);
             let op = Arc::new(PendingOp {
                 uid: ready.uid,
+                key: ready.key,
+                fresh: ready.fresh,
                 stamp,
                 position: ticket.end,
                 kind,
@@ -613,6 +659,8 @@ pub(crate) struct Worked {
     pub(crate) effect: Effect,
     /// `None`: the document goes.
     pub(crate) put: Option<Put>,
+    /// What was read of its source, if it is to be indexed under the mapping that there is.
+    pub(crate) parsed: Option<Parsed>,
     pub(crate) show: Option<Source>,
     pub(crate) growth: Option<(Option<Arc<str>>, Mapping)>,
 }
@@ -736,6 +784,7 @@ pub(crate) fn work_out(
         (None, false) => Effect::NotFound,
     };
     let mut growth = None;
+    let mut kept = None;
     let put = match source {
         // The mark outlives the document, hidden.
         None => hidden.map(|mark| {
@@ -747,6 +796,7 @@ pub(crate) fn work_out(
                 routing: routing.map(Into::into),
                 parent: parent.map(Into::into),
                 hidden: Some((mark, bytes)),
+                parsed: Mutex::default(),
             }
         }),
         Some(source) => {
@@ -763,7 +813,7 @@ pub(crate) fn work_out(
                 type_name: doc_type.as_deref().unwrap_or(""),
                 routing: routing.as_deref(),
             };
-            let parsed = mapping.read(&value, &options)?;
+            let mut parsed = mapping.read(&value, &options)?;
             // A field that another type has is as that type has it: the document must be readable so.
             if let (Some(growth), crate::catalog::Mappings::Typed(types)) = (&parsed.growth, &entry.mappings) {
                 let adopted = types.adopted(doc_type.as_deref().unwrap_or("_doc"), growth)?;
@@ -772,7 +822,9 @@ pub(crate) fn work_out(
             let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
             if parsed.growth.is_some() || new_type {
                 let empty = Mapping::empty(&entry.registry, &mapping::settings::limits(&entry.settings));
-                growth = Some((doc_type, parsed.growth.unwrap_or(empty)));
+                growth = Some((doc_type, parsed.growth.take().unwrap_or(empty)));
+            } else {
+                kept = Some(parsed);
             }
             let hidden = hidden.map(|hidden| {
                 let bytes = mark_bytes(&hidden);
@@ -784,6 +836,7 @@ pub(crate) fn work_out(
                 routing: routing.map(Into::into),
                 parent: parent.map(Into::into),
                 hidden,
+                parsed: Mutex::default(),
             })
         }
     };
@@ -792,6 +845,7 @@ pub(crate) fn work_out(
         version,
         effect,
         put,
+        parsed: kept,
         show,
         growth,
     })))

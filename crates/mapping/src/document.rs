@@ -6,8 +6,8 @@ use crate::parameters::{java, text_of};
 use crate::types::{self, keyword};
 use crate::value::{FieldValue, Fields, NestedDoc, Parsed};
 use model::{Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
 
 /// What reading needs to know beside the document.
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,7 +91,7 @@ struct Reader<'a> {
     options: &'a ReadOptions<'a>,
     root: Fields,
     scopes: Vec<Scope>,
-    offsets: HashMap<(Option<usize>, String), u32>,
+    offsets: FxHashMap<(Option<usize>, &'a str), u32>,
     ignored: Vec<String>,
     grows: bool,
     /// The texts of `_all`, in order.
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
             options,
             root: Fields::default(),
             scopes: Vec::new(),
-            offsets: HashMap::new(),
+            offsets: FxHashMap::default(),
             ignored: Vec::new(),
             grows: false,
             all: Vec::new(),
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
 
     /// An object, an array of objects, or nothing.
     fn objects(&mut self, key: &str, value: &Value, path: &mut String, scope: Option<usize>) -> Result<()> {
-        let Some(info) = self.mapping.objects.get(path.as_str()) else {
+        let Some((known, info)) = self.mapping.objects.get_key_value(path.as_str()) else {
             return Ok(());
         };
         if !info.enabled {
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
             Value::Null => Ok(()),
             Value::Array(items) => items.iter().try_for_each(|item| self.objects(key, item, path, scope)),
             Value::Object(object) if info.nested => {
-                let scope = self.open(path, scope, info.include_in_parent, info.include_in_root)?;
+                let scope = self.open(known, scope, info.include_in_parent, info.include_in_root)?;
                 self.object(object, path, Some(scope), info.dynamic)
             }
             Value::Object(object) => self.object(object, path, scope, info.dynamic),
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn open(&mut self, path: &str, parent: Option<usize>, in_parent: bool, in_root: bool) -> Result<usize> {
+    fn open(&mut self, path: &'a str, parent: Option<usize>, in_parent: bool, in_root: bool) -> Result<usize> {
         let limit = self.mapping.limits.nested_objects;
         if self.scopes.len() >= limit {
             return Err(malformed(format!(
@@ -233,7 +233,7 @@ impl<'a> Reader<'a> {
                  changing the [index.mapping.nested_objects.limit] index level setting."
             )));
         }
-        let count = self.offsets.entry((parent, path.to_owned())).or_insert(0);
+        let count = self.offsets.entry((parent, path)).or_insert(0);
         let offset = *count;
         *count += 1;
         self.scopes.push(Scope {

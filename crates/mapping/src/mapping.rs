@@ -9,8 +9,8 @@ use crate::parameters::{self, Context, Params, java, text_of};
 use analysis::Registry;
 use model::path::{SourceFilter, matches};
 use model::{Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -129,8 +129,8 @@ pub(crate) struct Inner {
     pub(crate) limits: MappingLimits,
     pub(crate) typed: bool,
     pub(crate) leaves: Vec<Leaf>,
-    by_path: HashMap<Arc<str>, usize>,
-    pub(crate) objects: HashMap<String, ObjectInfo>,
+    by_path: FxHashMap<Arc<str>, usize>,
+    pub(crate) objects: FxHashMap<String, ObjectInfo>,
     nested: Vec<String>,
     source: SourceFilter,
 }
@@ -658,8 +658,8 @@ pub(crate) fn build(root: ObjectNode, top: Root, registry: Registry, limits: Map
         limits,
         typed,
         leaves: Vec::new(),
-        by_path: HashMap::new(),
-        objects: HashMap::new(),
+        by_path: FxHashMap::default(),
+        objects: FxHashMap::default(),
         nested: Vec::new(),
         source: filter,
     };

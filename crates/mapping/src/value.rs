@@ -88,7 +88,33 @@ pub struct Parsed {
     pub ignored: Vec<String>,
 }
 
+impl Parsed {
+    /// About how many bytes of memory it takes.
+    pub fn weight(&self) -> usize {
+        let fields = |fields: &Fields| -> usize {
+            let each = size_of::<(Arc<str>, FieldValue)>();
+            fields.0.iter().map(|(_, value)| each + value.weight()).sum()
+        };
+        let nested = self.nested.iter();
+        let nested: usize = nested
+            .map(|doc| size_of::<NestedDoc>() + doc.path.len() + fields(&doc.fields))
+            .sum();
+        size_of::<Parsed>() + fields(&self.root) + nested
+    }
+}
+
 impl FieldValue {
+    /// What it takes beside itself.
+    fn weight(&self) -> usize {
+        match self {
+            FieldValue::Text(text) | FieldValue::Keyword(text) => text.len(),
+            FieldValue::Completion(entries) => entries.iter().map(|entry| size_of::<String>() + entry.len()).sum(),
+            FieldValue::Binary(bytes) => bytes.len(),
+            FieldValue::Join { name, parent } => name.len() + parent.as_ref().map_or(0, String::len),
+            _ => 0,
+        }
+    }
+
     /// The key that a range has for one of its ends, in the order of values; `None` for what is no end of a range.
     pub fn range_key(&self) -> Option<u128> {
         crate::types::range::key(self)

@@ -236,16 +236,12 @@ pub(crate) fn find(method: &str, path: &str, plus_is_space: bool) -> Matched {
             Err(_) => return Matched::Nothing,
         }
     }
+    let rows = || by_length().get(segments.len()).into_iter().flatten();
     let mut best: Option<(u32, &'static Endpoint, &'static str)> = None;
-    let mut allowed: Vec<&'static str> = Vec::new();
-    for row in by_length().get(segments.len()).into_iter().flatten() {
+    for row in rows().filter(|row| row.endpoint.methods.contains(&method)) {
         let Some(rank) = rank(&row.parts, &segments) else { continue };
-        if row.endpoint.methods.contains(&method) {
-            if best.is_none_or(|(found, ..)| rank > found) {
-                best = Some((rank, row.endpoint, row.pattern));
-            }
-        } else {
-            allowed.extend(row.endpoint.methods);
+        if best.is_none_or(|(found, ..)| rank > found) {
+            best = Some((rank, row.endpoint, row.pattern));
         }
     }
     match best {
@@ -265,11 +261,16 @@ pub(crate) fn find(method: &str, path: &str, plus_is_space: bool) -> Matched {
             }
             Matched::Found(endpoint, args)
         }
-        None if allowed.is_empty() => Matched::Nothing,
         None => {
+            let others = rows().filter(|row| rank(&row.parts, &segments).is_some());
+            let mut allowed: Vec<&'static str> = others.flat_map(|row| row.endpoint.methods).copied().collect();
             allowed.sort_unstable();
             allowed.dedup();
-            Matched::Method(allowed)
+            if allowed.is_empty() {
+                Matched::Nothing
+            } else {
+                Matched::Method(allowed)
+            }
         }
     }
 }

@@ -90,7 +90,7 @@ pub fn parse_bulk<'a>(bytes: &'a [u8], defaults: &BulkDefaults) -> Result<Vec<Bu
     if !tail.is_empty() && !typed {
         return Err(Error::illegal("The bulk request must be terminated by a newline [\\n]"));
     }
-    let mut items = Vec::new();
+    let mut items = Vec::with_capacity((lines.len() / 2).min(1024));
     let mut problems = Vec::new();
     let mut numbered = lines.into_iter().zip(1..);
     while let Some((line, number)) = numbered.next() {

@@ -9,7 +9,7 @@
 //!
 //! Not here: when files are synced and named in the manifest, what components mean.
 
-use super::{Disk, Image, refusal};
+use super::{Disk, DiskFile, Image, refusal};
 use model::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
@@ -29,44 +29,117 @@ pub type Layout = BTreeMap<String, (u64, u64)>;
 /// Writes a file of components; says where each lies. It is not synced: the checkpoint does that
 /// for many at once. Errors: DiskFull, Internal; then no file is left.
 pub fn write_segment(disk: &dyn Disk, path: &Path, components: &[(String, &[u8])]) -> Result<Layout> {
-    let mut content = Vec::with_capacity(components.iter().map(|(_, bytes)| bytes.len() + 8).sum());
+    disk.create(path)
+        .and_then(|file| write_components(file.as_ref(), components))
+        .map_err(|e| {
+            // The half file is no use to anyone; the first error is the one to tell of.
+            drop(disk.remove(path));
+            refusal("writing", path, &e)
+        })
+}
+
+fn write_components(file: &dyn DiskFile, components: &[(String, &[u8])]) -> std::io::Result<Layout> {
+    let mut out = Blocks::new(file);
     let mut layout = Layout::new();
     for (name, bytes) in components {
-        content.resize(content.len().next_multiple_of(8), 0);
-        let before = layout.insert(name.clone(), (content.len() as u64, bytes.len() as u64));
+        out.push(&[0; 8][..(8 - out.length % 8) % 8])?;
+        let before = layout.insert(name.clone(), (out.length as u64, bytes.len() as u64));
         assert!(before.is_none(), "a component has one place");
-        content.extend_from_slice(bytes);
+        out.push(bytes)?;
     }
-    let data_bytes = content.len();
-    let crcs: Vec<u32> = content.chunks(BLOCK_BYTES).map(crc32fast::hash).collect();
+    let data_bytes = out.length;
+    let mut tail = Vec::new();
     for (name, (offset, length)) in &layout {
-        content.extend_from_slice(&(name.len() as u32).to_le_bytes());
-        content.extend_from_slice(name.as_bytes());
-        content.extend_from_slice(&offset.to_le_bytes());
-        content.extend_from_slice(&length.to_le_bytes());
+        tail.extend_from_slice(&(name.len() as u32).to_le_bytes());
+        tail.extend_from_slice(name.as_bytes());
+        tail.extend_from_slice(&offset.to_le_bytes());
+        tail.extend_from_slice(&length.to_le_bytes());
     }
-    let table_bytes = content.len() - data_bytes;
-    for crc in crcs {
-        content.extend_from_slice(&crc.to_le_bytes());
+    let table_bytes = tail.len();
+    for crc in out.crcs() {
+        tail.extend_from_slice(&crc.to_le_bytes());
     }
-    let tables_crc = crc32fast::hash(&content[data_bytes..]);
+    let tables_crc = crc32fast::hash(&tail);
     let mut trailer = Vec::with_capacity(TRAILER_BYTES);
     trailer.extend_from_slice(&MAGIC);
     trailer.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
     trailer.extend_from_slice(&(data_bytes as u64).to_le_bytes());
     trailer.extend_from_slice(&(table_bytes as u64).to_le_bytes());
-    trailer.extend_from_slice(&((content.len() + TRAILER_BYTES) as u64).to_le_bytes());
+    trailer.extend_from_slice(&((data_bytes + tail.len() + TRAILER_BYTES) as u64).to_le_bytes());
     trailer.extend_from_slice(&tables_crc.to_le_bytes());
     trailer.extend_from_slice(&crc32fast::hash(&trailer).to_le_bytes());
     debug_assert_eq!(trailer.len(), TRAILER_BYTES);
-    content.extend_from_slice(&trailer);
-    let written = disk.create(path).and_then(|file| file.write_all_at(&content, 0));
-    written.map_err(|e| {
-        // The half file is no use to anyone; the first error is the one to tell of.
-        drop(disk.remove(path));
-        refusal("writing", path, &e)
-    })?;
+    tail.extend_from_slice(&trailer);
+    out.push(&tail)?;
+    out.flush()?;
     Ok(layout)
+}
+
+/// Bytes on their way to a file, with the CRC of each block. What is large goes as it is, without a copy.
+struct Blocks<'a> {
+    file: &'a dyn DiskFile,
+    waiting: Vec<u8>,
+    length: usize,
+    done: Vec<u32>,
+    current: crc32fast::Hasher,
+}
+
+impl<'a> Blocks<'a> {
+    fn new(file: &'a dyn DiskFile) -> Blocks<'a> {
+        Blocks {
+            file,
+            waiting: Vec::new(),
+            length: 0,
+            done: Vec::new(),
+            current: crc32fast::Hasher::new(),
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(BLOCK_BYTES - self.length % BLOCK_BYTES));
+            self.current.update(now);
+            self.length += now.len();
+            if self.length.is_multiple_of(BLOCK_BYTES) {
+                self.done.push(std::mem::take(&mut self.current).finalize());
+            }
+            rest = later;
+        }
+        if bytes.len() < BLOCK_BYTES {
+            self.waiting.extend_from_slice(bytes);
+            return if self.waiting.len() < BLOCK_BYTES {
+                Ok(())
+            } else {
+                self.flush()
+            };
+        }
+        let at = self.length - bytes.len();
+        self.write(at - self.waiting.len())?;
+        self.file.write_all_at(bytes, at as u64)
+    }
+
+    /// Writes what waits, which belongs at the end.
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.write(self.length - self.waiting.len())
+    }
+
+    fn write(&mut self, at: usize) -> std::io::Result<()> {
+        if !self.waiting.is_empty() {
+            self.file.write_all_at(&self.waiting, at as u64)?;
+            self.waiting.clear();
+        }
+        Ok(())
+    }
+
+    /// The CRC of each block, the last one as long as it is.
+    fn crcs(&self) -> Vec<u32> {
+        let mut all = self.done.clone();
+        if !self.length.is_multiple_of(BLOCK_BYTES) {
+            all.push(self.current.clone().finalize());
+        }
+        all
+    }
 }
 
 /// Syncs a file that was written before. Errors: Internal; then it must be written anew under

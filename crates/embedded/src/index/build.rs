@@ -5,12 +5,13 @@
 //!
 //! Not here: which documents (`publish`), clearing what they replace.
 
+use super::document::Block;
 use super::schema::IndexSchema;
 use super::segment::{Place, SegmentData, failed, handle};
 use model::Result;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use tantivy::TantivyDocument;
 use tantivy::indexer::{AddOperation, SegmentWriter};
 use tantivy::tokenizer::TokenizerManager;
 
@@ -18,15 +19,8 @@ use tantivy::tokenizer::TokenizerManager;
 const BUDGET_MIN_BYTES: usize = 100 << 10;
 const BUDGET_MAX_BYTES: usize = 30 << 20;
 
-/// A block to build, and what stays of it if tantivy refuses it.
-pub struct Block {
-    /// Nested documents, then the root.
-    pub docs: Vec<TantivyDocument>,
-    /// The root with identity, stamp and source only.
-    pub bare: TantivyDocument,
-}
-
 /// What a build made.
+#[derive(Default)]
 pub struct Built {
     /// Segments, usually one; none for no blocks.
     pub segments: Vec<Arc<SegmentData>>,
@@ -34,112 +28,124 @@ pub struct Built {
     pub poisoned: Vec<(usize, String)>,
 }
 
-/// Builds segments of these blocks, in order. `bytes` is a guess at their size.
+/// What to build of.
+#[derive(Clone, Copy)]
+pub struct Blocks<'a> {
+    /// How many there are.
+    pub count: usize,
+    /// A guess at their size.
+    pub bytes: usize,
+    /// Makes one, in its turn, so that there is only one at a time. One that failed is asked for again.
+    pub make: &'a dyn Fn(usize) -> Block,
+}
+
+/// Builds segments of these blocks, in order.
 ///
 /// # Errors
 /// Not for a document's sake; only where no segment can be made at all.
 pub fn build(
     schema: &IndexSchema,
     tokenizers: &TokenizerManager,
-    blocks: &[Block],
-    bytes: usize,
-    fresh_id: &mut dyn FnMut() -> u64,
+    blocks: Blocks<'_>,
+    fresh_id: &dyn Fn() -> u64,
 ) -> Result<Built> {
-    let mut built = Built {
-        segments: Vec::new(),
-        poisoned: Vec::new(),
+    let mut building = Building {
+        schema,
+        tokenizers,
+        make: blocks.make,
+        fresh_id,
+        built: Built::default(),
     };
-    if !blocks.is_empty() {
-        part(schema, tokenizers, blocks, 0, bytes, fresh_id, &mut built)?;
+    if blocks.count > 0 {
+        building.part(0..blocks.count, blocks.bytes)?;
     }
-    Ok(built)
+    Ok(building.built)
 }
 
-fn part(
-    schema: &IndexSchema,
-    tokenizers: &TokenizerManager,
-    blocks: &[Block],
-    first: usize,
-    bytes: usize,
-    fresh_id: &mut dyn FnMut() -> u64,
-    built: &mut Built,
-) -> Result<()> {
-    let mut bare: Vec<usize> = Vec::new();
-    loop {
-        // Only what this call has found can be bare here.
-        match attempt(schema, tokenizers, blocks, &bare, bytes, fresh_id) {
-            Ok(data) => {
-                built.segments.push(data);
-                return Ok(());
-            }
-            Err((Some(culprit), why)) if !bare.contains(&culprit) => {
-                built.poisoned.push((first + culprit, why));
-                bare.push(culprit);
-            }
-            // No culprit is known: halve, until it is alone.
-            Err((_, why)) if blocks.len() == 1 => {
-                if bare.is_empty() {
-                    built.poisoned.push((first, why));
-                    bare.push(0);
-                } else {
-                    return Err(model::Error::new(
-                        model::ErrorKind::Internal,
-                        format!("building a segment failed: {why}"),
-                    ));
+struct Building<'a> {
+    schema: &'a IndexSchema,
+    tokenizers: &'a TokenizerManager,
+    make: &'a dyn Fn(usize) -> Block,
+    fresh_id: &'a dyn Fn() -> u64,
+    built: Built,
+}
+
+impl Building<'_> {
+    fn part(&mut self, range: Range<usize>, bytes: usize) -> Result<()> {
+        let mut bare: Vec<usize> = Vec::new();
+        loop {
+            // Only what this call has found can be bare here.
+            match self.attempt(range.clone(), &bare, bytes) {
+                Ok(data) => {
+                    self.built.segments.push(data);
+                    return Ok(());
+                }
+                Err((Some(culprit), why)) if !bare.contains(&culprit) => {
+                    self.built.poisoned.push((culprit, why));
+                    bare.push(culprit);
+                }
+                // No culprit is known: halve, until it is alone.
+                Err((_, why)) if range.len() == 1 => {
+                    if bare.is_empty() {
+                        self.built.poisoned.push((range.start, why));
+                        bare.push(range.start);
+                    } else {
+                        return Err(model::Error::new(
+                            model::ErrorKind::Internal,
+                            format!("building a segment failed: {why}"),
+                        ));
+                    }
+                }
+                Err(_) => {
+                    let middle = range.start + range.len() / 2;
+                    self.part(range.start..middle, bytes / 2)?;
+                    return self.part(middle..range.end, bytes / 2);
                 }
             }
-            Err(_) => {
-                let (a, b) = blocks.split_at(blocks.len() / 2);
-                part(schema, tokenizers, a, first, bytes / 2, fresh_id, built)?;
-                return part(schema, tokenizers, b, first + a.len(), bytes / 2, fresh_id, built);
-            }
         }
     }
-}
 
-/// One segment of all blocks; else the block that was at fault, if it is known. After any error the writer is
-/// dropped: its next call might panic.
-fn attempt(
-    schema: &IndexSchema,
-    tokenizers: &TokenizerManager,
-    blocks: &[Block],
-    bare: &[usize],
-    bytes: usize,
-    fresh_id: &mut dyn FnMut() -> u64,
-) -> Result<Arc<SegmentData>, (Option<usize>, String)> {
-    let whole = |e: model::Error| (None, e.reason().to_owned());
-    let (index, dir) = handle(schema, Some(tokenizers), &[]).map_err(whole)?;
-    let segment = index.new_segment();
-    let budget = (bytes * 2).clamp(BUDGET_MIN_BYTES, BUDGET_MAX_BYTES);
-    let mut writer = SegmentWriter::for_segment(budget, segment.clone()).map_err(|e| whole(failed(e)))?;
-    let mut max_doc = 0;
-    for (n, block) in blocks.iter().enumerate() {
-        let bare_docs = std::slice::from_ref(&block.bare);
-        for document in if bare.contains(&n) { bare_docs } else { &block.docs } {
-            let operation = AddOperation {
-                opstamp: u64::from(max_doc),
-                document: document.clone(),
-            };
-            match catch_unwind(AssertUnwindSafe(|| writer.add_document(operation))) {
-                Ok(Ok(())) => max_doc += 1,
-                Ok(Err(e)) => return Err((Some(n), e.to_string())),
-                Err(_) => return Err((Some(n), "indexing it panicked".to_owned())),
+    /// One segment of all blocks; else the block that was at fault, if it is known. After any error the writer is
+    /// dropped: its next call might panic.
+    fn attempt(&self, range: Range<usize>, bare: &[usize], bytes: usize) -> Result<Arc<SegmentData>, (Option<usize>, String)> {
+        let whole = |e: model::Error| (None, e.reason().to_owned());
+        let (index, dir) = handle(self.schema, Some(self.tokenizers), &[]).map_err(whole)?;
+        dir.expect(bytes);
+        let segment = index.new_segment();
+        let budget = (bytes * 2).clamp(BUDGET_MIN_BYTES, BUDGET_MAX_BYTES);
+        let mut writer = SegmentWriter::for_segment(budget, segment.clone()).map_err(|e| whole(failed(e)))?;
+        let mut max_doc = 0;
+        for n in range {
+            let mut block = (self.make)(n);
+            if bare.contains(&n) {
+                block = block.bare();
+            }
+            for document in block.docs {
+                let operation = AddOperation {
+                    opstamp: u64::from(max_doc),
+                    document,
+                };
+                match catch_unwind(AssertUnwindSafe(|| writer.add_document(operation))) {
+                    Ok(Ok(())) => max_doc += 1,
+                    Ok(Err(e)) => return Err((Some(n), e.to_string())),
+                    Err(_) => return Err((Some(n), "indexing it panicked".to_owned())),
+                }
             }
         }
+        match catch_unwind(AssertUnwindSafe(|| writer.finalize())) {
+            Ok(Ok(_)) => {}
+            Ok(Err(e)) => return Err((None, e.to_string())),
+            Err(_) => return Err((None, "finishing the segment panicked".to_owned())),
+        }
+        let uuid = segment.id();
+        Ok(Arc::new(SegmentData {
+            id: (self.fresh_id)(),
+            uuid,
+            max_doc,
+            place: Place::Memory(Arc::new(dir.written(uuid))),
+            held: None,
+        }))
     }
-    match catch_unwind(AssertUnwindSafe(|| writer.finalize())) {
-        Ok(Ok(_)) => {}
-        Ok(Err(e)) => return Err((None, e.to_string())),
-        Err(_) => return Err((None, "finishing the segment panicked".to_owned())),
-    }
-    let uuid = segment.id();
-    Ok(Arc::new(SegmentData {
-        id: fresh_id(),
-        uuid,
-        max_doc,
-        place: Place::Memory(Arc::new(dir.written(uuid))),
-        held: None,
-    }))
 }
 
 #[cfg(test)]
@@ -169,7 +175,7 @@ mod tests {
         let registry = Registry::default_registry();
         let body = json!({ "properties": { "title": { "type": "text" } } });
         let mapping = Mapping::parse(&body, &registry, &MappingLimits::default()).unwrap();
-        let schema = IndexSchema::of(&mapping);
+        let schema = Arc::new(IndexSchema::of(&mapping));
         let managers = TokenizerManager::default();
         for n in 0..schema.slots().len() {
             managers.register(&tokenizer_name(n), TextAnalyzer::from(Poisoned::default()));
@@ -186,7 +192,7 @@ mod tests {
                     routing: None,
                 };
                 let parsed = mapping.read(&source, &options).unwrap();
-                let text = source.to_string();
+                let text: Arc<[u8]> = source.to_string().into_bytes().into();
                 let of = Envelope {
                     id: &id,
                     uid: &id.id,
@@ -195,24 +201,23 @@ mod tests {
                         primary_term: 1,
                         version: 1,
                     },
-                    source: text.as_bytes(),
+                    source: &text,
                     fields: &[],
                     routing: None,
                     parent: None,
                     hidden: None,
                 };
-                Block {
-                    docs: block(&schema, Some(&parsed), of),
-                    bare: block(&schema, None, of).pop().unwrap(),
-                }
+                block(&schema, Some(parsed), of)
             })
             .collect();
-        let mut next = 0;
-        let mut fresh = || {
-            next += 1;
-            next
+        let next = std::sync::atomic::AtomicU64::new(1);
+        let fresh = || next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let of = Blocks {
+            count: blocks.len(),
+            bytes: 1000,
+            make: &|n| blocks[n].clone(),
         };
-        let built = build(&schema, &managers, &blocks, 1000, &mut fresh).unwrap();
+        let built = build(&schema, &managers, of, &fresh).unwrap();
         let mut found: Vec<_> = built.poisoned.iter().map(|(n, _)| *n).collect();
         found.sort_unstable();
         assert_eq!(found, bare, "{titles:?}");

@@ -1,4 +1,6 @@
-//! From a document read through its mapping to tantivy documents: nested ones first, the root last.
+//! From a document read through its mapping to documents as tantivy takes them: nested ones first, the root last.
+//!
+//! Values are moved out of what was read, never copied, and what several documents share they share.
 //!
 //! Not here: reading (`mapping`), stamps (they come from the sequencer), segments (`build`).
 
@@ -6,9 +8,10 @@ use super::schema::{IndexSchema, Slot, YES};
 use engine::Hidden;
 use mapping::{FieldValue, Fields, Parsed};
 use model::{DocId, Stamp};
-use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
-use tantivy::TantivyDocument;
+use std::sync::Arc;
+use tantivy::schema::Field;
+use tantivy::schema::document::{Document, ReferenceValue, ReferenceValueLeaf, Value};
 
 /// A document with everything that is stored of it.
 #[derive(Debug, Clone, Copy)]
@@ -16,11 +19,11 @@ pub struct Envelope<'a> {
     /// Its identity.
     pub id: &'a DocId,
     /// The stored form of it.
-    pub uid: &'a str,
+    pub uid: &'a Arc<str>,
     /// Its stamp.
     pub stamp: Stamp,
     /// The source that is kept; empty if none is.
-    pub source: &'a [u8],
+    pub source: &'a Arc<[u8]>,
     /// The stored fields that the source does not keep; empty if there are none.
     pub fields: &'a [u8],
     /// `_routing`.
@@ -31,114 +34,209 @@ pub struct Envelope<'a> {
     pub hidden: Option<(&'a Hidden, &'a [u8])>,
 }
 
-/// The block of a document, root last. `parsed` is `None` for a document that cannot be indexed: it keeps its
-/// identity, stamp and source, and no query on fields finds it.
-pub fn block(schema: &IndexSchema, parsed: Option<&Parsed>, of: Envelope<'_>) -> Vec<TantivyDocument> {
-    let mut out = Vec::with_capacity(1 + parsed.map_or(0, |p| p.nested.len()));
-    for nested in parsed.map_or(&[][..], |p| &p.nested) {
-        let mut doc = TantivyDocument::new();
-        doc.add_text(schema.id, of.uid);
-        doc.add_text(schema.nested_path, &nested.path);
-        doc.add_u64(schema.offset, u64::from(nested.offset));
-        fields(schema, &nested.fields, &mut doc);
-        out.push(doc);
-    }
-    let mut doc = TantivyDocument::new();
-    doc.add_text(schema.id, of.uid);
-    doc.add_text(schema.root, YES);
-    doc.add_u64(schema.seq_no, of.stamp.seq_no);
-    doc.add_u64(schema.version, of.stamp.version);
-    doc.add_u64(schema.term, of.stamp.primary_term);
-    if !of.source.is_empty() {
-        doc.add_bytes(schema.source, of.source);
-    }
-    if !of.fields.is_empty() {
-        doc.add_bytes(schema.source, of.fields);
-    }
-    if let Some(routing) = of.routing {
-        doc.add_text(schema.routing, routing);
-    }
-    if let Some(parent) = of.parent {
-        doc.add_text(schema.parent, parent);
-    }
-    if let Some(doc_type) = &of.id.doc_type {
-        doc.add_text(schema.doc_type, doc_type);
-    }
-    if let Some((hidden, bytes)) = of.hidden {
-        doc.add_bytes(schema.hidden, bytes);
-        if !hidden.visible {
-            doc.add_text(schema.invisible, YES);
-        }
-    }
-    if let Some(parsed) = parsed {
-        for path in &parsed.ignored {
-            doc.add_text(schema.ignored, path);
-        }
-        fields(schema, &parsed.root, &mut doc);
-    }
-    out.push(doc);
-    out
+/// One document of a block, as tantivy takes it.
+#[derive(Clone, Debug)]
+pub struct Indexed {
+    schema: Arc<IndexSchema>,
+    values: Vec<(Field, Cell)>,
 }
 
-fn fields(schema: &IndexSchema, fields: &Fields, doc: &mut TantivyDocument) {
-    let mut names: BTreeSet<&str> = BTreeSet::new();
-    for (path, value) in &fields.0 {
-        let Some(slot) = schema.slot(path) else {
+/// A value of a field.
+#[derive(Clone, Debug)]
+pub enum Cell {
+    /// A text that is this document's own.
+    Text(String),
+    /// A text that others of its block have too.
+    Shared(Arc<str>),
+    /// One of the schema's names: threads that build would contend for a count of those who share it.
+    Name(u32),
+    /// [`YES`].
+    Yes,
+    /// Bytes.
+    Bytes(Arc<[u8]>),
+    /// A number.
+    U64(u64),
+    /// A number.
+    I64(i64),
+    /// A number.
+    F64(f64),
+    /// A truth value.
+    Bool(bool),
+    /// An address, or another key of 128 bits.
+    Ip(Ipv6Addr),
+}
+
+impl Document for Indexed {
+    type Value<'a> = CellOf<'a>;
+    type FieldsValuesIter<'a> = Values<'a>;
+    fn iter_fields_and_values(&self) -> Values<'_> {
+        Values(&self.schema, self.values.iter())
+    }
+}
+
+/// Goes through the values of an [`Indexed`].
+#[derive(Debug)]
+pub struct Values<'a>(&'a IndexSchema, std::slice::Iter<'a, (Field, Cell)>);
+
+impl<'a> Iterator for Values<'a> {
+    type Item = (Field, CellOf<'a>);
+    fn next(&mut self) -> Option<Self::Item> {
+        let (field, cell) = self.1.next()?;
+        Some((*field, CellOf(self.0, cell)))
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.1.size_hint()
+    }
+}
+
+/// A value, and the schema that has its text if it is a name.
+#[derive(Clone, Copy, Debug)]
+pub struct CellOf<'a>(&'a IndexSchema, &'a Cell);
+
+impl<'a> Value<'a> for CellOf<'a> {
+    type ArrayIter = std::iter::Empty<Self>;
+    type ObjectIter = std::iter::Empty<(&'a str, Self)>;
+    fn as_value(&self) -> ReferenceValue<'a, Self> {
+        ReferenceValue::Leaf(match self.1 {
+            Cell::Text(text) => ReferenceValueLeaf::Str(text),
+            Cell::Shared(text) => ReferenceValueLeaf::Str(text),
+            Cell::Name(name) => ReferenceValueLeaf::Str(self.0.name(*name)),
+            Cell::Yes => ReferenceValueLeaf::Str(YES),
+            Cell::Bytes(bytes) => ReferenceValueLeaf::Bytes(bytes),
+            Cell::U64(n) => ReferenceValueLeaf::U64(*n),
+            Cell::I64(n) => ReferenceValueLeaf::I64(*n),
+            Cell::F64(n) => ReferenceValueLeaf::F64(*n),
+            Cell::Bool(b) => ReferenceValueLeaf::Bool(*b),
+            Cell::Ip(address) => ReferenceValueLeaf::IpAddr(*address),
+        })
+    }
+}
+
+/// The documents of one document.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// Nested documents, then the root.
+    pub docs: Vec<Indexed>,
+    /// The root begins with so many values that are its identity, stamp and source.
+    envelope: usize,
+}
+
+impl Block {
+    /// The root alone, with identity, stamp and source only: what stays of a document that tantivy refuses.
+    #[must_use]
+    pub fn bare(mut self) -> Block {
+        if let Some(root) = self.docs.last_mut() {
+            root.values.truncate(self.envelope);
+        }
+        self.docs.drain(..self.docs.len().saturating_sub(1));
+        self
+    }
+}
+
+/// The block of a document. `parsed` is `None` for a document that cannot be indexed: it keeps its identity, stamp
+/// and source, and no query on fields finds it.
+pub fn block(schema: &Arc<IndexSchema>, parsed: Option<Parsed>, of: Envelope<'_>) -> Block {
+    let (root, nested, ignored) = match parsed {
+        Some(parsed) => (parsed.root, parsed.nested, parsed.ignored),
+        None => (Fields::default(), Vec::new(), Vec::new()),
+    };
+    let mut docs = Vec::with_capacity(1 + nested.len());
+    let mut names = Vec::new();
+    let indexed = |values| Indexed {
+        schema: schema.clone(),
+        values,
+    };
+    for nested in nested {
+        let mut doc = Vec::with_capacity(4 + 2 * nested.fields.0.len());
+        doc.push((schema.id, Cell::Shared(of.uid.clone())));
+        doc.push((schema.nested_path, Cell::Text(nested.path)));
+        doc.push((schema.offset, Cell::U64(u64::from(nested.offset))));
+        fields(schema, nested.fields, &mut names, &mut doc);
+        docs.push(indexed(doc));
+    }
+    let mut doc = Vec::with_capacity(12 + 2 * root.0.len());
+    doc.push((schema.id, Cell::Shared(of.uid.clone())));
+    doc.push((schema.root, Cell::Yes));
+    doc.push((schema.seq_no, Cell::U64(of.stamp.seq_no)));
+    doc.push((schema.version, Cell::U64(of.stamp.version)));
+    doc.push((schema.term, Cell::U64(of.stamp.primary_term)));
+    if !of.source.is_empty() {
+        doc.push((schema.source, Cell::Bytes(of.source.clone())));
+    }
+    if !of.fields.is_empty() {
+        doc.push((schema.source, Cell::Bytes(of.fields.into())));
+    }
+    let text = |text: &str| Cell::Text(text.to_owned());
+    doc.extend(of.routing.map(|routing| (schema.routing, text(routing))));
+    doc.extend(of.parent.map(|parent| (schema.parent, text(parent))));
+    if let Some(doc_type) = &of.id.doc_type {
+        doc.push((schema.doc_type, Cell::Shared(doc_type.clone())));
+    }
+    if let Some((hidden, bytes)) = of.hidden {
+        doc.push((schema.hidden, Cell::Bytes(bytes.into())));
+        if !hidden.visible {
+            doc.push((schema.invisible, Cell::Yes));
+        }
+    }
+    let envelope = doc.len();
+    doc.extend(ignored.into_iter().map(|path| (schema.ignored, Cell::Text(path))));
+    fields(schema, root, &mut names, &mut doc);
+    docs.push(indexed(doc));
+    Block { docs, envelope }
+}
+
+/// Adds values, and the name of each path that has one. `names` is room that is used again.
+fn fields(schema: &IndexSchema, fields: Fields, names: &mut Vec<u32>, doc: &mut Vec<(Field, Cell)>) {
+    names.clear();
+    let mut last: Option<Arc<str>> = None;
+    for (path, value) in fields.0 {
+        let Some(slot) = schema.slot(&path) else {
             debug_assert!(false, "the schema covers every path of the mapping: {path}");
             continue;
         };
-        if add(slot, value, doc) {
-            names.insert(path);
+        // Values of a field follow each other more often than not.
+        if last.as_ref() != Some(&path) {
+            names.extend_from_slice(&slot.names);
         }
+        last = Some(path);
+        add(slot, value, doc);
     }
-    let mut all = names.clone();
-    for name in &names {
-        let mut rest = *name;
-        while let Some((object, _)) = rest.rsplit_once('.') {
-            all.insert(object);
-            rest = object;
-        }
-    }
-    for name in all {
-        doc.add_text(schema.field_names, name);
-    }
+    // Names are numbered in their order.
+    names.sort_unstable();
+    names.dedup();
+    doc.extend(names.drain(..).map(|name| (schema.field_names, Cell::Name(name))));
 }
 
-/// Adds a value; false if nothing of it can be asked for.
-fn add(slot: &Slot, value: &FieldValue, doc: &mut TantivyDocument) -> bool {
+/// Adds what can be asked for of a value.
+fn add(slot: &Slot, value: FieldValue, doc: &mut Vec<(Field, Cell)>) {
     let field = slot.field;
     match value {
-        FieldValue::Text(text) | FieldValue::Keyword(text) => doc.add_text(field, text),
-        FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n) => doc.add_i64(field, *n),
-        FieldValue::UnsignedLong(n) => doc.add_u64(field, *n),
-        FieldValue::Double(n) => doc.add_f64(field, *n),
-        FieldValue::Bool(b) => doc.add_bool(field, *b),
-        FieldValue::Ip(bytes) => doc.add_ip_addr(field, Ipv6Addr::from(*bytes)),
+        FieldValue::Text(text) | FieldValue::Keyword(text) => doc.push((field, Cell::Text(text))),
+        FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n) => doc.push((field, Cell::I64(n))),
+        FieldValue::UnsignedLong(n) => doc.push((field, Cell::U64(n))),
+        FieldValue::Double(n) => doc.push((field, Cell::F64(n))),
+        FieldValue::Bool(b) => doc.push((field, Cell::Bool(b))),
+        FieldValue::Ip(bytes) => doc.push((field, Cell::Ip(Ipv6Addr::from(bytes)))),
         FieldValue::Geo { lat, lon } => {
-            let (lat, lon) = super::grid::on((*lat, *lon));
-            doc.add_f64(field, lat);
+            let (lat, lon) = super::grid::on((lat, lon));
+            doc.push((field, Cell::F64(lat)));
             if let Some((longitude, _)) = &slot.second {
-                doc.add_f64(*longitude, lon);
+                doc.push((*longitude, Cell::F64(lon)));
             }
         }
         FieldValue::Range { low, high } => {
-            doc.add_ip_addr(field, Ipv6Addr::from(*low));
+            doc.push((field, Cell::Ip(Ipv6Addr::from(low))));
             if let Some((upper, _)) = &slot.second {
-                doc.add_ip_addr(*upper, Ipv6Addr::from(*high));
+                doc.push((*upper, Cell::Ip(Ipv6Addr::from(high))));
             }
         }
-        FieldValue::Completion(entries) => {
-            for entry in entries {
-                doc.add_text(field, entry);
-            }
-        }
+        FieldValue::Completion(entries) => doc.extend(entries.into_iter().map(|entry| (field, Cell::Text(entry)))),
         FieldValue::Binary(_) => {}
         FieldValue::Join { name, parent } => {
-            doc.add_text(field, name);
+            doc.push((field, Cell::Text(name)));
             if let (Some((field, _)), Some(parent)) = (&slot.second, parent) {
-                doc.add_text(*field, parent);
+                doc.push((*field, Cell::Text(parent)));
             }
         }
     }
-    true
 }

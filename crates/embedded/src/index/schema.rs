@@ -87,6 +87,8 @@ pub struct Slot {
     pub column: Option<String>,
     /// Of `geo_point`: the longitude. Of `join`: the parent's id. Field and column name.
     pub second: Option<(Field, String)>,
+    /// What `_field_names` says of a document that has it: its path, and the objects it is in. Numbers of names.
+    pub names: Box<[u32]>,
 }
 
 /// The fields of one index. Immutable; [`IndexSchema::grow`] makes the next.
@@ -123,6 +125,8 @@ pub struct IndexSchema {
     pub hidden: Field,
     /// `_invisible`: token "1" on documents that plain readers do not see.
     pub invisible: Field,
+    /// Paths and the objects they are in, in order.
+    names: Vec<Arc<str>>,
     slots: Vec<Slot>,
     by_path: FxHashMap<Arc<str>, usize>,
     searcher: OnceLock<Searcher>,
@@ -169,11 +173,19 @@ impl IndexSchema {
         let ignored = b.add_text_field("_ignored", token().set_stored());
         let hidden = b.add_bytes_field("_hidden", BytesOptions::default().set_stored());
         let invisible = b.add_text_field("_invisible", token());
-        let slots: Vec<Slot> = shapes
+        let names = names(&shapes);
+        let mut slots: Vec<Slot> = shapes
             .into_iter()
             .enumerate()
             .map(|(n, shape)| slot(&mut b, n, shape))
             .collect();
+        for slot in &mut slots {
+            let around = around(&slot.shape.path);
+            slot.names = around
+                .filter_map(|name| names.binary_search_by(|known| (**known).cmp(name)).ok())
+                .map(|at| at as u32)
+                .collect();
+        }
         let by_path = slots
             .iter()
             .enumerate()
@@ -196,6 +208,7 @@ impl IndexSchema {
             ignored,
             hidden,
             invisible,
+            names,
             slots,
             by_path,
             searcher: OnceLock::new(),
@@ -222,6 +235,11 @@ impl IndexSchema {
     /// Where a path lies.
     pub fn slot(&self, path: &str) -> Option<&Slot> {
         self.by_path.get(path).map(|n| &self.slots[*n])
+    }
+
+    /// The text of a name.
+    pub fn name(&self, number: u32) -> &str {
+        &self.names[number as usize]
     }
 
     /// Every slot, in order.
@@ -293,6 +311,22 @@ pub fn parent_column(relations: &str) -> String {
 /// The name of the tokenizer of slot `n`'s text.
 pub(super) fn tokenizer_name(n: usize) -> String {
     format!("f{n}")
+}
+
+/// A path, and the objects it is in.
+fn around(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| path.rsplit_once('.').map(|(object, _)| object))
+}
+
+/// All paths and the objects they are in, in order, each once.
+fn names(shapes: &[Shape]) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = shapes.iter().map(|shape| shape.path.clone()).collect();
+    let objects = shapes.iter().flat_map(|shape| around(&shape.path).skip(1));
+    names.extend(objects.map(Arc::from));
+    names.sort_unstable();
+    names.dedup();
+    names.shrink_to_fit();
+    names
 }
 
 fn slot(b: &mut SchemaBuilder, n: usize, shape: Shape) -> Slot {
@@ -388,5 +422,6 @@ fn slot(b: &mut SchemaBuilder, n: usize, shape: Shape) -> Slot {
         field,
         column,
         second,
+        names: Box::default(),
     }
 }

@@ -11,6 +11,7 @@
 use super::derived::Budget;
 use super::schema::IndexSchema;
 use crate::disk::{Disk, Image, blockfile};
+use crate::publish::SPILL_BYTES;
 use crate::searchable::{SegmentCore, SegmentView, broken};
 use model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -242,6 +243,8 @@ pub(crate) fn failed(cause: impl std::fmt::Display) -> Error {
 #[derive(Clone)]
 pub struct SegmentDir {
     there: Arc<HashMap<String, Arc<SegmentData>>>,
+    /// About how many bytes of documents a new segment will have.
+    expected: Arc<AtomicU64>,
     new: Arc<Mutex<HashMap<PathBuf, OwnedBytes>>>,
 }
 
@@ -260,8 +263,13 @@ impl SegmentDir {
         let there = segments.iter().map(|data| (data.uuid.uuid_string(), data.clone())).collect();
         SegmentDir {
             there: Arc::new(there),
+            expected: Arc::default(),
             new: Arc::default(),
         }
+    }
+    /// Says about how many bytes of documents a new segment will have, so that their file need not grow.
+    pub fn expect(&self, bytes: usize) {
+        self.expected.store(bytes as u64, Ordering::Relaxed);
     }
     /// The components of a segment that was written through this directory.
     pub fn written(&self, uuid: SegmentId) -> HashMap<String, OwnedBytes> {
@@ -357,8 +365,10 @@ impl Write for NewFile {
 impl TerminatingWrite for NewFile {
     fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.bytes);
-        // It stays as it is for long: room that it grew into is given back.
-        bytes.shrink_to_fit();
+        // What is small stays as it is for long: room that it grew into is given back. What is large goes to a file.
+        if bytes.len() < SPILL_BYTES as usize {
+            bytes.shrink_to_fit();
+        }
         self.dir.new.lock().insert(self.path.clone(), OwnedBytes::new(bytes));
         Ok(())
     }
@@ -380,10 +390,13 @@ impl Directory for SegmentDir {
         Ok(self.find(path).is_some())
     }
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        // Documents are compressed to half or less of what they are; room that is not used is never touched.
+        let expected = self.expected.load(Ordering::Relaxed) as usize;
+        let stored = path.extension().is_some_and(|ext| ext == "store") && expected > SPILL_BYTES as usize;
         Ok(io::BufWriter::new(Box::new(NewFile {
             dir: self.clone(),
             path: path.to_owned(),
-            bytes: Vec::new(),
+            bytes: Vec::with_capacity(if stored { expected / 2 } else { 0 }),
         })))
     }
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {

@@ -1,8 +1,8 @@
 //! Searches over a small index in memory: requests and the ids, scores and values they answer with.
 
 use super::{run, scan};
-use crate::index::build::{Block, build};
-use crate::index::document::{Envelope, block};
+use crate::index::build::{Blocks, build};
+use crate::index::document::{Block, Envelope, block};
 use crate::index::schema::IndexSchema;
 use crate::index::tokens::tokenizers;
 use crate::plan::Context;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 fn view(mapping: &Value, docs: &[Value]) -> IndexView {
     let registry = Registry::default_registry();
     let mapping = Mapping::parse(mapping, &registry, &MappingLimits::default()).unwrap();
-    let schema = IndexSchema::of(&mapping);
+    let schema = Arc::new(IndexSchema::of(&mapping));
     let tokens = tokenizers(&schema, &mapping);
     let blocks: Vec<Block> = docs
         .iter()
@@ -40,32 +40,33 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
                 primary_term: 1,
                 version: 1,
             };
+            let source: Arc<[u8]> = source.as_bytes().into();
             let of = Envelope {
                 id: &id,
                 uid: &id.id,
                 stamp,
-                source: source.as_bytes(),
+                source: &source,
                 fields: &[],
                 routing: None,
                 parent: None,
                 hidden: None,
             };
-            let docs = block(&schema, Some(&parsed), of);
-            let bare = docs.last().unwrap().clone();
-            Block { docs, bare }
+            block(&schema, Some(parsed), of)
         })
         .collect();
-    let mut next = 0;
-    let mut fresh = || {
-        next += 1;
-        next
-    };
+    let next = std::sync::atomic::AtomicU64::new(1);
+    let fresh = || next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let mut segments = Vec::new();
     // Two segments: statistics and order must span them.
     let (a, b) = blocks.split_at(blocks.len() / 2);
     let mut data = Vec::new();
     for part in [a, b] {
-        data.extend(build(&schema, &tokens, part, 1 << 20, &mut fresh).unwrap().segments);
+        let of = Blocks {
+            count: part.len(),
+            bytes: 1 << 20,
+            make: &|n| part[n].clone(),
+        };
+        data.extend(build(&schema, &tokens, of, &fresh).unwrap().segments);
     }
     let budget = crate::index::derived::Budget::new(1 << 20);
     let (index, _) = crate::index::segment::handle(&schema, Some(&tokens), &data).unwrap();
@@ -79,7 +80,7 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
         mapping: mapping.clone(),
         registry,
         settings: Arc::default(),
-        schema: Arc::new(schema),
+        schema,
         segments,
         position: 0,
         derived: crate::index::derived::Derived::new(&budget),

@@ -191,7 +191,9 @@ async fn a_thousand_indices_cost_little() {
             .collect();
         engine.write(writes, Refresh::No).await.unwrap();
     }
-    assert_eq!(threads(), before, "no thread for an index");
+    // Engines of other tests come and go beside this one.
+    let most = before + indices as usize / 2;
+    assert!(threads() < most, "no thread for an index: {before} became {}", threads());
     engine.close().unwrap();
     drop(engine);
     let open = |what: &str| {

@@ -19,6 +19,7 @@
 
 mod bounds;
 mod faults;
+mod parts;
 mod races;
 
 use dsl::json::Node;
