@@ -73,6 +73,17 @@ fn row(name: &str) -> Option<Row> {
             put("/i/_doc/1", json!({ "a": "x".repeat(2000) })),
             413,
         ),
+        "http.max_answer_bytes" => Chosen(
+            &["http.max_answer_bytes=1kb"],
+            vec![put("/i/_doc/1?refresh=true", json!({ "a": "x".repeat(2000) }))],
+            post("/i/_mget", json!({ "ids": ["1", "1"] })),
+            |answer| {
+                let docs = &answer.body["docs"];
+                let reason = docs[1]["error"]["reason"].as_str().unwrap_or_default();
+                answer.status == 200 && docs[0]["found"] == true && reason.contains("http.max_answer_bytes")
+            },
+        ),
+        "http.max_connections" => Elsewhere("connections_are_bounded"),
         "http.max_in_flight_bytes" => Refused(
             &["http.max_in_flight_bytes=1kb"],
             vec![],
@@ -489,6 +500,70 @@ fn finished_tasks_are_forgotten() {
     let tasks: Vec<String> = (0..5).map(begin).inspect(|task| drop(told(task))).collect();
     assert_eq!(told(&tasks[4]).status, 200);
     assert_eq!(told(&tasks[0]).status, 404);
+}
+
+/// Searches of one request are answered until there is no room, and then refused each.
+#[test]
+fn searches_of_one_request_share_the_room_of_its_answer() {
+    let doc = put("/i/_doc/1?refresh=true", json!({ "a": "x".repeat(2000) }));
+    let (_folder, server) = started(&["http.max_answer_bytes=1kb"], &[doc]);
+    let answer = sent(&server, &("POST", "/i/_msearch", "{}\n{}\n{}\n{}\n".to_owned()));
+    let responses = &answer.body["responses"];
+    assert_eq!(
+        (
+            answer.status,
+            &responses[0]["hits"]["total"]["value"],
+            &responses[1]["status"]
+        ),
+        (200, &json!(1), &json!(429)),
+        "{answer:?}"
+    );
+    assert!(responses[1].to_string().contains("http.max_answer_bytes"), "{answer:?}");
+}
+
+/// A term that no index takes is refused where it is made, as the reference refuses it; tokenizers that cut make none.
+#[test]
+fn immense_terms_are_refused() {
+    let whole = json!({ "type": "custom", "tokenizer": "keyword" });
+    let made = json!({
+        "settings": { "analysis": { "analyzer": { "whole": whole } } },
+        "mappings": { "properties": { "t": { "type": "text", "analyzer": "whole" }, "s": { "type": "text" } } }
+    });
+    let (_folder, server) = started(&[], &[put("/i", made)]);
+    let refused = sent(&server, &put("/i/_doc/1", json!({ "t": "x".repeat(32_767) })));
+    let reason = refused.body["error"]["reason"].as_str().unwrap_or_default();
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(
+        reason.starts_with("Document contains at least one immense term in field=\"t\""),
+        "{reason}"
+    );
+    let longest = json!({ "t": "x".repeat(32_766), "s": "x".repeat(40_000) });
+    assert_eq!(sent(&server, &put("/i/_doc/1", longest)).status, 201);
+}
+
+/// Who comes beyond the most connections is told so, and finds room when others have gone.
+#[test]
+fn connections_are_bounded() {
+    use std::io::Read as _;
+    let (_folder, server) = started(&["http.max_connections=4"], &[]);
+    let connect = || std::net::TcpStream::connect(server.address("")).unwrap();
+    // A connection that says nothing yet holds its place as well.
+    let held: Vec<_> = (0..4).map(|_| connect()).collect();
+    let begun = Instant::now();
+    let mut told = String::new();
+    while !told.contains("http.max_connections") {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{told}");
+        told.clear();
+        let mut late = connect();
+        late.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        let _ = late.read_to_string(&mut told);
+    }
+    assert!(told.starts_with("HTTP/1.1 503"), "{told}");
+    drop(held);
+    while server.send("GET", "/", "").map_or(0, |answer| answer.status) != 200 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "there is room again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// What a client that left had sent is no longer counted, wherever it was: read in part, or worked on.

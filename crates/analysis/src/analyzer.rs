@@ -154,6 +154,30 @@ impl Analyzer {
         Ok(tokens)
     }
 
+    /// The first term of a text that is longer than so many bytes. Of a text that is not, what character filters add is
+    /// not looked at.
+    pub fn longer_term(&self, text: &str, max_bytes: usize) -> Option<String> {
+        /// Bytes of UTF-8 for one unit of UTF-16.
+        const UNIT_BYTES: usize = 3;
+        let cut = self
+            .0
+            .chain
+            .tokenizer
+            .part
+            .longest()
+            .is_some_and(|units| units <= max_bytes / UNIT_BYTES);
+        if text.len() <= max_bytes || cut && self.0.grows == 0 {
+            return None;
+        }
+        let mut found = None;
+        self.run(text, &mut |token| {
+            if found.is_none() && token.term.len() > max_bytes {
+                found = Some(token.term.clone());
+            }
+        });
+        found
+    }
+
     fn described(&self) -> String {
         format!("analyzer [{}]", self.0.name)
     }

@@ -343,6 +343,12 @@ impl<'a> Reader<'a> {
                     return Err(keyword::immense(&leaf.path, term));
                 }
             }
+            FieldValue::Text(text) if field.index => {
+                let analyzer = field.analyzer.as_ref();
+                if let Some(term) = analyzer.and_then(|a| a.longer_term(text, keyword::TERM_BYTES_MAX)) {
+                    return Err(keyword::immense(&leaf.path, &term));
+                }
+            }
             FieldValue::Join { name, parent } => self.check_join(leaf, name, parent.as_deref())?,
             _ => {}
         }

@@ -43,6 +43,8 @@ macro_rules! settings {
 
 settings! {
     HTTP_MAX_CONTENT_LENGTH: "http.max_content_length" = "100mb", Node, "Largest request body.";
+    HTTP_MAX_ANSWER: "http.max_answer_bytes" = "100mb", Node, "What one _mget or _msearch answers; documents and searches beyond it are answered 429 each.";
+    HTTP_MAX_CONNECTIONS: "http.max_connections" = "16384", Node, "Open connections; who comes beyond them is told 503 and goes.";
     HTTP_MAX_IN_FLIGHT: "http.max_in_flight_bytes" = "10%", Node, "Bytes of all request bodies being read or worked on.";
     JSON_MAX_DEPTH: "json.max_depth" = "128", Node, "Depth of arrays and objects in a request body.";
     QUERY_MAX_DEPTH: "indices.query.max_nested_depth" = "30", Node, "Depth of queries in queries.";

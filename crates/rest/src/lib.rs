@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+mod answer_room;
 mod aside;
 mod body;
 mod call;

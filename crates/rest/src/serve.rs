@@ -14,6 +14,7 @@ use futures::FutureExt as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use model::settings::HTTP_MAX_CONNECTIONS;
 use model::{Dialect, Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
 use serde_json::json;
@@ -97,6 +98,16 @@ fn housekeeping(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
 }
 
 /// Numbers connections; locks may be tied to one.
+/// Tells who has just come that there is no room, as far as the socket takes it at once, and hangs up.
+fn refuse(stream: &tokio::net::TcpStream, reason: &str) {
+    let error = Error::new(ErrorKind::CircuitBreaking, reason).status_of(503);
+    let body = json!({ "error": error.to_json(), "status": 503 }).to_string();
+    let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json; charset=UTF-8\r\nconnection: close";
+    let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    // Who does not read it sees the connection closed.
+    let _ = stream.try_write(answer.as_bytes());
+}
+
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
 async fn accept(
@@ -112,6 +123,11 @@ async fn accept(
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
+        if open.load(Ordering::Acquire) >= model::settings::node_count(HTTP_MAX_CONNECTIONS) {
+            let reason = format!("there are as many connections as [{}] says", HTTP_MAX_CONNECTIONS.name);
+            refuse(&stream, &reason);
+            continue;
+        }
         // Answers leave in one piece; waiting for more to send would cost 40 ms a call.
         let _ = stream.set_nodelay(true);
         let (rest, mut stop, open, in_flight) = (rest.clone(), stop.clone(), open.clone(), in_flight.clone());

@@ -90,6 +90,9 @@ impl ByClass {
 }
 
 impl Tokenizer for ByClass {
+    fn longest(&self) -> Option<usize> {
+        Some(self.max_token_length)
+    }
     fn tokenize(&self, text: &str, f: &mut dyn FnMut(Piece<'_>)) {
         let mut position = 0;
         let mut lower = String::new();

@@ -38,6 +38,9 @@ fn rules() -> &'static [(TokenKind, Regex)] {
 }
 
 impl Tokenizer for Classic {
+    fn longest(&self) -> Option<usize> {
+        Some(self.max_token_length)
+    }
     fn tokenize(&self, text: &str, f: &mut dyn FnMut(Piece<'_>)) {
         let (mut position, mut at) = (0, 0);
         while let Some(c) = text[at..].chars().next() {

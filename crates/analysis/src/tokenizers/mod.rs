@@ -53,6 +53,10 @@ pub(crate) trait Tokenizer: Send + Sync {
     fn grows(&self) -> bool {
         false
     }
+    /// The longest piece that it cuts a text into, in UTF-16 units; `None`: there is no such length.
+    fn longest(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// The byte offset after at most `units` UTF-16 units from `start`, but at least one character.

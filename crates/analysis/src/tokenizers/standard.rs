@@ -130,6 +130,9 @@ impl Default for Standard {
 }
 
 impl Tokenizer for Standard {
+    fn longest(&self) -> Option<usize> {
+        Some(self.max_token_length)
+    }
     fn tokenize(&self, text: &str, f: &mut dyn FnMut(Piece<'_>)) {
         let mut position = 0;
         self.between(text, 0, text.len(), &mut position, f);

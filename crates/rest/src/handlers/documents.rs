@@ -2,6 +2,7 @@
 
 use super::visibility::Visibility;
 use super::writes::{Guarded, answer, compile, head, placed, refuse_pipeline, send_in, settled, status, with_warnings};
+use crate::answer_room::AnswerRoom;
 use crate::call::Call;
 use crate::envelope;
 use crate::params::split_list;
@@ -838,7 +839,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     names.dedup();
     let look = visibility.look(&call, &model::Target::of(names), None).await?;
     let answer = async {
-        let mut docs = Vec::new();
+        let (mut docs, mut room) = (Vec::new(), AnswerRoom::new());
         for item in body.docs {
             let index = item.index.or_else(|| call.arg("index").map(str::to_owned));
             let Some(index) = index else {
@@ -886,12 +887,15 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
                 &item.source
             };
             let stored = item.stored_fields.as_ref().or(default_stored.as_ref());
-            let found = fetch(&call, &wanted).await;
+            let found = match room.check() {
+                Ok(()) => fetch(&call, &wanted).await,
+                Err(full) => Err(full),
+            };
             let found = found.and_then(|document| match document {
                 Some(document) => expected(&wanted, &document, &call).map(|()| Some(document)),
                 None => Ok(None),
             });
-            docs.push(match found {
+            let doc = match found {
                 Ok(Some(document)) => {
                     let stored = stored.map(Vec::as_slice);
                     let kept = kept(&call, &document, stored).await?;
@@ -917,9 +921,13 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
                     out.insert("error".into(), Value::Object(inner));
                     Value::Object(out)
                 }
-            });
+            };
+            // As text at once: a tree takes several times as much.
+            let text = doc.to_string();
+            room.take(text.len());
+            docs.push(text);
         }
-        Ok(Answer::ok(json!({ "docs": docs })))
+        Ok(Answer::raw(format!("{{\"docs\":[{}]}}", docs.join(","))))
     }
     .await;
     look.over(&call, answer).await

@@ -3,6 +3,7 @@
 use super::documents::source_params;
 use super::scroll;
 use super::visibility::Visibility;
+use crate::answer_room::AnswerRoom;
 use crate::call::Call;
 use crate::envelope;
 use crate::params::{Params, split_list};
@@ -551,13 +552,13 @@ pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
         Some(id) => Some(call.rest.relations.view_in(id).await?.0),
         None => None,
     };
-    let mut responses = Vec::new();
+    let (mut responses, mut room) = (Vec::new(), AnswerRoom::new());
     for item in dsl::document::parse_msearch(&content, call.dialect)? {
-        let done = match item {
+        let done = match item.and_then(|item| room.check().map(|()| item)) {
             Ok(item) => one_of_many(&call, &base, search_type.as_deref(), view.as_deref(), item).await,
             Err(error) => Err(error),
         };
-        responses.push(match done {
+        let response = match done {
             Ok(Answer {
                 body: crate::respond::Body::Json(Value::Object(mut body)),
                 ..
@@ -577,12 +578,17 @@ pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
                 }
                 body
             }
-        });
+        };
+        // As text at once: a tree takes several times as much.
+        let text = response.to_string();
+        room.take(text.len());
+        responses.push(text);
     }
     let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(0);
-    Ok(Answer::ok(if call.dialect.typed {
-        json!({ "responses": responses })
+    let took = if call.dialect.typed {
+        String::new()
     } else {
-        json!({ "took": took, "responses": responses })
-    }))
+        format!("\"took\":{took},")
+    };
+    Ok(Answer::raw(format!("{{{took}\"responses\":[{}]}}", responses.join(","))))
 }
