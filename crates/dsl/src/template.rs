@@ -193,10 +193,7 @@ fn shown(value: &Value, raw: bool) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) if raw => text.clone(),
-        Value::String(text) => {
-            let quoted = Value::String(text.clone()).to_string();
-            quoted[1..quoted.len() - 1].to_owned()
-        }
+        Value::String(text) => model::text::escaped(text),
         other => other.to_string(),
     }
 }

@@ -12,6 +12,7 @@ use crate::store::{IndexState, Store, locate};
 use crate::versions::{Key, Newest};
 use engine::{Alteration, Applied, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written};
 use mapping::{Mapping, Parsed, ReadOptions};
+use model::routing::lead_together;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -69,8 +70,8 @@ pub(crate) struct Put {
 #[derive(Debug)]
 pub(crate) struct KeptParsed {
     parsed: Parsed,
-    #[allow(dead_code, reason = "counts until it is dropped")]
-    held: Arc<Held>,
+    /// Counts until it is dropped.
+    _held: Arc<Held>,
 }
 
 impl Put {
@@ -409,8 +410,10 @@ impl Store {
         if self.parsed_bytes.load(Ordering::Relaxed) + bytes > self.limits.pending_bytes / 2 {
             return None;
         }
-        let held = Held::new(&self.parsed_bytes, bytes);
-        Some(Box::new(KeptParsed { parsed, held }))
+        Some(Box::new(KeptParsed {
+            parsed,
+            _held: Held::new(&self.parsed_bytes, bytes),
+        }))
     }
 
     /// Under the catalog lock: reads the document again if the mapping has moved, so that what grows is
@@ -680,11 +683,10 @@ fn is_elsewhere(write: &Write, document: &Document) -> bool {
         WriteOp::Delete => true,
         WriteOp::Update(update) => update.upsert.is_none() && !update.doc_as_upsert && !update.scripted_upsert,
     };
-    if write.routed_among < 2 || !plain || write.expect != Expect::Anything {
-        return false;
-    }
-    let shard = |routing: Option<&str>| model::routing::shard_of(routing.unwrap_or(&write.at.id.id), write.routed_among);
-    shard(write.routing.as_deref().or(write.parent.as_deref())) != shard(document.routing.as_deref())
+    let wanted = write.routing.as_deref().or(write.parent.as_deref());
+    plain
+        && write.expect == Expect::Anything
+        && !lead_together(&write.at.id.id, wanted, document.routing.as_deref(), write.routed_among)
 }
 
 /// Everything about one write that may fail and rests on the document alone. `began`: what conditions on stamps mean, if

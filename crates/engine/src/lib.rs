@@ -23,6 +23,7 @@ mod expect;
 pub mod keys;
 pub mod memory;
 mod numbered;
+mod runs;
 mod staging;
 pub mod tasks;
 mod update;
@@ -32,6 +33,7 @@ pub use atomic::{AtomicWrites, Decided, Deciding, Decision, Gate, Newest, Plan, 
 pub use clock::Clock;
 pub use expect::{Conflict, Expect, Found};
 pub use numbered::{Extent, Part};
+pub use runs::runs;
 pub use staging::{STAGING, Seen, Stage, Staged, StagedIndex, StagedPut, Staging, is_staging};
 pub use update::{Applied, Update, merge};
 

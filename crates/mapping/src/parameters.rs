@@ -299,7 +299,7 @@ fn build(
 ) -> Result<FieldType> {
     let relations = match params.get("relations") {
         Some(given) if kind == Kind::Join => {
-            let read = types::join::relations(name, Some(given))?;
+            let read = types::join::relations(name, given)?;
             params.insert("relations".into(), types::join::render(&read));
             read
         }
@@ -577,8 +577,9 @@ pub(crate) fn java(value: &Value) -> String {
     out
 }
 
-fn java_class(value: &Value) -> &'static str {
+pub(crate) fn java_class(value: &Value) -> &'static str {
     match value {
+        Value::Null => "class null",
         Value::Number(number) if number.is_f64() => "class java.lang.Double",
         Value::Number(_) => "class java.lang.Integer",
         Value::Bool(_) => "class java.lang.Boolean",

@@ -12,6 +12,7 @@ pub mod path;
 pub mod routing;
 pub mod settings;
 mod stamp;
+pub mod text;
 pub mod units;
 
 pub use address::{DocAddress, DocId, IndexName, Target};

@@ -11,6 +11,12 @@ pub fn shard_of(routing: &str, shards: u64) -> u64 {
     hash.rem_euclid(shards).unsigned_abs()
 }
 
+/// Do two routings of the document `id` (the id itself, where none was given) lead to the same of so many shards?
+pub fn lead_together(id: &str, one: Option<&str>, other: Option<&str>, shards: u64) -> bool {
+    let shard = |routing: Option<&str>| shard_of(routing.unwrap_or(id), shards);
+    shards < 2 || shard(one) == shard(other)
+}
+
 /// MurmurHash3_x86_32 with seed 0.
 fn murmur3(bytes: &[u8]) -> u32 {
     let mix = |k: u32| k.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
@@ -43,5 +49,16 @@ mod tests {
             assert_eq!(shard_of(id, 5), shard, "{id}");
         }
         assert_eq!(shard_of("anything", 1), 0);
+        for (one, other, shards, together) in [
+            (None, None, 5, true),
+            (None, Some("1"), 5, true),
+            (None, Some("global"), 5, false),
+            (Some("global"), Some("global"), 5, true),
+            (Some("/a/b"), Some("global"), 5, false),
+            (Some("/a/b"), Some("global"), 1, true),
+            (Some("/a/b"), Some("global"), 0, true),
+        ] {
+            assert_eq!(lead_together("1", one, other, shards), together, "{one:?} {other:?} {shards}");
+        }
     }
 }

@@ -9,6 +9,7 @@ use model::{Result, Target};
 use std::sync::Arc;
 
 pub mod changes;
+mod digest;
 pub mod jobs;
 mod joins;
 pub mod leases;

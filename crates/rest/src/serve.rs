@@ -97,17 +97,17 @@ fn housekeeping(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
     let _ = std::thread::Builder::new().name("housekeeping".into()).spawn(keep);
 }
 
-/// Numbers connections; locks may be tied to one.
 /// Tells who has just come that there is no room, as far as the socket takes it at once, and hangs up.
-fn refuse(stream: &tokio::net::TcpStream, reason: &str) {
+fn refuse(stream: &tokio::net::TcpStream, persona: Persona, reason: &str) {
     let error = Error::new(ErrorKind::CircuitBreaking, reason).status_of(503);
-    let body = json!({ "error": error.to_json(), "status": 503 }).to_string();
+    let body = envelope::render(&error, Dialect::of(persona)).to_string();
     let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json; charset=UTF-8\r\nconnection: close";
     let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     // Who does not read it sees the connection closed.
     let _ = stream.try_write(answer.as_bytes());
 }
 
+/// Numbers connections; locks may be tied to one.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
 async fn accept(
@@ -125,7 +125,7 @@ async fn accept(
         };
         if open.load(Ordering::Acquire) >= model::settings::node_count(HTTP_MAX_CONNECTIONS) {
             let reason = format!("there are as many connections as [{}] says", HTTP_MAX_CONNECTIONS.name);
-            refuse(&stream, &reason);
+            refuse(&stream, persona, &reason);
             continue;
         }
         // Answers leave in one piece; waiting for more to send would cost 40 ms a call.

@@ -260,10 +260,7 @@ fn template(body: Node, cx: &mut Parsing) -> Result<Query> {
     };
     for (name, value) in fields.take_map("params")?.unwrap_or_default() {
         let plain = match &value {
-            serde_json::Value::String(s) => {
-                let quoted = serde_json::Value::String(s.clone()).to_string();
-                quoted[1..quoted.len() - 1].to_owned()
-            }
+            serde_json::Value::String(s) => model::text::escaped(s),
             other => other.to_string(),
         };
         text = text.replace(&format!("{{{{{name}}}}}"), &plain);

@@ -15,6 +15,7 @@ use crate::searchable::SegmentView;
 use dsl::query::script_source::ScriptSource;
 use dsl::query::{BoostMode, DecayKind, Function, FunctionScoreQuery, Modifier, MultiValueMode, Query, ScoreMode, metres};
 use mapping::FieldType;
+use model::text::java_hash;
 use model::{Error, Result};
 use std::sync::Arc;
 use tantivy::query::Scorer;
@@ -657,14 +658,14 @@ impl Planner<'_> {
             }
             Function::RandomScore { seed, field: path } => {
                 // The shard's number, 0, would stand in the lower bits.
-                let salt = hashes::java_hash(self.view.name.as_str()) << 10;
+                let salt = java_hash(self.view.name.as_str()) << 10;
                 let number = match seed {
                     None | Some(serde_json::Value::Null) => hashes::long_hash(cx.now_ms),
                     Some(serde_json::Value::Number(n)) => match n.as_i64() {
                         Some(n) => i32::try_from(n).map_or_else(|_| hashes::long_hash(n), i32::cast_unsigned),
-                        None => hashes::java_hash(&n.to_string()),
+                        None => java_hash(&n.to_string()),
                     },
-                    Some(text) => hashes::java_hash(&text_of(text)),
+                    Some(text) => java_hash(&text_of(text)),
                 };
                 let source = match path.as_deref() {
                     None if matches!(seed, None | Some(serde_json::Value::Null)) => Source::Place,

@@ -42,12 +42,6 @@ pub(crate) fn mixed(z: u64) -> i64 {
     (z ^ z >> 32).cast_signed()
 }
 
-/// The hash of a string as the JVM computes it: over UTF-16.
-pub(crate) fn java_hash(text: &str) -> u32 {
-    text.encode_utf16()
-        .fold(0u32, |h, unit| h.wrapping_mul(31).wrapping_add(u32::from(unit)))
-}
-
 /// The hash of a long as the JVM computes it.
 pub(crate) fn long_hash(n: i64) -> u32 {
     let bits = u64::from_ne_bytes(n.to_ne_bytes());
@@ -111,7 +105,6 @@ mod tests {
         assert_eq!(murmur3(b"", 1), 0x514e_28b7);
         assert_eq!(murmur3(b"test", 0), 0xba6b_d213);
         assert_eq!(murmur3(b"Hello, world!", 0x9747_b28c), 0x2488_4cba);
-        assert_eq!(java_hash("ab"), 97 * 31 + 98);
         assert_eq!(long_hash(-1), 0);
     }
 

@@ -1,7 +1,8 @@
 //! `join`: which relation a document is in, and its parent's id.
 
-use crate::parameters::{Param, Shape::*, java, text_of};
+use crate::parameters::{Param, Shape::*, java, java_class, text_of};
 use crate::value::FieldValue;
+use model::text::java_hash;
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -17,21 +18,10 @@ pub(crate) type Relations = Vec<(String, Vec<String>)>;
 /// # Errors
 /// No object; a child with several parents, or one that is above itself: the reference takes that, and no document could
 /// be of it.
-pub(crate) fn relations(field: &str, value: Option<&Value>) -> Result<Relations> {
-    let object = match value {
-        None => return Ok(Vec::new()),
-        Some(Value::Object(object)) => object,
-        Some(other) => {
-            let class = match other {
-                Value::Array(_) => "java.util.ArrayList",
-                Value::String(_) => "java.lang.String",
-                Value::Bool(_) => "java.lang.Boolean",
-                Value::Null => "null",
-                _ => "java.lang.Integer",
-            };
-            let reason = format!("relations should be a hash but was of type: class {class}");
-            return Err(Error::new(ErrorKind::Parse, reason));
-        }
+pub(crate) fn relations(field: &str, value: &Value) -> Result<Relations> {
+    let Value::Object(object) = value else {
+        let reason = format!("relations should be a hash but was of type: {}", java_class(value));
+        return Err(Error::new(ErrorKind::Parse, reason));
     };
     let mut out = Relations::new();
     for (parent, children) in object {
@@ -107,9 +97,7 @@ fn set(names: impl Iterator<Item = String>) -> Vec<String> {
     }
     let buckets = (given * 4 / 3 + 1).max(16).next_power_of_two() as u32;
     out.sort_by_key(|name| {
-        let hash = name
-            .encode_utf16()
-            .fold(0u32, |hash, unit| hash.wrapping_mul(31).wrapping_add(u32::from(unit)));
+        let hash = java_hash(name);
         (hash ^ (hash >> 16)) & (buckets - 1)
     });
     out
@@ -117,7 +105,9 @@ fn set(names: impl Iterator<Item = String>) -> Vec<String> {
 
 /// Relations may be added, not taken away, and what is there keeps its place among the others.
 pub(crate) fn merge(field: &str, old: &Relations, new: &Relations) -> Result<Relations> {
-    let children = |of: &Relations, parent: &str| of.iter().find(|(name, _)| name == parent).map(|(_, kept)| kept.clone());
+    fn children<'a>(of: &'a Relations, parent: &str) -> Option<&'a Vec<String>> {
+        of.iter().find(|(name, _)| name == parent).map(|(_, kept)| kept)
+    }
     let mut conflicts = Vec::new();
     for (parent, _) in old.iter().filter(|(parent, _)| children(new, parent).is_none()) {
         conflicts.push(format!("cannot remove parent [{parent}] in join field [{field}]"));

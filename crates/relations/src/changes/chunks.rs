@@ -8,10 +8,12 @@
 use super::marked::unchanged;
 use super::record::{CONTROL_INDEX, Effects, Record, Touched};
 use super::runner::Runner;
+use crate::digest;
 use crate::locks::Owner;
 use engine::{EngineExt as _, Expect, Hide, Outcome, Read, Refresh, Source, Write, WriteOp};
+use model::text::quoted;
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// How much of a change's outcomes one document of the control index holds, a record or a chunk.
@@ -90,16 +92,17 @@ impl Runner {
         let written_ms = self.clock.wall_ms();
         let mut all = blake3::Hasher::new();
         for (number, part) in (0u64..).zip(&parts) {
-            let documents = Value::Array(part.iter().map(Touched::render).collect());
-            all.update(documents.to_string().as_bytes());
-            let body = json!({ "kind": KIND, "change": change.as_str(), "at": written_ms, "docs": documents });
-            self.write_chunk(address(change, &name, number), &Source::from_value(&body))
+            let documents = Value::Array(part.iter().map(Touched::render).collect()).to_string();
+            all.update(documents.as_bytes());
+            let change_name = quoted(change.as_str());
+            let body = format!(r#"{{"kind":"{KIND}","change":{change_name},"at":{written_ms},"docs":{documents}}}"#);
+            self.write_chunk(address(change, &name, number), &Source(body.into_bytes().into()))
                 .await?;
         }
         Ok(Some(Chunks {
             name,
             count: parts.len() as u64,
-            digest: all.finalize().to_hex()[..32].to_owned(),
+            digest: digest::short(&all.finalize()),
         }))
     }
 
@@ -129,9 +132,9 @@ impl Runner {
     ///
     /// # Errors
     /// The engine's; chunks that are not those of the record.
-    pub(super) async fn whole(&self, change: &Owner, record: &Record) -> Result<Option<Record>> {
+    pub(super) async fn whole(&self, change: &Owner, record: Record) -> Result<Option<Record>> {
         let Some(chunks) = &record.chunks else {
-            return Ok(Some(record.clone()));
+            return Ok(Some(record));
         };
         let mut texts: Vec<Option<Value>> = vec![None; usize::try_from(chunks.count).unwrap_or(0)];
         let mut turn = 1;
@@ -161,7 +164,7 @@ impl Runner {
             let read: Option<Vec<Touched>> = part.as_array().into_iter().flatten().map(Touched::read).collect();
             documents.extend(read.unwrap_or_default());
         }
-        let same = all.finalize().to_hex()[..32] == *chunks.digest
+        let same = digest::short(&all.finalize()) == chunks.digest
             && documents
                 .iter()
                 .map(|touched| &touched.at)
@@ -173,10 +176,7 @@ impl Runner {
             );
             return Err(Error::new(ErrorKind::Corruption, reason));
         }
-        Ok(Some(Record {
-            documents,
-            ..record.clone()
-        }))
+        Ok(Some(Record { documents, ..record }))
     }
 }
 

@@ -173,7 +173,7 @@ impl Inside {
 
 /// A digest of a request, by which a repeated key with another body is told.
 pub fn digest(request: &Value) -> String {
-    blake3::hash(request.to_string().as_bytes()).to_hex()[..32].to_owned()
+    crate::digest::short(&blake3::hash(request.to_string().as_bytes()))
 }
 
 #[cfg(test)]

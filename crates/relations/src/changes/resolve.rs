@@ -32,7 +32,7 @@ impl Runner {
                 return match decided.then {
                     Then::Apply => {
                         let token = next.token.unwrap_or(Token::of(stamp));
-                        let Some(whole) = self.whole(change, &next).await? else {
+                        let Some(whole) = self.whole(change, next).await? else {
                             return Ok(Resolved::Done);
                         };
                         self.apply_all(change, &whole, token, BTreeMap::new(), &mut BTreeMap::new())

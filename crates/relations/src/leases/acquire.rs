@@ -5,8 +5,8 @@ use super::lease::{KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, Wanted, token};
 use super::table::Table;
 use super::{Ask, Asked, Place};
 use crate::locks::{
-    AllAnswer, Blocker, Claim, Lock, LockKey, LockPath, LockTarget, Owner, PlaceFields, cycle, look_all, plan, queue_all,
-    targets_max, waiters_max, waits,
+    AllAnswer, Blocker, Claim, LockKey, LockPath, LockTarget, Owner, PlaceFields, cycle, plan, queue_all, targets_max,
+    waiters_max, waits,
 };
 use crate::outcomes::log_failed;
 use crate::schema;
@@ -100,8 +100,7 @@ impl crate::Relations {
                 ));
             }
             let request = asking(place.owner.clone(), place.age, ask.wait);
-            let asked = table.asked(&lease.claims);
-            let answer = look_all(asked.iter().map(|(lock, mode)| (&**lock, *mode)), &request, &[]);
+            let answer = table.look(&lease.claims, &request, &[]);
             let (shared, kept) = (self.locks.clone(), result.clone());
             let tell = move |asked: Asked| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
             match answer {
@@ -129,8 +128,8 @@ impl crate::Relations {
                 AllAnswer::Queued(_) => {
                     if held.is_some() {
                         // Who holds nothing yet closes no circle.
-                        let locks: Vec<(Lock, _)> = asked.iter().map(|(lock, mode)| (Lock::clone(lock), *mode)).collect();
-                        let locks = queue_all(locks, &request);
+                        let asked = table.asked(&lease.claims).into_iter();
+                        let locks = queue_all(asked.map(|(lock, mode)| (lock.into_owned(), mode)).collect(), &request);
                         let now_waiting: Vec<&LockKey> = locks.iter().map(|lock| &lock.key).collect();
                         let others = table.waited_for().filter(|lock| !now_waiting.contains(&&lock.key));
                         if cycle(&waits(locks.iter().chain(others)), &place.owner).is_some() {

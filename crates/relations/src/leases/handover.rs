@@ -13,11 +13,11 @@ use super::acquire::{joined, resolved, touches};
 use super::lease::{Ending, Lease};
 use super::table::Table;
 use super::{Ask, Locks, Told};
-use crate::locks::{Action, Age, AllAnswer, LockKey, Mode, Owner, Request, look_all};
+use crate::locks::{Action, Age, AllAnswer, LockKey, Mode, Owner, Request};
 use engine::{Newest, Write, WriteOp};
 use futures::channel::oneshot;
 use model::{DocAddress, Stamp, settings};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -46,12 +46,12 @@ pub(super) fn expected(table: &Table, ending: &Lease) -> Vec<DocAddress> {
 /// Who is next at any of the locks of this lease, oldest first.
 fn candidates(table: &Table, ending: &Lease) -> impl Iterator<Item = (Age, Owner)> {
     let own = [Owner::new(ending.id.clone())];
-    let mut next: BTreeMap<(Age, Owner), ()> = BTreeMap::new();
+    let mut next: BTreeSet<(Age, Owner)> = BTreeSet::new();
     for lock in ending.claims.iter().filter_map(|claim| table.lock(&claim.key)) {
         let ready = lock.ready_but(&own).filter(|waiter| waiter.owner != own[0]);
-        next.extend(ready.map(|waiter| ((waiter.age, waiter.owner.clone()), ())));
+        next.extend(ready.map(|waiter| (waiter.age, waiter.owner.clone())));
     }
-    next.into_keys().take(HEIRS_MAX)
+    next.into_iter().take(HEIRS_MAX)
 }
 
 /// Whose locks begin with the end of this one.
@@ -71,8 +71,7 @@ pub(super) fn heirs(table: &Table, newest: &mut dyn Newest, ending: &Lease, now_
         }
         let request = asking(owner, age, false);
         // Earlier heirs are older and still in their queues: whom they exclude waits behind them.
-        let asked = table.asked(&lease.claims);
-        if look_all(asked.iter().map(|(lock, mode)| (&**lock, *mode)), &request, &own) == AllAnswer::Granted {
+        if table.look(&lease.claims, &request, &own) == AllAnswer::Granted {
             out.push(Heir { lease, request });
         }
     }

@@ -4,9 +4,10 @@
 
 use super::caller::Caller;
 use super::literal::Literal;
-use crate::locks::{Claim, LockTarget, Mode, quote};
+use crate::locks::{Claim, LockTarget, Mode};
 use crate::schema;
 use engine::Source;
+use model::text::quote;
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -96,27 +97,8 @@ impl Lease {
     pub(super) fn is_over(&self, now: Duration) -> bool {
         self.ending || now >= self.deadline
     }
-    /// Its targets as answers show them: those asked for, then the paths above them that it holds by intention.
-    pub fn shown_targets(&self) -> Vec<Value> {
-        let word = |mode: Mode| Value::from(mode.word());
-        let mut out: Vec<Value> = self
-            .targets
-            .iter()
-            .map(|wanted| {
-                let mut members = wanted.target.to_json();
-                members.insert("mode".into(), word(wanted.mode));
-                Value::Object(members)
-            })
-            .collect();
-        for claim in self.claims.iter().rev().filter(|claim| claim.implied) {
-            if let crate::locks::LockKey::Path { index, path } = &claim.key {
-                out.push(json!({ "index": index.as_str(), "path": path.to_string(), "mode": "shared", "implied": true }));
-            }
-        }
-        out
-    }
-
-    /// [`Lease::shown_targets`] as the text of JSON.
+    /// Its targets as answers show them, as the text of JSON: those asked for, then the paths above them that it holds
+    /// by intention.
     pub fn write_targets(&self, out: &mut String) {
         out.push('[');
         for (n, wanted) in self.targets.iter().enumerate() {
@@ -314,6 +296,8 @@ mod tests {
         }
         let mut out = String::new();
         lease.write_targets(&mut out);
-        assert_eq!(out, Value::from(lease.shown_targets()).to_string());
+        let expected = r#"[{"name":"x\n","mode":"exclusive"},{"index":"fs","path":"/a/\"b\"/c","mode":"shared"},
+            {"index":"fs","path":"/a/\"b\"","mode":"shared","implied":true},{"index":"fs","path":"/a","mode":"shared","implied":true}]"#;
+        assert_eq!(out, expected.replace("\n            ", ""));
     }
 }

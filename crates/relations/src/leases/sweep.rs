@@ -4,7 +4,7 @@ use super::ending::all_written;
 use super::handover::{self, End, Untold, asking};
 use super::lease::{Ending, KEEP_ALIVE, Lease};
 use super::literal::released;
-use crate::locks::{AllAnswer, Owner, look_all};
+use crate::locks::{AllAnswer, Owner};
 use crate::schema;
 use crate::transactions::KEPT_MS;
 use dsl::query::{Clause, Query, TermsQuery};
@@ -243,9 +243,7 @@ impl crate::Relations {
                 continue;
             }
             let request = asking(Owner::new(lease.id.clone()), table.next_age(), false);
-            let asked = table.asked(&lease.claims);
-            let answer = look_all(asked.iter().map(|(lock, mode)| (&**lock, *mode)), &request, &[]);
-            if answer != AllAnswer::Granted {
+            if table.look(&lease.claims, &request, &[]) != AllAnswer::Granted {
                 if lease.literal.is_some() {
                     gone.push(lease.id.clone());
                     continue;

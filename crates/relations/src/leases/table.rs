@@ -10,7 +10,8 @@ use super::handover::Heir;
 use super::lease::{Ending, Lease};
 use super::{Ask, Told};
 use crate::locks::{
-    Age, AllAnswer, Blocker, Claim, Holder, Lock, LockKey, LockPath, Mode, Owner, Request, acquire_all, queue_all, write_claims,
+    Age, AllAnswer, Blocker, Claim, Holder, Lock, LockKey, LockPath, Mode, Owner, Request, acquire_all, look_all, queue_all,
+    write_claims,
 };
 use futures::channel::oneshot;
 use model::{DocAddress, Error, ErrorKind, Result};
@@ -289,15 +290,12 @@ impl Table {
             return Vec::new();
         }
         let mut overdue = Vec::new();
-        self.soonest = None;
-        for lease in self.leases.values_mut().filter(|lease| !lease.ending) {
-            if now >= lease.deadline {
-                lease.ending = true;
-                overdue.push(lease.clone());
-            } else {
-                self.soonest = Some(self.soonest.map_or(lease.deadline, |soonest| soonest.min(lease.deadline)));
-            }
+        for lease in self.leases.values_mut().filter(|lease| lease.is_over(now) && !lease.ending) {
+            lease.ending = true;
+            overdue.push(lease.clone());
         }
+        let others = self.leases.values().filter(|lease| !lease.ending);
+        self.soonest = others.map(|lease| lease.deadline).min();
         overdue
     }
     /// Their end could not be written.
@@ -311,7 +309,12 @@ impl Table {
         }
     }
 
-    /// The locks of some claims, as `look_all` wants them.
+    /// What asking for these claims would be answered. What the owners of `own` hold is in nobody's way.
+    pub(crate) fn look(&self, claims: &[Claim], request: &Request, own: &[Owner]) -> AllAnswer {
+        let asked = self.asked(claims);
+        look_all(asked.iter().map(|(lock, mode)| (&**lock, *mode)), request, own)
+    }
+    /// The locks of some claims; those that nobody holds are free.
     pub(crate) fn asked<'a>(&'a self, claims: &[Claim]) -> Vec<(Cow<'a, Lock>, Mode)> {
         let lock = |key: &LockKey| match self.locks.get(key) {
             Some(lock) => Cow::Borrowed(lock),
@@ -341,11 +344,10 @@ impl Table {
     /// way. The receiver is told when it may be worth asking again.
     pub(crate) fn queued(&mut self, claims: &[Claim], request: &Request, ask: Option<Arc<Ask>>) -> oneshot::Receiver<Told> {
         let (turn, told) = oneshot::channel();
-        let keys: Vec<LockKey> = claims.iter().map(|claim| claim.key.clone()).collect();
         let locks = queue_all(self.taken(claims), request);
         self.put_back(locks);
         let waiting = Waiting {
-            keys: keys.clone(),
+            keys: claims.iter().map(|claim| claim.key.clone()).collect(),
             turn: Some(turn),
             ask,
         };

@@ -4,8 +4,10 @@
 //! Not here: aliases and patterns; a target names a concrete index, existing or not.
 
 use super::{LockPath, Mode};
+use crate::digest;
+use model::text::quote;
 use model::{DocAddress, DocId, Error, IndexName, Result, settings};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -131,25 +133,7 @@ impl LockTarget {
     }
 
     /// As requests write it: `{"name"}`, `{"index"}`, `{"index","id"}` (with `"type"` in typed indices) or
-    /// `{"index","path"}`. Other members are the caller's.
-    pub fn to_json(&self) -> Map<String, Value> {
-        let value = match self {
-            LockTarget::All => json!({"name": "_all"}),
-            LockTarget::Name(name) => json!({"name": name}),
-            LockTarget::Index(index) => json!({"index": index.as_str()}),
-            LockTarget::Path { index, path } => json!({"index": index.as_str(), "path": path.to_string()}),
-            LockTarget::Document(at) => match &at.id.doc_type {
-                Some(doc_type) => json!({"index": at.index.as_str(), "type": &**doc_type, "id": &*at.id.id}),
-                None => json!({"index": at.index.as_str(), "id": &*at.id.id}),
-            },
-        };
-        match value {
-            Value::Object(members) => members,
-            _ => unreachable!("a target is rendered as an object"),
-        }
-    }
-
-    /// The members of [`LockTarget::to_json`] as the text of JSON, without the braces around them.
+    /// `{"index","path"}`; its members as the text of JSON, without the braces around them. Others are the caller's.
     pub fn write_members(&self, out: &mut String) {
         let mut member = |name: &str, value: &str| {
             if !out.ends_with('{') {
@@ -178,7 +162,7 @@ impl LockTarget {
         }
     }
 
-    /// The inverse of [`LockTarget::to_json`]; unknown members are ignored, for the caller has read them.
+    /// The inverse of [`LockTarget::write_members`]; unknown members are ignored, for the caller has read them.
     ///
     /// # Errors
     /// No form of the four; a pattern for an index; a path that is too deep.
@@ -246,7 +230,7 @@ impl LockKey {
             return format!("l:{key}");
         }
         let hash = blake3::hash(key.as_bytes());
-        format!("l:h:{}", &hash.to_hex()[..32])
+        format!("l:h:{}", digest::short(&hash))
     }
 
     /// The inverse of its text form.
@@ -286,17 +270,6 @@ impl fmt::Display for LockKey {
     }
 }
 
-/// A text as JSON has it.
-pub fn quote(out: &mut String, text: &str) {
-    if text.bytes().all(|b| b >= 0x20 && b != b'"' && b != b'\\') {
-        out.push('"');
-        out.push_str(text);
-        out.push('"');
-    } else {
-        out.push_str(&Value::from(text).to_string());
-    }
-}
-
 /// The lock documents of a whole request, each once, in the order of acquisition. What is asked for twice is asked
 /// for in the join of the modes; it is implied only if nobody asked for it outright.
 pub fn plan(claims: impl IntoIterator<Item = Claim>) -> Vec<Claim> {
@@ -321,30 +294,45 @@ pub fn write_claims(at: &DocAddress, places: &[LockPath]) -> Vec<Claim> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn the_text_of_a_target_is_its_json() {
-        for target in [
-            LockTarget::All,
-            LockTarget::Name("a \"quoted\" \\ name\n\u{1}\u{7f}é".into()),
-            LockTarget::Index(IndexName::new("fs")),
-            LockTarget::Path {
-                index: IndexName::new("fs"),
-                path: path("/a/b"),
-            },
-            LockTarget::Document(at("fs", "1")),
-            LockTarget::Document(DocAddress {
-                index: IndexName::new("fs"),
-                id: DocId::typed("file", "1"),
-            }),
+        for (target, expected) in [
+            (LockTarget::All, r#"{"name":"_all"}"#),
+            (
+                LockTarget::Name("a \"quoted\" \\ name\n\u{1}é".into()),
+                r#"{"name":"a \"quoted\" \\ name\n\u0001é"}"#,
+            ),
+            (LockTarget::Index(IndexName::new("fs")), r#"{"index":"fs"}"#),
+            (
+                LockTarget::Path {
+                    index: IndexName::new("fs"),
+                    path: path("/a/b"),
+                },
+                r#"{"index":"fs","path":"/a/b"}"#,
+            ),
+            (LockTarget::Document(at("fs", "1")), r#"{"index":"fs","id":"1"}"#),
+            (
+                LockTarget::Document(DocAddress {
+                    index: IndexName::new("fs"),
+                    id: DocId::typed("file", "1"),
+                }),
+                r#"{"index":"fs","type":"file","id":"1"}"#,
+            ),
         ] {
-            let mut out = String::from("{");
-            target.write_members(&mut out);
-            out.push('}');
-            assert_eq!(out, Value::Object(target.to_json()).to_string());
+            assert_eq!(written(&target), expected);
+            let read = serde_json::from_str(expected).expect("JSON");
+            assert_eq!(self::target(&read).expect("a target"), target);
         }
     }
 
+    fn written(target: &LockTarget) -> String {
+        let mut out = String::from("{");
+        target.write_members(&mut out);
+        out.push('}');
+        out
+    }
     fn path(text: &str) -> LockPath {
         LockPath::parse(text).expect("a short path")
     }
@@ -403,10 +391,8 @@ mod tests {
             ),
         ] {
             let target = target(&asked).expect("a target");
-            assert_eq!(
-                Value::Object(LockTarget::parse(&target.to_json()).expect("a target").to_json()),
-                Value::Object(target.to_json())
-            );
+            let again: Value = serde_json::from_str(&written(&target)).expect("JSON");
+            assert_eq!(again, asked);
             let places: Vec<LockPath> = places.iter().map(|p| path(p)).collect();
             let found: Vec<String> = plan(target.claims(mode, &places))
                 .iter()

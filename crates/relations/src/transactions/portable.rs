@@ -27,7 +27,7 @@ use engine::{
     Plan, Read, Refresh, See, Write, WriteIndex, WriteOp,
 };
 use model::{DocAddress, Error, ErrorKind, IndexName, Result, Stamp, Target};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -581,11 +581,8 @@ impl Relations {
             return self.engine.write(writes, refresh).await;
         };
         let mut outcomes = Vec::with_capacity(writes.len());
-        let mut writes = writes.into_iter().peekable();
-        while writes.peek().is_some() {
-            // What waits for a change is not overtaken by a later write of the same document.
-            let mut taken = HashSet::new();
-            let run: Vec<Write> = std::iter::from_fn(|| writes.next_if(|write| taken.insert(write.at.clone()))).collect();
+        // What waits for a change is not overtaken by a later write of the same document.
+        for run in engine::runs(writes, |write| &write.at) {
             for (write, mut outcome) in run.clone().into_iter().zip(self.engine.write(run, refresh).await?) {
                 if matches!(outcome, Outcome::Held(_)) {
                     let deadline = self.clock.monotonic() + TIMEOUT;

@@ -8,7 +8,7 @@ use crate::leases::handover::asking;
 use crate::leases::ledger::{Alone, Ledger};
 use crate::leases::literal::LockWrite;
 use crate::leases::{Locks, Place, claims_of, full, in_the_way, resolved};
-use crate::locks::{AllAnswer, Claim, Request, look_all};
+use crate::locks::{AllAnswer, Claim, Request};
 use crate::schema;
 use engine::{
     Clock, Deciding, Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, See, Source, Write, WriteOp,
@@ -235,16 +235,14 @@ impl Planning<'_> {
             .of(&change.caller);
         if !targets.is_empty() {
             let claims = claims_of(&targets);
-            let asked = table.asked(&claims);
-            let asked = asked.iter().map(|(lock, mode)| (&**lock, *mode));
             let request = asking(self.place.owner.clone(), self.place.age, false);
             // Nothing of it is kept: the change begins and ends in this very section. What its own client holds is not
             // in its way.
-            match look_all(asked.clone(), &request, guard.own()) {
+            match table.look(&claims, &request, guard.own()) {
                 AllAnswer::Granted => {}
                 AllAnswer::Busy(_) if change.wait => {
                     let waiting = asking(self.place.owner.clone(), self.place.age, true);
-                    return match look_all(asked, &waiting, &[]) {
+                    return match table.look(&claims, &waiting, &[]) {
                         AllAnswer::Queued(_) => Ok((Planned::Waits(claims, Box::new(waiting)), Plan::default())),
                         AllAnswer::Full(key) => Err(full(&key)),
                         _ => Err(Error::new(ErrorKind::Internal, "a lock that was busy cannot be waited for")),

@@ -14,6 +14,7 @@ use crate::{answers_of_2015, shows_doc_type};
 use dsl::document::{BulkAction, BulkDefaults, BulkItem, UpdateBody, parse_bulk};
 use dsl::search::SourceSpec;
 use engine::{Effect, Expect, Outcome, Refresh, Source, Write, WriteOp, Written};
+use model::text::quoted;
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use serde_json::{Map, Value, json};
 
@@ -107,7 +108,10 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     // A bulk is refreshed as a whole: also for those of its updates that changed nothing.
     let mut unchanged: Vec<IndexName> = Vec::new();
     for (i, sent) in sent.into_iter().zip(done) {
-        if let (Outcome::Written(written), None, true) = (&sent.outcome, &transaction, planned[i].is_plain(&call)) {
+        if let (Outcome::Written(written), None) = (&sent.outcome, &transaction)
+            && planned[i].locks.is_empty()
+            && planned[i].says_no_more(&call, written, &default_source)?
+        {
             answers[i] = Some(Item::Text(text(&call.rest, planned[i].label, written, call.dialect).await));
             warnings.extend(sent.warnings);
             continue;
@@ -169,7 +173,6 @@ enum Item {
 /// What [`settle`] says of a write that was done, as text with its label: most items are this, and there are thousands.
 pub(super) async fn text(rest: &crate::Rest, label: &str, written: &Written, dialect: Dialect) -> String {
     let replicas = rest.known(written.at.index.as_str()).await.map_or(1, |k| k.replicas);
-    let quoted = |text: &str| Value::from(text).to_string();
     let doc_type = match &written.at.id.doc_type {
         Some(doc_type) => format!(",\"_type\":{}", quoted(doc_type)),
         None if shows_doc_type(dialect) => ",\"_type\":\"_doc\"".to_owned(),
@@ -223,11 +226,6 @@ impl Planned {
         };
         let shows = self.label == "update" && after(written, spec, self.fields.as_deref(), call.dialect)?.is_some();
         Ok(!shows)
-    }
-
-    /// Its answer says nothing but what every answer says.
-    fn is_plain(&self, call: &Call) -> bool {
-        self.label != "update" && self.locks.is_empty() && !answers_of_2015(call.dialect)
     }
 
     pub(super) async fn new(call: &Call, item: BulkItem<'_>, fields: Option<&[String]>) -> Planned {

@@ -14,6 +14,7 @@ use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::search::SourceSpec;
 use engine::{Document, Effect, Expect, Found, Outcome, Read, See, Source, Update, Write, WriteOp};
 use model::path::SourceFilter;
+use model::routing::lead_together;
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, path};
 use script::Budget;
 use serde_json::{Map, Value, json};
@@ -335,19 +336,14 @@ pub(super) async fn routed_among(call: &Call, at: &DocAddress) -> u64 {
     call.rest.known(at.index.as_str()).await.map_or(1, |known| known.routed_among)
 }
 
-/// Does a routing (or an id, where none is given) lead where the document's own does?
-pub(super) fn is_led_to(document: &Document, routing: Option<&str>, among: u64) -> bool {
-    let shard = |routing: Option<&str>| model::routing::shard_of(routing.unwrap_or(&document.at.id.id), among);
-    among < 2 || shard(routing) == shard(document.routing.as_deref())
-}
-
 async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
     let found = newest_anywhere(call, wanted).await?;
     let among = match &found {
         Some(document) => routed_among(call, &document.at).await,
         None => 1,
     };
-    Ok(found.filter(|document| is_led_to(document, wanted.read.routing.as_deref(), among)))
+    let wanted = wanted.read.routing.as_deref();
+    Ok(found.filter(|document| lead_together(&document.at.id.id, wanted, document.routing.as_deref(), among)))
 }
 
 async fn newest_anywhere(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {

@@ -9,9 +9,10 @@ use crate::tables::{Cell, Column, Layout, col, num};
 use dsl::json::Node;
 use engine::{Document, EngineExt as _};
 use model::date::DateFormat;
+use model::text::quote;
 use model::{DocAddress, Error, IndexName, Result, Target, units};
 use relations::leases::{Ask, Asked, Lease, OnExpire, Told, Turn, Wanted, millis_of};
-use relations::locks::{LockTarget, Mode, quote};
+use relations::locks::{LockTarget, Mode};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -89,12 +90,12 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
     };
     Ok(Answer {
         status,
-        ..Answer::raw(granted(&call.rest, &lease))
+        ..Answer::raw(written(&call.rest, &lease))
     })
 }
 
-/// What [`shown`] says of a lock that was just granted, as text.
-fn granted(rest: &Rest, lease: &Lease) -> String {
+/// A lock as answers show it, as text: most answers are this and no more.
+fn written(rest: &Rest, lease: &Lease) -> String {
     let mut out = String::with_capacity(256);
     out.push_str("{\"id\":");
     quote(&mut out, &lease.id);
@@ -111,38 +112,32 @@ fn granted(rest: &Rest, lease: &Lease) -> String {
     }
     out.push_str(",\"targets\":");
     lease.write_targets(&mut out);
+    if let Some(literal) = &lease.literal {
+        out.push_str(",\"document\":{\"_index\":");
+        quote(&mut out, literal.at.index.as_str());
+        if let Some(doc_type) = &literal.at.id.doc_type {
+            out.push_str(",\"_type\":");
+            quote(&mut out, doc_type);
+        }
+        out.push_str(",\"_id\":");
+        quote(&mut out, &literal.at.id.id);
+        let caller = Value::Object(literal.caller.to_json());
+        let age = (rest.clock.wall_ms() - lease.opened_ms).max(0);
+        let connected = lease.connection.is_some();
+        let _ = write!(
+            out,
+            "}},\"caller\":{caller},\"age_in_millis\":{age},\"connected\":{connected}"
+        );
+    }
     out.push('}');
     out
 }
 
-/// A lock as answers show it.
-fn shown(rest: &Rest, lease: &Lease) -> Value {
-    let mut out = json!({ "id": &*lease.id, "owner": lease.owner, "fencing_token": lease.token });
-    if !lease.is_endless() {
-        let remaining = millis_of(lease.remaining(rest.clock.monotonic()));
-        let at = rest.clock.wall_ms().saturating_add(i64::try_from(remaining).unwrap_or(0));
-        out["expires_in_millis"] = remaining.into();
-        out["expires_at"] = iso(at).into();
-        out["keep_alive"] = units::render_duration(lease.keep_alive).into();
-    }
-    out["targets"] = lease.shown_targets().into();
-    if let Some(literal) = &lease.literal {
-        let mut document = Map::new();
-        document.insert("_index".into(), literal.at.index.as_str().into());
-        document.extend(
-            literal
-                .at
-                .id
-                .doc_type
-                .as_deref()
-                .map(|doc_type| ("_type".to_owned(), doc_type.into())),
-        );
-        document.insert("_id".into(), (&*literal.at.id.id).into());
-        out["document"] = Value::Object(document);
-        out["caller"] = Value::Object(literal.caller.to_json());
-        out["age_in_millis"] = (rest.clock.wall_ms() - lease.opened_ms).max(0).into();
-        out["connected"] = lease.connection.is_some().into();
-    }
+/// The same, and how many wait for it.
+fn shown(rest: &Rest, lease: &Lease, waiters: usize) -> String {
+    let mut out = written(rest, lease);
+    out.pop();
+    let _ = write!(out, ",\"waiters\":{waiters}}}");
     out
 }
 
@@ -223,28 +218,18 @@ pub(crate) async fn break_lock(call: Call) -> Result<Answer> {
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let index = call.params.take("index");
     call.params.finish()?;
-    let with_waiters = |(lease, waiters): (Lease, usize)| {
-        let mut out = shown(&call.rest, &lease);
-        out["waiters"] = waiters.into();
-        out
-    };
     if let Some(id) = call.arg("lock_id") {
-        return Ok(Answer::ok(with_waiters(call.rest.relations.lease(id)?)));
+        let (lease, waiters) = call.rest.relations.lease(id)?;
+        return Ok(Answer::raw(shown(&call.rest, &lease, waiters)));
     }
     let about = |lease: &Lease| {
         index
             .as_deref()
             .is_none_or(|index| lease.targets.iter().any(|w| is_about(&w.target, index)))
     };
-    let locks: Vec<Value> = call
-        .rest
-        .relations
-        .leases()
-        .into_iter()
-        .filter(|(lease, _)| about(lease))
-        .map(with_waiters)
-        .collect();
-    Ok(Answer::ok(json!({ "locks": locks })))
+    let leases = call.rest.relations.leases().into_iter().filter(|(lease, _)| about(lease));
+    let locks: Vec<String> = leases.map(|(lease, waiters)| shown(&call.rest, &lease, waiters)).collect();
+    Ok(Answer::raw(format!("{{\"locks\":[{}]}}", locks.join(","))))
 }
 
 fn is_about(target: &LockTarget, index: &str) -> bool {

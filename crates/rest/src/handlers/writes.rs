@@ -78,11 +78,8 @@ async fn send(sender: &Sender<'_>, writes: Vec<Guarded>) -> Result<Vec<Sent>> {
     }
     // Each is a decision of its own; many at once share the wait for the disk, but not two of one document.
     let mut sent = Vec::with_capacity(writes.len());
-    let mut writes = writes.into_iter().peekable();
-    while writes.peek().is_some() {
-        let mut taken = HashSet::new();
-        let run = std::iter::from_fn(|| writes.next_if(|guarded| taken.insert(guarded.write.at.clone())));
-        let run = run.map(|guarded| send_one(sender, guarded)).collect::<Vec<_>>();
+    for run in engine::runs(writes, |guarded| &guarded.write.at) {
+        let run: Vec<_> = run.into_iter().map(|guarded| send_one(sender, guarded)).collect();
         let done: Vec<Sent> = futures::stream::iter(run).buffered(256).try_collect().await?;
         sent.extend(done);
     }

@@ -17,8 +17,7 @@ pub(crate) fn length(s: &str) -> i32 {
 
 /// `hashCode()`
 pub(crate) fn hash(s: &str) -> i32 {
-    s.encode_utf16()
-        .fold(0i32, |h, c| h.wrapping_mul(31).wrapping_add(i32::from(c)))
+    model::text::java_hash(s).cast_signed()
 }
 
 /// Compiles a pattern made at run time; that is dear.
