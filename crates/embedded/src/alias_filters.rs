@@ -6,7 +6,7 @@
 //!
 //! Not here: lookups and joins of requests (`relations`).
 
-use crate::catalog::resolve::Resolved;
+use crate::catalog::resolve::{Resolved, Through};
 use crate::searchable::Searchable;
 use crate::searching::{ScanAt, Searched};
 use crate::store::Store;
@@ -66,8 +66,8 @@ impl Store {
         let mut seen: HashSet<String> = HashSet::new();
         let mut next: Vec<Resolved> = out.iter().filter(|r| r.filters.is_some()).cloned().collect();
         while let Some(one) = next.pop() {
-            for filter in one.filters.iter().flatten() {
-                if !seen.insert(filter.to_string()) {
+            for Through { filter, .. } in one.filters.iter().flatten() {
+                if filter.is_null() || !seen.insert(filter.to_string()) {
                     continue;
                 }
                 for target in others(&parsed(filter, one.entry.typed())?) {
@@ -106,12 +106,27 @@ impl Store {
         Ok(out)
     }
 
-    fn any_of(&self, filters: &[Value], typed: bool, searchable: &Searchable, depth: u64) -> Result<Query> {
+    fn any_of(&self, filters: &[Through], typed: bool, searchable: &Searchable, depth: u64) -> Result<Query> {
         let mut queries = Vec::with_capacity(filters.len());
         for filter in filters {
-            let mut query = parsed(filter, typed)?;
+            let routed = filter.routing.as_ref().map(|routing| {
+                let routings = routing.split(',').map(|one| one.trim().to_owned()).collect();
+                Query::from(Clause::Routed { routings })
+            });
+            if filter.filter.is_null() {
+                queries.extend(routed);
+                continue;
+            }
+            let mut query = parsed(&filter.filter, typed)?;
             self.resolve_filter(&mut query, searchable, depth)?;
-            queries.push(query);
+            queries.push(match routed {
+                Some(routed) => Clause::Bool(BoolQuery {
+                    filter: vec![query, routed],
+                    ..BoolQuery::default()
+                })
+                .into(),
+                None => query,
+            });
         }
         Ok(match queries.len() {
             1 => queries.remove(0),

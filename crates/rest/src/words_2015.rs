@@ -229,6 +229,13 @@ pub(crate) fn at_shards(error: Error, body: Option<&[u8]>, index: &str) -> Error
                 format!("Field data loading is forbidden on [{}]", name.unwrap_or_default()),
             )
         }
+        // Found out when the aggregation ran.
+        ErrorKind::IllegalArgument
+            if reason.starts_with("When ordering on a multi-value metrics aggregation")
+                || reason.starts_with("Required one of fields [field, script]") =>
+        {
+            again(&error, ErrorKind::AggregationExecution, reason).status_of(500)
+        }
         ErrorKind::Script | ErrorKind::ScriptParse => error.clone().status_of(500),
         _ => error.clone(),
     };

@@ -23,7 +23,12 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         for item in node.items() {
             let at = (item.line, item.col);
             let typed = cx.dialect.typed;
-            match Query::parse_optional(item, cx) {
+            let read = if matches!(name, "filter" | "must_not") {
+                cx.filtering(|cx| Query::parse_optional(item, cx))
+            } else {
+                Query::parse_optional(item, cx)
+            };
+            match read {
                 Ok(Some(query)) => list.push(query),
                 // 2015 left an empty clause out.
                 Ok(None) if typed => {}
@@ -57,6 +62,9 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         {
             q.minimum_should_match = Some(q.should.len().to_string());
         }
+    }
+    if cx.dialect.typed && cx.in_filter && q.minimum_should_match.is_none() && !q.should.is_empty() {
+        q.minimum_should_match = Some("1".to_owned());
     }
     if cx.dialect.typed {
         fields.take("disable_coord");

@@ -10,7 +10,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let names: &[&str] = if cx.dialect.typed { &["filter", "query"] } else { &["filter"] };
     let filter = match fields.take_any(names) {
         Some(node) if node.is_array() => return Err(node.error("unexpected token [START_ARRAY]")),
-        Some(node) => Some(Box::new(cx.inner(node)?)),
+        Some(node) => Some(Box::new(cx.inner_filter(node)?)),
         None => None,
     };
     let query = cx.common(&mut fields, "constant_score", Clause::MatchAll)?;

@@ -26,7 +26,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         .transpose()?
         .flatten();
     let filter = if cx.dialect.typed {
-        fields.take("filter").map(|n| cx.inner(n)).transpose()?
+        fields.take("filter").map(|n| cx.inner_filter(n)).transpose()?
     } else {
         None
     };

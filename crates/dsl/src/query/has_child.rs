@@ -23,7 +23,9 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let count = |node: Option<Node>, name: &str| -> Result<Option<u32>> {
         let Some(node) = node else { return Ok(None) };
         let wrong = |_| Error::illegal(format!("[has_child] requires non-negative '{name}' field"));
-        u32::try_from(node.i64(name)?).map(Some).map_err(wrong)
+        // 2015 took less than none for none.
+        let given = node.i64(name)?;
+        u32::try_from(if typed { given.max(0) } else { given }).map(Some).map_err(wrong)
     };
     let min_children = count(fields.take("min_children"), "min_children")?;
     let max_children = count(fields.take("max_children"), "max_children")?;

@@ -7,6 +7,7 @@ pub use crate::search::InnerHits;
 
 mod bool_query;
 mod boosting;
+mod common_terms;
 mod constant_score;
 mod dis_max;
 mod distance_feature;
@@ -153,6 +154,8 @@ pub enum Clause {
     KeySet(KeySet),
     /// Made from the `slice` of a search: one of several parts of the documents.
     Slice(crate::search::Slice),
+    /// Made from the `routing` of a search: the documents in the shards that these lead to.
+    Routed { routings: Vec<String> },
     /// A clause that we do not read; an engine that does not know it refuses it by name.
     Opaque {
         name: String,
@@ -259,7 +262,26 @@ pub struct MatchQuery {
     pub lenient: bool,
     pub zero_terms_query: ZeroTerms,
     pub auto_generate_synonyms_phrase_query: bool,
+    /// Words that are in more documents (than this share of them, or than so many) only add to the score.
     pub cutoff_frequency: Option<f32>,
+    /// How those count; as the others, if nothing is said.
+    pub high_frequency: Option<HighFrequency>,
+}
+
+/// How the frequent words of a `common` query count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HighFrequency {
+    pub operator: Operator,
+    pub minimum_should_match: Option<String>,
+}
+
+impl Default for HighFrequency {
+    fn default() -> HighFrequency {
+        HighFrequency {
+            operator: Operator::Or,
+            minimum_should_match: None,
+        }
+    }
 }
 
 impl MatchQuery {
@@ -279,6 +301,7 @@ impl MatchQuery {
             zero_terms_query: ZeroTerms::None,
             auto_generate_synonyms_phrase_query: true,
             cutoff_frequency: None,
+            high_frequency: None,
         }
     }
 }

@@ -8,17 +8,17 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let at = (node.line, node.col);
     let mut fields = cx.options(node, "nested")?;
     let path = fields.take_string("path")?;
-    let names: &[&str] = if cx.dialect.typed { &["query", "filter"] } else { &["query"] };
-    let query = fields.take_any(names).map(|n| cx.inner(n)).transpose()?;
+    let query = cx.related(&mut fields)?;
     let score_mode = match fields.take_string("score_mode")? {
+        Some(word) if cx.dialect.typed => ScoreMode::of_children(&word, cx.dialect).map_err(|_| {
+            let said = format!("illegal score_mode for nested query [{word}]");
+            cx.lacks(at, &said, &said)
+        })?,
         Some(word) => ScoreMode::of_children(&word, cx.dialect)?,
         None => ScoreMode::Avg,
     };
     let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);
     let inner_hits = cx.inner_hits_of(&mut fields)?;
-    if cx.dialect.typed {
-        fields.take("join");
-    }
     let common = cx.common(&mut fields, "nested", Clause::MatchAll)?;
     fields.finish()?;
     let lacks = |sentence| cx.lacks(at, sentence, sentence);

@@ -1,7 +1,7 @@
 //! From JSON to a clause: the name, then the file of that clause.
 
 use super::{Clause, Fuzziness, InnerHits, Query, script, typed, wrapper};
-use super::{bool_query, boosting, constant_score, dis_max, exists, function_score, fuzzy, has_child, has_parent, ids, join};
+use super::{bool_query, boosting, common_terms, constant_score, dis_max, exists, function_score, fuzzy, has_child, has_parent, ids, join};
 use super::{distance_feature, geo, intervals, more_like_this, span, terms_set};
 use super::{
     match_all, match_phrase, match_query, multi_match, nested, pattern, query_string, range, simple_query_string, term, terms,
@@ -22,6 +22,8 @@ pub struct Parsing {
     pub depth_left: u32,
     /// The reader of `inner_hits`.
     pub inner_hits: ReadInnerHits,
+    /// What is read stands in a filter: there a `bool` of 2015 with `should` wanted one of them, whatever else it had.
+    pub in_filter: bool,
 }
 
 /// Queries of 2015 were written by programs that nest more than the default of today allows.
@@ -36,6 +38,7 @@ impl Parsing {
             dialect,
             depth_left: depth.max(least),
             inner_hits: |node, cx| InnerHits::parse(node, cx.dialect),
+            in_filter: false,
         }
     }
 
@@ -142,14 +145,25 @@ impl Parsing {
         Query::parse(node, self)
     }
 
+    /// What `f` reads stands in a filter.
+    pub(super) fn filtering<T>(&mut self, f: impl FnOnce(&mut Parsing) -> T) -> T {
+        let around = std::mem::replace(&mut self.in_filter, true);
+        let result = f(self);
+        self.in_filter = around;
+        result
+    }
+
+    /// A filter inside a query.
+    pub(super) fn inner_filter(&mut self, node: Node) -> Result<Query> {
+        self.filtering(|cx| cx.inner(node))
+    }
+
     /// The query of a clause about related documents; 2015 wrote `filter` too.
     pub(super) fn related(&mut self, fields: &mut Fields) -> Result<Option<Query>> {
-        let names: &[&str] = if self.dialect.typed {
-            &["query", "filter"]
-        } else {
-            &["query"]
-        };
-        fields.take_any(names).map(|n| self.inner(n)).transpose()
+        let query = fields.take("query").map(|n| self.inner(n)).transpose()?;
+        let filter = if self.dialect.typed { fields.take("filter") } else { None };
+        let filter = filter.map(|n| self.inner_filter(n)).transpose()?;
+        Ok(query.or(filter))
     }
 
     /// `inner_hits`.
@@ -271,6 +285,7 @@ fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
         "match_phrase" | "match_phrase_prefix" => match_phrase::parse,
         "multi_match" => |_, body, cx| multi_match::parse(body, cx),
         "bool" => |_, body, cx| bool_query::parse(body, cx),
+        "common" => |_, body, cx| common_terms::parse(body, cx),
         "boosting" => |_, body, cx| boosting::parse(body, cx),
         "constant_score" => |_, body, cx| constant_score::parse(body, cx),
         "dis_max" => |_, body, cx| dis_max::parse(body, cx),
@@ -343,11 +358,11 @@ const READ: &[&str] = &[
     "join",
     "wrapper",
     "distance_feature",
+    "common",
 ];
 
 /// Clauses that exist and are carried along unread.
 const CARRIED: &[&str] = &[
-    "common",
     "combined_fields",
     "geo_distance_range",
     "geo_grid",

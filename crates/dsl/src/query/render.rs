@@ -33,6 +33,9 @@ impl Query {
             Clause::Fuzzy(q) => return self.of_field("fuzzy", &q.field, fuzzy::render(q)),
             Clause::Ids { values, types } => ("ids", ids::render(values, types)),
             Clause::Type { value } => ("type", object(json!({"value": value}))),
+            Clause::Match(q) if let Some(high) = &q.high_frequency => {
+                return self.of_field("common", &q.field, super::common_terms::render(q, high));
+            }
             Clause::Match(q) => return self.of_field("match", &q.field, match_query::render(q)),
             Clause::MatchBoolPrefix(q) => {
                 return self.of_field("match_bool_prefix", &q.field, match_query::render(q));
@@ -130,6 +133,7 @@ impl Query {
             // Never part of a request: it is told for logs and explanations.
             Clause::KeySet(q) => ("terms", object(json!({ q.field.as_str(): "the keys of a join" }))),
             Clause::Slice(slice) => ("slice", object(slice.render())),
+            Clause::Routed { routings } => ("routed", object(json!({ "routings": routings }))),
             Clause::Opaque { name, body } => return json!({ name.as_str(): body }),
         };
         self.add_boost(&mut body);

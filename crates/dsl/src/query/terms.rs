@@ -1,6 +1,6 @@
 //! `terms`: any of several values, in the request or in another document.
 
-use super::{Clause, Parsing, Query, TermsLookup, TermsQuery, words};
+use super::{Clause, Parsing, Query, TermsLookup, TermsQuery};
 use crate::json::{Json, Node};
 use model::{Error, Result};
 use serde_json::{Map, Value};
@@ -11,11 +11,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "terms")?;
     let typed = cx.dialect.typed;
     let mut query = cx.common(&mut fields, "terms", Clause::MatchNone)?;
-    let mut minimum = None;
     if typed {
-        if let Some(node) = fields.take_any(&["minimum_should_match", "minimum_match", "min_match"]) {
-            minimum = words::minimum(&node)?;
-        }
         // How 2015 carried it out; the answer was the same.
         fields.take("execution");
         fields.take("disable_coord");
@@ -50,7 +46,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             Clause::Terms(TermsQuery {
                 field,
                 values,
-                minimum_should_match: minimum,
+                minimum_should_match: None,
             })
         }
         Json::Object(_) => Clause::TermsLookup(lookup(field, body, cx)?),

@@ -35,13 +35,15 @@ fn limit(body: Node, cx: &mut Parsing) -> Result<Query> {
 
 /// The filters of one node: a list may stand where one is meant.
 fn filters(node: Node, cx: &mut Parsing) -> Result<Vec<Query>> {
-    let mut found = Vec::new();
-    for item in node.items() {
-        if !item.is_null() {
-            found.extend(Query::parse_optional(item, cx)?);
+    cx.filtering(|cx| {
+        let mut found = Vec::new();
+        for item in node.items() {
+            if !item.is_null() {
+                found.extend(Query::parse_optional(item, cx)?);
+            }
         }
-    }
-    Ok(found)
+        Ok(found)
+    })
 }
 
 fn filtered(body: Node, cx: &mut Parsing) -> Result<Query> {

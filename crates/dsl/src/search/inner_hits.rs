@@ -71,6 +71,12 @@ impl InnerHits {
         if !node.is_object() && !dialect.typed {
             return Err(node.error(format!("[inner_hits] must be an object but was {}", node.kind_name())));
         }
+        // A list was passed over in 2015.
+        let node = if node.is_array() && dialect.typed {
+            Node::from_value(serde_json::json!({}))
+        } else {
+            node
+        };
         for (key, value) in shape::object(node, "inner_hits")? {
             let at = (value.line, value.col);
             match key.as_str() {
@@ -147,8 +153,20 @@ impl FreeInnerHits {
     /// Neither a path nor a type; an option that does not exist.
     pub fn parse(node: Node, dialect: Dialect) -> Result<Vec<FreeInnerHits>> {
         let mut out = Vec::new();
+        if node.is_array() {
+            return Err(Error::illegal(
+                "Unexpected token END_ARRAY in [inner_hits]: inner_hit definitions must start with the name of the inner_hit.",
+            ));
+        }
         for (name, node) in shape::object(node, "inner_hits")? {
-            let lacking = node.error(format!("No path or type specified for the inner hits [{name}]"));
+            if !node.is_object() {
+                return Err(Error::illegal(format!(
+                    "Inner hit definition for [{name} starts with a [{}], expected a [START_OBJECT].",
+                    node.kind_name()
+                )));
+            }
+            let lacking =
+                Error::illegal("Unexpected token END_OBJECT inside inner hit definition. Either specify [path] or [type] object");
             let mut kinds = shape::object(node, "inner_hits")?.into_iter();
             let (kind, named) = kinds.next().ok_or_else(|| lacking.clone())?;
             let mut members = shape::object(named, &kind)?.into_iter();

@@ -155,9 +155,14 @@ impl Sort {
     ///
     /// # Errors
     /// A direction that is neither `asc` nor `desc`.
-    pub fn parse_url(text: &str) -> Result<Vec<Sort>> {
+    pub fn parse_url(text: &str, dialect: Dialect) -> Result<Vec<Sort>> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         parts
+            // 2015 left a key out whose order it did not know.
+            .filter(|part| match part.rsplit_once(':') {
+                Some((_, order)) if dialect.typed => order.eq_ignore_ascii_case("asc") || order.eq_ignore_ascii_case("desc"),
+                _ => true,
+            })
             .map(|part| match part.rsplit_once(':') {
                 None => Ok(named(part.to_owned(), None)),
                 Some((field, order)) if order.eq_ignore_ascii_case("asc") || order.eq_ignore_ascii_case("desc") => {
@@ -280,6 +285,10 @@ fn parse_key(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
     if let Json::String(_) = options.value {
         let order = direction(&options.string("order")?, &field, dialect)?;
         return Ok(named(field, Some(order)));
+    }
+    if !options.is_object() && dialect.typed {
+        let reason = format!("sort option [{field}] not supported");
+        return Err(Error::new(ErrorKind::SearchParse, reason));
     }
     match field.as_str() {
         "_script" => parse_script(options, dialect),

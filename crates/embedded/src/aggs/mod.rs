@@ -277,7 +277,7 @@ impl<'a> Root<'a> {
     /// Fields that an aggregation cannot work on, scripts that do not compile.
     pub fn new(aggs: &'a [Agg], cx: &'a Context<'a>) -> Result<Root<'a>> {
         // Global aggregations see other documents: they are fed apart.
-        aggs.iter().try_for_each(no_global_inside)?;
+        aggs.iter().try_for_each(|agg| no_global_inside(agg, cx.dialect.typed))?;
         let (global, plain): (Vec<Agg>, Vec<Agg>) = aggs.iter().cloned().partition(|agg| agg.kind == AggKind::Global);
         let subs = Subs::new(&plain, None, cx)?;
         let globals = global
@@ -432,15 +432,24 @@ impl crate::search::collect::DocSink for Root<'_> {
 }
 
 /// Refuses `global` inside other aggregations; their depth is bounded by the parser.
-fn no_global_inside(agg: &Agg) -> Result<()> {
+fn no_global_inside(agg: &Agg, typed: bool) -> Result<()> {
     agg.subs.iter().try_for_each(|inner| {
         if inner.kind == AggKind::Global {
-            return Err(Error::illegal(format!(
+            return Err(refused_at_run(typed, format!(
                 "Aggregation [{}] cannot have a global sub-aggregation [{}]. Global aggregations can only be defined as top level \
                  aggregations",
                 agg.name, inner.name
             )));
         }
-        no_global_inside(inner)
+        no_global_inside(inner, typed)
     })
+}
+
+/// What 2015 found out only when an aggregation ran was no client's error there.
+pub(crate) fn refused_at_run(typed: bool, reason: impl Into<String>) -> Error {
+    if typed {
+        Error::new(model::ErrorKind::AggregationExecution, reason).status_of(500)
+    } else {
+        Error::illegal(reason)
+    }
 }

@@ -15,7 +15,25 @@ pub struct Resolved {
     /// The index.
     pub entry: Arc<IndexEntry>,
     /// Any of these must match.
-    pub filters: Option<Vec<Value>>,
+    pub filters: Option<Vec<Through>>,
+}
+
+/// What an alias lets through.
+#[derive(Clone, Debug)]
+pub struct Through {
+    /// The filter; null where there is none.
+    pub filter: Value,
+    /// Shards that are searched, by the routings that lead there: asked of typed indices.
+    pub routing: Option<String>,
+}
+
+impl Through {
+    /// What the options of an alias restrict, if they do.
+    fn of(options: &Value, typed: bool) -> Option<Through> {
+        let routing = options["search_routing"].as_str().filter(|_| typed).map(str::to_owned);
+        let filter = options["filter"].clone();
+        (routing.is_some() || !filter.is_null()).then_some(Through { filter, routing })
+    }
 }
 
 impl Catalog {
@@ -92,7 +110,7 @@ impl Catalog {
             for (alias, options) in entry.aliases.iter().filter(|(alias, _)| matches(pattern, alias)) {
                 let hidden = options["is_hidden"] == true;
                 if !hidden || target.expand_hidden || (pattern.starts_with('.') && alias.starts_with('.')) {
-                    add(found, entry, Some(&options["filter"]));
+                    add(found, entry, Some(options));
                 }
             }
         }
@@ -106,7 +124,7 @@ impl Catalog {
         let through = others
             .into_iter()
             .flatten()
-            .filter_map(|entry| entry.aliases.get(name).map(|options| (entry, Some(&options["filter"]))));
+            .filter_map(|entry| entry.aliases.get(name).map(|options| (entry, Some(options))));
         let mut any = false;
         for (entry, filter) in direct.into_iter().chain(through) {
             any = true;
@@ -160,8 +178,8 @@ impl Catalog {
     }
 }
 
-fn add(found: &mut BTreeMap<String, Resolved>, entry: &Arc<IndexEntry>, filter: Option<&Value>) {
-    let filter = filter.filter(|filter| !filter.is_null()).cloned();
+fn add(found: &mut BTreeMap<String, Resolved>, entry: &Arc<IndexEntry>, alias: Option<&Value>) {
+    let filter = alias.and_then(|options| Through::of(options, entry.typed()));
     match found.get_mut(entry.name.as_str()) {
         None => {
             found.insert(

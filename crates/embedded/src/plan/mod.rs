@@ -22,6 +22,7 @@ use tantivy::query::Scorer;
 pub mod boolean;
 pub mod columns;
 pub mod combine;
+mod common_terms;
 mod exists;
 mod expand;
 pub mod explain;
@@ -52,6 +53,7 @@ mod range;
 mod regexp;
 pub mod scripts;
 mod similarity;
+pub(crate) mod routed;
 mod slice;
 mod statistics;
 pub mod term;
@@ -421,6 +423,7 @@ impl<'a> Planner<'a> {
             Clause::Terms(q) => self.terms(q, boost),
             Clause::KeySet(q) => self.key_set(q, boost),
             Clause::Slice(slice) => self.slice(slice, boost),
+            Clause::Routed { routings } => Ok(self.routed(routings, boost)),
             Clause::Range(q) => self.range(q, boost),
             Clause::Exists { field } => self.exists(field, boost),
             Clause::Prefix(q) => self.prefix(q, boost),

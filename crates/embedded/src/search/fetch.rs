@@ -380,11 +380,15 @@ impl<'a> Fetch<'a> {
             None
         };
         if let (true, Some(value)) = (self.show_source, &value) {
-            let filtered = self.filter.as_ref().map(|filter| filter.apply(value));
-            let mut own = filtered.as_ref().or(Some(value));
-            for part in lineage.iter().flat_map(|level| level.field.split('.')) {
-                own = own.and_then(|object| object.get(part));
-            }
+            // In 2015 the paths began at the object, not at its document.
+            let typed = self.request.dialect.typed;
+            let inside = own_of(value, lineage).filter(|_| typed);
+            let filtered = self.filter.as_ref().map(|filter| filter.apply(inside.unwrap_or(value)));
+            let own = match &filtered {
+                Some(filtered) if typed => Some(filtered),
+                Some(filtered) => own_of(filtered, lineage),
+                None => own_of(value, lineage),
+            };
             hit.source = Some(own.map_or_else(|| "{}".into(), |own| own.to_string().into()));
         }
         let fields = if self.reads_source() { root.fields()? } else { None };
@@ -453,7 +457,9 @@ impl<'a> Fetch<'a> {
             self.counts(field, segment, doc, &mut hit.fields)?;
         }
         if value.or(fields).is_some() {
-            for name in self.request.stored_fields.iter().flatten() {
+            // Those of a nested object were in no source of 2015 that its paths lead through.
+            let outside = hit.nested.is_some() && self.request.dialect.typed;
+            for name in self.request.stored_fields.iter().flatten().filter(|_| !outside) {
                 let typed = self.request.dialect.typed;
                 for path in self.view.mapping.expand(name) {
                     let stored = self.view.mapping.field(&path).is_some_and(|f| f.store);
@@ -567,4 +573,10 @@ fn show(target: &Target<'_>, value: &FieldValue, format: Option<&ShownAs>) -> Va
         (Some(ShownAs::Number(pattern)), FieldValue::Double(n)) => crate::aggs::decimal(pattern, *n).into(),
         _ => target.kind.render_value(value),
     }
+}
+
+/// The object at the end of a way into a source.
+fn own_of<'a>(source: &'a Value, lineage: &[Level]) -> Option<&'a Value> {
+    let mut parts = lineage.iter().flat_map(|level| level.field.split('.'));
+    parts.try_fold(source, |object, part| object.get(part))
 }

@@ -45,6 +45,8 @@ pub(super) struct Wanted {
     /// Page, order, parts; `query` is what they match.
     request: SearchRequest,
     ignore_unmapped: bool,
+    /// It stands beside the query.
+    free: bool,
     /// Those of each of its hits.
     inner: Vec<Wanted>,
 }
@@ -56,7 +58,7 @@ pub(super) struct Wanted {
 pub(super) fn wanted(request: &SearchRequest) -> Result<Vec<Wanted>> {
     let mut out = Vec::new();
     for query in request.query.iter().chain(&request.post_filter) {
-        gather(query, &mut out)?;
+        gather(query, request.dialect.typed, &mut out)?;
     }
     for one in request.inner_hits.iter().map(free) {
         if out.iter().any(|known| known.name == one.name) {
@@ -77,6 +79,7 @@ fn free(one: &FreeInnerHits) -> Wanted {
         },
         request: one.request.clone(),
         ignore_unmapped: false,
+        free: true,
         inner: one.inner.iter().map(free).collect(),
     }
 }
@@ -86,7 +89,7 @@ fn twice(name: &str) -> Error {
 }
 
 /// The depth of queries is bounded by the parser.
-fn gather(query: &Query, out: &mut Vec<Wanted>) -> Result<()> {
+fn gather(query: &Query, typed: bool, out: &mut Vec<Wanted>) -> Result<()> {
     let (of, inner, lenient) = match &query.clause {
         Clause::Nested(q) => (Of::Nested { path: q.path.clone() }, &q.query, q.ignore_unmapped),
         Clause::HasChild(q) => {
@@ -98,22 +101,19 @@ fn gather(query: &Query, out: &mut Vec<Wanted>) -> Result<()> {
             (Of::Parent { relation }, &q.query, q.ignore_unmapped)
         }
         Clause::Bool(q) => {
-            // What must not match has no hits.
-            return q
-                .filter
-                .iter()
-                .chain(&q.must)
-                .chain(&q.should)
-                .try_for_each(|q| gather(q, out));
+            // What must not match has no hits; 2015 told so.
+            let none = if typed { &q.must_not[..] } else { &[] };
+            let all = q.filter.iter().chain(&q.must).chain(&q.should).chain(none);
+            return all.into_iter().try_for_each(|q| gather(q, typed, out));
         }
         Clause::Boosting { positive, negative, .. } => {
-            gather(positive, out)?;
-            return gather(negative, out);
+            gather(positive, typed, out)?;
+            return gather(negative, typed, out);
         }
-        Clause::ConstantScore { filter } => return gather(filter, out),
-        Clause::DisMax { queries, .. } => return queries.iter().try_for_each(|q| gather(q, out)),
-        Clause::FunctionScore(q) => return gather(&q.query, out),
-        Clause::ScriptScore { query, .. } => return gather(query, out),
+        Clause::ConstantScore { filter } => return gather(filter, typed, out),
+        Clause::DisMax { queries, .. } => return queries.iter().try_for_each(|q| gather(q, typed, out)),
+        Clause::FunctionScore(q) => return gather(&q.query, typed, out),
+        Clause::ScriptScore { query, .. } => return gather(query, typed, out),
         _ => return Ok(()),
     };
     let Some((name, spec)) = query.inner_hits() else {
@@ -123,12 +123,13 @@ fn gather(query: &Query, out: &mut Vec<Wanted>) -> Result<()> {
         return Err(twice(&name));
     }
     let mut below = Vec::new();
-    gather(inner, &mut below)?;
+    gather(inner, typed, &mut below)?;
     out.push(Wanted {
         name,
         of,
         request: with_query(spec, inner),
         ignore_unmapped: lenient || spec.ignore_unmapped,
+        free: false,
         inner: below,
     });
     Ok(())
@@ -206,6 +207,13 @@ impl<'a> Compiled<'a> {
         let missing = |what: String| {
             if wanted.ignore_unmapped {
                 Ok(None)
+            } else if wanted.free {
+                Err(Error::illegal(match &wanted.of {
+                    Of::Nested { path } => format!("path [{path}] doesn't exist"),
+                    Of::Children { relation } | Of::Parent { relation } | Of::Relatives { relation } => {
+                        format!("type [{relation}] doesn't exist")
+                    }
+                }))
             } else {
                 Err(Error::new(ErrorKind::IllegalState, what))
             }

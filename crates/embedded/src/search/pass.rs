@@ -97,7 +97,7 @@ pub fn run_with(
         terminated_early: (request.terminate_after > 0).then_some(found.terminated),
         shards: views
             .iter()
-            .map(|(view, _)| u32::try_from(view.number("index.number_of_shards").unwrap_or(1)).unwrap_or(1))
+            .map(|(view, filter)| crate::plan::routed::asked(view, request.query.iter().chain(filter)))
             .sum(),
         hits: Hits {
             total: total(found.count, request.track_total_hits),

@@ -403,6 +403,16 @@ impl Plan {
                 distance: distance.clone(),
                 children: nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?,
             },
+            // 2015 indexed no id by itself: a sort by it found nothing.
+            By::Field(key) if key.path == "_id" && view.typed => ReadBy::Column {
+                column: None,
+                mode: MultiValueMode::Min,
+                missing: Key::None { first: false },
+                float: false,
+                children: None,
+                id: false,
+                to_nanos: false,
+            },
             By::Field(key) if key.path == "_id" || key.path == "_uid" => {
                 let column = segment.reader.fast_fields().str("_id").map_err(crate::plan::node::broken)?;
                 ReadBy::Column {
@@ -411,8 +421,7 @@ impl Plan {
                     missing: Key::None { first: false },
                     float: false,
                     children: None,
-                    // `_uid` shows the type too.
-                    id: view.typed && key.path == "_id",
+                    id: false,
                     to_nanos: false,
                 }
             }

@@ -132,10 +132,26 @@ fn no_shards_asked(call: &mut Call, request: &mut SearchRequest) -> Result<()> {
         },
         None => false,
     };
-    if none || routing.as_deref() == Some("") {
+    match routing.as_deref() {
+        Some("") => request.query = Some(Clause::MatchNone.into()),
+        Some(routing) => request.query = Some(routed(request.query.take(), routing)),
+        None => {}
+    }
+    if none {
         request.query = Some(Clause::MatchNone.into());
     }
     Ok(())
+}
+
+/// A query, or everything, in the shards that a list of routings leads to.
+pub(super) fn routed(query: Option<Query>, routing: &str) -> Query {
+    let routings = routing.split(',').map(str::to_owned).collect();
+    let within = BoolQuery {
+        must: vec![query.unwrap_or_else(Query::all)],
+        filter: vec![Clause::Routed { routings }.into()],
+        ..BoolQuery::default()
+    };
+    Clause::Bool(within).into()
 }
 
 /// Copies that a search may prefer; there is one.
@@ -259,7 +275,7 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
         request.size = usize::try_from(size).or_else(|_| if dialect.typed { Ok(10) } else { Err(negative("size", size)) })?;
     }
     if let Some(sort) = params.take("sort") {
-        request.sort = Sort::parse_url(&sort)?;
+        request.sort = Sort::parse_url(&sort, dialect)?;
     }
     if let Some(fields) = params.take_any(&["stored_fields", "fields"]) {
         request.stored_fields = Some(split_list(&fields));

@@ -12,6 +12,14 @@ use serde_json::Value;
 use std::sync::Arc;
 use tantivy::DocId;
 
+/// Does any of the indices have such children?
+pub(in crate::aggs) fn is_child(name: &str, cx: &Context<'_>) -> bool {
+    let known = |view: &Arc<IndexView>| Family::of(view).is_some_and(|family| family.parent_of(name).is_some());
+    // What is no relation at all has no documents; one that is a parent alone was a mistake of 2015.
+    let parent = |view: &Arc<IndexView>| Family::of(view).is_some_and(|family| family.knows(name));
+    !cx.dialect.typed || cx.views.iter().any(known) || !cx.views.iter().any(parent)
+}
+
 /// The keys that tie children to parents in one segment.
 struct Ties {
     ids: Option<Keys>,

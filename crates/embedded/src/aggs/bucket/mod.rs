@@ -13,7 +13,7 @@ mod terms;
 
 use super::{Collector, Context, Finish, Subs};
 use dsl::aggs::{Agg, AggKind};
-use model::{Error, Result};
+use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
@@ -62,14 +62,20 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
         AggKind::ReverseNested { path } => {
             if scope.is_none() {
                 let name = &agg.name;
-                return Err(Error::illegal(format!(
-                    "Reverse nested aggregation [{name}] can only be used inside a [nested] aggregation"
-                )));
+                let reason = format!("Reverse nested aggregation [{name}] can only be used inside a [nested] aggregation");
+                let kind = if cx.dialect.typed { ErrorKind::SearchParse } else { ErrorKind::IllegalArgument };
+                return Err(Error::new(kind, reason));
             }
             if let Some(path) = path {
                 not_nested(cx, "reverse_nested", path)?;
             }
             Box::new(nested::Reverse::new(path.as_deref(), same(path.as_deref())?))
+        }
+        AggKind::Children { child_type } if !join::is_child(child_type, cx) => {
+            return Err(Error::new(
+                ErrorKind::SearchParse,
+                "[children] no [_parent] field not configured that points to a parent type",
+            ));
         }
         AggKind::Children { child_type } => Box::new(join::Join::new(child_type, true, same(None)?)),
         AggKind::Parent { child_type } => Box::new(join::Join::new(child_type, false, same(None)?)),
