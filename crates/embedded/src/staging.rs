@@ -295,7 +295,10 @@ impl Store {
 
     fn stage_one(&self, staging: &StagingView, inner: &mut Inner, stage: Stage) -> Result<Outcome> {
         let Stage { mut write, creates } = stage;
-        if matches!(write.expect, Expect::NewerThan { .. } | Expect::Forced(_)) {
+        if matches!(
+            write.expect,
+            Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
+        ) {
             let reason = "external versions are not supported inside a transaction: use [if_seq_no] and [if_primary_term]";
             return Err(Error::illegal(reason));
         }

@@ -18,8 +18,33 @@ pub enum Expect {
     Version(Version),
     /// `version_type=external` (or `external_gte`): the client's version is newer. The write takes it over.
     NewerThan { version: Version, or_equal: bool },
+    /// `op_type=create` with a version of the typed dialect: no live document, and the version as `compare` says.
+    AbsentAt { version: Version, compare: Compare },
     /// `version_type=force` of the typed dialect: whatever is there, the write takes this version.
     Forced(Version),
+}
+
+/// How the version of a creation is compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compare {
+    /// As that of the document that is there: so there is one, and such a creation never succeeds.
+    Internal,
+    /// As a version of the client's, newer than that of a deletion; the write takes it over.
+    External,
+    /// The same, or equal.
+    ExternalOrEqual,
+}
+
+impl Compare {
+    /// Does a version hold against what is there?
+    pub fn holds(self, version: Version, found: Found) -> bool {
+        match (self, found.stamp()) {
+            (Compare::Internal, stamp) => stamp.is_some_and(|s| version == s.version),
+            (_, None) => true,
+            (Compare::External, Some(s)) => version > s.version,
+            (Compare::ExternalOrEqual, Some(s)) => version >= s.version,
+        }
+    }
 }
 
 /// What is there.
@@ -48,7 +73,7 @@ impl Found {
     /// The version that a write with this expectation gets.
     pub fn next_version(self, expect: Expect) -> Version {
         match expect {
-            Expect::NewerThan { version, .. } | Expect::Forced(version) => version,
+            Expect::NewerThan { version, .. } | Expect::AbsentAt { version, .. } | Expect::Forced(version) => version,
             _ => self.stamp().map_or(1, |s| s.version + 1),
         }
     }
@@ -82,6 +107,9 @@ impl Expect {
             // A deletion keeps its version until it is forgotten.
             (Expect::Version(version), Found::Deleted(s)) => s.version == version,
             (Expect::Version(_), Found::Nothing) => false,
+            (Expect::AbsentAt { version, compare }, found) => {
+                compare != Compare::Internal && compare.holds(version, found) && !found.is_here()
+            }
             (Expect::NewerThan { version, or_equal }, found) => found
                 .stamp()
                 .is_none_or(|s| version > s.version || (or_equal && version == s.version)),

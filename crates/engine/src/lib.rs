@@ -31,7 +31,7 @@ mod update;
 pub use around::Around;
 pub use atomic::{AtomicWrites, Decided, Deciding, Decision, Gate, Newest, Plan, Planner, Seal, Then, WriteIndex};
 pub use clock::Clock;
-pub use expect::{Conflict, Expect, Found};
+pub use expect::{Compare, Conflict, Expect, Found};
 pub use numbered::{Extent, Part};
 pub use runs::runs;
 pub use staging::{STAGING, Seen, Stage, Staged, StagedIndex, StagedPut, Staging, is_staging};

@@ -33,7 +33,10 @@ pub(crate) fn compose(write: &Write, here: Option<&Document>) -> Result<Composed
     if write.at.id.doc_type.is_some() || write.parent.is_some() {
         return Err(Outcome::Refused(crate::unsupported("a mapping type or a parent")));
     }
-    if matches!(write.expect, Expect::NewerThan { .. } | Expect::Forced(_)) {
+    if matches!(
+        write.expect,
+        Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
+    ) {
         // A cluster takes no condition beside them, so nothing would notice a mark that comes between.
         return Err(Outcome::Refused(crate::unsupported("an external version")));
     }

@@ -92,6 +92,8 @@ pub(crate) struct Known {
     /// Among how many shards documents are found by their routing. Where joins work the routing out it is not asked for:
     /// then there is one.
     pub(crate) routed_among: u64,
+    /// Where documents are read and written through an alias with a routing of its own.
+    pub(crate) index_routing: Option<String>,
 }
 
 impl Known {
@@ -194,6 +196,11 @@ impl Rest {
                 .any(|info| model::settings::text(&info.settings, model::settings::PLEACH_LOCKS) != "off"),
             lock_index: Arc::new(infos.iter().find_map(lock_index_of).unwrap_or_default()),
             shards: model::settings::number(&first.settings, model::settings::NUMBER_OF_SHARDS),
+            index_routing: first
+                .aliases
+                .get(name)
+                .and_then(|options| options.get("index_routing")?.as_str())
+                .map(str::to_owned),
             routed_among: match first.mapping.join_field() {
                 Some(_) if !first.typed => 1,
                 _ => model::settings::number(&first.settings, model::settings::NUMBER_OF_SHARDS),

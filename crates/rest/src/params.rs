@@ -1,7 +1,7 @@
 //! URL parameters: each is taken once, by the handler that knows it; the rest are refused by name.
 
 use crate::parameters::{self, Effect};
-use engine::{Expect, Refresh};
+use engine::{Compare, Expect, Refresh};
 use model::nearest::nearest;
 use model::{Error, ErrorKind, Result, Target, units};
 use std::borrow::Cow;
@@ -193,12 +193,18 @@ impl Params {
     /// # Errors
     /// Combinations that make no sense.
     pub(crate) fn take_expect(&mut self, typed: bool) -> Result<Expect> {
-        self.take_expect_parts()?.expect(typed)
+        self.take_expect_parts(typed)?.expect(typed)
     }
-    fn take_expect_parts(&mut self) -> Result<ExpectParts> {
+    fn take_expect_parts(&mut self, typed: bool) -> Result<ExpectParts> {
+        let version_type = self.take("version_type");
         Ok(ExpectParts {
-            version: self.take_number("version")?,
-            version_type: self.take("version_type"),
+            version: if typed {
+                let given: Option<i64> = self.take_number("version")?;
+                given.map_or(Ok(None), |given| written_version(given, version_type.as_deref()))?
+            } else {
+                self.take_number("version")?
+            },
+            version_type,
             if_seq_no: self.take_number("if_seq_no")?,
             if_primary_term: self.take_number("if_primary_term")?,
             create: false,
@@ -231,6 +237,8 @@ impl Params {
                 None => create,
                 Some("index") if !create => false,
                 Some("create") => true,
+                Some(other) if typed && other.eq_ignore_ascii_case("create") => true,
+                Some(other) if typed && other.eq_ignore_ascii_case("index") => create,
                 Some("index") => return Err(Error::illegal("opType must be 'create', found: [index]")),
                 Some(other) => {
                     return Err(Error::illegal(format!(
@@ -238,7 +246,7 @@ impl Params {
                     )));
                 }
             },
-            ..self.take_expect_parts()?
+            ..self.take_expect_parts(typed)?
         };
         parts.expect(typed)
     }
@@ -381,8 +389,44 @@ impl ExpectParts {
             (true, Expect::NewerThan { .. }) if !typed => {
                 invalid("create operations only support internal versioning. use index instead")
             }
+            (true, Expect::Version(version)) => Ok(Expect::AbsentAt {
+                version,
+                compare: Compare::Internal,
+            }),
+            (true, Expect::NewerThan { version, or_equal }) => Ok(Expect::AbsentAt {
+                version,
+                compare: if or_equal {
+                    Compare::ExternalOrEqual
+                } else {
+                    Compare::External
+                },
+            }),
             (true, _) => Ok(Expect::Absent),
         }
+    }
+}
+
+/// The version of a write of 2015: -3 stood for any.
+///
+/// # Errors
+/// Versions that its type does not have.
+pub(crate) fn written_version(given: i64, version_type: Option<&str>) -> Result<Option<u64>> {
+    let name = match version_type {
+        None | Some("internal") if given == -3 => return Ok(None),
+        None | Some("internal") => "INTERNAL",
+        Some("external" | "external_gt") => "EXTERNAL",
+        Some("external_gte") => "EXTERNAL_GTE",
+        Some("force") => "FORCE",
+        // Refused by its name.
+        Some(_) => return Ok(Some(0)),
+    };
+    let version = u64::try_from(given).ok().filter(|version| *version > 0 || name != "INTERNAL");
+    match version {
+        Some(version) => Ok(Some(version)),
+        None => Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            format!("Validation Failed: 1: illegal version value [{given}] for version type [{name}];"),
+        )),
     }
 }
 

@@ -228,6 +228,14 @@ pub(crate) enum Matched {
 
 /// Finds the row of a path; literal segments win over parameters, from the left. `plus_is_space`: what `+` was in ids in 2015.
 pub(crate) fn find(method: &str, path: &str, plus_is_space: bool) -> Matched {
+    // What stood between two slashes and was nothing, 2015 passed over.
+    let collapsed = if plus_is_space && path.contains("//") {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        Cow::Owned(format!("/{}", parts.join("/")))
+    } else {
+        Cow::Borrowed(path)
+    };
+    let path = &*collapsed;
     let trimmed = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
     let mut segments: Vec<Cow<'_, str>> = Vec::with_capacity(8);
     for segment in trimmed.split('/').skip(1) {

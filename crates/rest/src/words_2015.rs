@@ -86,6 +86,35 @@ pub(crate) fn in_update(error: Error) -> Error {
     }
 }
 
+/// A search whose lookup found no index to look in: its shards were not there.
+pub(crate) fn lookup_failed(error: Error) -> Error {
+    Error::new(ErrorKind::SearchPhaseExecution, "all shards failed")
+        .status_of(503)
+        .with("phase", "query")
+        .with("grouped", true)
+        .caused_by(error)
+}
+
+/// A refusal of a search's shards as one shard alone said it.
+pub(crate) fn alone(error: Error) -> Error {
+    if error.kind() != ErrorKind::SearchPhaseExecution {
+        return error;
+    }
+    let root = error.root().clone();
+    match root.kind() {
+        ErrorKind::NumberFormat => Error::new(ErrorKind::QueryParsing, "Failed to parse").caused_by(root),
+        _ => root,
+    }
+}
+
+/// A document of several that cannot be read.
+pub(crate) fn in_mget(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::RoutingMissing => Error::illegal(error.reason()),
+        _ => error,
+    }
+}
+
 /// A body that is no JSON, where nothing wrapped what the parser said: 500, in the sentences of the parser of 2015.
 pub(crate) fn unread(error: Error, body: &[u8]) -> Error {
     if !matches!(error.kind(), ErrorKind::JsonParse | ErrorKind::JsonEof) {

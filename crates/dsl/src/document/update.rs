@@ -87,13 +87,17 @@ impl UpdateBody {
             };
             match key.as_str() {
                 "doc" => out.doc = document(value)?,
+                // A document that is made is parsed where it lands.
+                "upsert" if dialect.typed && !value.is_object() => {
+                    return Err(Error::new(ErrorKind::MapperParsing, "failed to parse"));
+                }
                 "upsert" => out.upsert = document(value)?,
                 "script" if dialect.typed && !value.is_object() && value.as_str().is_none() => {}
                 "script" => {
                     object_form = value.is_object();
                     out.script = Some(ScriptSource::parse(value, dialect)?);
                 }
-                "script_id" if dialect.typed => {
+                "script_id" | "script_file" if dialect.typed => {
                     out.script = Some(ScriptSource {
                         text: crate::query::script_source::ScriptText::Stored(value.string(&key)?),
                         lang: None,

@@ -25,7 +25,9 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         let wrong = |_| Error::illegal(format!("[has_child] requires non-negative '{name}' field"));
         // 2015 took less than none for none.
         let given = node.i64(name)?;
-        u32::try_from(if typed { given.max(0) } else { given }).map(Some).map_err(wrong)
+        u32::try_from(if typed { given.max(0) } else { given })
+            .map(Some)
+            .map_err(wrong)
     };
     let min_children = count(fields.take("min_children"), "min_children")?;
     let max_children = count(fields.take("max_children"), "max_children")?;

@@ -155,7 +155,9 @@ pub enum Clause {
     /// Made from the `slice` of a search: one of several parts of the documents.
     Slice(crate::search::Slice),
     /// Made from the `routing` of a search: the documents in the shards that these lead to.
-    Routed { routings: Vec<String> },
+    Routed {
+        routings: Vec<String>,
+    },
     /// A clause that we do not read; an engine that does not know it refuses it by name.
     Opaque {
         name: String,

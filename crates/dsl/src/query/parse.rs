@@ -1,7 +1,9 @@
 //! From JSON to a clause: the name, then the file of that clause.
 
 use super::{Clause, Fuzziness, InnerHits, Query, script, typed, wrapper};
-use super::{bool_query, boosting, common_terms, constant_score, dis_max, exists, function_score, fuzzy, has_child, has_parent, ids, join};
+use super::{
+    bool_query, boosting, common_terms, constant_score, dis_max, exists, function_score, fuzzy, has_child, has_parent, ids, join,
+};
 use super::{distance_feature, geo, intervals, more_like_this, span, terms_set};
 use super::{
     match_all, match_phrase, match_query, multi_match, nested, pattern, query_string, range, simple_query_string, term, terms,

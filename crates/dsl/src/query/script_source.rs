@@ -46,6 +46,16 @@ fn check_of_2015(node: &Node) -> Result<()> {
 }
 
 impl ScriptSource {
+    /// A stored script of 2015, by its name beside other options.
+    pub(crate) fn stored(id: String) -> ScriptSource {
+        ScriptSource {
+            text: ScriptText::Stored(id),
+            lang: None,
+            params: Map::new(),
+            typed: true,
+        }
+    }
+
     /// Reads the value of `script`: its text, or an object with `source` (`inline`), or `id` (`stored`).
     ///
     /// # Errors

@@ -97,7 +97,10 @@ pub(crate) fn parse_script_fields(node: Node, dialect: Dialect) -> Result<Vec<(S
                     "ignore_failure" => {
                         value.boolean("ignore_failure")?;
                     }
+                    "script_id" | "script_file" if dialect.typed => script = Some(ScriptSource::stored(value.string(&key)?)),
                     _ if siblings.take(&key, &value, dialect)? => {}
+                    // 2015 passed over what it did not know here.
+                    _ if dialect.typed => {}
                     _ => return Err(shape::unknown_key(&key, &value, &["script", "ignore_failure"])),
                 }
             }

@@ -307,6 +307,8 @@ fn parse_field(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
             return Err(shape::unknown_field("_score", &key, &value, &["order"]));
         }
         match key.as_str() {
+            // What was no text was passed over in 2015.
+            "order" if dialect.typed && value.as_str().is_none() => {}
             "order" => ascending = Some(direction_option("field_sort", &sort.field, &value, dialect)?),
             "reverse" if dialect.typed => ascending = Some(!value.boolean("reverse")?),
             "mode" => sort.mode = Some(mode("field_sort", &value, dialect)?),
@@ -444,6 +446,7 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
                 mode_at = at;
             }
             _ if old.take(&key, &value, "_script", dialect)? => {}
+            "script_id" | "script_file" if dialect.typed => script = Some(ScriptSource::stored(value.string(&key)?)),
             _ if siblings.take(&key, &value, dialect)? => {}
             _ => {
                 return Err(shape::unknown_field(

@@ -106,7 +106,10 @@ impl Planner<'_> {
         if positions.is_empty() {
             return Ok(self.zero_terms(q.zero_terms_query, boost));
         }
-        if let Some(cutoff) = q.cutoff_frequency.filter(|_| positions.len() > 1 || q.high_frequency.is_some()) {
+        if let Some(cutoff) = q
+            .cutoff_frequency
+            .filter(|_| positions.len() > 1 || q.high_frequency.is_some())
+        {
             return self.common_terms(target, q, &positions, cutoff, boost);
         }
         let nodes = self.token_nodes(target, q, &positions, boost)?;
@@ -158,7 +161,13 @@ impl Planner<'_> {
     }
 
     /// One clause a position; tokens that span several positions stand beside the phrase of what they span.
-    pub(super) fn token_nodes(&self, target: &Target<'_>, q: &MatchQuery, positions: &Positions, boost: f32) -> Result<Vec<Shared>> {
+    pub(super) fn token_nodes(
+        &self,
+        target: &Target<'_>,
+        q: &MatchQuery,
+        positions: &Positions,
+        boost: f32,
+    ) -> Result<Vec<Shared>> {
         let mut nodes = Vec::new();
         let mut i = 0;
         while i < positions.len() {

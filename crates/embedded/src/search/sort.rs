@@ -699,7 +699,9 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
     }
     key.nested = Levels::of(view, field, target.path, scope, cx)?;
     let text = target.kind.kind.is_keyword() || target.kind.kind.is_text() || target.kind.kind == mapping::Kind::Ip;
+    // 2015 took the least or the greatest instead.
     if text
+        && !view.typed
         && matches!(
             field.mode,
             Some(MultiValueMode::Sum | MultiValueMode::Avg | MultiValueMode::Median)

@@ -122,7 +122,7 @@ impl Inside {
     fn operate(&mut self, write: &Write, before: &Before) -> Result<Effect, Failure> {
         let here = before.stamp.unwrap_or_default();
         let found = match write.expect {
-            Expect::NewerThan { .. } | Expect::Forced(_) => {
+            Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_) => {
                 let kind = ErrorKind::IllegalArgument;
                 return Err(Failure::Refused(Error::new(
                     kind,

@@ -251,7 +251,12 @@ impl<'a> Resolver<'a> {
 
     /// A lookup as plain terms, or as the keys of what its query finds.
     async fn lookup(&mut self, target: &Target, lookup: TermsLookup, depth: u64) -> Result<Clause> {
-        let index = lookup.index.clone().ok_or_else(|| {
+        // The typed dialect leaves it out where the document is in the index that is searched.
+        let own = match target.expressions.as_slice() {
+            [own] if !own.contains('*') && own != "_all" => Some(own.clone()),
+            _ => None,
+        };
+        let index = lookup.index.clone().or(own).ok_or_else(|| {
             Error::new(
                 ErrorKind::Parsing,
                 "[terms] query lookup element requires specifying the index",

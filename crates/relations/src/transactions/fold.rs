@@ -404,11 +404,11 @@ impl Folding<'_, '_, '_> {
             lock.process_id = LockWrite::process_of(&write.op).or_else(|| lock.process_id.take());
         }
         let found = match write.expect {
-            Expect::NewerThan { .. } if self.kind == Kind::Plain => {
+            Expect::NewerThan { .. } | Expect::AbsentAt { .. } if self.kind == Kind::Plain => {
                 doc.external = write.expect;
                 Found::Nothing
             }
-            Expect::NewerThan { .. } | Expect::Forced(_) => {
+            Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_) => {
                 let reason = "external versions are not supported inside a change: use [if_seq_no] and [if_primary_term]";
                 return Err(refuse(Error::illegal(reason)));
             }

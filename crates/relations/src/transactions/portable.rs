@@ -274,7 +274,10 @@ impl Portably<'_> {
             .collect();
         for (write, rehearsed) in folded.writes.iter().zip(self.relations.engine.rehearse(&plain).await?) {
             debug_assert!(
-                !matches!(write.expect, Expect::NewerThan { .. } | Expect::Forced(_)),
+                !matches!(
+                    write.expect,
+                    Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
+                ),
                 "an external version is of a plain write, which is decided at once"
             );
             seen.push(match rehearsed {

@@ -74,7 +74,10 @@ impl crate::Relations {
         let (Kind::Plain, [one]) = (change.kind, change.operations.as_slice()) else {
             return Ok(false);
         };
-        if matches!(one.write.expect, Expect::NewerThan { .. } | Expect::Forced(_)) {
+        if matches!(
+            one.write.expect,
+            Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
+        ) {
             return Ok(true);
         }
         let target = Target {

@@ -297,7 +297,10 @@ async fn write_of(
         ));
     }
     let parts = ExpectParts {
-        version: item.version.and_then(|v| u64::try_from(v).ok()),
+        version: match item.version {
+            Some(given) if call.dialect.typed => crate::params::written_version(given, item.version_type.as_deref())?,
+            given => given.and_then(|v| u64::try_from(v).ok()),
+        },
         version_type: item.version_type.clone(),
         if_seq_no: item.if_seq_no,
         if_primary_term: item.if_primary_term,

@@ -32,6 +32,13 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
 
 async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     let generated = call.arg("id").is_none();
+    if answers_of_2015(call.dialect)
+        && let Some(given) = call.params.peek("op_type")
+        && !["index", "create"].iter().any(|known| given.eq_ignore_ascii_case(known))
+    {
+        let said = format!("opType [{given}] not allowed, either [index] or [create] are allowed");
+        return Ok(Answer::of(400, json!({ "error": said })));
+    }
     let id = match call.arg("id") {
         Some(id) => id.to_owned(),
         None => engine::clock::generated_id(call.rest.clock.as_ref()),
@@ -46,7 +53,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     let expect = call
         .params
         .take_expect_of_put(answers_of_2015(call.dialect), create || generated && !call.dialect.typed)?;
-    write.expect = if create || generated && expect == Expect::Anything {
+    write.expect = if (create || generated) && expect == Expect::Anything {
         Expect::Absent
     } else {
         expect
@@ -252,7 +259,10 @@ async fn got(call: &Call, at: &DocAddress, wanted: &Wanted) -> Result<Answer> {
         body.insert("found".into(), false.into());
         return Ok(Answer::of(404, Value::Object(body)));
     };
-    expected(wanted, &document, call)?;
+    // Whether it is there is asked of whatever version.
+    if call.method != "HEAD" || !answers_of_2015(call.dialect) {
+        expected(wanted, &document, call, shards_of(call, &document.at).await)?;
+    }
     let kept = kept(call, &document, wanted.stored.as_deref()).await?;
     if kept.source && wanted.stored.is_none() && matches!(wanted.source, SourceSpec::Default | SourceSpec::All) {
         return Ok(whole(&document, call.dialect));
@@ -331,6 +341,11 @@ async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
     Ok(found)
 }
 
+/// How many shards an index reports.
+async fn shards_of(call: &Call, at: &DocAddress) -> u64 {
+    call.rest.known(at.index.as_str()).await.map_or(1, |known| known.shards)
+}
+
 /// Among how many shards an index is told to keep its documents, where a routing leads to one of them.
 pub(super) async fn routed_among(call: &Call, at: &DocAddress) -> u64 {
     call.rest.known(at.index.as_str()).await.map_or(1, |known| known.routed_among)
@@ -342,8 +357,16 @@ async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
         Some(document) => routed_among(call, &document.at).await,
         None => 1,
     };
-    let wanted = wanted.read.routing.as_deref();
-    Ok(found.filter(|document| lead_together(&document.at.id.id, wanted, document.routing.as_deref(), among)))
+    let own = match &wanted.read.routing {
+        None => call
+            .rest
+            .known(wanted.read.at.index.as_str())
+            .await
+            .and_then(|known| known.index_routing),
+        given => given.clone(),
+    };
+    let own = own.as_deref();
+    Ok(found.filter(|document| lead_together(&document.at.id.id, own, document.routing.as_deref(), among)))
 }
 
 async fn newest_anywhere(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
@@ -389,7 +412,7 @@ async fn types_of(call: &Call, index: &str) -> Result<Vec<String>> {
 }
 
 /// A version asked for must be the one there.
-fn expected(wanted: &Wanted, document: &Document, call: &Call) -> Result<()> {
+fn expected(wanted: &Wanted, document: &Document, call: &Call, shards: u64) -> Result<()> {
     let holds = match wanted.expect {
         Expect::NewerThan { version, .. } => version == document.stamp.version,
         other => other.check(&document.at, Found::Here(document.stamp)).is_ok(),
@@ -406,7 +429,13 @@ fn expected(wanted: &Wanted, document: &Document, call: &Call) -> Result<()> {
         expect,
         found: Found::Here(document.stamp),
     };
-    Err(super::writes::conflict_error(&conflict, call.dialect))
+    let error = super::writes::conflict_error(&conflict, call.dialect);
+    if !answers_of_2015(call.dialect) {
+        return Err(error);
+    }
+    // 2015 told the shard in which it was looked for.
+    let routing = document.routing.as_deref().unwrap_or(&document.at.id.id);
+    Err(error.with("shard", model::routing::shard_of(routing, shards).to_string()))
 }
 
 /// What stands before the source of a found document.
@@ -455,8 +484,9 @@ fn shown(
 ) -> Result<Map<String, Value>> {
     let mut out = described(document, dialect);
     // Nothing that is stored was read.
-    if *source == SourceSpec::None && stored.is_none() && !answers_of_2015(dialect) {
+    if *source == SourceSpec::None && stored.is_none() {
         out.remove("_routing");
+        out.remove("_parent");
     }
     let wants_source = match (source, stored) {
         (SourceSpec::Default, Some(fields)) => fields.iter().any(|f| f == "_source"),
@@ -546,7 +576,7 @@ pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
             ))
         }
         Some(document) => {
-            expected(&wanted, &document, &call)?;
+            expected(&wanted, &document, &call, shards_of(&call, &document.at).await)?;
             let body = match wanted.source {
                 SourceSpec::Filtered { .. } => Body::Json(filtered(&document.source.parse()?, &wanted.source)),
                 _ => Body::Raw(bytes::Bytes::copy_from_slice(&document.source.0)),
@@ -766,6 +796,10 @@ pub(super) fn after(
         return Ok(None);
     }
     let Some(source) = &written.source else {
+        // 2015 told of what was deleted that it had been found.
+        if answers_of_2015(dialect) && written.effect == engine::Effect::Deleted {
+            return Ok(Some(json!({ "found": true })));
+        }
         return Ok(Some(json!({ "found": false })));
     };
     let value = source.parse()?;
@@ -887,8 +921,9 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
                 Ok(()) => fetch(&call, &wanted).await,
                 Err(full) => Err(full),
             };
+            let shards = shards_of(&call, &at).await;
             let found = found.and_then(|document| match document {
-                Some(document) => expected(&wanted, &document, &call).map(|()| Some(document)),
+                Some(document) => expected(&wanted, &document, &call, shards).map(|()| Some(document)),
                 None => Ok(None),
             });
             let doc = match found {
@@ -911,6 +946,11 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
                 Err(error) => {
                     let mut out = head(&at, call.dialect);
                     let mut inner = Map::new();
+                    let error = if answers_of_2015(call.dialect) {
+                        words_2015::in_mget(error)
+                    } else {
+                        error
+                    };
                     let object = envelope::object(&error, call.dialect);
                     inner.insert("root_cause".into(), json!([object.clone()]));
                     inner.extend(object);

@@ -52,7 +52,13 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
         source: SourceSpec::None,
         ..SearchRequest::new(call.dialect)
     };
-    let response = found(&call, &target, request).await?;
+    let response = found(&call, &target, request).await.map_err(|error| {
+        if crate::answers_of_2015(call.dialect) {
+            crate::words_2015::alone(error)
+        } else {
+            error
+        }
+    })?;
     match response.hits.hits.first().and_then(|h| h.explanation.clone()) {
         Some(explanation) => {
             body.insert("matched".into(), true.into());

@@ -109,6 +109,12 @@ pub(super) fn body_from(call: &Call, content: &[u8]) -> Result<SearchRequest> {
     }
 }
 
+/// Does a target name the index that an error is about?
+fn names(target: &Target, error: &Error) -> bool {
+    let index = error.details().get("index").and_then(Value::as_str).unwrap_or_default();
+    target.expressions.iter().any(|named| named == index || named.contains('*'))
+}
+
 /// What an error calls the index of a target.
 fn named(target: &Target) -> &str {
     target.expressions.first().map_or("_all", String::as_str)
@@ -240,6 +246,7 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
         .await
         .map_err(|e| match e.kind() {
             ErrorKind::SearchContextMissing => scroll::missing_context(e),
+            ErrorKind::IndexNotFound if answers_of_2015(call.dialect) && !names(target, &e) => words_2015::lookup_failed(e),
             _ => envelope::all_shards_failed(e, named(target), call.dialect),
         })?;
     if response.timed_out && !partial {

@@ -70,6 +70,14 @@ fn check_in(context: &str, id: &str, lang: &str, source: &str, compiler: Option<
 
 /// Scripts of 2015 had versions, like documents, and stood under their language.
 async fn put_2015(call: Call, lang: String, id: String, body: &Value) -> Result<Answer> {
+    if let Some((other, _)) = body.as_object().and_then(|members| {
+        members
+            .iter()
+            .find(|(name, _)| !matches!(name.as_str(), "script" | "template" | "inline"))
+    }) && lang != "mustache"
+    {
+        return Err(Error::new(model::ErrorKind::ScriptParse, format!("unexpected field [{other}]")).status_of(500));
+    }
     let text = body
         .get("script")
         .or_else(|| body.get("template"))
@@ -77,10 +85,12 @@ async fn put_2015(call: Call, lang: String, id: String, body: &Value) -> Result<
         .unwrap_or_else(|| body.clone());
     let source = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
     let known = script::Lang::from_name(&lang);
-    let refuse = |why: &str| Error::illegal(format!("Unable to parse [{source}] lang [{lang}] : {why}"));
     match known {
-        None => return Err(refuse(&format!("script_lang not supported [{lang}]"))),
-        Some(known) => drop(script::compile(&source, known).map_err(|error| refuse(error.reason()).caused_by(error))?),
+        None => return Err(Error::illegal(format!("script_lang not supported [{lang}]"))),
+        Some(known) => drop(
+            script::compile(&source, known)
+                .map_err(|error| Error::illegal(format!("Unable to parse [{source}] lang [{lang}]")).caused_by(error))?,
+        ),
     }
     let before = kept(&call, &id).await?.and_then(|b| b["version"].as_u64()).unwrap_or(0);
     let body = json!({ "lang": lang, "source": source, "version": before + 1 });

@@ -273,11 +273,18 @@ pub(super) fn conflict_error(conflict: &Conflict, dialect: Dialect) -> Error {
     let version = stamp.map_or(-1, |s| i64::try_from(s.version).unwrap_or(i64::MAX));
     if answers_of_2015(dialect) {
         let name = format!("[{}][{id}]", conflict.at.id.doc_type.as_deref().unwrap_or("_doc"));
+        let exists = match conflict.expect {
+            Expect::AbsentAt { version, compare } => compare.holds(version, conflict.found),
+            other => other == Expect::Absent,
+        };
         let error = match conflict.expect {
-            Expect::Absent => Error::new(ErrorKind::DocumentAlreadyExists, format!("{name}: document already exists")),
-            Expect::Version(v) | Expect::Forced(v) | Expect::NewerThan { version: v, .. } => {
+            _ if exists => Error::new(ErrorKind::DocumentAlreadyExists, format!("{name}: document already exists")),
+            Expect::Version(v)
+            | Expect::Forced(v)
+            | Expect::NewerThan { version: v, .. }
+            | Expect::AbsentAt { version: v, .. } => {
                 let current = match (conflict.expect, conflict.found) {
-                    (Expect::Version(_), Found::Nothing) => -1,
+                    (Expect::Version(_) | Expect::AbsentAt { .. }, Found::Nothing) => -1,
                     _ => version,
                 };
                 Error::new(

@@ -63,7 +63,11 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
             if scope.is_none() {
                 let name = &agg.name;
                 let reason = format!("Reverse nested aggregation [{name}] can only be used inside a [nested] aggregation");
-                let kind = if cx.dialect.typed { ErrorKind::SearchParse } else { ErrorKind::IllegalArgument };
+                let kind = if cx.dialect.typed {
+                    ErrorKind::SearchParse
+                } else {
+                    ErrorKind::IllegalArgument
+                };
                 return Err(Error::new(kind, reason));
             }
             if let Some(path) = path {

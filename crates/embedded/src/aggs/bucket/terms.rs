@@ -344,8 +344,17 @@ impl Collector for Terms {
             .shard_size
             .unwrap_or_else(|| {
                 // 2015 asked one shard for no more than was wanted.
-                let alone = to.cx.dialect.typed && to.cx.views.iter().all(|view| view.number("index.number_of_shards").unwrap_or(1) < 2);
-                if alone { size } else { size.saturating_add(size / 2).saturating_add(10) }
+                let alone = to.cx.dialect.typed
+                    && to
+                        .cx
+                        .views
+                        .iter()
+                        .all(|view| view.number("index.number_of_shards").unwrap_or(1) < 2);
+                if alone {
+                    size
+                } else {
+                    size.saturating_add(size / 2).saturating_add(10)
+                }
             })
             .max(size);
         let source = &self.source;
