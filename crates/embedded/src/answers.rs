@@ -46,7 +46,7 @@ impl Answers {
     }
 
     /// Under what a request's answer is kept; `None` if it may not be. `rest` is what else it depends on.
-    pub(crate) fn key(request: &SearchRequest, rest: &str) -> Option<String> {
+    pub(crate) fn key(request: &SearchRequest, rest: impl FnOnce() -> String) -> Option<String> {
         let fits = request.size == 0
             && request.from == 0
             && !request.aggs.is_empty()
@@ -54,7 +54,10 @@ impl Answers {
             && request.timeout.is_none()
             && request.terminate_after == 0
             && !request.profile;
-        let mut small = fits;
+        if !fits {
+            return None;
+        }
+        let mut small = true;
         for query in request.query.iter().chain(&request.post_filter) {
             query.visit(&mut |q| {
                 small &= match &q.clause {
@@ -69,8 +72,8 @@ impl Answers {
             return None;
         }
         let mut key = String::with_capacity(1024);
-        // Everything that a request says, by the derived form of its type.
-        let _ = write!(key, "{rest}\n{request:?}");
+        let _ = writeln!(key, "{}", rest());
+        say(request, &mut key);
         // The clock, chance and stored scripts are no part of a request.
         let varies = ["now", "andom", "Stored("].iter().any(|word| key.contains(word));
         (!varies && key.len() <= 1 << 16).then_some(key)
@@ -126,6 +129,25 @@ impl Answers {
         };
         kept.by_key.insert(key, answer);
     }
+}
+
+/// Everything that a request says and others do not, by the derived forms of its parts. Names keep them apart.
+fn say(request: &SearchRequest, out: &mut String) {
+    let usual = SearchRequest::default();
+    macro_rules! unusual {
+        ($($part:ident)*) => {
+            // No part is forgotten: this names all there are.
+            let SearchRequest { $($part),* } = request;
+            $(if *$part != usual.$part {
+                let _ = writeln!(out, concat!(stringify!($part), " {:?}"), $part);
+            })*
+        };
+    }
+    unusual!(
+        query post_filter from size sort search_after source fields docvalue_fields stored_fields script_fields highlight aggs
+        collapse inner_hits rescore min_score track_total_hits track_scores explain version seq_no_primary_term timeout
+        terminate_after profile named_scores allow_partial indices_boost stats suggest view pit slice types join_fields dialect
+    );
 }
 
 impl Kept {

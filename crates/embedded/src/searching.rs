@@ -218,10 +218,13 @@ impl Store {
             request.types.clone()
         };
         self.with_context(see, request.dialect, &types, |cx| {
-            let filters: Vec<_> = views.iter().map(|(_, filter)| filter).collect();
-            let rest = format!("{see:?} {types:?} {} {} {filters:?}", cx.max_clause_count, cx.max_buckets);
-            let joined = filters.iter().copied().flatten().any(alias_filters::has_keys);
-            let Some(key) = Answers::key(request, &rest).filter(|_| failures.is_empty() && !joined) else {
+            let joined = |filter: &Query| alias_filters::has_keys(filter);
+            let kept = failures.is_empty() && !views.iter().filter_map(|(_, filter)| filter.as_ref()).any(joined);
+            let rest = || {
+                let filters: Vec<_> = views.iter().map(|(_, filter)| filter).collect();
+                format!("{see:?} {types:?} {} {} {filters:?}", cx.max_clause_count, cx.max_buckets)
+            };
+            let Some(key) = kept.then(|| Answers::key(request, rest)).flatten() else {
                 return run_in_part(&views, failures, request, cx);
             };
             if let Some(known) = self.answers.get(&key, views.iter().map(|(view, _)| view)) {

@@ -244,9 +244,17 @@ pub(crate) fn find(method: &str, path: &str, plus_is_space: bool) -> Matched {
             Err(_) => return Matched::Nothing,
         }
     }
-    let rows = || by_length().get(segments.len()).into_iter().flatten();
+    let rows = || by_length().get(segments.len()).into_iter().flat_map(|rows| &rows.all);
+    // No name begins with an underscore, and every literal does: most paths can only be of a few rows.
+    let named = segments
+        .first()
+        .is_some_and(|first| !first.is_empty() && !first.starts_with('_'));
+    let fitting = by_length().get(segments.len()).and_then(|rows| {
+        let of_method = rows.by_method.iter().find(|(known, _)| *known == method);
+        of_method.map(|(_, [any, with_name])| if named { with_name } else { any })
+    });
     let mut best: Option<(u32, &'static Endpoint, &'static str)> = None;
-    for row in rows().filter(|row| row.endpoint.methods.contains(&method)) {
+    for row in fitting.into_iter().flatten() {
         let Some(rank) = rank(&row.parts, &segments) else { continue };
         if best.is_none_or(|(found, ..)| rank > found) {
             best = Some((rank, row.endpoint, row.pattern));
@@ -283,7 +291,16 @@ pub(crate) fn find(method: &str, path: &str, plus_is_space: bool) -> Matched {
     }
 }
 
+/// The patterns with so many segments, in the order of the table.
+#[derive(Default)]
+struct Rows {
+    all: Vec<Row>,
+    /// Of each method all of them, and those that do not begin with a literal.
+    by_method: Vec<(&'static str, [Vec<Row>; 2])>,
+}
+
 /// A pattern of the table, taken apart once.
+#[derive(Clone)]
 struct Row {
     endpoint: &'static Endpoint,
     pattern: &'static str,
@@ -299,18 +316,18 @@ enum Part {
     Other,
 }
 
-/// Every pattern, by its number of segments, in the order of the table.
-fn by_length() -> &'static [Vec<Row>] {
-    static ROWS: OnceLock<Vec<Vec<Row>>> = OnceLock::new();
+/// Every pattern, by its number of segments.
+fn by_length() -> &'static [Rows] {
+    static ROWS: OnceLock<Vec<Rows>> = OnceLock::new();
     ROWS.get_or_init(|| {
-        let mut rows: Vec<Vec<Row>> = Vec::new();
+        let mut rows: Vec<Rows> = Vec::new();
         for endpoint in ENDPOINTS {
             for pattern in endpoint.paths {
                 let parts: Vec<Part> = pattern.split('/').skip(1).map(part).collect();
                 if rows.len() <= parts.len() {
-                    rows.resize_with(parts.len() + 1, Vec::new);
+                    rows.resize_with(parts.len() + 1, Rows::default);
                 }
-                rows[parts.len()].push(Row {
+                rows[parts.len()].add(Row {
                     endpoint,
                     pattern,
                     parts,
@@ -319,6 +336,35 @@ fn by_length() -> &'static [Vec<Row>] {
         }
         rows
     })
+}
+
+impl Rows {
+    fn add(&mut self, row: Row) {
+        let literal = match row.parts.first() {
+            Some(Part::Literal(first)) => {
+                assert!(
+                    first.is_empty() || first.starts_with('_'),
+                    "[{}] could be an index",
+                    row.pattern
+                );
+                true
+            }
+            _ => false,
+        };
+        for method in row.endpoint.methods {
+            let at = self.by_method.iter().position(|(known, _)| known == method);
+            let at = at.unwrap_or_else(|| {
+                self.by_method.push((method, Default::default()));
+                self.by_method.len() - 1
+            });
+            let (_, [any, with_name]) = &mut self.by_method[at];
+            any.push(row.clone());
+            if !literal {
+                with_name.push(row.clone());
+            }
+        }
+        self.all.push(row);
+    }
 }
 
 fn part(text: &'static str) -> Part {

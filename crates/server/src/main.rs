@@ -6,13 +6,14 @@ use clap::Parser as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+mod allocator;
 mod client;
 mod commands;
 mod config;
 mod wire;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// Gives memory back that was needed to start: what is freed on a thread that rests would stay with it.
 fn give_back() {

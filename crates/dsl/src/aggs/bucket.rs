@@ -12,21 +12,48 @@ use crate::search::shape;
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
-/// Reads a bucket aggregation called `name`; `None` if `kind` is none.
-pub(crate) fn parse(name: &str, kind: &str, body: &Node, dialect: Dialect) -> Result<Option<AggKind>> {
+/// Those that are read here.
+const KINDS: &[&str] = &[
+    "terms",
+    "significant_terms",
+    "range",
+    "date_range",
+    "ip_range",
+    "histogram",
+    "date_histogram",
+    "filter",
+    "filters",
+    "global",
+    "missing",
+    "nested",
+    "reverse_nested",
+    "children",
+    "parent",
+    "sampler",
+    "composite",
+    "adjacency_matrix",
+    "geotile_grid",
+    "geohash_grid",
+    "auto_date_histogram",
+];
+
+/// Reads a bucket aggregation called `name`, and leaves nothing of its body; `None` if `kind` is none, and all of it.
+pub(crate) fn parse(name: &str, kind: &str, body: &mut Node, dialect: Dialect) -> Result<Option<AggKind>> {
+    if !KINDS.contains(&kind) {
+        return Ok(None);
+    }
+    let value = std::mem::replace(&mut body.value, Json::Null);
+    let (body, whole) = (&*body, Node { value, ..*body });
     let missing_path = || body.error(format!("Missing [path] field for nested aggregation [{name}]"));
     let missing_type = || body.error(format!("Missing [child_type] field for {kind} aggregation [{name}]"));
     if kind == "filter" && dialect.typed {
-        let filter = Query::parse_optional(body.clone(), &mut parsing(dialect))?;
+        let filter = Query::parse_optional(whole, &mut parsing(dialect))?;
         return Ok(Some(AggKind::Filter(Box::new(filter.unwrap_or_else(Query::all)))));
     }
     if kind == "filter" {
-        return Ok(Some(AggKind::Filter(Box::new(Query::parse(
-            body.clone(),
-            &mut parsing(dialect),
-        )?))));
+        return Ok(Some(AggKind::Filter(Box::new(Query::parse(whole, &mut parsing(dialect))?))));
     }
-    let mut fields = body.clone().fields(kind)?.of_object(!dialect.typed && object_parsed(kind));
+    let mut fields = whole.fields(kind)?.of_object(!dialect.typed && object_parsed(kind));
     let out = match kind {
         "terms" => AggKind::Terms(parse_terms(&mut fields, kind, name, dialect)?),
         "significant_terms" => {

@@ -116,7 +116,7 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
             "Aggregation definition for [{name} starts with a [{found}], expected a [START_OBJECT]."
         )));
     }
-    let missing = definition.error(format!("Missing definition for aggregation [{name}]"));
+    let (line, col) = (definition.line as usize, definition.col as usize);
     let (mut kind, mut subs, mut meta): (Option<(String, AggKind)>, _, _) = (None, Vec::new(), None);
     for (key, value) in shape::object(definition, &name)? {
         match key.as_str() {
@@ -145,7 +145,10 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
             }
         }
     }
-    let (type_name, kind) = kind.ok_or(missing)?;
+    let Some((type_name, kind)) = kind else {
+        let reason = format!("Missing definition for aggregation [{name}]");
+        return Err(Error::parsing(reason, line, col));
+    };
     if !subs.is_empty() && is_leaf(&kind) {
         let reason = format!("Aggregator [{name}] of type [{type_name}] cannot accept sub-aggregations");
         return Err(Error::new(ErrorKind::AggregationInit, reason));
@@ -153,7 +156,7 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
     Ok(Agg { name, kind, subs, meta })
 }
 
-fn parse_kind(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<AggKind> {
+fn parse_kind(name: &str, kind: &str, mut body: Node, dialect: Dialect) -> Result<AggKind> {
     if pipeline::KINDS.contains(&kind) {
         return pipeline::parse(name, kind, body, dialect.typed);
     }
@@ -165,7 +168,7 @@ fn parse_kind(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<Ag
     }
     // Only for those that are none: the nearest name takes longer to find than all else takes to read.
     let unknown = (!TYPES.contains(&kind)).then(|| body.error(unknown_type(kind)));
-    if let Some(parsed) = bucket::parse(name, kind, &body, dialect)? {
+    if let Some(parsed) = bucket::parse(name, kind, &mut body, dialect)? {
         return Ok(parsed);
     }
     match metric::parse(name, kind, body, dialect)? {

@@ -37,7 +37,8 @@ pub fn unsupported(owner: &str, key: &str, node: &Node) -> Error {
 pub struct Fields {
     pub(super) owner: String,
     pub(super) members: VecDeque<(String, Node)>,
-    pub(super) known: Vec<String>,
+    /// The names that were asked for, a line each: only a refusal reads them.
+    pub(super) known: String,
     pub(super) lenient: bool,
     pub(super) query: bool,
     pub(super) strict: bool,
@@ -100,9 +101,11 @@ impl Fields {
 
     /// The member of that name. Of several the last.
     pub fn take(&mut self, name: &str) -> Option<Node> {
-        if !self.known.iter().any(|k| k == name) {
-            self.known.push(name.to_owned());
+        if self.known.is_empty() {
+            self.known.reserve(256);
         }
+        self.known.push_str(name);
+        self.known.push('\n');
         let at = self.members.iter().rposition(|(n, _)| n == name)?;
         let found = self.members.remove(at).map(|(_, node)| node);
         self.members.retain(|(n, _)| n != name);
@@ -124,9 +127,8 @@ impl Fields {
     /// # Errors
     /// It is missing.
     pub fn require(&mut self, name: &str) -> Result<Node> {
-        let owner = self.owner.clone();
         self.take(name)
-            .ok_or_else(|| Error::illegal(format!("Required [{name}] for [{owner}]")))
+            .ok_or_else(|| Error::illegal(format!("Required [{name}] for [{}]", self.owner)))
     }
 
     /// The next member, whatever its name.
@@ -286,7 +288,7 @@ impl Fields {
             return Err(node.error(format!("[{owner}] query does not support [{name}]")));
         }
         let (line, col) = node.key;
-        let meant = nearest(name, self.known.iter().map(String::as_str))
+        let meant = nearest(name, self.known.lines())
             .map(|k| format!(" did you mean [{k}]?"))
             .unwrap_or_default();
         let sentence = format!("[{line}:{col}] [{owner}] unknown field [{name}]{meant}");

@@ -60,7 +60,7 @@ impl Node {
         Ok(Fields {
             owner: owner.to_owned(),
             members: members.into(),
-            known: Vec::new(),
+            known: String::new(),
             lenient: false,
             query: false,
             strict: false,

@@ -181,17 +181,13 @@ impl Query {
     /// # Errors
     /// It is none, or nested too deeply.
     pub fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
-        let nothing = node.error("");
+        let (line, col) = (node.line, node.col);
         match Query::parse_optional(node, cx)? {
             Some(query) => Ok(query),
             None if cx.dialect.typed => Ok(Clause::MatchNone.into()),
             None => {
                 let sentence = "query malformed, empty clause found";
-                let mut error = Error::illegal(sentence);
-                for (name, value) in nothing.details() {
-                    error = error.with(name, value.clone());
-                }
-                Err(error)
+                Err(Error::illegal(sentence).with("line", line).with("col", col))
             }
         }
     }
@@ -236,9 +232,11 @@ fn as_of_2015(error: Error) -> Error {
 }
 
 fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
-    let start = node.error("[_na] query malformed, must start with start_object");
+    if !node.is_object() {
+        return Err(node.error("[_na] query malformed, must start with start_object"));
+    }
     let Json::Object(members) = node.value else {
-        return Err(start);
+        return Ok(None);
     };
     let mut members = members.into_iter();
     let Some((mut name, mut body)) = members.next() else {

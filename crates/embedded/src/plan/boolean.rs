@@ -1,10 +1,10 @@
 //! `bool`, `dis_max`, `boosting`, `constant_score` over compiled clauses.
 
-use super::combine::{Sum, and, or, rescored, seek_to, with_option, without};
+use super::combine::{Sum, among, and, or, rescored, seek_to, with_option, without};
 use super::explain::Explained;
 use super::node::{AllScorer, ConstantScorer, NoScorer, Node, score_at};
 use super::prune::Numbers;
-use super::term::{BitsDocs, DocBits, postings};
+use super::term::{BitsDocs, DocBits, TermNode, postings};
 use super::visible::Sight;
 use crate::searchable::SegmentView;
 use model::Result;
@@ -102,11 +102,14 @@ impl Node for BoolNode {
 
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         let mut required: Vec<(Box<dyn Scorer>, bool)> = Vec::new();
-        for node in &self.must {
+        // What scores nothing filters.
+        let filters = |node: &&Shared| node.most_score() == Some(0.0);
+        for node in self.must.iter().filter(|node| !filters(node)) {
             required.push((node.scorer(segment)?, true));
         }
         let mut sets = Vec::new();
-        for node in self.filter.iter().filter(|node| !node.is_all()) {
+        let filters = self.must.iter().filter(filters).chain(&self.filter);
+        for node in filters.filter(|node| !node.is_all()) {
             match node.bits(segment)? {
                 Some(bits) => sets.push(bits),
                 None => required.push((node.scorer(segment)?, false)),
@@ -116,7 +119,13 @@ impl Node for BoolNode {
             sets = vec![Arc::new(DocBits::all_of(&sets))];
         }
         if let Some(bits) = sets.pop() {
-            required.push((Box::new(ConstantScorer::new(BitsDocs::new(bits), 0.0)), false));
+            match required.pop() {
+                Some((only, scored)) if required.is_empty() => required.push((among(only, bits), scored)),
+                other => {
+                    required.extend(other);
+                    required.push((Box::new(ConstantScorer::new(BitsDocs::new(bits), 0.0)), false));
+                }
+            }
         }
         let mut options = Vec::new();
         for node in &self.should {
@@ -221,6 +230,14 @@ impl Node for BoolNode {
             .map(|node| node.prunable(numbers).map(|q| (Occur::Should, q)))
             .collect::<Option<Vec<_>>>()?;
         Some(Box::new(BooleanQuery::new(clauses)))
+    }
+
+    fn choice(&self) -> Option<Vec<&TermNode>> {
+        if !self.is_choice() {
+            return None;
+        }
+        let should = self.should.iter().filter(|node| !node.is_none());
+        should.map(|node| node.as_term()).collect()
     }
 
     fn quick_count(&self, segment: &SegmentView, sight: &Sight, most: u64) -> Result<Option<u64>> {

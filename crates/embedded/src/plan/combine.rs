@@ -1,8 +1,10 @@
 //! Scorers made of scorers: and, or (sums and maxima, with a least number), without, with options.
 
-use super::node::NoScorer;
+use super::node::{ConstantScorer, NoScorer};
+use super::term::{BitsDocs, DocBits};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, TERMINATED};
 
@@ -93,6 +95,64 @@ impl Scorer for And {
             }
         }
         sum as f32
+    }
+}
+
+/// The documents of a set that are in a set of bits.
+struct Among {
+    set: Box<dyn Scorer>,
+    bits: Arc<DocBits>,
+}
+
+/// Where bits are that much fewer than a set is long, they lead and the set follows.
+const LEADS_BY: u64 = 16;
+
+/// `set` without the documents that are not in `bits`.
+pub fn among(mut set: Box<dyn Scorer>, bits: Arc<DocBits>) -> Box<dyn Scorer> {
+    if bits.is_empty() || set.doc() == TERMINATED {
+        return Box::new(NoScorer);
+    }
+    if set.cost() > u64::from(bits.len()) * LEADS_BY {
+        let bits = ConstantScorer::new(BitsDocs::new(bits), 0.0);
+        return and(vec![(set, true), (Box::new(bits), false)]);
+    }
+    let first = set.doc();
+    Among::settle(set.as_mut(), &bits, first);
+    Box::new(Among { set, bits })
+}
+
+impl Among {
+    fn settle(set: &mut dyn Scorer, bits: &DocBits, mut doc: DocId) -> DocId {
+        while doc != TERMINATED && !bits.contains(doc) {
+            doc = set.advance();
+        }
+        doc
+    }
+}
+
+impl DocSet for Among {
+    fn advance(&mut self) -> DocId {
+        let next = self.set.advance();
+        Among::settle(self.set.as_mut(), &self.bits, next)
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        let at = seek_to(self.set.as_mut(), target);
+        Among::settle(self.set.as_mut(), &self.bits, at)
+    }
+    fn doc(&self) -> DocId {
+        self.set.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.set.size_hint().min(self.bits.len())
+    }
+    fn cost(&self) -> u64 {
+        self.set.cost()
+    }
+}
+
+impl Scorer for Among {
+    fn score(&mut self) -> f32 {
+        self.set.score()
     }
 }
 
@@ -471,14 +531,15 @@ impl<F: FnMut(DocId, &mut dyn Scorer) -> f32 + Send + 'static> Scorer for Lazy<F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::node::ConstantScorer;
-    use crate::plan::term::{BitsDocs, DocBits};
-    use std::sync::Arc;
 
-    fn set(docs: &[u32], score: f32) -> Box<dyn Scorer> {
+    fn bits(docs: &[u32]) -> Arc<DocBits> {
         let mut bits = DocBits::new(64);
         docs.iter().for_each(|doc| bits.insert(*doc));
-        Box::new(ConstantScorer::new(BitsDocs::new(Arc::new(bits)), score))
+        Arc::new(bits)
+    }
+
+    fn set(docs: &[u32], score: f32) -> Box<dyn Scorer> {
+        Box::new(ConstantScorer::new(BitsDocs::new(bits(docs)), score))
     }
 
     fn check(mut got: Box<dyn Scorer>, expected: &[(u32, f32)]) {
@@ -494,6 +555,12 @@ mod tests {
     fn combinations() {
         let (a, b, c) = (&[1, 3, 5, 9][..], &[3, 4, 5][..], &[5, 9][..]);
         check(and(vec![(set(a, 1.0), true), (set(b, 2.0), false)]), &[(3, 1.0), (5, 1.0)]);
+        check(among(set(a, 1.0), bits(b)), &[(3, 1.0), (5, 1.0)]);
+        check(among(set(a, 1.0), bits(&[])), &[]);
+        let many: Vec<u32> = (0..40).collect();
+        check(among(set(&many, 1.0), bits(&[7])), &[(7, 1.0)]);
+        let mut sought = among(set(a, 1.0), bits(c));
+        assert_eq!((sought.seek(2), sought.seek(5), sought.seek(6)), (5, 5, 9));
         check(and(vec![(set(a, 1.0), false), (set(b, 2.0), false)]), &[(3, 0.0), (5, 0.0)]);
         check(
             or(vec![set(a, 1.0), set(b, 2.0), set(c, 4.0)], 1, Sum::Sum),

@@ -50,6 +50,7 @@ mod positional;
 mod positions;
 pub mod prune;
 mod range;
+pub(crate) mod rarest;
 mod regexp;
 pub(crate) mod routed;
 pub mod scripts;

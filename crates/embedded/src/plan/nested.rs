@@ -113,16 +113,30 @@ impl Scorer for ToParent {
 }
 
 impl Node for NestedNode {
+    fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
+        let Some(children) = self.child.bits(segment)? else {
+            return Ok(None);
+        };
+        let parents = enclosing(segment, &self.schema, self.parent_path.as_deref())?;
+        Ok(Some(Arc::new(parents.around(&children))))
+    }
+
+    fn most_score(&self) -> Option<f32> {
+        match self.mode {
+            ScoreMode::None => Some(0.0),
+            // Of several no one and no mean is more than the most.
+            ScoreMode::Avg | ScoreMode::Max | ScoreMode::Min => self.child.most_score(),
+            _ => self.child.most_score().filter(|most| *most == 0.0),
+        }
+    }
+
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
-        let bits = if self.mode == ScoreMode::None || self.child.most_score() == Some(0.0) {
-            self.child.bits(segment)?
-        } else {
-            None
-        };
-        let child: Box<dyn Scorer> = match bits {
-            Some(bits) => Box::new(ConstantScorer::new(BitsDocs::new(bits), 0.0)),
-            None => self.child.scorer(segment)?,
-        };
+        if self.most_score() == Some(0.0)
+            && let Some(bits) = self.bits(segment)?
+        {
+            return Ok(Box::new(ConstantScorer::new(BitsDocs::new(bits), 0.0)));
+        }
+        let child = self.child.scorer(segment)?;
         if child.doc() == TERMINATED {
             return Ok(Box::new(NoScorer));
         }

@@ -58,6 +58,11 @@ pub trait Node: Send + Sync {
         Ok(None)
     }
 
+    /// The terms, if it is a choice of terms and nothing else.
+    fn choice(&self) -> Option<Vec<&TermNode>> {
+        None
+    }
+
     /// The term, if it is one.
     fn as_term(&self) -> Option<&TermNode> {
         None

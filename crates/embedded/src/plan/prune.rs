@@ -5,7 +5,7 @@
 //! Not here: what is done with the documents (`search::top`).
 
 use super::node::broken;
-use super::similarity::FieldStatistics;
+use super::similarity::{B, Bm25, FieldStatistics};
 use crate::index::schema::IndexSchema;
 use crate::searchable::SegmentView;
 use model::Result;
@@ -20,14 +20,17 @@ use tantivy::{DocId, Term};
 pub struct Numbers {
     fields: FxHashMap<u32, FieldStatistics>,
     terms: FxHashMap<Term, u64>,
+    /// No document scores more.
+    bound: f32,
     /// The field asked about last: the number of documents is asked for without one, right after its tokens.
     asked: Cell<u32>,
 }
 
 impl Numbers {
     /// A term of a query.
-    pub fn add(&mut self, term: &Term, field: FieldStatistics, doc_freq: u64) {
-        let kept = self.fields.entry(term.field().field_id()).or_insert(field);
+    pub fn add(&mut self, term: &Term, bm25: &Bm25, doc_freq: u64) {
+        let kept = self.fields.entry(term.field().field_id()).or_insert(bm25.field());
+        self.bound += bm25.bound();
         // tantivy insists; ours puts up with a field whose texts had no tokens when they were counted.
         kept.docs = kept.docs.max(doc_freq);
         self.terms.insert(term.clone(), doc_freq);
@@ -52,6 +55,8 @@ pub struct Pruning {
     weight: Box<dyn Weight>,
     /// Fields with the mean length that their terms are scored with.
     means: Vec<(Field, f64)>,
+    /// No document scores more.
+    bound: f32,
 }
 
 impl Pruning {
@@ -67,16 +72,22 @@ impl Pruning {
         });
         let means = means.collect();
         let weight = query.weight(scoring).map_err(broken)?;
-        Ok(Pruning { weight, means })
+        Ok(Pruning {
+            weight,
+            means,
+            bound: numbers.bound,
+        })
     }
 
-    /// By how much tantivy's bound of a block of this segment may be too small, as a factor; `None`: by anything.
+    /// By how much the frequency over the length of what scores best in a block of this segment may be more than that of
+    /// the pair that tantivy keeps of it, as a factor; `None`: by anything.
     ///
     /// tantivy keeps of each block the pair of length and frequency that scored best when it was written, with the
-    /// segment's own mean length over *all* its documents. With another mean another pair may be the best. Of two
-    /// means a and b, the lengths' parts of the scores, `1 - 0.75 + 0.75 n/a` and the same with b, have a ratio
-    /// between 1 and `b/a` for every length n, so the best pair scores at most max(a/b, b/a) times the kept one.
-    fn slack(&self, segment: &SegmentView) -> Result<Option<f32>> {
+    /// segment's own mean length over *all* its documents. With another mean another pair may be the best. A score is
+    /// `w x / (1 + x)` of `x`, the frequency by the length's part; of two means a and b the lengths' parts,
+    /// `1 - 0.75 + 0.75 n/a` and the same with b, have a ratio that goes from that for the least length, 1, to `b/a`.
+    /// So no pair's `x` is more than the kept one's times the quotient of the two ends.
+    fn slack(&self, segment: &SegmentView) -> Result<Option<f64>> {
         let docs = f64::from(segment.reader.max_doc().max(1));
         let mut most = 1.0f64;
         for (field, mean) in &self.means {
@@ -88,10 +99,26 @@ impl Pruning {
             if *mean <= 0.0 {
                 return Ok(None);
             }
-            most = most.max(written / mean).max(mean / written);
+            let part = |mean: f64| 1.0 - f64::from(B) + f64::from(B) / mean;
+            let (shortest, longest) = (part(written) / part(*mean), mean / written);
+            most = most.max(shortest / longest).max(longest / shortest);
         }
-        // A little more, for what is lost in rounding.
-        Ok(Some((most * 1.0001) as f32))
+        Ok(Some(most))
+    }
+
+    /// What tantivy may compare its bounds with, so that nothing above `threshold` is left out.
+    ///
+    /// With `c` the slack, what a bound `s` of tantivy's stands for scores at most `w c s / (w + (c - 1) s)`, where `w` is
+    /// the most that a term gives. That is concave in both and grows with both, so for sums over several terms it holds
+    /// with the sum of what all give.
+    fn lowered(&self, threshold: f32, slack: Option<f64>) -> f32 {
+        let Some(slack) = slack else { return f32::MIN };
+        if threshold <= 0.0 || threshold >= self.bound {
+            return threshold;
+        }
+        let (most, least) = (f64::from(self.bound), f64::from(threshold));
+        // A little less, for what is lost in rounding.
+        (most * least / (slack * most - (slack - 1.0) * least) * 0.9999) as f32
     }
 
     /// Shows at least the documents of a segment that score more than the threshold, in order; the answer is the
@@ -101,11 +128,7 @@ impl Pruning {
     /// Unreadable files.
     pub fn for_each(&self, segment: &SegmentView, threshold: f32, f: &mut dyn FnMut(DocId, f32) -> f32) -> Result<()> {
         let slack = self.slack(segment)?;
-        let lower = |threshold: f32| match slack {
-            Some(slack) if threshold > 0.0 => threshold / slack,
-            Some(_) => threshold,
-            None => f32::MIN,
-        };
+        let lower = |threshold: f32| self.lowered(threshold, slack);
         let mut lowered = |doc: DocId, score: f32| lower(f(doc, score));
         self.weight
             .for_each_pruning(lower(threshold), &segment.reader, &mut lowered)

@@ -6,7 +6,7 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::{DocId, DocSet};
 
 const K1: f32 = 1.2;
-const B: f32 = 0.75;
+pub(super) const B: f32 = 0.75;
 /// Lengths up to this norm are kept exactly.
 const EXACT_NORMS: u8 = 39;
 
@@ -103,6 +103,11 @@ impl Bm25 {
             [one] => Some(one.doc_freq),
             _ => None,
         }
+    }
+
+    /// No frequency scores more.
+    pub fn bound(&self) -> f32 {
+        self.weight
     }
 
     /// The score of a frequency in a field of a length. Fields without norms count as of length 1.

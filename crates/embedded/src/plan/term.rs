@@ -48,7 +48,8 @@ pub struct TermNode {
     pub(crate) filters: Arc<Filters>,
 }
 
-struct TermScorer {
+/// The documents of a term, scored.
+pub(super) struct TermScorer {
     postings: SegmentPostings,
     norms: Option<FieldNormReader>,
     freqs: bool,
@@ -95,7 +96,11 @@ impl TermNode {
         sight.sees_all() || self.of_roots && sight.sees_all_roots()
     }
 
-    fn open(&self, segment: &SegmentView) -> Result<Option<TermScorer>> {
+    /// Its documents in a segment, if there are any.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(super) fn open(&self, segment: &SegmentView) -> Result<Option<TermScorer>> {
         let option = if self.norms {
             IndexRecordOption::WithFreqs
         } else {
@@ -166,7 +171,7 @@ impl Node for TermNode {
             return None;
         }
         let boost = self.boost?;
-        numbers.add(&self.term, self.bm25.field(), self.bm25.doc_freq()?);
+        numbers.add(&self.term, &self.bm25, self.bm25.doc_freq()?);
         let query = Box::new(tantivy::query::TermQuery::new(
             self.term.clone(),
             IndexRecordOption::WithFreqs,
@@ -479,6 +484,21 @@ impl DocBits {
         }
         DocBits::of_words(words)
     }
+    /// Those of these, each the last of a block, that have any of `inside` in their block: a block is what lies behind the
+    /// one before. A sum does it for 64 documents at once: to a block's row of ones anything added carries into the bit
+    /// above it, which is its last document's.
+    pub fn around(&self, inside: &DocBits) -> DocBits {
+        debug_assert_eq!(self.words.len(), inside.words.len(), "sets of one segment");
+        let mut carried = false;
+        let words = self.words.iter().zip(&inside.words).map(|(last, inside)| {
+            debug_assert_eq!(last & inside, 0, "what is inside is not last");
+            let (sum, over) = (!last).overflowing_add(*inside);
+            let (sum, again) = sum.overflowing_add(u64::from(carried));
+            carried = over || again;
+            sum & last
+        });
+        DocBits::of_words(words.collect())
+    }
     fn of_words(words: Vec<u64>) -> DocBits {
         let count = words.iter().map(|word| word.count_ones()).sum();
         DocBits { words, count }
@@ -556,5 +576,63 @@ impl DocSet for BitsDocs {
     }
     fn size_hint(&self) -> u32 {
         self.bits.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits(max_doc: DocId, docs: impl IntoIterator<Item = DocId>) -> DocBits {
+        let mut bits = DocBits::new(max_doc);
+        docs.into_iter().for_each(|doc| bits.insert(doc));
+        bits
+    }
+
+    /// Around by the sum, and document by document.
+    fn check(max_doc: DocId, last: &[DocId], inside: &[DocId]) {
+        let (lasts, insides) = (bits(max_doc, last.iter().copied()), bits(max_doc, inside.iter().copied()));
+        let mut expected: Vec<DocId> = inside
+            .iter()
+            .map(|doc| lasts.next(*doc))
+            .filter(|doc| *doc != TERMINATED)
+            .collect();
+        expected.dedup();
+        let mut found = Vec::new();
+        let around = lasts.around(&insides);
+        around.each(|doc| found.push(doc));
+        assert_eq!(found, expected, "of {last:?} around {inside:?}");
+        assert_eq!(around.len() as usize, expected.len());
+    }
+
+    #[test]
+    fn around_is_the_next_last() {
+        check(10, &[], &[]);
+        check(10, &[9], &[0, 3, 8]);
+        check(10, &[0, 1, 4, 5, 9], &[2, 6]);
+        check(200, &[63, 64, 127, 128, 199], &[62, 65, 129]);
+        check(200, &[130], &[0]);
+        check(200, &[199], &[]);
+        check(300, &[255], &[64, 260]);
+        // Blocks of every length over words' ends.
+        let mut seed = 7u64;
+        let mut random = |below: u64| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for _ in 0..200 {
+            let (part, some) = (1 + random(90), 1 + random(20));
+            let (mut last, mut inside) = (Vec::new(), Vec::new());
+            for doc in 0..1000 {
+                if random(part) == 0 {
+                    last.push(doc);
+                } else if random(some) == 0 {
+                    inside.push(doc);
+                }
+            }
+            check(1000, &last, &inside);
+        }
     }
 }

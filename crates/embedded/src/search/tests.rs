@@ -318,7 +318,10 @@ fn pruning_loses_nothing() {
     let docs: Vec<Value> = (0..30_000)
         .map(|n| match n % 10 {
             0 => {
-                let words = (0..3 + below(9)).map(|_| ["a", "b", "x", "y", "z", "u", "v", "w"][below(8) as usize]);
+                let words = (0..3 + below(9)).map(|_| match below(300) {
+                    0 => "rare",
+                    n => ["a", "b", "x", "y", "z", "u", "v", "w"][n as usize % 8],
+                });
                 json!({ "t": words.collect::<Vec<_>>().join(" ") })
             }
             _ => json!({ "n": 1 }),
@@ -326,7 +329,17 @@ fn pruning_loses_nothing() {
         .collect();
     let mapping = json!({ "properties": { "t": { "type": "text" }, "n": { "type": "long" } } });
     let view = Arc::new(view(&mapping, &docs));
-    for text in ["a", "b", "a b", "x y z", "u v w a"] {
+    for text in [
+        "a",
+        "b",
+        "a b",
+        "x y z",
+        "u v w a",
+        "rare a",
+        "b rare",
+        "x rare y a",
+        "rare rare a",
+    ] {
         for size in [1, 3, 10, 50] {
             let asked = json!({ "size": size, "query": { "match": { "t": text } } });
             // To keep scores beside a minimum means to look at every match.

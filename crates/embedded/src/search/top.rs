@@ -1,7 +1,7 @@
 //! The best by score alone, without looking at more matches than that takes.
 //!
 //! Where a query is a term or a choice of terms, tantivy's block-max WAND finds the best documents and a second
-//! pass counts (engine.md 1.1: one pass for both would see every match). Where every match has one score, the
+//! pass counts (engine.md 1.1: one pass for both would see every match). Of a choice the rarest term may do. Where every match has one score, the
 //! first ones are the best. Counting ends where `track_total_hits` ends.
 //!
 //! Scores that are shown come from the scorers of `plan` in every case: those of pruning only choose.
@@ -10,6 +10,7 @@
 
 use super::collect::{Best, Collected, Ranked, Source};
 use crate::plan::prune::Pruning;
+use crate::plan::rarest::Rarest;
 use crate::plan::visible::Sight;
 use crate::plan::{Context, Planned};
 use crate::searchable::SegmentView;
@@ -59,7 +60,14 @@ pub(super) fn top(
         let sight = planned.sight(segment)?;
         match &pruning {
             Some(pruning) => {
-                pruned(pruning, planned, segment, &sight, (source.no, no), best)?;
+                let place = (source.no, no);
+                let rarest = Rarest::of(planned.node().as_ref());
+                let found_rarest = rarest
+                    .map(|rarest| by_rarest(&rarest, segment, &sight, place, best))
+                    .transpose()?;
+                if found_rarest != Some(true) {
+                    pruned(pruning, planned, segment, &sight, place, best)?;
+                }
                 if found.count <= most {
                     found.count += counted(planned, segment, &sight, most - found.count)?;
                 }
@@ -103,6 +111,63 @@ impl Ord for Candidate {
     }
 }
 
+/// The best of one segment, if they all have the rarest term of a choice; otherwise nothing is done.
+fn by_rarest(
+    rarest: &Rarest<'_>,
+    segment: &SegmentView,
+    sight: &Sight,
+    (view, no): (usize, usize),
+    best: &mut Best<'_>,
+) -> Result<bool> {
+    let mut nearest = Nearest::above(best);
+    rarest.for_each(segment, &mut |doc, score| {
+        if score > nearest.threshold && sight.sees(doc) {
+            nearest.push(score, doc);
+        }
+    })?;
+    if nearest.threshold <= rarest.bound_of_others() {
+        return Ok(false);
+    }
+    for Candidate(score, doc) in nearest.heap {
+        best.push(ranked(view, no, doc, score));
+    }
+    Ok(true)
+}
+
+/// The best candidates of a segment, as many as are wanted, that beat what is known.
+struct Nearest {
+    heap: BinaryHeap<Candidate>,
+    limit: usize,
+    floor: f32,
+    /// What the next one has to beat.
+    threshold: f32,
+}
+
+impl Nearest {
+    fn above(best: &Best<'_>) -> Nearest {
+        let floor = best.threshold().map_or(f32::MIN, |worst| worst.score);
+        Nearest {
+            heap: BinaryHeap::with_capacity(best.limit().min(1024) + 1),
+            limit: best.limit(),
+            floor,
+            threshold: floor,
+        }
+    }
+
+    /// Documents come in order: among equals the first ones stay.
+    fn push(&mut self, score: f32, doc: DocId) {
+        self.heap.push(Candidate(score, doc));
+        if self.heap.len() > self.limit {
+            self.heap.pop();
+        }
+        if self.heap.len() == self.limit
+            && let Some(worst) = self.heap.peek()
+        {
+            self.threshold = worst.0.max(self.floor);
+        }
+    }
+}
+
 /// The best of one segment by pruning.
 fn pruned(
     pruning: &Pruning,
@@ -112,25 +177,14 @@ fn pruned(
     (view, no): (usize, usize),
     best: &mut Best<'_>,
 ) -> Result<()> {
-    let limit = best.limit();
-    let floor = best.threshold().map_or(f32::MIN, |worst| worst.score);
-    let mut heap: BinaryHeap<Candidate> = BinaryHeap::with_capacity(limit.min(1024) + 1);
-    let mut threshold = floor;
-    pruning.for_each(segment, floor, &mut |doc, score| {
-        if score > threshold && sight.sees(doc) {
-            heap.push(Candidate(score, doc));
-            if heap.len() > limit {
-                heap.pop();
-            }
-            if heap.len() == limit
-                && let Some(worst) = heap.peek()
-            {
-                threshold = worst.0.max(floor);
-            }
+    let mut nearest = Nearest::above(best);
+    pruning.for_each(segment, nearest.floor, &mut |doc, score| {
+        if score > nearest.threshold && sight.sees(doc) {
+            nearest.push(score, doc);
         }
-        threshold
+        nearest.threshold
     })?;
-    let mut docs: Vec<DocId> = heap.into_iter().map(|candidate| candidate.1).collect();
+    let mut docs: Vec<DocId> = nearest.heap.into_iter().map(|candidate| candidate.1).collect();
     docs.sort_unstable();
     if docs.is_empty() {
         return Ok(());

@@ -1,0 +1,96 @@
+//! The allocator: mimalloc, asked for an alignment only where one is needed.
+//!
+//! What asks mimalloc for an alignment gets more memory and a slower way back, whenever the size is not a power of two and
+//! more than 1 kB: it is not known there that what C's `malloc` promises would do.
+
+use mimalloc::MiMalloc;
+use std::alloc::{GlobalAlloc, Layout};
+use std::ffi::c_void;
+
+unsafe extern "C" {
+    fn mi_malloc(size: usize) -> *mut c_void;
+    fn mi_zalloc(size: usize) -> *mut c_void;
+    fn mi_realloc(old: *mut c_void, size: usize) -> *mut c_void;
+}
+
+/// What `malloc` aligns to: `max_align_t` of every platform that we run on.
+const NATURAL_ALIGN: usize = 16;
+
+/// mimalloc.
+pub(crate) struct Allocator;
+
+/// Memory of that size has that alignment by itself.
+fn is_natural(size: usize, align: usize) -> bool {
+    align <= NATURAL_ALIGN && align <= size
+}
+
+// SAFETY: what is asked of mimalloc by itself is of a size for which it promises the alignment; all of it may be given
+// back by `mi_free`, however it was asked for.
+unsafe impl GlobalAlloc for Allocator {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_natural(layout.size(), layout.align()) {
+            // SAFETY: any size may be asked for.
+            unsafe { mi_malloc(layout.size()).cast() }
+        } else {
+            // SAFETY: as the caller promises.
+            unsafe { MiMalloc.alloc(layout) }
+        }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if is_natural(layout.size(), layout.align()) {
+            // SAFETY: any size may be asked for.
+            unsafe { mi_zalloc(layout.size()).cast() }
+        } else {
+            // SAFETY: as the caller promises.
+            unsafe { MiMalloc.alloc_zeroed(layout) }
+        }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { MiMalloc.dealloc(memory, layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if is_natural(size, layout.align()) {
+            // SAFETY: it is mimalloc's, as the caller promises.
+            unsafe { mi_realloc(memory.cast(), size).cast() }
+        } else {
+            // SAFETY: as the caller promises.
+            unsafe { MiMalloc.realloc(memory, layout, size) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_aligned() {
+        for size in (1..5000).step_by(7).chain([1 << 16, (1 << 20) + 24]) {
+            for align in [1usize, 2, 4, 8, 16, 32, 128, 4096] {
+                let layout = Layout::from_size_align(size, align).expect("a layout");
+                // SAFETY: sizes are not 0; each is given back once, by its layout.
+                unsafe {
+                    let plain = Allocator.alloc(layout);
+                    let zeroed = Allocator.alloc_zeroed(layout);
+                    assert_eq!((plain as usize % align, zeroed as usize % align), (0, 0), "{size} by {align}");
+                    assert!((0..size).all(|at| *zeroed.add(at) == 0), "{size} by {align}");
+                    plain.write_bytes(7, size);
+                    let grown = Allocator.realloc(plain, layout, size * 3);
+                    assert_eq!(grown as usize % align, 0, "{size} by {align}, grown");
+                    assert!((0..size).all(|at| *grown.add(at) == 7), "{size} by {align}, grown");
+                    let grown_layout = Layout::from_size_align(size * 3, align).expect("a layout");
+                    Allocator.dealloc(grown, grown_layout);
+                    Allocator.dealloc(zeroed, layout);
+                }
+            }
+        }
+    }
+}
