@@ -8,8 +8,9 @@
 
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
+use crate::commit::{After, Beside, Ready};
 use crate::store::{STRIPES, Store};
-use crate::writing::{After, Beside, Judged, Ready, check_write, visible};
+use crate::writing::{Judged, check_write, visible};
 use engine::{Alteration, Deciding, Decision, Document, Gate, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp};
 use model::{DocAddress, DocId, Error, Result, Stamp};
 use std::collections::{BTreeSet, HashSet};

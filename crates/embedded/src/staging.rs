@@ -10,12 +10,13 @@
 
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
+use crate::pending::{Kind, PendingOp};
 use crate::publish::{PartBytes, newest_of};
 use crate::searchable::{IndexView, Searchable};
 use crate::searching::{Searched, missing_view};
 use crate::store::{Store, locate};
 use crate::versions::Newest;
-use crate::writing::{Here, Kind, PendingOp, WorkedOut, check_write, stored, visible, work_out};
+use crate::writing::{Here, WorkedOut, check_write, stored, visible, work_out};
 use engine::{
     Alteration, Document, Expect, Found, Outcome, Read, STAGING, Seen, Source, Stage, Staged, StagedIndex, StagedPut, View,
     Written,

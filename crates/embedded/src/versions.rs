@@ -5,7 +5,7 @@
 //!
 //! Not here: who locks documents against each other (the stripes), segments.
 
-use crate::writing::PendingOp;
+use crate::pending::PendingOp;
 use model::Stamp;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;

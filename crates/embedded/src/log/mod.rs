@@ -52,6 +52,13 @@ pub struct Participant {
     pub count: u32,
 }
 
+impl Participant {
+    /// The first that is not taken.
+    pub fn next_seq_no(&self) -> u64 {
+        self.first_seq_no + u64::from(self.count)
+    }
+}
+
 /// One thing that a record does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {

@@ -410,7 +410,7 @@ pub(super) fn take_ordinal(heads: &mut FxHashMap<u32, Head>, index_no: u32) -> u
 pub(super) fn note_heads(heads: &mut FxHashMap<u32, Head>, record: &Record) {
     for participant in &record.participants {
         let head = heads.entry(participant.index_no).or_default();
-        head.next_seq_no = head.next_seq_no.max(participant.first_seq_no + u64::from(participant.count));
+        head.next_seq_no = head.next_seq_no.max(participant.next_seq_no());
     }
     for part in &record.parts {
         if let Part::Put {

@@ -1,0 +1,361 @@
+//! The end of a write's way: writes that were worked out get their stamps and one record, and are there for all.
+//!
+//! Everything that can be refused is refused before the stamps; stamps and the place in the log are given together, under
+//! the sequencer's lock, so that sequence numbers follow the log without holes.
+//!
+//! Not here: working a write out (`writing`), deciding several (`deciding`), waiting for the disk (`lib`).
+
+use crate::catalog::{Catalog, IndexEntry, growth_delta};
+use crate::log::{Durability, Part, Participant, Record, Reservation, Ticket};
+use crate::pending::{Kind, PendingOp, Put, extras};
+use crate::store::{IndexState, Store};
+use crate::versions::{Key, Newest};
+use engine::{Effect, Outcome, Source, Written};
+use mapping::{Mapping, ReadOptions};
+use model::{DocAddress, Error, ErrorKind, Result, Stamp, settings};
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Where an answer may leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct After {
+    /// Once durable up to here.
+    pub(crate) durable: u64,
+    /// Once written up to here (`async`).
+    pub(crate) written: u64,
+}
+
+impl After {
+    fn of(durability: Durability, end: u64) -> After {
+        After {
+            durable: match durability {
+                Durability::Async => 0,
+                Durability::Request => end,
+            },
+            written: end,
+        }
+    }
+    pub(crate) fn also(&mut self, other: After) {
+        self.durable = self.durable.max(other.durable);
+        self.written = self.written.max(other.written);
+    }
+}
+
+/// A write that has been checked and only lacks its stamp.
+pub(crate) struct Ready {
+    pub(crate) entry: Arc<IndexEntry>,
+    pub(crate) state: Arc<IndexState>,
+    pub(crate) at: DocAddress,
+    pub(crate) uid: Box<str>,
+    pub(crate) key: Key,
+    pub(crate) version: u64,
+    pub(crate) effect: Effect,
+    pub(crate) fresh: bool,
+    pub(crate) put: Option<Put>,
+    pub(crate) show: Option<Source>,
+    pub(crate) growth: Option<(Option<Arc<str>>, Mapping)>,
+}
+
+/// What a record holds and does beside its writes.
+#[derive(Default)]
+pub(crate) struct Beside {
+    /// The catalog with the indices that the record makes; the caller holds the catalog lock.
+    pub(crate) catalog: Option<Arc<Catalog>>,
+    /// How these are logged.
+    pub(crate) deltas: Vec<(u32, Value)>,
+    /// These indices, not yet known to anybody.
+    pub(crate) made: Vec<(Arc<IndexEntry>, Arc<IndexState>)>,
+    /// Told the place of the record and the stamps before it is encoded; may give the source of one of the writes.
+    pub(crate) seal: Option<Sealing>,
+    /// Told the same once the record has its place.
+    pub(crate) then: Option<Settling>,
+}
+
+/// Which write is sealed, and how.
+pub(crate) type Sealing = (usize, Box<dyn FnOnce(u64, &[Stamp]) -> Source + Send>);
+/// What happens once the record has its place.
+pub(crate) type Settling = Box<dyn FnOnce(u64, &[Stamp]) + Send>;
+
+/// Entries of the catalog whose mappings grew.
+type Grown = HashMap<u32, Arc<IndexEntry>>;
+
+impl Store {
+    /// Under the catalog lock: reads the document again if the mapping has moved, so that what grows is
+    /// measured against the newest.
+    pub(crate) fn settle_growth(&self, ready: &mut Ready) -> Result<()> {
+        let Some(entry) = self.catalog.load().by_no(ready.entry.no).cloned() else {
+            return Err(engine::catalog::missing(ready.entry.name.as_str()));
+        };
+        if entry.revision == ready.entry.revision {
+            return Ok(());
+        }
+        if let Some(put) = &mut ready.put {
+            let value: Value =
+                serde_json::from_slice(&put.source).map_err(|e| Error::new(ErrorKind::MapperParsing, e.to_string()))?;
+            let doc_type = ready.at.id.doc_type.clone();
+            put.mapping = entry.mapping_for(doc_type.as_deref())?;
+            put.parsed = Mutex::default();
+            let options = ReadOptions {
+                id: &ready.at.id.id,
+                type_name: doc_type.as_deref().unwrap_or(""),
+                routing: put.routing.as_deref(),
+            };
+            ready.growth = put.mapping.read(&value, &options)?.growth.map(|growth| (doc_type, growth));
+        }
+        ready.entry = entry;
+        Ok(())
+    }
+
+    /// Grows mappings, gives stamps, enqueues one record, tells the map and the pending lists. After the stamp
+    /// nothing fails. With growth among them the caller holds the catalog lock. Answers the place of the record as well.
+    pub(crate) fn commit(
+        &self,
+        mut all: Vec<Ready>,
+        beside: Beside,
+        room: &mut Reservation,
+    ) -> Result<(Vec<Outcome>, After, u64)> {
+        let Beside {
+            catalog,
+            deltas,
+            made,
+            seal,
+            then,
+        } = beside;
+        let mut parts = Vec::with_capacity(all.len() + deltas.len() + 1);
+        parts.extend(deltas.iter().map(|(no, delta)| alter(*no, delta)));
+        let grown = grow(&mut all, &mut parts)?;
+        let durability = durability(&all);
+
+        let sequencer = self.sequencer.lock();
+        let catalog = catalog.unwrap_or_else(|| self.catalog.load_full());
+        check_open(&catalog, &all)?;
+        let (participants, stamps) = numbered(&all, &made);
+        let place = if seal.is_some() { self.log.next_position() } else { 0 };
+        if let Some((n, seal)) = seal
+            && let Some(put) = all[n].put.as_mut()
+        {
+            put.source = seal(place, &stamps).0;
+            put.parsed = Mutex::default();
+        }
+        parts.extend(all.iter().zip(&stamps).map(|(ready, stamp)| part_of(ready, *stamp)));
+        let next: Vec<(u32, u64)> = participants.iter().map(|p| (p.index_no, p.next_seq_no())).collect();
+        let record = Record {
+            participants,
+            parts,
+            idempotency_key: None,
+        };
+        let ticket = self.log.enqueue(room, record, durability)?;
+
+        // From here on nothing fails.
+        assert!(
+            place == 0 || place == ticket.position,
+            "a sealed record stands where the sequencer said"
+        );
+        for (entry, state) in &made {
+            debug_assert_eq!(entry.no, state.no);
+            self.admit(state.clone());
+        }
+        self.number(&all, &next, &ticket);
+        let given = if then.is_some() { stamps.clone() } else { Vec::new() };
+        let placed = all.into_iter().zip(stamps);
+        let outcomes = placed.map(|(ready, stamp)| self.place(ready, stamp, ticket.end)).collect();
+        // Last: who finds an index or a field in the catalog also finds the documents that came with it.
+        if !grown.is_empty() || !made.is_empty() {
+            let mut next: Catalog = (*catalog).clone();
+            for entry in grown.into_values() {
+                next.put((*entry).clone());
+            }
+            self.catalog.store(Arc::new(next));
+            self.altered_at.fetch_max(ticket.end, Ordering::AcqRel);
+        }
+        if let Some(then) = then {
+            then(ticket.position, &given);
+        }
+        drop(sequencer);
+        Ok((outcomes, After::of(durability, ticket.end), ticket.position))
+    }
+
+    /// The indices of a record go on counting behind it, and have something to be flushed. `next`: each index and its
+    /// next sequence number.
+    fn number(&self, all: &[Ready], next: &[(u32, u64)], ticket: &Ticket) {
+        let now = self.clock.monotonic();
+        self.unflushed.add(ticket.end - ticket.position, all.len() as u64, now);
+        for (no, next) in next {
+            if let Some(ready) = all.iter().find(|ready| ready.entry.no == *no) {
+                let mut queue = ready.state.queue.lock();
+                queue.next_seq_no = *next;
+                queue.last = ticket.end;
+                queue.oldest.get_or_insert(now);
+            }
+        }
+        let numbers: Vec<u32> = next.iter().map(|(no, _)| *no).collect();
+        if numbers.len() > 1 {
+            self.shared.lock().push_back((ticket.end, numbers.clone()));
+        }
+        self.dirty.lock().extend(numbers);
+    }
+
+    /// From here on it is the newest of its document, and waits to be built.
+    fn place(&self, ready: Ready, stamp: Stamp, end: u64) -> Outcome {
+        let deleted = ready.put.is_none();
+        let op = Arc::new(PendingOp {
+            uid: ready.uid,
+            key: ready.key,
+            fresh: ready.fresh,
+            stamp,
+            position: end,
+            kind: ready.put.map_or(Kind::Delete, Kind::Put),
+        });
+        let newest = match deleted {
+            true => Newest::Deleted {
+                stamp,
+                position: end,
+                since_ms: None,
+            },
+            false => Newest::Put(op.clone()),
+        };
+        self.versions.set(ready.key, ready.entry.no, newest);
+        let bytes = op.bytes();
+        {
+            let mut queue = ready.state.queue.lock();
+            queue.bytes += bytes;
+            queue.ops.push_back(op);
+        }
+        self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let counts = &ready.state.counts;
+        let counter = if deleted { &counts.delete } else { &counts.index };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if let (Some(doc_type), false) = (&ready.at.id.doc_type, deleted) {
+            *counts.by_type.lock().entry(doc_type.clone()).or_default() += 1;
+        }
+        Outcome::Written(Written {
+            effect: ready.effect,
+            at: ready.at,
+            stamp,
+            source: ready.show,
+            forced_refresh: false,
+        })
+    }
+}
+
+fn alter(index_no: u32, delta: &Value) -> Part {
+    Part::Alter {
+        index_no,
+        delta: delta.to_string().into_bytes(),
+    }
+}
+
+/// Grows the mappings by what the documents bring: many of one record bring the same fields, which count once.
+fn grow(all: &mut [Ready], parts: &mut Vec<Part>) -> Result<Grown> {
+    let mut grown = Grown::new();
+    let mut known: HashMap<(u32, Option<Arc<str>>), HashSet<String>> = HashMap::new();
+    for ready in all {
+        let Some((doc_type, growth)) = &ready.growth else { continue };
+        let mut entry = grown.get(&ready.entry.no).unwrap_or(&ready.entry).clone();
+        let seen = known.entry((entry.no, doc_type.clone())).or_default();
+        if seen.insert(growth.render().to_string()) {
+            let next = Arc::new(entry.grown(doc_type.as_deref(), growth)?);
+            parts.push(alter(entry.no, &growth_delta(&entry, &next, doc_type.as_deref(), growth)));
+            grown.insert(entry.no, next.clone());
+            entry = next;
+        }
+        if let Some(put) = &mut ready.put {
+            put.mapping = entry.mapping_for(doc_type.as_deref())?;
+        }
+    }
+    Ok(grown)
+}
+
+/// The request waits for the disk unless all its indices say otherwise.
+fn durability(all: &[Ready]) -> Durability {
+    let waits = |ready: &Ready| settings::text(&ready.entry.settings, settings::TRANSLOG_DURABILITY) != "async";
+    if all.iter().any(waits) {
+        Durability::Request
+    } else {
+        Durability::Async
+    }
+}
+
+/// An index may have been closed or deleted since it was looked up.
+fn check_open(catalog: &Catalog, all: &[Ready]) -> Result<()> {
+    for ready in all {
+        match catalog.by_no(ready.entry.no) {
+            None => return Err(engine::catalog::missing(ready.entry.name.as_str())),
+            Some(entry) if !entry.open => return Err(engine::catalog::closed(&entry.name, &entry.uuid)),
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The sequence numbers that a record takes of each index, and the stamps of its writes.
+fn numbered(all: &[Ready], made: &[(Arc<IndexEntry>, Arc<IndexState>)]) -> (Vec<Participant>, Vec<Stamp>) {
+    let mut participants: Vec<Participant> = Vec::new();
+    let mut stamps = Vec::with_capacity(all.len());
+    for ready in all {
+        let no = ready.entry.no;
+        let at = match participants.iter().position(|p| p.index_no == no) {
+            Some(at) => at,
+            None => {
+                participants.push(Participant {
+                    index_no: no,
+                    first_seq_no: ready.state.queue.lock().next_seq_no,
+                    count: 0,
+                });
+                participants.len() - 1
+            }
+        };
+        let participant = &mut participants[at];
+        stamps.push(Stamp {
+            seq_no: participant.next_seq_no(),
+            primary_term: ready.state.term,
+            version: ready.version,
+        });
+        participant.count += 1;
+    }
+    for (entry, _) in made {
+        // An index is made for the documents in it, but nothing depends on there being any.
+        if !participants.iter().any(|p| p.index_no == entry.no) {
+            participants.push(Participant {
+                index_no: entry.no,
+                first_seq_no: 0,
+                count: 0,
+            });
+        }
+    }
+    (participants, stamps)
+}
+
+/// How a write stands in the log.
+fn part_of(ready: &Ready, stamp: Stamp) -> Part {
+    let index_no = ready.entry.no;
+    let Stamp {
+        seq_no,
+        primary_term: term,
+        version,
+    } = stamp;
+    match &ready.put {
+        None => Part::Delete {
+            index_no,
+            seq_no,
+            version,
+            term,
+            uid: ready.uid.clone(),
+            hidden: None,
+        },
+        Some(put) => Part::Put {
+            index_no,
+            seq_no,
+            version,
+            term,
+            mapping_version: ready.entry.revision,
+            uid: ready.uid.clone(),
+            routing: put.routing.clone(),
+            hidden: extras(put.parent.as_deref(), put.hidden.as_ref().map(|(hidden, _)| hidden)),
+            source: put.source.clone(),
+        },
+    }
+}

@@ -1,0 +1,125 @@
+//! Operations that are in the log and in no segment yet, and what of them has a stored form beside the source.
+//!
+//! Not here: how they come to be (`writing`, `commit`, `recovery`), building segments of them (`publish`).
+
+use crate::index::segment::Held;
+use crate::versions::Key;
+use engine::Hidden;
+use mapping::{Mapping, Parsed};
+use model::Stamp;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// An operation that is in the log and in no segment.
+#[derive(Debug)]
+pub(crate) struct PendingOp {
+    /// Its document.
+    pub(crate) uid: Box<str>,
+    /// Its key in the version map.
+    pub(crate) key: Key,
+    /// There was nothing of it before, in no segment and no other operation.
+    pub(crate) fresh: bool,
+    /// Its stamp.
+    pub(crate) stamp: Stamp,
+    /// Durable from here on; the end of its record.
+    pub(crate) position: u64,
+    /// What it does.
+    pub(crate) kind: Kind,
+}
+
+/// What a pending operation does.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// A document.
+    Put(Put),
+    /// It goes.
+    Delete,
+}
+
+/// A document as written.
+#[derive(Debug)]
+pub(crate) struct Put {
+    /// The mapping under which it was accepted.
+    pub(crate) mapping: Mapping,
+    /// As the client wrote it.
+    pub(crate) source: Arc<[u8]>,
+    /// `_routing`.
+    pub(crate) routing: Option<Box<str>>,
+    /// `_parent`.
+    pub(crate) parent: Option<Box<str>>,
+    /// Its mark, and the mark's stored form.
+    pub(crate) hidden: Option<(Hidden, Vec<u8>)>,
+    /// Its source as the mapping reads it, until a build takes it; not kept where many wait.
+    pub(crate) parsed: Mutex<Option<Box<KeptParsed>>>,
+}
+
+/// A document that was read through its mapping, counted for as long as it is here.
+#[derive(Debug)]
+pub(crate) struct KeptParsed {
+    parsed: Parsed,
+    /// Counts until it is dropped.
+    _held: Arc<Held>,
+}
+
+impl KeptParsed {
+    pub(crate) fn new(parsed: Parsed, held: Arc<Held>) -> KeptParsed {
+        KeptParsed { parsed, _held: held }
+    }
+}
+
+impl Put {
+    /// What was read of the source, for whoever comes first.
+    pub(crate) fn take_parsed(&self) -> Option<Parsed> {
+        self.parsed.lock().take().map(|kept| kept.parsed)
+    }
+}
+
+impl PendingOp {
+    /// What it weighs in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        let source = match &self.kind {
+            Kind::Put(put) => put.source.len(),
+            Kind::Delete => 0,
+        };
+        (source + self.uid.len() + 200) as u64
+    }
+}
+
+/// A mark in its stored form.
+pub(crate) fn mark_bytes(hidden: &Hidden) -> Vec<u8> {
+    json!({ "body": hidden.body, "visible": hidden.visible, "held": hidden.held })
+        .to_string()
+        .into_bytes()
+}
+
+/// A mark from its stored form.
+pub(crate) fn read_mark(bytes: &[u8]) -> Option<Hidden> {
+    let value: Value = serde_json::from_slice(bytes).ok()?;
+    Some(Hidden {
+        visible: value["visible"] == true,
+        held: value["held"] == true,
+        body: value["body"].clone(),
+    })
+}
+
+/// What the log keeps beside the source: the parent and the mark.
+pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>) -> Option<Vec<u8>> {
+    if parent.is_none() && hidden.is_none() {
+        return None;
+    }
+    let mark = hidden.map(|h| json!({ "body": h.body, "visible": h.visible, "held": h.held }));
+    Some(json!({ "parent": parent, "mark": mark }).to_string().into_bytes())
+}
+
+/// The other way.
+pub(crate) fn read_extras(bytes: Option<&[u8]>) -> (Option<Box<str>>, Option<Hidden>) {
+    let Some(value) = bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok()) else {
+        return (None, None);
+    };
+    let mark = value
+        .get("mark")
+        .filter(|mark| mark.is_object())
+        .and_then(|mark| read_mark(mark.to_string().as_bytes()));
+    (value["parent"].as_str().map(Into::into), mark)
+}
