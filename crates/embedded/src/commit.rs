@@ -56,8 +56,11 @@ pub(crate) struct Ready {
     pub(crate) fresh: bool,
     pub(crate) put: Option<Put>,
     pub(crate) show: Option<Source>,
-    pub(crate) growth: Option<(Option<Arc<str>>, Mapping)>,
+    pub(crate) growth: Option<Growth>,
 }
+
+/// What a mapping grows by: the type of the document, in typed indices, and the fields that it brings.
+pub(crate) type Growth = (Option<Arc<str>>, Mapping);
 
 /// What a record holds and does beside its writes.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 //! Not here: stamps and the record (`commit`), waiting for the disk (the async side, `lib`), building (`publish`).
 
 use crate::catalog::IndexEntry;
-use crate::commit::{After, Beside, Ready};
+use crate::commit::{After, Beside, Growth, Ready};
 use crate::index::segment::Held;
 use crate::pending::{KeptParsed, Kind, Put, mark_bytes, read_mark};
 use crate::store::{IndexState, Store, locate};
@@ -263,7 +263,7 @@ pub(crate) struct Worked {
     /// What was read of its source, if it is to be indexed under the mapping that there is.
     pub(crate) parsed: Option<Parsed>,
     pub(crate) show: Option<Source>,
-    pub(crate) growth: Option<(Option<Arc<str>>, Mapping)>,
+    pub(crate) growth: Option<Growth>,
 }
 
 /// What a write comes to.
@@ -383,61 +383,30 @@ pub(crate) fn work_out(
         (None, true) => Effect::Deleted,
         (None, false) => Effect::NotFound,
     };
-    let mut growth = None;
-    let mut kept = None;
-    let put = match source {
-        // The mark outlives the document, hidden.
-        None => hidden.map(|mark| {
-            let mark = Hidden { visible: false, ..mark };
-            let bytes = mark_bytes(&mark);
-            Put {
-                mapping: Mapping::empty(&entry.registry, &mapping::settings::limits(&entry.settings)),
-                source: (*b"{}").into(),
-                routing: routing.map(Into::into),
-                parent: parent.map(Into::into),
-                hidden: Some((mark, bytes)),
-                parsed: Mutex::default(),
-            }
-        }),
+    let (put, parsed, growth) = match source {
         Some(source) => {
-            let value = serde_json::from_slice::<Value>(&source.0).map_err(|e| {
-                Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(Error::new(ErrorKind::JsonParse, e.to_string()))
-            })?;
-            let doc_type = at.id.doc_type.clone();
-            let mapping = entry.mapping_for(doc_type.as_deref())?;
-            if routing.is_none() {
-                routing = crate::family_routing::routing_of_family(entry, &mapping, &value, family)?;
-            }
-            let options = ReadOptions {
-                id: &at.id.id,
-                type_name: doc_type.as_deref().unwrap_or(""),
-                routing: routing.as_deref(),
-            };
-            let mut parsed = mapping.read(&value, &options)?;
-            // A field that another type has is as that type has it: the document must be readable so.
-            if let (Some(growth), crate::catalog::Mappings::Typed(types)) = (&parsed.growth, &entry.mappings) {
-                let adopted = types.adopted(doc_type.as_deref().unwrap_or("_doc"), growth)?;
-                mapping.merge(&adopted)?.read(&value, &options)?;
-            }
-            let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
-            if parsed.growth.is_some() || new_type {
-                let empty = Mapping::empty(&entry.registry, &mapping::settings::limits(&entry.settings));
-                growth = Some((doc_type, parsed.growth.take().unwrap_or(empty)));
-            } else {
-                kept = Some(parsed);
-            }
-            let hidden = hidden.map(|hidden| {
-                let bytes = mark_bytes(&hidden);
-                (hidden, bytes)
-            });
-            Some(Put {
-                mapping,
+            let read = Accepted::read(entry, &at, &source, &mut routing, family)?;
+            let put = Put {
+                mapping: read.mapping,
                 source: source.0,
                 routing: routing.map(Into::into),
                 parent: parent.map(Into::into),
-                hidden,
+                hidden: hidden.map(with_bytes),
                 parsed: Mutex::default(),
-            })
+            };
+            (Some(put), read.parsed, read.growth)
+        }
+        // The mark outlives the document, hidden.
+        None => {
+            let bare = |mark| Put {
+                mapping: bare_mapping(entry),
+                source: (*b"{}").into(),
+                routing: routing.map(Into::into),
+                parent: parent.map(Into::into),
+                hidden: Some(with_bytes(Hidden { visible: false, ..mark })),
+                parsed: Mutex::default(),
+            };
+            (hidden.map(bare), None, None)
         }
     };
     Ok(WorkedOut::Out(Box::new(Worked {
@@ -445,10 +414,68 @@ pub(crate) fn work_out(
         version,
         effect,
         put,
-        parsed: kept,
+        parsed,
         show,
         growth,
     })))
+}
+
+/// What the mapping of an index says of a document.
+struct Accepted {
+    mapping: Mapping,
+    /// What was read, if it is to be indexed under the mapping that there is.
+    parsed: Option<Parsed>,
+    growth: Option<Growth>,
+}
+
+impl Accepted {
+    /// Reads a source through the mapping of its type, and finds its routing where its family knows it.
+    fn read(
+        entry: &IndexEntry,
+        at: &DocAddress,
+        source: &Source,
+        routing: &mut Option<String>,
+        family: &dyn Fn(&DocAddress) -> Result<Option<Document>>,
+    ) -> Result<Accepted> {
+        let value = serde_json::from_slice::<Value>(&source.0).map_err(|e| {
+            Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(Error::new(ErrorKind::JsonParse, e.to_string()))
+        })?;
+        let doc_type = at.id.doc_type.clone();
+        let mapping = entry.mapping_for(doc_type.as_deref())?;
+        if routing.is_none() {
+            *routing = crate::family_routing::routing_of_family(entry, &mapping, &value, family)?;
+        }
+        let options = ReadOptions {
+            id: &at.id.id,
+            type_name: doc_type.as_deref().unwrap_or(""),
+            routing: routing.as_deref(),
+        };
+        let mut parsed = mapping.read(&value, &options)?;
+        // A field that another type has is as that type has it: the document must be readable so.
+        if let (Some(growth), crate::catalog::Mappings::Typed(types)) = (&parsed.growth, &entry.mappings) {
+            let adopted = types.adopted(doc_type.as_deref().unwrap_or("_doc"), growth)?;
+            mapping.merge(&adopted)?.read(&value, &options)?;
+        }
+        let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
+        let grows = parsed.growth.is_some() || new_type;
+        let growth = grows.then(|| (doc_type, parsed.growth.take().unwrap_or_else(|| bare_mapping(entry))));
+        Ok(Accepted {
+            mapping,
+            parsed: (!grows).then_some(parsed),
+            growth,
+        })
+    }
+}
+
+/// A mapping of no field.
+fn bare_mapping(entry: &IndexEntry) -> Mapping {
+    Mapping::empty(&entry.registry, &mapping::settings::limits(&entry.settings))
+}
+
+/// A mark, and its stored form.
+fn with_bytes(mark: Hidden) -> (Hidden, Vec<u8>) {
+    let bytes = mark_bytes(&mark);
+    (mark, bytes)
 }
 
 /// What a writer knows of: those who set or take marks see all that is there.
