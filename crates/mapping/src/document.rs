@@ -320,6 +320,12 @@ impl<'a> Reader<'a> {
                 "failed to parse ip [{}], not a valid ip address",
                 text_of(value)
             )))
+        } else if let (true, Some(text)) = (self.mapping.typed && field.kind.is_integer(), value.as_str())
+            && text.parse::<i64>().is_err()
+        {
+            // A text had to be a whole number.
+            let reason = format!("For input string: \"{text}\"");
+            Err(Error::new(model::ErrorKind::NumberFormat, reason))
         } else if self.mapping.typed && field.kind.is_date() && value.is_f64() {
             Err(Error::illegal(format!("Invalid format: \"{}\"", text_of(value))))
         } else {
@@ -334,6 +340,12 @@ impl<'a> Reader<'a> {
             Err(cause) => return Err(self.failed(&leaf.path, field.wire(), value, cause)),
         };
         match &read {
+            // Of 2015 texts that are analyzed as well.
+            FieldValue::Text(text)
+                if self.mapping.typed && field.ignore_above.is_some_and(|limit| text.encode_utf16().count() > limit) =>
+            {
+                return Ok(());
+            }
             FieldValue::Keyword(term) => {
                 if field.ignore_above.is_some_and(|limit| term.encode_utf16().count() > limit) {
                     // Not `_ignored`: OpenSearch reports only malformed values there.

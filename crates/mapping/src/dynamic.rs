@@ -10,7 +10,7 @@ use model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 /// Checks what stands at the root of a mapping and matters here.
-pub(crate) fn check(top: &Root) -> Result<()> {
+pub(crate) fn check(top: &Root, typed: bool) -> Result<()> {
     if let Some(templates) = top.get("dynamic_templates") {
         let Value::Array(templates) = templates else {
             return Err(malformed(
@@ -22,9 +22,14 @@ pub(crate) fn check(top: &Root) -> Result<()> {
                 return Err(malformed("A dynamic template must be defined with a name"));
             };
             if !body.get("mapping").is_some_and(Value::is_object) {
-                return Err(malformed(format!("template [{name}] must have a mapping set")));
+                return Err(malformed(if typed {
+                    "template must have mapping set".to_owned()
+                } else {
+                    format!("template [{name}] must have a mapping set")
+                }));
             }
             if let Some(kind) = body.get("match_mapping_type").map(text_of)
+                && !typed
                 && !["*", "object", "string", "long", "double", "boolean", "date", "binary"].contains(&kind.as_str())
             {
                 return Err(Error::illegal(format!(

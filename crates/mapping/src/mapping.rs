@@ -227,7 +227,7 @@ impl Mapping {
         if typed {
             crate::typed::read_root(&mut top)?;
         }
-        crate::dynamic::check(&top)?;
+        crate::dynamic::check(&top, typed)?;
         let inner = build(root, top, registry.clone(), limits.clone(), typed)?;
         Ok(Mapping(Arc::new(inner)))
     }

@@ -43,10 +43,8 @@ const COMMON: &[Param] = &[
 const TYPED: &[Param] = &[
     Param("include_in_all", Bool, "", true),
     Param("doc_values", Bool, "true", true),
-    Param("index_name", Text, "", true),
     Param("omit_norms", Bool, "", true),
     Param("norms", Any, "", true),
-    Param("path", Text, "", true),
     Param("precision_step", Int, "", true),
     Param("fielddata", Any, "", true),
     Param("ignore_above", Int, "", true),
@@ -389,10 +387,12 @@ fn build(
         kind,
         string,
         index,
-        doc_values: flag(
-            "doc_values",
-            !kind.is_text() && kind != Kind::Binary && index_gives_columns(string || context.typed, index),
-        ),
+        // What 2015 kept in no column it turned around when it was sorted or counted; here there is the column.
+        doc_values: context.typed && index && !kind.is_text() && kind != Kind::Binary
+            || flag(
+                "doc_values",
+                !kind.is_text() && kind != Kind::Binary && index_gives_columns(string || context.typed, index),
+            ),
         store: flag("store", false),
         norms,
         analyzer: own,
@@ -523,6 +523,20 @@ pub(crate) fn merge(path: &str, old: &FieldType, new: &FieldType, typed: bool) -
         )));
     }
     let mut merged = new.clone();
+    if typed {
+        // What an update does not say of these stays.
+        for key in ["ignore_malformed", "coerce", "include_in_all"] {
+            if let (Some(said), None) = (old.params.get(key), new.params.get(key)) {
+                merged.params.insert(key.to_owned(), said.clone());
+            }
+        }
+        merged.ignore_malformed = merged
+            .params
+            .get("ignore_malformed")
+            .and_then(Value::as_bool)
+            .unwrap_or(new.ignore_malformed);
+        merged.coerce = merged.params.get("coerce").and_then(Value::as_bool).unwrap_or(new.coerce);
+    }
     if old.kind == Kind::Join {
         merged.relations = types::join::merge(path, &old.relations, &new.relations)?;
     }

@@ -148,7 +148,15 @@ impl TypedMappings {
         Value::Object(
             types
                 .into_iter()
-                .map(|(name, mapping)| (name.clone(), mapping.render()))
+                .map(|(name, mapping)| {
+                    let mut shown = mapping.render();
+                    // What is so anyway was not told.
+                    if let Some(shown) = shown.as_object_mut() {
+                        let usual = |value: &mut Value| *value == serde_json::json!({ "enabled": true });
+                        shown.retain(|key, value| !([ALL, "_source"].contains(&key.as_str()) && usual(value)));
+                    }
+                    (name.clone(), shown)
+                })
                 .collect(),
         )
     }
@@ -173,6 +181,11 @@ impl TypedMappings {
                         )));
                     }
                     crate::parameters::merge(path, known, field, true)?;
+                    if known.params.get("format") != field.params.get("format") {
+                        return Err(Error::illegal(format!(
+                            "Mapper for [{path}] conflicts with existing mapping in other types:\n[mapper [{path}] has different [format] values]"
+                        )));
+                    }
                 }
                 if other.is_object(path) {
                     return Err(Error::illegal(format!(
@@ -250,6 +263,18 @@ pub(crate) fn read_root(top: &mut Root) -> Result<()> {
             java(value)
         )));
     }
+    for (section, known) in [
+        ("_parent", &["type", "fielddata"][..]),
+        ("_routing", &["required", "store", "index"]),
+    ] {
+        let options = top.get(section).and_then(Value::as_object);
+        if let Some((key, value)) = options.and_then(|all| all.iter().find(|(key, _)| !known.contains(&key.as_str()))) {
+            return Err(malformed(format!(
+                "Mapping definition for [{section}] has unsupported parameters:  [{key} : {}]",
+                java(value)
+            )));
+        }
+    }
     if let Some(parent) = top.get("_parent") {
         if parent.get("type").is_none_or(Value::is_null) {
             return Err(malformed("[_parent] field mapping must contain the [type] option"));
@@ -288,7 +313,7 @@ pub(crate) fn check_string(name: &str, params: &Params, body: &Params) -> Result
     let text = |key: &str| params.get(key).map(text_of);
     let index = text("index");
     if let Some(index) = &index
-        && !["analyzed", "not_analyzed", "no", "true", "false"].contains(&index.as_str())
+        && !["analyzed", "not_analyzed", "no"].contains(&index.as_str())
     {
         return Err(malformed(format!("wrong value for index [{index}] for field [{name}]")));
     }
@@ -375,7 +400,8 @@ pub(crate) fn check_change(path: &str, old: &FieldType, new: &FieldType) -> Resu
     if old.store != new.store {
         differ("[store] values");
     }
-    if !old.doc_values && new.doc_values {
+    let columns = |field: &FieldType| field.doc_values && field.params.get("doc_values").is_none_or(|said| *said != false);
+    if !columns(old) && columns(new) && (new.index || !new.string) {
         differ("[doc_values] values, cannot change from disabled to enabled");
     }
     if !lengths(old) && lengths(new) {
@@ -394,7 +420,6 @@ pub(crate) fn check_change(path: &str, old: &FieldType, new: &FieldType) -> Resu
     }
     for (key, what) in [
         ("similarity", "[similarity]"),
-        ("format", "[format] values"),
         ("position_increment_gap", "[position_increment_gap] values"),
     ] {
         if given(old, key) != given(new, key) {

@@ -74,7 +74,7 @@ endpoints! {
     "explain" ["GET", "POST"] ["/{index}/_explain/{id}", "/{index}/{type}/{id}/_explain"] => explain::explain;
     "indices.validate_query" ["GET", "POST"] ["/_validate/query", "/{index}/_validate/query", "/{index}/{type}/_validate/query"] => explain::validate;
     "field_caps" ["GET", "POST"] ["/_field_caps", "/{index}/_field_caps"] => mappings::field_caps;
-    "search_shards" ["GET", "POST"] ["/_search_shards", "/{index}/_search_shards"] => cluster::search_shards;
+    "search_shards" ["GET", "POST"] ["/_search_shards", "/{index}/_search_shards", "/{index}/{type}/_search_shards"] => cluster::search_shards;
     "scroll" ["GET", "POST"] ["/_search/scroll", "/_search/scroll/{scroll_id}"] => scroll::scroll;
     "clear_scroll" ["DELETE"] ["/_search/scroll", "/_search/scroll/{scroll_id}"] => scroll::clear;
     "open_point_in_time" ["POST"] ["/{index}/_pit", "/{index}/_search/point_in_time"] => scroll::open_pit;
@@ -113,6 +113,7 @@ endpoints! {
     "indices.get_mapping" ["GET", "HEAD"] ["/_mapping", "/_mappings", "/{index}/_mapping", "/{index}/_mappings", "/_mapping/{type}", "/_mappings/{type}",
         "/{index}/_mapping/{type}", "/{index}/_mappings/{type}", "/{index}/{type}/_mapping"] => mappings::get;
     "indices.get_field_mapping" ["GET"] ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}", "/_mapping/{type}/field/{fields}",
+        "/{index}/{type}/_mapping/field/{fields}",
         "/{index}/_mapping/{type}/field/{fields}"] => mappings::get_field;
     "indices.put_settings" ["PUT"] ["/_settings", "/{index}/_settings"] => settings::put;
     "indices.get_settings" ["GET"] ["/_settings", "/{index}/_settings", "/{index}/_settings/{name}", "/_settings/{name}"] => settings::get;

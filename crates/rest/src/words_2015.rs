@@ -48,6 +48,18 @@ pub(crate) fn reword(error: &Error) -> Error {
                 ", an index exists with the same name as the alias",
             ),
         ),
+        ErrorKind::IllegalArgument
+            if reason.starts_with("alias [") && reason.contains("has more than one index associated with it [") =>
+        {
+            let said = reason
+                .replacen("alias [", "Alias [", 1)
+                .replace(
+                    "more than one index associated with it [",
+                    "more than one indices associated with it [[",
+                )
+                .replace("], can't execute", "]], can't execute");
+            again(error, error.kind(), said)
+        }
         ErrorKind::ClusterBlock => {
             let said = reason.find("blocked by: ").map_or(reason, |at| &reason[at..]);
             again(error, error.kind(), said)

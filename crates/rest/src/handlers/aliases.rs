@@ -115,6 +115,12 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let index = in_body(&mut body, "index").or(from_url.0);
     let alias = in_body(&mut body, "alias").or(from_url.1);
     let (Some(index), Some(alias)) = (index.filter(|i| !i.is_empty()), alias.filter(|a| !a.is_empty())) else {
+        if crate::answers_of_2015(call.dialect) {
+            return Err(Error::new(
+                ErrorKind::ActionRequestValidation,
+                "Validation Failed: 1: Alias action [add]: Property [index/indices] is either missing or null;",
+            ));
+        }
         return Err(Error::illegal("index and alias are both required"));
     };
     for name in body.keys() {

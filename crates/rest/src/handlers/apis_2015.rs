@@ -53,9 +53,12 @@ pub(crate) async fn reroute(mut call: Call) -> Result<Answer> {
         let commands = body.get("commands").and_then(Value::as_array);
         if let Some(first) = commands.and_then(|list| list.first()).and_then(Value::as_object) {
             let name = first.keys().next().cloned().unwrap_or_default();
-            return Err(Error::illegal(format!(
-                "[{name}] is not possible: there is one node, and every shard is on it"
-            )));
+            let known = ["move", "cancel", "allocate"].contains(&name.as_str());
+            return Err(Error::illegal(if known {
+                format!("[{name}] is not possible: there is one node, and every shard is on it")
+            } else {
+                format!("No allocation command factory registered for name [{name}]")
+            }));
         }
     }
     let names = &call.rest.names;
@@ -107,13 +110,47 @@ pub(crate) async fn segments(call: &mut Call) -> Result<Answer> {
     Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true), "indices": indices })))
 }
 
+/// `GET /i/_shard_stores`: those of shards that have no copy; there are none.
+async fn stores(call: &mut Call) -> Result<Answer> {
+    let target = call.target()?;
+    call.rest.indices(&target).await?;
+    match call.params.take_2015("status").as_deref() {
+        None | Some("yellow" | "red" | "yellow,red" | "red,yellow") => Ok(Answer::ok(json!({ "indices": {} }))),
+        Some(other) => Err(Error::illegal(format!(
+            "[status={other}] is not supported: one of [yellow], [red] is"
+        ))),
+    }
+}
+
+/// `GET /i/_upgrade`: what would have to be written anew; nothing does.
+async fn upgrades(call: &mut Call) -> Result<Answer> {
+    let target = call.target()?;
+    let Inspected::Stats(stats) = call.rest.engine.inspect(Inspection::Stats(target)).await? else {
+        return Err(Error::new(ErrorKind::Internal, "sizes are told by stats"));
+    };
+    let sizes =
+        |bytes: u64| json!({ "size_in_bytes": bytes, "size_to_upgrade_in_bytes": 0, "size_to_upgrade_ancient_in_bytes": 0 });
+    let mut out = sizes(stats.iter().map(|(_, s)| s.size_bytes).sum());
+    let indices: Map<String, Value> = stats
+        .iter()
+        .map(|(info, s)| (info.name.to_string(), sizes(s.size_bytes)))
+        .collect();
+    out["indices"] = Value::Object(indices);
+    Ok(Answer::ok(out))
+}
+
 /// `GET /i/_recovery`, of the form of 2015: everything is here since the start.
 pub(crate) async fn recovery(call: &mut Call) -> Result<Answer> {
     let target = call.target()?;
     let names = &call.rest.names;
     let node = json!({ "id": names.node_id, "host": "127.0.0.1", "transport_address": names.address, "ip": "127.0.0.1", "name": names.node });
     let mut out = Map::new();
-    for info in call.rest.indices(&target).await? {
+    let infos = call.rest.indices(&target).await?;
+    // Nothing is being recovered.
+    if call.params.take_2015("active_only").is_some_and(|only| only != "false") {
+        return Ok(Answer::ok(Value::Object(out)));
+    }
+    for info in infos {
         let parts = json!({ "total": 0, "reused": 0, "recovered": 0, "percent": "100.0%" });
         let bytes = json!({ "total_in_bytes": 0, "reused_in_bytes": 0, "recovered_in_bytes": 0, "percent": "100.0%" });
         let shards: Vec<Value> = (0..number(&info.settings, NUMBER_OF_SHARDS).min(1024))
@@ -283,6 +320,8 @@ pub(crate) async fn feature(mut call: Call, name: &str) -> Result<Answer> {
     match name {
         "_segments" => segments(&mut call).await,
         "_recovery" => recovery(&mut call).await,
+        "_shard_stores" => stores(&mut call).await,
+        "_upgrade" => upgrades(&mut call).await,
         list => features(&mut call, list).await,
     }
 }

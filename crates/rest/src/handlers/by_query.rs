@@ -463,6 +463,7 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     let mut request = jobs::kept(&call);
     let target = call.target()?;
     let from_url = super::search::take_query(&mut call.params)?;
+    let routing = call.params.take_2015("routing");
     let content = call.content();
     call.params.finish()?;
     let given = !content.iter().all(u8::is_ascii_whitespace);
@@ -480,6 +481,10 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
             ErrorKind::ActionRequestValidation,
             "Validation Failed: 1: source is missing;",
         ));
+    };
+    let query = match routing {
+        Some(routing) => super::search::routed(Some(query), &routing),
+        None => query,
     };
     let must_be_there = |e: &str| !e.contains('*') && e != "_all";
     if target.expressions.iter().any(|e| must_be_there(e)) && call.rest.indices(&target).await?.is_empty() {

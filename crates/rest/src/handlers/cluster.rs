@@ -103,7 +103,11 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     let wait_status = call.params.take("wait_for_status");
     let wait_nodes = call.params.take("wait_for_nodes");
     let wait_active = call.params.take("wait_for_active_shards");
-    let level = call.params.take("level").unwrap_or_else(|| "cluster".into());
+    let of_2015 = crate::answers_of_2015(call.dialect);
+    let mut level = call.params.take("level").unwrap_or_else(|| "cluster".into());
+    if of_2015 && !["cluster", "indices", "shards"].contains(&level.as_str()) {
+        level = "cluster".into();
+    }
     let timeout = call.params.take_duration("timeout")?;
     let mut target = Target::of(call.arg("index").map(crate::params::split_list).unwrap_or_default());
     (target.expand_closed, target.forbid_closed, target.expand_hidden) = (true, false, true);
@@ -126,7 +130,18 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     if let Some(wanted) = &wait_status
         && !["green", "yellow", "red"].contains(&wanted.to_lowercase().as_str())
     {
-        return Err(Error::illegal(format!("unknown cluster health status [{wanted}]")));
+        let then = format!(
+            "No enum constant org.elasticsearch.cluster.health.ClusterHealthStatus.{}",
+            wanted.to_uppercase()
+        );
+        let today = format!("unknown cluster health status [{wanted}]");
+        return Err(Error::illegal(if of_2015 { then } else { today }));
+    }
+    if let Some(wanted) = wait_nodes
+        .as_deref()
+        .filter(|wanted| of_2015 && !wanted.contains(|c: char| c.is_ascii_digit()))
+    {
+        return Err(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{wanted}\"")));
     }
     let nodes_ok = wait_nodes.as_deref().is_none_or(nodes_hold);
     let shards_ok = wait_active.as_deref().is_none_or(|w| match w {
@@ -228,7 +243,11 @@ fn index_health(info: &IndexInfo, shards: bool) -> Value {
 /// `_cluster/state`.
 pub(crate) async fn state(mut call: Call) -> Result<Answer> {
     let flat = call.params.flag("flat_settings")?;
-    let target = call.target_with(|t| (t.expand_closed, t.forbid_closed, t.expand_hidden) = (true, false, true))?;
+    let lenient = crate::answers_of_2015(call.dialect);
+    let target = call.target_with(|t| {
+        (t.expand_closed, t.forbid_closed, t.expand_hidden) = (true, false, true);
+        t.ignore_unavailable |= lenient;
+    })?;
     call.params.finish()?;
     let metrics = call
         .arg("metric")
@@ -325,7 +344,17 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
     if wants("routing_table") || wants("routing_nodes") {
         let table: Map<String, Value> = infos
             .iter()
-            .map(|i| (i.name.to_string(), json!({ "shards": { "0": [shard(&call, i)] } })))
+            .map(|i| {
+                let shards: Map<String, Value> = if call.dialect.typed {
+                    (0..)
+                        .zip(shards_of_2015(&call, i))
+                        .map(|(n, one): (u64, _)| (n.to_string(), json!([one])))
+                        .collect()
+                } else {
+                    Map::from_iter([("0".to_owned(), json!([shard(&call, i)]))])
+                };
+                (i.name.to_string(), json!({ "shards": shards }))
+            })
             .collect();
         if wants("routing_table") {
             out.insert("routing_table".into(), json!({ "indices": table }));
@@ -341,6 +370,18 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
     Ok(Answer::ok(Value::Object(out)))
 }
 
+/// The shards that an index reports, as 2015 told of them.
+fn shards_of_2015(call: &Call, info: &IndexInfo) -> Vec<Value> {
+    let count = number(&info.settings, model::settings::NUMBER_OF_SHARDS).min(1024);
+    let one = |no: u64| {
+        let mut out = shard(call, info);
+        out["shard"] = no.into();
+        out["version"] = 1.into();
+        out
+    };
+    (0..count).map(one).collect()
+}
+
 fn shard(call: &Call, info: &IndexInfo) -> Value {
     json!({ "state": "STARTED", "primary": true, "node": call.rest.names.node_id, "relocating_node": null, "shard": 0, "index": info.name.as_str(),
         "allocation_id": { "id": info.uuid } })
@@ -348,11 +389,34 @@ fn shard(call: &Call, info: &IndexInfo) -> Value {
 
 /// `_search_shards`.
 pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
-    let target = call.target()?;
+    let lenient = crate::answers_of_2015(call.dialect);
+    let target = call.target_with(|target| {
+        target.ignore_unavailable |= lenient;
+        target.allow_no_indices |= lenient;
+    })?;
+    let routing = call.params.take_2015("routing").filter(|_| lenient);
     call.params.finish()?;
     let infos = call.rest.indices(&target).await?;
     let names = &call.rest.names;
-    let shards: Vec<Value> = infos.iter().map(|i| json!([shard(&call, i)])).collect();
+    let shards: Vec<Value> = if call.dialect.typed {
+        infos
+            .iter()
+            .flat_map(|i| {
+                let shards = shards_of_2015(&call, i);
+                let count = shards.len() as u64;
+                let asked: Option<Vec<u64>> = routing
+                    .as_deref()
+                    .map(|list| list.split(',').map(|one| model::routing::shard_of(one, count)).collect());
+                shards.into_iter().filter(move |shard| {
+                    let no = shard["shard"].as_u64().unwrap_or(0);
+                    asked.as_ref().is_none_or(|asked| asked.contains(&no))
+                })
+            })
+            .map(|one| json!([one]))
+            .collect()
+    } else {
+        infos.iter().map(|i| json!([shard(&call, i)])).collect()
+    };
     let mut out = json!({ "nodes": { names.node_id.clone(): { "name": names.node, "transport_address": names.address, "attributes": {} } }, "shards": shards });
     if !call.dialect.typed {
         let indices: Map<String, Value> = infos
@@ -413,7 +477,11 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
     let mut out = json!({
         "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid,
         "timestamp": call.rest.clock.wall_ms(), "status": Health::of(&infos).status(), "indices": indices,
-        "nodes": { "count": { "total": 1, "data": 1, "ingest": 1, "master": 1 }, "versions": [call.dialect.persona.version()],
+        "nodes": { "count": if call.dialect.typed {
+                json!({ "total": 1, "master_only": 0, "data_only": 0, "master_data": 1, "client": 0 })
+            } else {
+                json!({ "total": 1, "data": 1, "ingest": 1, "master": 1 })
+            }, "versions": [call.dialect.persona.version()],
             "os": { "available_processors": 1, "allocated_processors": 1, "names": [], "mem": { "total_in_bytes": 0, "free_in_bytes": 0, "used_in_bytes": 0 } },
             "process": { "cpu": { "percent": 0 }, "open_file_descriptors": { "min": 0, "max": 0, "avg": 0 } },
             "jvm": { "max_uptime_in_millis": 0, "versions": [], "mem": { "heap_used_in_bytes": 0, "heap_max_in_bytes": 0 }, "threads": 0 },
@@ -484,6 +552,12 @@ pub(crate) async fn put_settings(mut call: Call) -> Result<Answer> {
     };
     let (mut persistent, mut transient) = (part("persistent")?, part("transient")?);
     if let Some(other) = body.keys().next() {
+        if call.dialect.typed {
+            return Err(Error::new(
+                ErrorKind::ActionRequestValidation,
+                "Validation Failed: 1: no settings to update;",
+            ));
+        }
         return Err(Error::illegal(format!(
             "unknown key [{other}] in cluster settings: use persistent or transient"
         )));

@@ -267,13 +267,51 @@ async fn got(call: &Call, at: &DocAddress, wanted: &Wanted) -> Result<Answer> {
     if kept.source && wanted.stored.is_none() && matches!(wanted.source, SourceSpec::Default | SourceSpec::All) {
         return Ok(whole(&document, call.dialect));
     }
-    Ok(Answer::ok(Value::Object(shown(
+    let mut answer = shown(
         &document,
         if kept.source { &wanted.source } else { &SourceSpec::None },
         wanted.stored.as_deref(),
         &kept.fields,
         call.dialect,
-    )?)))
+    )?;
+    as_indexed(call, &document, &mut answer).await?;
+    Ok(Answer::ok(Value::Object(answer)))
+}
+
+/// In 2015 the fields of a read were as their types have them, whatever the source wrote.
+async fn as_indexed(call: &Call, document: &Document, answer: &mut Map<String, Value>) -> Result<()> {
+    let Some(fields) = answer.get_mut("fields").and_then(Value::as_object_mut) else {
+        return Ok(());
+    };
+    if !answers_of_2015(call.dialect) {
+        return Ok(());
+    }
+    let infos = call.rest.indices(&model::Target::index(document.at.index.as_str())).await?;
+    for (name, values) in fields {
+        let found = infos.first().and_then(|info| info.mapping.resolve(name));
+        let (Some((_, field)), Some(values)) = (found, values.as_array_mut()) else {
+            continue;
+        };
+        for value in values {
+            let text = value.as_str().map(str::to_owned);
+            match (field.kind.wire(), text) {
+                ("byte" | "short" | "integer" | "long" | "float" | "double", Some(text)) => {
+                    match serde_json::from_str(text.trim()) {
+                        Ok(number @ Value::Number(_)) => *value = number,
+                        _ => {
+                            let said = format!("For input string: \"{text}\"");
+                            let error = Error::new(ErrorKind::NumberFormat, said);
+                            return Err(words_2015::remote(error, "indices:data/read/get[s]"));
+                        }
+                    }
+                }
+                ("boolean", Some(text)) => *value = Value::Bool(!["false", "off", "no", "0", ""].contains(&text.as_str())),
+                ("boolean", None) if value.is_number() => *value = Value::Bool(value.as_f64() != Some(0.0)),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What the mapping keeps of a document besides what it finds it by.
@@ -931,7 +969,9 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
                     let stored = stored.map(Vec::as_slice);
                     let kept = kept(&call, &document, stored).await?;
                     let spec = if kept.source { spec } else { &SourceSpec::None };
-                    Value::Object(shown(&document, spec, stored, &kept.fields, call.dialect)?)
+                    let mut out = shown(&document, spec, stored, &kept.fields, call.dialect)?;
+                    as_indexed(&call, &document, &mut out).await?;
+                    Value::Object(out)
                 }
                 Ok(None) => {
                     let mut out = head(&at, call.dialect);

@@ -95,6 +95,14 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
             }
             typed = true;
         }
+        if crate::answers_of_2015(call.dialect) {
+            for (name, mapping) in body.as_object().into_iter().flatten() {
+                super::mappings::check_types_of_2015(mapping, 0).map_err(|error| {
+                    let reason = format!("Failed to parse mapping [{name}]: {}", error.reason());
+                    Error::new(error.kind(), reason)
+                })?;
+            }
+        }
         mappings = Some(body);
     }
     let create = Alteration::CreateIndex {
@@ -280,6 +288,9 @@ pub(crate) async fn close(mut call: Call) -> Result<Answer> {
     let locks = call.take_locks();
     call.params.finish()?;
     super::locks::check_alter(&call.rest, &target, &locks).await?;
+    if crate::answers_of_2015(call.dialect) && call.rest.indices(&target).await?.is_empty() && !target.ignore_unavailable {
+        return Err(missing_index(&target.expressions.join(",")));
+    }
     let altered = call.rest.alter(Alteration::CloseIndices(target)).await?;
     let indices: Map<String, Value> = altered
         .indices
@@ -541,6 +552,11 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
             call.params.path(),
             metrics.join(",")
         )));
+    }
+    if !["cluster", "indices", "shards"].contains(&level.as_str()) && crate::answers_of_2015(call.dialect) {
+        // A level that 2015 did not know showed nothing.
+        let infos = call.rest.indices(&target).await?;
+        return Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })));
     }
     if !["cluster", "indices", "shards"].contains(&level.as_str()) {
         return Err(Error::illegal(format!(

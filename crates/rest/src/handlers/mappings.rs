@@ -76,8 +76,57 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
             "Validation Failed: 1: mapping type is missing;",
         ));
     }
+    if of_2015 {
+        check_types_of_2015(&body, 0)?;
+    }
     call.rest.alter(Alteration::PutMapping { target, doc_type, body }).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// Types of fields that came after 2015.
+const NEWER: &[&str] = &[
+    "alias",
+    "constant_keyword",
+    "date_nanos",
+    "date_range",
+    "double_range",
+    "flat_object",
+    "flattened",
+    "float_range",
+    "half_float",
+    "integer_range",
+    "ip_range",
+    "join",
+    "keyword",
+    "long_range",
+    "match_only_text",
+    "scaled_float",
+    "search_as_you_type",
+    "text",
+    "unsigned_long",
+    "wildcard",
+];
+
+/// Refuses fields of types that came later; the depth of a body is limited.
+///
+/// # Errors
+/// The first such field.
+pub(super) fn check_types_of_2015(mapping: &Value, depth: usize) -> Result<()> {
+    if depth > 100 {
+        return Ok(());
+    }
+    for (part, no) in [("properties", "No"), ("fields", "no")] {
+        for (field, body) in mapping.get(part).and_then(Value::as_object).into_iter().flatten() {
+            if let Some(kind) = body.get("type").and_then(Value::as_str)
+                && NEWER.contains(&kind)
+            {
+                let reason = format!("{no} handler for type [{kind}] declared on field [{field}]");
+                return Err(Error::new(ErrorKind::MapperParsing, reason));
+            }
+            check_types_of_2015(body, depth + 1)?;
+        }
+    }
+    Ok(())
 }
 
 /// Of each alias the index that writes go to.
@@ -179,8 +228,11 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     }
     let mut out = Map::new();
     for info in &infos {
+        // 2015 told of an index that has such a type, whether or not the type has such a field.
+        let mut any_type = false;
         let mappings = if info.typed {
             let mut by_type = Map::new();
+            any_type |= types.is_none();
             for (name, mapping) in info.mappings.as_object().into_iter().flatten() {
                 if types
                     .as_ref()
@@ -188,6 +240,7 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
                 {
                     continue;
                 }
+                any_type = true;
                 let found = fields_of(mapping, &fields, include_defaults, of_2015);
                 if !found.is_empty() {
                     by_type.insert(name.clone(), Value::Object(found));
@@ -202,7 +255,7 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
                 found
             }
         };
-        if !mappings.is_empty() || !info.typed {
+        if !mappings.is_empty() || !info.typed || of_2015 && any_type {
             out.insert(info.name.to_string(), json!({ "mappings": mappings }));
         }
     }
@@ -214,7 +267,9 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
             (Some(types), [info]) => one(types) && one(&fields) && info.mappings.get(&types[0]).is_some(),
             _ => false,
         };
-        return Ok(Answer::of(if known { 200 } else { 404 }, json!({})));
+        if known || out.is_empty() {
+            return Ok(Answer::of(if known { 200 } else { 404 }, json!({})));
+        }
     }
     let answer = Answer::ok(Value::Object(out));
     Ok(if local && call.dialect.persona == model::Persona::Es7 {
@@ -227,12 +282,33 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     })
 }
 
+/// What 2015 counted among the fields of a type.
+const METADATA_OF_2015: &[&str] = &[
+    "_all",
+    "_field_names",
+    "_id",
+    "_index",
+    "_parent",
+    "_routing",
+    "_source",
+    "_timestamp",
+    "_ttl",
+    "_type",
+    "_uid",
+    "_version",
+];
+
 /// Fields of one mapping that match a pattern, as `full_name` and `mapping`.
 fn fields_of(mapping: &Value, patterns: &[String], include_defaults: bool, of_2015: bool) -> Map<String, Value> {
     let mut flat = BTreeMap::new();
     flatten(mapping, "", &mut flat, 0);
     let mut out = Map::new();
     for pattern in patterns {
+        for name in METADATA_OF_2015.iter().filter(|name| of_2015 && path::matches(pattern, name)) {
+            let own = mapping.get(*name).map(|own| json!({ *name: own }));
+            let own = own.unwrap_or_else(|| json!({}));
+            out.insert((*name).to_owned(), json!({ "full_name": name, "mapping": own }));
+        }
         for (name, body) in &flat {
             if path::matches(pattern, name) {
                 let leaf = name.rsplit('.').next().unwrap_or(name);
@@ -286,7 +362,14 @@ fn with_defaults_of_2015(body: &Value) -> Value {
         out["numeric_resolution"] = "milliseconds".into();
         out["locale"] = "".into();
     }
-    with(out, body)
+    let mut out = with(out, body);
+    // Fields have no fields of fields.
+    if let Some(fields) = out.get_mut("fields").and_then(Value::as_object_mut) {
+        for field in fields.values_mut() {
+            *field = with_defaults_of_2015(field);
+        }
+    }
+    out
 }
 
 /// A field's parameters with the defaults of those it does not name.

@@ -97,6 +97,12 @@ fn invalid_2015(name: &str, problem: &str) -> Error {
 
 /// What only a template of 2015 was checked for when it was put: mappings, numbers of shards.
 fn check_2015(name: &str, body: &Map<String, Value>) -> Result<()> {
+    if body.get("template").is_none() {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: template is missing;",
+        ));
+    }
     if let Some(Value::String(order)) = body.get("order")
         && order.parse::<i64>().is_err()
     {
@@ -327,7 +333,8 @@ async fn exists(call: Call, kind: TemplateKind) -> Result<Answer> {
 async fn delete(call: Call, kind: TemplateKind) -> Result<Answer> {
     let name = call.needed("name")?;
     call.params.finish()?;
-    let found = list(&call, kind).await?;
+    let several = name.contains(',') && crate::answers_of_2015(call.dialect);
+    let found = if several { Vec::new() } else { list(&call, kind).await? };
     if found.is_empty() && name != "*" {
         let missing = match kind {
             TemplateKind::Component => format!("component_template [{name}] missing"),
