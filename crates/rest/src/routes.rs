@@ -254,29 +254,28 @@ pub(crate) fn find(method: &str, path: &str, plus_is_space: bool) -> Matched {
         let of_method = rows.by_method.iter().find(|(known, _)| *known == method);
         of_method.map(|(_, [any, with_name])| if named { with_name } else { any })
     });
-    let mut best: Option<(u32, &'static Endpoint, &'static str)> = None;
+    let mut best: Option<(u32, &'static Row)> = None;
     for row in fitting.into_iter().flatten() {
         let Some(rank) = rank(&row.parts, &segments) else { continue };
-        if best.is_none_or(|(found, ..)| rank > found) {
-            best = Some((rank, row.endpoint, row.pattern));
+        if best.is_none_or(|(found, _)| rank > found) {
+            best = Some((rank, row));
         }
     }
     match best {
-        Some((_, endpoint, pattern)) => {
-            let raw = trimmed.split('/').skip(1);
-            let parts = pattern.split('/').skip(1).zip(segments).zip(raw);
-            let mut args = Args::default();
-            for ((name, value), raw) in parts {
-                let Some(name) = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')) else {
+        Some((_, row)) => {
+            let mut args = Args(Vec::with_capacity(row.parts.len()));
+            for (at, (part, value)) in row.parts.iter().zip(segments).enumerate() {
+                let (Part::Name(name) | Part::Other(name)) = *part else {
                     continue;
                 };
+                let raw = || trimmed.split('/').nth(at + 1).unwrap_or_default();
                 let value = match name {
-                    "id" if plus_is_space && raw.contains('+') => crate::params::decode(raw, true).unwrap_or_default(),
+                    "id" if plus_is_space && raw().contains('+') => crate::params::decode(raw(), true).unwrap_or_default(),
                     _ => value.into_owned(),
                 };
                 args.insert(name, value);
             }
-            Matched::Found(endpoint, args)
+            Matched::Found(row.endpoint, args)
         }
         None => {
             let others = rows().filter(|row| rank(&row.parts, &segments).is_some());
@@ -312,9 +311,9 @@ struct Row {
 #[derive(Clone, Copy)]
 enum Part {
     Literal(&'static str),
-    /// The name of an index or a type.
-    Name,
-    Other,
+    /// An index or a type, and what it is called.
+    Name(&'static str),
+    Other(&'static str),
 }
 
 /// Every pattern, by its number of segments.
@@ -371,8 +370,8 @@ impl Rows {
 fn part(text: &'static str) -> Part {
     match text.strip_prefix('{').and_then(|p| p.strip_suffix('}')) {
         None => Part::Literal(text),
-        Some("index" | "type") => Part::Name,
-        Some(_) => Part::Other,
+        Some(name @ ("index" | "type")) => Part::Name(name),
+        Some(name) => Part::Other(name),
     }
 }
 
@@ -385,9 +384,9 @@ fn rank(parts: &[Part], segments: &[Cow<'_, str>]) -> Option<u32> {
             Part::Literal(literal) if literal == segment => rank |= 1,
             Part::Literal(_) => return None,
             // Names never begin with an underscore; `_all` is every index or type.
-            Part::Name if segment.starts_with('_') && segment != "_all" && segment != "_default_" => return None,
-            Part::Name | Part::Other if segment.is_empty() => return None,
-            Part::Name | Part::Other => {}
+            Part::Name(_) if segment.starts_with('_') && segment != "_all" && segment != "_default_" => return None,
+            Part::Name(_) | Part::Other(_) if segment.is_empty() => return None,
+            Part::Name(_) | Part::Other(_) => {}
         }
     }
     Some(rank)

@@ -30,6 +30,12 @@ impl Footprint for u64 {
     }
 }
 
+impl<T: Copy + Send + Sync + 'static> Footprint for Option<T> {
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
 /// A column of a segment's files: it reads them.
 impl Footprint for tantivy::columnar::Column<u64> {
     fn heap_bytes(&self) -> usize {

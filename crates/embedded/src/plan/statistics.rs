@@ -5,7 +5,7 @@ use super::columns::Column;
 use super::field::Target;
 use super::node::broken;
 use super::similarity::{FieldStatistics, Rarity};
-use crate::searchable::IndexView;
+use crate::searchable::{IndexView, SegmentView};
 use model::Result;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -15,6 +15,25 @@ use tantivy::Term;
 pub(super) struct Statistics<'a> {
     view: &'a IndexView,
     fields: RefCell<FxHashMap<u32, FieldStatistics>>,
+}
+
+/// The numbers of a field in a segment by its column, if it has one.
+fn by_column(segment: &SegmentView, target: &Target<'_>) -> Result<Option<FieldStatistics>> {
+    let Some(column) = Column::open(segment, target)? else {
+        return Ok(None);
+    };
+    let docs = column.docs_with_value();
+    // Of terms without frequencies each counts once a document.
+    let mut tokens = docs;
+    if column.is_multivalued() {
+        let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
+        let mut terms = index.terms().stream().map_err(broken)?;
+        tokens = 0;
+        while terms.advance() {
+            tokens += u64::from(terms.value().doc_freq);
+        }
+    }
+    Ok(Some(FieldStatistics { docs, tokens }))
 }
 
 impl<'a> Statistics<'a> {
@@ -41,30 +60,16 @@ impl<'a> Statistics<'a> {
             if target.slot.shape.positions && self.overlaps(target) {
                 segment.core.count_places(&segment.reader, field)?;
             }
-            let column = if target.kind.kind.is_text() {
-                None
-            } else {
-                Column::open(segment, target)?
+            // A column takes longer to open than most queries take to run.
+            let of_column = || {
+                let name = format!("counted {}", field.field_id());
+                segment.core.once(&name, || by_column(segment, target))
             };
-            match column {
-                Some(column) => {
-                    let docs = *segment
-                        .core
-                        .once(&format!("docs {}", field.field_id()), || Ok(column.docs_with_value()))?;
+            let counted = if target.kind.kind.is_text() { None } else { *of_column()? };
+            match counted {
+                Some(FieldStatistics { docs, tokens }) => {
                     all.docs += docs;
-                    // Of terms without frequencies each counts once a document.
-                    all.tokens += if column.is_multivalued() {
-                        *segment.core.once(&format!("terms {}", field.field_id()), || {
-                            let mut terms = index.terms().stream().map_err(broken)?;
-                            let mut sum = 0;
-                            while terms.advance() {
-                                sum += u64::from(terms.value().doc_freq);
-                            }
-                            Ok(sum)
-                        })?
-                    } else {
-                        docs
-                    };
+                    all.tokens += tokens;
                 }
                 None => {
                     all.docs += segment.core.doc_count(&segment.reader, field)?;
