@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The listeners that scenarios may name.
-pub const PERSONAS: &[&str] = &["es8", "es2", "opensearch2"];
+pub const PERSONAS: &[&str] = &["es8", "es2", "es7", "opensearch2"];
 
 const KEYS: &[&str] = &[
     "do", "persona", "headers", "body", "ndjson", "raw", "repeat", "status", "expect", "save", "api", "each", "before", "then",

@@ -222,7 +222,10 @@ impl Store {
             let kept = failures.is_empty() && !views.iter().filter_map(|(_, filter)| filter.as_ref()).any(joined);
             let rest = || {
                 let filters: Vec<_> = views.iter().map(|(_, filter)| filter).collect();
-                format!("{see:?} {types:?} {} {} {filters:?}", cx.max_clause_count, cx.max_buckets)
+                format!(
+                    "{see:?} {types:?} {} {} {} {filters:?}",
+                    cx.max_clause_count, cx.max_buckets, cx.expensive
+                )
             };
             let Some(key) = kept.then(|| Answers::key(request, rest)).flatten() else {
                 return run_in_part(&views, failures, request, cx);
@@ -256,6 +259,8 @@ impl Store {
             scripts: &scripts,
             see,
             cancelled: None,
+            lost_sorts: dialect.persona.is_opensearch() || dialect.persona == Persona::Es7,
+            expensive: catalog.cluster_text(settings::ALLOW_EXPENSIVE_QUERIES) != "false",
             opensearch: matches!(dialect.persona, Persona::Opensearch2 | Persona::Opensearch3),
             bm25_factor: if dialect.persona == Persona::Opensearch3 { 1.0 } else { 2.2 },
             types,

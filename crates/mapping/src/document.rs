@@ -186,18 +186,11 @@ impl<'a> Reader<'a> {
         match dynamic {
             _ if says_nothing(value) => {}
             Dynamic::False => {}
-            Dynamic::True => self.grows = true,
+            Dynamic::True | Dynamic::StrictAllowTemplates => self.grows = true,
             Dynamic::Strict => {
-                let type_name = if self.options.type_name.is_empty() {
-                    "_doc"
-                } else {
-                    self.options.type_name
-                };
-                let within = if around.is_empty() { type_name } else { around };
-                return Err(Error::new(
-                    ErrorKind::StrictDynamicMapping,
-                    format!("mapping set to strict, dynamic introduction of [{key}] within [{within}] is not allowed"),
-                ));
+                let type_name = Some(self.options.type_name).filter(|name| !name.is_empty());
+                let within = if around.is_empty() { type_name.unwrap_or("_doc") } else { around };
+                return Err(crate::mapping::strict(dynamic, key, within));
             }
         }
         Ok(())
@@ -413,7 +406,7 @@ impl<'a> Reader<'a> {
         for (scope, target, value) in std::mem::take(&mut self.copies) {
             let Some(leaf) = mapping.leaf(&target) else {
                 match mapping.root.dynamic.unwrap_or_default() {
-                    Dynamic::True => {
+                    Dynamic::True | Dynamic::StrictAllowTemplates => {
                         self.grows = true;
                         self.copies_missing.push((target, value));
                     }

@@ -168,7 +168,11 @@ impl Growth<'_> {
             (_, Value::Array(items)) => items.iter().try_for_each(|item| self.entry(key, item, prefix, dynamic)),
             (Some(info), Value::Object(object)) if info.enabled => self.object(object, &path, info.dynamic),
             (Some(_), _) => Ok(()),
-            (None, _) if dynamic != Dynamic::True => Ok(()),
+            (None, _) if !matches!(dynamic, Dynamic::True | Dynamic::StrictAllowTemplates) => Ok(()),
+            (None, value) if dynamic == Dynamic::StrictAllowTemplates && !self.has_template(key, &path, value) => {
+                let within = if prefix.is_empty() { "_doc" } else { prefix };
+                Err(crate::mapping::strict(dynamic, key, within))
+            }
             (None, Value::Object(object)) => {
                 let body = self
                     .template(key, &path, &["object"], "object")
@@ -177,6 +181,7 @@ impl Growth<'_> {
                 let below = match body.get("dynamic").map(text_of).as_deref() {
                     Some("false") => Dynamic::False,
                     Some("strict") => Dynamic::Strict,
+                    Some("strict_allow_templates") => Dynamic::StrictAllowTemplates,
                     _ => dynamic,
                 };
                 let enabled = body.get("enabled").is_none_or(|v| text_of(v) != "false");
@@ -192,6 +197,21 @@ impl Growth<'_> {
                 self.put(&path, body)
             }
         }
+    }
+
+    /// Whether a template is for a field with that value.
+    fn has_template(&self, key: &str, path: &str, value: &Value) -> bool {
+        let kinds: &[&str] = match value {
+            Value::Object(_) => &["object"],
+            Value::Bool(_) => &["boolean"],
+            Value::Number(number) if number.is_f64() => &["double"],
+            Value::Number(_) => &["long"],
+            other => match self.date_detection && self.date(&text_of(other)).is_some() {
+                true => &["date"],
+                false => &["string"],
+            },
+        };
+        self.template(key, path, kinds, "object").is_some()
     }
 
     /// The mapping of a new field with that value.

@@ -24,6 +24,6 @@ pub use document::ReadOptions;
 pub use field::{FieldType, Kind};
 pub use limits::MappingLimits;
 pub use mapping::{Dynamic, Mapping, ObjectInfo, failed_at_creation};
-pub use typed::{ALL, TypedMappings};
+pub use typed::{ALL, TypedMappings, has_type_level};
 pub use types::completion;
 pub use value::{FieldValue, Fields, NestedDoc, Parsed};

@@ -24,6 +24,8 @@ pub enum Dynamic {
     False,
     /// They are refused.
     Strict,
+    /// Those that a dynamic template is for are added, the others refused.
+    StrictAllowTemplates,
 }
 
 impl Dynamic {
@@ -32,6 +34,7 @@ impl Dynamic {
             "true" | "yes" | "1" | "on" => Ok(Dynamic::True),
             "false" | "no" | "0" | "off" => Ok(Dynamic::False),
             "strict" => Ok(Dynamic::Strict),
+            "strict_allow_templates" => Ok(Dynamic::StrictAllowTemplates),
             "runtime" => Err(malformed("dynamic [runtime] is not supported yet")),
             other => Err(malformed(format!("Could not convert [dynamic] to boolean: [{other}]"))),
         }
@@ -48,8 +51,18 @@ impl Dynamic {
             Dynamic::True => "true",
             Dynamic::False => "false",
             Dynamic::Strict => "strict",
+            Dynamic::StrictAllowTemplates => "strict_allow_templates",
         }
     }
+}
+
+/// The refusal of a field that the mapping does not know.
+pub(crate) fn strict(dynamic: Dynamic, key: &str, within: &str) -> Error {
+    let how = dynamic.render();
+    Error::new(
+        ErrorKind::StrictDynamicMapping,
+        format!("mapping set to {how}, dynamic introduction of [{key}] within [{within}] is not allowed"),
+    )
 }
 
 /// An object of the mapping, with what it has from the objects around it.

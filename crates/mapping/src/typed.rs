@@ -14,6 +14,36 @@ use std::sync::Arc;
 /// The name of the type that others begin as.
 const DEFAULT: &str = "_default_";
 
+/// Names that the top of a typeless mapping may have.
+const MAPPING_ROOTS: &[&str] = &[
+    "properties",
+    "dynamic",
+    "_source",
+    "_routing",
+    "_meta",
+    "dynamic_templates",
+    "date_detection",
+    "numeric_detection",
+    "dynamic_date_formats",
+    "runtime",
+    "_field_names",
+    "_data_stream_timestamp",
+    "_size",
+    "_all",
+    "derived",
+    "subobjects",
+];
+
+/// Is this mapping written with a type level?
+pub fn has_type_level(mappings: &Value) -> bool {
+    mappings.as_object().is_some_and(|map| {
+        !map.is_empty()
+            && map
+                .iter()
+                .all(|(key, value)| !MAPPING_ROOTS.contains(&key.as_str()) && value.is_object())
+    })
+}
+
 /// Mapping types by name, in the order in which they came. Immutable and cheap to clone.
 #[derive(Clone, Debug)]
 pub struct TypedMappings {

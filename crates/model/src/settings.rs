@@ -49,6 +49,7 @@ settings! {
     JSON_MAX_DEPTH: "json.max_depth" = "128", Node, "Depth of arrays and objects in a request body.";
     QUERY_MAX_DEPTH: "indices.query.max_nested_depth" = "30", Node, "Depth of queries in queries.";
     MAX_CLAUSE_COUNT: "indices.query.bool.max_clause_count" = "1024", Cluster, "Clauses of one query, expanded terms included.";
+    ALLOW_EXPENSIVE_QUERIES: "search.allow_expensive_queries" = "true", Cluster, "Prefix, wildcard, regexp and fuzzy queries, ranges of strings, nested queries and scripts as queries.";
     MAX_BUCKETS: "search.max_buckets" = "65535", Cluster, "Buckets of one answer.";
     MAX_AGG_DEPTH: "search.max_aggregation_depth" = "32", Node, "Depth of aggregations in aggregations.";
     MAX_OPEN_SCROLL: "search.max_open_scroll_context" = "500", Cluster, "Open scrolls and points in time.";

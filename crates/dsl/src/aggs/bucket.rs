@@ -285,6 +285,7 @@ fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) ->
     let min_doc_count = take_min_doc_count(fields, kind, name)?.unwrap_or(least);
     let order = take_order(fields, kind)?.unwrap_or_else(|| {
         vec![BucketOrder {
+            replaced: None,
             path: "_count".into(),
             ascending: false,
         }]
@@ -350,12 +351,13 @@ fn take_order(fields: &mut Fields, kind: &str) -> Result<Option<Vec<BucketOrder>
                     _ => return Err(direction.error(format!("Unknown order direction [{text}]"))),
                 };
                 // Before 6 a key was called a term or a time.
-                let path = if matches!(path.as_str(), "_term" | "_time") {
-                    "_key".to_owned()
-                } else {
-                    path
-                };
-                out.push(BucketOrder { path, ascending });
+                let replaced = ["_term", "_time"].into_iter().find(|word| *word == path);
+                let path = if replaced.is_some() { "_key".to_owned() } else { path };
+                out.push(BucketOrder {
+                    replaced,
+                    path,
+                    ascending,
+                });
             }
         }
         if out.is_empty() {
@@ -475,6 +477,7 @@ fn parse_histogram(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<
 
 fn by_key() -> Vec<BucketOrder> {
     vec![BucketOrder {
+            replaced: None,
         path: "_key".into(),
         ascending: true,
     }]

@@ -174,9 +174,23 @@ pub enum IncludeExclude {
     Partition { partition: u64, num_partitions: u64 },
 }
 
+impl AggKind {
+    /// How its buckets are ordered, where that was asked for.
+    pub fn orders(&self) -> &[BucketOrder] {
+        match self {
+            AggKind::Terms(terms) => &terms.order,
+            AggKind::Histogram(histogram) => &histogram.order,
+            AggKind::DateHistogram(histogram) => &histogram.order,
+            _ => &[],
+        }
+    }
+}
+
 /// `{"_count": "desc"}`, `{"_key": "asc"}`, `{"max_score": "desc"}`, `{"stats.avg": "asc"}`, `{"a>b": ..}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BucketOrder {
+    /// The word of before 6 that the path was written as.
+    pub replaced: Option<&'static str>,
     pub path: String,
     pub ascending: bool,
 }

@@ -149,6 +149,8 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
         )));
     }
     let template = templates::for_index(&next.catalog, &name)?;
+    let (typed, bodies) = alike(template.mappings, mappings.as_ref(), *typed, &name)?;
+    let typed = &typed;
     let mut flat = template.settings;
     flat.extend(engine::catalog::flatten(given));
     flat.retain(|_, value| !value.is_null());
@@ -167,7 +169,7 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     let registry = mapping::settings::registry(&flat)?;
     let limits = mapping::settings::limits(&flat);
     let mut mapped: Option<Mappings> = None;
-    for body in template.mappings.iter().chain(mappings) {
+    for body in &bodies {
         let parsed = parse_mappings(body, *typed, &registry, &limits)
             .map_err(|e| if *typed { e } else { mapping::failed_at_creation(e, "_doc") })?;
         mapped = Some(match (mapped, parsed) {
@@ -213,6 +215,36 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
         unclean_before: moment.unclean,
     });
     Ok(())
+}
+
+/// The bodies of a new index's mappings with a type level everywhere or nowhere, as the request has it. A request without
+/// mappings leaves it to the templates.
+///
+/// # Errors
+/// Documents of a type, and templates without one.
+fn alike(templates: Vec<Value>, request: Option<&Value>, typed: bool, index: &str) -> Result<(bool, Vec<Value>)> {
+    let type_of = |body: &Value| {
+        let types = body.as_object().filter(|_| mapping::has_type_level(body))?;
+        types.keys().next().filter(|_| types.len() == 1).cloned()
+    };
+    let typed = typed || request.is_none() && templates.iter().any(|body| type_of(body).is_some());
+    let plain = |body: &Value| !mapping::has_type_level(body) && body.as_object().is_some_and(|map| !map.is_empty());
+    let name = request.into_iter().chain(&templates).find_map(type_of);
+    if typed && name.is_none() && templates.iter().any(plain) {
+        return Err(Error::illegal(format!(
+            "Rejecting mapping update to [{index}] as the final mapping would have more than 1 type: \
+             its template is of [_doc], the documents are of another"
+        )));
+    }
+    let name = name.unwrap_or_default();
+    let fitted = templates.into_iter().map(|body| match (typed, type_of(&body)) {
+        (true, None) if plain(&body) => json!({ name.clone(): body }),
+        (false, Some(other)) => body[&other].clone(),
+        _ => body,
+    });
+    let mut bodies: Vec<Value> = fitted.collect();
+    bodies.extend(request.cloned());
+    Ok((typed, bodies))
 }
 
 /// A filter must be a query.
@@ -301,13 +333,25 @@ fn put_mapping(next: &mut Next, target: &Target, doc_type: Option<&str>, body: &
         let entry = &found.entry;
         let limits = mapping::settings::limits(&entry.settings);
         let mappings = match &entry.mappings {
+            Mappings::Plain(mapping) if doc_type.is_some() => {
+                let name = doc_type.unwrap_or_default();
+                if !mapping.is_empty() {
+                    return Err(more_than_one_type(entry, ["_doc", name]));
+                }
+                Mappings::Typed(parse_types(&entry.registry, &limits)?.put(name, body)?)
+            }
             Mappings::Plain(mapping) => {
-                let inner = doc_type.and_then(|name| body.get(name)).unwrap_or(body);
-                Mappings::Plain(mapping.merge(&mapping::Mapping::parse_update(inner, &entry.registry, &limits)?)?)
+                Mappings::Plain(mapping.merge(&mapping::Mapping::parse_update(body, &entry.registry, &limits)?)?)
             }
             Mappings::Typed(types) => {
-                let only = body.as_object().filter(|o| o.len() == 1).and_then(|o| o.keys().next());
-                let Some(name) = doc_type.or(only.map(String::as_str)) else {
+                let only = body.as_object().filter(|o| o.len() == 1 && mapping::has_type_level(body));
+                let only = only.and_then(|o| o.keys().next());
+                // A body without a type is of the only type that there is.
+                let known = match types.types().map(|(name, _)| name).collect::<Vec<_>>()[..] {
+                    [one] => Some(one),
+                    _ => None,
+                };
+                let Some(name) = doc_type.or(only.map(String::as_str)).or(known) else {
                     return Err(Error::new(
                         ErrorKind::ActionRequestValidation,
                         "Validation Failed: 1: mapping type is missing;",
@@ -320,6 +364,19 @@ fn put_mapping(next: &mut Next, target: &Target, doc_type: Option<&str>, body: &
         next.put(changed);
     }
     Ok(())
+}
+
+/// As Elasticsearch 7 refuses it, where an index has one type.
+fn more_than_one_type(entry: &IndexEntry, types: [&str; 2]) -> Error {
+    Error::illegal(format!(
+        "Rejecting mapping update to [{}] as the final mapping would have more than 1 type: [{}]",
+        entry.name,
+        types.join(", ")
+    ))
+}
+
+fn parse_types(registry: &mapping::Registry, limits: &mapping::MappingLimits) -> Result<mapping::TypedMappings> {
+    mapping::TypedMappings::parse(&Value::Null, registry, limits)
 }
 
 fn put_settings(next: &mut Next, target: &Target, given: &Map<String, Value>, preserve: bool, moment: &Moment) -> Result<()> {

@@ -87,6 +87,10 @@ pub struct Context<'a> {
     pub bm25_factor: f32,
     /// Missing values of small integers are sorted to ends of 32 bits (OpenSearch from 2 on).
     pub opensearch: bool,
+    /// Fields of nested objects may be sorted by without `nested`: there is nothing to sort by (OpenSearch, Elasticsearch 7).
+    pub lost_sorts: bool,
+    /// `search.allow_expensive_queries`.
+    pub expensive: bool,
     /// Types of the typed dialect that the request names; empty for all.
     pub types: &'a [String],
 }
@@ -416,7 +420,39 @@ impl<'a> Planner<'a> {
         Ok(node)
     }
 
+    /// Refuses what `search.allow_expensive_queries` stops.
+    fn check_cheap(&self, clause: &Clause) -> Result<()> {
+        let (what, more) = match clause {
+            Clause::Prefix(_) => (
+                "[prefix] queries",
+                " For optimised prefix queries on text fields please enable [index_prefixes].",
+            ),
+            Clause::Fuzzy(_) => ("[fuzzy] queries", ""),
+            Clause::Regexp(_) => ("[regexp] queries", ""),
+            Clause::Wildcard(_) => ("[wildcard] queries", ""),
+            Clause::Range(q) => {
+                let kind = field::Target::of(self.view, &q.field).map(|target| target.kind.kind);
+                if !kind.is_some_and(|kind| kind.is_text() || kind.is_keyword()) {
+                    return Ok(());
+                }
+                ("[range] queries on [text] or [keyword] fields", "")
+            }
+            Clause::Nested(_) | Clause::HasChild(_) | Clause::HasParent(_) | Clause::ParentId { .. } => {
+                ("[joining] queries", "")
+            }
+            Clause::ScriptScore { .. } => ("[script score] queries", ""),
+            Clause::Script { .. } => ("[script] queries", ""),
+            _ => return Ok(()),
+        };
+        let setting = model::settings::ALLOW_EXPENSIVE_QUERIES.name;
+        let reason = format!("failed to create query: {what} cannot be executed when '{setting}' is set to false.{more}");
+        Err(Error::new(ErrorKind::QueryShard, reason).with("index", self.view.name.as_str()))
+    }
+
     fn clause(&self, clause: &Clause, boost: f32) -> Result<Shared> {
+        if !self.cx.expensive {
+            self.check_cheap(clause)?;
+        }
         match clause {
             Clause::MatchAll => Ok(Arc::new(AllNode(boost))),
             Clause::MatchNone => Ok(self.nothing("MatchNoDocsQuery")),

@@ -42,6 +42,7 @@ impl Group {
         match key {
             Key::None { .. } => Group::None,
             Key::Int(n) => Group::Int(*n),
+            Key::Unsigned(n) => Group::Bits(*n),
             Key::Float(n) => Group::Bits(n.to_bits()),
             Key::Score(n) => Group::Bits(f64::from(*n).to_bits()),
             Key::Text(text) => Group::Text(text.clone()),
@@ -229,6 +230,7 @@ fn terms(view: &IndexView, field: &str, keys: &[Key]) -> Option<Vec<Term>> {
     let target = Target::of(view, field).filter(|target| target.kind.index)?;
     let term = |key: &Key| match key {
         Key::Text(text) if target.kind.kind.is_keyword() => Some(target.text_term(text)),
+        Key::Unsigned(n) if target.kind.kind == mapping::Kind::UnsignedLong => target.term(&FieldValue::UnsignedLong(*n)),
         Key::Int(n) if target.kind.kind.is_integer() => target.term(&FieldValue::Long(*n)),
         _ => None,
     };

@@ -446,8 +446,11 @@ impl<'a> Fetch<'a> {
                     v => show(&target, v, format.as_ref()),
                 })
                 .collect();
-            if !values.is_empty() {
-                hit.fields.insert(path.clone(), Value::Array(values));
+            // The same field in several formats is shown in each.
+            match hit.fields.get_mut(path) {
+                Some(Value::Array(known)) => known.extend(values),
+                _ if values.is_empty() => {}
+                _ => drop(hit.fields.insert(path.clone(), Value::Array(values))),
             }
         }
         for field in &self.request.fields {

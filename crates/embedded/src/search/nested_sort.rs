@@ -33,8 +33,8 @@ impl Levels {
         let inside = view.mapping.nested_path_of(path);
         let Some(nested) = &field.nested else {
             let lost = inside.filter(|inside| scope != Some(inside) && !stored_at(view, inside, scope));
-            // OpenSearch, as 2015, sorts by what the document has itself: nothing.
-            if lost.is_some() && !view.typed && !cx.opensearch {
+            // OpenSearch and Elasticsearch 7, as 2015, sort by what the document has itself: nothing.
+            if lost.is_some() && !view.typed && !cx.lost_sorts {
                 let reason = format!("it is mandatory to set the [nested] context on the nested sort field: [{path}].");
                 return Err(query_shard(view, reason));
             }

@@ -49,6 +49,19 @@ impl Compiled {
     }
 }
 
+/// Keys of `unsigned_long` stand for themselves: they are compared with no other numbers.
+fn alike(compiled: &[Compiled]) -> Result<()> {
+    for key in 0..compiled.first().map_or(0, |first| first.sort.len()) {
+        let mut kinds = compiled.iter().filter_map(|one| one.sort.get(key)?.is_unsigned());
+        let first = kinds.next();
+        if kinds.any(|kind| Some(kind) != first) {
+            let reason = "Can't do sort across indices, as a field has [unsigned_long] type in one index, and different type in another index!";
+            return Err(Error::illegal(reason));
+        }
+    }
+    Ok(())
+}
+
 /// Hits come by falling score and nothing else.
 fn by_score(request: &SearchRequest) -> bool {
     matches!(
@@ -80,6 +93,7 @@ pub fn run_with(
         .iter()
         .map(|(view, filter)| Compiled::new(view, filter.as_ref(), request, cx))
         .collect::<Result<Vec<_>>>()?;
+    alike(&compiled)?;
     let window = request.from.saturating_add(request.size);
     let deepest = request.rescore.iter().map(|r| r.window_size).max().unwrap_or(0).max(window);
     let mut best = Best::new(&order, deepest);

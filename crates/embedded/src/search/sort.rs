@@ -26,6 +26,8 @@ pub enum Key {
     },
     /// Whole numbers, dates, positions.
     Int(i64),
+    /// Whole numbers of `unsigned_long`.
+    Unsigned(u64),
     /// Fractions.
     Float(f64),
     /// Scores.
@@ -46,6 +48,7 @@ pub fn compare(a: &Key, b: &Key, ascending: bool) -> Ordering {
         (Key::Text(a), Key::Text(b)) => a.cmp(b),
         (Key::Ip(a), Key::Ip(b)) => a.cmp(b),
         (Key::Int(a), Key::Int(b)) => a.cmp(b),
+        (Key::Unsigned(a), Key::Unsigned(b)) => a.cmp(b),
         (a, b) => number(a).total_cmp(&number(b)),
     };
     if ascending { order } else { order.reverse() }
@@ -54,6 +57,7 @@ pub fn compare(a: &Key, b: &Key, ascending: bool) -> Ordering {
 fn number(key: &Key) -> f64 {
     match key {
         Key::Int(n) => *n as f64,
+        Key::Unsigned(n) => *n as f64,
         Key::Float(n) => *n,
         Key::Score(n) => f64::from(*n),
         Key::None { .. } | Key::Text(_) | Key::Ip(_) => 0.0,
@@ -66,6 +70,7 @@ impl Key {
         match self {
             Key::None { .. } => Value::Null,
             Key::Int(n) => (*n).into(),
+            Key::Unsigned(n) => (*n).into(),
             Key::Float(n) if n.is_infinite() => if *n > 0.0 { "Infinity" } else { "-Infinity" }.into(),
             Key::Float(n) => (*n).into(),
             Key::Score(n) => n.to_string().parse::<f64>().map_or(Value::Null, Value::from),
@@ -147,6 +152,8 @@ struct FieldKey {
     as_date: bool,
     /// Its numbers have 32 bits: so do the ends that missing values are sorted to.
     narrow: bool,
+    /// Whole numbers up to 2^64 - 1.
+    unsigned: bool,
     /// Milliseconds that are to be shown and compared as nanoseconds.
     to_nanos: bool,
     /// Nothing stands for missing values.
@@ -285,6 +292,14 @@ impl Plan {
             }
         };
         Ok(Plan { by, ascending })
+    }
+
+    /// Whether it sorts by `unsigned_long`; `None` where there is no field.
+    pub(super) fn is_unsigned(&self) -> Option<bool> {
+        match &self.by {
+            By::Field(key) => Some(key.unsigned),
+            _ => None,
+        }
     }
 
     /// Whether the key needs scores.
@@ -471,6 +486,8 @@ impl Plan {
             } else {
                 f64::NEG_INFINITY
             })
+        } else if key.unsigned {
+            Key::Unsigned(if extreme(first, self.ascending) > 0 { u64::MAX } else { 0 })
         } else if key.narrow {
             Key::Int(if extreme(first, self.ascending) > 0 {
                 i64::from(i32::MAX)
@@ -489,6 +506,10 @@ impl Plan {
         };
         if text {
             return Ok(Key::Text(shown.into()));
+        }
+        if key.unsigned && !float {
+            let refuse = |_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{shown}\""));
+            return shown.parse().map(Key::Unsigned).map_err(refuse);
         }
         if let Ok(n) = shown.parse::<i64>()
             && !float
@@ -560,13 +581,23 @@ impl Plan {
                     }
                 } else if value.is_null() {
                     self.missing(key, false, false)?
+                } else if key.unsigned {
+                    match value.as_u64().or_else(|| value.as_str()?.parse().ok()) {
+                        Some(n) => Key::Unsigned(n),
+                        None => Key::Unsigned(number(value)? as u64),
+                    }
                 } else if let Some(n) = value.as_i64() {
                     Key::Int(n)
                 } else if let (Some(text), true) = (value.as_str(), target.kind.kind.is_date()) {
                     let default = model::date::DateFormat::default();
                     let format = key.format.as_ref().or(target.kind.format.as_ref()).unwrap_or(&default);
+                    let nanos = target.kind.kind == mapping::Kind::DateNanos || key.to_nanos;
                     Key::Int(match text.parse::<i64>() {
                         Ok(n) => n,
+                        Err(_) if nanos => {
+                            let (ms, below) = format.parse_nanos(text, None)?;
+                            ms.saturating_mul(1_000_000).saturating_add(below)
+                        }
                         Err(_) => model::date::parse_math(text, format, None, cx.now_ms, false)?,
                     })
                 } else if let (Some(b), true) = (value.as_bool(), view.typed) {
@@ -619,6 +650,7 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
         as_float: field.numeric_type.as_deref() == Some("double"),
         as_date: matches!(field.numeric_type.as_deref(), Some("date" | "long" | "date_nanos")),
         narrow: false,
+        unsigned: false,
         to_nanos: false,
         bare: false,
         format: field
@@ -648,6 +680,8 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
                         } else {
                             f64::NEG_INFINITY
                         })
+                    } else if kind == mapping::Kind::UnsignedLong {
+                        Key::Unsigned(if first == ascending { 0 } else { u64::MAX })
                     } else {
                         let low = first == ascending;
                         Key::Int(match (narrow(kind, field, cx), low) {
@@ -717,6 +751,7 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
     if key.nested.is_some() && field.mode == Some(MultiValueMode::Median) && !view.typed {
         return Err(Error::illegal("Unsupported sort mode: MEDIAN"));
     }
+    key.unsigned = target.kind.kind == Kind::UnsignedLong && !key.as_float;
     key.narrow = narrow(target.kind.kind, field, cx);
     key.to_nanos = field.numeric_type.as_deref() == Some("date_nanos") && target.kind.kind == Kind::Date;
     key.path = target.path.to_owned();
@@ -917,6 +952,20 @@ impl Reader {
                             Some(ip) => Key::Ip(ip),
                             None => missing.clone(),
                         }
+                    }
+                    Column::U64(c) if matches!(missing, Key::Unsigned(_) | Key::None { .. }) => {
+                        let mut all: Vec<u64> = docs.iter().flat_map(|d| c.values_for_doc(*d)).collect();
+                        let one = match mode {
+                            MultiValueMode::Min => all.iter().copied().min(),
+                            MultiValueMode::Max => all.iter().copied().max(),
+                            MultiValueMode::Sum => all.iter().copied().reduce(u64::wrapping_add),
+                            MultiValueMode::Avg | MultiValueMode::Median => {
+                                all.sort_unstable();
+                                let mut all: Vec<f64> = all.iter().map(|n| *n as f64).collect();
+                                crate::plan::pick(*mode, &mut all).map(|n| n.round() as u64)
+                            }
+                        };
+                        one.map_or_else(|| missing.clone(), Key::Unsigned)
                     }
                     Column::I64(c) | Column::Date(c) | Column::DateNanos(c)
                         if !*float && matches!(mode, MultiValueMode::Min | MultiValueMode::Max | MultiValueMode::Sum) =>

@@ -134,6 +134,8 @@ fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> 
         cancelled: None,
         bm25_factor: 2.2,
         opensearch: false,
+        lost_sorts: false,
+        expensive: true,
         types: &[],
     }
 }

@@ -985,6 +985,10 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
                 }
                 Err(error) => {
                     let mut out = head(&at, call.dialect);
+                    // Elasticsearch 7 repeats the type of the request, or that there was none.
+                    if let (Some(shown), None) = (out.get_mut("_type"), &doc_type) {
+                        *shown = Value::Null;
+                    }
                     let mut inner = Map::new();
                     let error = if answers_of_2015(call.dialect) {
                         words_2015::in_mget(error)

@@ -5,38 +5,9 @@ use crate::missing_index;
 use crate::respond::Answer;
 use crate::words_2015;
 use engine::{Alteration, IndexInfo, IndexStats, Inspected, Inspection};
+use mapping::has_type_level;
 use model::{Dialect, Error, ErrorKind, Result, Target};
 use serde_json::{Map, Value, json};
-
-/// Names that the top of a typeless mapping may have.
-const MAPPING_ROOTS: &[&str] = &[
-    "properties",
-    "dynamic",
-    "_source",
-    "_routing",
-    "_meta",
-    "dynamic_templates",
-    "date_detection",
-    "numeric_detection",
-    "dynamic_date_formats",
-    "runtime",
-    "_field_names",
-    "_data_stream_timestamp",
-    "_size",
-    "_all",
-    "derived",
-    "subobjects",
-];
-
-/// Is this mapping written with a type level?
-pub(super) fn has_type_level(mappings: &Value) -> bool {
-    mappings.as_object().is_some_and(|map| {
-        !map.is_empty()
-            && map
-                .iter()
-                .all(|(key, value)| !MAPPING_ROOTS.contains(&key.as_str()) && value.is_object())
-    })
-}
 
 /// `PUT /i`.
 pub(crate) async fn create(mut call: Call) -> Result<Answer> {
@@ -369,7 +340,7 @@ pub(crate) async fn forcemerge(mut call: Call) -> Result<Answer> {
     let only_expunge_deletes = call.params.flag("only_expunge_deletes")?;
     let wait = call.params.take_bool("wait_for_completion")?.unwrap_or(true);
     call.params.finish()?;
-    let infos = call.rest.indices(&target).await?;
+    let infos = call.rest.indices(&target).await;
     let description = format!(
         "Force-merge indices [{}], maxSegments[{max_num_segments}], onlyExpungeDeletes[{only_expunge_deletes}], flush[true], primaryOnly[false]",
         target.expressions.join(", ")
@@ -387,6 +358,7 @@ pub(crate) async fn forcemerge(mut call: Call) -> Result<Answer> {
             merge,
         ));
     }
+    let infos = infos?;
     call.rest.alter(merge).await?;
     Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
 }

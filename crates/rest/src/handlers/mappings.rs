@@ -4,7 +4,7 @@ use super::indices::{admin_target, mappings_of, must_exist, type_level};
 use crate::call::Call;
 use crate::params::split_list;
 use crate::respond::Answer;
-use engine::{Alteration, IndexInfo};
+use engine::{Alteration, IndexInfo, Inspected, Inspection};
 use model::{Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,8 +52,16 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         if let Some(inner) = wrapped.filter(|_| body.as_object().is_some_and(|m| m.len() == 1)) {
             body = inner;
         }
-        doc_type = None;
+        // Elasticsearch 7 takes a type other than `_doc` where there is none yet; the engine sees whether there is.
+        let es7 = call.dialect.persona == model::Persona::Es7;
+        doc_type = doc_type.filter(|name| es7 && name != "_doc" && !infos.is_empty());
+        if doc_type.is_some() {
+            must_have_no_documents(&call, &target, doc_type.as_deref().unwrap_or_default()).await?;
+        }
     } else if let Some(name) = &doc_type {
+        if call.dialect.persona == model::Persona::Es7 {
+            one_type(&infos, name)?;
+        }
         if let Some(inner) = body
             .get(name)
             .filter(|v| v.is_object())
@@ -68,9 +76,11 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         .and_then(|m| m.iter().next())
         .map(|(k, v)| (k.clone(), v.clone()))
     {
-        doc_type = Some(name);
-        body = inner;
-    } else {
+        if mapping::has_type_level(&body) || call.dialect.persona == model::Persona::Es2 {
+            doc_type = Some(name);
+            body = inner;
+        }
+    } else if call.dialect.persona == model::Persona::Es2 {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
             "Validation Failed: 1: mapping type is missing;",
@@ -127,6 +137,32 @@ pub(super) fn check_types_of_2015(mapping: &Value, depth: usize) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// In Elasticsearch 7 an index has one type.
+fn one_type(infos: &[IndexInfo], name: &str) -> Result<()> {
+    let types = |info: &IndexInfo| info.mappings.as_object().and_then(|types| types.keys().next().cloned());
+    match infos.iter().find_map(|info| Some((info, types(info).filter(|known| known != name)?))) {
+        Some((info, known)) => Err(more_than_one_type(info.name.as_str(), &known, name)),
+        None => Ok(()),
+    }
+}
+
+fn more_than_one_type(index: &str, known: &str, name: &str) -> Error {
+    Error::illegal(format!(
+        "Rejecting mapping update to [{index}] as the final mapping would have more than 1 type: [{known}, {name}]"
+    ))
+}
+
+/// Documents that have no type would be lost to an index that has one.
+async fn must_have_no_documents(call: &Call, target: &model::Target, name: &str) -> Result<()> {
+    let Inspected::Stats(stats) = call.rest.engine.inspect(Inspection::Stats(target.clone())).await? else {
+        return Err(Error::new(ErrorKind::Internal, "the engine does not answer stats"));
+    };
+    match stats.iter().find(|(_, stats)| stats.index_total > 0 || stats.lucene_docs > 0) {
+        Some((info, _)) => Err(more_than_one_type(info.name.as_str(), "_doc", name)),
+        None => Ok(()),
+    }
 }
 
 /// Of each alias the index that writes go to.

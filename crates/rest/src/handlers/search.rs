@@ -219,10 +219,15 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: SearchRequest
         }
     }
     let dialect = request.dialect;
+    let warnings = match dialect.persona {
+        model::Persona::Es7 => deprecations(&request),
+        _ => Vec::new(),
+    };
     let response = found(call, &target, request).await?;
+    let warned = |answer: Answer| warnings.iter().fold(answer, |answer, text| answer.warning(dialect, text));
     if call.plain {
         let before: Vec<(&str, &str)> = pit.iter().map(|pit| ("pit_id", pit.id.as_str())).collect();
-        return Ok(Answer::raw(response.text(dialect, &before)));
+        return Ok(warned(Answer::raw(response.text(dialect, &before))));
     }
     let mut out = response.render(dialect);
     if let Some(pit) = pit {
@@ -231,7 +236,28 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: SearchRequest
         with.extend(out);
         out = with;
     }
-    Ok(Answer::ok(Value::Object(out)))
+    Ok(warned(Answer::ok(Value::Object(out))))
+}
+
+/// What Elasticsearch 7 warned of in a search.
+fn deprecations(request: &SearchRequest) -> Vec<String> {
+    let mut out = Vec::new();
+    let default = |field: &FieldAndFormat| field.format.as_deref() == Some("use_field_mapping");
+    if request.docvalue_fields.iter().any(default) {
+        out.push(
+            "[use_field_mapping] is a special format that was only used to ease the transition to 7.x. \
+             It has become the default and shouldn't be set explicitly anymore."
+                .to_owned(),
+        );
+    }
+    let mut todo: Vec<&dsl::aggs::Agg> = request.aggs.iter().collect();
+    while let Some(agg) = todo.pop() {
+        todo.extend(&agg.subs);
+        let replaced = agg.kind.orders().iter().filter_map(|order| order.replaced);
+        out.extend(replaced.map(|word| format!("Deprecated aggregation order key [{word}] used, replaced by [_key]")));
+    }
+    out.dedup();
+    out
 }
 
 /// One search; what fails at the shards is wrapped as Elasticsearch wraps it.

@@ -211,7 +211,7 @@ impl Terms {
         let mut entries = self.entries(above)?;
         let mut order = Vec::new();
         let mut values = 0;
-        for BucketOrder { path, ascending } in self.spec.order.clone() {
+        for BucketOrder { path, ascending, .. } in self.spec.order.clone() {
             let by = match path.as_str() {
                 "_count" => By::Count,
                 "_key" => By::Key,
