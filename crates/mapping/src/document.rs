@@ -189,7 +189,11 @@ impl<'a> Reader<'a> {
             Dynamic::True | Dynamic::StrictAllowTemplates => self.grows = true,
             Dynamic::Strict => {
                 let type_name = Some(self.options.type_name).filter(|name| !name.is_empty());
-                let within = if around.is_empty() { type_name.unwrap_or("_doc") } else { around };
+                let within = if around.is_empty() {
+                    type_name.unwrap_or("_doc")
+                } else {
+                    around
+                };
                 return Err(crate::mapping::strict(dynamic, key, within));
             }
         }

@@ -35,7 +35,7 @@ pub(crate) use multiplexer::Multiplexer;
 pub(crate) use patterns::{PatternCapture, PatternReplace};
 pub(crate) use shape::{Length, Limit, Reverse, Trim, Truncate};
 pub(crate) use shingle::Shingle;
-pub(crate) use stem::{Change, Stem};
+pub(crate) use stem::{Change, Classic, Snowball, Stem};
 pub(crate) use stop::{Keep, Stop, StopButLast, WordSet};
 pub(crate) use synonym::{Reading, flat::SynonymFilter, graph::SynonymGraphFilter, parse};
 pub(crate) use unique::{RemoveDuplicates, Unique};

@@ -1,9 +1,8 @@
 //! Stemming: a function changes the term, unless the token is marked as a keyword.
 
 use super::Each;
-use crate::token::Token;
+use crate::token::{Token, TokenKind};
 use rust_stemmers::{Algorithm, Stemmer};
-use std::borrow::Cow;
 
 /// The longest term a stemmer looks at, in bytes: no word of a language is longer.
 const LONGEST: usize = 1024;
@@ -16,12 +15,23 @@ pub(crate) enum Change {
     Plain(fn(&mut String)),
     /// One of the Snowball project's.
     Snowball(Stemmer),
+    /// One of those that the project has added since.
+    Newer(snowball_stemmers_rs::Stemmer),
+}
+
+/// An algorithm of the Snowball project: where both crates have one, it is the one that stems as Lucene does.
+pub(crate) enum Snowball {
+    Old(Algorithm),
+    Newer(snowball_stemmers_rs::Algorithm),
 }
 
 impl Change {
     /// One of the Snowball project's.
-    pub(crate) fn snowball(algorithm: Algorithm) -> Change {
-        Change::Snowball(Stemmer::create(algorithm))
+    pub(crate) fn snowball(algorithm: Snowball) -> Change {
+        match algorithm {
+            Snowball::Old(algorithm) => Change::Snowball(Stemmer::create(algorithm)),
+            Snowball::Newer(algorithm) => Change::Newer(snowball_stemmers_rs::Stemmer::create(algorithm)),
+        }
     }
 }
 
@@ -42,20 +52,32 @@ impl Each for Stem {
         }
         match &self.change {
             Change::Own(change) | Change::Plain(change) => change(&mut token.term),
-            Change::Snowball(stemmer) => {
-                let stem = match stemmer.stem(&token.term) {
-                    Cow::Owned(stem) => Ok(stem),
-                    Cow::Borrowed(stem) => Err(stem.len()),
-                };
-                match stem {
-                    Ok(stem) => token.term = stem,
-                    Err(length) => token.term.truncate(length),
-                }
-            }
+            Change::Snowball(stemmer) => put(stemmer.stem(&token.term).into_owned(), token),
+            Change::Newer(stemmer) => put(stemmer.stem(&token.term).into_owned(), token),
         }
         true
     }
     fn normalizes(&self) -> bool {
         self.normalization
+    }
+}
+
+fn put(stem: String, token: &mut Token) {
+    token.term = stem;
+}
+
+/// `classic`: takes `'s` off what the `classic` tokenizer found with an apostrophe, and the dots out of acronyms.
+pub(crate) struct Classic;
+
+impl Each for Classic {
+    fn each(&self, token: &mut Token) -> bool {
+        match token.kind {
+            TokenKind::Apostrophe if token.term.ends_with("'s") || token.term.ends_with("'S") => {
+                token.term.truncate(token.term.len() - 2);
+            }
+            TokenKind::Acronym => token.term.retain(|letter| letter != '.'),
+            _ => {}
+        }
+        true
     }
 }

@@ -199,6 +199,128 @@ impl Definitions {
                 "_romanian_",
             ),
             "russian" => ("standard", &["lowercase", "stop", "exclude", "stemmer:russian"], "_russian_"),
+            "armenian" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "stemmer:armenian"],
+                "_armenian_",
+            ),
+            "basque" => ("standard", &["lowercase", "stop", "exclude", "stemmer:basque"], "_basque_"),
+            "brazilian" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "stemmer:brazilian"],
+                "_brazilian_",
+            ),
+            "bulgarian" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "stemmer:bulgarian"],
+                "_bulgarian_",
+            ),
+            "czech" => ("standard", &["lowercase", "stop", "exclude", "stemmer:czech"], "_czech_"),
+            "estonian" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "stemmer:estonian"],
+                "_estonian_",
+            ),
+            "indonesian" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "stemmer:indonesian"],
+                "_indonesian_",
+            ),
+            "latvian" => ("standard", &["lowercase", "stop", "exclude", "stemmer:latvian"], "_latvian_"),
+            "lithuanian" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "stemmer:lithuanian"],
+                "_lithuanian_",
+            ),
+            "portuguese" => (
+                "standard",
+                &["lowercase", "stop", "exclude", "stemmer:light_portuguese"],
+                "_portuguese_",
+            ),
+            "italian" => (
+                "standard",
+                &["elision:italian", "lowercase", "stop", "exclude", "stemmer:light_italian"],
+                "_italian_",
+            ),
+            "catalan" => (
+                "standard",
+                &["elision:catalan", "lowercase", "stop", "exclude", "stemmer:catalan"],
+                "_catalan_",
+            ),
+            "irish" => (
+                "standard",
+                &[
+                    "hyphens",
+                    "elision:irish",
+                    "lowercase:irish",
+                    "stop",
+                    "exclude",
+                    "stemmer:irish",
+                ],
+                "_irish_",
+            ),
+            "greek" => ("standard", &["lowercase:greek", "stop", "stemmer:greek"], "_greek_"),
+            "arabic" => (
+                "standard",
+                &[
+                    "lowercase",
+                    "decimal_digit",
+                    "stop",
+                    "arabic_normalization",
+                    "exclude",
+                    "stemmer:arabic",
+                ],
+                "_arabic_",
+            ),
+            "persian" => (
+                "standard",
+                &[
+                    "lowercase",
+                    "decimal_digit",
+                    "arabic_normalization",
+                    "persian_normalization",
+                    "stop",
+                ],
+                "_persian_",
+            ),
+            "bengali" => (
+                "standard",
+                &[
+                    "lowercase",
+                    "decimal_digit",
+                    "exclude",
+                    "indic_normalization",
+                    "bengali_normalization",
+                    "stop",
+                    "stemmer:bengali",
+                ],
+                "_bengali_",
+            ),
+            "hindi" => (
+                "standard",
+                &[
+                    "lowercase",
+                    "decimal_digit",
+                    "exclude",
+                    "indic_normalization",
+                    "hindi_normalization",
+                    "stop",
+                    "stemmer:hindi",
+                ],
+                "_hindi_",
+            ),
+            "sorani" => (
+                "standard",
+                &[
+                    "sorani_normalization",
+                    "lowercase",
+                    "decimal_digit",
+                    "stop",
+                    "exclude",
+                    "stemmer:sorani",
+                ],
+                "_sorani_",
+            ),
             "swedish" => ("standard", &["lowercase", "stop", "exclude", "stemmer:swedish"], "_swedish_"),
             "turkish" => (
                 "standard",
@@ -221,6 +343,8 @@ impl Definitions {
                 "exclude" if excluded.is_empty() => continue,
                 "exclude" => Filter::each(KeywordMarker::Words(WordSet::new(excluded.clone(), false))),
                 "lowercase" if kind == "pattern" && !o.flag("lowercase", true)? => continue,
+                // What the standard tokenizer leaves of Irish prefixes before a hyphen.
+                "hyphens" => Filter::each(Stop(WordSet::new(["h", "n", "t"].map(str::to_owned), true))),
                 "dutch_words" => {
                     let stems = [
                         ("fiets", "fiets"),
@@ -267,10 +391,22 @@ impl Definitions {
             };
             made.push(named(name, filter));
         }
+        // In Persian words are joined by a character that is no space.
+        let char_filters = if kind == "persian" {
+            let mut values = Map::new();
+            values.insert("mappings".to_owned(), serde_json::json!(["\u{200c}=>\\u0020"]));
+            let options = Options {
+                name: o.name,
+                values: &values,
+            };
+            self.char_filter_of("mapping", &options)?.into_iter().collect()
+        } else {
+            Vec::new()
+        };
         Ok(Some(Analyzer::new(
             o.name,
             Chain {
-                char_filters: Vec::new(),
+                char_filters,
                 tokenizer,
                 filters: made,
                 gap: DEFAULT_GAP,

@@ -3,20 +3,24 @@
 use super::*;
 use crate::analyzer::{Analyzer, Chain, DEFAULT_GAP, Named};
 use crate::filters::{
-    Apostrophe, AsciiFolding, Change, CjkBigram, CjkWidth, CommonGrams, DecimalDigit, Elision, Filter, Fingerprint, Grams, Keep,
-    KeepingOriginal, KeywordMarker, KeywordRepeat, Length, Limit, Lowercase, LowercaseLanguage, Multiplexer, PatternCapture,
-    PatternReplace, Reading, RemoveDuplicates, Reverse, Shingle, Stem, StemmerOverride, Stop, StopButLast, SynonymFilter,
-    SynonymGraphFilter, Trim, Truncate, Unique, Uppercase, WordDelimiter, WordDelimiterOptions, WordSet, lowercase, parse,
+    Apostrophe, AsciiFolding, Change, CjkBigram, CjkWidth, Classic, CommonGrams, DecimalDigit, Elision, Filter, Fingerprint,
+    Grams, Keep, KeepingOriginal, KeywordMarker, KeywordRepeat, Length, Limit, Lowercase, LowercaseLanguage, Multiplexer,
+    PatternCapture, PatternReplace, Reading, RemoveDuplicates, Reverse, Shingle, Snowball, Stem, StemmerOverride, Stop,
+    StopButLast, SynonymFilter, SynonymGraphFilter, Trim, Truncate, Unique, Uppercase, WordDelimiter, WordDelimiterOptions,
+    WordSet, lowercase, parse,
 };
 use crate::java_regex;
 use crate::languages::{
-    FRENCH_ARTICLES, fold_scandinavian, light_french, light_german, light_spanish, minimal_english, minimal_french,
-    minimal_german, normalize_arabic, normalize_german, normalize_persian, normalize_scandinavian, porter, possessive_english,
+    CATALAN_ARTICLES, FRENCH_ARTICLES, IRISH_ARTICLES, ITALIAN_ARTICLES, arabic, bengali, brazilian, bulgarian, czech,
+    fold_scandinavian, hindi, indonesian, latvian, light_french, light_german, light_italian, light_portuguese, light_spanish,
+    minimal_english, minimal_french, minimal_german, normalize_arabic, normalize_bengali, normalize_german, normalize_hindi,
+    normalize_indic, normalize_persian, normalize_scandinavian, normalize_sorani, persian, porter, possessive_english, sorani,
 };
 use crate::options::Options;
 use model::{Error, Result};
 use rust_stemmers::Algorithm;
 use serde_json::{Map, Value};
+use snowball_stemmers_rs::Algorithm as Newer;
 use std::collections::HashMap;
 
 impl Definitions {
@@ -76,9 +80,16 @@ impl Definitions {
             "trim" => Filter::each(Trim),
             "elision" => {
                 o.no_file("articles_path")?;
+                // The analyzers of languages name theirs so.
+                let own = match o.text("language").as_deref() {
+                    Some("catalan") => CATALAN_ARTICLES,
+                    Some("irish") => IRISH_ARTICLES,
+                    Some("italian") => ITALIAN_ARTICLES,
+                    _ => FRENCH_ARTICLES,
+                };
                 let articles = o
                     .list("articles")
-                    .unwrap_or_else(|| FRENCH_ARTICLES.iter().map(|word| (*word).to_owned()).collect());
+                    .unwrap_or_else(|| own.iter().map(|word| (*word).to_owned()).collect());
                 let default = o.list("articles").is_none();
                 Filter::each(Elision(WordSet::new(articles, o.flag("articles_case", default)?)))
             }
@@ -148,6 +159,15 @@ impl Definitions {
                 change: Change::Own(normalize_german),
                 normalization: true,
             }),
+            "arabic_stem" => own(arabic),
+            "brazilian_stem" => own(brazilian),
+            "czech_stem" => own(czech),
+            "persian_stem" => own(persian),
+            "classic" => Filter::each(Classic),
+            "bengali_normalization" => normalization(normalize_bengali),
+            "hindi_normalization" => normalization(normalize_hindi),
+            "indic_normalization" => normalization(normalize_indic),
+            "sorani_normalization" => normalization(normalize_sorani),
             "arabic_normalization" => normalization(normalize_arabic),
             "persian_normalization" => normalization(normalize_persian),
             "scandinavian_folding" => normalization(fold_scandinavian),
@@ -513,6 +533,18 @@ pub(super) fn stemmer(language: &str) -> Option<Filter> {
         "light_german" | "lightGerman" => light_german,
         "minimal_german" | "minimalGerman" => minimal_german,
         "light_spanish" | "lightSpanish" => light_spanish,
+        "light_italian" | "lightItalian" => light_italian,
+        "light_portuguese" | "lightPortuguese" => light_portuguese,
+        "arabic" => arabic,
+        "bengali" => bengali,
+        "brazilian" => brazilian,
+        "bulgarian" => bulgarian,
+        "czech" => czech,
+        "hindi" => hindi,
+        "indonesian" => indonesian,
+        "latvian" => latvian,
+        "persian" => persian,
+        "sorani" => sorani,
         "porter2" => {
             return snowball("english").map(|algorithm| {
                 Filter::each(Stem {
@@ -536,23 +568,33 @@ pub(super) fn stemmer(language: &str) -> Option<Filter> {
     }))
 }
 
-pub(super) fn snowball(language: &str) -> Option<Algorithm> {
+pub(super) fn snowball(language: &str) -> Option<Snowball> {
     Some(match language {
-        "danish" => Algorithm::Danish,
-        "dutch" => Algorithm::Dutch,
-        "english" => Algorithm::English,
-        "finnish" => Algorithm::Finnish,
-        "french" => Algorithm::French,
-        "german" => Algorithm::German,
-        "hungarian" => Algorithm::Hungarian,
-        "italian" => Algorithm::Italian,
-        "norwegian" => Algorithm::Norwegian,
-        "portuguese" => Algorithm::Portuguese,
-        "romanian" => Algorithm::Romanian,
-        "russian" => Algorithm::Russian,
-        "spanish" => Algorithm::Spanish,
-        "swedish" => Algorithm::Swedish,
-        "turkish" => Algorithm::Turkish,
+        "danish" => Snowball::Newer(Newer::Danish),
+        "dutch" => Snowball::Old(Algorithm::Dutch),
+        "english" => Snowball::Old(Algorithm::English),
+        "finnish" => Snowball::Newer(Newer::Finnish),
+        "french" => Snowball::Old(Algorithm::French),
+        "german" => Snowball::Old(Algorithm::German),
+        "hungarian" => Snowball::Old(Algorithm::Hungarian),
+        "italian" => Snowball::Old(Algorithm::Italian),
+        "norwegian" => Snowball::Old(Algorithm::Norwegian),
+        "portuguese" => Snowball::Old(Algorithm::Portuguese),
+        "romanian" => Snowball::Old(Algorithm::Romanian),
+        "russian" => Snowball::Old(Algorithm::Russian),
+        "spanish" => Snowball::Old(Algorithm::Spanish),
+        "swedish" => Snowball::Old(Algorithm::Swedish),
+        "turkish" => Snowball::Old(Algorithm::Turkish),
+        "armenian" => Snowball::Newer(Newer::Armenian),
+        "basque" => Snowball::Newer(Newer::Basque),
+        "catalan" => Snowball::Newer(Newer::Catalan),
+        "estonian" => Snowball::Newer(Newer::Estonian),
+        "greek" => Snowball::Newer(Newer::Greek),
+        "irish" => Snowball::Newer(Newer::Irish),
+        "lithuanian" => Snowball::Newer(Newer::Lithuanian),
+        "lovins" => Snowball::Newer(Newer::Lovins),
+        "german2" => Snowball::Newer(Newer::German),
+        "kp" | "dutch_kp" | "dutchKp" => Snowball::Newer(Newer::Dutch),
         _ => return None,
     })
 }

@@ -477,7 +477,7 @@ fn parse_histogram(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<
 
 fn by_key() -> Vec<BucketOrder> {
     vec![BucketOrder {
-            replaced: None,
+        replaced: None,
         path: "_key".into(),
         ascending: true,
     }]

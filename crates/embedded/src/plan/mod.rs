@@ -437,9 +437,7 @@ impl<'a> Planner<'a> {
                 }
                 ("[range] queries on [text] or [keyword] fields", "")
             }
-            Clause::Nested(_) | Clause::HasChild(_) | Clause::HasParent(_) | Clause::ParentId { .. } => {
-                ("[joining] queries", "")
-            }
+            Clause::Nested(_) | Clause::HasChild(_) | Clause::HasParent(_) | Clause::ParentId { .. } => ("[joining] queries", ""),
             Clause::ScriptScore { .. } => ("[script score] queries", ""),
             Clause::Script { .. } => ("[script] queries", ""),
             _ => return Ok(()),

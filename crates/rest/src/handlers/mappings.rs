@@ -142,7 +142,10 @@ pub(super) fn check_types_of_2015(mapping: &Value, depth: usize) -> Result<()> {
 /// In Elasticsearch 7 an index has one type.
 fn one_type(infos: &[IndexInfo], name: &str) -> Result<()> {
     let types = |info: &IndexInfo| info.mappings.as_object().and_then(|types| types.keys().next().cloned());
-    match infos.iter().find_map(|info| Some((info, types(info).filter(|known| known != name)?))) {
+    match infos
+        .iter()
+        .find_map(|info| Some((info, types(info).filter(|known| known != name)?)))
+    {
         Some((info, known)) => Err(more_than_one_type(info.name.as_str(), &known, name)),
         None => Ok(()),
     }

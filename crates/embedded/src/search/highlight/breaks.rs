@@ -1,18 +1,15 @@
 //! Where words and sentences of a text begin, and passages of a bounded length between them.
 //!
-//! Words are those of UAX #29. A sentence ends after an exclamation or question mark, and after a period that is
-//! followed by space and a capital letter; a line's end ends none, as users of the reference's highlighters see it.
+//! Both are those of Java's break iterators, which the reference's highlighters ask. A sentence ends after an exclamation or
+//! question mark, and after a period that is followed by space and a capital letter, or by two spaces and any letter; the
+//! end of a line is a space. Not here: words (`java_words`).
 
+use super::java_words::words;
 use super::text::Content;
 use regex::Regex;
 use std::sync::LazyLock;
-use unicode_segmentation::UnicodeSegmentation;
 
-/// Where each word, or what stands between two, ends, in bytes: the default word boundaries of UAX #29.
-pub(super) fn words(text: &str) -> Vec<usize> {
-    text.split_word_bound_indices().map(|(at, word)| at + word.len()).collect()
-}
-
+/// A predicate: what it says of ASCII, and the class of other characters.
 macro_rules! class {
     ($name:ident, $ascii:expr, $others:literal) => {
         fn $name(c: char) -> bool {
@@ -27,6 +24,7 @@ macro_rules! class {
         }
     };
 }
+pub(super) use class;
 class!(is_letter, |c| c.is_ascii_alphabetic(), r"\p{L}");
 class!(is_capital, |c| c.is_ascii_uppercase(), r"[\p{L}--\p{Ll}]");
 class!(
@@ -57,6 +55,14 @@ pub(super) fn sentences(text: &str) -> Vec<usize> {
     let mut ends: Vec<usize> = Vec::new();
     for (at, c) in text.char_indices() {
         if ends.last().is_some_and(|end| at < *end) {
+            continue;
+        }
+        if is_period(c) && lost(text, at) {
+            // Java's machine stops before each period when what it has looked ahead for does not come.
+            let periods = skip(text, at, is_period);
+            ends.push(at);
+            ends.extend(text[at..periods].char_indices().map(|(n, c)| at + n + c.len_utf8()));
+            ends.dedup();
             continue;
         }
         let after = at + c.len_utf8();
@@ -90,12 +96,26 @@ fn after_period(text: &str, after: usize) -> Option<usize> {
     if spaces > closed && at(spaces).is_some_and(is_capital) {
         return Some(spaces);
     }
+    let wide = text.get(closed..spaces).is_some_and(|between| between.chars().count() > 1);
+    if wide && at(spaces).is_some_and(is_letter) {
+        return Some(spaces);
+    }
     let led = |from: usize| {
         let letter = skip(text, from, is_lead);
         letter > from && at(letter).is_some_and(is_letter)
     };
     // A quotation mark closes or opens.
     [spaces, after].into_iter().find(|from| led(*from))
+}
+
+/// Whether one mark follows a period and two spaces or more, as that of a list does, and no letter follows the mark.
+fn lost(text: &str, at: usize) -> bool {
+    let closed = skip(text, at, |c| is_period(c) || is_closing(c));
+    let spaces = skip(text, closed, is_space);
+    let lead = skip(text, spaces, is_lead);
+    let count = |from: usize, to: usize| text.get(from..to).map_or(0, |part| part.chars().count());
+    let next = text.get(lead..).and_then(|rest| rest.chars().next());
+    count(spaces, lead) == 1 && count(closed, spaces) > 1 && !next.is_some_and(is_letter)
 }
 
 fn skip(text: &str, from: usize, class: impl Fn(char) -> bool) -> usize {
@@ -227,8 +247,18 @@ mod tests {
     fn pieces() {
         check(words, "don't stop", &["don't", " ", "stop"]);
         check(words, "v2.19: a_b  c", &["v2.19", ":", " ", "a_b", "  ", "c"]);
-        check(words, "a/b\r\n#5 100%", &["a", "/", "b", "\r\n", "#", "5", " ", "100", "%"]);
-        check(words, "東京 e\u{301}t", &["東", "京", " ", "e\u{301}t"]);
+        check(words, "a/b\r\n#5 100%", &["a", "/", "b", "\r\n", "#5", " ", "100%"]);
+        check(words, "東京タワー e\u{301}t", &["東京", "タワー", " ", "e\u{301}t"]);
+        check(
+            words,
+            "one-two--three AB-12",
+            &["one-two", "-", "-", "three", " ", "AB", "-", "12"],
+        );
+        check(words, "$1,000.5 I.B.M.", &["$1,000.5", " ", "I.B.M", "."]);
+        check(sentences, "One.  two", &["One.  ", "two"]);
+        check(sentences, "One.\ntwo", &["One.\ntwo"]);
+        check(sentences, "One.\r\ntwo", &["One.\r\n", "two"]);
+        check(sentences, "One.\n\n- two", &["One", ".", "\n\n- two"]);
         check(sentences, "One. Two", &["One. ", "Two"]);
         check(sentences, "One. two", &["One. two"]);
         check(sentences, "One! two? Three", &["One! ", "two? ", "Three"]);

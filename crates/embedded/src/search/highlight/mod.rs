@@ -7,6 +7,7 @@
 //! Not here: which hits there are, and where their sources come from.
 
 mod breaks;
+mod java_words;
 mod plain;
 mod terms;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `unified`: passages of sentences, scored as if each were a small document.
 
-use super::breaks::{Cut, Scanner, following, words};
+use super::breaks::{Cut, Scanner, following};
+use super::java_words::words;
 use super::terms::{Found, Want, positional};
 use super::text::{Content, Marks, Word};
 use std::collections::HashMap;
