@@ -502,7 +502,8 @@ fn without_of_2015(call: &Call, out: &mut Value, names: &[&str]) {
 /// `GET /_cluster/settings`.
 pub(crate) async fn get_settings(mut call: Call) -> Result<Answer> {
     let flat = call.params.flag("flat_settings")?;
-    let defaults = call.params.flag("include_defaults")?;
+    // 2015 had no place for them.
+    let defaults = call.params.flag("include_defaults")? && !crate::answers_of_2015(call.dialect);
     call.params.finish()?;
     let (persistent, transient) = current(&call).await?;
     let mut out = json!({ "persistent": shape(persistent, flat), "transient": shape(transient, flat) });
@@ -538,7 +539,15 @@ fn shape(settings: Map<String, Value>, flat: bool) -> Value {
 /// `PUT /_cluster/settings`.
 pub(crate) async fn put_settings(mut call: Call) -> Result<Answer> {
     let flat = call.params.flag("flat_settings")?;
-    let node = call.json_needed()?;
+    let node = match call.json_needed() {
+        Err(error) if crate::answers_of_2015(call.dialect) => {
+            return Err(match error.kind() {
+                ErrorKind::Parse => crate::words_2015::underivable(),
+                _ => crate::words_2015::unread(error, &call.content()),
+            });
+        }
+        node => node?,
+    };
     call.params.finish()?;
     let Value::Object(mut body) = node.into_value() else {
         return Err(Error::new(ErrorKind::Parse, "request body must be an object"));
