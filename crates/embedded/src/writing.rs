@@ -214,8 +214,24 @@ impl Store {
             let key = self.versions.key(entry.no, &uid);
             self.newest(entry, at, &uid, key).map(|here| here.document)
         };
+        let sent = match &write.op {
+            WriteOp::Put(source) if write.expect != Expect::Anything => {
+                let routing = write.routing.clone();
+                Some((source.clone(), write.at.id.doc_type.clone(), routing))
+            }
+            _ => None,
+        };
         match work_out(entry, write, here, None, &family)? {
             WorkedOut::Done(outcome) => {
+                // A document that could never be written is no conflict: its source is read before it is compared.
+                if let (Outcome::Conflict(_), Some((source, doc_type, routing))) = (&outcome, sent) {
+                    let options = ReadOptions {
+                        id: &at.id.id,
+                        type_name: doc_type.as_deref().unwrap_or(""),
+                        routing: routing.as_deref(),
+                    };
+                    entry.mapping_for(doc_type.as_deref())?.read(&source.parse()?, &options)?;
+                }
                 if matches!(&outcome, Outcome::Written(written) if written.effect == Effect::Noop) {
                     state.counts.noop.fetch_add(1, Ordering::Relaxed);
                 }

@@ -69,6 +69,8 @@ pub struct ReindexBody {
     pub script: Option<ScriptSource>,
     pub max_docs: Option<usize>,
     pub proceed: bool,
+    /// `size` of the source: documents a batch.
+    pub batch: Option<usize>,
 }
 
 /// Where a reindex writes.
@@ -94,14 +96,17 @@ impl ReindexBody {
             size: 1000,
             ..SearchRequest::new(dialect)
         };
-        let (mut source_indices, mut source_types, mut remote) = (Vec::new(), Vec::new(), None);
+        let (mut source_indices, mut source_types, mut remote, mut sized) = (Vec::new(), Vec::new(), None, false);
         if let Some(source) = fields.take("source") {
             for (key, value) in shape::object(source, "source")? {
                 match key.as_str() {
                     "index" => source_indices = shape::strings(value, "index")?,
                     "type" => source_types = shape::strings(value, "type")?,
                     "remote" => remote = Some(value.into_value()),
-                    _ => crate::search::take_key(&mut search, &key, value)?,
+                    _ => {
+                        sized |= key == "size";
+                        crate::search::take_key(&mut search, &key, value)?;
+                    }
                 }
             }
         }
@@ -141,12 +146,13 @@ impl ReindexBody {
         Ok(ReindexBody {
             source_indices,
             source_types,
-            search,
             remote,
             dest,
             script,
             max_docs,
             proceed,
+            batch: sized.then_some(search.size),
+            search,
         })
     }
 }

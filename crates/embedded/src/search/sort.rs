@@ -184,6 +184,8 @@ enum ReadBy {
     Script {
         bound: Bound,
         text: bool,
+        /// What is no string is refused.
+        strict: bool,
         mode: MultiValueMode,
         children: Option<Children>,
         missing: Key,
@@ -217,7 +219,10 @@ impl Plan {
             SortBy::Field(field) if field.field == "_doc" => By::Doc,
             SortBy::Field(field) if field.field == "_score" => By::Score,
             SortBy::Field(field) if field.field == "_type" => By::Type,
-            SortBy::Field(field) if field.field == "_index" => By::Constant(Key::Text(view.name.as_str().into())),
+            SortBy::Field(field) if field.field == "_index" => {
+                check_mode(view, field)?;
+                By::Constant(Key::Text(view.name.as_str().into()))
+            }
             SortBy::Field(field) if field.field == "_seq_no" => By::SeqNo,
             SortBy::Field(field) => field_key(view, field, ascending, cx, scope)?,
             SortBy::Script {
@@ -402,6 +407,7 @@ impl Plan {
             } => ReadBy::Script {
                 bound: script.open(segment)?,
                 text: *text,
+                strict: !view.typed,
                 mode: *mode,
                 children: nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?,
                 missing: if *text {
@@ -474,9 +480,9 @@ impl Plan {
             Some("_last") | None => match &key.missing {
                 Some(Value::Null) | None => false,
                 Some(Value::String(_)) => false,
-                Some(value) => return self.given(value, key, text, float),
+                Some(value) => return given(value, key, text, float),
             },
-            Some(other) => return self.given(&Value::from(other), key, text, float),
+            Some(other) => return given(&Value::from(other), key, text, float),
         };
         Ok(if text {
             Key::None { first }
@@ -497,35 +503,6 @@ impl Plan {
         } else {
             Key::Int(extreme(first, self.ascending))
         })
-    }
-
-    fn given(&self, value: &Value, key: &FieldKey, text: bool, float: bool) -> Result<Key> {
-        let shown = match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        if text {
-            return Ok(Key::Text(shown.into()));
-        }
-        if key.unsigned && !float {
-            let refuse = |_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{shown}\""));
-            return shown.parse().map(Key::Unsigned).map_err(refuse);
-        }
-        if let Ok(n) = shown.parse::<i64>()
-            && !float
-        {
-            return Ok(Key::Int(n));
-        }
-        if let Some(format) = &key.format
-            && let Ok(ms) = format.parse(&shown, None)
-        {
-            return Ok(Key::Int(ms));
-        }
-        match shown.parse::<f64>() {
-            Ok(n) if float => Ok(Key::Float(n)),
-            Ok(n) => Ok(Key::Int(n as i64)),
-            Err(_) => Err(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{shown}\""))),
-        }
     }
 
     /// A value of `search_after` as a key.
@@ -628,6 +605,54 @@ fn unit_metres(unit: &str) -> f64 {
     dsl::query::metres(&format!("1{unit}"), "m").unwrap_or(1.0)
 }
 
+/// What a script of strings gives for a document. Since 2015 it gives nothing else.
+fn string(bound: &Bound, doc: DocId, score: f32, strict: bool) -> Result<String> {
+    use script::Value::{Bool, Double, Float, Int, Long};
+    let value = bound.value(doc, score, None)?;
+    match value {
+        Int(_) | Long(_) | Float(_) | Double(_) | Bool(_) if strict => {
+            let cause = format!("cannot cast [{}] to java.lang.String", value.text());
+            Err(Error::new(ErrorKind::Script, "runtime error").caused_by(Error::illegal(cause)))
+        }
+        value => Ok(value.text()),
+    }
+}
+
+/// Where documents without a value go: to one end of all.
+fn is_end(missing: &Value) -> bool {
+    missing.is_null() || matches!(missing.as_str(), Some("_first" | "_last"))
+}
+
+/// What a request says stands for a missing value.
+fn given(value: &Value, key: &FieldKey, text: bool, float: bool) -> Result<Key> {
+    let shown = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if text {
+        return Ok(Key::Text(shown.into()));
+    }
+    if key.unsigned && !float {
+        let refuse = |_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{shown}\""));
+        return shown.parse().map(Key::Unsigned).map_err(refuse);
+    }
+    if let Ok(n) = shown.parse::<i64>()
+        && !float
+    {
+        return Ok(Key::Int(n));
+    }
+    if let Some(format) = &key.format
+        && let Ok(ms) = format.parse(&shown, None)
+    {
+        return Ok(Key::Int(ms));
+    }
+    match shown.parse::<f64>() {
+        Ok(n) if float => Ok(Key::Float(n)),
+        Ok(n) => Ok(Key::Int(n as i64)),
+        Err(_) => Err(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{shown}\""))),
+    }
+}
+
 /// An address as it is written.
 fn address(text: &str) -> Result<Ipv6Addr> {
     let refuse = |_| Error::illegal(format!("'{text}' is not an IP string literal."));
@@ -636,6 +661,17 @@ fn address(text: &str) -> Result<Ipv6Addr> {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,
     })
+}
+
+/// Strings and addresses have a least and a greatest, and no sum.
+fn check_mode(view: &IndexView, field: &FieldSort) -> Result<()> {
+    use MultiValueMode::{Avg, Median, Sum};
+    // 2015 took the least or the greatest instead.
+    if view.typed || !matches!(field.mode, Some(Sum | Avg | Median)) {
+        return Ok(());
+    }
+    let reason = "we only support AVG, MEDIAN and SUM on number based fields";
+    Err(Error::new(ErrorKind::QueryShard, reason).with("index", view.name.as_str()))
 }
 
 fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<'_>, scope: Option<&str>) -> Result<By> {
@@ -661,6 +697,7 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
         nested: None,
     };
     if field.field == "_id" || field.field == "_uid" && view.typed {
+        check_mode(view, field)?;
         return Ok(By::Field(Box::new(key)));
     }
     let Some(target) = Target::valued(view, &field.field) else {
@@ -671,6 +708,16 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
                     name => mapping::Kind::from_name(name)
                         .ok_or_else(|| Error::illegal(format!("No mapper found for type [{name}]")))?,
                 };
+                let text = kind.is_keyword() || kind.is_text() || kind == mapping::Kind::Ip;
+                if text {
+                    check_mode(view, field)?;
+                }
+                if let Some(value) = field.missing.as_ref().filter(|value| !text && !is_end(value))
+                    && !view.typed
+                {
+                    key.unsigned = kind == mapping::Kind::UnsignedLong;
+                    return Ok(By::Constant(given(value, &key, false, key.as_float || kind.is_float())?));
+                }
                 Ok(By::Constant(
                     if kind.is_keyword() || kind.is_text() || kind == mapping::Kind::Ip {
                         Key::None { first }
@@ -706,13 +753,18 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
     }
     if let (Some(_), true) = (
         &field.numeric_type,
-        !target.kind.kind.is_numeric() && !target.kind.kind.is_date(),
+        !target.kind.kind.is_numeric() && !target.kind.kind.is_date() && target.kind.kind != mapping::Kind::Boolean,
     ) {
         let reason = format!(
             "[numeric_type] option cannot be set on a non-numeric field, got {}",
             target.kind.wire()
         );
         return Err(Error::new(ErrorKind::QueryShard, reason).with("index", view.name.as_str()));
+    }
+    if field.numeric_type.as_deref() == Some("date_nanos") && !target.kind.kind.is_date() {
+        return Err(Error::illegal(
+            "trying to convert a known date time formatter to a nanosecond one, wrong field used?",
+        ));
     }
     if (target.kind.kind.is_text() || target.slot.column.is_none()) && !target.kind.fielddata {
         let reason = if target.kind.kind.is_text() {
@@ -733,19 +785,8 @@ fn field_key(view: &IndexView, field: &FieldSort, ascending: bool, cx: &Context<
     }
     key.nested = Levels::of(view, field, target.path, scope, cx)?;
     let text = target.kind.kind.is_keyword() || target.kind.kind.is_text() || target.kind.kind == mapping::Kind::Ip;
-    // 2015 took the least or the greatest instead.
-    if text
-        && !view.typed
-        && matches!(
-            field.mode,
-            Some(MultiValueMode::Sum | MultiValueMode::Avg | MultiValueMode::Median)
-        )
-    {
-        return Err(Error::new(
-            ErrorKind::QueryShard,
-            "we only support AVG, MEDIAN and SUM on number based fields",
-        )
-        .with("index", view.name.as_str()));
+    if text {
+        check_mode(view, field)?;
     }
     use mapping::Kind;
     if key.nested.is_some() && field.mode == Some(MultiValueMode::Median) && !view.typed {
@@ -858,6 +899,7 @@ impl Reader {
             ReadBy::Script {
                 bound,
                 text: false,
+                strict: _,
                 mode,
                 children,
                 missing,
@@ -875,16 +917,17 @@ impl Reader {
             ReadBy::Script {
                 bound,
                 text: true,
+                strict,
                 mode,
                 children,
                 missing,
             } => match children {
-                None => Key::Text(bound.value(doc, score, None)?.text().into()),
+                None => Key::Text(string(bound, doc, score, *strict)?.into()),
                 Some(children) => {
                     let all = children
                         .list(doc)
                         .into_iter()
-                        .map(|child| Ok(bound.value(child, score, None)?.text()))
+                        .map(|child| string(bound, child, score, *strict))
                         .collect::<Result<Vec<_>>>()?;
                     let one = if *mode == MultiValueMode::Max {
                         all.into_iter().max()

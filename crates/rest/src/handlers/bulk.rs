@@ -156,10 +156,15 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     Ok(with_warnings(Answer::raw(body), &warnings))
 }
 
+/// Why an update with a version is no operation.
+const UPDATES_WITHOUT_VERSION: &str =
+    "Update requests do not support versioning. Please use `if_seq_no` and `if_primary_term` instead";
+
 /// Was an operation refused before anybody looked where it goes?
 fn is_invalid(error: &Error) -> bool {
     error.kind() == ErrorKind::ActionRequestValidation
-        || error.kind() == ErrorKind::IllegalArgument && error.reason().starts_with("No version type match")
+        || error.kind() == ErrorKind::IllegalArgument
+            && (error.reason().starts_with("No version type match") || error.reason() == UPDATES_WITHOUT_VERSION)
 }
 
 /// The answer of one item.
@@ -296,6 +301,10 @@ async fn write_of(
             "Validation Failed: 1: index is missing;",
         ));
     }
+    let internal = matches!(item.version_type.as_deref(), None | Some("internal"));
+    if item.action == BulkAction::Update && !call.dialect.typed && (item.version.is_some() || !internal) {
+        return Err(Error::illegal(UPDATES_WITHOUT_VERSION));
+    }
     let parts = ExpectParts {
         version: match item.version {
             Some(given) if call.dialect.typed => crate::params::written_version(given, item.version_type.as_deref())?,
@@ -330,6 +339,10 @@ async fn write_of(
                 write.expect = Expect::Anything;
             }
             update_conditions(write.expect, Some(item.retry_on_conflict), call.dialect.typed)?;
+            if matches!(write.expect, Expect::Unchanged { .. }) && body.doc_as_upsert && !call.dialect.typed {
+                let reason = "Validation Failed: 1: compare and write operations can not be used with upsert;";
+                return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
+            }
             write.op = WriteOp::Update(Box::new(update_op(call, &write, &body).await?));
         }
         BulkAction::Delete => {}

@@ -155,6 +155,8 @@ pub(super) struct Asked {
     script: Option<ScriptSource>,
     /// The documents that a sort chose.
     chosen: Option<Value>,
+    /// The slice that a request was about.
+    pub(super) slice: Option<u32>,
 }
 
 async fn asked(mut call: Call, api: Api) -> Result<Answer> {
@@ -169,6 +171,7 @@ async fn asked(mut call: Call, api: Api) -> Result<Answer> {
         options,
         script,
         chosen,
+        slice,
     } = read(&mut call, api, None).await?;
     if let Some(chosen) = chosen {
         if transaction.is_some() {
@@ -198,6 +201,7 @@ async fn asked(mut call: Call, api: Api) -> Result<Answer> {
         creates: api == Api::Reindex,
         deletes: api == Api::Delete && !call.dialect.typed,
         of_2015: crate::answers_of_2015(call.dialect),
+        slice,
     };
     let order = Order {
         request,
@@ -246,6 +250,7 @@ async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<As
         },
         _ => Action::Delete,
     };
+    let slice = body.slice.as_ref().map(|slice| slice.id);
     let query = super::search::sliced(query, body.slice).unwrap_or_else(Query::all);
     let mut job = job(call, target, query, action, &options, body.proceed, body.max_docs).await?;
     let chosen = choose(call, &mut job, body.sort, saved).await?;
@@ -254,6 +259,7 @@ async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<As
         options,
         script,
         chosen,
+        slice,
     })
 }
 
@@ -321,10 +327,13 @@ async fn choose(call: &Call, job: &mut Job, sort: Vec<Sort>, saved: Option<&Valu
 }
 
 async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
-    let options = options(call)?;
+    let mut options = options(call)?;
     let node = call.json_needed()?;
     call.params.finish()?;
     let body = ReindexBody::parse(node, call.dialect)?;
+    if let Some(batch) = body.batch {
+        options.batch = batch.clamp(1, 10_000);
+    }
     if body.remote.is_some() {
         return Err(Error::illegal("[reindex] from a remote host is not supported yet"));
     }
@@ -348,6 +357,21 @@ async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
     }
     let mut target = Target::of(body.source_indices.clone());
     target.types = body.source_types.clone();
+    // Also what a pattern or an alias leads to.
+    if call.rest.known(&body.dest.index).await.is_some()
+        && let Some(both) = call
+            .rest
+            .indices(&target)
+            .await?
+            .iter()
+            .find(|info| info.name.as_str() == body.dest.index)
+    {
+        let reason = format!(
+            "Validation Failed: 1: reindex cannot write into an index its reading from [{}];",
+            both.name
+        );
+        return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
+    }
     let typed = match call.rest.known(&body.dest.index).await {
         Some(known) => known.typed,
         None => {
@@ -383,6 +407,7 @@ async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
         source,
         makes: Limits::of(call).await?.auto_create,
     };
+    let slice = body.search.slice.as_ref().map(|slice| slice.id);
     let query = super::search::sliced(body.search.query.clone(), body.search.slice).unwrap_or_else(Query::all);
     let mut job = job(call, target, query, action, &options, body.proceed, body.max_docs).await?;
     let chosen = choose(call, &mut job, body.search.sort, saved).await?;
@@ -391,6 +416,7 @@ async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
         options,
         script,
         chosen,
+        slice,
     })
 }
 
@@ -406,6 +432,9 @@ async fn job(
     let limits = Limits::of(call).await?;
     limits.check_bytes(call.body.len())?;
     let proceed = options.proceed || proceed;
+    if max_docs == Some(0) && !call.dialect.typed {
+        return Err(Error::illegal("[max_docs] should be >= [slices]"));
+    }
     if options.atomic && proceed {
         return Err(Error::illegal(
             "[conflicts=proceed] makes no sense with [atomic=true]: a change is made whole or not at all",

@@ -838,6 +838,10 @@ pub(super) fn after(
         if answers_of_2015(dialect) && written.effect == engine::Effect::Deleted {
             return Ok(Some(json!({ "found": true })));
         }
+        if !answers_of_2015(dialect) && written.effect == engine::Effect::Deleted && !written.stamp.is_staged() {
+            let (seq_no, term) = (written.stamp.seq_no, written.stamp.primary_term);
+            return Ok(Some(json!({ "_seq_no": seq_no, "_primary_term": term, "found": true })));
+        }
         return Ok(Some(json!({ "found": false })));
     };
     let value = source.parse()?;

@@ -28,6 +28,8 @@ pub(super) struct Shape {
     pub(super) deletes: bool,
     /// In the words of 2015.
     pub(super) of_2015: bool,
+    /// Which slice of what matched it was about, if it said so.
+    pub(super) slice: Option<u32>,
 }
 
 /// A request as it is kept, to be read again after a restart.
@@ -112,6 +114,7 @@ pub(super) async fn waited(call: &Call, job: Job, order: Order, of_task: (&str, 
         creates: false,
         deletes: true,
         of_2015: true,
+        slice: None,
     };
     match begin(call, job, order, of_task).await? {
         Ok((task, run)) => joined(tokio::spawn(to_end(call.rest.clone(), run, task, shape, false)).await),
@@ -294,6 +297,9 @@ fn render(counts: &Counts, shape: Shape, has_header: bool) -> Value {
     let mut out = Map::new();
     out.insert("took".into(), counts.took_ms.into());
     out.insert("timed_out".into(), false.into());
+    if let (Some(slice), false) = (shape.slice, shape.of_2015) {
+        out.insert("slice_id".into(), slice.into());
+    }
     let mut body = counts.to_json();
     if shape.deletes {
         body.remove("updated");
@@ -382,12 +388,13 @@ async fn resumed(rest: &Arc<Rest>, left: Left) -> Result<()> {
         let reason = format!("the request of task [{}] cannot be read", left.task.id);
         return Err(Error::new(ErrorKind::Corruption, reason));
     };
-    let Asked { job, .. } = read(&mut call, api, Some(&left.request)).await?;
+    let Asked { job, slice, .. } = read(&mut call, api, Some(&left.request)).await?;
     let run = rest.relations.resume(job, &left.task, &left.kept).await?;
     let shape = Shape {
         creates: api == Api::Reindex,
         deletes: api == Api::Delete && !call.dialect.typed,
         of_2015: crate::answers_of_2015(call.dialect),
+        slice,
     };
     // It finishes the task itself, whatever comes of it.
     let _ = to_end(rest.clone(), Box::new(run), left.task, shape, left.keep).await;

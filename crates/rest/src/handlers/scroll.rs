@@ -305,6 +305,11 @@ pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
     };
     check_keep_alive(&call, keep_alive).await?;
     let view = call.rest.engine.open_view(&target, keep_alive).await?;
+    if view.indices.is_empty() && call.dialect.persona.is_opensearch() {
+        // There is no id for a moment of nothing.
+        call.rest.engine.close_view(&view.id).await?;
+        return Err(Error::illegal("invalid id: [null]"));
+    }
     let shards = json!({ "total": view.indices.len(), "successful": view.indices.len(), "skipped": 0, "failed": 0 });
     Ok(Answer::ok(if call.dialect.persona.is_opensearch() {
         json!({ "pit_id": view.id, "_shards": shards, "creation_time": view.created_ms })
@@ -317,12 +322,18 @@ pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
 pub(crate) async fn close_pit(mut call: Call) -> Result<Answer> {
     let node = call.json_needed()?;
     call.params.finish()?;
+    let opensearch = call.dialect.persona.is_opensearch();
     let mut fields = node.fields("point_in_time")?;
     let ids: Vec<String> = match fields.take_any(&["id", "pit_id"]) {
         Some(node) => node.items().into_iter().map(|n| n.string("id")).collect::<Result<_>>()?,
+        None if opensearch => Vec::new(),
         None => return Err(Error::illegal("[id] is missing")),
     };
     fields.finish()?;
+    if opensearch && ids.is_empty() {
+        let reason = "Validation Failed: 1: no pit ids specified;";
+        return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
+    }
     let mut closed = Vec::new();
     for id in ids {
         let freed = call.rest.engine.close_view(&id).await?;

@@ -32,6 +32,9 @@ fn named_target(call: &Call) -> Target {
 /// A search with a body that has been read, and the parameters of its URL.
 pub(super) async fn run_body(mut call: Call, mut request: SearchRequest) -> Result<Answer> {
     let scroll = call.params.take_duration("scroll")?;
+    if scroll.is_some() && !call.dialect.typed && call.params.peek("request_cache") == Some("true") {
+        return Err(invalid("[request_cache] cannot be used in a scroll context"));
+    }
     let search_type = call.params.take("search_type");
     let visibility = Visibility::take(&mut call)?;
     let target = call.target()?;
@@ -52,6 +55,9 @@ pub(super) async fn run_body(mut call: Call, mut request: SearchRequest) -> Resu
         let reason = "a transaction reads one moment by itself: [transaction] has no place beside a scroll or a point in time";
         return Err(Error::illegal(reason));
     }
+    if request.pit.is_none() {
+        check_shard_doc(&call, &request, &target)?;
+    }
     request.view = visibility.before_search(&call, &target).await?;
     apply_search_type(search_type.as_deref(), &mut request, scroll.is_some())?;
     request.types = target.types.clone();
@@ -66,6 +72,16 @@ pub(super) async fn run_body(mut call: Call, mut request: SearchRequest) -> Resu
     request.view = request.view.or_else(|| look.view());
     let answer = run(&call, &target, request).await;
     look.over(&call, answer).await
+}
+
+/// Only Elasticsearch sorts by `_shard_doc`.
+fn check_shard_doc(call: &Call, request: &SearchRequest, target: &Target) -> Result<()> {
+    let asked = request.sort.iter().any(|sort| sort.by == dsl::search::SortBy::ShardDoc);
+    if !asked || !call.dialect.persona.is_opensearch() {
+        return Ok(());
+    }
+    let cause = Error::new(ErrorKind::QueryShard, "No mapping found for [_shard_doc] in order to sort on");
+    Err(envelope::all_shards_failed(cause, named(target), call.dialect))
 }
 
 fn invalid(what: &str) -> Error {
@@ -207,6 +223,7 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: SearchRequest
             renewed.map_err(|e| scroll::unless_missing(e, &pit.id))?;
         }
         request.view = Some(pit.id.clone());
+        check_shard_doc(call, &request, &target)?;
         target = Target::of(Vec::new());
         if !request.sort.is_empty()
             && !request.sort.iter().any(|s| s.by == dsl::search::SortBy::ShardDoc)
