@@ -312,6 +312,7 @@ impl EmbeddedEngine {
             return Err(engine::catalog::closed(&entry.name, &entry.uuid));
         }
         entry.check_routing(&read.at.id, read.routing.as_deref())?;
+        model::blocks::check(&entry.settings, entry.name.as_str(), model::blocks::Level::Read)?;
         let at = DocAddress {
             index: entry.name.clone(),
             id: entry.identity(&read.at.id)?,

@@ -205,6 +205,9 @@ impl Store {
         } else {
             (self.views_of(target, request.view.as_deref())?, Vec::new())
         };
+        for (view, _) in &views {
+            model::blocks::check(&view.settings, view.name.as_str(), model::blocks::Level::Read)?;
+        }
         for (name, _) in &request.indices_boost {
             let boosted = Target {
                 expressions: vec![name.clone()],

@@ -10,6 +10,7 @@ use crate::store::{IndexState, Store, locate};
 use crate::versions::{Key, Newest};
 use engine::{Alteration, Applied, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written};
 use mapping::{Mapping, Parsed, ReadOptions};
+use model::blocks;
 use model::routing::lead_together;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target};
 use parking_lot::Mutex;
@@ -527,20 +528,7 @@ pub(crate) fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
     if write.at.id.uid().len() > 2 * ID_MAX_BYTES {
         return Err(Error::illegal("type and id are too long together"));
     }
-    let blocked = |name: &str| entry.settings.get(name).and_then(Value::as_str) == Some("true");
-    let forbidden = |id: u8, what: &str| {
-        Err(Error::new(
-            ErrorKind::ClusterBlock,
-            format!("index [{}] blocked by: [FORBIDDEN/{id}/{what}];", entry.name),
-        )
-        .with("index", entry.name.as_str()))
-    };
-    if blocked("index.blocks.write") {
-        return forbidden(8, "index write (api)");
-    }
-    if blocked("index.blocks.read_only") {
-        return forbidden(5, "index read-only (api)");
-    }
+    blocks::check(&entry.settings, entry.name.as_str(), blocks::Level::Write)?;
     if let (WriteOp::Put(_), Some(_), true) = (&write.op, &write.parent, entry.typed())
         && entry.mapping_for(write.at.id.doc_type.as_deref())?.parent_type().is_none()
     {

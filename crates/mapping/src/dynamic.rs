@@ -28,6 +28,16 @@ pub(crate) fn check(top: &Root, typed: bool) -> Result<()> {
                     format!("template [{name}] must have a mapping set")
                 }));
             }
+            if !typed
+                && !["match", "path_match", "match_mapping_type"]
+                    .iter()
+                    .any(|key| body.contains_key(*key))
+            {
+                return Err(malformed(format!(
+                    "template must have match, path_match or match_mapping_type set {}",
+                    crate::parameters::java(&Value::Object(body.clone()))
+                )));
+            }
             if let Some(kind) = body.get("match_mapping_type").map(text_of)
                 && !typed
                 && !["*", "object", "string", "long", "double", "boolean", "date", "binary"].contains(&kind.as_str())

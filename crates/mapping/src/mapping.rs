@@ -558,8 +558,7 @@ fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, dept
     match type_name.as_deref() {
         None if !["properties", "dynamic", "enabled", "include_in_all"]
             .iter()
-            .any(|key| body.contains_key(*key))
-            && (context.typed || !body.is_empty()) =>
+            .any(|key| body.contains_key(*key)) =>
         {
             // Elasticsearch takes a body without type for an object only if it looks like one.
             Err(malformed(format!("No type specified for field [{name}]")))

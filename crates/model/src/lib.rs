@@ -3,6 +3,7 @@
 //! Not here: IO, clocks, randomness, HTTP, anything that knows how documents are stored.
 
 mod address;
+pub mod blocks;
 pub mod date;
 mod dialect;
 mod error;

@@ -46,6 +46,10 @@ fn worded(error: &Error, dialect: Dialect) -> Error {
 
 /// An error of a search at its shards, as Elasticsearch wraps it.
 pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> Error {
+    // Blocks refuse before any shard is asked.
+    if error.kind() == ErrorKind::ClusterBlock {
+        return error;
+    }
     if dialect.typed {
         return words_2015::at_shards(error, None, index);
     }

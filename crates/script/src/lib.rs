@@ -210,7 +210,11 @@ impl Program {
     pub fn run(&self, env: &mut Env<'_>) -> model::Result<Value> {
         let program = &*self.0;
         let mut run = Run::new(&program.tree, program.lang, env.host, env.params, env.budget);
-        let result = run.script();
+        // The values of a document's field are a list outside of the script.
+        let result = run.script().and_then(|value| match value {
+            Value::Doc(slot) => api::doc::all(&mut run, slot).map(Value::list),
+            value => Ok(value),
+        });
         match result {
             Ok(v) => Ok(v),
             Err(fault) => Err(run.refused.take().unwrap_or_else(|| self.failed(*fault))),

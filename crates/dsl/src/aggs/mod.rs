@@ -295,5 +295,5 @@ pub struct TopHitsAgg {
     pub docvalue_fields: Vec<FieldAndFormat>,
     pub fields: Vec<FieldAndFormat>,
     pub stored_fields: Option<Vec<String>>,
-    pub script_fields: Vec<(String, ScriptSource)>,
+    pub script_fields: Vec<crate::search::ScriptField>,
 }

@@ -366,11 +366,7 @@ fn top_hits_body(hits: &TopHitsAgg) -> Map<String, Value> {
         hits.stored_fields.as_ref().map(|fields| json!(fields)),
     );
     if !hits.script_fields.is_empty() {
-        let scripts: Map<String, Value> = hits
-            .script_fields
-            .iter()
-            .map(|(name, script)| (name.clone(), json!({ "script": script.render() })))
-            .collect();
+        let scripts: Map<String, Value> = hits.script_fields.iter().map(crate::search::ScriptField::render).collect();
         body.insert("script_fields".into(), Value::Object(scripts));
     }
     body

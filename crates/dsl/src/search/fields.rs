@@ -84,19 +84,39 @@ impl FieldAndFormat {
     }
 }
 
+/// One of `script_fields`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptField {
+    /// What it is called in hits.
+    pub name: String,
+    /// What it is worked out by.
+    pub script: ScriptSource,
+    /// A script that fails leaves the field out of the hit.
+    pub ignore_failure: bool,
+}
+
+impl ScriptField {
+    /// As in a request: by its name.
+    pub fn render(&self) -> (String, Value) {
+        let mut out = Map::from_iter([("script".to_owned(), self.script.render())]);
+        if self.ignore_failure {
+            out.insert("ignore_failure".into(), true.into());
+        }
+        (self.name.clone(), Value::Object(out))
+    }
+}
+
 /// Reads `script_fields`: an object of scripts by name.
-pub(crate) fn parse_script_fields(node: Node, dialect: Dialect) -> Result<Vec<(String, ScriptSource)>> {
+pub(crate) fn parse_script_fields(node: Node, dialect: Dialect) -> Result<Vec<ScriptField>> {
     shape::object(node, "script_fields")?
         .into_iter()
         .map(|(name, definition)| {
             let missing = definition.error(format!("script is required for [{name}]"));
-            let (mut script, mut siblings) = (None, ScriptSiblings::default());
+            let (mut script, mut siblings, mut ignore_failure) = (None, ScriptSiblings::default(), false);
             for (key, value) in shape::object(definition, "script_fields")? {
                 match key.as_str() {
                     "script" => script = Some(ScriptSource::parse(value, dialect)?),
-                    "ignore_failure" => {
-                        value.boolean("ignore_failure")?;
-                    }
+                    "ignore_failure" => ignore_failure = value.boolean("ignore_failure")?,
                     "script_id" | "script_file" if dialect.typed => script = Some(ScriptSource::stored(value.string(&key)?)),
                     _ if siblings.take(&key, &value, dialect)? => {}
                     // 2015 passed over what it did not know here.
@@ -106,7 +126,11 @@ pub(crate) fn parse_script_fields(node: Node, dialect: Dialect) -> Result<Vec<(S
             }
             let mut script = script.ok_or(missing)?;
             siblings.apply(&mut script);
-            Ok((name, script))
+            Ok(ScriptField {
+                name,
+                script,
+                ignore_failure,
+            })
         })
         .collect()
 }

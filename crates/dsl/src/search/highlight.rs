@@ -87,8 +87,11 @@ impl Highlight {
                 "fields" => out.fields = parse_fields(value, dialect)?,
                 "encoder" => out.encoder = Some(value.string("encoder")?),
                 "tags_schema" => match value.string("tags_schema")?.as_str() {
-                    "styled" => out.styled = true,
-                    "default" => out.styled = false,
+                    // The later of it and of tags of one's own counts.
+                    schema @ ("styled" | "default") => {
+                        out.styled = schema == "styled";
+                        (out.common.pre_tags, out.common.post_tags) = (None, None);
+                    }
                     other => {
                         let cause = Error::illegal(format!("Unknown tag schema [{other}]"));
                         return Err(shape::failed_field(

@@ -18,6 +18,7 @@ pub mod suggest;
 
 pub use collapse::Collapse;
 pub use fields::FieldAndFormat;
+pub use fields::ScriptField;
 pub(crate) use fields::{ScriptSiblings, parse_script_fields};
 pub use highlight::{Highlight, HighlightOptions};
 pub use inner_hits::{FreeInnerHits, FreeOf, InnerHits, parsing};

@@ -3,10 +3,12 @@
 //! Not here: what depends on other keys, on the URL or on the index (`from` with a scroll, windows, types).
 
 use super::suggest::{self, Suggestion};
-use super::{Collapse, FieldAndFormat, FreeInnerHits, Highlight, Rescore, Sort, SourceSpec, parse_script_fields, shape};
+use super::{
+    Collapse, FieldAndFormat, FreeInnerHits, Highlight, Rescore, ScriptField, Sort, SourceSpec, parse_script_fields, shape,
+};
 use crate::aggs::{self, Agg};
 use crate::json::{Json, Node};
-use crate::query::{Query, script_source::ScriptSource};
+use crate::query::Query;
 use crate::search::parsing;
 use model::units::{parse_duration, parse_duration_or_never};
 use model::{Dialect, Error, ErrorKind, Result};
@@ -27,7 +29,7 @@ pub struct SearchRequest {
     pub docvalue_fields: Vec<FieldAndFormat>,
     /// `stored_fields`, or `fields` in the typed dialect (there they also read the source). `["_none_"]` turns metadata off.
     pub stored_fields: Option<Vec<String>>,
-    pub script_fields: Vec<(String, ScriptSource)>,
+    pub script_fields: Vec<ScriptField>,
     pub highlight: Option<Highlight>,
     pub aggs: Vec<Agg>,
     pub collapse: Option<Collapse>,
@@ -282,11 +284,7 @@ impl SearchRequest {
             put(if self.dialect.typed { "fields" } else { "stored_fields" }, json!(stored));
         }
         if !self.script_fields.is_empty() {
-            let scripts: Map<String, Value> = self
-                .script_fields
-                .iter()
-                .map(|(name, script)| (name.clone(), json!({ "script": script.render() })))
-                .collect();
+            let scripts: Map<String, Value> = self.script_fields.iter().map(ScriptField::render).collect();
             put("script_fields", Value::Object(scripts));
         }
         if let Some(highlight) = &self.highlight {
@@ -387,6 +385,7 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
         "version" => out.version = flag(&value)?,
         "seq_no_primary_term" => out.seq_no_primary_term = flag(&value)?,
         "profile" => out.profile = flag(&value)?,
+        "include_named_queries_score" if dialect.persona.is_opensearch() => out.named_scores = flag(&value)?,
         "timeout" => out.timeout = parse_timeout(&value, dialect)?,
         "terminate_after" => out.terminate_after = usize::try_from(value.i64(key)?).unwrap_or(0),
         "indices_boost" | "indicesBoost" => out.indices_boost = parse_indices_boost(value, dialect)?,

@@ -5,6 +5,7 @@
 use super::{Catalog, IndexEntry, Mappings, names, parse_mappings, settings, templates, union};
 use crate::index::schema::IndexSchema;
 use engine::{AliasAction, Alteration, Altered, TemplateKind};
+use model::blocks::{self, Level};
 use model::lock_index::LockIndex;
 use model::{Error, ErrorKind, IndexName, Result, Target, nearest::nearest};
 use serde_json::{Map, Value, json};
@@ -298,7 +299,11 @@ fn delete(next: &mut Next, target: &Target, moment: &Moment) -> Result<()> {
     if destructive.and_then(Value::as_str) == Some("true") && target.expressions.iter().any(|e| e == "_all" || e.contains('*')) {
         return Err(Error::illegal("Wildcard expressions or all indices are not allowed"));
     }
-    for found in next.catalog.without_aliases().resolve(&strict, moment.now_ms)? {
+    let found = next.catalog.without_aliases().resolve(&strict, moment.now_ms)?;
+    for one in &found {
+        blocks::check(&one.entry.settings, one.entry.name.as_str(), Level::Delete)?;
+    }
+    for found in found {
         next.remove(&found.entry);
     }
     Ok(())
@@ -310,6 +315,7 @@ fn open(next: &mut Next, target: &Target, open: bool, moment: &Moment) -> Result
         ..target.clone()
     };
     for found in next.catalog.resolve(&all, moment.now_ms)? {
+        blocks::check(&found.entry.settings, found.entry.name.as_str(), Level::MetadataWrite)?;
         if found.entry.open != open {
             next.put(IndexEntry {
                 open,
@@ -331,6 +337,7 @@ fn put_mapping(next: &mut Next, target: &Target, doc_type: Option<&str>, body: &
     };
     for found in next.catalog.resolve(&strict, moment.now_ms)? {
         let entry = &found.entry;
+        blocks::check(&entry.settings, entry.name.as_str(), Level::MetadataWrite)?;
         let limits = mapping::settings::limits(&entry.settings);
         let mappings = match &entry.mappings {
             Mappings::Plain(mapping) if doc_type.is_some() => {
@@ -388,6 +395,9 @@ fn put_settings(next: &mut Next, target: &Target, given: &Map<String, Value>, pr
     };
     for found in next.catalog.resolve(&all, moment.now_ms)? {
         let entry = &found.entry;
+        if !blocks::lifts(&flat) {
+            blocks::check(&entry.settings, entry.name.as_str(), Level::MetadataWrite)?;
+        }
         settings::check_update(entry, &flat)?;
         let mut merged = (*entry.settings).clone();
         for (name, value) in &flat {
@@ -424,6 +434,7 @@ fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<
                 };
                 for found in next.catalog.resolve(&strict, moment.now_ms)? {
                     let entry = &found.entry;
+                    blocks::check(&entry.settings, entry.name.as_str(), Level::MetadataWrite)?;
                     check_alias(&next.catalog, alias, entry.name.as_str())?;
                     let options = templates::alias_options(body);
                     check_filter(alias, &options, entry.typed())?;
@@ -464,6 +475,7 @@ fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<
                 let mut any = false;
                 for found in next.catalog.resolve(&all, moment.now_ms)? {
                     let entry = &found.entry;
+                    blocks::check(&entry.settings, entry.name.as_str(), Level::MetadataWrite)?;
                     let mut kept = entry.aliases.clone();
                     kept.retain(|name, _| !model::path::matches(alias, name));
                     if kept.len() < entry.aliases.len() {

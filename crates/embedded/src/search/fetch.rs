@@ -193,7 +193,8 @@ pub struct Fetch<'a> {
     show_id: bool,
     docvalues: Vec<(String, Option<ShownAs>)>,
     join_fields: Vec<(String, crate::plan::join::Place)>,
-    scripts: Vec<(String, Script)>,
+    /// Name, script, whether a failure leaves the field out.
+    scripts: Vec<(String, Script, bool)>,
 }
 
 impl<'a> Fetch<'a> {
@@ -227,12 +228,6 @@ impl<'a> Fetch<'a> {
                 )
             }
         };
-        if filter.is_some() && !view.mapping.source_enabled() {
-            return Err(Error::illegal(format!(
-                "unable to fetch fields from _source field: _source is disabled in the mappings for index [{}]",
-                view.name
-            )));
-        }
         let limit = |name: &str, default: usize, count: usize, what: &str| {
             let max = setting(view, name, default);
             if count > max {
@@ -292,7 +287,7 @@ impl<'a> Fetch<'a> {
         let scripts = request
             .script_fields
             .iter()
-            .map(|(name, s)| Ok((name.clone(), Script::new(view, s, cx)?)));
+            .map(|f| Ok((f.name.clone(), Script::new(view, &f.script, cx)?, f.ignore_failure)));
         let scripts = scripts.collect::<Result<Vec<_>>>()?;
         Ok(Fetch {
             view,
@@ -325,6 +320,12 @@ impl<'a> Fetch<'a> {
         hit.show_version = self.request.version;
         hit.show_seq_no = self.request.seq_no_primary_term;
         hit.stamp = Some(segment.core.stamp(doc));
+        if self.filter.is_some() && !self.view.mapping.source_enabled() {
+            return Err(Error::illegal(format!(
+                "unable to fetch fields from _source field: _source is disabled in the mappings for index [{}]",
+                self.view.name
+            )));
+        }
         let value: Option<Value> = match &stored.source {
             Some(bytes) if self.filter.is_some() || self.reads_source() => Some(parsed(bytes)?),
             _ => None,
@@ -421,6 +422,21 @@ impl<'a> Fetch<'a> {
             hit.join_values
                 .push((field.clone(), values.into_iter().map(Value::from).collect()));
         }
+        if !self.request.fields.is_empty() && !self.view.mapping.source_enabled() {
+            return Err(Error::illegal(format!(
+                "Unable to retrieve the requested [fields] since _source is disabled in the mappings for index [{}]",
+                self.view.name
+            )));
+        }
+        for field in &self.request.docvalue_fields {
+            let value: Value = match field.field.as_str() {
+                _ if self.request.dialect.typed => continue,
+                "_index" => self.view.name.as_str().into(),
+                "_seq_no" => segment.core.stamp(doc).seq_no.into(),
+                _ => continue,
+            };
+            hit.fields.insert(field.field.clone(), vec![value].into());
+        }
         for (path, format) in &self.docvalues {
             let Some(target) = Target::valued(self.view, path) else {
                 continue;
@@ -431,6 +447,13 @@ impl<'a> Fetch<'a> {
                      so these operations are disabled by default. Please use a keyword field instead. Alternatively, set \
                      fielddata=true on [{path}] in order to load field data by uninverting the inverted index. Note that this can use \
                      significant memory."
+                )));
+            }
+            let hidden = target.slot.column.is_none() && target.kind.kind.is_keyword() && !self.request.dialect.typed;
+            if hidden && !target.kind.fielddata {
+                return Err(Error::illegal(format!(
+                    "Can't load fielddata on [{path}] because fielddata is unsupported on fields of type [{}]. Use doc values instead.",
+                    target.kind.wire()
                 )));
             }
             let Some(column) = Column::open(segment, &target)? else {
@@ -484,9 +507,12 @@ impl<'a> Fetch<'a> {
                 }
             }
         }
-        for (name, script) in &self.scripts {
+        for (name, script, ignore_failure) in &self.scripts {
             let bound = script.open(segment)?;
-            let result = bound.value(doc, score.unwrap_or(0.0), value)?.to_json()?;
+            let result = match bound.value(doc, score.unwrap_or(0.0), value).and_then(|v| v.to_json()) {
+                Err(_) if *ignore_failure => continue,
+                result => result?,
+            };
             let list = match result {
                 Value::Null if self.request.dialect.typed => continue,
                 Value::Array(list) => list,
@@ -527,6 +553,14 @@ impl<'a> Fetch<'a> {
             let Some((own, kind)) = self.view.mapping.resolve(&path) else {
                 continue;
             };
+            if kind.kind == mapping::Kind::GeoPoint {
+                let mut places = Vec::new();
+                points(source, own, kind, &mut places);
+                if !places.is_empty() {
+                    out.insert(path, Value::Array(places));
+                }
+                continue;
+            }
             // A multi-field's values are its parent's.
             let mut values = model::path::read(source, own);
             if values.is_empty()
@@ -555,6 +589,12 @@ impl<'a> Fetch<'a> {
                         (Some(format), FieldValue::Date(ms)) => format.render(*ms, None).into(),
                         (Some(format), FieldValue::DateNanos(n)) => format.render_nanos(*n, None).into(),
                         _ if kind.kind.is_text() => value.clone(),
+                        // As the number was sent, with the digits of 32 bits.
+                        _ if matches!(kind.kind, mapping::Kind::Float | mapping::Kind::HalfFloat) => {
+                            let sent = value.as_f64().or_else(|| value.as_str()?.parse().ok());
+                            let short = sent.and_then(|n| (n as f32).to_string().parse::<f64>().ok());
+                            short.map_or_else(|| kind.render_value(&parsed), Value::from)
+                        }
                         _ => kind.render_value(&parsed),
                     })
                 }
@@ -563,6 +603,31 @@ impl<'a> Fetch<'a> {
                 out.insert(path, Value::Array(shown));
             }
         }
+    }
+}
+
+/// The points of a field of a source as GeoJSON: lists of two numbers are points themselves. The depth is that of the
+/// source, which is limited.
+fn points(source: &Value, path: &str, kind: &mapping::FieldType, out: &mut Vec<Value>) {
+    match source {
+        Value::Object(object) if !path.is_empty() => {
+            for (key, value) in object {
+                match path.strip_prefix(key.as_str()) {
+                    Some("") => points(value, "", kind, out),
+                    Some(rest) if rest.starts_with('.') => points(value, &rest[1..], kind, out),
+                    _ => {}
+                }
+            }
+        }
+        Value::Array(items) if !path.is_empty() || !items.first().is_some_and(Value::is_number) => {
+            items.iter().for_each(|item| points(item, path, kind, out));
+        }
+        value if path.is_empty() => {
+            if let Ok(Some(FieldValue::Geo { lat, lon })) = kind.parse_term(value) {
+                out.push(json!({ "coordinates": [lon, lat], "type": "Point" }));
+            }
+        }
+        _ => {}
     }
 }
 

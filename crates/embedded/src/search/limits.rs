@@ -9,12 +9,6 @@ use model::{Error, ErrorKind, Result};
 /// The first option that may not be, in Elasticsearch's words; limits with the names of their settings.
 pub(super) fn check(views: &[Searched], request: &SearchRequest) -> Result<()> {
     for (view, _) in views {
-        if !request.fields.is_empty() && !view.mapping.source_enabled() {
-            return Err(Error::illegal(format!(
-                "Unable to retrieve the requested [fields] since _source is disabled in the mappings for index [{}]",
-                view.name
-            )));
-        }
         let max = setting(view, "index.max_result_window", 10_000);
         let window = request.from.saturating_add(request.size);
         if window > max {

@@ -218,7 +218,9 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
     call.params.finish()?;
     let mut out = Map::new();
-    for info in call.rest.indices(&target).await? {
+    let infos = call.rest.indices(&target).await?;
+    readable(&infos)?;
+    for info in infos {
         let mut entry = json!({
             "aliases": aliases_of(&info, call.dialect),
             "mappings": type_level(mappings_of(&info, call.dialect), include_type_name),
@@ -584,6 +586,15 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         out["indices"] = Value::Object(indices);
     }
     Ok(Answer::ok(out))
+}
+
+/// `index.blocks.metadata` keeps mappings and settings from being told.
+pub(super) fn readable(infos: &[IndexInfo]) -> Result<()> {
+    let level = model::blocks::Level::MetadataRead;
+    let mut checks = infos
+        .iter()
+        .map(|info| model::blocks::check(&info.settings, info.name.as_str(), level));
+    checks.find(Result::is_err).unwrap_or(Ok(()))
 }
 
 /// A concrete index that must be there.

@@ -36,6 +36,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     }
     let infos = call.rest.indices(&target).await?;
     must_exist(&infos, &target)?;
+    super::indices::readable(&infos)?;
     if write_index_only {
         target.expressions = write_indices(&infos, &target.expressions)?;
     }
@@ -202,6 +203,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         .filter(|t| !t.iter().any(|t| t == "_all" || t == "*"));
     let infos = call.rest.indices(&target).await?;
     must_exist(&infos, &target)?;
+    super::indices::readable(&infos)?;
     let mut out = Map::new();
     for info in &infos {
         let mut mappings = mappings_of(info, call.dialect);
@@ -249,6 +251,7 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     let types = call.arg("type").map(split_list);
     let infos = call.rest.indices(&target).await?;
     must_exist(&infos, &target)?;
+    super::indices::readable(&infos)?;
     if let Some(wanted) = types.as_ref().filter(|_| !crate::answers_of_2015(call.dialect)) {
         let known = |name: &String| {
             let names = |info: &IndexInfo| match info.typed {
@@ -343,6 +346,9 @@ fn fields_of(mapping: &Value, patterns: &[String], include_defaults: bool, of_20
     flatten(mapping, "", &mut flat, 0);
     let mut out = Map::new();
     for pattern in patterns {
+        if pattern == "_id" && !of_2015 {
+            out.insert(pattern.clone(), json!({ "full_name": pattern, "mapping": {} }));
+        }
         for name in METADATA_OF_2015.iter().filter(|name| of_2015 && path::matches(pattern, name)) {
             let own = mapping.get(*name).map(|own| json!({ *name: own }));
             let own = own.unwrap_or_else(|| json!({}));
@@ -413,9 +419,38 @@ fn with_defaults_of_2015(body: &Value) -> Value {
 
 /// A field's parameters with the defaults of those it does not name.
 fn with_defaults(body: Value) -> Value {
+    let mut body = body;
+    if let Some(fields) = body.get_mut("fields").and_then(Value::as_object_mut) {
+        for field in fields.values_mut() {
+            *field = with_defaults(field.take());
+        }
+    }
     let common = json!({ "index": true, "doc_values": true, "store": false });
     let own = match body["type"].as_str().unwrap_or_default() {
-        "text" => return with(json!({ "type": "text", "analyzer": "default" }), &body),
+        "text" => {
+            let own = json!({
+                "type": "text", "boost": 1.0, "index": true, "store": false, "meta": {}, "index_options": "positions",
+                "term_vector": "no", "norms": true, "analyzer": "default", "similarity": null,
+                "eager_global_ordinals": false, "position_increment_gap": -1, "fielddata": false,
+                "fielddata_frequency_filter": { "min": 0.0, "max": 2_147_483_647.0, "min_segment_size": 0 },
+                "index_prefixes": null, "index_phrases": false
+            });
+            let mut out = with(own, &body);
+            // An analyzer serves where none of its own is named.
+            for (name, from) in [("search_analyzer", "analyzer"), ("search_quote_analyzer", "search_analyzer")] {
+                if out.get(name).is_none() {
+                    out[name] = out[from].clone();
+                }
+            }
+            return out;
+        }
+        "long" | "integer" | "short" | "byte" | "double" | "float" | "half_float" | "unsigned_long" | "scaled_float" => json!({
+            "ignore_malformed": false, "coerce": true, "null_value": null, "meta": {}
+        }),
+        "ip" => json!({ "ignore_malformed": false, "null_value": null, "meta": {} }),
+        "geo_point" => json!({
+            "boost": 1.0, "ignore_malformed": false, "ignore_z_value": true, "null_value": null, "meta": {}
+        }),
         "date" | "date_nanos" => json!({
             "format": "strict_date_optional_time||epoch_millis", "print_format": "strict_date_optional_time", "locale": "",
             "null_value": null, "ignore_malformed": false, "boost": 1.0, "meta": {}
@@ -482,6 +517,12 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let mut filter = None;
     if let Some(node) = content {
+        if call.dialect.persona.is_opensearch()
+            && let dsl::json::Json::Object(members) = &node.value
+            && let Some((name, _)) = members.iter().find(|(name, _)| *name != "index_filter")
+        {
+            return Err(Error::new(ErrorKind::Parsing, format!("request does not support [{name}]")));
+        }
         let mut body = node.fields("field_caps_request")?;
         if let Some(list) = body.take("fields") {
             fields = list.items().into_iter().map(|n| n.string("fields")).collect::<Result<_>>()?;
@@ -510,12 +551,8 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
         infos = kept;
     }
     let names: Vec<&str> = infos.iter().map(|i| i.name.as_str()).collect();
-    let metadata = if call.dialect.persona.is_opensearch() {
-        METADATA_OPENSEARCH
-    } else {
-        METADATA
-    };
-    let mut found = capabilities(&infos, &fields, include_unmapped, metadata);
+    let opensearch = call.dialect.persona.is_opensearch();
+    let mut found = capabilities(&infos, &fields, include_unmapped, opensearch);
     if let Some(map) = found.as_object_mut().filter(|_| !types.is_empty() || !filters.is_empty()) {
         map.retain(|name, kinds| keeps(&infos, &types, &filters, name, kinds));
     }
@@ -546,12 +583,8 @@ fn keeps(infos: &[IndexInfo], types: &[String], filters: &[String], name: &str, 
 }
 
 /// Field → type → what can be done with it, and in which indices if they differ.
-fn capabilities(
-    infos: &[IndexInfo],
-    patterns: &[String],
-    include_unmapped: bool,
-    metadata: &[(&str, &str, bool, bool)],
-) -> Value {
+fn capabilities(infos: &[IndexInfo], patterns: &[String], include_unmapped: bool, opensearch: bool) -> Value {
+    let metadata = if opensearch { METADATA_OPENSEARCH } else { METADATA };
     // field → type → (searchable, aggregatable, index)
     let mut found: BTreeMap<String, BTreeMap<String, Vec<(bool, bool, String)>>> = BTreeMap::new();
     let asked = |name: &str| patterns.iter().any(|p| path::matches(p, name));
@@ -566,7 +599,14 @@ fn capabilities(
         };
         let mut above: BTreeSet<&str> = BTreeSet::new();
         for (name, field) in info.mapping.fields().filter(|(name, _)| asked(name)) {
-            add(name, field.kind.wire(), field.index, field.doc_values || field.fielddata);
+            // An alias is what it leads to.
+            let field = info.mapping.resolve(name).map_or(field, |(_, field)| field);
+            let kind = match field.kind {
+                mapping::Kind::TokenCount => "integer",
+                kind => kind.wire(),
+            };
+            let searchable = field.index && field.kind != mapping::Kind::Binary;
+            add(name, kind, searchable, field.doc_values || field.fielddata);
             // The objects that a field is in come with it, whatever they are called.
             let mut rest = name;
             while let Some((object, _)) = rest.rsplit_once('.') {
@@ -589,6 +629,15 @@ fn capabilities(
             let kind = if info.mapping.is_nested(object) { "nested" } else { "object" };
             add(object, kind, false, false);
         }
+        if info.mapping.join_field().is_some() && opensearch && asked("_parent_join") {
+            add("_parent_join", "parent_join", false, false);
+        }
+        // Where nothing was ever mapped there are no metadata fields either.
+        let metadata = if info.mapping.is_empty() && opensearch {
+            &[]
+        } else {
+            metadata
+        };
         for (name, kind, searchable, aggregatable) in metadata {
             if asked(name) {
                 add(name, kind, *searchable, *aggregatable);

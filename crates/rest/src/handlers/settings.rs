@@ -133,6 +133,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let patterns = call.arg("name").map(split_list).unwrap_or_default();
     let infos = call.rest.indices(&target).await?;
     must_exist(&infos, &target)?;
+    super::indices::readable(&infos)?;
     let mut out = Map::new();
     for info in &infos {
         let settings = render(info, call.dialect, flat, &patterns);

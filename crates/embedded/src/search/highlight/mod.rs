@@ -170,7 +170,7 @@ impl OneField<'_> {
             .as_deref()
             .or(self.request.common.highlight_query.as_deref())
             .unwrap_or(query);
-        let fields = self.counted();
+        let fields = self.counted(kind.starts_with("f"));
         let mut gather = Gather {
             mapping: self.mapping,
             registry: self.registry,
@@ -228,7 +228,9 @@ impl OneField<'_> {
     }
 
     /// The fields whose clauses are shown here; `None`: all.
-    fn counted(&self) -> Option<Vec<String>> {
+    ///
+    /// `vectors`: the fast vector highlighter; it alone goes by `matched_fields`.
+    fn counted(&self, vectors: bool) -> Option<Vec<String>> {
         if !self.option(|o| &o.require_field_match).unwrap_or(true) {
             return None;
         }
@@ -237,7 +239,11 @@ impl OneField<'_> {
         } else {
             &self.own.matched_fields
         };
-        Some(std::iter::once(self.path.to_owned()).chain(matched.iter().cloned()).collect())
+        Some(
+            std::iter::once(self.path.to_owned())
+                .chain(matched.iter().filter(|_| vectors).cloned())
+                .collect(),
+        )
     }
 
     fn marks(&self) -> Marks {

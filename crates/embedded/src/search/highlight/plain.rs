@@ -220,7 +220,7 @@ fn weigh<'a>(words: &'a [Word], wants: &[Want]) -> HashMap<&'a str, Weighted> {
     for word in words {
         for want in wants.iter().filter(|w| w.is_term(&word.term) || w.shape_matches(&word.term)) {
             let entry = out.entry(&word.term).or_default();
-            entry.weight = want.boost;
+            entry.weight = want.weight_at(&word.term);
             entry.spans = None;
         }
     }

@@ -5,7 +5,7 @@ use super::{analyzer_of, reading};
 use crate::plan::Pattern;
 use dsl::query::{
     Clause, Fuzziness, FuzzyQuery, MatchPhraseQuery, MatchQuery, MultiMatchQuery, MultiMatchType, PatternQuery, Query,
-    QueryStringQuery, RangeQuery,
+    QueryStringQuery, RangeQuery, SpanQuery,
 };
 use dsl::query_string;
 use mapping::{FieldType, Mapping, Registry};
@@ -58,6 +58,22 @@ impl Want {
     pub(super) fn is_shape(&self) -> bool {
         matches!(self.what, What::Pattern(_) | What::Fuzzy { .. } | What::Range(_))
     }
+    /// Its weight at a term that it matches: what a fuzzy query finds counts the less the further it is off.
+    pub(super) fn weight_at(&self, term: &str) -> f32 {
+        match &self.what {
+            What::Fuzzy {
+                text,
+                edits,
+                prefix,
+                transpositions,
+            } => {
+                let off = near(text, term, *edits, *prefix, *transpositions).unwrap_or(0);
+                let shorter = term.chars().count().min(text.len()).max(1);
+                self.boost * (1.0 - off as f32 / shorter as f32)
+            }
+            _ => self.boost,
+        }
+    }
     pub(super) fn shape_matches(&self, term: &str) -> bool {
         match &self.what {
             What::Term(_) | What::Phrase { .. } => false,
@@ -67,7 +83,7 @@ impl Want {
                 edits,
                 prefix,
                 transpositions,
-            } => near(text, term, *edits, *prefix, *transpositions),
+            } => near(text, term, *edits, *prefix, *transpositions).is_some(),
             What::Range(range) => {
                 let beyond = |end: &Option<Value>, fits: fn(&str, &str) -> bool| match end {
                     Some(Value::String(end)) => fits(term, end),
@@ -82,14 +98,14 @@ impl Want {
     }
 }
 
-/// Whether two texts are at most so many edits apart.
-fn near(text: &[char], term: &str, edits: usize, prefix: usize, transpositions: bool) -> bool {
+/// How many edits two texts are apart, if they are at most so many.
+fn near(text: &[char], term: &str, edits: usize, prefix: usize, transpositions: bool) -> Option<usize> {
     let term: Vec<char> = term.chars().collect();
     if text.len().abs_diff(term.len()) > edits
         || term.len() < prefix.min(text.len())
         || text.iter().zip(&term).take(prefix).any(|(a, b)| a != b)
     {
-        return false;
+        return None;
     }
     let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=term.len()).collect();
@@ -105,7 +121,7 @@ fn near(text: &[char], term: &str, edits: usize, prefix: usize, transpositions: 
         }
         before = std::mem::replace(&mut row, next);
     }
-    row.last().is_some_and(|distance| *distance <= edits)
+    row.last().copied().filter(|distance| *distance <= edits)
 }
 
 /// The phrases among `wants` where they are in a text.
@@ -289,6 +305,7 @@ impl<'a> Gather<'a> {
             Clause::FunctionScore(q) => self.query(&q.query, boost),
             Clause::ScriptScore { query, .. } => self.query(query, boost),
             Clause::Nested(q) => self.query(&q.query, boost),
+            Clause::Span(q) => self.span(q, boost),
             Clause::QueryString(q) => {
                 if let Ok(syntax) = query_string::parse(&q.query, q.default_operator) {
                     self.text_query(q, &syntax, boost);
@@ -298,6 +315,45 @@ impl<'a> Gather<'a> {
                 let syntax = query_string::simple::parse(&q.query, q.flags.as_deref(), q.default_operator);
                 self.text_query(q, &syntax, boost);
             }
+            _ => {}
+        }
+    }
+
+    /// Words near each other as a phrase; of other shapes every word that takes part. The depth is the query's, which is
+    /// limited.
+    fn span(&mut self, q: &SpanQuery, boost: f32) {
+        match q {
+            SpanQuery::Term { field, value } => {
+                if let Some(kind) = self.target(field) {
+                    self.push(boost, What::Term(whole(kind, text_of(value))));
+                }
+            }
+            SpanQuery::Near { clauses, slop, in_order } => {
+                let mut slots = Vec::new();
+                for clause in clauses {
+                    let SpanQuery::Term { field, value } = clause else { break };
+                    let Some(kind) = self.target(field) else { return };
+                    slots.push(Slot {
+                        position: u32::try_from(slots.len()).unwrap_or(u32::MAX),
+                        terms: vec![whole(kind, text_of(value))],
+                        prefix: false,
+                    });
+                }
+                if slots.len() < clauses.len() {
+                    clauses.iter().for_each(|clause| self.span(clause, boost));
+                    return;
+                }
+                let (slop, ordered) = (u32::try_from(*slop).unwrap_or(0), *in_order);
+                self.push(boost, What::Phrase { slots, slop, ordered });
+            }
+            SpanQuery::Or(clauses) => clauses.iter().for_each(|clause| self.span(clause, boost)),
+            SpanQuery::First { inner, .. } => self.span(inner, boost),
+            SpanQuery::Not { include, .. } => self.span(include, boost),
+            SpanQuery::Containing { big, little } | SpanQuery::Within { big, little } => {
+                self.span(big, boost);
+                self.span(little, boost);
+            }
+            SpanQuery::Multi(query) => self.query(query, boost),
             _ => {}
         }
     }

@@ -1,0 +1,117 @@
+//! `index.blocks.*`: what an index refuses, in the reference's words.
+//!
+//! Not here: who asks; each request names its level.
+
+use crate::{Error, ErrorKind, Result};
+use serde_json::{Map, Value};
+
+/// What a request would do to an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Search, count or get documents.
+    Read,
+    /// Write documents.
+    Write,
+    /// Tell mappings and settings.
+    MetadataRead,
+    /// Change mappings, settings or aliases, open or close.
+    MetadataWrite,
+    /// Delete the whole index.
+    Delete,
+}
+
+/// Setting, its number and words, and what it stops.
+const BLOCKS: &[(&str, u8, &str, &[Level])] = &[
+    (
+        "index.blocks.read_only",
+        5,
+        "index read-only (api)",
+        &[Level::Write, Level::MetadataWrite, Level::Delete],
+    ),
+    ("index.blocks.read", 7, "index read (api)", &[Level::Read]),
+    ("index.blocks.write", 8, "index write (api)", &[Level::Write]),
+    (
+        "index.blocks.metadata",
+        9,
+        "index metadata (api)",
+        &[Level::MetadataRead, Level::MetadataWrite, Level::Delete],
+    ),
+    (
+        "index.blocks.read_only_allow_delete",
+        12,
+        "disk usage exceeded flood-stage watermark, index has read-only-allow-delete block",
+        &[Level::Write, Level::MetadataWrite],
+    ),
+];
+
+/// Refuses what the settings of an index block.
+///
+/// # Errors
+/// `cluster_block_exception`: 403, and 429 where deleting the index would help.
+pub fn check(settings: &Map<String, Value>, index: &str, level: Level) -> Result<()> {
+    let on = |name: &str| match settings.get(name) {
+        Some(Value::String(text)) => text == "true",
+        Some(value) => value == &Value::Bool(true),
+        None => false,
+    };
+    let Some((_, id, what, _)) = BLOCKS.iter().find(|(name, _, _, stops)| stops.contains(&level) && on(name)) else {
+        return Ok(());
+    };
+    let (word, status) = if *id == 12 {
+        ("TOO_MANY_REQUESTS", 429)
+    } else {
+        ("FORBIDDEN", 403)
+    };
+    let reason = format!("index [{index}] blocked by: [{word}/{id}/{what}];");
+    Err(Error::new(ErrorKind::ClusterBlock, reason)
+        .status_of(status)
+        .with("index", index))
+}
+
+/// Does a change of settings do nothing but set one of the blocks that would stop it? That way they are lifted.
+pub fn lifts(changes: &Map<String, Value>) -> bool {
+    let names = [
+        "index.blocks.read_only",
+        "index.blocks.metadata",
+        "index.blocks.read_only_allow_delete",
+    ];
+    changes.len() == 1 && changes.keys().all(|name| names.contains(&name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn refusal(name: &str, level: Level) -> Option<(u16, String)> {
+        let settings = json!({ format!("index.blocks.{name}"): "true" });
+        let error = check(settings.as_object().unwrap(), "i", level).err()?;
+        Some((error.status(), error.reason().to_owned()))
+    }
+
+    #[test]
+    fn levels() {
+        let reason = |text: &str| format!("index [i] blocked by: [{text}];");
+        assert_eq!(
+            refusal("write", Level::Write),
+            Some((403, reason("FORBIDDEN/8/index write (api)")))
+        );
+        assert_eq!(refusal("write", Level::Read), None);
+        assert_eq!(
+            refusal("read", Level::Read),
+            Some((403, reason("FORBIDDEN/7/index read (api)")))
+        );
+        assert_eq!(
+            refusal("read_only", Level::Delete),
+            Some((403, reason("FORBIDDEN/5/index read-only (api)")))
+        );
+        assert_eq!(
+            refusal("metadata", Level::MetadataWrite),
+            Some((403, reason("FORBIDDEN/9/index metadata (api)")))
+        );
+        assert!(refusal("metadata", Level::MetadataRead).is_some());
+        assert_eq!(refusal("read_only", Level::MetadataRead), None);
+        assert_eq!(refusal("read_only_allow_delete", Level::Delete), None);
+        assert_eq!(refusal("read_only_allow_delete", Level::Write).unwrap().0, 429);
+    }
+}
