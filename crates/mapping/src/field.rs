@@ -209,6 +209,14 @@ impl FieldType {
         }
     }
 
+    /// Latitude and longitude of a point in any of its shapes, a list of numbers or an object among them.
+    pub fn parse_point(&self, value: &Value) -> Option<(f64, f64)> {
+        match types::geo::read(value) {
+            Ok(FieldValue::Geo { lat, lon }) if self.kind == Kind::GeoPoint => Some((lat, lon)),
+            _ => None,
+        }
+    }
+
     /// A value as `docvalue_fields`, sorts and buckets show it.
     pub fn render_value(&self, value: &FieldValue) -> Value {
         types::render(self, value)

@@ -623,7 +623,7 @@ fn points(source: &Value, path: &str, kind: &mapping::FieldType, out: &mut Vec<V
             items.iter().for_each(|item| points(item, path, kind, out));
         }
         value if path.is_empty() => {
-            if let Ok(Some(FieldValue::Geo { lat, lon })) = kind.parse_term(value) {
+            if let Some((lat, lon)) = kind.parse_point(value) {
                 out.push(json!({ "coordinates": [lon, lat], "type": "Point" }));
             }
         }
