@@ -142,6 +142,12 @@ fn row(name: &str) -> Option<Row> {
             search(json!({ "aggs": { "a": { "terms": { "field": "n" } } } })),
             400,
         ),
+        "search.allow_expensive_queries" => Refused(
+            &[],
+            cluster(name, json!(false)),
+            search(json!({ "query": { "script": { "script": "true" } } })),
+            400,
+        ),
         "search.max_open_scroll_context" => {
             let mut before = cluster(name, json!(1));
             before.push(post("/i/_search?scroll=1m", json!({})));

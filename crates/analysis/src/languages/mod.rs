@@ -1,7 +1,7 @@
 //! What is particular to languages: stop words, articles, stemmers.
 //!
-//! Lucene's own stemmers are written here from their algorithms; those of the Snowball project are the
-//! crate `rust-stemmers`.
+//! Lucene's own stemmers are written here from their algorithms; those of the Snowball project are the crates
+//! `rust-stemmers` and, for languages that came later, `snowball_stemmers_rs`.
 
 mod arabic_script;
 mod english;
