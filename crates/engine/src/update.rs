@@ -19,8 +19,10 @@ pub struct Update {
     pub scripted_upsert: bool,
     /// A merge that changes nothing writes nothing.
     pub detect_noop: bool,
-    /// Unknown `ctx.op` values are none (2015), not errors.
+    /// A `ctx.op` that is none does nothing, as in `_update`; else it is refused, as in by-query jobs.
     pub lenient_op: bool,
+    /// The script was written for 2015: no operation before it names one, no id where there is no document.
+    pub of_2015: bool,
     /// Steps and memory of the script.
     pub budget: Budget,
     /// `ctx._now`, `new Date()`.
@@ -29,7 +31,7 @@ pub struct Update {
 
 impl Update {
     /// What a script makes of each document that a query finds.
-    pub fn of_script(script: (Program, Params), lenient_op: bool, now_ms: i64) -> Update {
+    pub fn of_script(script: (Program, Params), of_2015: bool, now_ms: i64) -> Update {
         Update {
             doc: None,
             script: Some(script),
@@ -37,7 +39,8 @@ impl Update {
             doc_as_upsert: false,
             scripted_upsert: false,
             detect_noop: false,
-            lenient_op,
+            lenient_op: of_2015,
+            of_2015,
             budget: Budget::default(),
             now_ms,
         }
@@ -70,7 +73,7 @@ impl Update {
     fn change(&self, at: &DocAddress, source: &Value, stamp: Stamp, routing: Option<&str>) -> Result<Applied> {
         if let Some(script) = &self.script {
             // In 2015 there was no operation before the script named one.
-            let op = if self.lenient_op { "" } else { "index" };
+            let op = if self.of_2015 { "" } else { "index" };
             return self.run(script, at, source.clone(), op, Some(stamp), routing);
         }
         let mut merged = source.clone();
@@ -118,7 +121,7 @@ impl Update {
         } else {
             Value::Null
         };
-        meta.insert("_id".into(), if self.lenient_op { id } else { Value::from(&*at.id.id) });
+        meta.insert("_id".into(), if self.of_2015 { id } else { Value::from(&*at.id.id) });
         meta.insert("_type".into(), at.id.doc_type.as_deref().unwrap_or("_doc").into());
         if let Some(stamp) = stamp {
             meta.insert("_version".into(), stamp.version.into());
@@ -141,7 +144,7 @@ impl Update {
         })?;
         match result.op.as_str() {
             "index" => Ok(Applied::Put(result.source)),
-            "" if self.lenient_op => Ok(Applied::Put(result.source)),
+            "" if self.of_2015 => Ok(Applied::Put(result.source)),
             "create" if stamp.is_none() => Ok(Applied::Put(result.source)),
             "delete" if stamp.is_some() => Ok(Applied::Delete),
             "none" | "noop" | "delete" => Ok(Applied::Noop),

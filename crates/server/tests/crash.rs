@@ -115,6 +115,7 @@ fn add(at: DocAddress, by: i64) -> Operation {
         scripted_upsert: false,
         detect_noop: true,
         lenient_op: false,
+        of_2015: false,
         budget: script::Budget::default(),
         now_ms: 0,
     };

@@ -38,6 +38,7 @@ fn partial(doc: Value) -> Update {
         scripted_upsert: false,
         detect_noop: true,
         lenient_op: false,
+        of_2015: false,
         budget: Budget::default(),
         now_ms: 0,
     }

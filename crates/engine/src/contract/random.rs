@@ -169,6 +169,7 @@ fn write(random: &mut Random, known: &[Stamp]) -> Write {
             scripted_upsert: false,
             detect_noop: random.below(4) > 0,
             lenient_op: false,
+            of_2015: false,
             budget: script::Budget::default(),
             now_ms: 0,
         })),

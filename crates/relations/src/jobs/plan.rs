@@ -2,7 +2,7 @@
 //! write is on condition that the document has not changed.
 
 use super::Action;
-use engine::{Applied, Document, Expect, Source, Update, Write, WriteOp};
+use engine::{Document, Expect, Source, Write, WriteOp};
 use model::path::SourceFilter;
 use model::{DocAddress, DocId, Error, IndexName, Result};
 use script::{Budget, Params, Program, UpdateContext};
@@ -30,12 +30,13 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
             }
         }
         Action::Update { script: Some(script) } => {
-            let update = Update::of_script(script.clone(), false, now_ms);
-            let value = document.source.parse()?;
-            match update.apply(&document.at, Some((&value, document.stamp)), write.routing.as_deref())? {
-                Applied::Put(value) => write.op = WriteOp::Put(Source::from_value(&value)),
-                Applied::Delete => {}
-                Applied::Noop => return Ok(None),
+            let given = meta_of(document, document.at.index.as_str(), write.routing.as_deref());
+            let left = Left::of(script, document.source.parse()?, &given, now_ms)?;
+            left.is_same(&given)?;
+            match left.op {
+                Op::Index => write.op = WriteOp::Put(Source::from_value(&left.source)),
+                Op::Delete => {}
+                Op::Noop => return Ok(None),
             }
         }
         Action::Reindex {
@@ -127,6 +128,79 @@ fn updated_in_2015((program, params): &(Program, Params), document: &Document, n
     }
 }
 
+/// What a script of today says to do with a document that a query found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    Index,
+    Delete,
+    Noop,
+}
+
+/// What such a script leaves in `ctx`.
+struct Left {
+    op: Op,
+    source: Value,
+    /// `_index`, `_id`, `_version` and `_routing`, as far as they are still there.
+    meta: Map<String, Value>,
+}
+
+/// What it finds there beside the source and the operation.
+fn meta_of(document: &Document, index: &str, routing: Option<&str>) -> Map<String, Value> {
+    let mut meta = Map::new();
+    meta.insert("_index".into(), index.into());
+    meta.insert("_id".into(), (&*document.at.id.id).into());
+    meta.insert("_version".into(), document.stamp.version.into());
+    meta.insert("_routing".into(), routing.map_or(Value::Null, Value::from));
+    meta
+}
+
+impl Left {
+    fn of((program, params): &(Program, Params), source: Value, given: &Map<String, Value>, now_ms: i64) -> Result<Left> {
+        let context = UpdateContext {
+            source,
+            op: "index".into(),
+            meta: given.clone(),
+        };
+        let result = script::run_update(program, params, context, Budget::default(), now_ms)?;
+        let op = match result.op.as_str() {
+            "index" => Op::Index,
+            "delete" => Op::Delete,
+            "noop" => Op::Noop,
+            "" => return Err(Error::illegal("Script cleared operation type")),
+            other => {
+                return Err(Error::illegal(format!(
+                    "Operation type [{other}] not allowed, only [noop, index, delete] are allowed"
+                )));
+            }
+        };
+        let added: Vec<&str> = result
+            .meta
+            .keys()
+            .map(String::as_str)
+            .filter(|name| !given.contains_key(*name))
+            .collect();
+        if op == Op::Index && !added.is_empty() {
+            return Err(Error::illegal(format!(
+                "Invalid fields added to context [{}]",
+                added.join(",")
+            )));
+        }
+        Ok(Left {
+            op,
+            source: result.source,
+            meta: result.meta,
+        })
+    }
+
+    /// An update leaves a document where it is.
+    fn is_same(&self, given: &Map<String, Value>) -> Result<()> {
+        match given.iter().find(|(name, value)| self.meta.get(*name) != Some(value)) {
+            Some((name, _)) => Err(Error::illegal(format!("Modifying [{name}] not allowed"))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A document on its way to another index.
 struct Copy {
     index: String,
@@ -138,29 +212,15 @@ struct Copy {
 
 impl Copy {
     /// Runs the script over it; false: it is not copied.
-    fn scripted(&mut self, (program, params): &(Program, Params), document: &Document, now_ms: i64) -> Result<bool> {
-        let mut meta = Map::new();
-        meta.insert("_index".into(), self.index.as_str().into());
-        meta.insert("_id".into(), self.id.as_str().into());
-        meta.insert("_version".into(), document.stamp.version.into());
-        meta.insert("_routing".into(), self.routing.as_deref().map_or(Value::Null, Value::from));
-        let context = UpdateContext {
-            source: self.source.parse()?,
-            op: "index".into(),
-            meta,
-        };
-        let result = script::run_update(program, params, context, Budget::default(), now_ms)?;
-        match result.op.as_str() {
-            "index" | "create" => {}
-            "delete" => self.delete = true,
-            "noop" | "none" => return Ok(false),
-            other => {
-                return Err(Error::illegal(format!(
-                    "Operation type [{other}] not allowed, only [noop, index, delete] are allowed"
-                )));
-            }
+    fn scripted(&mut self, script: &(Program, Params), document: &Document, now_ms: i64) -> Result<bool> {
+        let given = meta_of(document, &self.index, self.routing.as_deref());
+        let left = Left::of(script, self.source.parse()?, &given, now_ms)?;
+        match left.op {
+            Op::Index => {}
+            Op::Delete => self.delete = true,
+            Op::Noop => return Ok(false),
         }
-        let text = |name: &str| result.meta.get(name).and_then(Value::as_str).map(str::to_owned);
+        let text = |name: &str| left.meta.get(name).and_then(Value::as_str).map(str::to_owned);
         if let Some(id) = text("_id") {
             self.id = id;
         }
@@ -168,7 +228,7 @@ impl Copy {
             self.index = index;
         }
         self.routing = text("_routing");
-        self.source = Source::from_value(&result.source);
+        self.source = Source::from_value(&left.source);
         Ok(true)
     }
 }

@@ -99,6 +99,7 @@ fn write_of(plan: &Plan, doc: usize, op: Op) -> Write {
                 scripted_upsert: false,
                 detect_noop: true,
                 lenient_op: false,
+                of_2015: false,
                 budget: script::Budget::default(),
                 now_ms: 0,
             };

@@ -817,7 +817,8 @@ pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
         doc_as_upsert: body.doc_as_upsert,
         scripted_upsert: body.scripted_upsert,
         detect_noop: body.detect_noop,
-        lenient_op: call.dialect.typed,
+        lenient_op: true,
+        of_2015: call.dialect.typed,
         budget: Budget::default(),
         now_ms: call.rest.clock.wall_ms(),
     })
