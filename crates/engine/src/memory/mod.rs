@@ -182,6 +182,15 @@ impl State {
         }
         let found = store.found(&id, see);
         if let Err(conflict) = write.expect.check(&at, found) {
+            // A document that could never be written is no conflict.
+            if let WriteOp::Put(source) = &write.op {
+                let options = ReadOptions {
+                    id: &id.id,
+                    type_name: id.doc_type.as_deref().unwrap_or(""),
+                    routing: write.routing.as_deref(),
+                };
+                entry.mapping_for(&id)?.read(&source.parse()?, &options)?;
+            }
             return Ok(Outcome::Conflict(conflict));
         }
         let old = here.filter(|doc| doc.is_seen(see));
