@@ -159,6 +159,7 @@ impl Bank {
                 scripted_upsert: false,
                 detect_noop: true,
                 lenient_op: false,
+                of_2015: false,
                 budget: script::Budget::default(),
                 now_ms: 0,
             };
