@@ -20,28 +20,51 @@ pub enum Level {
     Delete,
 }
 
-/// Setting, its number and words, and what it stops.
-const BLOCKS: &[(&str, u8, &str, &[Level])] = &[
-    (
-        "index.blocks.read_only",
-        5,
-        "index read-only (api)",
-        &[Level::Write, Level::MetadataWrite, Level::Delete],
-    ),
-    ("index.blocks.read", 7, "index read (api)", &[Level::Read]),
-    ("index.blocks.write", 8, "index write (api)", &[Level::Write]),
-    (
-        "index.blocks.metadata",
-        9,
-        "index metadata (api)",
-        &[Level::MetadataRead, Level::MetadataWrite, Level::Delete],
-    ),
-    (
-        "index.blocks.read_only_allow_delete",
-        12,
-        "disk usage exceeded flood-stage watermark, index has read-only-allow-delete block",
-        &[Level::Write, Level::MetadataWrite],
-    ),
+/// A block.
+struct Block {
+    setting: &'static str,
+    number: u8,
+    words: &'static str,
+    status: u16,
+    stops: &'static [Level],
+}
+
+const BLOCKS: &[Block] = &[
+    Block {
+        setting: "index.blocks.read_only",
+        number: 5,
+        words: "index read-only (api)",
+        status: 403,
+        stops: &[Level::Write, Level::MetadataWrite, Level::Delete],
+    },
+    Block {
+        setting: "index.blocks.read",
+        number: 7,
+        words: "index read (api)",
+        status: 403,
+        stops: &[Level::Read],
+    },
+    Block {
+        setting: "index.blocks.write",
+        number: 8,
+        words: "index write (api)",
+        status: 403,
+        stops: &[Level::Write],
+    },
+    Block {
+        setting: "index.blocks.metadata",
+        number: 9,
+        words: "index metadata (api)",
+        status: 403,
+        stops: &[Level::MetadataRead, Level::MetadataWrite, Level::Delete],
+    },
+    Block {
+        setting: "index.blocks.read_only_allow_delete",
+        number: 12,
+        words: "disk usage exceeded flood-stage watermark, index has read-only-allow-delete block",
+        status: 429,
+        stops: &[Level::Write, Level::MetadataWrite],
+    },
 ];
 
 /// Refuses what the settings of an index block.
@@ -54,28 +77,26 @@ pub fn check(settings: &Map<String, Value>, index: &str, level: Level) -> Result
         Some(value) => value == &Value::Bool(true),
         None => false,
     };
-    let Some((_, id, what, _)) = BLOCKS.iter().find(|(name, _, _, stops)| stops.contains(&level) && on(name)) else {
+    let Some(block) = BLOCKS.iter().find(|block| block.stops.contains(&level) && on(block.setting)) else {
         return Ok(());
     };
-    let (word, status) = if *id == 12 {
-        ("TOO_MANY_REQUESTS", 429)
-    } else {
-        ("FORBIDDEN", 403)
-    };
-    let reason = format!("index [{index}] blocked by: [{word}/{id}/{what}];");
+    let Block {
+        number, words, status, ..
+    } = block;
+    let word = if *status == 429 { "TOO_MANY_REQUESTS" } else { "FORBIDDEN" };
+    let reason = format!("index [{index}] blocked by: [{word}/{number}/{words}];");
     Err(Error::new(ErrorKind::ClusterBlock, reason)
-        .status_of(status)
+        .status_of(*status)
         .with("index", index))
 }
 
 /// Does a change of settings do nothing but set one of the blocks that would stop it? That way they are lifted.
 pub fn lifts(changes: &Map<String, Value>) -> bool {
-    let names = [
-        "index.blocks.read_only",
-        "index.blocks.metadata",
-        "index.blocks.read_only_allow_delete",
-    ];
-    changes.len() == 1 && changes.keys().all(|name| names.contains(&name.as_str()))
+    let is_lifted = |name: &String| {
+        let block = BLOCKS.iter().find(|block| block.setting == name);
+        block.is_some_and(|block| block.stops.contains(&Level::MetadataWrite))
+    };
+    changes.len() == 1 && changes.keys().all(is_lifted)
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use crate::call::Call;
 use crate::handlers::{
-    aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, documents, explain, indices, locks, mappings, resolve,
-    rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates, transactions, unsupported,
+    aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, documents, explain, get, indices, locks, mappings, mget,
+    resolve, rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates, transactions, unsupported,
+    update,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -42,11 +43,11 @@ endpoints! {
     "index" ["PUT", "POST"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::index;
     "index" ["POST"] ["/{index}/_doc", "/{index}/{type}"] => documents::index;
     "create" ["PUT", "POST"] ["/{index}/_create/{id}", "/{index}/_doc/{id}/_create", "/{index}/{type}/{id}/_create"] => documents::create;
-    "get" ["GET", "HEAD"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::get;
-    "get_source" ["GET", "HEAD"] ["/{index}/_source/{id}", "/{index}/_doc/{id}/_source", "/{index}/{type}/{id}/_source"] => documents::get_source;
+    "get" ["GET", "HEAD"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => get::get;
+    "get_source" ["GET", "HEAD"] ["/{index}/_source/{id}", "/{index}/_doc/{id}/_source", "/{index}/{type}/{id}/_source"] => get::get_source;
     "delete" ["DELETE"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::delete;
-    "update" ["POST"] ["/{index}/_update/{id}", "/{index}/_doc/{id}/_update", "/{index}/{type}/{id}/_update"] => documents::update;
-    "mget" ["GET", "POST"] ["/_mget", "/{index}/_mget", "/{index}/{type}/_mget"] => documents::mget;
+    "update" ["POST"] ["/{index}/_update/{id}", "/{index}/_doc/{id}/_update", "/{index}/{type}/{id}/_update"] => update::update;
+    "mget" ["GET", "POST"] ["/_mget", "/{index}/_mget", "/{index}/{type}/_mget"] => mget::mget;
     "bulk" ["PUT", "POST"] ["/_bulk", "/{index}/_bulk", "/{index}/{type}/_bulk"] => bulk::bulk;
 
     "transaction" ["POST"] ["/_transaction"] => changes::transaction;

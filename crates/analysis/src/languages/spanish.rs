@@ -1,30 +1,25 @@
 //! Spanish: Savoy's light stemmer.
 
+use super::tail::{bare, changed};
+
 /// Savoy's light stemmer.
 pub(crate) fn light_spanish(word: &mut String) {
-    let mut w: Vec<char> = word.chars().collect();
-    if w.len() < 5 {
-        return;
-    }
-    for c in &mut w {
-        *c = match *c {
-            'à' | 'á' | 'â' | 'ä' => 'a',
-            'ò' | 'ó' | 'ô' | 'ö' => 'o',
-            'è' | 'é' | 'ê' | 'ë' => 'e',
-            'ù' | 'ú' | 'û' | 'ü' => 'u',
-            'ì' | 'í' | 'î' | 'ï' => 'i',
-            c => c,
-        };
-    }
-    let n = w.len();
-    match w.as_slice() {
-        [.., 'o' | 'a' | 'e'] => w.truncate(n - 1),
-        [.., 'c', 'e', 's'] => {
-            w.truncate(n - 2);
-            w[n - 3] = 'z';
+    changed(word, |w| {
+        let n = w.len();
+        if n < 5 {
+            return;
         }
-        [.., 'o' | 'a' | 'e', 's'] => w.truncate(n - 2),
-        _ => {}
-    }
-    *word = w.into_iter().collect();
+        for letter in w.iter_mut() {
+            *letter = bare(*letter);
+        }
+        match w.as_slice() {
+            [.., 'o' | 'a' | 'e'] => w.truncate(n - 1),
+            [.., 'c', 'e', 's'] => {
+                w.truncate(n - 2);
+                w[n - 3] = 'z';
+            }
+            [.., 'o' | 'a' | 'e', 's'] => w.truncate(n - 2),
+            _ => {}
+        }
+    });
 }

@@ -65,29 +65,6 @@ fn any_letters() {
     let letters: Vec<char> = "aeiouygnstlmkßàéîõüçğıİſκασςйияъьհիաעאنهاةيهकािं्ংি্ยว\u{300}\u{200d}'-9"
         .chars()
         .collect();
-    let languages = [
-        "arabic",
-        "armenian",
-        "basque",
-        "bengali",
-        "brazilian",
-        "bulgarian",
-        "catalan",
-        "czech",
-        "danish",
-        "estonian",
-        "finnish",
-        "greek",
-        "hindi",
-        "indonesian",
-        "irish",
-        "italian",
-        "latvian",
-        "lithuanian",
-        "persian",
-        "portuguese",
-        "sorani",
-    ];
     let mut seed = 7_u64;
     let mut next = |below: usize| {
         seed = seed
@@ -95,7 +72,7 @@ fn any_letters() {
             .wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as usize % below
     };
-    for language in languages {
+    for language in crate::registry::languages::names() {
         let analyzer = analyzer(language);
         for _ in 0..400 {
             let length = 1 + next(14);

@@ -21,7 +21,7 @@ impl Definitions {
             None | Some("custom") => self.custom_analyzer(&options),
             Some(kind) => self
                 .analyzer_of(kind, &options)?
-                .ok_or_else(|| Self::unknown("analyzer", kind, name, ANALYZERS)),
+                .ok_or_else(|| Self::unknown("analyzer", kind, name, &ANALYZERS)),
         }
     }
 
@@ -139,6 +139,7 @@ impl Definitions {
 
     /// An analyzer of a built-in type.
     pub(super) fn analyzer_of(&self, kind: &str, o: &Options<'_>) -> Result<Option<Analyzer>> {
+        let own_words = format!("_{kind}_");
         // Tokenizer, and filters; where two are named `stop` and `exclude`, the options say what they do.
         let (tokenizer, filters, stop_words): (&str, &[&str], &str) = match kind {
             "standard" => ("standard", &["lowercase", "stop"], ""),
@@ -149,185 +150,11 @@ impl Definitions {
             "pattern" => ("pattern", &["lowercase", "stop"], ""),
             "fingerprint" => ("standard", &["lowercase", "asciifolding", "stop", "fingerprint"], ""),
             "snowball" => ("standard", &["lowercase", "stop", "snowball"], "_english_"),
-            "cjk" => ("standard", &["cjk_width", "lowercase", "cjk_bigram", "stop"], "_cjk_"),
-            "english" => (
-                "standard",
-                &[
-                    "stemmer:possessive_english",
-                    "lowercase",
-                    "stop",
-                    "exclude",
-                    "stemmer:english",
-                ],
-                "_english_",
-            ),
-            "french" => (
-                "standard",
-                &["elision", "lowercase", "stop", "exclude", "stemmer:light_french"],
-                "_french_",
-            ),
-            "german" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "german_normalization", "stemmer:light_german"],
-                "_german_",
-            ),
-            "spanish" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:light_spanish"],
-                "_spanish_",
-            ),
-            "danish" => ("standard", &["lowercase", "stop", "exclude", "stemmer:danish"], "_danish_"),
-            "dutch" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "dutch_words", "stemmer:dutch"],
-                "_dutch_",
-            ),
-            "finnish" => ("standard", &["lowercase", "stop", "exclude", "stemmer:finnish"], "_finnish_"),
-            "hungarian" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:hungarian"],
-                "_hungarian_",
-            ),
-            "norwegian" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:norwegian"],
-                "_norwegian_",
-            ),
-            "romanian" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:romanian"],
-                "_romanian_",
-            ),
-            "russian" => ("standard", &["lowercase", "stop", "exclude", "stemmer:russian"], "_russian_"),
-            "armenian" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:armenian"],
-                "_armenian_",
-            ),
-            "basque" => ("standard", &["lowercase", "stop", "exclude", "stemmer:basque"], "_basque_"),
-            "brazilian" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:brazilian"],
-                "_brazilian_",
-            ),
-            "bulgarian" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:bulgarian"],
-                "_bulgarian_",
-            ),
-            "czech" => ("standard", &["lowercase", "stop", "exclude", "stemmer:czech"], "_czech_"),
-            "estonian" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:estonian"],
-                "_estonian_",
-            ),
-            "indonesian" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:indonesian"],
-                "_indonesian_",
-            ),
-            "latvian" => ("standard", &["lowercase", "stop", "exclude", "stemmer:latvian"], "_latvian_"),
-            "lithuanian" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:lithuanian"],
-                "_lithuanian_",
-            ),
-            "portuguese" => (
-                "standard",
-                &["lowercase", "stop", "exclude", "stemmer:light_portuguese"],
-                "_portuguese_",
-            ),
-            "italian" => (
-                "standard",
-                &["elision:italian", "lowercase", "stop", "exclude", "stemmer:light_italian"],
-                "_italian_",
-            ),
-            "catalan" => (
-                "standard",
-                &["elision:catalan", "lowercase", "stop", "exclude", "stemmer:catalan"],
-                "_catalan_",
-            ),
-            "irish" => (
-                "standard",
-                &[
-                    "hyphens",
-                    "elision:irish",
-                    "lowercase:irish",
-                    "stop",
-                    "exclude",
-                    "stemmer:irish",
-                ],
-                "_irish_",
-            ),
-            "greek" => ("standard", &["lowercase:greek", "stop", "stemmer:greek"], "_greek_"),
-            "arabic" => (
-                "standard",
-                &[
-                    "lowercase",
-                    "decimal_digit",
-                    "stop",
-                    "arabic_normalization",
-                    "exclude",
-                    "stemmer:arabic",
-                ],
-                "_arabic_",
-            ),
-            "persian" => (
-                "standard",
-                &[
-                    "lowercase",
-                    "decimal_digit",
-                    "arabic_normalization",
-                    "persian_normalization",
-                    "stop",
-                ],
-                "_persian_",
-            ),
-            "bengali" => (
-                "standard",
-                &[
-                    "lowercase",
-                    "decimal_digit",
-                    "exclude",
-                    "indic_normalization",
-                    "bengali_normalization",
-                    "stop",
-                    "stemmer:bengali",
-                ],
-                "_bengali_",
-            ),
-            "hindi" => (
-                "standard",
-                &[
-                    "lowercase",
-                    "decimal_digit",
-                    "exclude",
-                    "indic_normalization",
-                    "hindi_normalization",
-                    "stop",
-                    "stemmer:hindi",
-                ],
-                "_hindi_",
-            ),
-            "sorani" => (
-                "standard",
-                &[
-                    "sorani_normalization",
-                    "lowercase",
-                    "decimal_digit",
-                    "stop",
-                    "exclude",
-                    "stemmer:sorani",
-                ],
-                "_sorani_",
-            ),
-            "swedish" => ("standard", &["lowercase", "stop", "exclude", "stemmer:swedish"], "_swedish_"),
-            "turkish" => (
-                "standard",
-                &["apostrophe", "lowercase:turkish", "stop", "exclude", "stemmer:turkish"],
-                "_turkish_",
-            ),
-            _ => return Ok(None),
+            "cjk" => ("standard", &["cjk_width", "lowercase", "cjk_bigram", "stop"], &own_words),
+            language => match languages::filters(language) {
+                Some(filters) => ("standard", filters, own_words.as_str()),
+                None => return Ok(None),
+            },
         };
         let Some(tokenizer) = self.tokenizer_of(tokenizer, o)? else {
             return Ok(None);
@@ -337,6 +164,10 @@ impl Definitions {
         let mut made: Vec<Named<Filter>> = Vec::new();
         for spelled in filters {
             let (name, language) = spelled.split_once(':').unwrap_or((spelled, ""));
+            let language = match name {
+                "stemmer" if language.is_empty() => languages::stemmer(kind),
+                _ => language,
+            };
             let filter = match name {
                 "stop" if stop_words.is_empty() => continue,
                 "stop" => Filter::each(Stop(WordSet::new(stop_words.clone(), false))),

@@ -11,11 +11,12 @@ use crate::tokenizers::{Keyword, Tokenizer};
 use model::{Error, Result, nearest::nearest};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 mod analyzers;
 mod char_filters;
 mod filters;
+pub(crate) mod languages;
 mod tokenizers;
 
 /// The parts of an analyzer made for one `_analyze` request: names or definitions.
@@ -74,7 +75,8 @@ struct Definitions {
     limits: Limits,
 }
 
-const ANALYZERS: &[&str] = &[
+/// Languages have theirs beside these.
+const GENERAL_ANALYZERS: &[&str] = &[
     "standard",
     "default",
     "simple",
@@ -85,39 +87,8 @@ const ANALYZERS: &[&str] = &[
     "fingerprint",
     "snowball",
     "cjk",
-    "arabic",
-    "armenian",
-    "basque",
-    "bengali",
-    "brazilian",
-    "bulgarian",
-    "catalan",
-    "czech",
-    "estonian",
-    "greek",
-    "hindi",
-    "indonesian",
-    "irish",
-    "italian",
-    "latvian",
-    "lithuanian",
-    "persian",
-    "portuguese",
-    "sorani",
-    "danish",
-    "dutch",
-    "english",
-    "finnish",
-    "french",
-    "german",
-    "hungarian",
-    "norwegian",
-    "romanian",
-    "russian",
-    "spanish",
-    "swedish",
-    "turkish",
 ];
+static ANALYZERS: LazyLock<Vec<&str>> = LazyLock::new(|| GENERAL_ANALYZERS.iter().copied().chain(languages::names()).collect());
 const TOKENIZERS: &[&str] = &[
     "standard",
     "letter",

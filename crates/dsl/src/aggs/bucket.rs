@@ -13,7 +13,7 @@ use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
 /// Those that are read here.
-const KINDS: &[&str] = &[
+pub(super) const KINDS: &[&str] = &[
     "terms",
     "significant_terms",
     "range",

@@ -18,6 +18,25 @@ pub(crate) const PLAIN: &[(&str, Metric)] = &[
     ("median_absolute_deviation", Metric::MedianAbsoluteDeviation),
 ];
 
+/// Those that are read here.
+pub(super) const KINDS: &[&str] = &[
+    "avg",
+    "sum",
+    "min",
+    "max",
+    "stats",
+    "value_count",
+    "median_absolute_deviation",
+    "extended_stats",
+    "cardinality",
+    "percentiles",
+    "percentile_ranks",
+    "weighted_avg",
+    "top_hits",
+    "top_metrics",
+    "scripted_metric",
+];
+
 /// Reads a metric; `None` if `kind` is none.
 pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<Option<AggKind>> {
     let mut fields = body.fields(kind)?.of_object(!dialect.typed && kind != "top_hits");

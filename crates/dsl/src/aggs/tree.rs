@@ -6,46 +6,6 @@ use crate::search::shape;
 use model::nearest::nearest;
 use model::{Dialect, Error, ErrorKind, Result, settings};
 
-/// Every type that is read, and those that are known to other servers only.
-const TYPES: &[&str] = &[
-    "terms",
-    "range",
-    "date_range",
-    "ip_range",
-    "histogram",
-    "date_histogram",
-    "filter",
-    "filters",
-    "global",
-    "missing",
-    "nested",
-    "reverse_nested",
-    "children",
-    "parent",
-    "composite",
-    "sampler",
-    "significant_terms",
-    "adjacency_matrix",
-    "geotile_grid",
-    "geohash_grid",
-    "auto_date_histogram",
-    "scripted_metric",
-    "avg",
-    "sum",
-    "min",
-    "max",
-    "stats",
-    "value_count",
-    "median_absolute_deviation",
-    "extended_stats",
-    "cardinality",
-    "percentiles",
-    "percentile_ranks",
-    "weighted_avg",
-    "top_hits",
-    "top_metrics",
-];
-
 /// Types of other servers: kept, for an engine that knows them.
 const OPAQUE: &[&str] = &[
     "variable_width_histogram",
@@ -167,7 +127,8 @@ fn parse_kind(name: &str, kind: &str, mut body: Node, dialect: Dialect) -> Resul
         });
     }
     // Only for those that are none: the nearest name takes longer to find than all else takes to read.
-    let unknown = (!TYPES.contains(&kind)).then(|| body.error(unknown_type(kind)));
+    let is_known = bucket::KINDS.contains(&kind) || metric::KINDS.contains(&kind);
+    let unknown = (!is_known).then(|| body.error(unknown_type(kind)));
     if let Some(parsed) = bucket::parse(name, kind, &mut body, dialect)? {
         return Ok(parsed);
     }
@@ -182,7 +143,10 @@ fn parse_kind(name: &str, kind: &str, mut body: Node, dialect: Dialect) -> Resul
 }
 
 fn unknown_type(kind: &str) -> String {
-    let known = TYPES.iter().chain(pipeline::KINDS).chain(OPAQUE).copied();
+    let known = [bucket::KINDS, metric::KINDS, pipeline::KINDS, OPAQUE]
+        .into_iter()
+        .flatten()
+        .copied();
     let hint = nearest(kind, known).map_or_else(String::new, |near| format!(" did you mean [{near}]?"));
     format!("Unknown aggregation type [{kind}]{hint}")
 }

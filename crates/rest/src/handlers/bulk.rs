@@ -1,7 +1,8 @@
 //! `_bulk`: many writes in one request, each on its own.
 
 use super::changes;
-use super::documents::{after, normalized, update_conditions, update_op};
+use super::documents::normalized;
+use super::update::{after, update_conditions, update_op};
 use super::writes::{
     Guarded, answer, conflict_error, head, placed, refuse_pipeline, result, send_in, settled, status, with_warnings,
 };
@@ -31,7 +32,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         None
     };
     super::transactions::refuse_atomic(options.as_ref(), transaction.as_deref())?;
-    let default_source = super::documents::source_params(&mut call)?;
+    let default_source = super::get::source_params(&mut call)?;
     let routing = call.params.take("routing");
     let locks = call.take_locks();
     let require_alias = call.params.flag("require_alias")?;
@@ -72,7 +73,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         let item = Planned::new(&call, item, default_fields.as_deref()).await;
         match item.write {
             // What is no update, or could never be one operation, is no bulk: nothing of it is written.
-            Err(error) if (item.unreadable || is_invalid(&error)) && options.is_none() && !answers_of_2015(call.dialect) => {
+            Err(error) if item.invalid && options.is_none() && !answers_of_2015(call.dialect) => {
                 return Err(error);
             }
             _ => planned.push(item),
@@ -156,17 +157,6 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     Ok(with_warnings(Answer::raw(body), &warnings))
 }
 
-/// Why an update with a version is no operation.
-const UPDATES_WITHOUT_VERSION: &str =
-    "Update requests do not support versioning. Please use `if_seq_no` and `if_primary_term` instead";
-
-/// Was an operation refused before anybody looked where it goes?
-fn is_invalid(error: &Error) -> bool {
-    error.kind() == ErrorKind::ActionRequestValidation
-        || error.kind() == ErrorKind::IllegalArgument
-            && (error.reason().starts_with("No version type match") || error.reason() == UPDATES_WITHOUT_VERSION)
-}
-
 /// The answer of one item.
 enum Item {
     /// What goes under its label.
@@ -211,8 +201,8 @@ pub(super) struct Planned {
     pub(super) spec: SourceSpec,
     /// An update that says what to write where there is nothing.
     pub(super) upserts: bool,
-    /// The body of an update could not be read; `write` says why.
-    unreadable: bool,
+    /// It could never be an operation, wherever it goes; `write` says why.
+    invalid: bool,
     pub(super) locks: Vec<String>,
     /// `fields` of 2015 that an update's answer shows.
     fields: Option<Vec<String>>,
@@ -265,6 +255,8 @@ impl Planned {
             _ => None,
         };
         let unreadable = matches!(&update, Some(Err(_)));
+        let expect = expectation(call, &item, &at, generated);
+        let conditions_fail = expect.is_err();
         if let (SourceSpec::Default, Some(Ok(body))) = (&spec, &update) {
             spec = body.source.clone();
         }
@@ -274,27 +266,26 @@ impl Planned {
             _ => None,
         };
         let fields = item.fields.clone().or(of_body).or_else(|| fields.map(<[String]>::to_vec));
-        let write = write_of(call, &item, update, at.clone(), generated).await;
+        let write = match expect {
+            Ok(expect) => write_of(call, &item, update, at.clone(), expect).await,
+            Err(error) => Err(error),
+        };
+        let refused = matches!(&write, Err(error) if error.kind() == ErrorKind::ActionRequestValidation);
         Planned {
             label,
             at,
             write,
             spec,
             upserts,
-            unreadable,
+            invalid: unreadable || conditions_fail || refused,
             locks: item.locks,
             fields,
         }
     }
 }
 
-async fn write_of(
-    call: &Call,
-    item: &BulkItem<'_>,
-    update: Option<Result<UpdateBody>>,
-    at: DocAddress,
-    generated: bool,
-) -> Result<Write> {
+/// What an item expects of what is there.
+fn expectation(call: &Call, item: &BulkItem<'_>, at: &DocAddress, generated: bool) -> Result<Expect> {
     if at.index.as_str().is_empty() {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
@@ -303,7 +294,9 @@ async fn write_of(
     }
     let internal = matches!(item.version_type.as_deref(), None | Some("internal"));
     if item.action == BulkAction::Update && !call.dialect.typed && (item.version.is_some() || !internal) {
-        return Err(Error::illegal(UPDATES_WITHOUT_VERSION));
+        return Err(Error::illegal(
+            "Update requests do not support versioning. Please use `if_seq_no` and `if_primary_term` instead",
+        ));
     }
     let parts = ExpectParts {
         version: match item.version {
@@ -315,13 +308,23 @@ async fn write_of(
         if_primary_term: item.if_primary_term,
         create: item.action == BulkAction::Create || generated,
     };
+    parts.expect(call.dialect.typed)
+}
+
+async fn write_of(
+    call: &Call,
+    item: &BulkItem<'_>,
+    update: Option<Result<UpdateBody>>,
+    at: DocAddress,
+    expect: Expect,
+) -> Result<Write> {
     let mut write = Write::new(at, WriteOp::Delete);
-    write.expect = parts.expect(call.dialect.typed)?;
+    write.expect = expect;
     write.routing = item.routing.clone();
     write.parent = item.parent.clone();
     write.require_alias = item.require_alias;
     if matches!(item.action, BulkAction::Delete | BulkAction::Update) {
-        write.routed_among = super::documents::routed_among(call, &write.at).await;
+        write.routed_among = super::get::routed_among(call, &write.at).await;
     }
     if let Some(name) = item.pipeline.as_deref().filter(|p| *p != "_none") {
         return Err(Error::illegal(format!(
@@ -358,7 +361,7 @@ pub(super) async fn settle(
     call: &Call,
 ) -> Result<(Map<String, Value>, bool)> {
     let outcome = if planned.label == "update" {
-        super::documents::missing_before_conflict(outcome, planned.upserts)
+        super::update::missing_before_conflict(outcome, planned.upserts)
     } else {
         outcome
     };

@@ -15,7 +15,7 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     let at = call.address(&id)?;
     let from_url = take_query(&mut call.params)?;
-    let spec = super::documents::source_params(&mut call)?;
+    let spec = super::get::source_params(&mut call)?;
     let content = call.json()?;
     call.params.finish()?;
     let query = match content {
@@ -73,7 +73,7 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
         }
     }
     if !matches!(spec, SourceSpec::Default | SourceSpec::None) {
-        let source = super::documents::filtered(&document.source.parse()?, &spec);
+        let source = super::get::filtered(&document.source.parse()?, &spec);
         let mut get = json!({ "_seq_no": document.stamp.seq_no, "_primary_term": document.stamp.primary_term, "found": true, "_source": source });
         if let (true, Some(get)) = (call.dialect.typed, get.as_object_mut()) {
             get.remove("_seq_no");

@@ -1,6 +1,6 @@
 //! `_search`, `_msearch`, `_count`.
 
-use super::documents::source_params;
+use super::get::source_params;
 use super::scroll;
 use super::visibility::Visibility;
 use crate::answer_room::AnswerRoom;

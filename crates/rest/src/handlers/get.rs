@@ -1,0 +1,480 @@
+//! A document, or its source, by its id.
+
+use super::visibility::Visibility;
+use super::writes::head;
+use crate::call::Call;
+use crate::params::split_list;
+use crate::respond::{Answer, Body};
+use crate::words_2015;
+use crate::{answers_of_2015, shows_doc_type};
+use dsl::search::SourceSpec;
+use engine::{Document, Expect, Found, Read, See};
+use model::path::SourceFilter;
+use model::routing::lead_together;
+use model::{DocAddress, DocId, Error, ErrorKind, Result, path};
+use serde_json::{Map, Value};
+use std::io::Write as _;
+
+/// What a read takes from the URL besides where.
+pub(super) struct Wanted {
+    pub(super) source: SourceSpec,
+    pub(super) stored: Option<Vec<String>>,
+    pub(super) expect: Expect,
+    pub(super) refresh: bool,
+    pub(super) read: Read,
+    pub(super) visibility: Visibility,
+}
+
+fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
+    let mut read = Read {
+        at,
+        routing: None,
+        see: See::Plain,
+        searchable_only: false,
+    };
+    let parent = call.params.take_2015("parent");
+    read.routing = call.params.take("routing").or(parent);
+    read.searchable_only = call.params.take_bool("realtime")? == Some(false);
+    let fields = if answers_of_2015(call.dialect) {
+        "fields"
+    } else {
+        "stored_fields"
+    };
+    Ok(Wanted {
+        source: source_params(call)?,
+        stored: if call.params.is_given(fields) && call.params.has_row(fields) {
+            call.params.take_list(fields)
+        } else {
+            None
+        },
+        // What is forced holds with whatever is there.
+        expect: match call.params.take_version()? {
+            Expect::Forced(_) => Expect::Anything,
+            other => other,
+        },
+        refresh: call.params.flag("refresh")?,
+        visibility: Visibility::take(call)?,
+        read,
+    })
+}
+
+/// `_source`, `_source_includes`, `_source_excludes` and their older names.
+pub(super) fn source_params(call: &mut Call) -> Result<SourceSpec> {
+    let source = call.params.take("_source");
+    let includes = call.params.take_any(&["_source_includes", "_source_include"]);
+    let excludes = call.params.take_any(&["_source_excludes", "_source_exclude"]);
+    Ok(match (source.as_deref(), includes, excludes) {
+        (Some("false"), ..) => SourceSpec::None,
+        (Some("true" | ""), None, None) => SourceSpec::All,
+        (None, None, None) => SourceSpec::Default,
+        (source, includes, excludes) => {
+            let mut list = source.filter(|s| *s != "true").map(split_list).unwrap_or_default();
+            list.extend(includes.as_deref().map(split_list).unwrap_or_default());
+            SourceSpec::Filtered {
+                includes: list,
+                excludes: excludes.as_deref().map(split_list).unwrap_or_default(),
+            }
+        }
+    })
+}
+
+/// `GET /i/_doc/1`.
+pub(crate) async fn get(mut call: Call) -> Result<Answer> {
+    let id = call.needed("id")?;
+    let at = call.address(&id)?;
+    let wanted = wanted(&mut call, at.clone())?;
+    call.params.finish()?;
+    let look = wanted
+        .visibility
+        .look(&call, &model::Target::index(at.index.as_str()), None)
+        .await?;
+    let answer = got(&call, &at, &wanted).await;
+    look.over(&call, answer).await
+}
+
+async fn got(call: &Call, at: &DocAddress, wanted: &Wanted) -> Result<Answer> {
+    let document = fetch(call, wanted).await?;
+    let Some(document) = document else {
+        let mut body = head(at, call.dialect);
+        body.insert("found".into(), false.into());
+        return Ok(Answer::of(404, Value::Object(body)));
+    };
+    // Whether it is there is asked of whatever version.
+    if call.method != "HEAD" || !answers_of_2015(call.dialect) {
+        expected(wanted, &document, call).await?;
+    }
+    let kept = kept(call, &document, wanted.stored.as_deref()).await?;
+    if kept.source && wanted.stored.is_none() && matches!(wanted.source, SourceSpec::Default | SourceSpec::All) {
+        return Ok(whole(&document, call.dialect));
+    }
+    let mut answer = shown(
+        &document,
+        if kept.source { &wanted.source } else { &SourceSpec::None },
+        wanted.stored.as_deref(),
+        &kept.fields,
+        call.dialect,
+    )?;
+    as_indexed(call, &document, &mut answer).await?;
+    Ok(Answer::ok(Value::Object(answer)))
+}
+
+/// In 2015 the fields of a read were as their types have them, whatever the source wrote.
+pub(super) async fn as_indexed(call: &Call, document: &Document, answer: &mut Map<String, Value>) -> Result<()> {
+    let Some(fields) = answer.get_mut("fields").and_then(Value::as_object_mut) else {
+        return Ok(());
+    };
+    if !answers_of_2015(call.dialect) {
+        return Ok(());
+    }
+    let infos = call.rest.indices(&model::Target::index(document.at.index.as_str())).await?;
+    for (name, values) in fields {
+        let found = infos.first().and_then(|info| info.mapping.resolve(name));
+        let (Some((_, field)), Some(values)) = (found, values.as_array_mut()) else {
+            continue;
+        };
+        for value in values {
+            let text = value.as_str().map(str::to_owned);
+            match (field.kind.wire(), text) {
+                ("byte" | "short" | "integer" | "long" | "float" | "double", Some(text)) => {
+                    match serde_json::from_str(text.trim()) {
+                        Ok(number @ Value::Number(_)) => *value = number,
+                        _ => {
+                            let said = format!("For input string: \"{text}\"");
+                            let error = Error::new(ErrorKind::NumberFormat, said);
+                            return Err(words_2015::remote(error, "indices:data/read/get[s]"));
+                        }
+                    }
+                }
+                ("boolean", Some(text)) => *value = Value::Bool(!["false", "off", "no", "0", ""].contains(&text.as_str())),
+                ("boolean", None) if value.is_number() => *value = Value::Bool(value.as_f64() != Some(0.0)),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the mapping keeps of a document besides what it finds it by.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// `_source` is enabled.
+    pub(super) source: bool,
+    /// Of the fields asked for those that are stored on their own.
+    pub(super) fields: Vec<String>,
+}
+
+pub(super) async fn kept(call: &Call, document: &Document, stored: Option<&[String]>) -> Result<Kept> {
+    let index = document.at.index.as_str();
+    let mut source = call.rest.known(index).await.is_none_or(|known| known.source);
+    if let (false, Some(doc_type)) = (source, &document.at.id.doc_type) {
+        // Another type of the index may do without.
+        let infos = call.rest.indices(&model::Target::index(index)).await?;
+        let own = infos
+            .first()
+            .and_then(|info| info.mappings.get(&**doc_type)?.pointer("/_source/enabled"));
+        source = !own.is_some_and(|enabled| *enabled == Value::Bool(false) || enabled == "false");
+    }
+    let Some(wanted) = stored.filter(|_| !answers_of_2015(call.dialect)) else {
+        return Ok(Kept {
+            source,
+            fields: Vec::new(),
+        });
+    };
+    // An index that a transaction makes is not known yet.
+    let target = model::Target {
+        ignore_unavailable: true,
+        ..model::Target::index(index)
+    };
+    let infos = call.rest.indices(&target).await?;
+    let is_stored = |field: &&String| {
+        let found = infos.first().and_then(|info| info.mapping.resolve(field));
+        found.is_some_and(|(_, field)| field.store)
+    };
+    Ok(Kept {
+        source,
+        fields: wanted.iter().filter(is_stored).cloned().collect(),
+    })
+}
+
+/// A found document with its source byte for byte: nothing of it is parsed.
+fn whole(document: &Document, dialect: model::Dialect) -> Answer {
+    let mut bytes = Vec::with_capacity(256 + document.source.0.len());
+    describe(document, dialect, &mut bytes);
+    bytes.extend_from_slice(b",\"_source\":");
+    bytes.extend_from_slice(&document.source.0);
+    bytes.push(b'}');
+    Answer {
+        body: Body::Raw(bytes.into()),
+        ..Answer::empty(200)
+    }
+}
+
+pub(super) async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
+    if wanted.visibility.waits() {
+        let target = model::Target::index(wanted.read.at.index.as_str());
+        wanted.visibility.reach(call, &target).await?;
+    }
+    let found = newest(call, wanted).await?;
+    super::locks::check_read(call, &wanted.visibility.locks, &wanted.read.at, found.as_ref()).await?;
+    Ok(found)
+}
+
+/// Among how many shards an index is told to keep its documents, where a routing leads to one of them.
+pub(super) async fn routed_among(call: &Call, at: &DocAddress) -> u64 {
+    call.rest.known(at.index.as_str()).await.map_or(1, |known| known.routed_among)
+}
+
+/// The newest of a document, where the routing of the request looks for it.
+async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
+    let Some(document) = newest_anywhere(call, wanted).await? else {
+        return Ok(None);
+    };
+    let own = match &wanted.read.routing {
+        Some(given) => Some(given.clone()),
+        None => {
+            let known = call.rest.known(wanted.read.at.index.as_str()).await;
+            known.and_then(|known| known.index_routing)
+        }
+    };
+    if own == document.routing {
+        return Ok(Some(document));
+    }
+    let among = routed_among(call, &document.at).await;
+    let here = lead_together(&document.at.id.id, own.as_deref(), document.routing.as_deref(), among);
+    Ok(here.then_some(document))
+}
+
+async fn newest_anywhere(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
+    // In 2015 a read that sees what is newest anyway refreshed nothing. A transaction reads its moment.
+    if wanted.visibility.transaction.is_none()
+        && wanted.refresh
+        && (wanted.read.searchable_only || !answers_of_2015(call.dialect))
+    {
+        call.rest
+            .engine
+            .refresh(&model::Target::index(wanted.read.at.index.as_str()), None)
+            .await?;
+    }
+    let mut read = wanted.read.clone();
+    let seen = |error: Error| {
+        if call.dialect.typed {
+            words_2015::as_expression(error)
+        } else {
+            error
+        }
+    };
+    // `/i/_all/1` of the typed dialect: whatever type has that id.
+    if read.at.id.doc_type.as_deref() == Some("_all") {
+        for doc_type in types_of(call, read.at.index.as_str()).await? {
+            read.at.id = DocId::typed(doc_type, read.at.id.id.clone());
+            if let Some(found) = wanted.visibility.read(call, read.clone()).await? {
+                return Ok(Some(found));
+            }
+        }
+        return Ok(None);
+    }
+    wanted.visibility.read(call, read).await.map_err(seen)
+}
+
+async fn types_of(call: &Call, index: &str) -> Result<Vec<String>> {
+    let infos = call.rest.indices(&model::Target::index(index)).await?;
+    Ok(infos
+        .iter()
+        .filter(|i| i.typed)
+        .flat_map(|i| i.mappings.as_object().into_iter().flatten())
+        .map(|(name, _)| name.clone())
+        .collect())
+}
+
+/// A version asked for must be the one there.
+pub(super) async fn expected(wanted: &Wanted, document: &Document, call: &Call) -> Result<()> {
+    let holds = match wanted.expect {
+        Expect::NewerThan { version, .. } => version == document.stamp.version,
+        other => other.check(&document.at, Found::Here(document.stamp)).is_ok(),
+    };
+    if holds {
+        return Ok(());
+    }
+    let expect = match wanted.expect {
+        Expect::NewerThan { version, .. } => Expect::Version(version),
+        other => other,
+    };
+    let conflict = engine::Conflict {
+        at: document.at.clone(),
+        expect,
+        found: Found::Here(document.stamp),
+    };
+    let error = super::writes::conflict_error(&conflict, call.dialect);
+    if !answers_of_2015(call.dialect) {
+        return Err(error);
+    }
+    // 2015 told the shard in which it was looked for.
+    let shards = match call.rest.known(document.at.index.as_str()).await {
+        Some(known) => known.shards,
+        None => 1,
+    };
+    let routing = document.routing.as_deref().unwrap_or(&document.at.id.id);
+    Err(error.with("shard", model::routing::shard_of(routing, shards).to_string()))
+}
+
+/// What stands before the source of a found document.
+fn described(document: &Document, dialect: model::Dialect) -> Map<String, Value> {
+    let mut text = Vec::new();
+    describe(document, dialect, &mut text);
+    text.push(b'}');
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// The same as the text of JSON, without the end of the object.
+fn describe(document: &Document, dialect: model::Dialect, out: &mut Vec<u8>) {
+    let name = |out: &mut Vec<u8>, before: &str, text: &str| {
+        out.extend_from_slice(before.as_bytes());
+        // Memory takes whatever is JSON.
+        let _ = serde_json::to_writer(out, text);
+    };
+    name(out, "{\"_index\":", document.at.index.as_str());
+    match &document.at.id.doc_type {
+        Some(doc_type) => name(out, ",\"_type\":", doc_type),
+        None if shows_doc_type(dialect) => name(out, ",\"_type\":", "_doc"),
+        None => {}
+    }
+    name(out, ",\"_id\":", &document.at.id.id);
+    let stamp = document.stamp;
+    let _ = write!(out, ",\"_version\":{}", stamp.version);
+    if !answers_of_2015(dialect) && !stamp.is_staged() {
+        let _ = write!(out, ",\"_seq_no\":{},\"_primary_term\":{}", stamp.seq_no, stamp.primary_term);
+    }
+    if let Some(routing) = &document.routing {
+        name(out, ",\"_routing\":", routing);
+    }
+    if let Some(parent) = &document.parent {
+        name(out, ",\"_parent\":", parent);
+    }
+    out.extend_from_slice(b",\"found\":true");
+}
+
+/// A found document as `_doc`, `_mget` and `_update`'s `get` show it.
+pub(super) fn shown(
+    document: &Document,
+    source: &SourceSpec,
+    stored: Option<&[String]>,
+    kept: &[String],
+    dialect: model::Dialect,
+) -> Result<Map<String, Value>> {
+    let mut out = described(document, dialect);
+    // Nothing that is stored was read.
+    if *source == SourceSpec::None && stored.is_none() {
+        out.remove("_routing");
+        out.remove("_parent");
+    }
+    let wants_source = match (source, stored) {
+        (SourceSpec::Default, Some(fields)) => fields.iter().any(|f| f == "_source"),
+        (SourceSpec::None, _) => false,
+        _ => true,
+    };
+    let has_source = !document.source.0.is_empty();
+    if has_source && (wants_source || stored.is_some()) {
+        let value = document.source.parse()?;
+        if let Some(fields) = stored.map(|fields| if answers_of_2015(dialect) { fields } else { kept }) {
+            let found = leaf_fields(&value, fields)?;
+            if !found.is_empty() {
+                out.insert("fields".into(), Value::Object(found));
+            }
+        }
+        if wants_source {
+            out.insert("_source".into(), filtered(&value, source));
+        }
+    }
+    Ok(out)
+}
+
+/// Leaf values of the source by path, as stored fields of 2015 were read from it.
+fn leaf_fields(source: &Value, fields: &[String]) -> Result<Map<String, Value>> {
+    let mut out = Map::new();
+    for field in fields {
+        if field.starts_with('_') {
+            continue;
+        }
+        let found = path::read(source, field);
+        if found.iter().any(|v| v.is_object()) {
+            let error = Error::illegal(format!("field [{field}] isn't a leaf field"));
+            return Err(words_2015::remote(error, "indices:data/read/get[s]"));
+        }
+        let values: Vec<Value> = found.into_iter().filter(|v| !v.is_null()).cloned().collect();
+        if !values.is_empty() {
+            out.insert(field.clone(), Value::Array(values));
+        }
+    }
+    Ok(out)
+}
+
+/// A source through its filter.
+pub(super) fn filtered(source: &Value, spec: &SourceSpec) -> Value {
+    match spec {
+        SourceSpec::Filtered { includes, excludes } => SourceFilter {
+            includes: includes.clone(),
+            excludes: excludes.clone(),
+        }
+        .apply(source),
+        _ => source.clone(),
+    }
+}
+
+/// `GET /i/_source/1`.
+pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
+    let id = call.needed("id")?;
+    let at = call.address(&id)?;
+    let wanted = wanted(&mut call, at)?;
+    call.params.finish()?;
+    if wanted.source == SourceSpec::None && !call.dialect.typed {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: fetching source can not be disabled;",
+        ));
+    }
+    let target = model::Target::index(wanted.read.at.index.as_str());
+    let look = wanted.visibility.look(&call, &target, None).await?;
+    let found = fetch(&call, &wanted).await;
+    // A source has no place to tell more.
+    look.over(&call, Ok(Answer::empty(200))).await?;
+    match found? {
+        Some(document)
+            if !call
+                .rest
+                .known(document.at.index.as_str())
+                .await
+                .is_none_or(|known| known.source) =>
+        {
+            if call.method == "HEAD" {
+                return Ok(Answer::empty(404));
+            }
+            let at = &document.at;
+            Err(Error::new(
+                ErrorKind::ResourceNotFound,
+                format!("Source not found [{}]/[{}]", at.index, at.id.id),
+            ))
+        }
+        Some(document) => {
+            expected(&wanted, &document, &call).await?;
+            let body = match wanted.source {
+                SourceSpec::Filtered { .. } => Body::Json(filtered(&document.source.parse()?, &wanted.source)),
+                _ => Body::Raw(bytes::Bytes::copy_from_slice(&document.source.0)),
+            };
+            Ok(Answer {
+                status: 200,
+                body,
+                headers: Vec::new(),
+            })
+        }
+        None if call.dialect.typed => Ok(Answer {
+            status: 404,
+            body: Body::Raw(bytes::Bytes::new()),
+            headers: Vec::new(),
+        }),
+        None if call.method == "HEAD" => Ok(Answer::empty(404)),
+        None => Err(Error::new(
+            ErrorKind::ResourceNotFound,
+            format!("Document not found [{}]/[{}]", wanted.read.at.index, wanted.read.at.id.id),
+        )),
+    }
+}
