@@ -3,14 +3,12 @@
 //! `routes` holds every endpoint in one table; a handler reads its parameters and body, calls `relations` or the
 //! engine, and returns an [`respond::Answer`]. Not here: what any of it means to documents.
 
-use arc_swap::ArcSwap;
 use engine::tasks::Tasks;
 use engine::{Alteration, Altered, Clock, Engine, EngineExt, IndexInfo};
-use model::lock_index::LockIndex;
-use model::{Dialect, DocId, Error, ErrorKind, IndexName, Persona, Result, Target};
+use known::{Known, KnownIndices};
+use model::{Dialect, Error, ErrorKind, IndexName, Persona, Result, Target};
 use relations::Relations;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 mod answer_room;
@@ -21,6 +19,7 @@ mod dialect;
 mod envelope;
 mod handlers;
 mod in_flight;
+mod known;
 mod machine;
 pub mod parameters;
 mod params;
@@ -45,7 +44,7 @@ pub struct Rest {
     pub(crate) names: Names,
     pub(crate) limits: Limits,
     /// What writes need to know of an index, kept until the catalog changes.
-    known: ArcSwap<HashMap<String, Known>>,
+    known: KnownIndices,
     pub(crate) scrolls: handlers::scroll::Scrolls,
     /// Tasks of an earlier process, until somebody goes on with them.
     left: std::sync::Mutex<Vec<handlers::jobs::Left>>,
@@ -76,34 +75,6 @@ pub struct Limits {
     pub tasks_kept_max: usize,
 }
 
-/// What a write or search asks of an index besides its documents.
-#[derive(Clone, Debug)]
-pub(crate) struct Known {
-    pub(crate) typed: bool,
-    pub(crate) replicas: u64,
-    /// `_source` is enabled.
-    pub(crate) source: bool,
-    /// Plain writes look at locks.
-    pub(crate) locks: bool,
-    /// Which of its documents are locks.
-    lock_index: Arc<LockIndex>,
-    /// Reported; the number that a document's shard is told by.
-    pub(crate) shards: u64,
-    /// Among how many shards documents are found by their routing. Where joins work the routing out it is not asked for:
-    /// then there is one.
-    pub(crate) routed_among: u64,
-    /// Where documents are read and written through an alias with a routing of its own.
-    pub(crate) index_routing: Option<String>,
-}
-
-impl Known {
-    /// Is a document of this id a lock? Without a type, where there are types, it may be.
-    pub(crate) fn is_lock(&self, id: &DocId) -> bool {
-        let untyped = self.typed && id.doc_type.is_none();
-        !self.lock_index.is_none() && (untyped || self.lock_index.has(id.doc_type.as_deref()))
-    }
-}
-
 impl Rest {
     /// Over an engine.
     pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, names: Names, limits: Limits) -> Rest {
@@ -115,7 +86,7 @@ impl Rest {
             tasks,
             names,
             limits,
-            known: ArcSwap::from_pointee(HashMap::new()),
+            known: KnownIndices::default(),
             scrolls: handlers::scroll::Scrolls::default(),
             left: std::sync::Mutex::default(),
         }
@@ -159,7 +130,7 @@ impl Rest {
     pub(crate) async fn alter(&self, alteration: Alteration) -> Result<Altered> {
         let deletes = matches!(alteration, Alteration::DeleteIndices(_) | Alteration::UpdateAliases(_));
         let altered = self.engine.alter(alteration).await;
-        self.known.store(Arc::new(HashMap::new()));
+        self.known.forget();
         if deletes && altered.is_ok() {
             // What cannot be forgotten now is when its document is made again, or by the next start.
             let _ = self.relations.forget_gone().await;
@@ -169,49 +140,26 @@ impl Rest {
 
     /// Forgets what was known of the catalog.
     pub(crate) fn forget_known(&self) {
-        self.known.store(Arc::new(HashMap::new()));
+        self.known.forget();
     }
 
     /// Is an index or alias of this name there, as far as anybody looked since the catalog changed?
     pub(crate) fn knows(&self, name: &str) -> bool {
-        self.known.load().contains_key(name)
+        self.known.has(name)
     }
 
     /// What is known of one index or alias; `None` if it is missing.
     pub(crate) async fn known(&self, name: &str) -> Option<Known> {
-        if let Some(known) = self.known.load().get(name) {
-            return Some(known.clone());
-        }
+        let seen = match self.known.look(name) {
+            Ok(known) => return Some(known),
+            Err(seen) => seen,
+        };
         let mut target = Target::index(name);
         target.forbid_closed = false;
         target.expand_closed = true;
         let infos = self.engine.indices(&target).await.ok()?;
-        let first = infos.first()?;
-        let known = Known {
-            typed: first.typed,
-            source: source_enabled(first),
-            replicas: model::settings::number(&first.settings, model::settings::NUMBER_OF_REPLICAS),
-            locks: infos
-                .iter()
-                .any(|info| model::settings::text(&info.settings, model::settings::PLEACH_LOCKS) != "off"),
-            lock_index: Arc::new(infos.iter().find_map(lock_index_of).unwrap_or_default()),
-            shards: model::settings::number(&first.settings, model::settings::NUMBER_OF_SHARDS),
-            index_routing: first
-                .aliases
-                .get(name)
-                .and_then(|options| options.get("index_routing")?.as_str())
-                .map(str::to_owned),
-            routed_among: match first.mapping.join_field() {
-                Some(_) if !first.typed => 1,
-                _ => model::settings::number(&first.settings, model::settings::NUMBER_OF_SHARDS),
-            },
-        };
-        let mut all = HashMap::clone(&self.known.load());
-        if all.len() > 10_000 {
-            all.clear();
-        }
-        all.insert(name.to_owned(), known.clone());
-        self.known.store(Arc::new(all));
+        let known = Known::of(name, &infos)?;
+        self.known.learn(&seen, name, known.clone());
         Some(known)
     }
 
@@ -244,22 +192,6 @@ impl Rest {
 }
 
 /// Which documents are locks, if any are.
-fn lock_index_of(info: &IndexInfo) -> Option<LockIndex> {
-    LockIndex::of(&info.settings).ok().filter(|locks| !locks.is_none())
-}
-
-/// Do documents of the index have a `_source` to show? Of typed indices every type must.
-fn source_enabled(info: &IndexInfo) -> bool {
-    let disabled = |mapping: &Value| {
-        let enabled = mapping.pointer("/_source/enabled");
-        enabled.is_some_and(|v| *v == Value::Bool(false) || v == "false")
-    };
-    match (&info.mappings, info.typed) {
-        (Value::Object(types), true) => !types.values().any(disabled),
-        (mapping, _) => !disabled(mapping),
-    }
-}
-
 /// The refusal for an index that is not there.
 pub(crate) fn missing_index(name: &str) -> Error {
     Error::new(ErrorKind::IndexNotFound, format!("no such index [{name}]"))

@@ -1,0 +1,176 @@
+//! What requests ask of an index besides its documents, kept until the catalog changes.
+//!
+//! **Invariant:** what is learned of a catalog that has changed since is not kept: nobody would ever forget it.
+
+use arc_swap::ArcSwap;
+use engine::IndexInfo;
+use model::DocId;
+use model::lock_index::LockIndex;
+use model::settings;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Names that are kept at most.
+const KEPT_MAX: usize = 10_000;
+
+/// What a write or search asks of an index.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) typed: bool,
+    pub(crate) replicas: u64,
+    /// `_source` is enabled.
+    pub(crate) source: bool,
+    /// Plain writes look at locks.
+    pub(crate) locks: bool,
+    /// Which of its documents are locks.
+    lock_index: Arc<LockIndex>,
+    /// Reported; the number that a document's shard is told by.
+    pub(crate) shards: u64,
+    /// Among how many shards documents are found by their routing. Where joins work the routing out it is not asked for:
+    /// then there is one.
+    pub(crate) routed_among: u64,
+    /// Where documents are read and written through an alias with a routing of its own.
+    pub(crate) index_routing: Option<String>,
+}
+
+impl Known {
+    /// Of the indices behind a name; `None` if there are none.
+    pub(crate) fn of(name: &str, infos: &[IndexInfo]) -> Option<Known> {
+        let first = infos.first()?;
+        let alias = first.aliases.get(name);
+        let shards = settings::number(&first.settings, settings::NUMBER_OF_SHARDS);
+        Some(Known {
+            typed: first.typed,
+            source: source_enabled(first),
+            replicas: settings::number(&first.settings, settings::NUMBER_OF_REPLICAS),
+            locks: infos
+                .iter()
+                .any(|info| settings::text(&info.settings, settings::PLEACH_LOCKS) != "off"),
+            lock_index: Arc::new(infos.iter().find_map(lock_index_of).unwrap_or_default()),
+            shards,
+            index_routing: alias
+                .and_then(|options| options.get("index_routing")?.as_str())
+                .map(str::to_owned),
+            routed_among: match first.mapping.join_field() {
+                Some(_) if !first.typed => 1,
+                _ => shards,
+            },
+        })
+    }
+
+    /// Is a document of this id a lock? Without a type, where there are types, it may be.
+    pub(crate) fn is_lock(&self, id: &DocId) -> bool {
+        let untyped = self.typed && id.doc_type.is_none();
+        !self.lock_index.is_none() && (untyped || self.lock_index.has(id.doc_type.as_deref()))
+    }
+}
+
+fn lock_index_of(info: &IndexInfo) -> Option<LockIndex> {
+    LockIndex::of(&info.settings).ok().filter(|locks| !locks.is_none())
+}
+
+/// Do documents of the index have a `_source` to show? Of typed indices every type must.
+fn source_enabled(info: &IndexInfo) -> bool {
+    let disabled = |mapping: &Value| {
+        let enabled = mapping.pointer("/_source/enabled");
+        enabled.is_some_and(|v| *v == Value::Bool(false) || v == "false")
+    };
+    match (&info.mappings, info.typed) {
+        (Value::Object(types), true) => !types.values().any(disabled),
+        (mapping, _) => !disabled(mapping),
+    }
+}
+
+/// What is known, by name.
+#[derive(Debug, Default)]
+pub(crate) struct KnownIndices(ArcSwap<HashMap<String, Known>>);
+
+/// All that was known when somebody looked.
+pub(crate) struct Seen(Arc<HashMap<String, Known>>);
+
+impl KnownIndices {
+    /// What is known of a name; otherwise what is known now, to be held against what is found out.
+    pub(crate) fn look(&self, name: &str) -> Result<Known, Seen> {
+        match self.0.load().get(name) {
+            Some(known) => Ok(known.clone()),
+            None => Err(Seen(self.0.load_full())),
+        }
+    }
+
+    /// Is a name known?
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.load().contains_key(name)
+    }
+
+    /// Keeps what was found out since `seen`, unless anything was learned or forgotten meanwhile: then the next one who asks
+    /// finds it out again.
+    pub(crate) fn learn(&self, seen: &Seen, name: &str, known: Known) {
+        let mut all = HashMap::clone(&seen.0);
+        if all.len() >= KEPT_MAX {
+            all.clear();
+        }
+        all.insert(name.to_owned(), known);
+        // `seen` holds the map, so that no other can have its address.
+        self.0.compare_and_swap(&seen.0, Arc::new(all));
+    }
+
+    /// The catalog has changed.
+    pub(crate) fn forget(&self) {
+        self.0.store(Arc::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> Known {
+        Known {
+            typed: false,
+            replicas: 0,
+            source: true,
+            locks: false,
+            lock_index: Arc::default(),
+            shards: 1,
+            routed_among: 1,
+            index_routing: None,
+        }
+    }
+
+    #[test]
+    fn what_was_found_out_before_a_change_is_not_kept() {
+        let all = KnownIndices::default();
+        let Err(seen) = all.look("a") else {
+            panic!("nothing is known")
+        };
+        all.learn(&seen, "a", known());
+        assert!(all.has("a"));
+        let Err(seen) = all.look("b") else {
+            panic!("[b] is not known")
+        };
+        all.forget();
+        all.learn(&seen, "b", known());
+        assert!(!all.has("a") && !all.has("b"));
+        // Also where nothing was known before.
+        let Err(seen) = all.look("b") else {
+            panic!("nothing is known")
+        };
+        all.forget();
+        all.learn(&seen, "b", known());
+        assert!(!all.has("b"));
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let all = KnownIndices::default();
+        let full: HashMap<String, Known> = (0..KEPT_MAX).map(|n| (n.to_string(), known())).collect();
+        all.0.store(Arc::new(full));
+        let Err(seen) = all.look("one more") else {
+            panic!("it is not known")
+        };
+        all.learn(&seen, "one more", known());
+        assert!(all.has("one more"));
+        assert_eq!(all.0.load().len(), 1);
+    }
+}
