@@ -19,8 +19,8 @@ use mapping::ReadOptions;
 use model::{ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 use tantivy::BitSet;
 use tantivy::directory::OwnedBytes;
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
@@ -414,7 +414,9 @@ fn in_parts<'a>(
     work: impl Fn(&[(&'a PendingOp, &'a Put)], usize) -> Result<Vec<Arc<SegmentData>>> + Sync,
 ) -> Result<Vec<Arc<SegmentData>>> {
     let bytes: usize = puts.iter().map(|(_, put)| put.source.len()).sum();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(PARTS_MAX);
+    // To ask the system takes a dozen calls, as long as a small build.
+    static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let threads = CORES.min(PARTS_MAX);
     let count = (bytes / part_bytes).clamp(1, threads);
     let mut parts: Vec<(&[(&'a PendingOp, &'a Put)], usize)> = Vec::with_capacity(count);
     let (mut begin, mut within) = (0, 0);

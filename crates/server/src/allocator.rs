@@ -2,6 +2,10 @@
 //!
 //! What asks mimalloc for an alignment gets more memory and a slower way back, whenever the size is not a power of two and
 //! more than 1 kB: it is not known there that what C's `malloc` promises would do.
+//!
+//! Zeroed memory of one size is the kernel's (`arenas`).
+
+mod arenas;
 
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout};
@@ -40,6 +44,12 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if layout.size() == arenas::BYTES
+            && layout.align() <= NATURAL_ALIGN
+            && let Some(place) = arenas::take()
+        {
+            return place;
+        }
         if is_natural(layout.size(), layout.align()) {
             // SAFETY: any size may be asked for.
             unsafe { mi_zalloc(layout.size()).cast() }
@@ -51,12 +61,27 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        if layout.size() == arenas::BYTES && arenas::holds(memory) {
+            // SAFETY: as the caller promises.
+            return unsafe { arenas::give_back(memory) };
+        }
         // SAFETY: as the caller promises.
         unsafe { MiMalloc.dealloc(memory, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if layout.size() == arenas::BYTES && arenas::holds(memory) {
+            // SAFETY: both are as large as what is copied, and the old one is given back once.
+            return unsafe {
+                let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+                if !new.is_null() {
+                    new.copy_from_nonoverlapping(memory, size.min(arenas::BYTES));
+                    arenas::give_back(memory);
+                }
+                new
+            };
+        }
         if is_natural(size, layout.align()) {
             // SAFETY: it is mimalloc's, as the caller promises.
             unsafe { mi_realloc(memory.cast(), size).cast() }
@@ -92,5 +117,65 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn places_are_zeroed_each_time() {
+        let layout = Layout::from_size_align(arenas::BYTES, 1).expect("a layout");
+        for round in 0..3 {
+            // More than there are places: the others are mimalloc's.
+            // SAFETY: each is given back once, by its layout.
+            unsafe {
+                let all: Vec<*mut u8> = (0..40).map(|_| Allocator.alloc_zeroed(layout)).collect();
+                for (n, memory) in all.iter().enumerate() {
+                    let bytes = std::slice::from_raw_parts_mut(*memory, arenas::BYTES);
+                    assert!(bytes.iter().all(|byte| *byte == 0), "{n} in round {round}");
+                    bytes.fill(u8::try_from(n).expect("few") | 1);
+                }
+                for (n, memory) in all.iter().enumerate() {
+                    let bytes = std::slice::from_raw_parts(*memory, arenas::BYTES);
+                    assert!(bytes.iter().all(|byte| usize::from(*byte) == n | 1), "{n} is nobody else's");
+                    if n % 3 == 0 {
+                        let grown = Allocator.realloc(*memory, layout, 2 * arenas::BYTES);
+                        let bytes = std::slice::from_raw_parts(grown, arenas::BYTES);
+                        assert!(
+                            bytes.iter().all(|byte| usize::from(*byte) == n | 1),
+                            "{n} keeps what it holds"
+                        );
+                        let layout = Layout::from_size_align(2 * arenas::BYTES, 1).expect("a layout");
+                        Allocator.dealloc(grown, layout);
+                    } else {
+                        Allocator.dealloc(*memory, layout);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn threads_never_share_a_place() {
+        let layout = Layout::from_size_align(arenas::BYTES, 1).expect("a layout");
+        std::thread::scope(|scope| {
+            for thread in 1..5u8 {
+                scope.spawn(move || {
+                    for _ in 0..200 {
+                        // SAFETY: each is given back once, by its layout.
+                        unsafe {
+                            let all: Vec<*mut u8> = (0..6).map(|_| Allocator.alloc_zeroed(layout)).collect();
+                            for memory in &all {
+                                assert_eq!((**memory, *memory.add(70_000)), (0, 0));
+                                memory.write(thread);
+                                memory.add(70_000).write(thread);
+                            }
+                            std::thread::yield_now();
+                            for memory in all {
+                                assert_eq!((*memory, *memory.add(70_000)), (thread, thread));
+                                Allocator.dealloc(memory, layout);
+                            }
+                        }
+                    }
+                });
+            }
+        });
     }
 }

@@ -181,8 +181,11 @@ impl Planner<'_> {
             }
             return Err(self.no_relation(&family, "has_child", &q.child_type, "child"));
         };
-        let child = self.compile(&q.query, 1.0)?;
-        let child = self.of_relation(child, &family, &[&q.child_type]);
+        let mut child = self.compile(&q.query, 1.0)?;
+        // Of one relation all children are; of several they are told apart by their terms.
+        if family.children_of(&parent).len() > 1 {
+            child = self.of_relation(child, &family, &[&q.child_type]);
+        }
         let least = q.min_children.max(1);
         let counted = least > 1 || q.max_children.is_some() || q.score_mode != ScoreMode::None;
         let mut found: Vec<Parents> = Vec::with_capacity(self.view.segments.len());
@@ -191,7 +194,11 @@ impl Planner<'_> {
         for (no, segment) in (0..).zip(&self.view.segments) {
             self.cx.check_cancelled()?;
             let kin = Kin::of(segment, &family, &parent)?;
-            let keys = family.parents(segment)?;
+            let keys = if self.view.segments.len() > 1 {
+                family.parents(segment)?
+            } else {
+                None
+            };
             let mut parents = Parents {
                 docs: DocBits::new(segment.reader.max_doc()),
                 known: FxHashMap::default(),
@@ -213,7 +220,7 @@ impl Planner<'_> {
                         parents.known.entry(parent).or_insert(Totals::NONE).add(&own);
                     }
                     Some(parent) => parents.docs.insert(parent),
-                    None if self.view.segments.len() > 1 => {
+                    None if keys.is_some() && kin.is_child(doc) => {
                         if let Some((ord, key)) = keys.as_ref().and_then(|keys| keys.of(doc)) {
                             let own = own();
                             let of = afar.entry(key).or_insert(Afar {

@@ -12,6 +12,7 @@
 //! Not here: which columns are joined (`family`, `join`).
 
 use super::node::broken;
+use crate::index::derived::Footprint;
 use crate::searchable::SegmentView;
 use model::Result;
 use std::collections::HashMap;
@@ -119,6 +120,21 @@ pub(crate) struct Keys {
     by_ord: Arc<Vec<Key>>,
 }
 
+/// What a segment keeps of a column: also that there is none.
+impl Footprint for Option<Keys> {
+    fn heap_bytes(&self) -> usize {
+        self.as_ref().map_or(0, |keys| {
+            // Where its blocks begin and how they are packed.
+            let blocks = keys.column.num_rows() as usize / BLOCK_ROWS + 1;
+            keys.by_ord.heap_bytes() + blocks * BLOCK_BYTES
+        })
+    }
+}
+
+/// Rows of a block of a column, and about what is kept of each block while the column is open.
+const BLOCK_ROWS: usize = 512;
+const BLOCK_BYTES: usize = 48;
+
 /// How arrays are called among what a segment keeps.
 const KEPT: &str = "keys: ";
 
@@ -150,10 +166,11 @@ impl Keys {
     /// # Errors
     /// Unreadable files.
     pub(crate) fn open(segment: &SegmentView, column: &str, bare: bool) -> Result<Option<Keys>> {
-        let Some(strings) = segment.reader.fast_fields().str(column).map_err(broken)? else {
-            return Ok(None);
-        };
-        let by_ord = segment.core.once(&format!("{KEPT}{bare} {column}"), || {
+        // The column is kept as well: opening one reads where each of its blocks begins.
+        let kept = segment.core.once(&format!("{KEPT}{bare} {column}"), || {
+            let Some(strings) = segment.reader.fast_fields().str(column).map_err(broken)? else {
+                return Ok(None);
+            };
             let mut by_ord = Vec::with_capacity(strings.num_terms());
             let mut terms = strings.dictionary().stream().map_err(broken)?;
             while terms.advance() {
@@ -165,9 +182,12 @@ impl Keys {
                 };
                 by_ord.push(Key::of(&term[from..]));
             }
-            Ok(by_ord)
+            Ok(Some(Keys {
+                column: strings,
+                by_ord: Arc::new(by_ord),
+            }))
         })?;
-        Ok(Some(Keys { column: strings, by_ord }))
+        Ok(Option::clone(&kept))
     }
 
     /// Of strings that lie in no column of the segment's own; `name` is theirs.

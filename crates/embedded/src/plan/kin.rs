@@ -111,6 +111,11 @@ impl Kin {
         self.parent_of.get(doc as usize).copied().filter(|parent| *parent != NONE)
     }
 
+    /// Whether a document is a child, wherever its parent is.
+    pub(crate) fn is_child(&self, doc: DocId) -> bool {
+        self.parent(doc).is_some() || self.orphans.binary_search(&doc).is_ok()
+    }
+
     /// The children of a document in this segment, in order.
     pub(crate) fn children(&self, doc: DocId) -> &[DocId] {
         let at = doc as usize;
