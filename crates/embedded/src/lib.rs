@@ -84,6 +84,7 @@ pub struct EmbeddedEngine {
     /// Of their own, so that writes do not wait behind searches.
     writers: Workers,
     pace: Arc<Pace>,
+    company: leading::Company,
     upkeep: Mutex<Option<Upkeep>>,
 }
 
@@ -122,6 +123,7 @@ impl EmbeddedEngine {
             workers,
             writers,
             pace: Arc::default(),
+            company: leading::Company::default(),
             upkeep: Mutex::new(Some(upkeep)),
         })
     }
@@ -146,8 +148,9 @@ impl EmbeddedEngine {
     }
 
     async fn wait(&self, after: After) -> Result<()> {
+        self.company.seen();
         if after.durable > self.store.log.durable_position() {
-            leading::lead(&self.store.log);
+            leading::lead(&self.store.log, &self.company);
             self.store.log.durable(after.durable).await?;
         }
         if after.written > self.store.log.written_position() {
@@ -543,6 +546,7 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
+        self.company.seen();
         let shape = pace::shape(target, &request);
         if self.pace.is_quick(shape) && self.store.is_quiet(target) {
             let begun = Instant::now();
@@ -600,6 +604,7 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn keys(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
+        self.company.seen();
         let shape = pace::shape_of_keys(target, &of);
         if self.pace.is_quick(shape) && self.store.is_quiet(target) {
             let begun = Instant::now();

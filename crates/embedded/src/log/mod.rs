@@ -23,7 +23,7 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use append::{Durability, Log, LogOptions, Reservation, Ticket};
+pub use append::{Durability, Late, Log, LogOptions, Reservation, Ticket};
 pub use lock::FolderLock;
 pub use manifest::Manifest;
 pub use replay::{Damage, Recovered, Replayed, Verdict};

@@ -87,13 +87,21 @@ pub(super) fn run(shared: &Arc<Shared>, committer: &Mutex<Committer>) {
 }
 
 /// One group on the thread of a writer that is alone. What it does not finish it hands to the log's thread.
-pub(super) fn lead(shared: &Arc<Shared>, committer: &Mutex<Committer>) {
+pub(super) fn lead(shared: &Arc<Shared>, committer: &Mutex<Committer>, late: Option<Late>) {
+    let mut asleep = false;
     {
         let mut queue = shared.queue.lock();
         if queue.turn != Turn::Free || queue.closing || queue.items.is_empty() {
             return;
         }
         queue.turn = Turn::Taken;
+        if let Some(late) = late {
+            queue.watch.led = Some((Instant::now(), late));
+            asleep = std::mem::replace(&mut queue.watch.looks, WATCH_LOOKS) == 0;
+        }
+    }
+    if asleep {
+        shared.wake.notify_one();
     }
     let guard = PanicGuard(shared.clone());
     let mut committer = committer.lock();
@@ -108,6 +116,7 @@ pub(super) fn lead(shared: &Arc<Shared>, committer: &Mutex<Committer>) {
         return drop(guard);
     }
     let mut queue = shared.queue.lock();
+    queue.watch.led = None;
     queue.unsynced_since = committer.unsynced_since;
     let more = shared.has_work(&queue) || committer.unwritten.is_some() || committer.unsynced_since.is_some();
     queue.turn = if more { Turn::Handed } else { Turn::Free };
@@ -133,9 +142,24 @@ impl Shared {
                 queue.turn = Turn::Taken;
                 return true;
             }
-            match due {
-                Some(due) if queue.turn == Turn::Free => drop(self.wake.wait_until(&mut queue, due)),
-                _ => self.wake.wait(&mut queue),
+            if let Some((since, late)) = queue.watch.led.take() {
+                if since.elapsed() < WATCH_EACH {
+                    queue.watch.led = Some((since, late));
+                } else {
+                    parking_lot::MutexGuard::unlocked(&mut queue, late);
+                    continue;
+                }
+            }
+            let look = (queue.watch.looks > 0).then(|| Instant::now() + WATCH_EACH);
+            match (due.filter(|_| queue.turn == Turn::Free), look) {
+                (None, None) => self.wake.wait(&mut queue),
+                (Some(at), None) => drop(self.wake.wait_until(&mut queue, at)),
+                (due, Some(look)) => {
+                    let at = due.map_or(look, |due| due.min(look));
+                    if self.wake.wait_until(&mut queue, at).timed_out() {
+                        queue.watch.looks = queue.watch.looks.saturating_sub(1);
+                    }
+                }
             }
         }
     }

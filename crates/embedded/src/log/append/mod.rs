@@ -225,7 +225,12 @@ impl Log {
     /// Writes and syncs on this thread what is queued, if nobody else is writing; else does nothing. Blocks the thread
     /// for a write and a sync. To be followed by [`Log::durable`], which is over at once if this was enough.
     pub fn lead(&self) {
-        lead(&self.shared, &self.committer);
+        lead(&self.shared, &self.committer, None);
+    }
+
+    /// As [`Log::lead`]; the log's thread calls `late` if it takes longer than a sync should.
+    pub fn lead_watched(&self, late: Late) {
+        lead(&self.shared, &self.committer, Some(late));
     }
 
     /// Waits until everything below `position` (a [`Ticket::end`]) is durable. Blocks the thread.
@@ -379,6 +384,23 @@ pub(super) enum Turn {
     Handed,
 }
 
+/// What is called while somebody leads for too long, by the log's thread.
+pub type Late = Box<dyn FnOnce() + Send>;
+
+/// The log's thread looks so often after who leads watched, while there are any.
+pub(super) const WATCH_EACH: Duration = Duration::from_millis(25);
+/// After so many looks at nobody it sleeps until the next one comes.
+pub(super) const WATCH_LOOKS: u32 = 40;
+
+/// Who leads, as the log's thread sees it.
+#[derive(Default)]
+pub(super) struct Watch {
+    /// Since when, and whom to tell.
+    pub(super) led: Option<(Instant, Late)>,
+    /// Looks until the log's thread sleeps; 0: it does.
+    pub(super) looks: u32,
+}
+
 /// Records in a group beyond which nobody leads: the log's thread writes while others go on working.
 pub(super) const LEADS_UP_TO: u32 = 1;
 
@@ -395,6 +417,7 @@ pub(super) struct Queue {
     /// The end was told as the next record's position: no heads go before it.
     pub(super) promised: bool,
     pub(super) closing: bool,
+    pub(super) watch: Watch,
 }
 
 pub(super) struct Spare {

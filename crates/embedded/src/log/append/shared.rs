@@ -61,6 +61,7 @@ impl Shared {
                 since_heads: 0,
                 promised: false,
                 closing: false,
+                watch: Watch::default(),
             }),
             wake: Condvar::new(),
             outstanding: AtomicU64::new(0),
