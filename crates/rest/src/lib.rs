@@ -11,6 +11,7 @@ use relations::Relations;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
+mod again;
 mod answer_room;
 mod aside;
 mod body;

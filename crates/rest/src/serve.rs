@@ -1,5 +1,6 @@
 //! The HTTP listener: reads requests within bounds, dispatches them, writes answers; stops gracefully.
 
+use crate::again::{again, inside};
 use crate::body::{Request, check_media_type, compatible_with, inflate, too_long};
 use crate::call::Call;
 use crate::handlers::{apis_2015, cat_2015, transactions};
@@ -11,15 +12,17 @@ use crate::{Rest, dialect, envelope};
 use base64::Engine as _;
 use bytes::{Bytes, BytesMut};
 use futures::FutureExt as _;
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use model::settings::HTTP_MAX_CONNECTIONS;
 use model::{Dialect, Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
 use serde_json::json;
 use std::borrow::Cow;
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -139,7 +142,7 @@ async fn accept(
             connection: Some(number),
             ..Caller::default()
         };
-        tokio::spawn(async move {
+        tokio::spawn(again(async move {
             let service = hyper::service::service_fn(move |request| {
                 let (rest, in_flight, caller) = (rest.clone(), in_flight.clone(), caller.clone());
                 async move { Ok::<_, std::convert::Infallible>(one(rest, request, persona, in_flight, caller).await) }
@@ -163,7 +166,7 @@ async fn accept(
             open.fetch_sub(1, Ordering::AcqRel);
             // What cannot be ended now ends with the next sweep.
             let _ = ended.relations.disconnected(number).await;
-        });
+        }));
     }
 }
 
@@ -246,9 +249,9 @@ const BODY_AT_ONCE_BYTES: usize = 1 << 20;
 /// Reads a body within the bounds.
 async fn read_body(mut incoming: Incoming, max: usize, in_flight_max: usize, in_flight: &mut InFlight) -> Result<Bytes> {
     // What is announced is believed up to a bound: room for the rest is made when it comes.
-    let announced = hyper::body::Body::size_hint(&incoming).lower();
+    let announced = incoming.size_hint().lower();
     let mut whole = BytesMut::with_capacity(usize::try_from(announced).unwrap_or(0).min(BODY_AT_ONCE_BYTES).min(max));
-    while let Some(frame) = incoming.frame().await {
+    while let Some(frame) = poll_fn(|cx| inside(|| Pin::new(&mut incoming).poll_frame(cx))).await {
         let Ok(frame) = frame else {
             return Err(Error::illegal("the connection ended inside the request body"));
         };
