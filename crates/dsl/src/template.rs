@@ -66,7 +66,8 @@ fn parse(rest: &mut &str, section: Option<&str>, depth: usize) -> Result<Vec<Par
         parts.push(Part::Text(rest[..at].to_owned()));
         let after = &rest[at + 2..];
         let (close, skip) = if after.starts_with('{') { ("}}}", 1) } else { ("}}", 0) };
-        let Some(end) = after.find(close) else {
+        // The first two braces end it; what began with three has to end with three.
+        let Some(end) = after.find("}}").filter(|end| after[*end..].starts_with(close)) else {
             return Err(malformed("Improperly closed variable in query-template"));
         };
         let tag = after[skip..end].trim();

@@ -105,6 +105,7 @@ impl Store {
                 id: &ready.at.id.id,
                 type_name: doc_type.as_deref().unwrap_or(""),
                 routing: put.routing.as_deref(),
+                times: put.times,
             };
             ready.growth = put.mapping.read(&value, &options)?.growth.map(|growth| (doc_type, growth));
         }
@@ -357,7 +358,11 @@ fn part_of(ready: &Ready, stamp: Stamp) -> Part {
             mapping_version: ready.entry.revision,
             uid: ready.uid.clone(),
             routing: put.routing.clone(),
-            hidden: extras(put.parent.as_deref(), put.hidden.as_ref().map(|(hidden, _)| hidden)),
+            hidden: extras(
+                put.parent.as_deref(),
+                put.hidden.as_ref().map(|(hidden, _)| hidden),
+                put.times,
+            ),
             source: put.source.clone(),
         },
     }

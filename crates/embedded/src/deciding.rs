@@ -340,6 +340,7 @@ impl Newest for Reading<'_> {
             id: &write.at.id.id,
             type_name: doc_type.unwrap_or(""),
             routing: write.routing.as_deref(),
+            ..mapping::ReadOptions::default()
         };
         entry.mapping_for(doc_type)?.read(&source.parse()?, &options).map(|_| ())
     }

@@ -5,7 +5,7 @@
 use crate::index::segment::Held;
 use crate::versions::Key;
 use engine::Hidden;
-use mapping::{Mapping, Parsed};
+use mapping::{Mapping, Parsed, Times};
 use model::Stamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -48,6 +48,8 @@ pub(crate) struct Put {
     pub(crate) routing: Option<Box<str>>,
     /// `_parent`.
     pub(crate) parent: Option<Box<str>>,
+    /// `_timestamp` and `_ttl`.
+    pub(crate) times: Times,
     /// Its mark, and the mark's stored form.
     pub(crate) hidden: Option<(Hidden, Vec<u8>)>,
     /// Its source as the mapping reads it, until a build takes it; not kept where many wait.
@@ -103,23 +105,33 @@ pub(crate) fn read_mark(bytes: &[u8]) -> Option<Hidden> {
     })
 }
 
-/// What the log keeps beside the source: the parent and the mark.
-pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>) -> Option<Vec<u8>> {
-    if parent.is_none() && hidden.is_none() {
+/// What the log keeps beside the source: the parent, the mark and the times.
+pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>, times: Times) -> Option<Vec<u8>> {
+    if parent.is_none() && hidden.is_none() && times.is_none() {
         return None;
     }
     let mark = hidden.map(|h| json!({ "body": h.body, "visible": h.visible, "held": h.held }));
-    Some(json!({ "parent": parent, "mark": mark }).to_string().into_bytes())
+    let mut out = json!({ "parent": parent, "mark": mark });
+    for (name, time) in [("timestamp", times.timestamp), ("expires", times.expires)] {
+        if let Some(time) = time {
+            out[name] = time.into();
+        }
+    }
+    Some(out.to_string().into_bytes())
 }
 
 /// The other way.
-pub(crate) fn read_extras(bytes: Option<&[u8]>) -> (Option<Box<str>>, Option<Hidden>) {
+pub(crate) fn read_extras(bytes: Option<&[u8]>) -> (Option<Box<str>>, Option<Hidden>, Times) {
     let Some(value) = bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok()) else {
-        return (None, None);
+        return (None, None, Times::default());
     };
     let mark = value
         .get("mark")
         .filter(|mark| mark.is_object())
         .and_then(|mark| read_mark(mark.to_string().as_bytes()));
-    (value["parent"].as_str().map(Into::into), mark)
+    let times = Times {
+        timestamp: value["timestamp"].as_i64(),
+        expires: value["expires"].as_i64(),
+    };
+    (value["parent"].as_str().map(Into::into), mark, times)
 }

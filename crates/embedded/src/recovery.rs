@@ -266,7 +266,7 @@ impl Replay<'_> {
                         primary_term: term,
                         version,
                     };
-                    let (parent, mark) = read_extras(hidden.as_deref());
+                    let (parent, mark, times) = read_extras(hidden.as_deref());
                     let hidden = mark.map(|mark| {
                         let bytes = mark_bytes(&mark);
                         (mark, bytes)
@@ -277,6 +277,7 @@ impl Replay<'_> {
                             source,
                             routing,
                             parent,
+                            times,
                             hidden,
                             parsed: Mutex::default(),
                         })

@@ -268,6 +268,7 @@ impl Store {
                     source: Source(put.source.clone()),
                     routing: put.routing.as_deref().map(str::to_owned),
                     parent: put.parent.as_deref().map(str::to_owned),
+                    times: put.times,
                     hidden: None,
                 }),
             },
@@ -348,7 +349,7 @@ impl Store {
             Some(_) => Ok(None),
             None => Ok(self.there(staging, inner, &entry, at)?.now),
         };
-        let worked = match work_out(&entry, write, here, Some(began), &family)? {
+        let worked = match work_out(&entry, write, here, Some(began), self.clock.wall_ms(), &family)? {
             WorkedOut::Done(outcome) => return Ok(outcome),
             WorkedOut::Out(worked) => worked,
         };
@@ -482,6 +483,7 @@ impl Store {
                     source: Source(put.source.clone()),
                     routing: put.routing.as_deref().map(str::to_owned),
                     parent: put.parent.as_deref().map(str::to_owned),
+                    times: put.times,
                 }),
             },
         };

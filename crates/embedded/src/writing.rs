@@ -9,7 +9,7 @@ use crate::pending::{KeptParsed, Kind, Put, mark_bytes, read_mark};
 use crate::store::{IndexState, Store, locate};
 use crate::versions::{Key, Newest};
 use engine::{Alteration, Applied, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written};
-use mapping::{Mapping, Parsed, ReadOptions};
+use mapping::{Mapping, Parsed, ReadOptions, Times};
 use model::blocks;
 use model::routing::lead_together;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target};
@@ -57,6 +57,7 @@ impl Store {
                         source: Source(put.source.clone()),
                         routing: put.routing.as_deref().map(str::to_owned),
                         parent: put.parent.as_deref().map(str::to_owned),
+                        times: put.times,
                         hidden: put.hidden.as_ref().map(|(hidden, _)| hidden.clone()),
                     }),
                     Kind::Delete => None,
@@ -181,6 +182,7 @@ impl Store {
             id: &at.id.id,
             type_name: doc_type.unwrap_or(""),
             routing: routing.as_deref(),
+            ..ReadOptions::default()
         };
         let growth = entry.mapping_for(doc_type)?.read(&source, &options)?.growth;
         Ok(growth.map(|growth| Alteration::PutMapping {
@@ -222,7 +224,7 @@ impl Store {
             }
             _ => None,
         };
-        match work_out(entry, write, here, None, &family)? {
+        match work_out(entry, write, here, None, self.clock.wall_ms(), &family)? {
             WorkedOut::Done(outcome) => {
                 // A document that could never be written is no conflict: its source is read before it is compared.
                 if let (Outcome::Conflict(_), Some((source, doc_type, routing))) = (&outcome, sent) {
@@ -230,6 +232,7 @@ impl Store {
                         id: &at.id.id,
                         type_name: doc_type.as_deref().unwrap_or(""),
                         routing: routing.as_deref(),
+                        ..ReadOptions::default()
                     };
                     entry.mapping_for(doc_type.as_deref())?.read(&source.parse()?, &options)?;
                 }
@@ -311,6 +314,7 @@ pub(crate) fn work_out(
     write: Write,
     here: Here,
     began: Option<Found>,
+    now_ms: i64,
     family: &dyn Fn(&DocAddress) -> Result<Option<Document>>,
 ) -> Result<WorkedOut> {
     let at = DocAddress {
@@ -361,6 +365,7 @@ pub(crate) fn work_out(
     let version = found.next_version(write.expect);
     let mut routing = write.routing;
     let mut parent = write.parent;
+    let mut timing = write.timing;
     let (source, show) = match write.op {
         WriteOp::Put(source) => (Some(source), None),
         WriteOp::Delete => (None, None),
@@ -373,7 +378,10 @@ pub(crate) fn work_out(
                 routing = routing.or_else(|| document.routing.clone());
                 parent = parent.or_else(|| document.parent.clone());
             }
-            match update.apply(&at, newest, routing.as_deref())? {
+            let times = kept
+                .filter(|_| !elsewhere)
+                .map_or_else(Times::default, |document| document.times);
+            match update.apply_timed(&at, newest, routing.as_deref(), times, &mut timing)? {
                 Applied::Put(value) => {
                     let source = Source::from_value(&value);
                     (Some(source.clone()), Some(source))
@@ -402,12 +410,14 @@ pub(crate) fn work_out(
     };
     let (put, parsed, growth) = match source {
         Some(source) => {
-            let read = Accepted::read(entry, &at, &source, &mut routing, family)?;
+            let times = entry.mapping_for(at.id.doc_type.as_deref())?.times(&at, &timing, now_ms)?;
+            let read = Accepted::read(entry, &at, &source, &mut routing, times, family)?;
             let put = Put {
                 mapping: read.mapping,
                 source: source.0,
                 routing: routing.map(Into::into),
                 parent: parent.map(Into::into),
+                times,
                 hidden: hidden.map(with_bytes),
                 parsed: Mutex::default(),
             };
@@ -420,6 +430,7 @@ pub(crate) fn work_out(
                 source: (*b"{}").into(),
                 routing: routing.map(Into::into),
                 parent: parent.map(Into::into),
+                times: Times::default(),
                 hidden: Some(with_bytes(Hidden { visible: false, ..mark })),
                 parsed: Mutex::default(),
             };
@@ -452,6 +463,7 @@ impl Accepted {
         at: &DocAddress,
         source: &Source,
         routing: &mut Option<String>,
+        times: Times,
         family: &dyn Fn(&DocAddress) -> Result<Option<Document>>,
     ) -> Result<Accepted> {
         let value = serde_json::from_slice::<Value>(&source.0).map_err(|e| {
@@ -466,6 +478,7 @@ impl Accepted {
             id: &at.id.id,
             type_name: doc_type.as_deref().unwrap_or(""),
             routing: routing.as_deref(),
+            times,
         };
         let mut parsed = mapping.read(&value, &options)?;
         // A field that another type has is as that type has it: the document must be readable so.
@@ -556,6 +569,7 @@ pub(crate) fn stored(
         source: Source(Arc::from([])),
         routing: None,
         parent: None,
+        times: crate::index::times::times_of(view, &location.segment, location.root())?,
         hidden: None,
     };
     view.each_stored(&location.segment, location.root(), |field, value| {

@@ -278,6 +278,7 @@ fn documents(input: &[u8]) -> String {
         id: "1",
         type_name: "",
         routing: None,
+        ..ReadOptions::default()
     };
     let body = if value["mappings"].is_object() {
         &value["mappings"]

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use futures::stream::BoxStream;
-use mapping::Mapping;
+use mapping::{Mapping, Times, Timing};
 use model::{CommitSeq, DocAddress, DocId, Error, IndexName, Result, Stamp, Target};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -215,6 +215,8 @@ pub struct Document {
     pub routing: Option<String>,
     /// `_parent` of the typed dialect.
     pub parent: Option<String>,
+    /// `_timestamp` and `_ttl` of the typed dialect.
+    pub times: Times,
     /// Marks of changes.
     pub hidden: Option<Hidden>,
 }
@@ -232,6 +234,9 @@ pub struct Write {
     pub routing: Option<String>,
     /// `_parent` of the typed dialect.
     pub parent: Option<String>,
+    /// `timestamp` and `ttl` of the typed dialect. An update by a partial document keeps the life, and one by a script
+    /// both, unless told otherwise.
+    pub timing: Timing,
     /// What becomes of marks.
     pub hide: Hide,
     /// The name must be an alias.
@@ -250,6 +255,7 @@ impl Write {
             op,
             routing: None,
             parent: None,
+            timing: Timing::default(),
             hide: Hide::Keep,
             require_alias: false,
             routed_among: 1,

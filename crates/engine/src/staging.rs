@@ -98,4 +98,6 @@ pub struct StagedPut {
     pub routing: Option<String>,
     /// `_parent`
     pub parent: Option<String>,
+    /// `_timestamp` and `_ttl`
+    pub times: mapping::Times,
 }

@@ -1,5 +1,6 @@
 //! An update as a value, and what it makes of a document: pure, run inside the engine's critical section.
 
+use mapping::{Life, Moment, Times, Timing};
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use script::{Budget, Params, Program, UpdateContext};
 use serde_json::{Map, Value};
@@ -64,17 +65,52 @@ impl Update {
     /// # Errors
     /// `document_missing_exception`; the script's.
     pub fn apply(&self, at: &DocAddress, found: Option<(&Value, Stamp)>, routing: Option<&str>) -> Result<Applied> {
-        match found {
-            Some((source, stamp)) => self.change(at, source, stamp, routing),
-            None => self.insert(at, routing),
-        }
+        self.apply_timed(at, found, routing, Times::default(), &mut Timing::default())
     }
 
-    fn change(&self, at: &DocAddress, source: &Value, stamp: Stamp, routing: Option<&str>) -> Result<Applied> {
+    /// The same where documents have times: those of the document found, and what the write says of them, which becomes
+    /// what is to be written.
+    ///
+    /// # Errors
+    /// As [`Update::apply`]; a `ctx._ttl` that is no time.
+    pub fn apply_timed(
+        &self,
+        at: &DocAddress,
+        found: Option<(&Value, Stamp)>,
+        routing: Option<&str>,
+        times: Times,
+        timing: &mut Timing,
+    ) -> Result<Applied> {
+        let scripted = self.script.is_some();
+        let applied = match found {
+            Some((source, stamp)) => self.change(at, source, stamp, routing, times, timing)?,
+            None => self.insert(at, routing, timing)?,
+        };
+        if found.is_some() {
+            // A script that says nothing of the timestamp leaves it; a partial document is written anew.
+            if scripted && timing.timestamp.is_none() {
+                timing.timestamp = times.timestamp.map(Moment::At);
+            }
+            timing.life = timing.life.or(times.expires.map(Life::Until));
+        }
+        Ok(applied)
+    }
+
+    fn change(
+        &self,
+        at: &DocAddress,
+        source: &Value,
+        stamp: Stamp,
+        routing: Option<&str>,
+        times: Times,
+        timing: &mut Timing,
+    ) -> Result<Applied> {
         if let Some(script) = &self.script {
             // In 2015 there was no operation before the script named one.
             let op = if self.of_2015 { "" } else { "index" };
-            return self.run(script, at, source.clone(), op, Some(stamp), routing);
+            // What the URL says of times is of the document that it sends.
+            *timing = Timing::default();
+            return self.run(script, at, source.clone(), op, Some((stamp, times)), routing, timing);
         }
         let mut merged = source.clone();
         let changed = self.doc.as_ref().is_some_and(|doc| merge(&mut merged, doc, 0));
@@ -85,12 +121,14 @@ impl Update {
         })
     }
 
-    fn insert(&self, at: &DocAddress, routing: Option<&str>) -> Result<Applied> {
+    fn insert(&self, at: &DocAddress, routing: Option<&str>, timing: &mut Timing) -> Result<Applied> {
         match (&self.upsert, &self.script) {
-            (Some(upsert), Some(script)) if self.scripted_upsert => self.run(script, at, upsert.clone(), "create", None, routing),
+            (Some(upsert), Some(script)) if self.scripted_upsert => {
+                self.run(script, at, upsert.clone(), "create", None, routing, timing)
+            }
             (Some(upsert), _) => Ok(Applied::Put(upsert.clone())),
             (None, Some(script)) if self.scripted_upsert => {
-                self.run(script, at, Value::Object(Map::new()), "create", None, routing)
+                self.run(script, at, Value::Object(Map::new()), "create", None, routing, timing)
             }
             (None, _) if self.doc_as_upsert => Ok(Applied::Put(self.doc.clone().unwrap_or(Value::Object(Map::new())))),
             (None, _) => {
@@ -111,9 +149,11 @@ impl Update {
         at: &DocAddress,
         source: Value,
         op: &str,
-        stamp: Option<Stamp>,
+        there: Option<(Stamp, Times)>,
         routing: Option<&str>,
+        timing: &mut Timing,
     ) -> Result<Applied> {
+        let stamp = there.map(|(stamp, _)| stamp);
         let mut meta = Map::new();
         meta.insert("_index".into(), at.index.as_str().into());
         let id = if stamp.is_some() {
@@ -130,6 +170,12 @@ impl Update {
         }
         meta.insert("_routing".into(), routing.map_or(Value::Null, Value::from));
         meta.insert("_now".into(), self.now_ms.into());
+        if let (true, Some((_, times))) = (self.of_2015, there) {
+            let shown = |time: Option<i64>| time.map_or(Value::Null, Value::from);
+            meta.insert("_timestamp".into(), shown(times.timestamp));
+            meta.insert("_ttl".into(), shown(times.left(self.now_ms)));
+        }
+        let given = meta.clone();
         let context = UpdateContext {
             source,
             op: op.to_owned(),
@@ -142,6 +188,9 @@ impl Update {
                 cause
             }
         })?;
+        if self.of_2015 {
+            said(&given, &result.meta, timing)?;
+        }
         match result.op.as_str() {
             "index" => Ok(Applied::Put(result.source)),
             "" if self.of_2015 => Ok(Applied::Put(result.source)),
@@ -154,6 +203,31 @@ impl Update {
             ))),
         }
     }
+}
+
+/// What a script says of times: what it changed.
+///
+/// # Errors
+/// A life that is no time.
+fn said(given: &Map<String, Value>, left: &Map<String, Value>, timing: &mut Timing) -> Result<()> {
+    let changed = |name: &str| {
+        left.get(name)
+            .filter(|value| !value.is_null() && given.get(name) != Some(*value))
+    };
+    match changed("_timestamp") {
+        Some(Value::String(text)) => timing.timestamp = Some(Moment::Said(text.clone())),
+        Some(other) => timing.timestamp = Some(Moment::Said(other.to_string())),
+        None => {}
+    }
+    match changed("_ttl") {
+        Some(Value::String(text)) => {
+            let life = model::units::parse_duration(text, "_ttl")?;
+            timing.life = Some(Life::For(i64::try_from(life.as_millis()).unwrap_or(i64::MAX)));
+        }
+        Some(Value::Number(n)) => timing.life = n.as_i64().map(Life::For),
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Merges `doc` into `target` as `_update` does: objects by key, everything else replaced. True if anything changed.

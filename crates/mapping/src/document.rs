@@ -3,6 +3,7 @@
 use crate::field::{Kind, malformed};
 use crate::mapping::{Dynamic, Inner, Leaf, Mapping};
 use crate::parameters::{java, text_of};
+use crate::times::{TIMESTAMP, TTL, Times};
 use crate::types::{self, keyword};
 use crate::value::{FieldValue, Fields, NestedDoc, Parsed};
 use model::{Error, ErrorKind, Result};
@@ -18,6 +19,8 @@ pub struct ReadOptions<'a> {
     pub type_name: &'a str,
     /// The routing that the write named: children in a join field must have one.
     pub routing: Option<&'a str>,
+    /// What the type keeps beside the source.
+    pub times: Times,
 }
 
 /// Fields that belong to the document's envelope.
@@ -123,6 +126,17 @@ impl<'a> Reader<'a> {
         {
             let text = FieldValue::Text(reader.all.join(" "));
             reader.root.0.push((leaf.path.clone(), text));
+        }
+        if !options.times.is_none() {
+            let (moment, end) = (
+                options.times.timestamp.map(FieldValue::Date),
+                options.times.expires.map(FieldValue::Long),
+            );
+            for (name, value) in [(TIMESTAMP, moment), (TTL, end)] {
+                if let (Some(leaf), Some(value)) = (mapping.leaf(name), value) {
+                    reader.root.0.push((leaf.path.clone(), value));
+                }
+            }
         }
         Ok(reader)
     }
@@ -317,8 +331,10 @@ impl<'a> Reader<'a> {
                 "failed to parse ip [{}], not a valid ip address",
                 text_of(value)
             )))
-        } else if let (true, Some(text)) = (self.mapping.typed && field.kind.is_integer(), value.as_str())
-            && text.parse::<i64>().is_err()
+        } else if let (true, Some(text)) = (
+            self.mapping.typed && field.kind.is_integer() && field.kind != Kind::TokenCount,
+            value.as_str(),
+        ) && text.parse::<i64>().is_err()
         {
             // A text had to be a whole number.
             let reason = format!("For input string: \"{text}\"");

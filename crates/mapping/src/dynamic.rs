@@ -128,7 +128,18 @@ pub(crate) fn grow(mapping: &Mapping, object: &Map<String, Value>, copies: &[(St
     let body = json!({"properties": growth.properties});
     let mut limits = mapping.0.limits.clone();
     limits.total_fields = usize::MAX;
-    Mapping::parse_in(&body, mapping.registry(), &limits, mapping.is_typed())
+    let parsed = Mapping::parse_in(&body, mapping.registry(), &limits, mapping.is_typed());
+    // A type that only a template names was looked for when a document came.
+    parsed.map_err(|error| match error.reason().strip_prefix("No handler for type [") {
+        Some(rest) if mapping.is_typed() => {
+            let (kind, name) = rest.split_once("] declared on field [").unwrap_or((rest, ""));
+            malformed(format!(
+                "failed to find type parsed [{kind}] for [{}]",
+                name.trim_end_matches(']')
+            ))
+        }
+        _ => error,
+    })
 }
 
 struct Growth<'a> {
@@ -324,7 +335,21 @@ impl Growth<'_> {
                 && hit("path_unmatch", path) != Some(true)
         })?;
         let mut body = filled(template.get("mapping")?, name, dynamic_type);
-        body.as_object_mut()?.entry("type").or_insert_with(|| dynamic_type.into());
+        let object = body.as_object_mut()?;
+        object.entry("type").or_insert_with(|| dynamic_type.into());
+        // 2015 passed over what an object does not have.
+        if self.mapping.is_typed() && object.get("type").is_some_and(|t| t == "object" || t == "nested") {
+            const OF_OBJECTS: &[&str] = &[
+                "type",
+                "properties",
+                "dynamic",
+                "enabled",
+                "include_in_all",
+                "include_in_parent",
+                "include_in_root",
+            ];
+            object.retain(|key, _| OF_OBJECTS.contains(&key.as_str()));
+        }
         Some(body)
     }
 

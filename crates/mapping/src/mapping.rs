@@ -289,7 +289,7 @@ impl Mapping {
             return self.field(pattern).map(|_| pattern.to_owned()).into_iter().collect();
         }
         self.fields()
-            .filter(|(path, _)| *path != crate::typed::ALL && matches(pattern, path))
+            .filter(|(path, _)| !crate::typed::is_hidden(path) && matches(pattern, path))
             .map(|(path, _)| path.to_owned())
             .collect()
     }
@@ -456,6 +456,10 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
     }
     let mut properties = Vec::with_capacity(object.len());
     for (name, body) in object {
+        // An empty list was an empty map.
+        if context.typed && body.as_array().is_some_and(Vec::is_empty) {
+            continue;
+        }
         let Value::Object(body) = body else {
             return Err(malformed(format!(
                 "Expected map for property [fields] on field [{name}] but got a {}",
@@ -615,6 +619,22 @@ fn render_node(node: &Node, typed: bool) -> Value {
             {
                 out.entry("format").or_insert_with(|| model::date::FORMAT_DEFAULT.into());
             }
+            // Texts had none anyway.
+            if typed
+                && field.string
+                && field.kind.is_text()
+                && let Some(out) = rendered.as_object_mut()
+                && out.get("doc_values").is_some_and(|v| text_of(v) == "false")
+            {
+                out.remove("doc_values");
+            }
+            if typed
+                && !field.string
+                && let Some(out) = rendered.as_object_mut()
+                && out.get("index").is_some_and(|index| index == "not_analyzed")
+            {
+                out.remove("index");
+            }
             if typed
                 && !field.string
                 && let Some(out) = rendered.as_object_mut()
@@ -680,6 +700,7 @@ pub(crate) fn build(root: ObjectNode, top: Root, registry: Registry, limits: Map
     inner.root = root;
     let total = inner.leaves.len() + inner.objects.len();
     if typed {
+        inner.add_times()?;
         inner.add_all()?;
     }
     if total > inner.limits.total_fields {
@@ -761,7 +782,7 @@ impl Inner {
         Ok(())
     }
 
-    fn add(&mut self, path: &str, field: Arc<FieldType>) -> usize {
+    pub(crate) fn add(&mut self, path: &str, field: Arc<FieldType>) -> usize {
         let path: Arc<str> = path.into();
         self.by_path.insert(path.clone(), self.leaves.len());
         self.leaves.push(Leaf {

@@ -160,7 +160,8 @@ fn object(path: &str, old: &ObjectNode, new: &ObjectNode, typed: bool) -> Result
         }
         _ => {}
     }
-    if new.enabled.is_some_and(|enabled| enabled != old.enabled.unwrap_or(true)) {
+    // 2015 passed over it.
+    if !typed && new.enabled.is_some_and(|enabled| enabled != old.enabled.unwrap_or(true)) {
         return Err(Error::illegal(format!(
             "the [enabled] parameter can't be updated for the object mapping [{}]",
             if path.is_empty() { "_doc" } else { path }

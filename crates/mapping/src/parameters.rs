@@ -155,6 +155,13 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
             params.insert(key.clone(), value);
         }
     }
+    if context.typed
+        && let Some(Value::String(boost)) = body.get("boost")
+        && boost.trim().parse::<f32>().is_err()
+    {
+        let reason = format!("For input string: \"{boost}\"");
+        return Err(Error::new(model::ErrorKind::NumberFormat, reason));
+    }
     if context.typed && string {
         crate::typed::check_string(name, &params, body)?;
     }

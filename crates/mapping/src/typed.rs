@@ -238,6 +238,11 @@ impl TypedMappings {
 /// The name of the field that has the text of all others.
 pub const ALL: &str = "_all";
 
+/// Is it a field that no list of properties names?
+pub(crate) fn is_hidden(path: &str) -> bool {
+    [ALL, crate::times::TIMESTAMP, crate::times::TTL].contains(&path)
+}
+
 /// Names that no property of a type may have.
 const METADATA: &[&str] = &[
     "_uid",
@@ -316,15 +321,7 @@ pub(crate) fn read_root(top: &mut Root) -> Result<()> {
             return Err(malformed(format!("[{section}] must be an object but is [{}]", java(value))));
         }
     }
-    if let Some(default) = top.get_mut("_ttl").and_then(|ttl| ttl.get_mut("default")) {
-        let text = text_of(default);
-        let bare = text.parse::<u64>().ok();
-        let life = bare.map_or_else(
-            || model::units::parse_duration(&text, "_ttl.default").map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
-            Ok,
-        )?;
-        *default = life.into();
-    }
+    crate::times::check(top)?;
     if let Some(format @ Value::String(_)) = top.get_mut("dynamic_date_formats") {
         *format = Value::Array(vec![format.clone()]);
     }
@@ -341,7 +338,8 @@ pub(crate) fn read_root(top: &mut Root) -> Result<()> {
 /// The parameters of a `string`, in the words of 2015.
 pub(crate) fn check_string(name: &str, params: &Params, body: &Params) -> Result<()> {
     let text = |key: &str| params.get(key).map(text_of);
-    let index = text("index");
+    // As it was given: a truth value is none of the three.
+    let index = body.get("index").map(text_of).or_else(|| text("index"));
     if let Some(index) = &index
         && !["analyzed", "not_analyzed", "no"].contains(&index.as_str())
     {
@@ -445,7 +443,7 @@ pub(crate) fn check_change(path: &str, old: &FieldType, new: &FieldType) -> Resu
             differ(what);
         }
     }
-    if old.string && analyzer(old) != analyzer(new) {
+    if old.string && new.index && analyzer(old) != analyzer(new) {
         differ("[analyzer]");
     }
     for (key, what) in [
@@ -469,6 +467,7 @@ impl Mapping {
     /// Whether an update may say what it says beside fields.
     fn check_update(&self, update: &Mapping) -> Result<()> {
         let (old, new) = (&self.0.top, &update.0.top);
+        crate::times::check_update(old, new)?;
         let flag = |root: &Root, section: &str| root.get(section).and_then(|s| s.get("enabled")).map(text_of);
         if let Some(after) = flag(new, ALL) {
             let before = flag(old, ALL).unwrap_or_else(|| "true".into());

@@ -76,6 +76,10 @@ error_kinds! {
     TransactionCommitted   = "transaction_committed_exception", 409;
     TransactionMissing     = "transaction_missing_exception", 404;
     PreconditionFailed     = "precondition_failed_exception", 412;
+    TimestampParsing       = "timestamp_parsing_exception", 500;
+    AlreadyExpired         = "already_expired_exception", 400;
+    WarmerMissing          = "index_warmer_missing_exception", 404;
+    RepositoryMissing      = "repository_missing_exception", 404;
     RoutingMissing         = "routing_missing_exception", 400;
     ActionRequestValidation = "action_request_validation_exception", 400;
     ClusterBlock           = "cluster_block_exception", 403;

@@ -80,6 +80,7 @@ settings! {
     LOCKS_MAX: "locks.max" = "100000", Node, "Locks of the whole store.";
     LOCKS_MAX_WAITERS: "locks.max_waiters" = "256", Node, "Waiters of one target; more are answered 429.";
     LOCKS_MAX_PATH_DEPTH: "locks.max_path_depth" = "64", Node, "Components of a locked path, or of a document's lock_path.";
+    TTL_INTERVAL: "indices.ttl.interval" = "60s", Cluster, "How often documents whose _ttl is over are deleted.";
     MAX_INDICES: "cluster.max_indices" = "10000", Cluster, "Indices in one data folder.";
     CHANGES_PATH: "changes.path" = "auto", Node, "auto: one record of the log a change; portable: compare-and-set of single documents, as over a cluster. Fixed when the data folder is made.";
     CHANGES_MAX_OPERATIONS: "changes.max_operations" = "10000", Cluster, "Operations of one change, or staged in one transaction.";
@@ -115,6 +116,8 @@ settings! {
     SIMILARITY_FACTOR: "index.similarity.default.type" = "LegacyBM25", IndexStatic, "LegacyBM25 (with the factor k1+1) or BM25 (OpenSearch 3).";
     DELETES_PCT_ALLOWED: "index.merge.policy.deletes_pct_allowed" = "30", IndexDynamic, "Percents of a segment that are deleted before it is written anew.";
     SEGMENTS_PER_TIER: "index.merge.policy.segments_per_tier" = "10", IndexDynamic, "Segments of one size (powers of ten) before they are merged.";
+    TTL_DISABLE_PURGE: "index.ttl.disable_purge" = "false", IndexDynamic, "Documents stay when their _ttl is over.";
+    WARMERS: "index.pleach.warmers" = "{}", IndexDynamic, "Warmers of 2015 as JSON, by name: what _warmer writes and shows.";
     PLEACH_LOCKS: "index.pleach.locks" = "off", IndexDynamic, "off, advisory or enforced.";
     PLEACH_LOCK_PATH: "index.pleach.lock_path" = "", IndexDynamic, "The field, or fields joined by /, that say where a document is.";
     PLEACH_LOCK_INDEX: "index.pleach.lock_index" = "false", IndexStatic, "Its documents, or those of these types, are locks: see docs/relations/locks.md.";

@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 pub mod changes;
 mod digest;
+pub mod expiry;
 pub mod jobs;
 mod joins;
 pub mod leases;
 pub mod locks;
 mod outcomes;
+pub mod percolation;
 pub mod schema;
 pub mod sessions;
 pub mod transactions;

@@ -141,6 +141,7 @@ impl Got<'_> {
             source,
             routing: self.routing(),
             parent: None,
+            times: mapping::Times::default(),
             hidden,
         }))
     }

@@ -147,6 +147,7 @@ fn rehearsed(write: &Write, info: Option<&Result<IndexInfo>>) -> Result<Option<A
         id: &write.at.id.id,
         type_name: "",
         routing: write.routing.as_deref(),
+        ..ReadOptions::default()
     };
     let growth = info.mapping.read(&value, &options)?.growth;
     Ok(growth.map(|growth| Alteration::PutMapping {

@@ -256,6 +256,7 @@ mod tests {
             source: Source(br#"{"a":1}"#.as_slice().into()),
             routing: None,
             parent: None,
+            times: mapping::Times::default(),
             hidden: mark.map(|(visible, held)| Hidden {
                 body: json!({ "c": 1 }),
                 visible,

@@ -21,6 +21,8 @@ pub(crate) struct Known {
     pub(crate) replicas: u64,
     /// `_source` is enabled.
     pub(crate) source: bool,
+    /// It keeps queries, for percolation.
+    pub(crate) percolates: bool,
     /// Plain writes look at locks.
     pub(crate) locks: bool,
     /// Which of its documents are locks.
@@ -44,6 +46,9 @@ impl Known {
             typed: first.typed,
             source: source_enabled(first),
             replicas: settings::number(&first.settings, settings::NUMBER_OF_REPLICAS),
+            percolates: infos
+                .iter()
+                .any(|info| info.typed && info.mappings.get(relations::percolation::TYPE).is_some()),
             locks: infos
                 .iter()
                 .any(|info| settings::text(&info.settings, settings::PLEACH_LOCKS) != "off"),

@@ -29,6 +29,7 @@ mod routes;
 mod serve;
 mod tables;
 mod words_2015;
+mod yaml;
 
 pub use call::Call;
 pub use respond::{Answer, Body};

@@ -83,8 +83,9 @@ const WRITE_WAITS: Group = nothing!(
 );
 const WRITE_COPIES: Group =
     nothing!("one process: the copy that is written is the only one": wait_for_active_shards consistency replication;);
+/// `_timestamp` and `_ttl` of types.
+const TIMES: Group = changes!(timestamp ttl);
 const WRITE_2015: Group = nothing!(
-    "documents do not expire, and have no timestamp beside their fields": timestamp ttl;
     "the URL tells whether there is a type": include_type_name;
 );
 /// `q` and its options.
@@ -130,9 +131,9 @@ const UNLOADED: Group = nothing!("segments are always loaded": include_unloaded_
 const TABLE: &[(&[&str], &[Group])] = &[
     (&["*"], &[changes!(pretty human filter_path format error_trace)]),
     // Documents.
-    (&["index"], &[WRITE, PARENT, WRITE_ALIAS, CONDITIONS, BODY, BODY_TYPE, WRITE_WAITS, WRITE_2015, changes!(op_type)]),
-    (&["create"], &[WRITE, PARENT, WRITE_ALIAS, CONDITIONS, BODY, BODY_TYPE, WRITE_WAITS, WRITE_2015, changes!(op_type)]),
-    (&["update"], &[WRITE, PARENT, WRITE_ALIAS, CONDITIONS, SOURCE, BODY, BODY_TYPE, WRITE_WAITS, WRITE_2015,
+    (&["index"], &[WRITE, PARENT, TIMES, WRITE_ALIAS, CONDITIONS, BODY, BODY_TYPE, WRITE_WAITS, WRITE_2015, changes!(op_type)]),
+    (&["create"], &[WRITE, PARENT, TIMES, WRITE_ALIAS, CONDITIONS, BODY, BODY_TYPE, WRITE_WAITS, WRITE_2015, changes!(op_type)]),
+    (&["update"], &[WRITE, PARENT, TIMES, WRITE_ALIAS, CONDITIONS, SOURCE, BODY, BODY_TYPE, WRITE_WAITS, WRITE_2015,
         changes!(retry_on_conflict fields),
         nothing!("the body has them": lang script script_id detect_noop doc_as_upsert scripted_upsert;)]),
     (&["delete"], &[WRITE, PARENT, CONDITIONS, WRITE_WAITS, WRITE_2015]),
@@ -205,6 +206,11 @@ const TABLE: &[(&[&str], &[Group])] = &[
         )]),
     (&["close_point_in_time"], &[BODY, BODY_TYPE]),
     (&["delete_all_pits", "get_all_pits"], &[nothing!("one process: there is no one to wait for": timeout;)]),
+    (&["percolate", "count_percolate"], &[TARGET, THROTTLED, BODY, BODY_TYPE,
+        changes!(percolate_index percolate_type routing),
+        nothing!("there is one shard, and one copy": preference percolate_preference percolate_routing;)]),
+    (&["percolate"], &[changes!(percolate_format size)]),
+    (&["mpercolate"], &[BODY, BODY_TYPE]),
     // By query.
     (&["delete_by_query", "update_by_query"], &[TARGET, THROTTLED, QUERY, WILDCARDS, BODY, BODY_TYPE, BY_QUERY, JOBS]),
     (&["delete_by_query_2015"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, BODY, BODY_TYPE, ONE_SHARD,
@@ -298,6 +304,17 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["indices.exists_template", "indices.exists_index_template", "cluster.exists_component_template"], &[LOCAL,
         nothing!("the answer has no body": flat_settings;)]),
     (&["indices.delete_template", "indices.delete_index_template", "cluster.delete_component_template"], &[ACKNOWLEDGED]),
+    (&["indices.put_warmer"], &[TARGET, THROTTLED, BODY, BODY_TYPE, ACKNOWLEDGED,
+        nothing!("answers are not cached": request_cache query_cache;)]),
+    (&["indices.get_warmer"], &[TARGET, THROTTLED, LOCAL]),
+    (&["indices.delete_warmer"], &[TARGET, ACKNOWLEDGED, changes!(name)]),
+    (&["indices.upgrade"], &[TARGET, THROTTLED,
+        nothing!("nothing is of an older form": only_ancient_segments wait_for_completion;)]),
+    (&["indices.get_upgrade", "indices.segments", "indices.recovery"], &[THROTTLED, changes!(allow_no_indices expand_wildcards),
+        nothing!("the path names no index": ignore_unavailable;)]),
+    (&["indices.segments"], &[nothing!("the answer is of the same length": verbose operation_threading;)]),
+    (&["indices.recovery"], &[nothing!("everything is here since the start": detailed active_only;)]),
+    (&["snapshot.get_repository"], &[LOCAL]),
     (&["indices.rollover"], &[BODY, BODY_TYPE, ACKNOWLEDGED, WAIT_FOR_SHARDS, changes!(dry_run include_type_name)]),
     (&["indices.resolve_index"], &[TARGET, THROTTLED]),
     (&["indices.analyze"], &[BODY, BODY_TYPE,

@@ -139,8 +139,7 @@ pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> 
                 &filtered
             };
             if style.yaml {
-                let text = serde_yaml_ng::to_string(value).unwrap_or_default();
-                return (Bytes::from(format!("---\n{text}")), "application/yaml".into());
+                return (Bytes::from(crate::yaml::text(value)), "application/yaml".into());
             }
             let text = if style.pretty { pretty(value) } else { value.to_string() };
             (Bytes::from(text), json_type)
@@ -162,6 +161,15 @@ fn humane(value: &Value) -> Value {
                     }
                     _ => None,
                 };
+                // Of settings the two that are no texts for people.
+                let settled = match (key.as_str(), value.as_str().and_then(|text| text.parse::<i64>().ok())) {
+                    ("creation_date", Some(ms)) => Some(crate::handlers::settings::date_text(ms)),
+                    ("created", Some(id)) if id > 999_999 => Some(version_of(id)),
+                    _ => None,
+                };
+                if let Some(text) = settled {
+                    out.insert(format!("{key}_string"), text.into());
+                }
                 if let Some((name, text)) = spoken {
                     out.entry(name.to_owned()).or_insert_with(|| text.into());
                 }
@@ -172,6 +180,12 @@ fn humane(value: &Value) -> Value {
         Value::Array(items) => Value::Array(items.iter().map(humane).collect()),
         other => other.clone(),
     }
+}
+
+/// The version that an id of it means.
+fn version_of(id: i64) -> String {
+    let id = id & !0x0800_0000;
+    format!("{}.{}.{}", id / 1_000_000, id / 10_000 % 100, id / 100 % 100)
 }
 
 /// Two spaces, `"key" : value`, as Elasticsearch prints.

@@ -3,8 +3,8 @@
 use crate::call::Call;
 use crate::handlers::{
     aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, documents, explain, get, indices, locks, mappings, mget,
-    resolve, rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates, transactions, unsupported,
-    update,
+    percolate, resolve, rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates, transactions,
+    unsupported, update, warmers,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -83,6 +83,10 @@ endpoints! {
     "delete_all_pits" ["DELETE"] ["/_search/point_in_time/_all"] => scroll::close_all_pits;
     "get_all_pits" ["GET"] ["/_search/point_in_time/_all"] => scroll::list_pits;
 
+    "percolate" ["GET", "POST"] ["/{index}/{type}/_percolate", "/{index}/{type}/{id}/_percolate"] => percolate::percolate;
+    "count_percolate" ["GET", "POST"] ["/{index}/{type}/_percolate/count", "/{index}/{type}/{id}/_percolate/count"] => percolate::count;
+    "mpercolate" ["GET", "POST"] ["/_mpercolate", "/{index}/_mpercolate", "/{index}/{type}/_mpercolate"] => percolate::several;
+
     "delete_by_query" ["POST"] ["/{index}/_delete_by_query"] => by_query::delete;
     "delete_by_query_2015" ["DELETE"] ["/{index}/_query", "/{index}/{type}/_query"] => by_query::delete_2015;
     "update_by_query" ["POST"] ["/{index}/_update_by_query", "/{index}/{type}/_update_by_query"] => by_query::update;
@@ -118,6 +122,16 @@ endpoints! {
         "/{index}/_mapping/{type}/field/{fields}"] => mappings::get_field;
     "indices.put_settings" ["PUT"] ["/_settings", "/{index}/_settings"] => settings::put;
     "indices.get_settings" ["GET"] ["/_settings", "/{index}/_settings", "/{index}/_settings/{name}", "/_settings/{name}"] => settings::get;
+    "indices.put_warmer" ["PUT", "POST"] ["/_warmer/{name}", "/_warmers/{name}", "/{index}/_warmer/{name}", "/{index}/_warmers/{name}",
+        "/{index}/{type}/_warmer/{name}", "/{index}/{type}/_warmers/{name}"] => warmers::put;
+    "indices.get_warmer" ["GET"] ["/_warmer", "/_warmers", "/_warmer/{name}", "/_warmers/{name}", "/{index}/_warmer", "/{index}/_warmers",
+        "/{index}/_warmer/{name}", "/{index}/_warmers/{name}", "/{index}/{type}/_warmer/{name}", "/{index}/{type}/_warmers/{name}"] => warmers::get;
+    "indices.delete_warmer" ["DELETE"] ["/{index}/_warmer", "/{index}/_warmers", "/{index}/_warmer/{name}", "/{index}/_warmers/{name}"] => warmers::delete;
+    "indices.upgrade" ["POST"] ["/_upgrade", "/{index}/_upgrade"] => apis_2015::upgrade;
+    "indices.get_upgrade" ["GET"] ["/_upgrade"] => apis_2015::all_upgrades;
+    "indices.segments" ["GET"] ["/_segments"] => apis_2015::all_segments;
+    "indices.recovery" ["GET"] ["/_recovery"] => apis_2015::all_recoveries;
+    "snapshot.get_repository" ["GET"] ["/_snapshot", "/_snapshot/{repository}"] => apis_2015::repositories;
     "indices.update_aliases" ["POST"] ["/_aliases"] => aliases::update;
     "indices.put_alias" ["PUT", "POST"] ["/_alias", "/{index}/_alias/{name}", "/{index}/_aliases/{name}", "/_alias/{name}", "/_aliases/{name}", "/{index}/_alias"] => aliases::put;
     "indices.get_alias" ["GET"] ["/_alias", "/_aliases", "/_alias/{name}", "/{index}/_alias", "/{index}/_alias/{name}", "/{index}/_aliases",
@@ -149,7 +163,8 @@ endpoints! {
     "field_stats" ["GET", "POST"] ["/_field_stats", "/{index}/_field_stats"] => apis_2015::field_stats;
     "cluster.pending_tasks" ["GET"] ["/_cluster/pending_tasks"] => cluster::pending_tasks;
     "nodes.info" ["GET"] ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"] => cluster::nodes;
-    "nodes.stats" ["GET"] ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}"] => cluster::nodes_stats;
+    "nodes.stats" ["GET"] ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}",
+        "/_nodes/stats/{metric}/{index_metric}", "/_nodes/{node_id}/stats/{metric}/{index_metric}"] => cluster::nodes_stats;
 
     "cat.help" ["GET"] ["/_cat"] => cat::help;
     "cat.indices" ["GET"] ["/_cat/indices", "/_cat/indices/{index}"] => cat::indices;

@@ -82,14 +82,24 @@ pub async fn serve(
 /// requests that keep every other busy do not keep a lock.
 fn housekeeping(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
     const TICK: Duration = Duration::from_millis(50);
+    const LOOK_EACH: Duration = Duration::from_millis(500);
     const FORGET_EACH: Duration = Duration::from_secs(3600);
     let rest = rest.clone();
     let keep = move || {
         let mut forgot: Option<std::time::Instant> = None;
+        let (mut looked, mut expired) = (std::time::Instant::now(), std::time::Instant::now());
         while !over.load(Ordering::Acquire) {
             std::thread::sleep(TICK);
             // What fails is tried again by the next tick.
             let _ = futures::executor::block_on(rest.relations.sweep());
+            if looked.elapsed() >= LOOK_EACH {
+                looked = std::time::Instant::now();
+                let interval = futures::executor::block_on(rest.relations.expiry_interval());
+                if interval.is_ok_and(|interval| expired.elapsed() >= interval) {
+                    expired = looked;
+                    let _ = futures::executor::block_on(rest.relations.delete_expired());
+                }
+            }
             if forgot.is_none_or(|at| at.elapsed() > FORGET_EACH) {
                 forgot = Some(std::time::Instant::now());
                 let _ = futures::executor::block_on(rest.relations.forget_old());
@@ -290,7 +300,13 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     let accepts = |part: &str| request.accept.as_deref().is_some_and(|a| a.contains(part));
     style.human = params.flag("human")?;
     style.trace = params.flag("error_trace")?;
-    style.yaml = params.peek("format") == Some("yaml") || accepts("application/yaml");
+    // In 2015 an answer was of the type that the request said it was of.
+    let asked_in_yaml = dialect.typed
+        && request
+            .content_type
+            .as_deref()
+            .is_some_and(|t| t.starts_with("application/yaml"));
+    style.yaml = params.peek("format") == Some("yaml") || accepts("application/yaml") || asked_in_yaml;
     check_media_type(request.content_type.as_deref(), request.body.is_empty())?;
     if request.gzipped {
         let limits = &rest.limits;

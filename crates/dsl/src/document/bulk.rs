@@ -47,6 +47,10 @@ pub struct BulkItem<'a> {
     pub id: Option<String>,
     pub routing: Option<String>,
     pub parent: Option<String>,
+    /// `_timestamp` of the typed dialect, as given.
+    pub timestamp: Option<String>,
+    /// `_ttl` of the typed dialect, in milliseconds.
+    pub ttl_ms: Option<i64>,
     pub version: Option<i64>,
     pub version_type: Option<String>,
     pub if_seq_no: Option<u64>,
@@ -185,6 +189,8 @@ pub(super) fn parse_meta(
         id: None,
         routing: defaults.routing.clone(),
         parent: None,
+        timestamp: None,
+        ttl_ms: None,
         version: None,
         version_type: None,
         if_seq_no: None,
@@ -242,8 +248,10 @@ pub(super) fn parse_meta(
             "_source" => item.source_spec = Some(SourceSpec::parse(value)?),
             "dynamic_templates" => return Err(Error::illegal("[dynamic_templates] in a bulk line is not supported")),
             "fields" if dialect.typed => item.fields = Some(super::update::fields_of_2015(&value)),
-            // What 2015 wrote beside documents and we do not keep.
-            "timestamp" | "_timestamp" | "ttl" | "_ttl" | "refresh" | "_refresh" if dialect.typed => {}
+            "timestamp" | "_timestamp" if dialect.typed => item.timestamp = text()?,
+            "ttl" | "_ttl" if dialect.typed => item.ttl_ms = ttl_of(&key, &value)?,
+            // A whole bulk is refreshed, or nothing of it.
+            "refresh" | "_refresh" if dialect.typed => {}
             _ => {
                 return Err(Error::illegal(format!(
                     "Action/metadata line [{number}] contains an unknown parameter [{key}]"
@@ -252,6 +260,21 @@ pub(super) fn parse_meta(
         }
     }
     Ok(item)
+}
+
+/// A life: a duration with its unit, or a number of milliseconds.
+///
+/// # Errors
+/// Neither.
+fn ttl_of(key: &str, value: &json::Node) -> Result<Option<i64>> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    if value.kind_name() == "VALUE_NUMBER" {
+        return value.i64(key).map(Some);
+    }
+    let life = model::units::parse_duration(&value.string(key)?, key)?;
+    Ok(Some(i64::try_from(life.as_millis()).unwrap_or(i64::MAX)))
 }
 
 /// One id of a lock, or several.

@@ -23,6 +23,10 @@ pub struct Hit {
     pub show_seq_no: bool,
     pub routing: Option<String>,
     pub parent: Option<String>,
+    /// `_timestamp` of 2015, in milliseconds since 1970.
+    pub timestamp: Option<i64>,
+    /// `_ttl` of 2015: the milliseconds that are left.
+    pub ttl: Option<i64>,
     /// The text of JSON, filtered already; `None` if it was not asked for.
     pub source: Option<Arc<str>>,
     /// `fields`, docvalue, stored and script fields.
@@ -55,6 +59,8 @@ impl Hit {
             show_seq_no: false,
             routing: None,
             parent: None,
+            timestamp: None,
+            ttl: None,
             source: None,
             fields: Map::new(),
             ignored: Vec::new(),
@@ -111,6 +117,11 @@ impl Hit {
         }
         if let Some(parent) = &self.parent {
             object.text("_parent", parent);
+        }
+        for (name, time) in [("_timestamp", self.timestamp), ("_ttl", self.ttl)] {
+            if let Some(time) = time {
+                object.value(name, &time);
+            }
         }
         if !self.ignored.is_empty() && !dialect.typed {
             object.value("_ignored", &self.ignored);

@@ -294,11 +294,15 @@ fn union(mappings: &Mappings, registry: &Registry, settings: &Map<String, Value>
                 }
             }
             let whole = whole.or(without).unwrap_or_else(|| json!({}));
-            let all = TypedMappings::parse(
-                &json!({ "all": { "properties": properties, "_all": whole } }),
-                registry,
-                &mapping::settings::limits(settings),
-            )?;
+            let mut every = json!({ "properties": properties, "_all": whole });
+            for (_, mapping) in types.types() {
+                for name in [mapping::TIMESTAMP, mapping::TTL] {
+                    if let (Some(_), Some(options)) = (mapping.field(name), mapping.render().get(name)) {
+                        every[name] = options.clone();
+                    }
+                }
+            }
+            let all = TypedMappings::parse(&json!({ "all": every }), registry, &mapping::settings::limits(settings))?;
             all.for_type("all")
         }
     }

@@ -190,6 +190,7 @@ mod tests {
                     id: &id.id,
                     type_name: "",
                     routing: None,
+                    ..ReadOptions::default()
                 };
                 let parsed = mapping.read(&source, &options).unwrap();
                 let text: Arc<[u8]> = source.to_string().into_bytes().into();

@@ -12,4 +12,5 @@ pub mod merge;
 pub mod schema;
 pub mod segment;
 pub mod stored;
+pub(crate) mod times;
 pub mod tokens;

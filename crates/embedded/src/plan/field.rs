@@ -127,6 +127,12 @@ impl Planner<'_> {
             _ => None,
         };
         let value = lenient.as_ref().unwrap_or(value);
+        if let (Value::String(text), true) = (value, self.view.typed && kind.is_integer())
+            && text.parse::<i64>().is_err()
+        {
+            let cause = Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\""));
+            return Err(query_shard(self.view, format!("failed to create query: {}", cause.reason())).caused_by(cause));
+        }
         let parsed = if target.kind.kind.is_date() && value.is_string() {
             self.date(target.kind, &text_of(value), false, None, None).map(Some)
         } else {

@@ -195,6 +195,8 @@ pub struct Fetch<'a> {
     join_fields: Vec<(String, crate::plan::join::Place)>,
     /// Name, script, whether a failure leaves the field out.
     scripts: Vec<(String, Script, bool)>,
+    /// What a `_ttl` is counted from.
+    now_ms: i64,
 }
 
 impl<'a> Fetch<'a> {
@@ -302,6 +304,7 @@ impl<'a> Fetch<'a> {
                 .filter_map(|field| Some((field.clone(), crate::plan::join::Place::of(view, field).ok()??)))
                 .collect(),
             scripts,
+            now_ms: cx.now_ms,
         })
     }
 
@@ -316,6 +319,8 @@ impl<'a> Fetch<'a> {
         hit.show_id = self.show_id;
         hit.routing = stored.routing.filter(|_| self.show_id);
         hit.parent = stored.parent;
+        let times = crate::index::times::times_of(self.view, segment, doc)?;
+        (hit.timestamp, hit.ttl) = (times.timestamp, times.left(self.now_ms));
         hit.ignored = stored.ignored;
         hit.show_version = self.request.version;
         hit.show_seq_no = self.request.seq_no_primary_term;

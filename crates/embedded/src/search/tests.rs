@@ -32,6 +32,7 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
                         id: &id.id,
                         type_name: "",
                         routing: None,
+                        ..ReadOptions::default()
                     },
                 )
                 .unwrap();

@@ -19,7 +19,7 @@ use crate::clock::{Clock, uuid};
 use crate::*;
 use catalog::{Catalog, Entry, Moment};
 use dsl::search::SearchRequest;
-use mapping::{Fields, NestedDoc, ReadOptions};
+use mapping::{Fields, NestedDoc, ReadOptions, Times, Timing};
 use model::{ErrorKind, PrimaryTerm, SeqNo};
 use search::Snapshot;
 use std::collections::BTreeMap;
@@ -43,6 +43,7 @@ struct Stored {
     source: Source,
     routing: Option<String>,
     parent: Option<String>,
+    times: Times,
     hidden: Option<Hidden>,
     root: Fields,
     nested: Vec<NestedDoc>,
@@ -60,6 +61,7 @@ impl Stored {
             source: self.source.clone(),
             routing: self.routing.clone(),
             parent: self.parent.clone(),
+            times: self.times,
             hidden: self.hidden.clone(),
         }
     }
@@ -156,11 +158,11 @@ enum Doing {
 
 impl State {
     /// Writes of one document: done, or without a trace.
-    fn write(&mut self, write: &Write) -> Outcome {
-        self.try_write(write).unwrap_or_else(Outcome::Refused)
+    fn write(&mut self, write: &Write, now_ms: i64) -> Outcome {
+        self.try_write(write, now_ms).unwrap_or_else(Outcome::Refused)
     }
 
-    fn try_write(&mut self, write: &Write) -> Result<Outcome> {
+    fn try_write(&mut self, write: &Write, now_ms: i64) -> Result<Outcome> {
         let entry = self.catalog.write_index(write.at.index.as_str(), write.require_alias)?;
         entry.must_be_open()?;
         let id = entry.identity(&write.at.id)?;
@@ -188,6 +190,7 @@ impl State {
                     id: &id.id,
                     type_name: id.doc_type.as_deref().unwrap_or(""),
                     routing: write.routing.as_deref(),
+                    ..ReadOptions::default()
                 };
                 entry.mapping_for(&id)?.read(&source.parse()?, &options)?;
             }
@@ -203,10 +206,15 @@ impl State {
             .or_else(|| kept.and_then(|doc| doc.routing.clone()))
             .or_else(|| parent.clone());
         entry.check_routing(&id, routing.as_deref())?;
+        let mut timing = write.timing.clone();
         let doing = match &write.op {
             WriteOp::Put(source) => Doing::Put(source.clone(), source.parse()?),
             WriteOp::Delete => Doing::Delete,
-            WriteOp::Update(update) => applied(update, &at, old.as_deref(), routing.as_deref())?,
+            WriteOp::Update(update) => applied(update, &at, old.as_deref(), routing.as_deref(), &mut timing)?,
+        };
+        let times = match &doing {
+            Doing::Put(..) => entry.mapping_for(&id)?.times(&at, &timing, now_ms)?,
+            _ => Times::default(),
         };
         let stamp = Stamp {
             seq_no: store.next_seq_no,
@@ -255,6 +263,7 @@ impl State {
             source: source.clone(),
             routing: routing.filter(|routing| parent.as_ref() != Some(routing)),
             parent,
+            times,
             hidden,
             root: Fields::default(),
             nested: Vec::new(),
@@ -266,6 +275,7 @@ impl State {
                 id: &id.id,
                 type_name: id.doc_type.as_deref().unwrap_or(""),
                 routing: stored.routing.as_deref().or(stored.parent.as_deref()),
+                times: stored.times,
             };
             let parsed = entry.mapping_for(&id)?.read(value, &options)?;
             grown = parsed.growth.as_ref().map(|growth| entry.grown(&id, growth)).transpose()?;
@@ -342,7 +352,8 @@ impl State {
             WriteOp::Put(source) => source.parse()?,
             WriteOp::Update(update) => {
                 let old = self.stores.get(&entry.uuid).and_then(|store| store.slots.get(&id)?.seen(see));
-                match applied(update, &at, old.map(|doc| &**doc), write.routing.as_deref())? {
+                let mut timing = write.timing.clone();
+                match applied(update, &at, old.map(|doc| &**doc), write.routing.as_deref(), &mut timing)? {
                     Doing::Put(_, value) => value,
                     Doing::Delete | Doing::Noop => return Ok(None),
                 }
@@ -353,6 +364,7 @@ impl State {
             id: &id.id,
             type_name: id.doc_type.as_deref().unwrap_or(""),
             routing,
+            ..ReadOptions::default()
         };
         let growth = entry.mapping_for(&id)?.read(&value, &options)?.growth;
         let doc_type = id.doc_type.as_deref().map(str::to_owned);
@@ -400,10 +412,11 @@ impl State {
     }
 }
 
-fn applied(update: &Update, at: &DocAddress, old: Option<&Stored>, routing: Option<&str>) -> Result<Doing> {
+fn applied(update: &Update, at: &DocAddress, old: Option<&Stored>, routing: Option<&str>, timing: &mut Timing) -> Result<Doing> {
     let value = old.map(|doc| doc.source.parse()).transpose()?;
     let found = value.as_ref().zip(old.map(|doc| doc.stamp));
-    Ok(match update.apply(at, found, routing)? {
+    let times = old.map_or_else(Times::default, |doc| doc.times);
+    Ok(match update.apply_timed(at, found, routing, times, timing)? {
         Applied::Put(value) => Doing::Put(Source::from_value(&value), value),
         Applied::Delete => Doing::Delete,
         Applied::Noop => Doing::Noop,
@@ -439,7 +452,10 @@ impl Engine for MemoryEngine {
 
     async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
         let mut state = self.state();
-        let mut outcomes: Vec<Outcome> = writes.iter().map(|write| state.write(write)).collect();
+        let mut outcomes: Vec<Outcome> = {
+            let now_ms = self.clock.wall_ms();
+            writes.iter().map(|write| state.write(write, now_ms)).collect()
+        };
         state.commit(&mut outcomes, refresh);
         Ok(outcomes)
     }
@@ -684,6 +700,7 @@ impl AtomicWrites for MemoryEngine {
     async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
         // One lock for everything: gates and documents need none of their own.
         let mut state = self.state();
+        let now_ms = self.clock.wall_ms();
         let plan = plan(&mut Reading(&state))?;
         // A copy is written to. It replaces the state if every write was done; a panic loses the copy alone.
         let mut next = state.clone();
@@ -698,7 +715,7 @@ impl AtomicWrites for MemoryEngine {
             next.catalog = next.catalog.altered(alteration, moment)?.0;
         }
         let (sealed, seal) = plan.seal.map_or((None, None), |(place, seal)| (Some(place), Some(seal)));
-        let mut outcomes: Vec<Outcome> = plan.writes.iter().map(|write| next.write(write)).collect();
+        let mut outcomes: Vec<Outcome> = plan.writes.iter().map(|write| next.write(write, now_ms)).collect();
         if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_))) {
             let stamps: Vec<Stamp> = outcomes
                 .iter()
@@ -719,7 +736,7 @@ impl AtomicWrites for MemoryEngine {
                 fresh.catalog = next.catalog.clone();
                 let mut writes = plan.writes.clone();
                 writes[place] = again;
-                outcomes = writes.iter().map(|write| fresh.write(write)).collect();
+                outcomes = writes.iter().map(|write| fresh.write(write, now_ms)).collect();
                 next = fresh;
             }
             if !outcomes.is_empty() {

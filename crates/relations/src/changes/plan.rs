@@ -214,6 +214,7 @@ mod tests {
             source: Source::from_value(&json!({"n": 0})),
             routing: None,
             parent: None,
+            times: mapping::Times::default(),
             hidden: None,
         };
         let here = Before {

@@ -258,6 +258,7 @@ impl Runner {
                 source: Source((*b"{}").into()),
                 routing: None,
                 parent: None,
+                times: mapping::Times::default(),
                 hidden: None,
             });
             document.stamp = written.stamp;

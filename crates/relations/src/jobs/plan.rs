@@ -16,6 +16,7 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
     let mut write = Write::new(document.at.clone(), WriteOp::Delete);
     write.routing = document.routing.clone();
     write.parent = document.parent.clone();
+    write.timing = mapping::Timing::kept(document.times);
     write.expect = Expect::Unchanged {
         seq_no: document.stamp.seq_no,
         primary_term: document.stamp.primary_term,

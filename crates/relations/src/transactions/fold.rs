@@ -11,6 +11,7 @@ use crate::leases::literal::LockWrite;
 use crate::leases::place_fields;
 use crate::locks::{LockPath, PlaceFields};
 use engine::{Alteration, Applied, Document, Effect, Expect, Found, Newest, Outcome, See, Source, Write, WriteIndex, WriteOp};
+use mapping::{Times, Timing};
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use std::collections::HashMap;
@@ -164,7 +165,7 @@ pub(super) fn fold(newest: &mut dyn Newest, operations: &[Operation], change: &C
         match doc.now {
             Some(now) => {
                 write.op = WriteOp::Put(now.source);
-                (write.routing, write.parent) = (now.routing, now.parent);
+                (write.routing, write.parent, write.timing) = (now.routing, now.parent, now.timing);
             }
             None => (write.routing, write.parent) = (doc.routing, doc.parent),
         }
@@ -239,6 +240,9 @@ struct Now {
     source: Source,
     routing: Option<String>,
     parent: Option<String>,
+    timing: Timing,
+    /// Of a document that was there before.
+    times: Times,
 }
 
 impl Doc {
@@ -438,6 +442,8 @@ impl Folding<'_, '_, '_> {
                     source: source.clone(),
                     routing: write.routing.clone(),
                     parent: write.parent.clone(),
+                    timing: write.timing.clone(),
+                    times: Times::default(),
                 }));
             }
             WriteOp::Delete => {
@@ -449,13 +455,18 @@ impl Folding<'_, '_, '_> {
                 let routing = write.routing.clone().or_else(|| doc.now.as_ref()?.routing.clone());
                 let parent = write.parent.clone().or_else(|| doc.now.as_ref()?.parent.clone());
                 let stamp = doc.stamp();
-                let applied = update.apply(&doc.at, value.as_ref().map(|value| (value, stamp)), routing.as_deref());
+                let mut timing = write.timing.clone();
+                let times = doc.now.as_ref().map_or_else(Times::default, |now| now.times);
+                let found = value.as_ref().map(|value| (value, stamp));
+                let applied = update.apply_timed(&doc.at, found, routing.as_deref(), times, &mut timing);
                 match applied.map_err(refuse)? {
                     Applied::Put(value) => {
                         next = Some(Some(Now {
                             source: Source::from_value(&value),
                             routing,
                             parent,
+                            timing,
+                            times,
                         }));
                     }
                     Applied::Delete => next = Some(None),
@@ -472,7 +483,7 @@ impl Folding<'_, '_, '_> {
             };
             if let (Some(earlier), Some(old)) = (doc.writer, doc.now.take()) {
                 let mut rehearsed = Write::new(doc.at.clone(), WriteOp::Put(old.source));
-                (rehearsed.routing, rehearsed.parent) = (old.routing, old.parent);
+                (rehearsed.routing, rehearsed.parent, rehearsed.timing) = (old.routing, old.parent, old.timing);
                 self.out.superseded.push((earlier, rehearsed));
             }
             doc.now = next;
@@ -497,6 +508,8 @@ impl Doc {
                 source: document.source,
                 routing: document.routing,
                 parent: document.parent,
+                timing: Timing::kept(document.times),
+                times: document.times,
             }),
             writer: None,
             failed: false,

@@ -281,6 +281,10 @@ impl Portably<'_> {
                 "an external version is of a plain write, which is decided at once"
             );
             seen.push(match rehearsed {
+                Ok(_) if !write.timing.is_silent() => Outcome::Refused(Error::new(
+                    ErrorKind::UnsupportedOperation,
+                    "a document with a [_timestamp] or a [_ttl] is written by itself, not in a change, with [changes.path: portable]",
+                )),
                 Err(error) => Outcome::Refused(error),
                 Ok(_) => Outcome::Unknown,
             });

@@ -33,7 +33,7 @@ pub(crate) async fn features(call: &mut Call, list: &str) -> Result<Answer> {
                 "settings" => super::settings::render(&info, call.dialect, flat, &[]),
                 "mappings" => mappings_of(&info, call.dialect),
                 "aliases" => aliases_of(&info, call.dialect),
-                _ => json!({}),
+                _ => Value::Object(super::warmers::of_index(&info)),
             };
             entry.insert((*part).to_owned(), value);
         }
@@ -45,6 +45,7 @@ pub(crate) async fn features(call: &mut Call, list: &str) -> Result<Answer> {
 /// `_cluster/reroute`: shards are where they are; commands to move them are refused.
 pub(crate) async fn reroute(mut call: Call) -> Result<Answer> {
     call.params.set_api("cluster.put_settings");
+    let metrics = call.params.take_2015("metric").map(|list| crate::params::split_list(&list));
     let explain = call.params.take_2015("explain").is_some_and(|v| v != "false");
     let content = call.json()?;
     call.params.finish()?;
@@ -66,6 +67,18 @@ pub(crate) async fn reroute(mut call: Call) -> Result<Answer> {
         "version": 1, "state_uuid": names.cluster_uuid, "master_node": names.node_id, "blocks": {},
         "nodes": { names.node_id.clone(): { "name": names.node, "transport_address": names.address, "attributes": {} } },
         "routing_table": { "indices": {} }, "routing_nodes": { "unassigned": [], "nodes": {} } } });
+    // Without a list everything but the metadata.
+    if let Some(metrics) = metrics.filter(|metrics| !metrics.iter().any(|m| m == "_all")) {
+        if metrics.iter().any(|m| m == "metadata") {
+            let mut all = model::Target::of(Vec::new());
+            (all.expand_closed, all.forbid_closed, all.expand_hidden) = (true, false, true);
+            let infos = call.rest.indices(&all).await?;
+            out["state"]["metadata"] = super::cluster::metadata(&call, &infos, false).await?;
+        }
+        if let Some(state) = out["state"].as_object_mut() {
+            state.retain(|part, _| metrics.iter().any(|m| m == part));
+        }
+    }
     if explain {
         out["explanations"] = json!([]);
     }
@@ -137,6 +150,54 @@ async fn upgrades(call: &mut Call) -> Result<Answer> {
         .collect();
     out["indices"] = Value::Object(indices);
     Ok(Answer::ok(out))
+}
+
+/// `POST /i/_upgrade`: nothing is of an older form, which the answer tells by the versions.
+pub(crate) async fn upgrade(mut call: Call) -> Result<Answer> {
+    let target = call.target()?;
+    call.params.finish()?;
+    let infos = call.rest.indices(&target).await?;
+    let one = json!({ "upgrade_version": call.dialect.persona.version(), "oldest_lucene_segment_version": "5.5.4" });
+    let upgraded: Map<String, Value> = infos.iter().map(|info| (info.name.to_string(), one.clone())).collect();
+    Ok(Answer::ok(
+        json!({ "_shards": shards_of(&infos, false), "upgraded_indices": upgraded }),
+    ))
+}
+
+/// `GET /_segments` and the like, of all indices.
+pub(crate) async fn all_segments(mut call: Call) -> Result<Answer> {
+    let answer = segments(&mut call).await?;
+    call.params.finish()?;
+    Ok(answer)
+}
+
+/// `GET /_recovery`.
+pub(crate) async fn all_recoveries(mut call: Call) -> Result<Answer> {
+    let answer = recovery(&mut call).await?;
+    call.params.finish()?;
+    Ok(answer)
+}
+
+/// `GET /_upgrade`.
+pub(crate) async fn all_upgrades(mut call: Call) -> Result<Answer> {
+    let answer = upgrades(&mut call).await?;
+    call.params.finish()?;
+    Ok(answer)
+}
+
+/// `GET /_snapshot/r`: there are no repositories.
+pub(crate) async fn repositories(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    let named = call.arg("repository").map(crate::params::split_list).unwrap_or_default();
+    match named.iter().find(|name| *name != "_all" && !name.contains('*')) {
+        None => Ok(Answer::ok(json!({}))),
+        Some(name) => Err(missing_repository(name)),
+    }
+}
+
+/// The refusal of a repository that is not there.
+pub(super) fn missing_repository(name: &str) -> Error {
+    Error::new(ErrorKind::RepositoryMissing, format!("[{name}] missing"))
 }
 
 /// `GET /i/_recovery`, of the form of 2015: everything is here since the start.

@@ -15,6 +15,7 @@ use crate::{answers_of_2015, shows_doc_type};
 use dsl::document::{BulkAction, BulkDefaults, BulkItem, UpdateBody, parse_bulk};
 use dsl::search::SourceSpec;
 use engine::{Effect, Expect, Outcome, Refresh, Source, Write, WriteOp, Written};
+use mapping::{Life, Moment, Timing};
 use model::text::quoted;
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use serde_json::{Map, Value, json};
@@ -322,6 +323,10 @@ async fn write_of(
     write.expect = expect;
     write.routing = item.routing.clone();
     write.parent = item.parent.clone();
+    write.timing = Timing {
+        timestamp: item.timestamp.clone().map(Moment::Said),
+        life: item.ttl_ms.map(Life::For),
+    };
     write.require_alias = item.require_alias;
     if matches!(item.action, BulkAction::Delete | BulkAction::Update) {
         write.routed_among = super::get::routed_among(call, &write.at).await;
@@ -332,7 +337,10 @@ async fn write_of(
         )));
     }
     match item.action {
-        BulkAction::Index | BulkAction::Create => write.op = WriteOp::Put(Source(normalized(item.source, call)?)),
+        BulkAction::Index | BulkAction::Create => {
+            super::percolate::prepare(call, &write.at, item.source).await?;
+            write.op = WriteOp::Put(Source(normalized(item.source, call)?));
+        }
         BulkAction::Update => {
             let Some(body) = update else {
                 return Err(Error::illegal("an update needs a body"));

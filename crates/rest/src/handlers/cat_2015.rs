@@ -144,11 +144,17 @@ macro_rules! facts {
 
 /// Any table of 2015.
 pub(crate) async fn table(mut call: Call, name: &str) -> Result<Answer> {
-    let Some(columns) = tables().get(name) else {
+    let known = tables()
+        .get(name)
+        .filter(|_| name != "snapshots" || call.arg("index").is_some());
+    let Some(columns) = known else {
         return Err(Error::illegal(format!("No feature for name [{name}]")));
     };
     if call.params.flag("help")? {
         return Ok(Answer::text(columns_of(columns)));
+    }
+    if let ("snapshots", Some(repository)) = (name, call.arg("index")) {
+        return Err(super::apis_2015::missing_repository(repository));
     }
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     let cells = rows(&mut call, name)
@@ -220,14 +226,27 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             vec![facts]
         }
         "nodes" => {
+            let machine = crate::machine::Machine::look();
             let mut facts = node();
             facts.extend(
                 facts! { "version": call.dialect.persona.version(), "build": env!("CARGO_PKG_VERSION"), "jdk": "-",
-                "load": "0.00", "node.role": "d", "master": "*", "heap.percent": 0, "ram.percent": 0 },
+                "load": format!("{:.2}", machine.load[0]), "node.role": "d", "master": "*", "cpu": machine.cpu_percent(),
+                "heap.percent": percent(machine.resident_bytes, machine.memory_total_bytes),
+                "ram.percent": percent(machine.memory_used_bytes(), machine.memory_total_bytes),
+                "file_desc.current": machine.open_files, "file_desc.max": machine.open_files_max,
+                "file_desc.percent": percent(machine.open_files, machine.open_files_max) },
             );
+            for (name, bytes) in [
+                ("heap.current", machine.resident_bytes),
+                ("heap.max", machine.memory_total_bytes),
+                ("ram.current", machine.memory_used_bytes()),
+                ("ram.max", machine.memory_total_bytes),
+            ] {
+                facts.insert(name, Cell::Bytes(bytes));
+            }
             vec![facts]
         }
-        "nodeattrs" | "pending_tasks" | "plugins" | "repositories" => Vec::new(),
+        "nodeattrs" | "pending_tasks" | "plugins" | "repositories" | "snapshots" => Vec::new(),
         "allocation" => {
             let chosen = call.arg("node_id").map(split_list).unwrap_or_default();
             let found = stats(call, true).await?;
@@ -274,7 +293,11 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
         "indices" => stats(call, true).await?.iter().map(|(info, s)| of_index(info, s)).collect(),
         "shards" => {
             let mut out = Vec::new();
-            for (info, s) in stats(call, true).await? {
+            let found = match stats(call, true).await {
+                Err(error) if error.kind() == ErrorKind::IndexNotFound => Vec::new(),
+                found => found?,
+            };
+            for (info, s) in found {
                 if info.open {
                     shards(&info, &s, &names.node, &names.node_id, &mut out);
                 }

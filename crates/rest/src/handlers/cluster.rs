@@ -323,23 +323,7 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
         );
     }
     if wants("metadata") {
-        let indices: Map<String, Value> = infos
-            .iter()
-            .map(|i| {
-                let aliases: Vec<&String> = i.aliases.keys().collect();
-                let settings = super::settings::render(i, call.dialect, flat, &[]);
-                let body = json!({ "state": if i.open { "open" } else { "close" }, "settings": settings, "mappings": mappings_of(i, call.dialect), "aliases": aliases });
-                (i.name.to_string(), body)
-            })
-            .collect();
-        let templates: Map<String, Value> = match call.rest.engine.inspect(Inspection::Templates(TemplateKind::Legacy)).await? {
-            Inspected::Templates(list) => list.into_iter().collect(),
-            _ => Map::new(),
-        };
-        out.insert(
-            "metadata".into(),
-            json!({ "cluster_uuid": names.cluster_uuid, "templates": templates, "indices": indices }),
-        );
+        out.insert("metadata".into(), metadata(&call, &infos, flat).await?);
     }
     if wants("routing_table") || wants("routing_nodes") {
         let table: Map<String, Value> = infos
@@ -368,6 +352,26 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
         }
     }
     Ok(Answer::ok(Value::Object(out)))
+}
+
+/// The part of the state that is about indices and templates.
+pub(super) async fn metadata(call: &Call, infos: &[IndexInfo], flat: bool) -> Result<Value> {
+    let indices: Map<String, Value> = infos
+        .iter()
+        .map(|i| {
+            let aliases: Vec<&String> = i.aliases.keys().collect();
+            let settings = super::settings::render(i, call.dialect, flat, &[]);
+            let state = if i.open { "open" } else { "close" };
+            let mappings = mappings_of(i, call.dialect);
+            let body = json!({ "state": state, "settings": settings, "mappings": mappings, "aliases": aliases });
+            (i.name.to_string(), body)
+        })
+        .collect();
+    let templates: Map<String, Value> = match call.rest.engine.inspect(Inspection::Templates(TemplateKind::Legacy)).await? {
+        Inspected::Templates(list) => list.into_iter().collect(),
+        _ => Map::new(),
+    };
+    Ok(json!({ "cluster_uuid": call.rest.names.cluster_uuid, "templates": templates, "indices": indices }))
 }
 
 /// The shards that an index reports, as 2015 told of them.
@@ -417,7 +421,12 @@ pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
     } else {
         infos.iter().map(|i| json!([shard(&call, i)])).collect()
     };
-    let mut out = json!({ "nodes": { names.node_id.clone(): { "name": names.node, "transport_address": names.address, "attributes": {} } }, "shards": shards });
+    let mut nodes =
+        json!({ names.node_id.clone(): { "name": names.node, "transport_address": names.address, "attributes": {} } });
+    if lenient && shards.is_empty() {
+        nodes = json!({});
+    }
+    let mut out = json!({ "nodes": nodes, "shards": shards });
     if !call.dialect.typed {
         let indices: Map<String, Value> = infos
             .iter()
@@ -711,10 +720,34 @@ const NODE_SECTIONS: &[&str] = &[
     "script",
 ];
 
+/// The pools of threads of 2015. There are none of that kind here, so that nothing waits in them.
+const POOLS_2015: &[&str] = &[
+    "bulk",
+    "fetch_shard_started",
+    "fetch_shard_store",
+    "flush",
+    "force_merge",
+    "generic",
+    "get",
+    "index",
+    "listener",
+    "management",
+    "percolate",
+    "refresh",
+    "search",
+    "snapshot",
+    "suggest",
+    "warmer",
+];
+
 /// Is this node meant, and which of its parts? One segment of the path may be either.
 fn nodes_and_metrics(call: &Call) -> (bool, Vec<String>) {
     let list = |name: &str| call.arg(name).map(crate::params::split_list).unwrap_or_default();
-    let (nodes, metrics) = (list("node_id"), list("metric"));
+    let (nodes, mut metrics) = (list("node_id"), list("metric"));
+    // The URL has the singular.
+    for metric in metrics.iter_mut().filter(|metric| *metric == "breaker") {
+        *metric = "breakers".to_owned();
+    }
     if metrics.is_empty() && !nodes.is_empty() && nodes.iter().all(|n| NODE_SECTIONS.contains(&n.as_str())) {
         return (true, nodes);
     }
@@ -803,6 +836,19 @@ pub(crate) async fn nodes_stats(mut call: Call) -> Result<Answer> {
         "http": { "current_open": 0, "total_opened": 0 }, "breakers": {}, "script": { "compilations": 0, "cache_evictions": 0 },
         "pleach": { "pending_in_bytes": own.pending_bytes, "log_in_bytes": own.log_bytes, "open_views": own.open_views, "segments": own.segments,
             "ram_segments_in_bytes": own.ram_segment_bytes, "read_only": own.read_only, "troubles": troubles(&own.troubles) } });
+    if crate::answers_of_2015(call.dialect) {
+        let idle = json!({ "threads": 0, "queue": 0, "active": 0, "rejected": 0, "largest": 0, "completed": 0 });
+        node["thread_pool"] = POOLS_2015.iter().map(|name| ((*name).to_owned(), idle.clone())).collect();
+    }
+    if let (Some(only), Some(indices)) = (
+        call.arg("index_metric").map(crate::params::split_list),
+        node["indices"].as_object_mut(),
+    ) {
+        indices.retain(|part, _| {
+            only.iter()
+                .any(|m| m == part || m == "_all" || m == "merge" && part == "merges")
+        });
+    }
     cut(&mut node, &metrics, NODE_SECTIONS);
     without_of_2015(&call, &mut node, &["attributes", "roles", "pleach"]);
     Ok(of_node(&call, chosen, node))

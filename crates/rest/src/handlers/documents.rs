@@ -6,6 +6,7 @@ use crate::answers_of_2015;
 use crate::call::Call;
 use crate::respond::Answer;
 use engine::{Effect, Expect, Outcome, Source, Write, WriteOp};
+use mapping::{Life, Moment, Timing};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
@@ -35,6 +36,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     let mut write = Write::new(call.address(&id)?, WriteOp::Delete);
     write.routing = call.params.take("routing").filter(|routing| !routing.is_empty());
     write.parent = call.params.take_2015("parent");
+    write.timing = timing(call)?;
     write.require_alias = call.params.flag("require_alias")?;
     refuse_pipeline(call)?;
     let place = Place::take(call);
@@ -50,6 +52,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     let content = call.content();
     call.params.finish()?;
     check_source(&content, call)?;
+    super::percolate::prepare(call, &write.at, &content).await?;
     write.op = WriteOp::Put(Source(normalized(&content, call)?));
     let (written, warnings) = done(call, write, &place, refresh).await?;
     let mut body = answer(&call.rest, &written, if create { "create" } else { "index" }, call.dialect).await;
@@ -67,6 +70,24 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
         done.header("location", location)
     } else {
         done
+    })
+}
+
+/// `timestamp` and `ttl` of 2015; elsewhere they do nothing, and a warning says so.
+pub(super) fn timing(call: &mut Call) -> Result<Timing> {
+    if !call.params.is_lenient() {
+        return Ok(Timing::default());
+    }
+    if call.params.peek("ttl").is_some_and(|ttl| ttl.starts_with('-')) {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: ttl must not be negative;",
+        ));
+    }
+    let life = call.params.take_duration("ttl")?;
+    Ok(Timing {
+        timestamp: call.params.take("timestamp").map(Moment::Said),
+        life: life.map(|life| Life::For(i64::try_from(life.as_millis()).unwrap_or(i64::MAX))),
     })
 }
 

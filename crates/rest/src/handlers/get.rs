@@ -105,14 +105,14 @@ async fn got(call: &Call, at: &DocAddress, wanted: &Wanted) -> Result<Answer> {
     }
     let kept = kept(call, &document, wanted.stored.as_deref()).await?;
     if kept.source && wanted.stored.is_none() && matches!(wanted.source, SourceSpec::Default | SourceSpec::All) {
-        return Ok(whole(&document, call.dialect));
+        return Ok(whole(&document, call));
     }
     let mut answer = shown(
         &document,
         if kept.source { &wanted.source } else { &SourceSpec::None },
         wanted.stored.as_deref(),
         &kept.fields,
-        call.dialect,
+        call,
     )?;
     as_indexed(call, &document, &mut answer).await?;
     Ok(Answer::ok(Value::Object(answer)))
@@ -197,9 +197,9 @@ pub(super) async fn kept(call: &Call, document: &Document, stored: Option<&[Stri
 }
 
 /// A found document with its source byte for byte: nothing of it is parsed.
-fn whole(document: &Document, dialect: model::Dialect) -> Answer {
+fn whole(document: &Document, call: &Call) -> Answer {
     let mut bytes = Vec::with_capacity(256 + document.source.0.len());
-    describe(document, dialect, &mut bytes);
+    describe(document, call, &mut bytes);
     bytes.extend_from_slice(b",\"_source\":");
     bytes.extend_from_slice(&document.source.0);
     bytes.push(b'}');
@@ -318,15 +318,16 @@ pub(super) async fn expected(wanted: &Wanted, document: &Document, call: &Call) 
 }
 
 /// What stands before the source of a found document.
-fn described(document: &Document, dialect: model::Dialect) -> Map<String, Value> {
+fn described(document: &Document, call: &Call) -> Map<String, Value> {
     let mut text = Vec::new();
-    describe(document, dialect, &mut text);
+    describe(document, call, &mut text);
     text.push(b'}');
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
 /// The same as the text of JSON, without the end of the object.
-fn describe(document: &Document, dialect: model::Dialect, out: &mut Vec<u8>) {
+fn describe(document: &Document, call: &Call, out: &mut Vec<u8>) {
+    let dialect = call.dialect;
     let name = |out: &mut Vec<u8>, before: &str, text: &str| {
         out.extend_from_slice(before.as_bytes());
         // Memory takes whatever is JSON.
@@ -350,6 +351,14 @@ fn describe(document: &Document, dialect: model::Dialect, out: &mut Vec<u8>) {
     if let Some(parent) = &document.parent {
         name(out, ",\"_parent\":", parent);
     }
+    if !document.times.is_none() && dialect.typed {
+        let left = document.times.left(call.rest.clock.wall_ms());
+        for (name, time) in [("_timestamp", document.times.timestamp), ("_ttl", left)] {
+            if let Some(time) = time {
+                let _ = write!(out, ",\"{name}\":{time}");
+            }
+        }
+    }
     out.extend_from_slice(b",\"found\":true");
 }
 
@@ -359,13 +368,21 @@ pub(super) fn shown(
     source: &SourceSpec,
     stored: Option<&[String]>,
     kept: &[String],
-    dialect: model::Dialect,
+    call: &Call,
 ) -> Result<Map<String, Value>> {
-    let mut out = described(document, dialect);
+    let dialect = call.dialect;
+    let mut out = described(document, call);
     // Nothing that is stored was read.
+    let nothing = stored.is_some_and(|fields| fields.iter().all(String::is_empty));
     if *source == SourceSpec::None && stored.is_none() {
-        out.remove("_routing");
-        out.remove("_parent");
+        for name in ["_routing", "_parent"] {
+            out.remove(name);
+        }
+    }
+    if *source == SourceSpec::None && stored.is_none() || nothing {
+        for name in ["_timestamp", "_ttl"] {
+            out.remove(name);
+        }
     }
     let wants_source = match (source, stored) {
         (SourceSpec::Default, Some(fields)) => fields.iter().any(|f| f == "_source"),

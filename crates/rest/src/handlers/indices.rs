@@ -21,6 +21,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
     let mut mappings = None;
     let mut settings = Map::new();
     let mut aliases = Map::new();
+    let mut warmers = None;
     if let Some(node) = content {
         let Value::Object(body) = node.into_value() else {
             return Err(Error::new(ErrorKind::Parse, "request body must be an object"));
@@ -38,8 +39,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
                 "settings" => settings = object(value, "settings")?,
                 "mappings" => mappings = Some(value),
                 "aliases" => aliases = object(value, "aliases")?,
-                // Warmers of 2015 made searches quick after a refresh; there is nothing to warm.
-                "warmers" if call.dialect.typed => {}
+                "warmers" if call.dialect.typed => warmers = super::warmers::at_creation(&value)?,
                 // Unknown parts were passed over.
                 _ if call.dialect.typed => {}
                 other => {
@@ -49,6 +49,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
             }
         }
     }
+    settings.extend(warmers);
     let mut typed = call.dialect.typed;
     if let Some(body) = mappings.take() {
         let body = match body {
@@ -115,8 +116,16 @@ pub(super) fn admin_target(call: &mut Call) -> Result<Target> {
 /// `DELETE /i`.
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let locks = call.take_locks();
-    let target = admin_target(&mut call)?;
+    let mut target = admin_target(&mut call)?;
     call.params.finish()?;
+    // In 2015 an alias stood for its indices here too.
+    if crate::answers_of_2015(call.dialect) && !target.expressions.is_empty() {
+        let infos = call.rest.indices(&target).await?;
+        let reached = |e: &String| infos.iter().any(|info| info.aliases.contains_key(e));
+        if target.expressions.iter().any(reached) {
+            target.expressions = infos.iter().map(|info| info.name.to_string()).collect();
+        }
+    }
     super::locks::check_alter(&call.rest, &target, &locks).await?;
     call.rest.alter(Alteration::DeleteIndices(target)).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
@@ -229,8 +238,8 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         if defaults {
             entry["defaults"] = super::settings::defaults(flat);
         }
-        if call.dialect.typed {
-            entry["warmers"] = json!({});
+        if let Some(warmers) = super::warmers::shown(&info, call.dialect) {
+            entry["warmers"] = warmers;
         }
         out.insert(info.name.to_string(), entry);
     }
@@ -579,6 +588,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
                 let mut shard = part.clone();
                 shard["routing"] =
                     json!({ "state": "STARTED", "primary": true, "node": call.rest.names.node_id, "relocating_node": null });
+                shard["commit"] = commit(info, one);
                 entry["shards"] = json!({ "0": [shard] });
             }
             indices.insert(info.name.to_string(), entry);
@@ -586,6 +596,27 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         out["indices"] = Value::Object(indices);
     }
     Ok(Answer::ok(out))
+}
+
+/// The last checkpoint, as far as it concerns an index. What it holds whole has a mark that changes with it.
+fn commit(info: &IndexInfo, stats: &IndexStats) -> Value {
+    let generation = stats.flush_total + 1;
+    let mark = |of: &str| {
+        let text = format!("{}/{of}/{generation}/{:?}", info.uuid, stats.max_seq_no);
+        format!("{:016x}{:08x}", fxhash(&text), generation)
+    };
+    let mut user_data = json!({ "translog_id": generation.to_string() });
+    if stats.translog_ops == 0 && stats.flush_total > 0 {
+        user_data["sync_id"] = mark("sync").into();
+    }
+    json!({ "id": mark("commit"), "generation": generation, "user_data": user_data, "num_docs": stats.lucene_docs })
+}
+
+fn fxhash(text: &str) -> u64 {
+    use std::hash::{Hash as _, Hasher as _};
+    let mut hasher = std::hash::DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// `index.blocks.metadata` keeps mappings and settings from being told.

@@ -112,7 +112,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
                     let stored = stored.map(Vec::as_slice);
                     let kept = kept(&call, &document, stored).await?;
                     let spec = if kept.source { spec } else { &SourceSpec::None };
-                    let mut out = shown(&document, spec, stored, &kept.fields, call.dialect)?;
+                    let mut out = shown(&document, spec, stored, &kept.fields, &call)?;
                     as_indexed(&call, &document, &mut out).await?;
                     Value::Object(out)
                 }

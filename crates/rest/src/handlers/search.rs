@@ -280,6 +280,7 @@ fn deprecations(request: &SearchRequest) -> Vec<String> {
 /// One search; what fails at the shards is wrapped as Elasticsearch wraps it.
 pub(super) async fn found(call: &Call, target: &Target, mut request: SearchRequest) -> Result<SearchResponse> {
     request.query = sliced(request.query, request.slice.take());
+    without_kept_queries(call, target, &mut request).await;
     let partial = request.allow_partial;
     let start = call.rest.clock.monotonic();
     let mut response = call
@@ -296,8 +297,40 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
         let error = Error::new(ErrorKind::QueryPhaseExecution, "Time exceeded");
         return Err(envelope::all_shards_failed(error, named(target), call.dialect));
     }
-    response.took_ms = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(0);
+    // What has begun counts: no search takes no time.
+    let took = (call.rest.clock.monotonic() - start).as_nanos().div_ceil(1_000_000);
+    response.took_ms = u64::try_from(took).unwrap_or(0);
     Ok(response)
+}
+
+/// Queries that are kept for percolation are found by who names their type.
+async fn without_kept_queries(call: &Call, target: &Target, request: &mut SearchRequest) {
+    let named = !request.types.is_empty() || !target.types.is_empty();
+    if named || !answers_of_2015(call.dialect) || request.view.is_some() {
+        return;
+    }
+    let mut any = false;
+    let all = ["_all".to_owned()];
+    let names = if target.expressions.is_empty() {
+        &all[..]
+    } else {
+        &target.expressions[..]
+    };
+    for name in names {
+        any |= call.rest.known(name).await.is_some_and(|known| known.percolates);
+    }
+    if !any {
+        return;
+    }
+    let kept = json!({ "term": { "_type": relations::percolation::TYPE } });
+    let kept = Query::parse(dsl::json::Node::from_value(kept), &mut dsl::query::Parsing::new(call.dialect));
+    let Ok(kept) = kept else { return };
+    let within = BoolQuery {
+        must: vec![request.query.take().unwrap_or_else(Query::all)],
+        must_not: vec![kept],
+        ..BoolQuery::default()
+    };
+    request.query = Some(Clause::Bool(within).into());
 }
 
 /// A query, or everything, within one part of the documents.

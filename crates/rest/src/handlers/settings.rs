@@ -15,7 +15,8 @@ pub(super) fn render(info: &IndexInfo, dialect: Dialect, flat: bool, patterns: &
     let mut all: Map<String, Value> = info
         .settings
         .iter()
-        .filter(|(_, v)| !v.is_null())
+        // What it is about is shown by `_warmer`.
+        .filter(|(k, v)| !v.is_null() && *k != model::settings::WARMERS.name)
         .map(|(k, v)| (k.clone(), text(v)))
         .collect();
     all.insert("index.creation_date".into(), info.created_ms.to_string().into());
@@ -57,7 +58,7 @@ fn text(value: &Value) -> Value {
 }
 
 /// Milliseconds since 1970 as `2026-11-21T12:00:00.000Z`.
-pub(super) fn date_text(ms: i64) -> String {
+pub(crate) fn date_text(ms: i64) -> String {
     model::date::DateFormat::parse_pattern("strict_date_time").map_or_else(|_| ms.to_string(), |format| format.render(ms, None))
 }
 

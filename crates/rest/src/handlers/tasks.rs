@@ -1,9 +1,9 @@
 //! `_tasks`: what runs, what has ended, and stopping it.
 
 use super::cluster::is_this_node;
-use crate::Rest;
 use crate::call::Call;
 use crate::respond::Answer;
+use crate::{Rest, answers_of_2015};
 use engine::tasks::Task;
 use model::{Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
@@ -56,6 +56,9 @@ pub(crate) async fn list(mut call: Call) -> Result<Answer> {
         "none" => json!({ "tasks": tasks.into_iter().map(|(_, v)| v).collect::<Vec<_>>() }),
         "parents" => json!({ "tasks": tasks }),
         "nodes" if !here => json!({ "nodes": {} }),
+        "nodes" if answers_of_2015(call.dialect) => json!({ "nodes": { rest.names.node_id.clone(): {
+            "name": rest.names.node, "transport_address": rest.names.address, "host": "127.0.0.1", "ip": rest.names.address,
+            "tasks": tasks } } }),
         "nodes" => json!({ "nodes": { rest.names.node_id.clone(): {
             "name": rest.names.node, "transport_address": rest.names.address, "host": "127.0.0.1", "ip": rest.names.address,
             "roles": ["data", "ingest", "master"], "tasks": tasks } } }),
@@ -80,6 +83,13 @@ fn number(rest: &Rest, id: &str) -> Result<u64> {
     Ok(number)
 }
 
+/// In 2015 a task of a node that nobody knows was none.
+fn is_elsewhere(call: &Call, id: &str) -> bool {
+    let parts = id.rsplit_once(':');
+    answers_of_2015(call.dialect)
+        && parts.is_some_and(|(node, number)| node != call.rest.names.node_id && number.parse::<u64>().is_ok())
+}
+
 /// `GET /_tasks/{id}`.
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let id = call.needed("task_id")?;
@@ -89,6 +99,9 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         .take_duration("timeout")?
         .unwrap_or(std::time::Duration::from_secs(30));
     call.params.finish()?;
+    if is_elsewhere(&call, &id) {
+        return Ok(Answer::ok(json!({ "nodes": {} })));
+    }
     let number = number(&call.rest, &id)?;
     let missing = || {
         Error::new(
@@ -125,6 +138,7 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let rest = &call.rest;
     let chosen = match call.arg("task_id") {
+        Some(id) if is_elsewhere(&call, id) => Vec::new(),
         Some(id) => {
             let number = number(rest, id)?;
             let task = rest.tasks.get(number).filter(|t| t.outcome().is_none());

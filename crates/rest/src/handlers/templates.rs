@@ -110,6 +110,14 @@ fn check_2015(name: &str, body: &Map<String, Value>) -> Result<()> {
     }
     let settings = body.get("settings").cloned().unwrap_or_else(|| json!({}));
     let flat = super::settings::of_template(&settings, true);
+    for key in ["index.number_of_shards", "index.number_of_replicas"] {
+        if let Some(text) = flat.get(key).and_then(Value::as_str)
+            && text.parse::<i64>().is_err()
+        {
+            let reason = format!("Failed to parse int setting [{key}] with value [{text}]");
+            return Err(Error::new(ErrorKind::SettingsOld, reason));
+        }
+    }
     let number = |key: &str| {
         let value = flat.get(key).or_else(|| flat.get(key.trim_start_matches("index.")))?;
         value.as_str().map_or_else(|| value.as_i64(), |text| text.parse().ok())

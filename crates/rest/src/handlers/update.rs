@@ -1,6 +1,6 @@
 //! `_update`: a document changed in part or by a script.
 
-use super::documents::{Place, one};
+use super::documents::{Place, one, timing};
 use super::get::{filtered, routed_among, source_params};
 use super::writes::{answer, compile, placed, refuse_pipeline, settled, status, with_warnings};
 use crate::answers_of_2015;
@@ -22,6 +22,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let mut write = Write::new(at, WriteOp::Delete);
     write.routing = call.params.take("routing").filter(|routing| !routing.is_empty());
     write.parent = call.params.take_2015("parent");
+    write.timing = timing(&mut call)?;
     write.require_alias = call.params.flag("require_alias")?;
     write.routed_among = routed_among(&call, &write.at).await;
     refuse_pipeline(&mut call)?;

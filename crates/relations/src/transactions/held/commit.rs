@@ -316,6 +316,7 @@ impl Committing<'_> {
             match &staged.put {
                 Some(put) => {
                     (write.routing, write.parent) = (put.routing.clone(), put.parent.clone());
+                    write.timing = mapping::Timing::kept(put.times);
                     write.op = WriteOp::Put(put.source.clone());
                 }
                 None => write.routing = there.get(&staged.at).and_then(|document| document.routing.clone()),
