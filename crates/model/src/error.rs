@@ -78,6 +78,7 @@ error_kinds! {
     PreconditionFailed     = "precondition_failed_exception", 412;
     TimestampParsing       = "timestamp_parsing_exception", 500;
     AlreadyExpired         = "already_expired_exception", 400;
+    Percolator             = "percolator_exception", 500;
     WarmerMissing          = "index_warmer_missing_exception", 404;
     RepositoryMissing      = "repository_missing_exception", 404;
     RoutingMissing         = "routing_missing_exception", 400;

@@ -207,12 +207,29 @@ fn kept_query(source: Option<&str>, id: &str, percolation: &Percolation) -> Resu
                 Node::from_value(query.clone()),
                 &mut Parsing::new(percolation.queries.dialect),
             );
-            parsed.map(Some).map_err(|cause| unreadable(id, cause))
+            parsed.map(Some).map_err(|cause| unreadable(None, id, Some(cause)))
         }
     }
 }
 
-/// The refusal of a query that is none.
-pub fn unreadable(id: &str, cause: Error) -> Error {
-    Error::new(ErrorKind::QueryParsing, format!("failed to parse query [{id}]")).caused_by(cause)
+/// The refusal of a query that is none, or of a document that keeps none.
+pub fn unreadable(index: Option<&IndexName>, id: &str, cause: Option<Error>) -> Error {
+    let mut error = Error::new(ErrorKind::Percolator, format!("failed to parse query [{id}]"));
+    if let Some(index) = index {
+        error = error.with("index", index.as_str());
+    }
+    match cause {
+        Some(cause) => {
+            // What could not be read was a query, whatever its parser calls it.
+            let cause = match cause.kind() {
+                ErrorKind::Parsing | ErrorKind::XContentParse => Error::new(ErrorKind::QueryParsing, cause.reason()),
+                _ => cause,
+            };
+            let cause = index
+                .into_iter()
+                .fold(cause, |cause, index| cause.with("index", index.as_str()));
+            error.rooted_in(cause.clone()).caused_by(cause)
+        }
+        None => error,
+    }
 }

@@ -75,6 +75,8 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
                 })?;
             }
         }
+        let mut body = body;
+        super::percolate::complete(&mut body);
         mappings = Some(body);
     }
     let create = Alteration::CreateIndex {

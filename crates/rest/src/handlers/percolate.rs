@@ -10,7 +10,7 @@ use crate::{answers_of_2015, words_2015};
 use dsl::json::{Fields, Node};
 use dsl::query::{Parsing, Query};
 use dsl::search::{Highlight, SearchRequest};
-use engine::{Alteration, Read, Source};
+use engine::{Alteration, IndexInfo, Read, Source};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use relations::percolation::{Percolated, Percolation, TYPE, unreadable};
 use serde_json::{Map, Value, json};
@@ -24,10 +24,12 @@ pub(super) async fn prepare(call: &Call, at: &DocAddress, source: &[u8]) -> Resu
         return Ok(());
     }
     let body = dsl::json::read(source, call.reading())?.into_value();
-    if let Some(query) = body.get("query").filter(|query| !query.is_null()) {
-        let parsed = Query::parse(Node::from_value(query.clone()), &mut Parsing::new(call.dialect));
-        parsed.map_err(|cause| unreadable(&at.id.id, cause))?;
-    }
+    let unreadable = |cause: Option<Error>| unreadable(Some(&at.index), &at.id.id, cause);
+    let Some(query) = body.get("query").filter(|query| query.is_object()) else {
+        return Err(unreadable(None));
+    };
+    let query = Query::parse(Node::from_value(query.clone()), &mut Parsing::new(call.dialect));
+    let query = query.map_err(|cause| unreadable(Some(cause)))?;
     let target = Target::index(at.index.as_str());
     let infos = match call.rest.indices(&target).await {
         Err(error) if error.kind() == ErrorKind::IndexNotFound => {
@@ -36,15 +38,90 @@ pub(super) async fn prepare(call: &Call, at: &DocAddress, source: &[u8]) -> Resu
         }
         found => found?,
     };
-    if infos.iter().any(|info| info.typed && info.mappings.get(TYPE).is_none()) {
+    check_fields(&infos, &query).map_err(|cause| unreadable(Some(cause)))?;
+    let lacks = |info: &IndexInfo| {
+        info.typed
+            && info
+                .mappings
+                .get(TYPE)
+                .and_then(|own| own.pointer("/properties/query"))
+                .is_none()
+    };
+    if infos.iter().any(lacks) {
         let alteration = Alteration::PutMapping {
             target,
             doc_type: Some(TYPE.to_owned()),
-            body: json!({ "properties": { "query": { "type": "object", "enabled": false } } }),
+            body: kept_mapping(),
         };
         call.rest.alter(alteration).await?;
     }
     Ok(())
+}
+
+/// The mapping of what keeps a query: the query itself is no field.
+fn kept_mapping() -> Value {
+    json!({ "properties": { "query": { "type": "object", "enabled": false } } })
+}
+
+/// The mapping of the type in the mappings of a new index, completed.
+pub(super) fn complete(mappings: &mut Value) {
+    if let Some(own) = mappings.get_mut(TYPE).filter(|own| own.is_object())
+        && own.pointer("/properties/query").is_none()
+    {
+        engine::merge(own, &kept_mapping(), 0);
+    }
+}
+
+/// A query that is kept may name no field that no type has: it would be of one kind now and of another later.
+fn check_fields(infos: &[IndexInfo], query: &Query) -> Result<()> {
+    for info in infos {
+        for field in named_fields(&query.render()) {
+            let known = field.starts_with('_')
+                || field.contains('*')
+                || info.mapping.is_object(&field)
+                || info.mapping.field(&field).is_some();
+            if !known {
+                let reason =
+                    format!("Strict field resolution and no field mapping can be found for the field with name [{field}]");
+                return Err(Error::new(ErrorKind::QueryParsing, reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The fields that the clauses of a query name which have their field as a key. The depth is that of a query, which is limited.
+fn named_fields(query: &Value) -> Vec<String> {
+    const BY_KEY: &[&str] = &[
+        "match",
+        "term",
+        "terms",
+        "range",
+        "prefix",
+        "wildcard",
+        "regexp",
+        "fuzzy",
+        "match_phrase",
+        "match_phrase_prefix",
+    ];
+    const OPTIONS: &[&str] = &["boost", "_name"];
+    let mut out = Vec::new();
+    let mut open = vec![query];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(map) => {
+                for (name, inner) in map {
+                    match inner.as_object().filter(|_| BY_KEY.contains(&name.as_str())) {
+                        Some(clause) => out.extend(clause.keys().filter(|key| !OPTIONS.contains(&key.as_str())).cloned()),
+                        None => open.push(inner),
+                    }
+                }
+            }
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    out
 }
 
 /// What a request says besides its document.
@@ -52,10 +129,16 @@ struct Asked {
     percolation: Percolation,
     /// Matches that are shown; none: all.
     size: Option<usize>,
-    only_count: bool,
+    scored: bool,
+}
+
+/// How an answer is to look, as the URL or the first of two lines says.
+#[derive(Clone, Copy, Default)]
+struct Shape {
     /// `percolate_format=ids`
     ids: bool,
-    scored: bool,
+    only_count: bool,
+    size: Option<usize>,
 }
 
 /// Where a document and its queries are.
@@ -65,6 +148,8 @@ struct Place {
     /// The document is there already.
     existing: Option<DocAddress>,
     routing: Option<String>,
+    /// The document must be of this version.
+    version: Option<u64>,
 }
 
 /// `GET /i/t/_percolate`.
@@ -97,52 +182,151 @@ async fn one(mut call: Call, only_count: bool) -> Result<Answer> {
         doc_type: call.params.take("percolate_type").unwrap_or(doc_type),
         existing,
         routing: call.params.take("routing"),
+        version: call.params.take_number("version")?,
     };
     let ids = call.params.take("percolate_format").as_deref() == Some("ids");
     let size = call.params.take_number("size")?;
     let content = call.content();
     call.params.finish()?;
-    let mut asked = read(&call, place, &content).await?;
-    (asked.ids, asked.only_count) = (ids, only_count);
-    asked.size = size.or(asked.size);
-    let done = call.rest.relations.percolate(&asked.percolation).await?;
-    let took = (call.rest.clock.monotonic() - start).as_millis();
-    Ok(Answer::ok(answer(&call, &asked, done, took).await?))
+    let shape = Shape { ids, only_count, size };
+    tried(&call, place, &content, shape, start).await.map(Answer::ok)
+}
+
+/// One percolation: what came of it, or what its shards said.
+async fn tried(call: &Call, place: Place, content: &[u8], shape: Shape, start: std::time::Duration) -> Result<Value> {
+    let target = place.target.clone();
+    // Who is not there is told before anything is read.
+    let infos = call.rest.indices(&target).await.map_err(|error| match &place.existing {
+        Some(_) => words_2015::as_expression(error),
+        None => error,
+    })?;
+    let doc = match &place.existing {
+        Some(at) => Some(existing(call, at, &place).await?),
+        None => None,
+    };
+    let asked = match read(call, place, content, doc) {
+        Ok(mut asked) => {
+            asked.size = shape.size.or(asked.size);
+            let done = call.rest.relations.percolate(&asked.percolation).await;
+            done.map(|done| (asked, done))
+        }
+        Err(error) => Err(error),
+    };
+    let took = (call.rest.clock.monotonic() - start).as_nanos().div_ceil(1_000_000);
+    let took = u64::try_from(took).unwrap_or(0);
+    let mut shards = super::indices::shards_of(&infos, false);
+    match asked {
+        Ok((asked, done)) => {
+            let mut out = json!({ "took": took, "_shards": shards, "total": done.matches.len() });
+            if !shape.only_count {
+                out["matches"] = shown(&asked, &done, shape);
+            }
+            if let Some(aggregations) = done.aggregations {
+                out["aggregations"] = aggregations;
+            }
+            Ok(out)
+        }
+        Err(error) => {
+            let index = infos.first().map_or("_all", |info| info.name.as_str());
+            let status = if error.status() < 500 {
+                "BAD_REQUEST"
+            } else {
+                "INTERNAL_SERVER_ERROR"
+            };
+            shards["failed"] = shards["total"].clone();
+            shards["successful"] = 0.into();
+            shards["failures"] =
+                json!([{ "shard": 0, "index": index, "status": status, "reason": envelope::object(&error, call.dialect) }]);
+            let mut out = json!({ "took": took, "_shards": shards, "total": 0 });
+            if !shape.only_count {
+                out["matches"] = json!([]);
+            }
+            Ok(out)
+        }
+    }
+}
+
+fn shown(asked: &Asked, done: &Percolated, shape: Shape) -> Value {
+    let marks = asked.percolation.highlight.is_some();
+    let one = |found: &relations::percolation::Match| {
+        if shape.ids {
+            return Value::from(found.id.as_str());
+        }
+        let mut one = json!({ "_index": found.index.as_str(), "_id": found.id });
+        if let Some(score) = found.score.filter(|_| asked.scored) {
+            one["_score"] = json!(score);
+        }
+        if marks {
+            one["highlight"] = Value::Object(found.highlight.clone());
+        }
+        one
+    };
+    done.matches.iter().take(asked.size.unwrap_or(usize::MAX)).map(one).collect()
 }
 
 /// The body of a percolation.
-async fn read(call: &Call, place: Place, content: &[u8]) -> Result<Asked> {
+fn read(call: &Call, place: Place, content: &[u8], existing: Option<Value>) -> Result<Asked> {
+    let unread = |cause: Error| Error::new(ErrorKind::Parse, "failed to parse request").caused_by(cause);
+    let parse = |reason: &str| unread(Error::new(ErrorKind::Parse, reason));
     let mut queries = SearchRequest::new(call.dialect);
-    let (mut doc, mut size, mut highlight, mut scored) = (None, None, None, false);
+    let (mut doc, mut size, mut highlight, mut scored, mut sorted) = (None, None, None, false, false);
     if !content.iter().all(u8::is_ascii_whitespace) {
-        let node = dsl::json::read(content, call.reading()).map_err(|e| words_2015::unread_if(e, content, call.dialect))?;
+        let node = dsl::json::read(content, call.reading()).map_err(unread)?;
         let mut rest = Map::new();
         for (name, value) in fields(node)?.remaining() {
             match name.as_str() {
                 "doc" => doc = Some(value.into_value()),
-                "size" => size = usize::try_from(value.i64("size")?).ok(),
-                "highlight" => highlight = Some(Highlight::parse(value, call.dialect)?),
-                "track_scores" => scored = value.boolean("track_scores")?,
+                "size" => {
+                    let given = value.i64("size")?;
+                    let refused = || {
+                        parse(&format!(
+                            "size is set to [{given}] and is expected to be higher or equal to 0"
+                        ))
+                    };
+                    size = Some(usize::try_from(given).map_err(|_| refused())?);
+                }
+                "highlight" => highlight = Some(Highlight::parse(value, call.dialect).map_err(unread)?),
+                "track_scores" => scored |= value.boolean("track_scores")?,
                 "sort" => {
-                    scored = true;
+                    let by = value.into_value().to_string();
+                    if !by.contains("_score") || by.contains("asc") {
+                        return Err(parse("Only _score desc is supported"));
+                    }
+                    (scored, sorted) = (true, true);
+                }
+                "query" | "filter" => {
+                    if rest.insert("query".into(), value.into_value()).is_some() {
+                        return Err(parse("Either specify query or filter, not both"));
+                    }
+                }
+                "aggs" | "aggregations" => {
                     rest.insert(name, value.into_value());
                 }
-                "query" | "filter" | "aggs" | "aggregations" => {
-                    rest.insert(if name == "filter" { "query".into() } else { name }, value.into_value());
-                }
-                "facets" => return Err(Error::illegal("[facets] of a percolation are not supported: use [aggs]")),
-                other => return Err(Error::illegal(format!("unknown element [{other}] of a percolation"))),
+                // 2015 passed over what it did not know.
+                _ => {}
             }
         }
-        queries = SearchRequest::parse(Node::from_value(Value::Object(rest)), call.dialect)?;
+        queries =
+            SearchRequest::parse(Node::from_value(Value::Object(rest)), call.dialect).map_err(|cause| match cause.kind() {
+                ErrorKind::Parsing => unread(Error::new(ErrorKind::QueryParsing, cause.reason())),
+                _ => unread(cause),
+            })?;
         queries.track_scores |= scored;
     }
-    let doc = match (doc, &place.existing) {
-        (Some(doc), _) if doc.is_object() => doc,
-        (_, Some(at)) => existing(call, at, place.routing.clone()).await?,
-        (Some(_), None) => return Err(Error::illegal("[doc] of a percolation must be an object")),
+    let doc = match (existing, doc) {
+        (Some(doc), _) => doc,
+        (None, Some(doc)) if doc.is_object() => doc,
+        (None, Some(_)) => {
+            let reason = "Malformed content, must start with an object";
+            return Err(unread(Error::new(ErrorKind::MapperParsing, reason)));
+        }
         (None, None) => return Err(Error::illegal("Nothing to percolate")),
     };
+    for (wanted, what) in [(sorted, "sort"), (highlight.is_some(), "highlight")] {
+        if wanted && size.is_none() {
+            return Err(Error::illegal(format!("Can't {what} if size isn't specified")));
+        }
+    }
     Ok(Asked {
         percolation: Percolation {
             target: place.target,
@@ -152,8 +336,6 @@ async fn read(call: &Call, place: Place, content: &[u8]) -> Result<Asked> {
             highlight,
         },
         size,
-        only_count: false,
-        ids: false,
         scored,
     })
 }
@@ -163,45 +345,28 @@ fn fields(node: Node) -> Result<Fields> {
 }
 
 /// The source of a document that is there.
-async fn existing(call: &Call, at: &DocAddress, routing: Option<String>) -> Result<Value> {
+async fn existing(call: &Call, at: &DocAddress, place: &Place) -> Result<Value> {
     let read = Read {
-        routing,
+        routing: place.routing.clone(),
         ..Read::whole(at.clone())
     };
     let missing = || {
         let doc_type = at.id.doc_type.as_deref().unwrap_or("_doc");
-        let reason = format!("[{doc_type}][{}]: document missing", at.id.id);
-        Error::new(ErrorKind::DocumentMissing, reason).with("index", at.index.as_str())
+        Error::new(
+            ErrorKind::DocumentMissing,
+            format!("[{doc_type}][{}]: document missing", at.id.id),
+        )
     };
     let found = call.rest.engine.read(vec![read]).await?.pop().flatten().ok_or_else(missing)?;
-    found.source.parse()
-}
-
-async fn answer(call: &Call, asked: &Asked, done: Percolated, took: u128) -> Result<Value> {
-    let infos = call.rest.indices(&asked.percolation.target).await?;
-    let mut out = json!({ "took": u64::try_from(took).unwrap_or(0), "_shards": super::indices::shards_of(&infos, false),
-        "total": done.matches.len() });
-    if !asked.only_count {
-        let shown = done.matches.iter().take(asked.size.unwrap_or(usize::MAX));
-        let one = |found: &relations::percolation::Match| {
-            if asked.ids {
-                return Value::from(found.id.as_str());
-            }
-            let mut one = json!({ "_index": found.index.as_str(), "_id": found.id });
-            if let Some(score) = found.score.filter(|_| asked.scored) {
-                one["_score"] = json!(score);
-            }
-            if !found.highlight.is_empty() {
-                one["highlight"] = Value::Object(found.highlight.clone());
-            }
-            one
+    if let Some(version) = place.version.filter(|version| *version != found.stamp.version) {
+        let conflict = engine::Conflict {
+            at: at.clone(),
+            expect: engine::Expect::Version(version),
+            found: engine::Found::Here(found.stamp),
         };
-        out["matches"] = shown.map(one).collect();
+        return Err(super::writes::conflict_error(&conflict, call.dialect));
     }
-    if let Some(aggregations) = done.aggregations {
-        out["aggregations"] = aggregations;
-    }
-    Ok(out)
+    found.source.parse()
 }
 
 /// `POST /_mpercolate`: lines that say where, each with a line that says what.
@@ -213,10 +378,7 @@ pub(crate) async fn several(mut call: Call) -> Result<Answer> {
         .filter(|line| !line.trim_ascii().is_empty())
         .collect();
     if lines.is_empty() {
-        return Err(Error::new(
-            ErrorKind::ActionRequestValidation,
-            "Validation Failed: 1: no requests added;",
-        ));
+        return Err(words_2015::underivable());
     }
     let mut responses = Vec::new();
     for pair in lines.chunks(2) {
@@ -224,16 +386,8 @@ pub(crate) async fn several(mut call: Call) -> Result<Answer> {
             return Err(Error::illegal("a percolation of several wants two lines: where, and what"));
         };
         let start = call.rest.clock.monotonic();
-        let done = match one_of_several(&call, header, body).await {
-            Ok(asked) => match call.rest.relations.percolate(&asked.percolation).await {
-                Ok(done) => {
-                    let took = (call.rest.clock.monotonic() - start).as_millis();
-                    answer(&call, &asked, done, took).await
-                }
-                Err(error) => Err(error),
-            },
-            Err(error) => Err(error),
-        };
+        let (place, sent, shape) = one_of_several(&call, header, body)?;
+        let done = tried(&call, place, &sent, shape, start).await;
         responses.push(done.unwrap_or_else(|error| {
             let mut body = envelope::render(&error, call.dialect);
             if let Some(map) = body.as_object_mut() {
@@ -245,13 +399,16 @@ pub(crate) async fn several(mut call: Call) -> Result<Answer> {
     Ok(Answer::ok(json!({ "responses": responses })))
 }
 
-async fn one_of_several(call: &Call, header: &[u8], body: &[u8]) -> Result<Asked> {
+fn one_of_several(call: &Call, header: &[u8], body: &[u8]) -> Result<(Place, Vec<u8>, Shape)> {
     let header = dsl::json::read(header, call.reading())?.into_value();
     let named = header.as_object().and_then(|header| header.iter().next());
     let (only_count, meta) = match named {
         Some((name, meta)) if name == "percolate" => (false, meta),
         Some((name, meta)) if name == "count" => (true, meta),
-        Some((name, _)) => return Err(Error::illegal(format!("[{name}] isn't a supported percolate operation"))),
+        Some((name, _)) => {
+            let reason = format!("[{name}] isn't a supported percolate operation");
+            return Err(Error::new(ErrorKind::Parse, reason));
+        }
         None => return Err(Error::illegal("a percolation of several begins with [percolate] or [count]")),
     };
     let text = |name: &str| match meta.get(name) {
@@ -265,12 +422,13 @@ async fn one_of_several(call: &Call, header: &[u8], body: &[u8]) -> Result<Asked
         _ => call.arg("index").map(split_list).unwrap_or_default(),
     };
     let doc_type = text("type").or_else(|| call.arg("type").map(str::to_owned));
-    let (Some(first), Some(doc_type)) = (index.first().cloned(), doc_type) else {
+    let Some(doc_type) = doc_type else {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
-            "Validation Failed: 1: index and type are needed;",
+            "Validation Failed: 1: type is missing;",
         ));
     };
+    let first = index.first().cloned().unwrap_or_default();
     let existing = text("id").map(|id| DocAddress {
         index: IndexName::new(first),
         id: DocId::typed(doc_type.as_str(), id),
@@ -280,20 +438,12 @@ async fn one_of_several(call: &Call, header: &[u8], body: &[u8]) -> Result<Asked
         doc_type: text("percolate_type").unwrap_or(doc_type),
         existing,
         routing: text("routing"),
+        version: text("version").and_then(|version| version.parse().ok()),
     };
-    // A document that is there goes before one that is sent.
-    let sent = match &place.existing {
-        Some(_) => {
-            let mut body = dsl::json::read(body, call.reading())?.into_value();
-            if let Some(map) = body.as_object_mut() {
-                map.remove("doc");
-            }
-            body.to_string().into_bytes()
-        }
-        None => body.to_vec(),
+    let shape = Shape {
+        ids: text("percolate_format").as_deref() == Some("ids"),
+        only_count,
+        size: None,
     };
-    let mut asked = read(call, place, &sent).await?;
-    asked.only_count = only_count;
-    asked.ids = text("percolate_format").as_deref() == Some("ids");
-    Ok(asked)
+    Ok((place, body.to_vec(), shape))
 }
