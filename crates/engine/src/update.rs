@@ -221,7 +221,10 @@ fn said(given: &Map<String, Value>, left: &Map<String, Value>, timing: &mut Timi
     }
     match changed("_ttl") {
         Some(Value::String(text)) => {
-            let life = model::units::parse_duration(text, "_ttl")?;
+            let life = model::units::parse_duration(text, "_ttl").map_err(|error| {
+                let reason = error.reason().replacen("failed to parse", "Failed to parse", 1);
+                Error::new(ErrorKind::Parse, reason)
+            })?;
             timing.life = Some(Life::For(i64::try_from(life.as_millis()).unwrap_or(i64::MAX)));
         }
         Some(Value::Number(n)) => timing.life = n.as_i64().map(Life::For),

@@ -153,6 +153,10 @@ impl<'a> Reader<'a> {
             let cause = malformed(format!(
                 "Field [{key}] is a metadata field and cannot be added inside a document. Use the index API request parameters."
             ));
+            // They never were fields of a document.
+            if self.mapping.typed && [TIMESTAMP, TTL].contains(&key) {
+                return Err(cause);
+            }
             return Err(self.failed(key, key, value, cause));
         }
         if let Some((head, tail)) = key.split_once('.') {

@@ -224,20 +224,18 @@ pub(crate) fn check_update(old: &Root, new: &Root) -> Result<()> {
             let said = options(root, TIMESTAMP).and_then(|o| o.get(key));
             said.map_or_else(|| or.to_owned(), text_of)
         };
-        let mut conflicts = Vec::new();
-        for (key, or) in [("default", "now"), ("format", model::date::FORMAT_DEFAULT)] {
-            let (before, after) = (shown(old, key, or), shown(new, key, or));
-            if before != after && key == "default" {
-                conflicts.push(format!(
-                    "Cannot update default in _timestamp value. Value is {before} now encountering {after}"
-                ));
-            }
-        }
-        if !conflicts.is_empty() {
+        let (before, after) = (shown(old, "default", "now"), shown(new, "default", "now"));
+        if before != after {
             return Err(Error::illegal(format!(
-                "Can't merge because of conflicts: [{}]",
-                conflicts.join(", ")
+                "Conflicts: [Cannot update default in _timestamp value. Value is {before} now encountering {after}]"
             )));
+        }
+        let usual = model::date::FORMAT_DEFAULT;
+        if shown(old, "format", usual) != shown(new, "format", usual) {
+            return Err(Error::illegal(
+                "Mapper for [_timestamp] conflicts with existing mapping in other types:\n[mapper [_timestamp] is used by multiple \
+                 types. Set update_all_types to true to update [format] across all types.]",
+            ));
         }
     }
     Ok(())

@@ -8,6 +8,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// `1.5d`, which 2015 took.
+fn fractional(text: &str, name: &str) -> Option<Duration> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let count: f64 = text[..text.len() - unit.len()].parse().ok()?;
+    let one = units::parse_duration(&format!("1{unit}"), name).ok()?;
+    Duration::try_from_secs_f64(count * one.as_secs_f64()).ok()
+}
+
 /// The parameters of one request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params {
@@ -168,6 +176,11 @@ impl Params {
         let parsed = given.map(|text| units::parse_duration(text, name)).transpose();
         if !self.lenient {
             return parsed;
+        }
+        if let (Some(text), Err(_)) = (given, &parsed)
+            && let Some(duration) = fractional(text, name)
+        {
+            return Ok(Some(duration));
         }
         parsed.map_err(|error| {
             let reason = error.reason().replacen("failed to parse", "Failed to parse", 1);
