@@ -222,7 +222,9 @@ pub fn unreadable(index: Option<&IndexName>, id: &str, cause: Option<Error>) -> 
         Some(cause) => {
             // What could not be read was a query, whatever its parser calls it.
             let cause = match cause.kind() {
-                ErrorKind::Parsing | ErrorKind::XContentParse => Error::new(ErrorKind::QueryParsing, cause.reason()),
+                ErrorKind::Parsing | ErrorKind::XContentParse | ErrorKind::QueryShard => {
+                    Error::new(ErrorKind::QueryParsing, cause.reason())
+                }
                 _ => cause,
             };
             let cause = index

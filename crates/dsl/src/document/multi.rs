@@ -46,6 +46,8 @@ impl MgetBody {
         for item in fields.take("docs").map(Node::items).unwrap_or_default() {
             docs.push(if item.is_object() {
                 MgetItem::parse(item, dialect)?
+            } else if dialect.typed {
+                return Err(Error::illegal("docs array element should include an object"));
             } else {
                 MgetItem {
                     id: item.string("_id")?,
@@ -163,6 +165,8 @@ fn parse_header(line: &[u8], dialect: Dialect) -> Result<MsearchItem> {
             | "ccs_minimize_roundtrips"
             | "max_concurrent_shard_requests"
             | "ignore_throttled" => {}
+            // 2015 passed over what it did not know.
+            _ if dialect.typed => {}
             _ => {
                 return Err(Error::illegal(format!(
                     "key [{key}] is not supported in the metadata section"

@@ -10,7 +10,7 @@ use crate::{answers_of_2015, words_2015};
 use dsl::json::{Fields, Node};
 use dsl::query::{Parsing, Query};
 use dsl::search::{Highlight, SearchRequest};
-use engine::{Alteration, IndexInfo, Read, Source};
+use engine::{Alteration, IndexInfo, Inspected, Inspection, Read, Source};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use relations::percolation::{Percolated, Percolation, TYPE, unreadable};
 use serde_json::{Map, Value, json};
@@ -54,6 +54,13 @@ pub(super) async fn prepare(call: &Call, at: &DocAddress, source: &[u8]) -> Resu
             body: kept_mapping(),
         };
         call.rest.alter(alteration).await?;
+    }
+    let target = Target::index(at.index.as_str());
+    let query = Box::new(query);
+    if let Inspected::Validated(found) = call.rest.engine.inspect(Inspection::Validate { target, query }).await?
+        && let Some((_, Err(cause))) = found.into_iter().find(|(_, valid)| valid.is_err())
+    {
+        return Err(unreadable(Some(cause)));
     }
     Ok(())
 }
@@ -184,8 +191,11 @@ async fn one(mut call: Call, only_count: bool) -> Result<Answer> {
         routing: call.params.take("routing"),
         version: call.params.take_number("version")?,
     };
-    let ids = call.params.take("percolate_format").as_deref() == Some("ids");
-    let size = call.params.take_number("size")?;
+    let (mut ids, mut size) = (false, None);
+    if !only_count {
+        ids = call.params.take("percolate_format").as_deref() == Some("ids");
+        size = call.params.take_number("size")?;
+    }
     let content = call.content();
     call.params.finish()?;
     let shape = Shape { ids, only_count, size };

@@ -655,6 +655,7 @@ pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
     for item in dsl::document::parse_msearch(&content, call.dialect)? {
         let done = match item.and_then(|item| room.check().map(|()| item)) {
             Ok(item) => one_of_many(&call, &base, search_type.as_deref(), view.as_deref(), item).await,
+            Err(error) if answers_of_2015(call.dialect) => Err(words_2015::at_shards(error, None, named(&base))),
             Err(error) => Err(error),
         };
         let response = match done {

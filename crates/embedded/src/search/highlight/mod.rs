@@ -30,6 +30,8 @@ use unified::Unified;
 /// `fragment_size` and `number_of_fragments` unless told.
 const SIZE: usize = 100;
 const FRAGMENTS: usize = 5;
+/// The smallest fragments that `fvh` cuts.
+const FVH_SIZE_MIN: usize = 18;
 /// The first of the tags of `tags_schema: styled`; the others are for the weaker terms of `fvh`.
 const STYLED: &str = "<em class=\"hlt1\">";
 
@@ -116,18 +118,30 @@ impl OneField<'_> {
     }
 
     fn fragments(&self, source: &Value, query: &Query) -> Result<Vec<String>> {
-        let usual = if self.mapping.is_typed() { "plain" } else { "unified" };
+        let vectors = self.kind.term_vector.as_deref();
+        let has_places = vectors.is_some_and(|t| t.starts_with("with_positions_offsets"));
+        // In 2015 what a field kept for it decided.
+        let usual = match self.mapping.is_typed() {
+            true if has_places => "fvh",
+            true => "plain",
+            false => "unified",
+        };
         let kind = self.option(|o| &o.kind).unwrap_or_else(|| usual.to_owned());
+        let has_offsets = self.kind.index_options.as_deref() == Some("offsets");
         let plain = match kind.as_str() {
+            "postings" | "postings-highlighter" if self.mapping.is_typed() && !has_offsets => {
+                if self.wild {
+                    return Ok(Vec::new());
+                }
+                return Err(Error::illegal(format!(
+                    "the field [{}] should be indexed with positions and offsets in the postings list to be used with postings highlighter",
+                    self.name
+                )));
+            }
             "unified" | "postings" => false,
             "plain" => true,
             "fvh" | "fast-vector-highlighter" => {
-                if self
-                    .kind
-                    .term_vector
-                    .as_deref()
-                    .is_none_or(|t| !t.starts_with("with_positions_offsets"))
-                {
+                if !has_places {
                     if self.wild {
                         return Ok(Vec::new());
                     }
@@ -147,6 +161,11 @@ impl OneField<'_> {
         };
         let most = self.option(|o| &o.number_of_fragments).unwrap_or(FRAGMENTS);
         let size = self.option(|o| &o.fragment_size).unwrap_or(SIZE);
+        if kind.starts_with('f') && most > 0 && size < FVH_SIZE_MIN {
+            return Err(Error::illegal(format!(
+                "fragCharSize({size}) is too small. It must be {FVH_SIZE_MIN} or higher."
+            )));
+        }
         let by_score = self
             .option(|o| &o.order)
             .is_some_and(|order| order.eq_ignore_ascii_case("score"));
