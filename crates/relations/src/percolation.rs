@@ -11,8 +11,9 @@ use dsl::search::{Highlight, SearchRequest, SearchResponse, SourceSpec, TrackTot
 use engine::{EngineExt as _, Outcome, See, Source, Stage, Write, WriteOp};
 use mapping::Times;
 use model::settings::{MAX_RESULT_WINDOW, number};
-use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
+use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The type that keeps queries.
 pub const TYPE: &str = ".percolator";
@@ -65,69 +66,57 @@ impl Relations {
             let reason = "this engine has no views in which a document can be staged";
             Error::new(ErrorKind::UnsupportedOperation, reason)
         })?;
-        let infos = self.engine.indices(&percolation.target).await?;
         let view = staging.begin().await?.id;
-        let mut out = Percolated::default();
-        let mut done = Ok(());
-        for info in infos.iter().filter(|info| info.typed) {
-            let at = DocAddress {
-                index: info.name.clone(),
-                id: DocId::typed(percolation.doc_type.as_str(), self.new_id("percolated:")),
-            };
-            let most = number(&info.settings, MAX_RESULT_WINDOW);
-            done = self.percolate_one(percolation, &view, &at, most, &mut out).await;
-            if done.is_err() {
-                break;
-            }
-        }
+        let done = self.percolate_in(percolation, &view).await;
         self.engine.close_view(&view).await?;
-        done.map(|()| out)
+        done
     }
 
-    async fn percolate_one(
-        &self,
-        percolation: &Percolation,
-        view: &str,
-        at: &DocAddress,
-        most: u64,
-        out: &mut Percolated,
-    ) -> Result<()> {
-        let own = Target::index(at.index.as_str());
+    async fn percolate_in(&self, percolation: &Percolation, view: &str) -> Result<Percolated> {
+        let dialect = percolation.queries.dialect;
+        let infos = self.engine.indices(&percolation.target).await?;
+        let most = infos
+            .iter()
+            .map(|info| number(&info.settings, MAX_RESULT_WINDOW))
+            .min()
+            .unwrap_or(0);
+        // By the names that were asked for: the filter of an alias says which queries are meant.
+        let kept = Target {
+            types: vec![TYPE.to_owned()],
+            ..percolation.target.clone()
+        };
         let mut queries = percolation.queries.clone();
-        queries.types = vec![TYPE.to_owned()];
+        queries.types = kept.types.clone();
         queries.view = Some(view.to_owned());
         queries.size = usize::try_from(most).unwrap_or(usize::MAX);
         queries.source = SourceSpec::All;
         queries.track_total_hits = TrackTotal::Exact;
         let aggs = std::mem::take(&mut queries.aggs);
-        let mut kept = own.clone();
-        kept.types = vec![TYPE.to_owned()];
-        let found = self.found_in_view(&kept, queries.clone()).await?;
+        let found = self.found_in_view(&kept, queries).await?;
         let total = found.hits.total.map_or(0, |total| total.value);
         if total > most {
             let name = MAX_RESULT_WINDOW.name;
-            let reason = format!(
-                "[{}] keeps [{total}] queries that are to be tried, and at most [{most}] are: [{name}]",
-                at.index
-            );
+            let reason = format!("[{total}] queries are kept that are to be tried, and at most [{most}] are: [{name}]");
             return Err(Error::illegal(reason).with("setting", name));
         }
-        if found.hits.hits.is_empty() {
-            return Ok(());
-        }
-        self.stage_document(percolation, view, at).await?;
-        let mut matched = Vec::new();
+        let mut out = Percolated::default();
+        let mut staged: BTreeMap<IndexName, DocAddress> = BTreeMap::new();
         for hit in found.hits.hits {
-            let Some(query) = kept_query(hit.source.as_deref(), &hit.id.id, percolation)? else {
+            if !staged.contains_key(&hit.index) {
+                let at = DocAddress {
+                    index: hit.index.clone(),
+                    id: DocId::typed(percolation.doc_type.as_str(), self.new_id("percolated:")),
+                };
+                self.stage_document(percolation, view, &at).await?;
+                staged.insert(hit.index.clone(), at);
+            }
+            let (Some(at), Some(query)) = (staged.get(&hit.index), kept_query(hit.source.as_deref(), dialect)) else {
                 continue;
             };
-            let only = Query::parse(
-                Node::from_value(json!({ "ids": { "type": percolation.doc_type, "values": [&*at.id.id] } })),
-                &mut Parsing::new(percolation.queries.dialect),
-            )?;
+            let only = json!({ "ids": { "type": percolation.doc_type, "values": [&*at.id.id] } });
             let both = BoolQuery {
                 must: vec![query],
-                filter: vec![only],
+                filter: vec![Query::parse(Node::from_value(only), &mut Parsing::new(dialect))?],
                 ..BoolQuery::default()
             };
             let request = SearchRequest {
@@ -136,13 +125,12 @@ impl Relations {
                 source: SourceSpec::None,
                 highlight: percolation.highlight.clone(),
                 view: Some(view.to_owned()),
-                ..SearchRequest::new(percolation.queries.dialect)
+                ..SearchRequest::new(dialect)
             };
-            let mut answer = self.found_in_view(&own, request).await?;
+            let mut answer = self.found_in_view(&Target::index(at.index.as_str()), request).await?;
             if let Some(marked) = answer.hits.hits.pop() {
-                matched.push(hit.id.id.to_string());
                 out.matches.push(Match {
-                    index: at.index.clone(),
+                    index: hit.index,
                     id: hit.id.id.to_string(),
                     score: hit.score,
                     highlight: marked.highlight,
@@ -150,22 +138,20 @@ impl Relations {
             }
         }
         if !aggs.is_empty() {
+            let matched: Vec<&str> = out.matches.iter().map(|found| found.id.as_str()).collect();
             let only = json!({ "ids": { "type": TYPE, "values": matched } });
             let request = SearchRequest {
-                query: Some(Query::parse(
-                    Node::from_value(only),
-                    &mut Parsing::new(percolation.queries.dialect),
-                )?),
+                query: Some(Query::parse(Node::from_value(only), &mut Parsing::new(dialect))?),
                 aggs,
                 size: 0,
-                types: vec![TYPE.to_owned()],
+                types: kept.types.clone(),
                 view: Some(view.to_owned()),
-                ..SearchRequest::new(percolation.queries.dialect)
+                ..SearchRequest::new(dialect)
             };
             let answer = self.found_in_view(&kept, request).await?;
-            out.aggregations = answer.render(percolation.queries.dialect).remove("aggregations");
+            out.aggregations = answer.render(dialect).remove("aggregations");
         }
-        Ok(())
+        Ok(out)
     }
 
     /// A search in a view, joins and lookups in it too.
@@ -197,19 +183,12 @@ impl Relations {
     }
 }
 
-/// The query of a document that keeps one; `None`: it keeps none.
-fn kept_query(source: Option<&str>, id: &str, percolation: &Percolation) -> Result<Option<Query>> {
-    let source: Value = source.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    match source.get("query") {
-        None | Some(Value::Null) => Ok(None),
-        Some(query) => {
-            let parsed = Query::parse(
-                Node::from_value(query.clone()),
-                &mut Parsing::new(percolation.queries.dialect),
-            );
-            parsed.map(Some).map_err(|cause| unreadable(None, id, Some(cause)))
-        }
-    }
+/// The query of a document that keeps one; `None`: it keeps none. It was one when it was put; what an update in part has
+/// made of it may be none, and matches nothing.
+fn kept_query(source: Option<&str>, dialect: Dialect) -> Option<Query> {
+    let source: Value = serde_json::from_str(source?).ok()?;
+    let query = source.get("query")?.clone();
+    Query::parse(Node::from_value(query), &mut Parsing::new(dialect)).ok()
 }
 
 /// The refusal of a query that is none, or of a document that keeps none.

@@ -398,7 +398,12 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
         _ if NOT_SUPPORTED.contains(&key) && !dialect.typed => {
             return Err(value.error(format!("[{key}] in a search is not supported")));
         }
-        _ if dialect.typed => return Err(Error::new(ErrorKind::SearchParse, format!("No parser for element [{key}]"))),
+        _ if dialect.typed => {
+            let reason = format!("failed to parse search source. unknown search element [{key}]");
+            return Err(Error::new(ErrorKind::SearchParse, reason)
+                .with("line", value.line)
+                .with("col", value.col));
+        }
         _ => return Err(shape::unknown_key(key, &value, KEYS)),
     }
     Ok(())

@@ -237,6 +237,10 @@ async fn tried(call: &Call, place: Place, content: &[u8], shape: Shape, start: s
             Ok(out)
         }
         Err(error) => {
+            let error = match error.kind() {
+                ErrorKind::MapperParsing => Error::new(ErrorKind::Parse, "failed to parse request").caused_by(error),
+                _ => error,
+            };
             let index = infos.first().map_or("_all", |info| info.name.as_str());
             let status = if error.status() < 500 {
                 "BAD_REQUEST"

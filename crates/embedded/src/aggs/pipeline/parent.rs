@@ -325,7 +325,8 @@ fn moving(job: &Job<'_>, list: &mut [Value], values: &[f64], cx: &Context<'_>) -
         .body
         .get("shift")
         .and_then(Value::as_i64)
-        .unwrap_or(i64::from(job.kind == "moving_avg"));
+        // In 2015 the bucket itself was no part of its average.
+        .unwrap_or(i64::from(job.kind == "moving_avg" && !cx.dialect.typed));
     let script = match job.body.get("script") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Object(map)) => map.get("source").and_then(Value::as_str).unwrap_or_default().to_owned(),

@@ -130,7 +130,11 @@ pub(super) fn run(
             let mut out = Map::new();
             for percent in percents {
                 // The nearest one, not between two.
-                let place = (percent / 100.0 * (values.len().max(1) - 1) as f64).round() as usize;
+                let place = if cx.dialect.typed {
+                    (percent / 100.0 * values.len() as f64) as usize
+                } else {
+                    (percent / 100.0 * (values.len().max(1) - 1) as f64).round() as usize
+                };
                 let value = values.get(place.min(values.len().saturating_sub(1))).copied();
                 out.insert(percent_key(percent), value.map_or(Value::Null, number));
             }
