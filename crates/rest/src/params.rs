@@ -8,11 +8,16 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// `1.5d`, which 2015 took.
-fn fractional(text: &str, name: &str) -> Option<Duration> {
+/// Durations that only 2015 took: fractions, weeks, and some units in capitals.
+fn of_2015(text: &str, name: &str) -> Option<Duration> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let count: f64 = text[..text.len() - unit.len()].parse().ok()?;
-    let one = units::parse_duration(&format!("1{unit}"), name).ok()?;
+    let one = match unit {
+        "w" | "W" => "7d".to_owned(),
+        "H" | "D" => format!("1{}", unit.to_lowercase()),
+        other => format!("1{other}"),
+    };
+    let one = units::parse_duration(&one, name).ok()?;
     Duration::try_from_secs_f64(count * one.as_secs_f64()).ok()
 }
 
@@ -178,7 +183,7 @@ impl Params {
             return parsed;
         }
         if let (Some(text), Err(_)) = (given, &parsed)
-            && let Some(duration) = fractional(text, name)
+            && let Some(duration) = of_2015(text, name)
         {
             return Ok(Some(duration));
         }
