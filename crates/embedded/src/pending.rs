@@ -30,6 +30,7 @@ pub(crate) struct PendingOp {
 
 /// What a pending operation does.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every operation is a document")]
 pub(crate) enum Kind {
     /// A document.
     Put(Put),

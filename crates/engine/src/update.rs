@@ -48,6 +48,13 @@ impl Update {
     }
 }
 
+/// Where an update works, and what it says of the times of its document.
+struct Around<'a> {
+    at: &'a DocAddress,
+    routing: Option<&'a str>,
+    timing: &'a mut Timing,
+}
+
 /// What an update comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applied {
@@ -83,8 +90,8 @@ impl Update {
     ) -> Result<Applied> {
         let scripted = self.script.is_some();
         let applied = match found {
-            Some((source, stamp)) => self.change(at, source, stamp, routing, times, timing)?,
-            None => self.insert(at, routing, timing)?,
+            Some((source, stamp)) => self.change(source, (stamp, times), Around { at, routing, timing })?,
+            None => self.insert(Around { at, routing, timing })?,
         };
         if found.is_some() {
             // A script that says nothing of the timestamp leaves it; a partial document is written anew.
@@ -96,21 +103,13 @@ impl Update {
         Ok(applied)
     }
 
-    fn change(
-        &self,
-        at: &DocAddress,
-        source: &Value,
-        stamp: Stamp,
-        routing: Option<&str>,
-        times: Times,
-        timing: &mut Timing,
-    ) -> Result<Applied> {
+    fn change(&self, source: &Value, there: (Stamp, Times), around: Around<'_>) -> Result<Applied> {
         if let Some(script) = &self.script {
             // In 2015 there was no operation before the script named one.
             let op = if self.of_2015 { "" } else { "index" };
             // What the URL says of times is of the document that it sends.
-            *timing = Timing::default();
-            return self.run(script, at, source.clone(), op, Some((stamp, times)), routing, timing);
+            *around.timing = Timing::default();
+            return self.run(script, source.clone(), op, Some(there), around);
         }
         let mut merged = source.clone();
         let changed = self.doc.as_ref().is_some_and(|doc| merge(&mut merged, doc, 0));
@@ -121,15 +120,12 @@ impl Update {
         })
     }
 
-    fn insert(&self, at: &DocAddress, routing: Option<&str>, timing: &mut Timing) -> Result<Applied> {
+    fn insert(&self, around: Around<'_>) -> Result<Applied> {
+        let at = around.at;
         match (&self.upsert, &self.script) {
-            (Some(upsert), Some(script)) if self.scripted_upsert => {
-                self.run(script, at, upsert.clone(), "create", None, routing, timing)
-            }
+            (Some(upsert), Some(script)) if self.scripted_upsert => self.run(script, upsert.clone(), "create", None, around),
             (Some(upsert), _) => Ok(Applied::Put(upsert.clone())),
-            (None, Some(script)) if self.scripted_upsert => {
-                self.run(script, at, Value::Object(Map::new()), "create", None, routing, timing)
-            }
+            (None, Some(script)) if self.scripted_upsert => self.run(script, Value::Object(Map::new()), "create", None, around),
             (None, _) if self.doc_as_upsert => Ok(Applied::Put(self.doc.clone().unwrap_or(Value::Object(Map::new())))),
             (None, _) => {
                 let reason = match &at.id.doc_type {
@@ -146,13 +142,12 @@ impl Update {
     fn run(
         &self,
         script: &(Program, Params),
-        at: &DocAddress,
         source: Value,
         op: &str,
         there: Option<(Stamp, Times)>,
-        routing: Option<&str>,
-        timing: &mut Timing,
+        around: Around<'_>,
     ) -> Result<Applied> {
+        let Around { at, routing, timing } = around;
         let stamp = there.map(|(stamp, _)| stamp);
         let mut meta = Map::new();
         meta.insert("_index".into(), at.index.as_str().into());

@@ -135,6 +135,7 @@ mod tests {
             typed: false,
             replicas: 0,
             source: true,
+            percolates: false,
             locks: false,
             lock_index: Arc::default(),
             shards: 1,

@@ -272,6 +272,7 @@ impl SimStore {
             source: source.clone(),
             routing: write.routing.clone(),
             parent: write.parent.clone(),
+            times: mapping::Times::default(),
             hidden,
         };
         copy.insert(write.at.clone(), document);

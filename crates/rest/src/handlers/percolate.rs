@@ -308,14 +308,11 @@ fn read(call: &Call, place: Place, content: &[u8], existing: Option<Value>) -> R
                     }
                     (scored, sorted) = (true, true);
                 }
-                "query" | "filter" => {
-                    if rest.insert("query".into(), value.into_value()).is_some() {
-                        return Err(parse("Either specify query or filter, not both"));
-                    }
+                "query" | "filter" if rest.contains_key("query") => {
+                    return Err(parse("Either specify query or filter, not both"));
                 }
-                "aggs" | "aggregations" => {
-                    rest.insert(name, value.into_value());
-                }
+                "query" | "filter" => drop(rest.insert("query".into(), value.into_value())),
+                "aggs" | "aggregations" => drop(rest.insert(name, value.into_value())),
                 // 2015 passed over what it did not know.
                 _ => {}
             }
