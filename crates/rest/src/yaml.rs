@@ -100,7 +100,7 @@ fn name(key: &str, out: &mut String) {
     let first = key.chars().next();
     let plain = first.is_some_and(|c| c.is_ascii_alphabetic() || c == '_' || c == '/' || c == '.')
         && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-./#$+".contains(c))
-        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&key.to_ascii_lowercase().as_str());
+        && !["true", "false", "null", "yes", "no", "on", "off"].contains(&key.to_ascii_lowercase().as_str());
     if plain {
         out.push_str(key);
     } else {

@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn every_table_has_columns_and_shows_some() {
-        assert_eq!(tables().len(), 16);
+        assert_eq!(tables().len(), 17);
         for (name, columns) in tables() {
             assert!(columns.iter().any(|c| c.shown), "{name}");
         }
