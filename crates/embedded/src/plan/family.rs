@@ -205,6 +205,26 @@ impl Planner<'_> {
             };
             let sight = Sight::open(segment, &self.view.schema, self.cx.see)?;
             let bits = if counted { None } else { child.bits(segment)? };
+            if let Some(bits) = &bits
+                && sight.sees_all_roots()
+                && let Some(docs) = kin.parents_of(bits)
+            {
+                if let Some(keys) = &keys {
+                    for doc in kin.orphans().iter().filter(|doc| bits.contains(**doc)) {
+                        if let Some((ord, key)) = keys.of(*doc) {
+                            afar.entry(key).or_insert(Afar {
+                                children: Totals::NONE,
+                                example: (no, ord),
+                            });
+                        }
+                    }
+                }
+                found.push(Parents {
+                    docs,
+                    known: FxHashMap::default(),
+                });
+                continue;
+            }
             let set: Box<dyn Scorer> = match bits {
                 Some(bits) => Box::new(ConstantScorer::new(BitsDocs::new(bits), 1.0)),
                 None => child.scorer(segment)?,

@@ -24,8 +24,9 @@ const NONE: DocId = DocId::MAX;
 
 /// The families of one parent relation in one segment. Deleted documents are in it too.
 pub(crate) struct Kin {
-    /// By document: its parent's.
+    /// By document: its parent's. Empty where `rows` says it.
     parent_of: Vec<DocId>,
+    rows: Option<Rows>,
     /// By document: where its children begin in `children`; one more at the end.
     first: Vec<u32>,
     /// Children, by parent and then in order.
@@ -34,10 +35,34 @@ pub(crate) struct Kin {
     orphans: Vec<DocId>,
 }
 
+/// Families as they are written mostly: each child behind its parent, before the next parent. Then two bits a document say
+/// who is whose parent, and are read in order.
+struct Rows {
+    parents: DocBits,
+    /// Those whose parent is here.
+    children: DocBits,
+}
+
+impl Rows {
+    /// Of these parents; `None` if a child stands elsewhere.
+    fn of(parents: DocBits, parent_of: &[DocId]) -> Option<Rows> {
+        let mut children = DocBits::new(u32::try_from(parent_of.len()).ok()?);
+        for (doc, parent) in (0..).zip(parent_of).filter(|(_, parent)| **parent != NONE) {
+            if parents.contains(doc) || parents.before(doc) != Some(*parent) {
+                return None;
+            }
+            children.insert(doc);
+        }
+        Some(Rows { parents, children })
+    }
+}
+
 impl Footprint for Kin {
     fn heap_bytes(&self) -> usize {
         let kept = [&self.parent_of, &self.first, &self.children, &self.orphans];
-        kept.iter().map(|numbers| numbers.heap_bytes()).sum()
+        let rows = self.rows.as_ref();
+        let rows = rows.map_or(0, |rows| rows.parents.heap_bytes() + rows.children.heap_bytes());
+        kept.iter().map(|numbers| numbers.heap_bytes()).sum::<usize>() + rows
     }
 }
 
@@ -56,6 +81,7 @@ impl Kin {
         let max_doc = segment.reader.max_doc() as usize;
         let mut kin = Kin {
             parent_of: vec![NONE; max_doc],
+            rows: None,
             first: vec![0; max_doc + 1],
             children: Vec::new(),
             orphans: Vec::new(),
@@ -65,12 +91,14 @@ impl Kin {
             return Ok(kin);
         };
         let mut by_key: ByKey<DocId> = ByKey::default();
+        let mut heads = DocBits::new(segment.reader.max_doc());
         let mut docs = any_of(segment, &[family.relation_term(parent)])?;
         while docs.doc() != TERMINATED {
             if segment.is_root(docs.doc())
                 && let Some((_, key)) = ids.of(docs.doc())
             {
                 by_key.insert(key, docs.doc());
+                heads.insert(docs.doc());
             }
             docs.advance();
         }
@@ -102,12 +130,30 @@ impl Kin {
             kin.children[*place as usize] = doc;
             *place += 1;
         }
+        kin.rows = Rows::of(heads, &kin.parent_of);
+        if kin.rows.is_some() {
+            kin.parent_of = Vec::new();
+        }
         Ok(kin)
+    }
+
+    /// The parents in this segment of these documents, deleted ones too; `None` if that is not known of all at once.
+    pub(crate) fn parents_of(&self, docs: &DocBits) -> Option<DocBits> {
+        let rows = self.rows.as_ref()?;
+        Some(rows.parents.ahead_of(docs, &rows.children))
+    }
+
+    /// Children whose parent is in another segment, in order.
+    pub(crate) fn orphans(&self) -> &[DocId] {
+        &self.orphans
     }
 
     /// The parent of a document in this segment.
     #[inline]
     pub(crate) fn parent(&self, doc: DocId) -> Option<DocId> {
+        if let Some(rows) = &self.rows {
+            return rows.children.contains(doc).then(|| rows.parents.before(doc)).flatten();
+        }
         self.parent_of.get(doc as usize).copied().filter(|parent| *parent != NONE)
     }
 

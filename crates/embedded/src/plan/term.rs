@@ -499,6 +499,25 @@ impl DocBits {
         });
         DocBits::of_words(words.collect())
     }
+    /// Those of these, each the first of a block, that have any in their block of what is `inside` and among `these`: a block
+    /// goes on until the next one. [`DocBits::around`] backwards.
+    pub fn ahead_of(&self, inside: &DocBits, these: &DocBits) -> DocBits {
+        debug_assert_eq!(self.words.len(), inside.words.len(), "sets of one segment");
+        debug_assert_eq!(self.words.len(), these.words.len(), "sets of one segment");
+        let mut carried = false;
+        let blocks = self.words.iter().zip(&inside.words).zip(&these.words).rev();
+        let words = blocks.map(|((first, inside), these)| {
+            debug_assert_eq!(first & inside & these, 0, "what is inside is not first");
+            let (first, inside) = (first.reverse_bits(), (inside & these).reverse_bits());
+            let (sum, over) = (!first).overflowing_add(inside);
+            let (sum, again) = sum.overflowing_add(u64::from(carried));
+            carried = over || again;
+            (sum & first).reverse_bits()
+        });
+        let mut words: Vec<u64> = words.collect();
+        words.reverse();
+        DocBits::of_words(words)
+    }
     fn of_words(words: Vec<u64>) -> DocBits {
         let count = words.iter().map(|word| word.count_ones()).sum();
         DocBits { words, count }
@@ -603,6 +622,14 @@ mod tests {
         around.each(|doc| found.push(doc));
         assert_eq!(found, expected, "of {last:?} around {inside:?}");
         assert_eq!(around.len() as usize, expected.len());
+        // Backwards, each is the first of its block.
+        let mut expected: Vec<DocId> = inside.iter().filter_map(|doc| lasts.before(*doc)).collect();
+        expected.dedup();
+        let mut found = Vec::new();
+        let ahead = lasts.ahead_of(&insides, &insides);
+        ahead.each(|doc| found.push(doc));
+        assert_eq!(found, expected, "of {last:?} ahead of {inside:?}");
+        assert_eq!(ahead.len() as usize, expected.len());
     }
 
     #[test]
