@@ -3,7 +3,7 @@
 use super::value_source::option;
 use super::{
     AggKind, AutoDateAgg, BucketOrder, CompositeSource, DateHistogramAgg, DateInterval, GridAgg, HistogramAgg, IncludeExclude,
-    RangeBucket, TermsAgg, ValueSource,
+    RangeBucket, RareTermsAgg, TermsAgg, ValueSource,
 };
 use crate::json::{Fields, Json, Node};
 use crate::query::Query;
@@ -16,6 +16,9 @@ use serde_json::{Map, Value};
 pub(super) const KINDS: &[&str] = &[
     "terms",
     "significant_terms",
+    "rare_terms",
+    "multi_terms",
+    "geo_distance",
     "range",
     "date_range",
     "ip_range",
@@ -72,6 +75,9 @@ pub(crate) fn parse(name: &str, kind: &str, body: &mut Node, dialect: Dialect) -
             }
             AggKind::SignificantTerms(Box::new(parse_terms(&mut fields, kind, name, dialect)?))
         }
+        "rare_terms" => AggKind::RareTerms(Box::new(parse_rare_terms(&mut fields, name, dialect)?)),
+        "multi_terms" => super::combined::multi_terms(&mut fields, name, dialect)?,
+        "geo_distance" => super::places::distance(&mut fields, name)?,
         "range" => {
             let (source, ranges, keyed) = parse_ranges(&mut fields, kind, name, dialect)?;
             AggKind::Range { source, ranges, keyed }
@@ -160,6 +166,9 @@ fn object_parsed(kind: &str) -> bool {
         kind,
         "terms"
             | "significant_terms"
+            | "rare_terms"
+            | "multi_terms"
+            | "geo_distance"
             | "range"
             | "date_range"
             | "ip_range"
@@ -283,13 +292,7 @@ fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) ->
     .unwrap_or(0);
     let least = if kind == "terms" { 1 } else { 3 };
     let min_doc_count = take_min_doc_count(fields, kind, name)?.unwrap_or(least);
-    let order = take_order(fields, kind)?.unwrap_or_else(|| {
-        vec![BucketOrder {
-            replaced: None,
-            path: "_count".into(),
-            ascending: false,
-        }]
-    });
+    let order = take_order(fields, kind)?.unwrap_or_else(by_count);
     let kinds = ["VALUE_STRING", "START_ARRAY", "START_OBJECT"];
     let include = fields.read("include", &kinds, |node| parse_include(node.clone()))?;
     let kinds: &[&str] = if dialect.typed { &kinds } else { &kinds[..2] };
@@ -300,13 +303,7 @@ fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) ->
         let cause = Error::illegal("Cannot mix a set-based and a regular expression-based include and exclude");
         return Err(shape::failed_field(kind, "exclude", (1, 1), cause));
     }
-    let collect_mode = option(fields, kind, "collect_mode", |n| {
-        let text = n.string("collect_mode")?;
-        match text.as_str() {
-            "breadth_first" | "depth_first" => Ok(text),
-            _ => Err(n.error(format!("no [collect_mode] found for value [{text}]"))),
-        }
-    })?;
+    let collect_mode = take_collect_mode(fields, kind)?;
     let source = sourced(source, dialect)?;
     Ok(TermsAgg {
         source,
@@ -327,7 +324,62 @@ fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) ->
     })
 }
 
-fn take_min_doc_count(fields: &mut Fields, kind: &str, name: &str) -> Result<Option<u64>> {
+/// `rare_terms`: few options, and no order but its own.
+fn parse_rare_terms(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<RareTermsAgg> {
+    const KIND: &str = "rare_terms";
+    let source = ValueSource::take(fields, dialect)?;
+    let max_doc_count = option(fields, KIND, "max_doc_count", |n| match n.i64("max_doc_count")? {
+        number if number <= 0 => Err(Error::illegal(format!(
+            "[max_doc_count] must be greater than 0. Found [{number}] in [{name}]"
+        ))),
+        number if number > 100 => Err(Error::illegal(format!("[max_doc_count] must be smallerthan 100in [{name}]"))),
+        number => Ok(number as u64),
+    })?;
+    // How often the reference may be wrong; we count.
+    option(fields, KIND, "precision", |n| match n.f64("precision")? {
+        number if number < 0.00001 => Err(Error::illegal("[precision] must be greater than 0.00001")),
+        _ => Ok(()),
+    })?;
+    let kinds = ["VALUE_STRING", "START_ARRAY", "START_OBJECT"];
+    let include = fields.read("include", &kinds, |node| parse_include(node.clone()))?;
+    let exclude = fields.read("exclude", &kinds[..2], |node| parse_include(node.clone()))?;
+    Ok(RareTermsAgg {
+        source: sourced(source, dialect)?,
+        max_doc_count: max_doc_count.unwrap_or(1),
+        include,
+        exclude,
+        value_type: fields.take_string("value_type")?,
+    })
+}
+
+/// Whether the aggregations below wait until the buckets are chosen.
+pub(super) fn take_collect_mode(fields: &mut Fields, kind: &str) -> Result<Option<String>> {
+    option(fields, kind, "collect_mode", |n| {
+        let text = n.string("collect_mode")?;
+        match text.as_str() {
+            "breadth_first" | "depth_first" => Ok(text),
+            _ => Err(n.error(format!("no [collect_mode] found for value [{text}]"))),
+        }
+    })
+}
+
+/// The fullest first.
+pub(super) fn by_count() -> Vec<BucketOrder> {
+    vec![BucketOrder {
+        replaced: None,
+        path: "_count".into(),
+        ascending: false,
+    }]
+}
+
+/// What is said where ranges are missing.
+pub(super) fn no_ranges(name: &str) -> Error {
+    shape::all_shards_failed(Error::illegal(format!(
+        "No [ranges] specified for the [{name}] aggregation"
+    )))
+}
+
+pub(super) fn take_min_doc_count(fields: &mut Fields, kind: &str, name: &str) -> Result<Option<u64>> {
     option(fields, kind, "min_doc_count", |n| {
         let number = n.i64("min_doc_count")?;
         u64::try_from(number).map_err(|_| {
@@ -339,7 +391,7 @@ fn take_min_doc_count(fields: &mut Fields, kind: &str, name: &str) -> Result<Opt
 }
 
 /// `{"_count": "desc"}`, or a list of such.
-fn take_order(fields: &mut Fields, kind: &str) -> Result<Option<Vec<BucketOrder>>> {
+pub(super) fn take_order(fields: &mut Fields, kind: &str) -> Result<Option<Vec<BucketOrder>>> {
     option(fields, kind, "order", |node| {
         let mut out = Vec::new();
         for item in node.clone().items() {
@@ -435,9 +487,7 @@ fn parse_ranges(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) -
         }
     }
     if ranges.is_empty() {
-        return Err(shape::all_shards_failed(Error::illegal(format!(
-            "No [ranges] specified for the [{name}] aggregation"
-        ))));
+        return Err(no_ranges(name));
     }
     Ok((source, ranges, keyed))
 }

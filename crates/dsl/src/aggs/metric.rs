@@ -39,7 +39,7 @@ pub(super) const KINDS: &[&str] = &[
 
 /// Reads a metric; `None` if `kind` is none.
 pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<Option<AggKind>> {
-    let mut fields = body.fields(kind)?.of_object(!dialect.typed && kind != "top_hits");
+    let mut fields = body.fields(kind)?.of_object(!dialect.typed && !matches!(kind, "top_hits" | "matrix_stats"));
     let out = match kind {
         "extended_stats" => {
             let source = required_source(&mut fields, dialect)?;
@@ -70,7 +70,7 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
         "percentiles" => {
             let source = required_source(&mut fields, dialect)?;
             let percents = option(&mut fields, kind, "percents", |n| numbers(n, "percents"))?;
-            check_digest(&mut fields, name, dialect)?;
+            let hdr = check_digest(&mut fields, name, dialect)?;
             let percents = percents.unwrap_or_else(|| vec![1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0]);
             if let Some(bad) = percents.iter().find(|p| !(0.0..=100.0).contains(*p)) {
                 let cause = Error::illegal(format!("percent must be in [0,100], got [{bad}]"));
@@ -80,17 +80,19 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
                 source,
                 percents,
                 keyed: fields.take_bool("keyed")?.unwrap_or(true),
+                hdr,
             }
         }
         "percentile_ranks" => {
             let source = required_source(&mut fields, dialect)?;
             let values = option(&mut fields, kind, "values", |n| numbers(n, "values"))?
                 .ok_or_else(|| unbuilt(kind, shape::required("values"), dialect))?;
-            check_digest(&mut fields, name, dialect)?;
+            let hdr = check_digest(&mut fields, name, dialect)?;
             AggKind::PercentileRanks {
                 source,
                 values,
                 keyed: fields.take_bool("keyed")?.unwrap_or(true),
+                hdr,
             }
         }
         "weighted_avg" => {
@@ -104,6 +106,9 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
             }
         }
         "top_hits" => return parse_top_hits(fields, dialect).map(|hits| Some(AggKind::TopHits(Box::new(hits)))),
+        "matrix_stats" => return super::combined::matrix_stats(fields, name).map(Some),
+        "geo_bounds" => super::places::bounds(&mut fields)?,
+        "geo_centroid" => super::places::centroid(&mut fields)?,
         "top_metrics" => parse_top_metrics(&mut fields, dialect)?,
         "scripted_metric" => {
             let mut take = |name: &str| {
@@ -187,8 +192,9 @@ fn part(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<ValueSource
     Ok(source)
 }
 
-/// How precisely percentiles are wanted: ours are exact, so any precision is kept; what is none is refused.
-fn check_digest(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<()> {
+/// How precisely percentiles are wanted: so many digits of an HDR histogram; otherwise ours are exact, so any precision is
+/// kept. What is none is refused.
+fn check_digest(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<Option<u8>> {
     let compression = |node: Node| -> Result<()> {
         let number = node.f64("compression")?;
         if number < 0.0 {
@@ -197,13 +203,15 @@ fn check_digest(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<()>
         }
         Ok(())
     };
-    let digits = |node: Node| -> Result<()> {
+    let digits = |node: Node| -> Result<u8> {
         let number = node.i64("number_of_significant_value_digits")?;
-        if !(0..=5).contains(&number) {
-            let reason = format!("[numberOfSignificantValueDigits] must be between 0 and 5: [{name}]");
-            return Err(Error::illegal(reason));
+        match u8::try_from(number) {
+            Ok(digits) if digits <= 5 => Ok(digits),
+            _ => {
+                let reason = format!("[numberOfSignificantValueDigits] must be between 0 and 5: [{name}]");
+                Err(Error::illegal(reason))
+            }
         }
-        Ok(())
     };
     let strict = fields.is_of_object();
     let refused = |key: &str, cause: Error| {
@@ -226,25 +234,29 @@ fn check_digest(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<()>
         read.map_err(|cause| refused("tdigest", cause))?;
         options.finish()?;
     }
+    let mut wanted = None;
     if let Some(node) = hdr {
         let mut options = node.fields("hdr")?;
         let read = options.take("number_of_significant_value_digits").map(digits).transpose();
-        read.map_err(|cause| refused("hdr", cause))?;
+        wanted = Some(read.map_err(|cause| refused("hdr", cause))?.unwrap_or(3));
         options.finish()?;
     }
     if dialect.typed {
-        return Ok(());
+        return Ok(wanted);
     }
     // As they were written before 2.
     fields.take("compression").map(compression).transpose()?;
-    fields.take("number_of_significant_value_digits").map(digits).transpose()?;
+    let old = fields.take("number_of_significant_value_digits").map(digits).transpose()?;
     if let Some(node) = fields.take("method") {
         let method = node.string("method")?;
         if !matches!(method.as_str(), "tdigest" | "hdr") {
             return Err(node.error(format!("Unknown percentiles method [{method}] in [{name}]")));
         }
+        if method == "hdr" {
+            wanted = Some(old.unwrap_or(3));
+        }
     }
-    Ok(())
+    Ok(wanted)
 }
 
 fn numbers(node: &Node, name: &str) -> Result<Vec<f64>> {

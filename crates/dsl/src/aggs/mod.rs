@@ -1,9 +1,11 @@
 //! Aggregations as values. Answers are JSON made by the engine's collectors, in the shapes of Elasticsearch.
 
 mod bucket;
+mod combined;
 mod metric;
 mod of_2015;
 mod pipeline;
+mod places;
 mod render;
 mod tree;
 mod value_source;
@@ -11,7 +13,7 @@ mod value_source;
 pub use render::render;
 pub use tree::parse;
 
-use crate::query::{Query, script_source::ScriptSource};
+use crate::query::{GeoPlace, Query, script_source::ScriptSource};
 use crate::search::{FieldAndFormat, Highlight, Sort, SourceSpec};
 use serde_json::{Map, Value};
 
@@ -87,6 +89,26 @@ pub enum AggKind {
         shard_size: usize,
     },
     SignificantTerms(Box<TermsAgg>),
+    /// Values that few documents have.
+    RareTerms(Box<RareTermsAgg>),
+    /// A bucket for each combination of the values of several fields.
+    MultiTerms(Box<MultiTermsAgg>),
+    /// Buckets by the distance from a place.
+    GeoDistance(Box<GeoDistanceAgg>),
+    /// The smallest box around places.
+    GeoBounds {
+        field: String,
+        missing: Option<GeoPlace>,
+        /// It may lie across the antimeridian.
+        wrap_longitude: bool,
+    },
+    /// The middle of places.
+    GeoCentroid {
+        field: String,
+        missing: Option<GeoPlace>,
+    },
+    /// Moments of fields, and how they vary together.
+    MatrixStats(Box<MatrixAgg>),
     /// A bucket for each filter and for each two that match together.
     AdjacencyMatrix {
         filters: Vec<(String, Query)>,
@@ -110,11 +132,14 @@ pub enum AggKind {
         source: ValueSource,
         percents: Vec<f64>,
         keyed: bool,
+        /// So many digits are told apart, as in HDR histograms; exact without.
+        hdr: Option<u8>,
     },
     PercentileRanks {
         source: ValueSource,
         values: Vec<f64>,
         keyed: bool,
+        hdr: Option<u8>,
     },
     WeightedAvg {
         value: ValueSource,
@@ -168,6 +193,61 @@ pub struct TermsAgg {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+pub struct RareTermsAgg {
+    pub source: ValueSource,
+    /// No more documents than these.
+    pub max_doc_count: u64,
+    pub include: Option<IncludeExclude>,
+    pub exclude: Option<IncludeExclude>,
+    pub value_type: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiTermsAgg {
+    /// At least two, each with the type of its values where the field is not mapped.
+    pub sources: Vec<(ValueSource, Option<String>)>,
+    pub size: usize,
+    pub shard_size: Option<usize>,
+    pub min_doc_count: u64,
+    pub shard_min_doc_count: u64,
+    pub order: Vec<BucketOrder>,
+    pub show_term_doc_count_error: bool,
+    pub collect_mode: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct GeoDistanceAgg {
+    pub field: String,
+    pub origin: GeoPlace,
+    /// What bounds are given in.
+    pub unit: String,
+    /// One of them.
+    pub metres: f64,
+    /// Along the sphere, not the plane; along the sphere without.
+    pub arc: Option<bool>,
+    pub ranges: Vec<RangeBucket>,
+    pub keyed: bool,
+}
+
+/// Which of several values of a document counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatrixMode {
+    Avg,
+    Min,
+    Max,
+    Sum,
+    Median,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatrixAgg {
+    pub fields: Vec<String>,
+    /// What stands in for a field that a document lacks.
+    pub missing: std::collections::BTreeMap<String, f64>,
+    pub mode: MatrixMode,
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub enum IncludeExclude {
     Regex(String),
     Values(Vec<Value>),
@@ -179,6 +259,7 @@ impl AggKind {
     pub fn orders(&self) -> &[BucketOrder] {
         match self {
             AggKind::Terms(terms) => &terms.order,
+            AggKind::MultiTerms(terms) => &terms.order,
             AggKind::Histogram(histogram) => &histogram.order,
             AggKind::DateHistogram(histogram) => &histogram.order,
             _ => &[],

@@ -39,6 +39,32 @@ impl AggKind {
                 body.remove("order");
                 ("significant_terms", body)
             }
+            AggKind::RareTerms(rare) => {
+                let mut body = source_body(&rare.source);
+                body.insert("max_doc_count".into(), rare.max_doc_count.into());
+                put(&mut body, "include", rare.include.as_ref().map(include));
+                put(&mut body, "exclude", rare.exclude.as_ref().map(include));
+                put(&mut body, "value_type", rare.value_type.as_deref());
+                ("rare_terms", body)
+            }
+            AggKind::MultiTerms(terms) => ("multi_terms", terms.render()),
+            AggKind::MatrixStats(matrix) => ("matrix_stats", matrix.render()),
+            AggKind::GeoDistance(distance) => ("geo_distance", distance.render()),
+            AggKind::GeoBounds {
+                field,
+                missing,
+                wrap_longitude,
+            } => {
+                let mut body = one("field", field.as_str());
+                put(&mut body, "missing", missing.map(|(lat, lon)| format!("{lat},{lon}")));
+                body.insert("wrap_longitude".into(), (*wrap_longitude).into());
+                ("geo_bounds", body)
+            }
+            AggKind::GeoCentroid { field, missing } => {
+                let mut body = one("field", field.as_str());
+                put(&mut body, "missing", missing.map(|(lat, lon)| format!("{lat},{lon}")));
+                ("geo_centroid", body)
+            }
             AggKind::Range { source, ranges, keyed } => ("range", ranges_body(source, ranges, *keyed)),
             AggKind::DateRange {
                 source,
@@ -153,11 +179,25 @@ impl AggKind {
                 put(&mut body, "precision_threshold", *precision_threshold);
                 ("cardinality", body)
             }
-            AggKind::Percentiles { source, percents, keyed } => {
-                ("percentiles", numbers_body(source, "percents", percents, *keyed))
+            AggKind::Percentiles {
+                source,
+                percents,
+                keyed,
+                hdr,
+            } => {
+                let mut body = numbers_body(source, "percents", percents, *keyed);
+                put(&mut body, "hdr", hdr.map(digits));
+                ("percentiles", body)
             }
-            AggKind::PercentileRanks { source, values, keyed } => {
-                ("percentile_ranks", numbers_body(source, "values", values, *keyed))
+            AggKind::PercentileRanks {
+                source,
+                values,
+                keyed,
+                hdr,
+            } => {
+                let mut body = numbers_body(source, "values", values, *keyed);
+                put(&mut body, "hdr", hdr.map(digits));
+                ("percentile_ranks", body)
             }
             AggKind::WeightedAvg { value, weight } => {
                 let mut inner = source_body(value);
@@ -217,7 +257,11 @@ fn numbers_body(source: &ValueSource, name: &str, numbers: &[f64], keyed: bool) 
     body
 }
 
-fn order(order: &[BucketOrder]) -> Value {
+fn digits(digits: u8) -> Value {
+    json!({ "number_of_significant_value_digits": digits })
+}
+
+pub(super) fn order(order: &[BucketOrder]) -> Value {
     order
         .iter()
         .map(|by| json!({ by.path.as_str(): if by.ascending { "asc" } else { "desc" } }))

@@ -10,12 +10,7 @@ use model::{Dialect, Error, ErrorKind, Result, settings};
 const OPAQUE: &[&str] = &[
     "variable_width_histogram",
     "geohex_grid",
-    "geo_distance",
-    "geo_bounds",
-    "geo_centroid",
     "geo_line",
-    "rare_terms",
-    "multi_terms",
     "significant_text",
     "diversified_sampler",
     "random_sampler",
@@ -23,7 +18,6 @@ const OPAQUE: &[&str] = &[
     "boxplot",
     "rate",
     "t_test",
-    "matrix_stats",
     "categorize_text",
     "frequent_item_sets",
     "ip_prefix",
@@ -162,6 +156,8 @@ impl AggKind {
                 | AggKind::Percentiles { .. }
                 | AggKind::PercentileRanks { .. }
                 | AggKind::WeightedAvg { .. }
+                | AggKind::MatrixStats(_)
+                | AggKind::GeoCentroid { .. }
                 | AggKind::TopHits(_)
         )
     }

@@ -375,6 +375,8 @@ pub(crate) fn parse_ip(text: &str) -> Result<Ipv6Addr> {
 enum Reader {
     Nothing,
     Column(Column),
+    /// The lower and the upper ends of ranges.
+    Ranges(tantivy::columnar::Column<Ipv6Addr>, tantivy::columnar::Column<Ipv6Addr>),
     /// One string for every document: `_index`.
     Constant(u64),
 }
@@ -467,6 +469,34 @@ pub(crate) struct Source {
     interner: Interner,
     nanos: bool,
     spare: Vec<f64>,
+    /// The values are ranges with ends of this kind.
+    pub(crate) ranges: Option<Kind>,
+    /// The values are distances of places from one.
+    distance: Option<Distance>,
+}
+
+/// From where, and in what, distances are told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Distance {
+    /// Latitude and longitude.
+    pub(crate) origin: (f64, f64),
+    /// The unit.
+    pub(crate) metres: f64,
+    /// Along the sphere, not the plane.
+    pub(crate) arc: bool,
+}
+
+impl Distance {
+    fn to(self, place: (f64, f64)) -> f64 {
+        let metres = if self.arc {
+            crate::plan::haversine(self.origin, place)
+        } else {
+            let x = (place.1 - self.origin.1).to_radians() * ((place.0 + self.origin.0) / 2.0).to_radians().cos();
+            let y = (place.0 - self.origin.0).to_radians();
+            x.hypot(y) * 6_371_008.771_4
+        };
+        metres / self.metres
+    }
 }
 
 /// Fields that are no leaves of the mapping but have a column of strings.
@@ -510,6 +540,7 @@ impl Source {
             Some(other) => return Err(Error::illegal(format!("Unknown value type [{other}]"))),
         };
         let mut class: Option<Class> = None;
+        let mut ranges = None;
         let mut format = None;
         let mut value = None;
         let mut mapped = spec.script.is_some();
@@ -523,7 +554,12 @@ impl Source {
                             format = target.kind.format.clone();
                             value = Some(target.kind.clone());
                         }
-                        Class::of(target.kind.kind)
+                        ranges = ranges.or(target.kind.kind.range_of());
+                        match target.kind.kind.range_of() {
+                            Some(Kind::Date) => Class::Date,
+                            Some(_) if wants == Wants::Numbers => Class::Double,
+                            _ => Class::of(target.kind.kind),
+                        }
                     }
                     None if path == "_index" || metadata_column(view, path).is_some() => Class::Str,
                     None => continue,
@@ -576,7 +612,15 @@ impl Source {
             interner: Interner::default(),
             nanos: false,
             spare: Vec::new(),
+            ranges,
+            distance: None,
         };
+        if ranges.is_some() && (spec.missing.is_some() || spec.script.is_some()) {
+            let path = spec.field.as_deref().unwrap_or_default();
+            return Err(Error::illegal(format!(
+                "Can't apply missing values or scripts on ranges: [{path}] is a field of ranges"
+            )));
+        }
         if let Some(missing) = &spec.missing {
             if class.is_number() {
                 source.missing_number = Some(source.read_number(missing, value.as_ref(), cx.plan.now_ms)?);
@@ -584,6 +628,50 @@ impl Source {
             source.missing_code = Some(source.code_of_value(missing, cx.plan.now_ms)?);
         }
         Ok(source)
+    }
+
+    /// The distances of a field's places.
+    pub(crate) fn distances(field: &str, distance: Distance, kind: &str, cx: &super::Context<'_>) -> Result<Source> {
+        refuse_no_places(field, kind, cx)?;
+        let nothing = ValueSource::default();
+        let mut source = Source::new(&nothing, Wants::Numbers, kind, cx)?;
+        source.field = Some(field.to_owned());
+        source.mapped = cx.views.iter().any(|view| Target::of(view, field).is_some());
+        source.distance = Some(distance);
+        Ok(source)
+    }
+
+    /// The ranges of a document: lower and upper ends as numbers, both included.
+    pub(crate) fn ranges(&self, doc: DocId, out: &mut Vec<(f64, f64)>) {
+        out.clear();
+        let Reader::Ranges(lows, highs) = &self.reader else { return };
+        let number = |key: Ipv6Addr| {
+            let code = u128::from(key) as u64;
+            match self.ranges {
+                Some(kind) if kind.is_float() => code_double(code),
+                _ => code_long(code) as f64,
+            }
+        };
+        out.extend(
+            lows.values_for_doc(doc)
+                .zip(highs.values_for_doc(doc))
+                .map(|(low, high)| (number(low), number(high))),
+        );
+    }
+
+    /// Whether documents of the current segment may have several values; `None` where it has none.
+    pub(crate) fn is_multivalued(&self) -> Option<bool> {
+        match &self.reader {
+            Reader::Column(column) => Some(column.is_multivalued()),
+            Reader::Constant(_) => Some(false),
+            Reader::Ranges(lows, _) => Some(lows.index.get_cardinality() == tantivy::columnar::Cardinality::Multivalued),
+            Reader::Nothing => None,
+        }
+    }
+
+    /// Reads values off a script.
+    pub(crate) fn is_scripted(&self) -> bool {
+        self.script.is_some()
     }
 
     /// Needs scores.
@@ -646,6 +734,16 @@ impl Source {
         let column = match Target::valued(at.view, path) {
             Some(target) => {
                 self.nanos = target.kind.kind == Kind::DateNanos;
+                if target.kind.kind.is_range() {
+                    let fast = at.segment.reader.fast_fields();
+                    let column = |name: &str| fast.column_opt::<Ipv6Addr>(name).map_err(broken);
+                    let lows = target.slot.column.as_deref().map(column).transpose()?.flatten();
+                    let highs = target.slot.second.as_ref().map(|(_, name)| column(name)).transpose()?.flatten();
+                    if let Some((lows, highs)) = lows.zip(highs) {
+                        self.reader = Reader::Ranges(lows, highs);
+                    }
+                    return Ok(());
+                }
                 // The column of a relation's ids belongs to no field that ordinals are kept of.
                 name = target.slot.column.clone().filter(|_| !target.is_relation());
                 Column::open(at.segment, &target)?
@@ -681,6 +779,7 @@ impl Source {
             Reader::Nothing => false,
             Reader::Constant(_) => true,
             Reader::Column(column) => column.has(doc),
+            Reader::Ranges(lows, _) => lows.index.has_value(doc),
         }
     }
 
@@ -690,7 +789,13 @@ impl Source {
         out.clear();
         if let Reader::Column(column) = &self.reader {
             match column {
-                Column::Str(_) | Column::Ip(_) | Column::Geo(..) => {}
+                Column::Geo(lat, lon) => {
+                    if let Some(distance) = self.distance {
+                        let places = lat.values_for_doc(doc).zip(lon.values_for_doc(doc));
+                        out.extend(places.map(|place| distance.to(place)));
+                    }
+                }
+                Column::Str(_) | Column::Ip(_) => {}
                 Column::DateNanos(c) => out.extend(c.values_for_doc(doc).map(|v| v.div_euclid(1_000_000) as f64)),
                 Column::I64(c) | Column::Date(c) => out.extend(c.values_for_doc(doc).map(|v| v as f64)),
                 Column::F64(c) => out.extend(c.values_for_doc(doc)),
@@ -721,6 +826,10 @@ impl Source {
 
     /// How many values a document has (`value_count`).
     pub(crate) fn count(&mut self, doc: DocId, score: f32, out: &mut Vec<u64>) -> Result<usize> {
+        if matches!(self.reader, Reader::Ranges(..)) {
+            // All ranges of a document are kept as one value.
+            return Ok(usize::from(self.has(doc)));
+        }
         if let (Reader::Column(Column::Geo(lat, _)), None) = (&self.reader, &self.script) {
             return Ok(lat.values_for_doc(doc).count());
         }
@@ -738,6 +847,16 @@ impl Source {
             match &self.reader {
                 Reader::Nothing => {}
                 Reader::Constant(code) => out.push(*code),
+                Reader::Ranges(lows, highs) => {
+                    let mut ends = lows.values_for_doc(doc).zip(highs.values_for_doc(doc)).peekable();
+                    if ends.peek().is_some() {
+                        let mut all: Vec<_> = ends.collect();
+                        all.sort_unstable();
+                        let text = format!("{all:?}");
+                        self.interner.leave_direct()?;
+                        out.push(self.interner.intern(&text));
+                    }
+                }
                 Reader::Column(column) => match (column, self.class) {
                     (Column::Str(c), _) => match &self.interner.table {
                         None => out.extend(c.term_ords(doc)),
@@ -913,9 +1032,31 @@ impl Source {
     }
 }
 
+/// Refuses a field that has no places.
+pub(crate) fn refuse_no_places(field: &str, kind: &str, cx: &super::Context<'_>) -> Result<()> {
+    for view in cx.views {
+        if let Some(target) = Target::of(view, field)
+            && target.kind.kind != Kind::GeoPoint
+        {
+            return Err(Error::illegal(format!(
+                "Field [{field}] of type [{}] is not supported for aggregation [{kind}]",
+                target.kind.wire()
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn check(target: &Target<'_>, path: &str, wants: Wants, kind: &str) -> Result<()> {
     let class = Class::of(target.kind.kind);
+    let ends = target.kind.kind.range_of();
     let fits = match wants {
+        // What ranges can be asked for.
+        _ if ends.is_some() => match kind {
+            "histogram" => ends.is_some_and(|ends| !matches!(ends, Kind::Date | Kind::Ip)),
+            "date_histogram" => ends == Some(Kind::Date),
+            kind => matches!(kind, "value_count" | "cardinality" | "missing"),
+        },
         Wants::Any => target.kind.kind != Kind::GeoPoint || matches!(kind, "missing" | "value_count"),
         Wants::Numbers => class.is_number(),
         Wants::Ips => class == Class::Ip,

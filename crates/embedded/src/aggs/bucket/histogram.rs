@@ -107,6 +107,9 @@ pub(in crate::aggs) struct Histogram {
     buckets: Keyed,
     subs: Subs,
     values: Vec<f64>,
+    spans: Vec<(f64, f64)>,
+    /// No more buckets than these are made of one range.
+    most: usize,
 }
 
 impl Histogram {
@@ -133,6 +136,8 @@ impl Histogram {
             buckets: Keyed::default(),
             subs,
             values: Vec::new(),
+            spans: Vec::new(),
+            most: cx.plan.max_buckets,
         })
     }
 
@@ -175,7 +180,42 @@ impl Histogram {
             buckets: Keyed::default(),
             subs,
             values: Vec::new(),
+            spans: Vec::new(),
+            most: cx.plan.max_buckets,
         })
+    }
+
+    /// A document with ranges is in each bucket that one of them meets.
+    fn collect_ranges(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
+        let mut spans = std::mem::take(&mut self.spans);
+        self.source.ranges(doc, &mut spans);
+        spans.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let mut before = None;
+        for (from, to) in &spans {
+            let (low, high) = self.hard.unwrap_or((None, None));
+            let (from, to) = (low.map_or(*from, |low| from.max(low)), high.map_or(*to, |high| to.min(high)));
+            let (mut at, last) = (self.steps.code(from), self.steps.code(to));
+            let mut made = 0;
+            while at <= last {
+                if before.is_none_or(|before| at > before) {
+                    made += 1;
+                    if made > self.most {
+                        return Err(too_wide(self.most));
+                    }
+                    before = Some(at);
+                    let own = self.buckets.bucket(bucket, at)?;
+                    self.buckets.add(own);
+                    self.subs.collect(doc, score, own)?;
+                }
+                let next = self.steps.next(at);
+                if next <= at {
+                    return Err(too_wide(self.most));
+                }
+                at = next;
+            }
+        }
+        self.spans = spans;
+        Ok(())
     }
 
     fn is_date(&self) -> bool {
@@ -246,6 +286,16 @@ impl Histogram {
     }
 }
 
+/// A range without an end, or one that is too long for its steps.
+fn too_wide(most: usize) -> Error {
+    let reason = format!(
+        "Trying to create too many buckets. Must be less than or equal to: [{most}] but was [{}]: a range meets more. Give \
+         [hard_bounds], or raise the [search.max_buckets] cluster level setting.",
+        most.saturating_add(1)
+    );
+    Error::new(model::ErrorKind::TooManyBuckets, reason).with("max_buckets", most)
+}
+
 fn same(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
 }
@@ -257,6 +307,9 @@ impl Collector for Histogram {
     }
     #[inline]
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
+        if self.source.ranges.is_some() {
+            return self.collect_ranges(doc, score, bucket);
+        }
         let mut values = std::mem::take(&mut self.values);
         self.source.numbers(doc, score, &mut values)?;
         if values.len() > 1 {

@@ -7,6 +7,7 @@ mod filter;
 mod grid;
 mod histogram;
 mod join;
+mod multi_terms;
 mod nested;
 mod range;
 mod terms;
@@ -23,6 +24,9 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
     Ok(match &agg.kind {
         AggKind::Terms(spec) => Box::new(terms::Terms::new(spec, false, same(scope)?, cx)?),
         AggKind::SignificantTerms(spec) => Box::new(terms::Terms::new(spec, true, same(scope)?, cx)?),
+        AggKind::RareTerms(spec) => Box::new(terms::Terms::rare(spec, same(scope)?, cx)?),
+        AggKind::MultiTerms(spec) => Box::new(multi_terms::MultiTerms::new(spec, same(scope)?, cx)?),
+        AggKind::GeoDistance(spec) => Box::new(range::Ranges::distances(spec, same(scope)?, cx)?),
         AggKind::Range { source, ranges, keyed } => Box::new(range::Ranges::numbers(source, ranges, *keyed, same(scope)?, cx)?),
         AggKind::DateRange {
             source,

@@ -1,7 +1,7 @@
-//! `range`, `date_range`, `ip_range`: buckets with bounds, which may overlap.
+//! `range`, `date_range`, `ip_range`, `geo_distance`: buckets with bounds, which may overlap.
 
 use super::{Counts, no_order};
-use crate::aggs::values::{Format, Source, Wants, ip_text, number, parse_ip};
+use crate::aggs::values::{Distance, Format, Source, Wants, ip_text, number, parse_ip};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
 use dsl::aggs::{RangeBucket, ValueSource};
 use model::date::DateFormat;
@@ -101,6 +101,28 @@ impl Ranges {
         Ok(Ranges::new(source, ranges, keyed, "date_range", subs))
     }
 
+    /// `geo_distance`: of the distances from a place; none is less than 0.
+    pub(in crate::aggs) fn distances(spec: &dsl::aggs::GeoDistanceAgg, subs: Subs, cx: &Context<'_>) -> Result<Ranges> {
+        let distance = Distance {
+            origin: spec.origin,
+            metres: spec.metres,
+            arc: spec.arc.unwrap_or(true),
+        };
+        let source = Source::distances(&spec.field, distance, "geo_distance", cx)?;
+        let bound = |value: &Option<Value>, otherwise: f64| value.as_ref().and_then(Value::as_f64).unwrap_or(otherwise);
+        let ranges = spec.ranges.iter().map(|range| {
+            let (from, to) = (bound(&range.from, 0.0), bound(&range.to, f64::INFINITY));
+            let shown = |bound: f64, open: bool| if open { "*".to_owned() } else { java(bound) };
+            let key = || format!("{}-{}", shown(from, from == 0.0), shown(to, to.is_infinite()));
+            Range {
+                key: Some(range.key.clone().unwrap_or_else(key)),
+                from,
+                to,
+            }
+        });
+        Ok(Ranges::new(source, ranges.collect(), spec.keyed, "geo_distance", subs))
+    }
+
     fn new(source: Source, mut ranges: Vec<Range>, keyed: bool, typed: &'static str, subs: Subs) -> Ranges {
         ranges.sort_by(|a, b| a.from.total_cmp(&b.from).then(a.to.total_cmp(&b.to)));
         Ranges {
@@ -125,7 +147,7 @@ impl Ranges {
 }
 
 /// A number as Java writes a double.
-fn java(value: f64) -> String {
+pub(super) fn java(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 || (1e-3..1e7).contains(&size) {
         return format!("{value:?}");

@@ -1,10 +1,10 @@
-//! `terms` and `significant_terms`: a bucket for each value.
+//! `terms`, `rare_terms` and `significant_terms`: a bucket for each value.
 
 use super::Keyed;
-use crate::aggs::values::{Source, Wants};
+use crate::aggs::values::{Class, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
 use crate::plan::{Pattern, hashes};
-use dsl::aggs::{BucketOrder, IncludeExclude, TermsAgg};
+use dsl::aggs::{BucketOrder, IncludeExclude, RareTermsAgg, TermsAgg};
 use model::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Map, Value, json};
@@ -23,6 +23,8 @@ pub(in crate::aggs) struct Terms {
     codes: Vec<u64>,
     all: FxHashSet<u64>,
     significant: Option<Background>,
+    /// Only values that no more documents have.
+    rare: Option<u64>,
 }
 
 /// Documents of all indices, and of them by term.
@@ -83,26 +85,26 @@ fn pattern(text: &str) -> Result<Pattern> {
     Pattern::regexp(text, None, false)
 }
 
-enum By {
+pub(super) enum By {
     Count,
     Key,
     Value(usize),
 }
 
 /// A bucket about to be sorted, with what its order asks for.
-struct Entry {
-    code: u64,
-    bucket: u32,
-    count: u64,
-    values: Vec<f64>,
+pub(super) struct Entry {
+    pub(super) code: u64,
+    pub(super) bucket: u32,
+    pub(super) count: u64,
+    pub(super) values: Vec<f64>,
 }
 
 /// Sorts entries as an order says; ties by key. NaN comes last both ways.
-fn compare(a: &Entry, b: &Entry, order: &[(By, bool)], source: &Source) -> Ordering {
+pub(super) fn compare(a: &Entry, b: &Entry, order: &[(By, bool)], keys: impl Fn(u64, u64) -> Ordering) -> Ordering {
     for (by, ascending) in order {
         let found = match by {
             By::Count => a.count.cmp(&b.count),
-            By::Key => source.compare(a.code, b.code),
+            By::Key => keys(a.code, b.code),
             By::Value(at) => match (a.values[*at], b.values[*at]) {
                 (x, y) if x.is_nan() || y.is_nan() => {
                     let found = x.is_nan().cmp(&y.is_nan());
@@ -119,12 +121,18 @@ fn compare(a: &Entry, b: &Entry, order: &[(By, bool)], source: &Source) -> Order
             return found;
         }
     }
-    source.compare(a.code, b.code)
+    keys(a.code, b.code)
 }
 
 impl Terms {
     pub(in crate::aggs) fn new(spec: &TermsAgg, significant: bool, subs: Subs, cx: &Context<'_>) -> Result<Terms> {
         let kind = if significant { "significant_terms" } else { "terms" };
+        let mut terms = Terms::of_kind(spec, kind, subs, cx)?;
+        terms.significant = significant.then(Background::default);
+        Ok(terms)
+    }
+
+    fn of_kind(spec: &TermsAgg, kind: &str, subs: Subs, cx: &Context<'_>) -> Result<Terms> {
         if spec.source.field.is_none() && spec.source.script.is_none() {
             return Err(Error::illegal(
                 "Required one of fields [field, script], but none were specified. ",
@@ -158,8 +166,33 @@ impl Terms {
             subs,
             codes: Vec::new(),
             all: FxHashSet::default(),
-            significant: significant.then(Background::default),
+            significant: None,
+            rare: None,
         })
+    }
+
+    /// `rare_terms`: few documents first.
+    pub(in crate::aggs) fn rare(spec: &RareTermsAgg, subs: Subs, cx: &Context<'_>) -> Result<Terms> {
+        let plain = TermsAgg {
+            source: spec.source.clone(),
+            size: usize::MAX,
+            shard_size: None,
+            min_doc_count: 1,
+            shard_min_doc_count: 0,
+            order: Vec::new(),
+            include: spec.include.clone(),
+            exclude: spec.exclude.clone(),
+            show_term_doc_count_error: false,
+            collect_mode: None,
+            execution_hint: None,
+            value_type: spec.value_type.clone(),
+        };
+        let mut terms = Terms::of_kind(&plain, "rare_terms", subs, cx)?;
+        if terms.source.mapped && terms.source.class == Class::Double {
+            return Err(Error::illegal("RareTerms aggregation does not support floating point fields."));
+        }
+        terms.rare = Some(spec.max_doc_count);
+        Ok(terms)
     }
 
     fn filtered(&self) -> bool {
@@ -227,6 +260,26 @@ impl Terms {
             order.push((by, ascending));
         }
         Ok((entries, order))
+    }
+
+    fn rare_values(&mut self, above: u32, most: u64, to: &mut Finish<'_>) -> Result<Value> {
+        let mut entries = self.entries(above)?;
+        entries.retain(|entry| entry.count <= most);
+        entries.sort_by(|a, b| a.count.cmp(&b.count).then_with(|| self.source.compare(a.code, b.code)));
+        to.count(entries.len())?;
+        let mut list = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let (key, text) = self.source.key(entry.code)?;
+            let mut out = Map::new();
+            out.insert("key".into(), key);
+            if let Some(text) = text {
+                out.insert("key_as_string".into(), text.into());
+            }
+            out.insert("doc_count".into(), entry.count.into());
+            self.subs.finish(entry.bucket, &mut out, to)?;
+            list.push(Value::Object(out));
+        }
+        Ok(json!({ "buckets": list }))
     }
 
     fn significant(&mut self, above: u32, to: &mut Finish<'_>) -> Result<Value> {
@@ -335,6 +388,9 @@ impl Collector for Terms {
         if self.significant.is_some() {
             return self.significant(bucket, to);
         }
+        if let Some(most) = self.rare {
+            return self.rare_values(bucket, most, to);
+        }
         let (mut entries, order) = self.sorted(bucket)?;
         let total: u64 = entries.iter().map(|entry| entry.count).sum();
         let found = entries.len();
@@ -362,10 +418,10 @@ impl Collector for Terms {
             entries.retain(|entry| entry.count >= self.spec.shard_min_doc_count);
         }
         if entries.len() > shard_size {
-            entries.select_nth_unstable_by(shard_size, |a, b| compare(a, b, &order, source));
+            entries.select_nth_unstable_by(shard_size, |a, b| compare(a, b, &order, |x, y| source.compare(x, y)));
             entries.truncate(shard_size);
         }
-        entries.sort_by(|a, b| compare(a, b, &order, source));
+        entries.sort_by(|a, b| compare(a, b, &order, |x, y| source.compare(x, y)));
         let mut rejected = 0;
         let least = self.spec.min_doc_count;
         entries.retain(|entry| {
@@ -412,6 +468,13 @@ impl Collector for Terms {
         self.source.wants_scores()
     }
     fn typed(&self) -> &'static str {
+        if self.rare.is_some() {
+            return match (self.source.mapped, self.source.typed()) {
+                (false, _) => "umrareterms",
+                (true, "sterms") => "srareterms",
+                _ => "lrareterms",
+            };
+        }
         match (&self.significant, self.source.mapped, self.source.typed()) {
             (Some(_), _, "sterms") => "sigsterms",
             (Some(_), ..) => "siglterms",

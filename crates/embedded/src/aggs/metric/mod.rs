@@ -1,8 +1,11 @@
 //! Aggregations that tell one thing, or a few, of all documents of a bucket.
 
 mod distinct;
+mod hdr;
+mod matrix;
 mod numbers;
 mod percentiles;
+mod places;
 mod scripted;
 mod weighted;
 
@@ -49,23 +52,40 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
         AggKind::Cardinality { source, .. } => {
             Box::new(distinct::Distinct::new(Source::new(source, Wants::Any, "cardinality", cx)?))
         }
-        AggKind::Percentiles { source, percents, keyed } => {
+        AggKind::MatrixStats(spec) => Box::new(matrix::Matrix::new(spec, cx)?),
+        AggKind::GeoBounds {
+            field,
+            missing,
+            wrap_longitude,
+        } => Box::new(places::Bounds::new(field, *missing, *wrap_longitude, cx)?),
+        AggKind::GeoCentroid { field, missing } => Box::new(places::Centroid::new(field, *missing, cx)?),
+        AggKind::Percentiles {
+            source,
+            percents,
+            keyed,
+            hdr,
+        } => {
             let source = numeric(source, "percentiles")?;
             Box::new(percentiles::Percentiles::new(
                 source,
                 percentiles::Ask::Values(percents.clone()),
                 *keyed,
                 cx.dialect.typed,
-            ))
+            ).of_hdr(*hdr))
         }
-        AggKind::PercentileRanks { source, values, keyed } => {
+        AggKind::PercentileRanks {
+            source,
+            values,
+            keyed,
+            hdr,
+        } => {
             let source = numeric(source, "percentile_ranks")?;
             Box::new(percentiles::Percentiles::new(
                 source,
                 percentiles::Ask::Ranks(values.clone()),
                 *keyed,
                 cx.dialect.typed,
-            ))
+            ).of_hdr(*hdr))
         }
         AggKind::ScriptedMetric(spec) => Box::new(scripted::Scripted::new(spec, cx)?),
         AggKind::WeightedAvg { value, weight } => Box::new(weighted::Weighted::new(

@@ -2,6 +2,7 @@
 
 use super::super::values::{Source, number};
 use super::super::{At, Collector, Finish};
+use super::hdr::Hdr;
 use super::one;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -27,6 +28,8 @@ pub(in crate::aggs) struct Percentiles {
     keyed: bool,
     /// Between values, and for none, as in 2015.
     typed: bool,
+    /// Values are told apart by so many digits.
+    hdr: Option<u8>,
     all: Vec<(Vec<f64>, bool)>,
     kept: usize,
     values: Vec<f64>,
@@ -39,10 +42,16 @@ impl Percentiles {
             ask,
             keyed,
             typed,
+            hdr: None,
             all: Vec::new(),
             kept: 0,
             values: Vec::new(),
         }
+    }
+    /// As an HDR histogram of so many digits has them.
+    pub(in crate::aggs) fn of_hdr(mut self, digits: Option<u8>) -> Percentiles {
+        self.hdr = digits;
+        self
     }
     fn at(&mut self, bucket: u32) -> &[f64] {
         match self.all.get_mut(bucket as usize) {
@@ -138,6 +147,10 @@ impl Collector for Percentiles {
         if at >= self.all.len() {
             self.all.resize_with(at + 1, Default::default);
         }
+        if self.hdr.is_some() && self.values.iter().any(|value| *value < 0.0) {
+            let reason = "The value is out of bounds for an HDR histogram: it must be >= 0.0";
+            return Err(Error::illegal(reason));
+        }
         self.all[at].0.extend_from_slice(&self.values);
         self.kept += self.values.len();
         if self.kept > MOST_VALUES {
@@ -148,8 +161,17 @@ impl Collector for Percentiles {
     }
     fn finish(&mut self, bucket: u32, _to: &mut Finish<'_>) -> Result<Value> {
         let (keyed, typed) = (self.keyed, self.typed);
-        let quantile = if typed { quantile_of_2015 } else { quantile };
-        let rank = if typed { rank_of_2015 } else { rank };
+        let hdr = self.hdr;
+        let quantile = |sorted: &[f64], percent: f64| match hdr {
+            Some(digits) => Hdr::new(digits, sorted).quantile(sorted, percent),
+            None if typed => quantile_of_2015(sorted, percent),
+            None => quantile(sorted, percent),
+        };
+        let rank = |sorted: &[f64], value: f64| match hdr {
+            Some(digits) => Hdr::new(digits, sorted).rank(sorted, value),
+            None if typed => rank_of_2015(sorted, value),
+            None => rank(sorted, value),
+        };
         let none = || if typed { Value::from("NaN") } else { Value::Null };
         let pairs: Vec<(f64, Option<f64>)> = match &self.ask {
             Ask::Values(list) => {
@@ -200,7 +222,16 @@ impl Collector for Percentiles {
     }
     fn order(&mut self, bucket: u32, rest: &[&str]) -> Result<f64> {
         let wanted: Option<f64> = rest.first().and_then(|text| text.parse().ok());
+        let hdr = self.hdr;
         let found = match (&self.ask, wanted) {
+            (Ask::Values(_), Some(percent)) if let Some(digits) = hdr => {
+                let sorted = self.at(bucket);
+                Hdr::new(digits, sorted).quantile(sorted, percent)
+            }
+            (Ask::Ranks(_), Some(value)) if let Some(digits) = hdr => {
+                let sorted = self.at(bucket);
+                Hdr::new(digits, sorted).rank(sorted, value)
+            }
             (Ask::Deviation, _) => deviation(self.at(bucket)),
             (Ask::Values(_), Some(percent)) => quantile(self.at(bucket), percent),
             (Ask::Ranks(_), Some(value)) => rank(self.at(bucket), value),
@@ -217,6 +248,8 @@ impl Collector for Percentiles {
     }
     fn typed(&self) -> &'static str {
         match self.ask {
+            Ask::Values(_) if self.hdr.is_some() => "hdr_percentiles",
+            Ask::Ranks(_) if self.hdr.is_some() => "hdr_percentile_ranks",
             Ask::Values(_) => "tdigest_percentiles",
             Ask::Ranks(_) => "tdigest_percentile_ranks",
             Ask::Deviation => "median_absolute_deviation",
