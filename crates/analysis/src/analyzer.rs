@@ -39,6 +39,16 @@ pub(crate) struct Chain {
     pub(crate) gap: u32,
 }
 
+/// What shingles an analyzer makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shingles {
+    /// The fewest and the most tokens of one.
+    pub min: usize,
+    pub max: usize,
+    /// Tokens stand beside them.
+    pub unigrams: bool,
+}
+
 /// A chain that turns a text into tokens. Cheap to clone.
 #[derive(Clone)]
 pub struct Analyzer(Arc<Inner>);
@@ -125,6 +135,11 @@ impl Analyzer {
     /// Its name in the registry.
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// The shingles it makes, if it makes some.
+    pub fn shingles(&self) -> Option<Shingles> {
+        self.0.chain.filters.iter().find_map(|filter| filter.part.shingles())
     }
 
     /// The positions left between two values of a field.

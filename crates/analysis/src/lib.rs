@@ -20,6 +20,6 @@ mod tests;
 mod token;
 mod tokenizers;
 
-pub use analyzer::{Analyzer, CharFilterStage, Explanation, TokenStage};
+pub use analyzer::{Analyzer, CharFilterStage, Explanation, Shingles, TokenStage};
 pub use registry::{AnalyzeParts, Limits, Registry};
 pub use token::{Token, TokenKind};

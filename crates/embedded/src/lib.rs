@@ -32,6 +32,7 @@ pub mod searchable;
 mod searching;
 mod staging;
 mod store;
+mod term_vectors;
 mod trouble;
 mod upkeep;
 mod versions;
@@ -695,6 +696,10 @@ impl Engine for EmbeddedEngine {
             Inspection::Validate { target, query } => {
                 let store = store.clone();
                 Inspected::Validated(self.workers.run_limited(move || store.validate(&target, &query)).await?)
+            }
+            Inspection::TermVectors(of) => {
+                let store = store.clone();
+                Inspected::TermVectors(self.workers.run_limited(move || store.term_vectors(&of)).await?)
             }
             Inspection::Node => Inspected::Node(NodeStats {
                 data_path: store.dir.display().to_string(),

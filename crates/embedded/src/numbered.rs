@@ -46,6 +46,7 @@ impl Store {
         self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
             let cx = &Context {
                 now_ms: part.now_ms,
+                profile: std::cell::Cell::new(false),
                 ..*cx
             };
             let may_hold = |segment: &SegmentView| {

@@ -267,6 +267,7 @@ impl Store {
             opensearch: matches!(dialect.persona, Persona::Opensearch2 | Persona::Opensearch3),
             bm25_factor: if dialect.persona == Persona::Opensearch3 { 1.0 } else { 2.2 },
             types,
+            profile: std::cell::Cell::new(false),
         })
     }
 

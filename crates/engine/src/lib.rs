@@ -527,8 +527,21 @@ pub enum Inspection {
     ClusterSettings,
     /// Would this query work, and as what? → `Inspected::Validated`
     Validate { target: Target, query: Box<Query> },
+    /// The terms of one document. → `Inspected::TermVectors`
+    TermVectors(Box<VectorsOf>),
     /// → `Inspected::Node`
     Node,
+}
+
+/// A document whose terms are asked for.
+#[derive(Clone, Debug)]
+pub struct VectorsOf {
+    /// Whose mapping, analyzers and counts are meant.
+    pub index: IndexName,
+    pub source: Value,
+    /// It is in no index.
+    pub artificial: bool,
+    pub spec: dsl::document::TermVectors,
 }
 
 /// An answer about the catalog.
@@ -544,6 +557,8 @@ pub enum Inspected {
         transient: Map<String, Value>,
     },
     Validated(Vec<(IndexName, Result<String>)>),
+    /// By field.
+    TermVectors(Map<String, Value>),
     Node(NodeStats),
 }
 

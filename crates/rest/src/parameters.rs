@@ -188,6 +188,13 @@ const TABLE: &[(&[&str], &[Group])] = &[
             "there is one shard, which every routing leads to": parent;
             "the explanation is the answer": stored_fields fields;
         )]),
+    (&["termvectors", "mtermvectors"], &[BODY, BODY_TYPE, ONE_COPY,
+        changes!(fields positions offsets field_statistics term_statistics routing realtime version version_type),
+        nothing!(
+            "no analyzer makes payloads, so there are none to leave out": payloads;
+            "a child's routing is what its parent says": parent;
+        )]),
+    (&["mtermvectors"], &[changes!(ids)]),
     (&["indices.validate_query"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, BODY, BODY_TYPE,
         changes!(explain rewrite),
         nothing!(

@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::handlers::{
     aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, documents, explain, get, indices, locks, mappings, mget,
-    percolate, resolve, rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates, transactions,
+    percolate, resolve, rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates, term_vectors, transactions,
     unsupported, update, warmers,
 };
 use crate::respond::Answer;
@@ -73,6 +73,9 @@ endpoints! {
     "msearch" ["GET", "POST"] ["/_msearch", "/{index}/_msearch", "/{index}/{type}/_msearch"] => search::msearch;
     "count" ["GET", "POST"] ["/_count", "/{index}/_count", "/{index}/{type}/_count"] => search::count;
     "explain" ["GET", "POST"] ["/{index}/_explain/{id}", "/{index}/{type}/{id}/_explain"] => explain::explain;
+    "termvectors" ["GET", "POST"] ["/{index}/_termvectors", "/{index}/_termvectors/{id}", "/{index}/{type}/{id}/_termvectors",
+        "/{index}/_doc/{id}/_termvectors", "/{index}/{type}/_termvectors"] => term_vectors::one;
+    "mtermvectors" ["GET", "POST"] ["/_mtermvectors", "/{index}/_mtermvectors", "/{index}/{type}/_mtermvectors"] => term_vectors::many;
     "indices.validate_query" ["GET", "POST"] ["/_validate/query", "/{index}/_validate/query", "/{index}/{type}/_validate/query"] => explain::validate;
     "field_caps" ["GET", "POST"] ["/_field_caps", "/{index}/_field_caps"] => mappings::field_caps;
     "search_shards" ["GET", "POST"] ["/_search_shards", "/{index}/_search_shards", "/{index}/{type}/_search_shards"] => cluster::search_shards;
@@ -191,8 +194,6 @@ endpoints! {
     "ingest.simulate" ["GET", "POST"] ["/_ingest/pipeline/_simulate", "/_ingest/pipeline/{id}/_simulate"] => unsupported::refuse;
     "snapshot" ["PUT", "POST", "DELETE"] ["/_snapshot/{repository}", "/_snapshot/{repository}/{snapshot}",
         "/_snapshot/{repository}/{snapshot}/_restore"] => unsupported::refuse;
-    "termvectors" ["GET", "POST"] ["/{index}/_termvectors", "/{index}/_termvectors/{id}", "/{index}/{type}/{id}/_termvectors"] => unsupported::refuse;
-    "mtermvectors" ["GET", "POST"] ["/_mtermvectors", "/{index}/_mtermvectors", "/{index}/{type}/_mtermvectors"] => unsupported::refuse;
     "msearch_template" ["GET", "POST"] ["/_msearch/template", "/{index}/_msearch/template"] => unsupported::refuse;
     "rank_eval" ["GET", "POST"] ["/_rank_eval", "/{index}/_rank_eval"] => unsupported::refuse;
     "cluster.allocation_explain" ["GET", "POST"] ["/_cluster/allocation/explain"] => unsupported::refuse;

@@ -75,6 +75,10 @@ pub(crate) trait All: Send + Sync {
     fn grows(&self) -> u32 {
         0
     }
+    /// The shingles it makes, if it makes some.
+    fn shingles(&self) -> Option<crate::Shingles> {
+        None
+    }
 }
 
 /// A token filter.
@@ -107,6 +111,14 @@ impl Filter {
         match self {
             Filter::Each(each) => each.keywords(),
             Filter::All(all) => all.keywords(),
+        }
+    }
+
+    /// As [`All::shingles`].
+    pub(crate) fn shingles(&self) -> Option<crate::Shingles> {
+        match self {
+            Filter::Each(_) => None,
+            Filter::All(all) => all.shingles(),
         }
     }
 

@@ -19,6 +19,13 @@ impl All for Shingle {
     fn grows(&self) -> u32 {
         1
     }
+    fn shingles(&self) -> Option<crate::Shingles> {
+        Some(crate::Shingles {
+            min: self.min,
+            max: self.max,
+            unigrams: self.unigrams,
+        })
+    }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
         // Holes become fillers, at most as many as a shingle can span.
         let mut window: Vec<(Token, bool)> = Vec::with_capacity(tokens.len());

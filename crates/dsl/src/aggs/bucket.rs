@@ -374,9 +374,7 @@ pub(super) fn by_count() -> Vec<BucketOrder> {
 
 /// What is said where ranges are missing.
 pub(super) fn no_ranges(name: &str) -> Error {
-    shape::all_shards_failed(Error::illegal(format!(
-        "No [ranges] specified for the [{name}] aggregation"
-    )))
+    shape::all_shards_failed(Error::illegal(format!("No [ranges] specified for the [{name}] aggregation")))
 }
 
 pub(super) fn take_min_doc_count(fields: &mut Fields, kind: &str, name: &str) -> Result<Option<u64>> {

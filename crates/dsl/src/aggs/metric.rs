@@ -39,7 +39,9 @@ pub(super) const KINDS: &[&str] = &[
 
 /// Reads a metric; `None` if `kind` is none.
 pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<Option<AggKind>> {
-    let mut fields = body.fields(kind)?.of_object(!dialect.typed && !matches!(kind, "top_hits" | "matrix_stats"));
+    let mut fields = body
+        .fields(kind)?
+        .of_object(!dialect.typed && !matches!(kind, "top_hits" | "matrix_stats"));
     let out = match kind {
         "extended_stats" => {
             let source = required_source(&mut fields, dialect)?;

@@ -48,13 +48,17 @@ pub(super) fn distance(fields: &mut Fields, name: &str) -> Result<AggKind> {
             _ => Err(Error::illegal(format!("No distance unit match [{unit}]"))),
         }
     })?;
-    let arc = option(fields, KIND, "distance_type", |node| match node.string("distance_type")?.as_str() {
-        "arc" => Ok(true),
-        "plane" => Ok(false),
-        other => Err(Error::illegal(format!("No geo distance for [{other}]"))),
+    let arc = option(fields, KIND, "distance_type", |node| {
+        match node.string("distance_type")?.as_str() {
+            "arc" => Ok(true),
+            "plane" => Ok(false),
+            other => Err(Error::illegal(format!("No geo distance for [{other}]"))),
+        }
     })?;
     let keyed = fields.take_bool("keyed")?.unwrap_or(false);
-    let ranges = option(fields, KIND, "ranges", |node| node.clone().items().into_iter().map(range).collect::<Result<Vec<_>>>())?;
+    let ranges = option(fields, KIND, "ranges", |node| {
+        node.clone().items().into_iter().map(range).collect::<Result<Vec<_>>>()
+    })?;
     let field = needed(fields.take_string("field")?, "[field, script]")?;
     let origin = origin.ok_or_else(|| Error::illegal(format!("Aggregation [{name}] must define an [origin].")))?;
     let ranges = ranges.unwrap_or_default();

@@ -8,6 +8,7 @@ mod bulk;
 mod by_query;
 mod cursor;
 mod multi;
+mod term_vectors;
 mod transaction;
 mod update;
 
@@ -17,6 +18,7 @@ pub use bulk::{BulkAction, BulkDefaults, BulkItem, parse_bulk};
 pub use by_query::{ByQueryBody, ReindexBody, ReindexDest};
 pub use cursor::{PitBody, ScrollBody};
 pub use multi::{MgetBody, MgetItem, MsearchItem, parse_msearch};
+pub use term_vectors::{TermFilter, TermVectors, parse_many as parse_term_vectors};
 pub use transaction::{Condition, TransactionBody, TransactionItem};
 pub use update::UpdateBody;
 

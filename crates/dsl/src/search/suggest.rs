@@ -1,7 +1,9 @@
 //! `suggest`: corrections of words (`term`) and completions of beginnings (`completion`).
 //!
-//! Not here: `phrase` suggestions, completions by `regex` or by `contexts`; they are refused by name.
+//! Not here: corrections of whole texts (`phrase`); completions by `regex` or by `contexts`, which are refused by name.
 
+use super::phrase::PhraseSuggester;
+use super::shape;
 use crate::json::{Fields, Node};
 use crate::query::Fuzziness;
 use model::{Error, ErrorKind, Result};
@@ -37,6 +39,12 @@ pub(crate) fn render(all: &[Suggestion]) -> Value {
                 body.insert("size".into(), completion.size.into());
                 body.insert("skip_duplicates".into(), completion.skip_duplicates.into());
             }
+            Suggester::Phrase(phrase) => {
+                body.insert("field".into(), phrase.field.clone().into());
+                body.insert("size".into(), phrase.size.into());
+                body.insert("confidence".into(), phrase.confidence.into());
+                body.insert("max_errors".into(), phrase.max_errors.into());
+            }
         }
         let body = json!({ "text": suggestion.text, suggestion.by.wire(): body });
         (suggestion.name.clone(), body)
@@ -51,6 +59,8 @@ pub enum Suggester {
     Term(TermSuggester),
     /// Values of a `completion` field that begin with the text.
     Completion(CompletionSuggester),
+    /// The whole text, corrected.
+    Phrase(Box<PhraseSuggester>),
 }
 
 impl Suggester {
@@ -59,6 +69,7 @@ impl Suggester {
         match self {
             Suggester::Term(_) => "term",
             Suggester::Completion(_) => "completion",
+            Suggester::Phrase(_) => "phrase",
         }
     }
 }
@@ -203,13 +214,9 @@ fn one(name: String, node: Node, global: Option<&str>) -> Result<Suggestion> {
     let by = match kind.as_str() {
         "term" => Suggester::Term(term(body)?),
         "completion" => Suggester::Completion(completion(body)?),
-        "phrase" => {
-            return Err(Error::illegal(
-                "suggester [phrase] is not supported: [term] suggests for each word of the text",
-            ));
-        }
+        "phrase" => Suggester::Phrase(Box::new(PhraseSuggester::parse(body)?)),
         other => {
-            let near = model::nearest::nearest(other, ["term", "completion"]);
+            let near = model::nearest::nearest(other, ["term", "completion", "phrase"]);
             let hint = near.map_or_else(String::new, |near| format!(" did you mean [{near}]?"));
             return Err(body.error(format!("unknown field [{other}]{hint}")));
         }
@@ -239,7 +246,33 @@ fn positive(fields: &mut Fields, name: &str) -> Result<Option<usize>> {
 }
 
 fn term(node: Node) -> Result<TermSuggester> {
-    let mut fields = node.fields("term")?;
+    words(node.fields("term")?)
+}
+
+/// The words of a `direct_generator`: the same options, by which they are looked for one at a time.
+pub(super) fn direct_generator(mut fields: Fields) -> Result<TermSuggester> {
+    if !fields.has("field") {
+        return Err(Error::illegal("Required [field]"));
+    }
+    if fields.has("analyzer") {
+        return Err(Error::new(
+            ErrorKind::XContentParse,
+            "[direct_generator] unknown field [analyzer]",
+        ));
+    }
+    if let Some(mode) = fields.take("suggest_mode") {
+        let text = mode.string("suggest_mode")?;
+        if SuggestMode::parse(&text).is_err() {
+            return Err(shape::all_shards_failed(Error::illegal(format!(
+                "Illegal suggest mode {text}"
+            ))));
+        }
+        fields.put("suggest_mode", mode);
+    }
+    words(fields)
+}
+
+fn words(mut fields: Fields) -> Result<TermSuggester> {
     let mut out = TermSuggester::new(required_field(&mut fields)?);
     out.analyzer = fields.take_string("analyzer")?;
     out.size = positive(&mut fields, "size")?.unwrap_or(out.size);
@@ -372,9 +405,14 @@ mod tests {
             json!({"s": {"prefix": "x", "completion": {"field": "f", "fuzzy": {"fuzziness": 2}}}}),
             Ok("completion"),
         );
+        check(json!({"s": {"text": "x", "phrase": {"field": "f"}}}), Ok("phrase"));
         check(
-            json!({"s": {"text": "x", "phrase": {"field": "f"}}}),
-            Err("[phrase] is not supported"),
+            json!({"s": {"text": "x", "phrase": {"field": "f", "bogus": 1}}}),
+            Err("suggester[phrase] doesn't support field [bogus]"),
+        );
+        check(
+            json!({"s": {"text": "x", "phrase": {"field": "f", "direct_generator": [{}]}}}),
+            Err("Required [field]"),
         );
         check(json!({"s": {"text": "x"}}), Err("missing suggestion object"));
         check(json!({"s": {"term": {"field": "f"}}}), Err("text option is missing"));

@@ -10,6 +10,7 @@
 mod bucket;
 mod metric;
 mod pipeline;
+mod profile;
 mod top_hits;
 mod values;
 
@@ -40,6 +41,8 @@ pub struct Context<'a> {
     pub dialect: Dialect,
     /// Fetches the hits of `top_hits`.
     pub fetch: &'a dyn Fetch,
+    /// Times and counts are kept of each aggregation.
+    pub profile: bool,
 }
 
 /// Turns a document into a hit.
@@ -122,6 +125,14 @@ pub(crate) trait Collector {
     }
     /// The prefix of `typed_keys`.
     fn typed(&self) -> &'static str;
+    /// Its times and counts, where they are kept.
+    fn profile(&self) -> Option<&profile::Times> {
+        None
+    }
+    /// How it works, by what it has seen.
+    fn debug(&self) -> Map<String, Value> {
+        Map::new()
+    }
     /// What is below it.
     fn subs(&self) -> Option<&Subs> {
         None
@@ -167,6 +178,10 @@ impl Subs {
     }
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+    /// The names of the level.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.list.iter().map(|sub| sub.name.as_str()).collect()
     }
     pub(crate) fn segment(&mut self, at: &At<'_>) -> Result<()> {
         self.list.iter_mut().try_for_each(|sub| sub.collector.segment(at))
@@ -249,6 +264,15 @@ pub(crate) fn order_path<'a>(path: &'a str, aggs: &Subs) -> Vec<&'a str> {
 }
 
 fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
+    if !cx.profile {
+        return build_plain(agg, scope, cx);
+    }
+    let started = std::time::Instant::now();
+    let inner = build_plain(agg, scope, cx)?;
+    Ok(Box::new(profile::Profiled::new(inner, agg, cx, started.elapsed())))
+}
+
+fn build_plain(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
     if let AggKind::Opaque { kind, .. } = &agg.kind {
         return Err(Error::parsing(format!("Unknown aggregation type [{kind}]"), 1, 1));
     }
@@ -354,7 +378,7 @@ impl<'a> Root<'a> {
     ///
     /// # Errors
     /// Too many buckets, scripts that fail, paths that lead nowhere.
-    pub fn finish(mut self) -> Result<Map<String, Value>> {
+    pub fn finish(&mut self) -> Result<Map<String, Value>> {
         let mut parts = Map::new();
         let mut to = Finish { cx: self.cx, buckets: 0 };
         for level in std::iter::once(&mut self.subs).chain(&mut self.globals) {
@@ -376,6 +400,14 @@ impl<'a> Root<'a> {
             out = typed_keys(out, self.aggs, "", &names);
         }
         Ok(out)
+    }
+}
+
+impl Root<'_> {
+    /// `profile` of the aggregations, as far as one index (by its place in the request) has gone through them.
+    pub fn profile(&self, view: usize) -> Value {
+        let levels = std::iter::once(&self.subs).chain(&self.globals);
+        levels.flat_map(|level| profile::render(level, view)).collect()
     }
 }
 

@@ -738,7 +738,13 @@ impl Source {
                     let fast = at.segment.reader.fast_fields();
                     let column = |name: &str| fast.column_opt::<Ipv6Addr>(name).map_err(broken);
                     let lows = target.slot.column.as_deref().map(column).transpose()?.flatten();
-                    let highs = target.slot.second.as_ref().map(|(_, name)| column(name)).transpose()?.flatten();
+                    let highs = target
+                        .slot
+                        .second
+                        .as_ref()
+                        .map(|(_, name)| column(name))
+                        .transpose()?
+                        .flatten();
                     if let Some((lows, highs)) = lows.zip(highs) {
                         self.reader = Reader::Ranges(lows, highs);
                     }

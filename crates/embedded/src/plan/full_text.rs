@@ -122,6 +122,13 @@ impl Planner<'_> {
             return Ok(nodes.remove(0));
         }
         self.count_clauses(nodes.len())?;
+        if self.cx.profile.get() {
+            for node in nodes.iter_mut().filter(|node| node.as_term().is_some()) {
+                let profiled = super::profile::ProfiledNode::of_term(node.clone());
+                self.profile.borrow_mut().push(profiled.clone());
+                *node = profiled;
+            }
+        }
         if operator == Operator::And {
             // No word is an option: a least number of options can only be 0.
             if let Some(spec) = least

@@ -48,6 +48,7 @@ mod phrase;
 mod places;
 mod positional;
 mod positions;
+pub(crate) mod profile;
 pub mod prune;
 mod range;
 pub(crate) mod rarest;
@@ -93,6 +94,8 @@ pub struct Context<'a> {
     pub expensive: bool,
     /// Types of the typed dialect that the request names; empty for all.
     pub types: &'a [String],
+    /// Times and counts are kept of each clause.
+    pub profile: Cell<bool>,
 }
 
 impl Context<'_> {
@@ -116,9 +119,15 @@ pub struct Planned {
     schema: Arc<crate::index::schema::IndexSchema>,
     named: Vec<(String, Shared)>,
     failure: scripts::Failure,
+    profile: Vec<Arc<profile::ProfiledNode>>,
 }
 
 impl Planned {
+    /// What its clauses took, where that is kept.
+    pub fn profile(&self) -> Vec<serde_json::Value> {
+        self.profile.iter().map(|node| node.render()).collect()
+    }
+
     /// The visible root documents of a segment that match, with their scores.
     ///
     /// # Errors
@@ -249,6 +258,7 @@ pub fn plan(view: &IndexView, query: Option<&Query>, filter: Option<&Query>, cx:
     let planner = Planner::new(view, cx);
     let mut node = match query {
         Some(query) => planner.compile(query, 1.0)?,
+        None if cx.profile.get() => planner.compile(&Query::all(), 1.0)?,
         None => Arc::new(AllNode(1.0)),
     };
     if let Some(filter) = filter {
@@ -337,6 +347,8 @@ pub struct Planner<'a> {
     failure: scripts::Failure,
     /// Inside `query_string`: words that analysis drops leave no clause behind.
     absent: Cell<bool>,
+    /// The profiled clauses of the clause that is being compiled.
+    profile: RefCell<Vec<Arc<profile::ProfiledNode>>>,
 }
 
 impl<'a> Planner<'a> {
@@ -351,6 +363,7 @@ impl<'a> Planner<'a> {
             clauses: RefCell::default(),
             failure: scripts::Failure::default(),
             absent: Cell::new(false),
+            profile: RefCell::default(),
         }
     }
 
@@ -364,6 +377,7 @@ impl<'a> Planner<'a> {
             schema,
             named: self.named.into_inner(),
             failure: self.failure,
+            profile: self.profile.into_inner(),
         }
     }
 
@@ -378,8 +392,10 @@ impl<'a> Planner<'a> {
             clauses: RefCell::new(*self.clauses.borrow()),
             failure: self.failure.clone(),
             absent: self.absent.clone(),
+            profile: RefCell::default(),
         };
         let result = f(&inner)?;
+        self.profile.borrow_mut().append(&mut inner.profile.borrow_mut());
         *self.clauses.borrow_mut() = *inner.clauses.borrow();
         Ok(result)
     }
@@ -413,10 +429,33 @@ impl<'a> Planner<'a> {
     /// # Errors
     /// Clauses that make no sense for the mapping.
     pub fn compile(&self, query: &Query, boost: f32) -> Result<Shared> {
-        let node = self.clause(&query.clause, boost * query.boost)?;
+        let node = if self.cx.profile.get() {
+            self.profiled(query, boost)?
+        } else {
+            self.clause(&query.clause, boost * query.boost)?
+        };
         if let Some(name) = &query.name {
             self.named.borrow_mut().push((name.clone(), node.clone()));
         }
+        Ok(node)
+    }
+
+    fn profiled(&self, query: &Query, boost: f32) -> Result<Shared> {
+        let started = std::time::Instant::now();
+        let around = self.profile.take();
+        let node = self.clause(&query.clause, boost * query.boost);
+        let mut below = self.profile.replace(around);
+        let node = node?;
+        // What is read off a text is the query that it says.
+        let read = matches!(query.clause, Clause::QueryString(_) | Clause::SimpleQueryString(_));
+        let node = match below.pop() {
+            Some(only) if read && below.is_empty() => only,
+            last => {
+                below.extend(last);
+                profile::ProfiledNode::new(query, node, below, started.elapsed())
+            }
+        };
+        self.profile.borrow_mut().push(node.clone());
         Ok(node)
     }
 

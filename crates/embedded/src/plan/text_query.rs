@@ -82,9 +82,11 @@ impl Planner<'_> {
                 q.clause,
                 Clause::Bool(_) | Clause::DisMax { .. } | Clause::ConstantScore { .. } | Clause::Boosting { .. }
             );
+            let profiled = self.profile.borrow().len();
             if leaf && self.compile(&q, 1.0).is_err() {
                 q.clause = Clause::MatchNone;
             }
+            self.profile.borrow_mut().truncate(profiled);
             Ok(q)
         })?;
         self.compile(&query, boost)

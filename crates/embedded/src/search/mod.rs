@@ -20,6 +20,7 @@ mod inner_hits;
 mod limits;
 mod nested_sort;
 mod pass;
+mod phrase;
 mod profile;
 mod rescore;
 pub mod sort;
@@ -38,6 +39,12 @@ pub type Searched = (Arc<IndexView>, Option<Query>);
 /// Whatever the request gets wrong, in the words of Elasticsearch.
 pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Result<SearchResponse> {
     let suggest = suggest::run(views, request, cx)?;
+    cx.profile.set(request.profile);
+    // Who asks for suggestions alone is told of no hits.
+    let alone = suggest.is_some() && request.query.is_none() && request.aggs.is_empty();
+    if alone && !request.dialect.typed {
+        return Ok(only_suggestions(views, request, suggest));
+    }
     if request.aggs.is_empty() {
         let response = run_with(views, request, cx, None)?;
         return Ok(SearchResponse { suggest, ..response });
@@ -53,12 +60,31 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
         views: &indices,
         dialect: request.dialect,
         fetch: &fetch,
+        profile: request.profile,
     };
     let mut root = crate::aggs::Root::new(&request.aggs, &context)?;
     let mut response = run_with(views, request, cx, Some(&mut root))?;
     response.aggregations = Some(Aggregations::Tree(root.finish()?));
+    if let Some(shards) = response.profile.as_mut().and_then(|profile| profile["shards"].as_array_mut()) {
+        for (at, shard) in shards.iter_mut().enumerate() {
+            shard["aggregations"] = root.profile(at);
+        }
+    }
     response.suggest = suggest;
     Ok(response)
+}
+
+fn only_suggestions(views: &[Searched], request: &SearchRequest, suggest: Option<serde_json::Value>) -> SearchResponse {
+    let total = dsl::search::Total { value: 0, exact: true };
+    SearchResponse {
+        shards: views.iter().map(|(view, _)| crate::plan::routed::asked(view, [])).sum(),
+        hits: dsl::search::Hits {
+            total: (request.track_total_hits != dsl::search::TrackTotal::No).then_some(total),
+            ..dsl::search::Hits::default()
+        },
+        suggest,
+        ..SearchResponse::default()
+    }
 }
 
 /// How many documents match.

@@ -35,6 +35,12 @@ impl Compiled {
         })
     }
 
+    /// What clauses took: those of the post filter first.
+    fn profile(&self) -> Vec<serde_json::Value> {
+        let all = self.post_filter.iter().chain([&self.planned]);
+        all.flat_map(Planned::profile).collect()
+    }
+
     /// The keys of `search_after`.
     fn after(&self, view: &IndexView, request: &SearchRequest, cx: &Context<'_>) -> Result<Option<Vec<Key>>> {
         let Some(values) = &request.search_after else {
@@ -118,7 +124,10 @@ pub fn run_with(
             max_score: max_score(views, request, &ranked, &found),
             hits,
         },
-        profile: request.profile.then(|| profile::render(views, request, &found.took)),
+        profile: request.profile.then(|| {
+            let clauses: Vec<_> = compiled.iter().map(Compiled::profile).collect();
+            profile::render(views, request, clauses, &found.took)
+        }),
         ..SearchResponse::default()
     })
 }

@@ -32,6 +32,7 @@ pub(super) fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>)
     for suggestion in &request.suggest {
         let found = match &suggestion.by {
             Suggester::Term(term) => terms(views, suggestion, term)?,
+            Suggester::Phrase(phrase) => super::phrase::run(views, suggestion, phrase, cx)?,
             Suggester::Completion(one) => completions(views, suggestion, one, request, cx)?,
         };
         let name = if request.dialect.typed_keys {
@@ -44,18 +45,18 @@ pub(super) fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>)
     Ok(Some(Value::Object(out)))
 }
 
-fn target<'a>(view: &'a IndexView, field: &'a str) -> Result<Target<'a>> {
+pub(super) fn target<'a>(view: &'a IndexView, field: &'a str) -> Result<Target<'a>> {
     Target::of(view, field).ok_or_else(|| Error::illegal(format!("no mapping found for field [{field}]")))
 }
 
 /// Characters as offsets count them.
-fn utf16(text: &str) -> usize {
+pub(super) fn utf16(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
 /// A word that may be meant.
-struct Candidate {
-    score: f32,
+pub(super) struct Candidate {
+    pub(super) score: f32,
     docs: u64,
 }
 
@@ -103,7 +104,7 @@ fn terms(views: &[Searched], suggestion: &Suggestion, spec: &TermSuggester) -> R
 }
 
 /// A score as the shortest decimal of its 32 bits.
-fn shortest(score: f32) -> Value {
+pub(super) fn shortest(score: f32) -> Value {
     score.to_string().parse::<f64>().map_or(Value::Null, Value::from)
 }
 
@@ -132,7 +133,19 @@ fn ranked(found: BTreeMap<String, Candidate>, by_frequency: bool, size: usize) -
 
 /// The words of one index that may be meant by a word.
 fn candidates(view: &IndexView, target: &Target<'_>, word: &str, spec: &TermSuggester) -> Result<BTreeMap<String, Candidate>> {
-    let none = BTreeMap::new();
+    let kept = spec.shard_size.unwrap_or(5).max(spec.size).max(5);
+    similar(view, target, word, spec, kept).map(|found| found.into_iter().collect())
+}
+
+/// The `kept` best words of one index that may be meant by a word, the best first.
+pub(super) fn similar(
+    view: &IndexView,
+    target: &Target<'_>,
+    word: &str,
+    spec: &TermSuggester,
+    kept: usize,
+) -> Result<Vec<(String, Candidate)>> {
+    let none = Vec::new();
     if word.chars().count() < spec.min_word_length {
         return Ok(none);
     }
@@ -162,13 +175,12 @@ fn candidates(view: &IndexView, target: &Target<'_>, word: &str, spec: &TermSugg
     } else if least > 0.0 {
         above = above.max(((least * all as f32) as u64).saturating_sub(1));
     }
-    let kept = spec.shard_size.unwrap_or(5).max(spec.size).max(5);
     let inspections = kept.saturating_mul(spec.max_inspections);
     let mut found = near(view, target, word, spec, 1, above, inspections)?;
     if spec.max_edits > 1 && found.len() < inspections {
         found.extend(near(view, target, word, spec, spec.max_edits, above, inspections)?);
     }
-    Ok(ranked(found, spec.by_frequency, kept).into_iter().collect())
+    Ok(ranked(found, spec.by_frequency, kept))
 }
 
 /// The nearest words within some edits that are in more than `above` documents.

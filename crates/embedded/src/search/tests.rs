@@ -136,6 +136,7 @@ fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> 
         bm25_factor: 2.2,
         opensearch: false,
         lost_sorts: false,
+        profile: std::cell::Cell::new(false),
         expensive: true,
         types: &[],
     }

@@ -640,6 +640,7 @@ impl Engine for MemoryEngine {
                         .collect(),
                 )
             }
+            Inspection::TermVectors(_) => return Err(Error::illegal("[term vectors] are not supported by this engine")),
             Inspection::Node => Inspected::Node(NodeStats {
                 open_views: state.views.len() as u64,
                 ..NodeStats::default()

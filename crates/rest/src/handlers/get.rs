@@ -224,6 +224,34 @@ pub(super) async fn routed_among(call: &Call, at: &DocAddress) -> u64 {
     call.rest.known(at.index.as_str()).await.map_or(1, |known| known.routed_among)
 }
 
+/// A document for a request that shows something else of it than its source.
+pub(super) async fn read_one(
+    call: &Call,
+    at: DocAddress,
+    routing: Option<String>,
+    realtime: bool,
+    expect: Expect,
+) -> Result<Option<Document>> {
+    let wanted = Wanted {
+        source: SourceSpec::Default,
+        stored: None,
+        expect,
+        refresh: false,
+        read: Read {
+            at,
+            routing,
+            see: See::Plain,
+            searchable_only: !realtime,
+        },
+        visibility: Visibility::default(),
+    };
+    let found = fetch(call, &wanted).await?;
+    if let Some(document) = &found {
+        expected(&wanted, document, call, shards_of(call, &document.at).await)?;
+    }
+    Ok(found)
+}
+
 /// The newest of a document, where the routing of the request looks for it.
 async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
     let Some(document) = newest_anywhere(call, wanted).await? else {

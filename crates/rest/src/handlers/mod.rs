@@ -27,6 +27,7 @@ pub(crate) mod settings;
 pub(crate) mod stored_scripts;
 pub(crate) mod tasks;
 pub(crate) mod templates;
+pub(crate) mod term_vectors;
 pub(crate) mod transactions;
 pub(crate) mod unsupported;
 pub(crate) mod update;

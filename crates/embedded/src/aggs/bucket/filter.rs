@@ -8,7 +8,7 @@ use crate::searchable::{IndexView, SegmentView};
 use dsl::aggs::ValueSource;
 use dsl::query::Query;
 use model::Result;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tantivy::query::Scorer;
 use tantivy::{DocId, TERMINATED};
@@ -333,6 +333,9 @@ impl Collector for Sampler {
     }
     fn typed(&self) -> &'static str {
         "sampler"
+    }
+    fn debug(&self) -> Map<String, Value> {
+        Map::from_iter([("deferred_aggregators".to_owned(), json!(self.subs.names()))])
     }
     fn subs(&self) -> Option<&Subs> {
         Some(&self.subs)

@@ -409,6 +409,9 @@ impl Collector for Histogram {
     fn typed(&self) -> &'static str {
         if self.is_date() { "date_histogram" } else { "histogram" }
     }
+    fn debug(&self) -> Map<String, Value> {
+        Map::from_iter([("total_buckets".to_owned(), self.buckets.len().into())])
+    }
     fn subs(&self) -> Option<&Subs> {
         Some(&self.subs)
     }

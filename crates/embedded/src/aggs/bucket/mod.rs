@@ -160,6 +160,18 @@ impl Keyed {
     pub(super) fn count(&self, bucket: u32) -> u64 {
         self.counts.get(bucket as usize).copied().unwrap_or(0)
     }
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.owners.len()
+    }
+    /// One more than the last bucket above.
+    pub(super) fn above(&self) -> u32 {
+        self.owners.iter().map(|(above, _)| above + 1).max().unwrap_or(0)
+    }
+    /// All of them lie in a table by code.
+    pub(super) fn is_dense(&self) -> bool {
+        self.map.is_empty()
+    }
     /// The buckets below one above; only after everything is collected.
     pub(super) fn of(&mut self, above: u32) -> Vec<u32> {
         let owners = &self.owners;

@@ -166,7 +166,11 @@ impl Collector for MultiTerms {
         let (mut entries, order) = self.entries(bucket)?;
         let total: u64 = entries.iter().map(|entry| entry.count).sum();
         let size = self.spec.size;
-        let shard_size = self.spec.shard_size.unwrap_or(size.saturating_add(size / 2).saturating_add(10)).max(size);
+        let shard_size = self
+            .spec
+            .shard_size
+            .unwrap_or(size.saturating_add(size / 2).saturating_add(10))
+            .max(size);
         entries.retain(|entry| entry.count >= self.spec.shard_min_doc_count);
         entries.sort_by(|a, b| compare(a, b, &order, |x, y| self.compare(x, y)));
         entries.truncate(shard_size);

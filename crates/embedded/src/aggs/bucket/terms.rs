@@ -4,11 +4,13 @@ use super::Keyed;
 use crate::aggs::values::{Class, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
 use crate::plan::{Pattern, hashes};
+use crate::searchable::{IndexView, SegmentView};
 use dsl::aggs::{BucketOrder, IncludeExclude, RareTermsAgg, TermsAgg};
 use model::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
+use std::sync::Arc;
 use tantivy::DocId;
 
 /// Collects terms.
@@ -25,6 +27,30 @@ pub(in crate::aggs) struct Terms {
     significant: Option<Background>,
     /// Only values that no more documents have.
     rare: Option<u64>,
+    /// What is below waits until the buckets are chosen (`breadth_first`).
+    deferred: Option<Deferred>,
+    /// Segments with one value a document, and with several.
+    segments: [u64; 2],
+}
+
+/// Documents that wait for the choice of buckets.
+#[derive(Default)]
+struct Deferred {
+    segments: Vec<(Arc<IndexView>, Arc<SegmentView>)>,
+    /// Segment, document, score, own bucket.
+    docs: Vec<(u32, DocId, f32, u32)>,
+    /// By the bucket above, once it is known.
+    chosen: Vec<Option<Chosen>>,
+}
+
+/// The buckets to show below one above, before `min_doc_count` and `size`.
+struct Chosen {
+    entries: Vec<Entry>,
+    order: Vec<(By, bool)>,
+    /// Documents of all buckets, and how many buckets there were.
+    total: u64,
+    found: usize,
+    shard_size: usize,
 }
 
 /// Documents of all indices, and of them by term.
@@ -129,6 +155,13 @@ impl Terms {
         let kind = if significant { "significant_terms" } else { "terms" };
         let mut terms = Terms::of_kind(spec, kind, subs, cx)?;
         terms.significant = significant.then(Background::default);
+        let by_own = spec
+            .order
+            .iter()
+            .all(|order| matches!(order.path.as_str(), "_count" | "_key"));
+        if !significant && by_own && spec.collect_mode.as_deref() == Some("breadth_first") && !terms.subs.is_empty() {
+            terms.deferred = Some(Deferred::default());
+        }
         Ok(terms)
     }
 
@@ -168,6 +201,8 @@ impl Terms {
             all: FxHashSet::default(),
             significant: None,
             rare: None,
+            deferred: None,
+            segments: [0; 2],
         })
     }
 
@@ -189,7 +224,9 @@ impl Terms {
         };
         let mut terms = Terms::of_kind(&plain, "rare_terms", subs, cx)?;
         if terms.source.mapped && terms.source.class == Class::Double {
-            return Err(Error::illegal("RareTerms aggregation does not support floating point fields."));
+            return Err(Error::illegal(
+                "RareTerms aggregation does not support floating point fields.",
+            ));
         }
         terms.rare = Some(spec.max_doc_count);
         Ok(terms)
@@ -260,6 +297,47 @@ impl Terms {
             order.push((by, ascending));
         }
         Ok((entries, order))
+    }
+
+    /// Sorts the buckets below one above, and keeps as many as a shard would tell of.
+    fn choose(&mut self, above: u32, cx: &Context<'_>) -> Result<Chosen> {
+        let (mut entries, order) = self.sorted(above)?;
+        let total: u64 = entries.iter().map(|entry| entry.count).sum();
+        let found = entries.len();
+        let size = self.spec.size;
+        let shard_size = self
+            .spec
+            .shard_size
+            .unwrap_or_else(|| {
+                // 2015 asked one shard for no more than was wanted.
+                let alone = cx.dialect.typed
+                    && cx
+                        .views
+                        .iter()
+                        .all(|view| view.number("index.number_of_shards").unwrap_or(1) < 2);
+                if alone {
+                    size
+                } else {
+                    size.saturating_add(size / 2).saturating_add(10)
+                }
+            })
+            .max(size);
+        let source = &self.source;
+        if self.spec.shard_min_doc_count > 0 {
+            entries.retain(|entry| entry.count >= self.spec.shard_min_doc_count);
+        }
+        if entries.len() > shard_size {
+            entries.select_nth_unstable_by(shard_size, |a, b| compare(a, b, &order, |x, y| source.compare(x, y)));
+            entries.truncate(shard_size);
+        }
+        entries.sort_by(|a, b| compare(a, b, &order, |x, y| source.compare(x, y)));
+        Ok(Chosen {
+            entries,
+            order,
+            total,
+            found,
+            shard_size,
+        })
     }
 
     fn rare_values(&mut self, above: u32, most: u64, to: &mut Finish<'_>) -> Result<Value> {
@@ -359,7 +437,14 @@ impl Collector for Terms {
                 }
             }
         }
-        self.subs.segment(at)
+        if let Some(several) = self.source.is_multivalued() {
+            self.segments[usize::from(several)] += 1;
+        }
+        match &mut self.deferred {
+            Some(deferred) => deferred.segments.push((at.view.clone(), at.segment.clone())),
+            None => self.subs.segment(at)?,
+        }
+        Ok(())
     }
 
     #[inline]
@@ -376,12 +461,39 @@ impl Collector for Terms {
             }
             let own = self.buckets.bucket(bucket, *code)?;
             self.buckets.add(own);
-            if !self.subs.is_empty() {
+            if let Some(deferred) = &mut self.deferred {
+                crate::aggs::check_collected(deferred.docs.len())?;
+                deferred.docs.push((deferred.segments.len() as u32 - 1, doc, score, own));
+            } else if !self.subs.is_empty() {
                 self.subs.collect(doc, score, own)?;
             }
         }
         self.codes = codes;
         Ok(())
+    }
+
+    fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
+        if let Some(mut deferred) = self.deferred.take() {
+            let above = self.buckets.above();
+            let mut wanted = vec![false; self.buckets.len()];
+            for above in 0..above {
+                let chosen = self.choose(above, cx)?;
+                let own = chosen.entries.iter().filter(|entry| entry.bucket != EMPTY);
+                own.for_each(|entry| wanted[entry.bucket as usize] = true);
+                deferred.chosen.push(Some(chosen));
+            }
+            let mut docs = std::mem::take(&mut deferred.docs).into_iter().peekable();
+            for (number, (view, segment)) in deferred.segments.iter().enumerate() {
+                self.subs.segment(&At { cx, view, segment })?;
+                while let Some((_, doc, score, own)) = docs.next_if(|next| next.0 as usize == number) {
+                    if wanted[own as usize] {
+                        self.subs.collect(doc, score, own)?;
+                    }
+                }
+            }
+            self.deferred = Some(deferred);
+        }
+        self.subs.collected(cx)
     }
 
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
@@ -391,37 +503,25 @@ impl Collector for Terms {
         if let Some(most) = self.rare {
             return self.rare_values(bucket, most, to);
         }
-        let (mut entries, order) = self.sorted(bucket)?;
-        let total: u64 = entries.iter().map(|entry| entry.count).sum();
-        let found = entries.len();
+        let chosen = match self
+            .deferred
+            .as_mut()
+            .and_then(|deferred| deferred.chosen.get_mut(bucket as usize))
+        {
+            Some(chosen) => chosen.take(),
+            None => None,
+        };
+        let Chosen {
+            mut entries,
+            order,
+            total,
+            found,
+            shard_size,
+        } = match chosen {
+            Some(chosen) => chosen,
+            None => self.choose(bucket, to.cx)?,
+        };
         let size = self.spec.size;
-        let shard_size = self
-            .spec
-            .shard_size
-            .unwrap_or_else(|| {
-                // 2015 asked one shard for no more than was wanted.
-                let alone = to.cx.dialect.typed
-                    && to
-                        .cx
-                        .views
-                        .iter()
-                        .all(|view| view.number("index.number_of_shards").unwrap_or(1) < 2);
-                if alone {
-                    size
-                } else {
-                    size.saturating_add(size / 2).saturating_add(10)
-                }
-            })
-            .max(size);
-        let source = &self.source;
-        if self.spec.shard_min_doc_count > 0 {
-            entries.retain(|entry| entry.count >= self.spec.shard_min_doc_count);
-        }
-        if entries.len() > shard_size {
-            entries.select_nth_unstable_by(shard_size, |a, b| compare(a, b, &order, |x, y| source.compare(x, y)));
-            entries.truncate(shard_size);
-        }
-        entries.sort_by(|a, b| compare(a, b, &order, |x, y| source.compare(x, y)));
         let mut rejected = 0;
         let least = self.spec.min_doc_count;
         entries.retain(|entry| {
@@ -470,17 +570,43 @@ impl Collector for Terms {
     fn typed(&self) -> &'static str {
         if self.rare.is_some() {
             return match (self.source.mapped, self.source.typed()) {
-                (false, _) => "umrareterms",
-                (true, "sterms") => "srareterms",
+                (false, _) | (true, "sterms") => "srareterms",
                 _ => "lrareterms",
             };
         }
         match (&self.significant, self.source.mapped, self.source.typed()) {
             (Some(_), _, "sterms") => "sigsterms",
             (Some(_), ..) => "siglterms",
-            (None, false, _) => "umterms",
+            // Of a field that no index has: an empty list of strings.
+            (None, false, _) => "sterms",
             (None, true, typed) => typed,
         }
+    }
+    fn debug(&self) -> Map<String, Value> {
+        let mut out = Map::new();
+        if self.rare.is_some() || !self.source.mapped {
+            return out;
+        }
+        let mut put = |name: &str, value: Value| drop(out.insert(name.to_owned(), value));
+        let strategy = match self.source.class {
+            _ if self.significant.is_some() => "significant_terms",
+            Class::Str | Class::Ip => "terms",
+            Class::Double => "double_terms",
+            _ => "long_terms",
+        };
+        put("result_strategy", strategy.into());
+        if self.deferred.is_some() {
+            put("deferred_aggregators", json!(self.subs.names()));
+        }
+        if self.source.is_text() && !self.source.is_scripted() && self.spec.execution_hint.as_deref() != Some("map") {
+            let dense = self.buckets.is_dense();
+            put("collection_strategy", if dense { "dense" } else { "remap" }.into());
+            put("segments_with_single_valued_ords", self.segments[0].into());
+            put("segments_with_multi_valued_ords", self.segments[1].into());
+            put("has_filter", self.filtered().into());
+        }
+        put("total_buckets", self.buckets.len().into());
+        out
     }
     fn subs(&self) -> Option<&Subs> {
         Some(&self.subs)

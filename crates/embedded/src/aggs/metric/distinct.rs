@@ -4,7 +4,7 @@ use super::super::values::Source;
 use super::super::{At, Collector, Finish};
 use model::Result;
 use rustc_hash::FxHashSet;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tantivy::DocId;
 
 /// Counts values.
@@ -59,6 +59,8 @@ pub(in crate::aggs) struct Distinct {
     source: Source,
     seen: Vec<Seen>,
     codes: Vec<u64>,
+    /// Segments by what their values are told apart by: numbers, ordinals, texts, nothing.
+    used: [u64; 4],
 }
 
 /// A set that is a bitmap as long as its codes are small (ordinals).
@@ -90,6 +92,7 @@ impl Distinct {
             source,
             seen: Vec::new(),
             codes: Vec::new(),
+            used: [0; 4],
         }
     }
     fn at(&self, bucket: u32) -> u64 {
@@ -99,7 +102,28 @@ impl Distinct {
 
 impl Collector for Distinct {
     fn segment(&mut self, at: &At<'_>) -> Result<()> {
-        self.source.segment(at)
+        self.source.segment(at)?;
+        let by = match self.source.is_multivalued() {
+            _ if self.source.is_scripted() => 2,
+            None => 3,
+            Some(_) if self.source.class.is_number() => 0,
+            Some(_) => 1,
+        };
+        self.used[by] += 1;
+        Ok(())
+    }
+    fn debug(&self) -> Map<String, Value> {
+        let [numbers, ordinals, texts, nothing] = self.used;
+        // All values are counted, so nothing is given up for its size and nothing is pruned.
+        let all = [
+            ("empty_collectors_used", nothing),
+            ("numeric_collectors_used", numbers),
+            ("ordinals_collectors_used", ordinals),
+            ("ordinals_collectors_overhead_too_high", 0),
+            ("string_hashing_collectors_used", texts),
+            ("dynamic_pruned_segments", 0),
+        ];
+        all.into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect()
     }
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
         self.source.codes(doc, score, &mut self.codes, false)?;

@@ -17,7 +17,10 @@ impl Hdr {
     /// `sorted`: the values, none below 0.
     pub(super) fn new(digits: u8, sorted: &[f64]) -> Hdr {
         let cells = (2 * 10u32.pow(u32::from(digits))).next_power_of_two() as f64 / 2.0;
-        let least = sorted.get(sorted.partition_point(|value| *value <= 0.0)).copied().unwrap_or(1.0);
+        let least = sorted
+            .get(sorted.partition_point(|value| *value <= 0.0))
+            .copied()
+            .unwrap_or(1.0);
         Hdr {
             cells,
             finest: size(least) / cells,
@@ -75,7 +78,12 @@ mod tests {
     fn as_hdr_histograms_say() {
         let values = [1.0, 51.0, 101.0, 151.0];
         let hdr = Hdr::new(3, &values);
-        for (percent, expected) in [(25.0, 1.0), (50.0, 51.030_273_437_5), (75.0, 101.061_523_437_5), (100.0, 151.124_023_437_5)] {
+        for (percent, expected) in [
+            (25.0, 1.0),
+            (50.0, 51.030_273_437_5),
+            (75.0, 101.061_523_437_5),
+            (100.0, 151.124_023_437_5),
+        ] {
             assert_eq!(hdr.quantile(&values, percent), Some(expected), "{percent}");
         }
         assert_eq!(hdr.rank(&values, 51.0), Some(50.0));

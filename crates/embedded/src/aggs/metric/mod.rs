@@ -66,12 +66,10 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
             hdr,
         } => {
             let source = numeric(source, "percentiles")?;
-            Box::new(percentiles::Percentiles::new(
-                source,
-                percentiles::Ask::Values(percents.clone()),
-                *keyed,
-                cx.dialect.typed,
-            ).of_hdr(*hdr))
+            Box::new(
+                percentiles::Percentiles::new(source, percentiles::Ask::Values(percents.clone()), *keyed, cx.dialect.typed)
+                    .of_hdr(*hdr),
+            )
         }
         AggKind::PercentileRanks {
             source,
@@ -80,12 +78,10 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
             hdr,
         } => {
             let source = numeric(source, "percentile_ranks")?;
-            Box::new(percentiles::Percentiles::new(
-                source,
-                percentiles::Ask::Ranks(values.clone()),
-                *keyed,
-                cx.dialect.typed,
-            ).of_hdr(*hdr))
+            Box::new(
+                percentiles::Percentiles::new(source, percentiles::Ask::Ranks(values.clone()), *keyed, cx.dialect.typed)
+                    .of_hdr(*hdr),
+            )
         }
         AggKind::ScriptedMetric(spec) => Box::new(scripted::Scripted::new(spec, cx)?),
         AggKind::WeightedAvg { value, weight } => Box::new(weighted::Weighted::new(
