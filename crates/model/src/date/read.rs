@@ -245,8 +245,11 @@ pub(super) fn epoch(text: &str, unit_ms: i64, round_up: bool) -> Option<i64> {
             (value.abs() < 9e17).then(|| value.floor() as i64)?
         }
     };
-    DAYS.contains(&ms.div_euclid(DAY_MS)).then_some(ms)
+    EPOCH_MS.contains(&ms).then_some(ms)
 }
+
+/// What is counted from 1970 may lie beyond the years that are written with four digits: a hundred million days.
+const EPOCH_MS: std::ops::RangeInclusive<i64> = -8_640_000_000_000_000..=8_640_000_000_000_000;
 
 impl Said {
     pub(super) fn moment(self, tz: Option<&TimeZone>, round_up: bool) -> Option<(i64, i64)> {
