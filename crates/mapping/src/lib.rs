@@ -27,5 +27,5 @@ pub use limits::MappingLimits;
 pub use mapping::{Dynamic, Mapping, ObjectInfo, failed_at_creation};
 pub use times::{Life, Moment, TIMESTAMP, TTL, Times, Timing};
 pub use typed::{ALL, TypedMappings, has_type_level};
-pub use types::completion;
+pub use types::{completion, contexts};
 pub use value::{FieldValue, Fields, NestedDoc, Parsed};

@@ -310,6 +310,10 @@ fn build(
         }
         _ => Vec::new(),
     };
+    if let Some(given) = params.get("contexts").filter(|_| kind == Kind::Completion) {
+        let read = types::contexts::parse(given)?;
+        params.insert("contexts".into(), types::contexts::render(&read));
+    }
     let flag = |key: &str, default: bool| params.get(key).and_then(Value::as_bool).unwrap_or(default);
     let text = |key: &str| params.get(key).map(text_of);
     let analyzer = |key: &str| named(context, name, params.get(key));

@@ -1,6 +1,7 @@
 //! `suggest`: corrections of words (`term`) and completions of beginnings (`completion`).
 //!
-//! Not here: corrections of whole texts (`phrase`); completions by `regex` or by `contexts`, which are refused by name.
+//! Not here: corrections of whole texts (`phrase`); completions by `regex`, which are refused by name; what contexts a
+//! field has, by which those of a request are read (the engine).
 
 use super::phrase::PhraseSuggester;
 use super::shape;
@@ -38,6 +39,9 @@ pub(crate) fn render(all: &[Suggestion]) -> Value {
                 body.insert("field".into(), completion.field.clone().into());
                 body.insert("size".into(), completion.size.into());
                 body.insert("skip_duplicates".into(), completion.skip_duplicates.into());
+                if !completion.contexts.is_empty() {
+                    body.insert("contexts".into(), Value::Object(completion.contexts.clone()));
+                }
             }
             Suggester::Phrase(phrase) => {
                 body.insert("field".into(), phrase.field.clone().into());
@@ -130,6 +134,8 @@ pub struct CompletionSuggester {
     pub size: usize,
     pub skip_duplicates: bool,
     pub fuzzy: Option<FuzzyCompletion>,
+    /// By name, as they were written.
+    pub contexts: Map<String, Value>,
 }
 
 /// `fuzzy` of a completion.
@@ -333,11 +339,17 @@ fn words(mut fields: Fields) -> Result<TermSuggester> {
 fn completion(node: Node) -> Result<CompletionSuggester> {
     let mut fields = node.fields("completion")?;
     let field = required_field(&mut fields)?;
-    for name in ["contexts", "context"] {
-        if fields.take(name).is_some() {
-            return Err(Error::illegal(format!("[{name}] of completions is not supported")));
+    let contexts = match fields.take_any(&["contexts", "context"]) {
+        None => Map::new(),
+        Some(node) if node.is_object() => match node.into_value() {
+            Value::Object(contexts) => contexts,
+            _ => Map::new(),
+        },
+        Some(node) => {
+            let reason = format!("[completion] contexts doesn't support values of type: {}", node.kind_name());
+            return Err(Error::new(ErrorKind::XContentParse, format!("[{}:{}] {reason}", node.line, node.col)));
         }
-    }
+    };
     let fuzzy = match fields.take("fuzzy") {
         None => None,
         Some(node) if !node.is_object() => {
@@ -367,6 +379,7 @@ fn completion(node: Node) -> Result<CompletionSuggester> {
         size: positive(&mut fields, "size")?.unwrap_or(5),
         skip_duplicates: fields.take_bool("skip_duplicates")?.unwrap_or(false),
         fuzzy,
+        contexts,
     };
     positive(&mut fields, "shard_size")?;
     fields.take("analyzer");

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use tantivy::{DocId, DocSet, TERMINATED};
 
 pub mod collect;
+mod contexts;
 mod expand;
 pub mod fetch;
 mod highlight;

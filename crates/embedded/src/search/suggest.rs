@@ -303,6 +303,11 @@ fn pairs(a: &[char], b: &[char]) -> f32 {
     1.0 - row[b.len()] / a.len().max(b.len()) as f32
 }
 
+/// How far a fuzzy match goes: what it has in common with the text, from the beginning.
+pub(super) fn common(own: &str, key: &str) -> f32 {
+    own.chars().zip(key.chars()).take_while(|(a, b)| a == b).count() as f32
+}
+
 /// A completion that was found.
 struct Completed {
     score: f32,
@@ -310,6 +315,8 @@ struct Completed {
     view: usize,
     segment: usize,
     doc: DocId,
+    /// By what contexts, where the field has some.
+    contexts: Option<Value>,
 }
 
 fn completions(
@@ -333,6 +340,23 @@ fn completions(
         if key.is_empty() {
             continue;
         }
+        let told_apart = mapping::contexts::of(target.kind);
+        let asked = super::contexts::asked(&told_apart, &spec.contexts)?;
+        if !told_apart.is_empty() {
+            for (at, segment) in view.segments.iter().enumerate() {
+                for (doc, one) in super::contexts::in_segment(segment, &target, &key, &asked, &told_apart, spec.fuzzy.as_ref())? {
+                    found.push(Completed {
+                        score: one.score,
+                        input: one.input,
+                        view: no,
+                        segment: at,
+                        doc,
+                        contexts: Some(one.shown),
+                    });
+                }
+            }
+            continue;
+        }
         for (at, segment) in view.segments.iter().enumerate() {
             for (doc, (score, input)) in in_segment(segment, &target, &key, spec.fuzzy.as_ref())? {
                 found.push(Completed {
@@ -341,6 +365,7 @@ fn completions(
                     view: no,
                     segment: at,
                     doc,
+                    contexts: None,
                 });
             }
         }
@@ -373,6 +398,9 @@ fn completions(
                 option.extend(hit);
             }
         }
+        if let Some(contexts) = one.contexts {
+            option.insert("contexts".into(), contexts);
+        }
         options.push(Value::Object(option));
     }
     let length = utf16(&suggestion.text);
@@ -393,7 +421,7 @@ fn in_segment(
             return Ok(());
         };
         // Of a fuzzy match the common beginning counts.
-        let same = own.chars().zip(key.chars()).take_while(|(a, b)| a == b).count() as f32;
+        let same = common(own, key);
         let score = match (fuzzy, weight) {
             (None, weight) => weight as f32,
             (Some(_), 0) => same,
@@ -439,7 +467,7 @@ fn in_segment(
 }
 
 /// Texts of which some beginning matches.
-struct Begins(Levenshtein);
+pub(super) struct Begins(pub(super) Levenshtein);
 
 impl Automaton for Begins {
     /// `None`: a beginning has matched.

@@ -1,8 +1,10 @@
 //! `completion`: inputs with a weight, to be found by their beginnings.
 //!
 //! Each input is one entry: what its analyzer makes of it, its weight, and the input itself. Entries are kept in the order of
-//! their analyzed forms, so all that begin alike stand together. Not here: `contexts`, which are refused.
+//! their analyzed forms, so all that begin alike stand together. Not here: what stands before them in fields with contexts
+//! (`contexts`).
 
+use super::contexts;
 use crate::field::FieldType;
 use crate::parameters::{Param, Shape::*};
 use crate::value::FieldValue;
@@ -12,6 +14,7 @@ use serde_json::Value;
 
 pub(crate) const PARAMS: &[Param] = &[
     Param("analyzer", Text, "", false),
+    Param("contexts", Any, "", false),
     Param("max_input_length", Int, "50", true),
     Param("preserve_position_increments", Bool, "true", true),
     Param("preserve_separators", Bool, "true", true),
@@ -49,6 +52,8 @@ pub fn entry(text: &str) -> Option<(&str, u32, &str)> {
 pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
     let mut weight = 1;
     let mut inputs = Vec::new();
+    let mut given = None;
+    let told_apart = contexts::of(field);
     match value {
         Value::String(text) => inputs.push(text.as_str()),
         Value::Object(object) => {
@@ -67,8 +72,12 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
                     ("weight", part) => weight = read_weight(part)?,
                     // What was shown instead of the input, in 2015.
                     ("output" | "payload", _) => {}
+                    ("contexts" | "context", _) if told_apart.is_empty() => {
+                        return Err(Error::illegal("contexts field is not supported for a completion field without contexts"));
+                    }
+                    ("contexts", Value::Object(object)) => given = Some(object),
                     ("contexts" | "context", _) => {
-                        return Err(Error::illegal("[contexts] of completion fields are not supported"));
+                        return Err(Error::illegal("contexts must be an object or an array of objects"));
                     }
                     (other, _) => {
                         return Err(Error::illegal(format!(
@@ -80,6 +89,11 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
         }
         other => return Err(super::not_a_text(other)),
     }
+    let beginnings = if told_apart.is_empty() {
+        Vec::new()
+    } else {
+        contexts::beginnings(&told_apart, given)?
+    };
     let mut entries = Vec::with_capacity(inputs.len());
     for input in inputs {
         if input.trim().is_empty() {
@@ -94,8 +108,15 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
         }
         let cut: String = input.chars().take(INPUT_CHARS_MAX).collect();
         let key = key(field.analyzer.as_ref(), &cut);
-        if !key.is_empty() {
+        if key.is_empty() {
+            continue;
+        }
+        if told_apart.is_empty() {
             entries.push(format!("{key}{SEPARATOR}{weight}{SEPARATOR}{input}"));
+        }
+        for beginning in &beginnings {
+            let end = contexts::CONTEXT_END;
+            entries.push(format!("{beginning}{end}{key}{SEPARATOR}{weight}{SEPARATOR}{input}"));
         }
     }
     Ok(FieldValue::Completion(entries))

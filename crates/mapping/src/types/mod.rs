@@ -4,6 +4,7 @@
 pub(crate) mod binary;
 pub(crate) mod boolean;
 pub mod completion;
+pub mod contexts;
 pub(crate) mod date;
 pub(crate) mod geo;
 pub(crate) mod ip;
@@ -89,7 +90,12 @@ pub(crate) fn render(field: &FieldType, value: &FieldValue) -> Value {
         FieldValue::Geo { lat, lon } => format!("{lat}, {lon}").into(),
         FieldValue::Binary(bytes) => binary::render(bytes).into(),
         FieldValue::Join { name, .. } => Value::String(name.clone()),
-        FieldValue::Completion(entries) => entries.iter().filter_map(|e| completion::entry(e)).map(|e| e.2).collect(),
+        FieldValue::Completion(entries) => {
+            // In a field with contexts an input is kept for each of them.
+            let inputs = entries.iter().filter_map(|e| completion::entry(e)).map(|e| e.2);
+            let mut seen = std::collections::BTreeSet::new();
+            inputs.filter(|input| seen.insert(*input)).collect()
+        }
         // Answers show ranges as the source has them.
         FieldValue::Range { low, high } => serde_json::json!([low.to_string(), high.to_string()]),
     }

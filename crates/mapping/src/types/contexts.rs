@@ -1,0 +1,268 @@
+//! `contexts` of `completion` fields: categories and places by which inputs are told apart.
+//!
+//! Each input is kept once for each value of each context, behind the context's number and the value; places are geohashes of
+//! the context's length. Not here: contexts that are read off other fields (`path`), which are refused; what a request asks
+//! of them (the engine).
+
+use crate::field::FieldType;
+use crate::value::FieldValue;
+use model::{Error, ErrorKind, Result};
+use serde_json::{Map, Value, json};
+
+/// Contexts of one field.
+const MOST: usize = 64;
+/// Between the value of a context and the input.
+pub const CONTEXT_END: char = '\u{1e}';
+/// Around the equator, and from pole to pole, in metres.
+const EQUATOR_METRES: f64 = 40_075_016.685_578_49;
+const POLAR_METRES: f64 = 19_970_326.371_122_5;
+/// The longest geohash.
+const LENGTH_MAX: usize = 12;
+
+/// One context of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompletionContext {
+    /// Its name.
+    pub name: String,
+    /// Of places the length of their geohashes; a category without.
+    pub precision: Option<usize>,
+}
+
+fn refuse(reason: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Parse, reason.into())
+}
+
+/// Reads the parameter of a mapping.
+pub(crate) fn parse(value: &Value) -> Result<Vec<CompletionContext>> {
+    let one;
+    let list = match value {
+        Value::Array(list) => list,
+        Value::Object(_) => {
+            one = vec![value.clone()];
+            &one
+        }
+        _ => return Err(refuse("expected a list or an entry of context mapping")),
+    };
+    if list.is_empty() {
+        return Err(refuse("expected at least one context mapping"));
+    }
+    if list.len() > MOST {
+        return Err(Error::illegal(format!("a completion field has at most [{MOST}] contexts")));
+    }
+    list.iter().map(context).collect()
+}
+
+fn context(value: &Value) -> Result<CompletionContext> {
+    let object = value
+        .as_object()
+        .ok_or_else(|| refuse("expected a list or an entry of context mapping"))?;
+    let text = |name: &str| object.get(name).and_then(Value::as_str);
+    let name = text("name").ok_or_else(|| refuse("missing [name] in context mapping"))?;
+    let kind = text("type").ok_or_else(|| refuse("missing [type] in context mapping"))?;
+    let geo = match kind.to_ascii_lowercase().as_str() {
+        "category" => false,
+        "geo" => true,
+        _ => return Err(Error::illegal(format!("No context type for [{kind}]"))),
+    };
+    if object.contains_key("path") {
+        return Err(Error::illegal(format!(
+            "[path] of context [{name}] is not supported: give contexts with each input"
+        )));
+    }
+    let known = |key: &str| matches!(key, "name" | "type") || geo && key == "precision";
+    let unknown: Vec<String> = object
+        .iter()
+        .filter(|(key, _)| !known(key))
+        .map(|(key, value)| format!("[{key} : {}]", crate::parameters::text_of(value)))
+        .collect();
+    if !unknown.is_empty() {
+        let reason = format!(
+            "Mapping definition for [{name}] has unsupported parameters:  {}",
+            unknown.join(" ")
+        );
+        return Err(Error::new(ErrorKind::MapperParsing, reason));
+    }
+    let precision = match object.get("precision") {
+        _ if !geo => None,
+        None => Some(6),
+        Some(given) => Some(length(given)?),
+    };
+    Ok(CompletionContext {
+        name: name.to_owned(),
+        precision,
+    })
+}
+
+/// The length of geohashes for a precision: a length, or a distance.
+///
+/// # Errors
+/// Neither.
+pub fn length(value: &Value) -> Result<usize> {
+    let bad = || refuse(format!("cannot parse precision [{value}]"));
+    let text = match value {
+        Value::Number(number) => return number.as_u64().map(|n| n as usize).ok_or_else(bad),
+        Value::String(text) => text.trim(),
+        _ => return Err(bad()),
+    };
+    if let Ok(levels) = text.parse::<usize>() {
+        return Ok(levels);
+    }
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(bad)?;
+    let amount: f64 = text[..split].parse().map_err(|_| bad())?;
+    let metres = amount
+        * match text[split..].trim() {
+            "m" | "meters" => 1.0,
+            "km" | "kilometers" => 1000.0,
+            "cm" | "centimeters" => 0.01,
+            "mm" | "millimeters" => 0.001,
+            "mi" | "miles" => 1609.344,
+            "yd" | "yards" => 0.9144,
+            "ft" | "feet" => 0.3048,
+            "in" | "inch" => 0.0254,
+            "NM" | "nmi" | "nauticalmiles" => 1852.0,
+            _ => return Err(bad()),
+        };
+    if metres <= 0.0 {
+        return Ok(LENGTH_MAX);
+    }
+    let width = metres / (1.0 + POLAR_METRES / EQUATOR_METRES);
+    let parts = (EQUATOR_METRES / width).ceil().max(1.0) as u64;
+    let bits = parts.ilog2() as usize;
+    let (full, left) = (bits / 5, bits % 5);
+    Ok((2 * full + usize::from(left > 0) + usize::from(left > 3)).clamp(1, LENGTH_MAX))
+}
+
+/// As mappings show it.
+pub(crate) fn render(contexts: &[CompletionContext]) -> Value {
+    let one = |context: &CompletionContext| match context.precision {
+        Some(precision) => json!({ "name": context.name, "type": "GEO", "precision": precision }),
+        None => json!({ "name": context.name, "type": "CATEGORY" }),
+    };
+    contexts.iter().map(one).collect()
+}
+
+/// The contexts of a field; none of most.
+pub fn of(field: &FieldType) -> Vec<CompletionContext> {
+    field.params.get("contexts").and_then(|given| parse(given).ok()).unwrap_or_default()
+}
+
+/// What stands before the inputs of a document: each value of each context.
+pub(crate) fn beginnings(contexts: &[CompletionContext], given: Option<&Map<String, Value>>) -> Result<Vec<String>> {
+    let mut out = Vec::new();
+    for (name, value) in given.into_iter().flatten() {
+        let Some(no) = contexts.iter().position(|context| context.name == *name) else {
+            let names: Vec<&str> = contexts.iter().map(|context| context.name.as_str()).collect();
+            return Err(Error::illegal(format!(
+                "Unknown context name [{name}], must be one of [{}]",
+                names.join(", ")
+            )));
+        };
+        for text in values(&contexts[no], value)? {
+            out.push(beginning(no, &text)?);
+        }
+    }
+    if out.is_empty() {
+        return Err(Error::illegal("Contexts are mandatory in context enabled completion fields"));
+    }
+    out.sort_unstable();
+    out.dedup();
+    Ok(out)
+}
+
+/// The number of a context and a value of it.
+///
+/// # Errors
+/// Characters that separate.
+pub fn beginning(no: usize, value: &str) -> Result<String> {
+    if value.chars().any(|c| c < ' ') {
+        return Err(Error::illegal(format!("context value [{value}] has a reserved character")));
+    }
+    let mark = char::from_u32('0' as u32 + no as u32).unwrap_or('0');
+    Ok(format!("{mark}{value}"))
+}
+
+fn values(context: &CompletionContext, value: &Value) -> Result<Vec<String>> {
+    let point = |value: &Value| match super::geo::read(value)? {
+        FieldValue::Geo { lat, lon } => Ok(lat_lon_hash(lat, lon, context.precision.unwrap_or(LENGTH_MAX))),
+        _ => Err(refuse("a context of places needs a place")),
+    };
+    let category = |value: &Value| match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
+        _ => Err(refuse("category context must be a string, number or boolean")),
+    };
+    match (value, context.precision) {
+        (Value::Array(list), Some(_)) if !list.iter().all(Value::is_number) => list.iter().map(point).collect(),
+        (value, Some(_)) => Ok(vec![point(value)?]),
+        (Value::Array(list), None) => list.iter().map(category).collect(),
+        (Value::Object(_), None) => Err(refuse(
+            "contexts must be a string, number or boolean or a list of string, number or boolean",
+        )),
+        (value, None) => Ok(vec![category(value)?]),
+    }
+}
+
+/// The geohash of a place.
+pub fn lat_lon_hash(lat: f64, lon: f64, length: usize) -> String {
+    const DIGITS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
+    let (mut lats, mut lons) = ((-90.0, 90.0), (-180.0, 180.0));
+    let mut east = true;
+    let mut out = String::new();
+    for _ in 0..length.min(LENGTH_MAX) {
+        let mut digit = 0;
+        for _ in 0..5 {
+            let (range, value) = if east { (&mut lons, lon) } else { (&mut lats, lat) };
+            let middle: f64 = (range.0 + range.1) / 2.0;
+            digit <<= 1;
+            if value >= middle {
+                digit |= 1;
+                range.0 = middle;
+            } else {
+                range.1 = middle;
+            }
+            east = !east;
+        }
+        out.push(DIGITS[digit] as char);
+    }
+    out
+}
+
+/// The cells around that of a place, of the same length.
+pub fn around(lat: f64, lon: f64, length: usize) -> Vec<String> {
+    let (east, north) = ((5 * length).div_ceil(2) as i32, (5 * length / 2) as i32);
+    let (width, height) = (360.0 / 2f64.powi(east), 180.0 / 2f64.powi(north));
+    let middle = |value: f64, from: f64, step: f64| ((value - from) / step).floor() * step + from + step / 2.0;
+    let (lat, lon) = (middle(lat, -90.0, height), middle(lon, -180.0, width));
+    let mut out = Vec::new();
+    for dy in [-1.0, 0.0, 1.0] {
+        for dx in [-1.0, 0.0, 1.0] {
+            let near = lat + dy * height;
+            let across = (lon + dx * width + 540.0).rem_euclid(360.0) - 180.0;
+            if (-90.0..=90.0).contains(&near) && (dx, dy) != (0.0, 0.0) {
+                out.push(lat_lon_hash(near, across, length));
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths() {
+        for (given, expected) in [(json!("1km"), 6), (json!("100km"), 3), (json!(4), 4), (json!("5"), 5)] {
+            assert_eq!(length(&given).ok(), Some(expected), "{given}");
+        }
+    }
+
+    #[test]
+    fn cells() {
+        assert_eq!(lat_lon_hash(57.649_11, 10.407_44, 11), "u4pruydqqvj");
+        assert_eq!(lat_lon_hash(52.5, 13.4, 4), "u33d");
+        let mut near = around(52.5, 13.4, 1);
+        near.sort();
+        assert_eq!(near, ["e", "g", "s", "t", "v"]);
+    }
+}
