@@ -35,6 +35,9 @@ pub(super) const KINDS: &[&str] = &[
     "top_hits",
     "top_metrics",
     "scripted_metric",
+    "matrix_stats",
+    "geo_bounds",
+    "geo_centroid",
 ];
 
 /// Reads a metric; `None` if `kind` is none.

@@ -347,7 +347,10 @@ fn completion(node: Node) -> Result<CompletionSuggester> {
         },
         Some(node) => {
             let reason = format!("[completion] contexts doesn't support values of type: {}", node.kind_name());
-            return Err(Error::new(ErrorKind::XContentParse, format!("[{}:{}] {reason}", node.line, node.col)));
+            return Err(Error::new(
+                ErrorKind::XContentParse,
+                format!("[{}:{}] {reason}", node.line, node.col),
+            ));
         }
     };
     let fuzzy = match fields.take("fuzzy") {

@@ -97,7 +97,9 @@ fn boost_of(object: &Map<String, Value>) -> Result<f32> {
         Value::String(text) => text.parse::<i64>().ok(),
         other => other.as_i64(),
     };
-    let number = number.filter(|n| *n >= 1).ok_or_else(|| Error::illegal("boost must be greater than 0"))?;
+    let number = number
+        .filter(|n| *n >= 1)
+        .ok_or_else(|| Error::illegal("boost must be greater than 0"))?;
     Ok(number as f32)
 }
 
@@ -106,7 +108,10 @@ fn category(value: &Value, add: &mut Add<'_>) -> Result<()> {
         Value::String(text) => add(text, false, 1.0),
         Value::Number(_) | Value::Bool(_) => add(&value.to_string(), false, 1.0),
         Value::Object(object) => {
-            if object.keys().any(|key| !matches!(key.as_str(), "context" | "boost" | "prefix")) {
+            if object
+                .keys()
+                .any(|key| !matches!(key.as_str(), "context" | "boost" | "prefix"))
+            {
                 return Err(bad("category context must be a string, number or boolean"));
             }
             let text = match object.get("context") {
@@ -196,11 +201,15 @@ pub(super) fn in_segment(
         while stream.advance() && stream.key().starts_with(start.as_bytes()) {
             let entry = std::str::from_utf8(stream.key()).ok().and_then(completion::entry);
             let Some((own, weight, input)) = entry else { continue };
-            let Some((context, own)) = own.split_once(CONTEXT_END) else { continue };
+            let Some((context, own)) = own.split_once(CONTEXT_END) else {
+                continue;
+            };
             let begins = match &automaton {
                 None => own.starts_with(key),
                 Some(automaton) => {
-                    let end = own.bytes().fold(automaton.start(), |state, byte| automaton.accept(&state, byte));
+                    let end = own
+                        .bytes()
+                        .fold(automaton.start(), |state, byte| automaton.accept(&state, byte));
                     automaton.is_match(&end)
                 }
             };

@@ -73,7 +73,9 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
                     // What was shown instead of the input, in 2015.
                     ("output" | "payload", _) => {}
                     ("contexts" | "context", _) if told_apart.is_empty() => {
-                        return Err(Error::illegal("contexts field is not supported for a completion field without contexts"));
+                        return Err(Error::illegal(
+                            "contexts field is not supported for a completion field without contexts",
+                        ));
                     }
                     ("contexts", Value::Object(object)) => given = Some(object),
                     ("contexts" | "context", _) => {

@@ -143,7 +143,11 @@ pub(crate) fn render(contexts: &[CompletionContext]) -> Value {
 
 /// The contexts of a field; none of most.
 pub fn of(field: &FieldType) -> Vec<CompletionContext> {
-    field.params.get("contexts").and_then(|given| parse(given).ok()).unwrap_or_default()
+    field
+        .params
+        .get("contexts")
+        .and_then(|given| parse(given).ok())
+        .unwrap_or_default()
 }
 
 /// What stands before the inputs of a document: each value of each context.

@@ -247,7 +247,7 @@ pub(super) async fn read_one(
     };
     let found = fetch(call, &wanted).await?;
     if let Some(document) = &found {
-        expected(&wanted, document, call, shards_of(call, &document.at).await)?;
+        expected(&wanted, document, call).await?;
     }
     Ok(found)
 }
