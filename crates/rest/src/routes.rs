@@ -3,8 +3,8 @@
 use crate::call::Call;
 use crate::handlers::{
     aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, documents, explain, get, indices, locks, mappings, mget,
-    percolate, resolve, rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates, term_vectors, transactions,
-    unsupported, update, warmers,
+    percolate, resolve, rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates, term_vectors,
+    transactions, unsupported, update, warmers,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
