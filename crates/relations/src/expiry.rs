@@ -1,16 +1,18 @@
 //! Deletes documents whose `_ttl` is over, in rounds.
 //!
-//! A document goes only as it was found: who writes it meanwhile keeps it. Documents of an index whose documents are locks
-//! have their own time (`index.pleach.lock_ttl`) and are left alone. Not here: when a document's life ends (`mapping::Times`).
+//! A document goes only as it was found: who writes it meanwhile keeps it, and so does who holds a lock on it where locks
+//! are enforced. Documents of an index whose documents are locks have their own time (`index.pleach.lock_ttl`) and are left
+//! alone. Not here: when a document's life ends (`mapping::Times`).
 
 use crate::Relations;
+use crate::transactions::{Change, Kind, Operation, Verdict};
 use dsl::json::Node;
 use dsl::query::{Parsing, Query};
-use engine::{Barrier, EngineExt as _, Expect, IndexInfo, Inspected, Inspection, Refresh, See, Write, WriteOp};
+use engine::{Barrier, EngineExt as _, Expect, IndexInfo, Inspected, Inspection, Outcome, Refresh, See, Write, WriteOp};
 use futures::StreamExt as _;
 use model::lock_index::LockIndex;
 use model::units::parse_duration;
-use model::{Dialect, Persona, Result, Target, settings};
+use model::{Dialect, ErrorKind, Persona, Result, Target, settings};
 use serde_json::json;
 use std::time::Duration;
 
@@ -69,8 +71,36 @@ impl Relations {
                 if writes.is_empty() {
                     break;
                 }
-                let done = self.engine.write(writes, Refresh::No).await?;
-                deleted += done.iter().filter(|one| matches!(one, engine::Outcome::Written(_))).count() as u64;
+                deleted += self.delete_found(info, writes).await?;
+            }
+        }
+        Ok(deleted)
+    }
+
+    /// How many of these went.
+    async fn delete_found(&self, info: &IndexInfo, writes: Vec<Write>) -> Result<u64> {
+        if settings::text(&info.settings, settings::PLEACH_LOCKS) == "off" {
+            let done = self.engine.write(writes, Refresh::No).await?;
+            return Ok(done.iter().filter(|one| matches!(one, Outcome::Written(_))).count() as u64);
+        }
+        let mut deleted = 0;
+        for write in writes {
+            let change = Change {
+                kind: Kind::Plain,
+                ..Change::of(vec![Operation {
+                    label: "delete",
+                    write,
+                    creates: None,
+                    wants_source: false,
+                    error: None,
+                }])
+            };
+            match self.change(&change).await {
+                Ok(Verdict::Committed(_)) => deleted += 1,
+                Ok(_) => {}
+                // Somebody's lock: the next round looks again.
+                Err(error) if error.kind() == ErrorKind::LockConflict => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(deleted)

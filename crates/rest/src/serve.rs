@@ -46,6 +46,7 @@ pub async fn serve(
     let open = Arc::new(AtomicUsize::new(0));
     let over = Arc::new(AtomicBool::new(false));
     housekeeping(&rest, over.clone());
+    expiring(&rest, over.clone());
     rest.go_on();
     let in_flight = Arc::new(AtomicUsize::new(0));
     let mut accepting = Vec::new();
@@ -82,24 +83,14 @@ pub async fn serve(
 /// requests that keep every other busy do not keep a lock.
 fn housekeeping(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
     const TICK: Duration = Duration::from_millis(50);
-    const LOOK_EACH: Duration = Duration::from_millis(500);
     const FORGET_EACH: Duration = Duration::from_secs(3600);
     let rest = rest.clone();
     let keep = move || {
         let mut forgot: Option<std::time::Instant> = None;
-        let (mut looked, mut expired) = (std::time::Instant::now(), std::time::Instant::now());
         while !over.load(Ordering::Acquire) {
             std::thread::sleep(TICK);
             // What fails is tried again by the next tick.
             let _ = futures::executor::block_on(rest.relations.sweep());
-            if looked.elapsed() >= LOOK_EACH {
-                looked = std::time::Instant::now();
-                let interval = futures::executor::block_on(rest.relations.expiry_interval());
-                if interval.is_ok_and(|interval| expired.elapsed() >= interval) {
-                    expired = looked;
-                    let _ = futures::executor::block_on(rest.relations.delete_expired());
-                }
-            }
             if forgot.is_none_or(|at| at.elapsed() > FORGET_EACH) {
                 forgot = Some(std::time::Instant::now());
                 let _ = futures::executor::block_on(rest.relations.forget_old());
@@ -108,6 +99,26 @@ fn housekeeping(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
     };
     // Without it leases still end, when somebody asks for what they hold.
     let _ = std::thread::Builder::new().name("housekeeping".into()).spawn(keep);
+}
+
+/// Deletes documents whose `_ttl` is over, each `indices.ttl.interval`. Not with the housekeeping: a round may take long.
+fn expiring(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
+    const LOOK_EACH: Duration = Duration::from_millis(500);
+    let rest = rest.clone();
+    let look = move || {
+        let mut begun = std::time::Instant::now();
+        while !over.load(Ordering::Acquire) {
+            std::thread::sleep(LOOK_EACH);
+            let interval = futures::executor::block_on(rest.relations.expiry_interval());
+            if interval.is_ok_and(|interval| begun.elapsed() >= interval) {
+                begun = std::time::Instant::now();
+                // What fails is tried again by the next round.
+                let _ = futures::executor::block_on(rest.relations.delete_expired());
+            }
+        }
+    };
+    // Without it what is over stays until a start.
+    let _ = std::thread::Builder::new().name("expiring".into()).spawn(look);
 }
 
 /// Tells who has just come that there is no room, as far as the socket takes it at once, and hangs up.
