@@ -84,6 +84,8 @@ fn row(name: &str) -> Option<Row> {
             },
         ),
         "http.max_connections" => Elsewhere("connections_are_bounded"),
+        "indices.ttl.interval" | "index.ttl.disable_purge" => Elsewhere("scenarios: typed_times_2015"),
+        "index.pleach.warmers" => Elsewhere("scenarios: typed_warmers_2015"),
         "http.max_in_flight_bytes" => Refused(
             &["http.max_in_flight_bytes=1kb"],
             vec![],
