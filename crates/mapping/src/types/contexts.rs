@@ -256,7 +256,14 @@ mod tests {
 
     #[test]
     fn lengths() {
-        for (given, expected) in [(json!("1km"), 6), (json!("100km"), 3), (json!(4), 4), (json!("5"), 5)] {
+        // Worked out by hand: 100 km are cells of 66.7 km, 601 around the equator, 9 bits: one whole level of 5, and 4.
+        for (given, expected) in [
+            (json!("1km"), 6),
+            (json!("5km"), 5),
+            (json!("100km"), 4),
+            (json!(4), 4),
+            (json!("5"), 5),
+        ] {
             assert_eq!(length(&given).ok(), Some(expected), "{given}");
         }
     }
