@@ -78,6 +78,9 @@ fn what_is_too_deep_is_refused() {
         "hits",
     );
     check(&server, search, &script(deep("(", "1", ")", 30_000)), 400, "script_exception");
+    let phrase = json!({ "field": "a", "token_limit": ABSURD });
+    let words = json!({ "suggest": { "text": "b ".repeat(30_000), "s": { "phrase": phrase } } });
+    check(&server, search, &words.to_string(), 200, "suggest");
     let spans = deep(r#"{"span_or":{"clauses":["#, r#"{"span_term":{"a":"b"}}"#, "]}}", 31);
     check(
         &server,

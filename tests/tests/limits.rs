@@ -144,6 +144,12 @@ fn row(name: &str) -> Option<Row> {
             search(json!({ "aggs": { "a": { "terms": { "field": "n" } } } })),
             400,
         ),
+        "search.max_phrase_suggest_ways" => Refused(
+            &[],
+            cluster(name, json!(1)),
+            search(json!({ "suggest": { "text": "some wrds", "s": { "phrase": { "field": "text" } } } })),
+            400,
+        ),
         "search.allow_expensive_queries" => Refused(
             &[],
             cluster(name, json!(false)),

@@ -259,6 +259,7 @@ impl Store {
             now_ms: self.clock.wall_ms(),
             max_clause_count: number(settings::MAX_CLAUSE_COUNT),
             max_buckets: number(settings::MAX_BUCKETS),
+            max_phrase_ways: number(settings::MAX_PHRASE_WAYS),
             scripts: &scripts,
             see,
             cancelled: None,

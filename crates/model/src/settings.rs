@@ -51,6 +51,7 @@ settings! {
     MAX_CLAUSE_COUNT: "indices.query.bool.max_clause_count" = "1024", Cluster, "Clauses of one query, expanded terms included.";
     ALLOW_EXPENSIVE_QUERIES: "search.allow_expensive_queries" = "true", Cluster, "Prefix, wildcard, regexp and fuzzy queries, ranges of strings, nested queries and scripts as queries.";
     MAX_BUCKETS: "search.max_buckets" = "65535", Cluster, "Buckets of one answer.";
+    MAX_PHRASE_WAYS: "search.max_phrase_suggest_ways" = "1000000", Cluster, "Ways through the candidates of one phrase suggestion; each word of a text is at least one.";
     MAX_AGG_DEPTH: "search.max_aggregation_depth" = "32", Node, "Depth of aggregations in aggregations.";
     MAX_OPEN_SCROLL: "search.max_open_scroll_context" = "500", Cluster, "Open scrolls and points in time.";
     MAX_KEEP_ALIVE: "search.max_keep_alive" = "24h", Cluster, "Longest keep alive of a scroll or point in time.";

@@ -78,6 +78,8 @@ pub struct Context<'a> {
     pub max_clause_count: usize,
     /// `search.max_buckets`.
     pub max_buckets: usize,
+    /// `search.max_phrase_suggest_ways`.
+    pub max_phrase_ways: usize,
     /// Looks stored scripts up and compiles, with a cache.
     pub scripts: &'a dyn Fn(&ScriptSource) -> Result<script::Program>,
     /// Hidden documents too?

@@ -13,14 +13,12 @@ use crate::term_vectors::{counts, frequency};
 use analysis::{Analyzer, TokenKind};
 use dsl::query::Query;
 use dsl::search::{Collate, Generator, PhraseSuggester, Smoothing, SuggestMode, Suggestion, TermSuggester, parsing};
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, settings};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
-/// Ways through the candidates that are looked at.
-const MOST_WAYS: usize = 1 << 20;
 /// Corrections are not divided by nothing.
 const TINY: f64 = 0.000_000_000_01;
 
@@ -250,7 +248,7 @@ fn corrections(view: &IndexView, text: &str, spec: &PhraseSuggester, cx: &Contex
         ways: 0,
         cx,
     };
-    walk.go(&mut Vec::with_capacity(places.len()), errors.max(1), 0.0)?;
+    walk.go(errors.max(1))?;
     let mut best = walk.best;
     best.retain(|correction| f64::from(correction.score as f32) > least);
     Ok(best)
@@ -528,27 +526,50 @@ struct Walk<'a, 'b> {
 }
 
 impl<'a> Walk<'a, '_> {
-    /// No deeper than there are places, of which `token_limit` allows few.
-    fn go(&mut self, way: &mut Vec<&'a Candidate>, errors: usize, score: f64) -> Result<()> {
-        let Some(place) = self.places.get(way.len()) else {
-            self.keep(way, score.exp());
-            return Ok(());
-        };
-        let others = if errors > 0 { &place.others[..] } else { &[] };
-        for (candidate, cost) in std::iter::once((&place.given, 0)).chain(others.iter().map(|other| (other, 1))) {
-            self.ways += 1;
-            if self.ways > MOST_WAYS {
-                return Err(Error::illegal(format!(
-                    "[phrase] has more than [{MOST_WAYS}] ways to correct the text: lower [max_errors], [shard_size] or [token_limit]"
-                )));
-            }
-            if self.ways.is_multiple_of(1024) {
-                self.cx.check_cancelled()?;
-            }
+    /// Each place in turn, without calling itself: `token_limit` may allow for as many as the text has words.
+    fn go(&mut self, errors: usize) -> Result<()> {
+        // Of each place on the way: the candidate that is next, the corrections that are left, the score before it.
+        let mut stack = vec![(0, errors, 0.0_f64)];
+        let mut way: Vec<&'a Candidate> = Vec::with_capacity(self.places.len());
+        while let Some((next, errors, score)) = stack.last_mut() {
+            let (errors, score) = (*errors, *score);
+            let chosen = match self.places.get(way.len()) {
+                Some(place) if *next == 0 => Some((&place.given, 0)),
+                Some(place) if errors > 0 => place.others.get(*next - 1).map(|other| (other, 1)),
+                Some(_) => None,
+                None => {
+                    self.keep(&way, score.exp());
+                    None
+                }
+            };
+            let Some((candidate, cost)) = chosen else {
+                stack.pop();
+                way.pop();
+                continue;
+            };
+            *next += 1;
+            self.count()?;
             way.push(candidate);
-            let here = self.likely.score(way, self.places, self.grams)?;
-            self.go(way, errors - cost, score + here)?;
-            way.pop();
+            let here = self.likely.score(&way, self.places, self.grams)?;
+            stack.push((0, errors - cost, score + here));
+        }
+        Ok(())
+    }
+
+    /// One more way that is looked at.
+    fn count(&mut self) -> Result<()> {
+        self.ways += 1;
+        let most = self.cx.max_phrase_ways;
+        if self.ways > most {
+            let name = settings::MAX_PHRASE_WAYS.name;
+            return Err(Error::illegal(format!(
+                "[phrase] has more than [{most}] ways to correct the text: lower [max_errors], [shard_size] or [token_limit], or \
+                 raise [{name}]"
+            ))
+            .with("setting", name));
+        }
+        if self.ways.is_multiple_of(1024) {
+            self.cx.check_cancelled()?;
         }
         Ok(())
     }

@@ -130,6 +130,7 @@ fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> 
         now_ms: 1_580_000_000_000,
         max_clause_count: 1024,
         max_buckets: 65_535,
+        max_phrase_ways: 1_000_000,
         scripts,
         see: engine::See::Plain,
         cancelled: None,
