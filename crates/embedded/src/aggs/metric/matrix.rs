@@ -4,7 +4,7 @@
 //! none. Fields stand in the order in which the reference's tables of names have them.
 
 use super::super::values::{Source, Wants, number};
-use super::super::{At, Collector, Context, Finish};
+use super::super::{At, Collector, Context, Finish, check_collected};
 use dsl::aggs::{MatrixAgg, MatrixMode, ValueSource};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -187,6 +187,8 @@ impl Collector for Matrix {
         }
         let at = bucket as usize;
         if at >= self.all.len() {
+            // A number for each two fields: as much memory as so many buckets.
+            check_collected((at + 1).saturating_mul(self.row.len() * self.row.len()))?;
             self.all.resize(at + 1, Running::default());
         }
         self.all[at].add(&self.row);
