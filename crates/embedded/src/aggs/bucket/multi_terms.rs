@@ -5,10 +5,10 @@
 
 use super::Keyed;
 use super::range::java;
-use super::terms::{By, Entry, compare};
+use super::terms::{By, Entry, check_order, compare, ordered};
 use crate::aggs::values::{Class, Format, Source, Wants, code_double, code_long};
-use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
-use dsl::aggs::{BucketOrder, MultiTermsAgg};
+use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
+use dsl::aggs::MultiTermsAgg;
 use model::Result;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
@@ -32,12 +32,7 @@ impl MultiTerms {
         let one = |(source, value_type): &(_, Option<String>)| {
             Source::typed_as(source, Wants::Any, "multi_terms", value_type.as_deref(), cx)
         };
-        for order in &spec.order {
-            if !matches!(order.path.as_str(), "_count" | "_key") {
-                let path = order_path(&order.path, &subs);
-                subs.check_path(&path)?;
-            }
-        }
+        check_order(&spec.order, &subs)?;
         Ok(MultiTerms {
             spec: spec.clone(),
             sources: spec.sources.iter().map(one).collect::<Result<_>>()?,
@@ -106,23 +101,7 @@ impl MultiTerms {
                 values: Vec::new(),
             })
             .collect();
-        let mut order = Vec::new();
-        let mut values = 0;
-        for BucketOrder { path, ascending, .. } in self.spec.order.clone() {
-            let by = match path.as_str() {
-                "_count" => By::Count,
-                "_key" => By::Key,
-                path => {
-                    let path = order_path(path, &self.subs);
-                    for entry in &mut entries {
-                        entry.values.push(self.subs.order(entry.bucket, &path)?);
-                    }
-                    values += 1;
-                    By::Value(values - 1)
-                }
-            };
-            order.push((by, ascending));
-        }
+        let order = ordered(&mut entries, &self.spec.order, &mut self.subs)?;
         Ok((entries, order))
     }
 }

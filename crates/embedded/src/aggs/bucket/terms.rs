@@ -150,6 +150,36 @@ pub(super) fn compare(a: &Entry, b: &Entry, order: &[(By, bool)], keys: impl Fn(
     keys(a.code, b.code)
 }
 
+/// Are the paths of an order those of aggregations below?
+pub(super) fn check_order(orders: &[BucketOrder], subs: &Subs) -> Result<()> {
+    let mut paths = orders
+        .iter()
+        .filter(|order| !matches!(order.path.as_str(), "_count" | "_key"));
+    paths.try_for_each(|order| subs.check_path(&order_path(&order.path, subs)))
+}
+
+/// By what buckets are sorted; what aggregations below say of each goes into its values.
+pub(super) fn ordered(entries: &mut [Entry], orders: &[BucketOrder], subs: &mut Subs) -> Result<Vec<(By, bool)>> {
+    let mut out = Vec::with_capacity(orders.len());
+    let mut values = 0;
+    for BucketOrder { path, ascending, .. } in orders {
+        let by = match path.as_str() {
+            "_count" => By::Count,
+            "_key" => By::Key,
+            path => {
+                let path = order_path(path, subs);
+                for entry in &mut *entries {
+                    entry.values.push(subs.order(entry.bucket, &path)?);
+                }
+                values += 1;
+                By::Value(values - 1)
+            }
+        };
+        out.push((by, *ascending));
+    }
+    Ok(out)
+}
+
 impl Terms {
     pub(in crate::aggs) fn new(spec: &TermsAgg, significant: bool, subs: Subs, cx: &Context<'_>) -> Result<Terms> {
         let kind = if significant { "significant_terms" } else { "terms" };
@@ -183,12 +213,7 @@ impl Terms {
         let now_ms = cx.plan.now_ms;
         let include = Filter::new(spec.include.as_ref(), &mut source, now_ms)?;
         let exclude = Filter::new(spec.exclude.as_ref(), &mut source, now_ms)?;
-        for order in &spec.order {
-            if !matches!(order.path.as_str(), "_count" | "_key") {
-                let path = order_path(&order.path, &subs);
-                subs.check_path(&path)?;
-            }
-        }
+        check_order(&spec.order, &subs)?;
         Ok(Terms {
             spec: spec.clone(),
             source,
@@ -279,23 +304,7 @@ impl Terms {
 
     fn sorted(&mut self, above: u32) -> Result<(Vec<Entry>, Vec<(By, bool)>)> {
         let mut entries = self.entries(above)?;
-        let mut order = Vec::new();
-        let mut values = 0;
-        for BucketOrder { path, ascending, .. } in self.spec.order.clone() {
-            let by = match path.as_str() {
-                "_count" => By::Count,
-                "_key" => By::Key,
-                path => {
-                    let path = order_path(path, &self.subs);
-                    for entry in &mut entries {
-                        entry.values.push(self.subs.order(entry.bucket, &path)?);
-                    }
-                    values += 1;
-                    By::Value(values - 1)
-                }
-            };
-            order.push((by, ascending));
-        }
+        let order = ordered(&mut entries, &self.spec.order, &mut self.subs)?;
         Ok((entries, order))
     }
 
@@ -340,6 +349,16 @@ impl Terms {
         })
     }
 
+    /// Key and count of a bucket, as every answer begins.
+    fn told(&self, entry: &Entry) -> Result<Map<String, Value>> {
+        let (key, text) = self.source.key(entry.code)?;
+        let mut out = Map::new();
+        out.insert("key".into(), key);
+        out.extend(text.map(|text| ("key_as_string".to_owned(), text.into())));
+        out.insert("doc_count".into(), entry.count.into());
+        Ok(out)
+    }
+
     fn rare_values(&mut self, above: u32, most: u64, to: &mut Finish<'_>) -> Result<Value> {
         let mut entries = self.entries(above)?;
         entries.retain(|entry| entry.count <= most);
@@ -347,13 +366,7 @@ impl Terms {
         to.count(entries.len())?;
         let mut list = Vec::with_capacity(entries.len());
         for entry in entries {
-            let (key, text) = self.source.key(entry.code)?;
-            let mut out = Map::new();
-            out.insert("key".into(), key);
-            if let Some(text) = text {
-                out.insert("key_as_string".into(), text.into());
-            }
-            out.insert("doc_count".into(), entry.count.into());
+            let mut out = self.told(&entry)?;
             self.subs.finish(entry.bucket, &mut out, to)?;
             list.push(Value::Object(out));
         }
@@ -382,13 +395,7 @@ impl Terms {
         to.count(scored.len())?;
         let mut list = Vec::with_capacity(scored.len());
         for (score, all, entry) in scored {
-            let (key, text) = self.source.key(entry.code)?;
-            let mut bucket = Map::new();
-            bucket.insert("key".into(), key);
-            if let Some(text) = text {
-                bucket.insert("key_as_string".into(), text.into());
-            }
-            bucket.insert("doc_count".into(), entry.count.into());
+            let mut bucket = self.told(&entry)?;
             bucket.insert("score".into(), json!(score));
             bucket.insert("bg_count".into(), all.into());
             self.subs.finish(entry.bucket, &mut bucket, to)?;
@@ -541,13 +548,7 @@ impl Collector for Terms {
         to.count(entries.len())?;
         let mut list = Vec::with_capacity(entries.len());
         for entry in entries {
-            let (key, text) = self.source.key(entry.code)?;
-            let mut out = Map::new();
-            out.insert("key".into(), key);
-            if let Some(text) = text {
-                out.insert("key_as_string".into(), text.into());
-            }
-            out.insert("doc_count".into(), entry.count.into());
+            let mut out = self.told(&entry)?;
             if self.spec.show_term_doc_count_error {
                 out.insert("doc_count_error_upper_bound".into(), error.into());
             }
