@@ -7,6 +7,7 @@ pub mod blocks;
 pub mod date;
 mod dialect;
 mod error;
+pub mod geohash;
 pub mod lock_index;
 pub mod nearest;
 pub mod path;

@@ -5,6 +5,34 @@
 use crate::{Error, ErrorKind, Result};
 use std::time::Duration;
 
+/// Units of length and their metres, longer words before those that they end with.
+pub const METRES: &[(&str, f64)] = &[
+    ("nauticalmiles", 1852.0),
+    ("NM", 1852.0),
+    ("nmi", 1852.0),
+    ("kilometers", 1000.0),
+    ("km", 1000.0),
+    ("miles", 1609.344),
+    ("mi", 1609.344),
+    ("yards", 0.9144),
+    ("yd", 0.9144),
+    ("feet", 0.3048),
+    ("ft", 0.3048),
+    ("inch", 0.0254),
+    ("in", 0.0254),
+    ("centimeters", 0.01),
+    ("cm", 0.01),
+    ("millimeters", 0.001),
+    ("mm", 0.001),
+    ("meters", 1.0),
+    ("m", 1.0),
+];
+
+/// The metres of a unit of length.
+pub fn metres_of(unit: &str) -> Option<f64> {
+    METRES.iter().find(|(word, _)| *word == unit).map(|(_, metres)| *metres)
+}
+
 /// Units of time, longest suffix first where one ends in another, with their nanoseconds.
 const TIME_UNITS: &[(&str, u128)] = &[
     ("nanos", 1),

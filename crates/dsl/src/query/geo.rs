@@ -2,6 +2,7 @@
 
 use super::{Clause, Parsing, Query};
 use crate::json::{Fields, Json, Node};
+use model::units::{METRES, metres_of};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
@@ -178,30 +179,8 @@ pub(crate) fn geohash_cell(text: &str) -> Result<((f64, f64), (f64, f64))> {
 /// # Errors
 /// No number.
 pub fn metres(text: &str, unit: &str) -> Result<f64> {
-    const UNITS: &[(&str, f64)] = &[
-        ("nauticalmiles", 1852.0),
-        ("NM", 1852.0),
-        ("nmi", 1852.0),
-        ("kilometers", 1000.0),
-        ("km", 1000.0),
-        ("miles", 1609.344),
-        ("mi", 1609.344),
-        ("yards", 0.9144),
-        ("yd", 0.9144),
-        ("feet", 0.3048),
-        ("ft", 0.3048),
-        ("inch", 0.0254),
-        ("in", 0.0254),
-        ("centimeters", 0.01),
-        ("cm", 0.01),
-        ("millimeters", 0.001),
-        ("mm", 0.001),
-        ("meters", 1.0),
-        ("m", 1.0),
-    ];
-    let factor = |name: &str| UNITS.iter().find(|(word, _)| *word == name).map(|(_, factor)| *factor);
     let text = text.trim();
-    let found = UNITS
+    let found = METRES
         .iter()
         .filter_map(|(word, factor)| text.strip_suffix(word).map(|n| (n.trim(), *factor)))
         .find(|(number, _)| number.parse::<f64>().is_ok());
@@ -209,7 +188,7 @@ pub fn metres(text: &str, unit: &str) -> Result<f64> {
         Some(found) => found,
         None => (
             text,
-            factor(unit).ok_or_else(|| Error::illegal(format!("No distance unit match [{unit}]")))?,
+            metres_of(unit).ok_or_else(|| Error::illegal(format!("No distance unit match [{unit}]")))?,
         ),
     };
     let number: f64 = number

@@ -6,7 +6,8 @@
 
 use crate::field::FieldType;
 use crate::value::FieldValue;
-use model::{Error, ErrorKind, Result};
+use model::geohash::{self, LENGTH_MAX};
+use model::{Error, ErrorKind, Result, units};
 use serde_json::{Map, Value, json};
 
 /// Contexts of one field.
@@ -16,8 +17,6 @@ pub const CONTEXT_END: char = '\u{1e}';
 /// Around the equator, and from pole to pole, in metres.
 const EQUATOR_METRES: f64 = 40_075_016.685_578_49;
 const POLAR_METRES: f64 = 19_970_326.371_122_5;
-/// The longest geohash.
-const LENGTH_MAX: usize = 12;
 
 /// One context of a field.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,19 +108,8 @@ pub fn length(value: &Value) -> Result<usize> {
     }
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(bad)?;
     let amount: f64 = text[..split].parse().map_err(|_| bad())?;
-    let metres = amount
-        * match text[split..].trim() {
-            "m" | "meters" => 1.0,
-            "km" | "kilometers" => 1000.0,
-            "cm" | "centimeters" => 0.01,
-            "mm" | "millimeters" => 0.001,
-            "mi" | "miles" => 1609.344,
-            "yd" | "yards" => 0.9144,
-            "ft" | "feet" => 0.3048,
-            "in" | "inch" => 0.0254,
-            "NM" | "nmi" | "nauticalmiles" => 1852.0,
-            _ => return Err(bad()),
-        };
+    let unit = text[split..].trim();
+    let metres = amount * units::metres_of(unit).ok_or_else(bad)?;
     if metres <= 0.0 {
         return Ok(LENGTH_MAX);
     }
@@ -208,27 +196,7 @@ fn values(context: &CompletionContext, value: &Value) -> Result<Vec<String>> {
 
 /// The geohash of a place.
 pub fn lat_lon_hash(lat: f64, lon: f64, length: usize) -> String {
-    const DIGITS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
-    let (mut lats, mut lons) = ((-90.0, 90.0), (-180.0, 180.0));
-    let mut east = true;
-    let mut out = String::new();
-    for _ in 0..length.min(LENGTH_MAX) {
-        let mut digit = 0;
-        for _ in 0..5 {
-            let (range, value) = if east { (&mut lons, lon) } else { (&mut lats, lat) };
-            let middle: f64 = (range.0 + range.1) / 2.0;
-            digit <<= 1;
-            if value >= middle {
-                digit |= 1;
-                range.0 = middle;
-            } else {
-                range.1 = middle;
-            }
-            east = !east;
-        }
-        out.push(DIGITS[digit] as char);
-    }
-    out
+    geohash::text(geohash::code(lat, lon, length), length)
 }
 
 /// The cells around that of a place, of the same length.

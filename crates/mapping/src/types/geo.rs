@@ -3,7 +3,7 @@
 use crate::field::malformed;
 use crate::parameters::{Param, Shape::*, text_of};
 use crate::value::FieldValue;
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, geohash};
 use serde_json::Value;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -73,30 +73,5 @@ fn point(text: &str) -> Result<(f64, f64)> {
             _ => Err(refuse()),
         };
     }
-    geohash(text).ok_or_else(refuse)
-}
-
-/// The centre of a geohash's cell.
-fn geohash(text: &str) -> Option<(f64, f64)> {
-    if text.is_empty() || text.len() > 12 {
-        return None;
-    }
-    let (mut lat, mut lon) = ((-90.0, 90.0), (-180.0, 180.0));
-    let mut even = true;
-    for c in text.bytes() {
-        let bits = b"0123456789bcdefghjkmnpqrstuvwxyz"
-            .iter()
-            .position(|known| *known == c.to_ascii_lowercase())?;
-        for bit in (0..5).rev() {
-            let range: &mut (f64, f64) = if even { &mut lon } else { &mut lat };
-            let middle = f64::midpoint(range.0, range.1);
-            if bits >> bit & 1 == 1 {
-                range.0 = middle
-            } else {
-                range.1 = middle
-            }
-            even = !even;
-        }
-    }
-    Some((f64::midpoint(lat.0, lat.1), f64::midpoint(lon.0, lon.1)))
+    geohash::centre(text).ok_or_else(refuse)
 }

@@ -5,7 +5,7 @@ use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
 use crate::plan::Target;
 use crate::plan::columns::Column;
 use mapping::Kind;
-use model::{Error, Result};
+use model::{Error, Result, geohash};
 use serde_json::{Map, Value, json};
 use tantivy::DocId;
 
@@ -32,7 +32,6 @@ pub(in crate::aggs) struct Grid {
     subs: Subs,
 }
 
-const DIGITS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
 /// Where the web's maps end.
 const LATITUDE_MOST: f64 = 85.051_128_779_806_59;
 
@@ -47,31 +46,13 @@ impl Cells {
                 let y = (0.5 - ((1.0 + sin) / (1.0 - sin)).ln() / (4.0 * std::f64::consts::PI)) * tiles;
                 x.min(most) << 29 | (y.floor().max(0.0) as u64).min(most)
             }
-            Cells::Hash => {
-                let (mut lats, mut lons) = ((-90.0, 90.0), (-180.0, 180.0));
-                let mut code = 0u64;
-                for bit in 0..precision * 5 {
-                    let (range, value) = if bit % 2 == 0 { (&mut lons, lon) } else { (&mut lats, lat) };
-                    let middle = (range.0 + range.1) / 2.0;
-                    code <<= 1;
-                    if value >= middle {
-                        code |= 1;
-                        range.0 = middle;
-                    } else {
-                        range.1 = middle;
-                    }
-                }
-                code
-            }
+            Cells::Hash => geohash::code(lat, lon, precision as usize),
         }
     }
     fn key(self, precision: u32, code: u64) -> String {
         match self {
             Cells::Tile => format!("{precision}/{}/{}", code >> 29, code & ((1 << 29) - 1)),
-            Cells::Hash => (0..precision)
-                .rev()
-                .map(|at| DIGITS[(code >> (at * 5) & 31) as usize] as char)
-                .collect(),
+            Cells::Hash => geohash::text(code, precision as usize),
         }
     }
 }
