@@ -180,7 +180,6 @@ impl Store {
                 kind: JoinKind::Semi,
                 score_mode: ScoreMode::None,
                 inner_hits: None,
-                at: dsl::query::Place::default(),
             };
             return self.join_of_filter(&join, searchable, depth);
         };

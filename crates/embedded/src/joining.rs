@@ -9,7 +9,7 @@ use crate::searching::Searched;
 use crate::store::Store;
 use dsl::query::Keys;
 use engine::{JoinKeys, KeysOf, See, View};
-use model::nearest::nearest;
+use model::nearest;
 use model::{Dialect, Error, ErrorKind, Result, Target, settings};
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +105,7 @@ fn check(views: &[Searched], field: &str, whose: &str) -> Result<()> {
         .flat_map(|(view, _)| view.mapping.fields().map(|(path, _)| path))
         .chain(std::iter::once("_id"))
         .collect();
-    let hint = nearest(field, names).map_or_else(String::new, |near| format!(", did you mean [{near}]?"));
+    let hint = nearest::hint(field, names);
     let indices: Vec<&str> = views.iter().map(|(view, _)| view.name.as_str()).collect();
     Err(Error::new(
         ErrorKind::QueryShard,

@@ -11,6 +11,11 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, k)| k)
 }
 
+/// `, did you mean [near]?`, or nothing if no known name is near.
+pub fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(word, known).map_or_else(String::new, |near| format!(", did you mean [{near}]?"))
+}
+
 /// Levenshtein distance in characters.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();

@@ -4,6 +4,7 @@ use crate::Rest;
 use crate::params::Params;
 use crate::routes::Args;
 use bytes::Bytes;
+use dsl::document::some_lock;
 use dsl::json::{Node, Reading};
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use relations::leases::Caller;
@@ -31,8 +32,11 @@ impl Call {
         self.args.get(name)
     }
     /// `?lock=`: ids of locks under which something is done.
-    pub(crate) fn take_locks(&mut self) -> Vec<String> {
-        self.params.take_list("lock").unwrap_or_default()
+    ///
+    /// # Errors
+    /// It is there and empty: what relies on a lock is not done without one.
+    pub(crate) fn take_locks(&mut self) -> Result<Vec<String>> {
+        self.params.take_list("lock").map_or(Ok(Vec::new()), some_lock)
     }
     /// A part of the path that the route guarantees.
     pub(crate) fn needed(&self, name: &str) -> Result<String> {

@@ -6,8 +6,7 @@ use super::{
     RangeBucket, RareTermsAgg, TermsAgg, ValueSource,
 };
 use crate::json::{Fields, Json, Node};
-use crate::query::Query;
-use crate::search::parsing;
+use crate::query::{Parsing, Query};
 use crate::search::shape;
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
@@ -50,11 +49,14 @@ pub(crate) fn parse(name: &str, kind: &str, body: &mut Node, dialect: Dialect) -
     let missing_path = || body.error(format!("Missing [path] field for nested aggregation [{name}]"));
     let missing_type = || body.error(format!("Missing [child_type] field for {kind} aggregation [{name}]"));
     if kind == "filter" && dialect.typed {
-        let filter = Query::parse_optional(whole, &mut parsing(dialect))?;
+        let filter = Query::parse_optional(whole, &mut Parsing::new(dialect))?;
         return Ok(Some(AggKind::Filter(Box::new(filter.unwrap_or_else(Query::all)))));
     }
     if kind == "filter" {
-        return Ok(Some(AggKind::Filter(Box::new(Query::parse(whole, &mut parsing(dialect))?))));
+        return Ok(Some(AggKind::Filter(Box::new(Query::parse(
+            whole,
+            &mut Parsing::new(dialect),
+        )?))));
     }
     let mut fields = whole.fields(kind)?.of_object(!dialect.typed && object_parsed(kind));
     let out = match kind {
@@ -196,7 +198,7 @@ fn sourced(source: ValueSource, dialect: Dialect) -> Result<ValueSource> {
 const AUTO_DATE_BUCKETS: usize = 2184;
 
 fn parse_adjacency(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
-    let mut cx = parsing(dialect);
+    let mut cx = Parsing::new(dialect);
     let separator = fields.take_string("separator")?.unwrap_or_else(|| "&".into());
     let show_only_intersecting = fields.take_bool("show_only_intersecting")?.unwrap_or(false);
     let mut filters: Vec<(String, Query)> = Vec::new();
@@ -649,7 +651,7 @@ fn fixed(text: &str, dialect: Dialect) -> Result<String> {
 }
 
 fn parse_filters(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
-    let mut cx = parsing(dialect);
+    let mut cx = Parsing::new(dialect);
     let (mut filters, mut keyed) = (Vec::new(), true);
     match fields.take("filters") {
         Some(node) if node.is_object() => {

@@ -283,9 +283,26 @@ fn ttl_of(key: &str, value: &json::Node) -> Result<Option<i64>> {
 /// One id of a lock, or several.
 ///
 /// # Errors
-/// Neither text nor a list of texts.
-pub(super) fn lock_ids(value: &json::Node) -> Result<Vec<String>> {
-    value.clone().items().iter().map(|id| id.string("lock")).collect()
+/// Neither text nor a list of texts, or none: who says `lock` relies on one.
+pub fn lock_ids(value: &json::Node) -> Result<Vec<String>> {
+    let ids: Vec<String> = value
+        .clone()
+        .items()
+        .iter()
+        .map(|id| id.string("lock"))
+        .collect::<Result<_>>()?;
+    some_lock(ids)
+}
+
+/// Ids of locks that were asked for, of which there must be some.
+///
+/// # Errors
+/// None is there, or one is empty.
+pub fn some_lock(ids: Vec<String>) -> Result<Vec<String>> {
+    if ids.is_empty() || ids.iter().any(String::is_empty) {
+        return Err(Error::illegal("[lock] must be the id of a lock, or several, but is empty"));
+    }
+    Ok(ids)
 }
 
 #[cfg(test)]

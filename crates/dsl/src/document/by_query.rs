@@ -1,8 +1,8 @@
 //! Bodies of `_update_by_query`, `_delete_by_query` and `_reindex`.
 
 use crate::json::Node;
-use crate::query::{Query, script_source::ScriptSource};
-use crate::search::{SearchRequest, Sort, SourceSpec, parsing, shape};
+use crate::query::{Parsing, Query, script_source::ScriptSource};
+use crate::search::{SearchRequest, Sort, SourceSpec, shape};
 use model::{Dialect, Error, Result};
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ impl ByQueryBody {
         let out = ByQueryBody {
             query: fields
                 .take("query")
-                .map(|q| Query::parse(q, &mut parsing(dialect)))
+                .map(|q| Query::parse(q, &mut Parsing::new(dialect)))
                 .transpose()?,
             script: fields.take("script").map(|s| ScriptSource::parse(s, dialect)).transpose()?,
             max_docs: match fields.take_any(&["max_docs", "size"]) {

@@ -14,7 +14,7 @@ mod update;
 
 pub use alias_actions::{AliasAction, AliasActions, AliasVerb};
 pub use analyze::AnalyzeBody;
-pub use bulk::{BulkAction, BulkDefaults, BulkItem, parse_bulk};
+pub use bulk::{BulkAction, BulkDefaults, BulkItem, lock_ids, parse_bulk, some_lock};
 pub use by_query::{ByQueryBody, ReindexBody, ReindexDest};
 pub use cursor::{PitBody, ScrollBody};
 pub use multi::{MgetBody, MgetItem, MsearchItem, parse_msearch};

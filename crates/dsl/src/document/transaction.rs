@@ -167,8 +167,7 @@ fn operation(node: Node, number: usize, defaults: &BulkDefaults) -> Result<Trans
         "update" => BulkAction::Update,
         "delete" => BulkAction::Delete,
         _ => {
-            let nearest = model::nearest::nearest(&name, ["index", "create", "update", "delete"]);
-            let hint = nearest.map(|n| format!(", did you mean [{n}]?")).unwrap_or_default();
+            let hint = model::nearest::hint(&name, ["index", "create", "update", "delete"]);
             return Err(placed(format!(
                 "operation [{number}] must be one of [create], [delete], [index] or [update] but is [{name}]{hint}"
             )));

@@ -1,15 +1,11 @@
 //! `join`: documents whose field equals a field of documents that a query finds elsewhere.
 
-use super::{Clause, JoinKind, JoinQuery, Parsing, Place, Query, ScoreMode};
+use super::{Clause, JoinKind, JoinQuery, Parsing, Query, ScoreMode};
 use crate::json::Node;
 use model::{Error, Result};
 use serde_json::{Map, Value};
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
-    let at = Place {
-        line: node.line,
-        col: node.col,
-    };
     let mut fields = cx.options(node, "join")?;
     let index = match fields.take_any(&["index", "indices"]) {
         Some(node) => {
@@ -61,7 +57,6 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         kind,
         score_mode,
         inner_hits,
-        at,
     };
     Ok(Query {
         clause: Clause::Join(clause),

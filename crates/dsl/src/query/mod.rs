@@ -28,6 +28,7 @@ mod multi_match;
 mod nested;
 mod parse;
 mod pattern;
+mod place;
 mod query_string;
 mod range;
 mod render;
@@ -48,7 +49,8 @@ pub use distance_feature::DistanceFeatureQuery;
 pub use geo::{GeoArea, GeoPlace, GeoQuery, GeoValidation, bounding_box, metres, parse_place};
 pub use intervals::{IntervalFilter, IntervalMode, IntervalRelation, IntervalRule, IntervalShape, IntervalSource};
 pub use more_like_this::{Like, MoreLikeThisQuery};
-pub use parse::{Parsing, ReadInnerHits, parse_query_bytes};
+pub use parse::{Parsing, parse_query_bytes};
+pub use place::Place;
 pub use span::SpanQuery;
 pub use terms_set::TermsSetQuery;
 
@@ -61,6 +63,8 @@ pub struct Query {
     pub boost: f32,
     /// `_name`: reported in `matched_queries`.
     pub name: Option<String>,
+    /// Where it stands in the request, for messages.
+    pub at: Place,
 }
 
 impl From<Clause> for Query {
@@ -69,6 +73,7 @@ impl From<Clause> for Query {
             clause,
             boost: 1.0,
             name: None,
+            at: Place::default(),
         }
     }
 }
@@ -554,21 +559,6 @@ pub struct JoinQuery {
     pub kind: JoinKind,
     pub score_mode: ScoreMode,
     pub inner_hits: Option<Box<InnerHits>>,
-    /// Where it stands in the request, for messages.
-    pub at: Place,
-}
-
-/// Line and column of a clause. Two clauses that ask the same are the same wherever they stand.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Place {
-    pub line: u32,
-    pub col: u32,
-}
-
-impl PartialEq for Place {
-    fn eq(&self, _: &Place) -> bool {
-        true
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

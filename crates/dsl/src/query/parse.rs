@@ -1,6 +1,6 @@
 //! From JSON to a clause: the name, then the file of that clause.
 
-use super::{Clause, Fuzziness, InnerHits, Query, script, typed, wrapper};
+use super::{Clause, Fuzziness, InnerHits, Place, Query, script, typed, wrapper};
 use super::{
     bool_query, boosting, common_terms, constant_score, dis_max, exists, function_score, fuzzy, has_child, has_parent, ids, join,
 };
@@ -12,9 +12,6 @@ use crate::json::{self, Fields, Json, Node, Reading};
 use model::nearest::nearest;
 use model::{Dialect, Error, ErrorKind, Result, settings};
 
-/// How `inner_hits` are read: the search request's parser, which knows everything that may be in them.
-pub type ReadInnerHits = fn(Node, &mut Parsing) -> Result<InnerHits>;
-
 /// What parsing carries along.
 #[derive(Clone, Copy, Debug)]
 pub struct Parsing {
@@ -22,10 +19,12 @@ pub struct Parsing {
     pub dialect: Dialect,
     /// How many queries may still be inside each other.
     pub depth_left: u32,
-    /// The reader of `inner_hits`.
-    pub inner_hits: ReadInnerHits,
     /// What is read stands in a filter: there a `bool` of 2015 with `should` wanted one of them, whatever else it had.
     pub in_filter: bool,
+    /// The innermost clause that was refused.
+    refused: Option<Place>,
+    /// What is read stands in another clause.
+    inside: bool,
 }
 
 /// Queries of 2015 were written by programs that nest more than the default of today allows.
@@ -39,8 +38,9 @@ impl Parsing {
         Parsing {
             dialect,
             depth_left: depth.max(least),
-            inner_hits: |node, cx| InnerHits::parse(node, cx.dialect),
             in_filter: false,
+            refused: None,
+            inside: false,
         }
     }
 
@@ -86,7 +86,11 @@ impl Parsing {
                 fields.take(ignored);
             }
         }
-        Ok(Query { clause, boost, name })
+        Ok(Query {
+            boost,
+            name,
+            ..clause.into()
+        })
     }
 
     /// Takes `_name`, and in the typed dialect `boost`, from beside the field.
@@ -95,9 +99,8 @@ impl Parsing {
             return self.common(fields, owner, Clause::MatchAll);
         }
         Ok(Query {
-            clause: Clause::MatchAll,
-            boost: 1.0,
             name: fields.take_string("_name")?,
+            ..Query::all()
         })
     }
 
@@ -170,7 +173,10 @@ impl Parsing {
 
     /// `inner_hits`.
     pub(super) fn inner_hits_of(&mut self, fields: &mut Fields) -> Result<Option<Box<InnerHits>>> {
-        let hits = fields.take("inner_hits").map(|n| (self.inner_hits)(n, self)).transpose()?;
+        let hits = fields
+            .take("inner_hits")
+            .map(|n| InnerHits::parse(n, self.dialect))
+            .transpose()?;
         Ok(hits.map(Box::new))
     }
 }
@@ -197,8 +203,19 @@ impl Query {
     /// # Errors
     /// It is no query, or nested too deeply.
     pub fn parse_optional(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
+        let at = Place::of(&node);
+        let inside = std::mem::replace(&mut cx.inside, true);
         let result = cx.deeper(|cx| read(node, cx));
-        result.map_err(|error| if cx.dialect.typed { as_of_2015(error) } else { error })
+        cx.inside = inside;
+        match result {
+            Ok(query) => Ok(query.map(|query| Query { at, ..query })),
+            Err(error) => {
+                let error = if cx.dialect.typed { as_of_2015(error) } else { error };
+                let innermost = *cx.refused.get_or_insert(at);
+                // Those around it have places of their own to tell first.
+                Err(if inside { error } else { innermost.mark(error) })
+            }
+        }
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::shape;
 use crate::json::{Json, Node};
-use crate::query::Query;
-use crate::search::parsing;
+use crate::query::{Parsing, Query};
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
@@ -188,7 +187,7 @@ impl HighlightOptions {
             "phrase_limit" | "phraseLimit" => self.phrase_limit = Some(count(&value, key)?),
             "force_source" | "forceSource" => self.force_source = Some(value.boolean(key)?),
             "highlight_query" | "highlightQuery" => {
-                self.highlight_query = Some(Box::new(Query::parse(value, &mut parsing(dialect))?));
+                self.highlight_query = Some(Box::new(Query::parse(value, &mut Parsing::new(dialect))?));
             }
             "max_analyzed_offset" | "max_analyzer_offset" => self.max_analyzed_offset = Some(count(&value, key)?),
             "highlight_filter" | "highlightFilter" => self.highlight_filter = Some(value.boolean(key)?),

@@ -4,7 +4,6 @@
 use super::request::take_key;
 use super::{SearchRequest, TrackTotal, shape};
 use crate::json::Node;
-use crate::query::Parsing;
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::Value;
 
@@ -19,14 +18,6 @@ pub struct InnerHits {
     pub ignore_unmapped: bool,
     /// Collapse inside inner hits.
     pub collapse: Option<String>,
-}
-
-/// Reads queries whose inner hits are read as wholes.
-pub fn parsing(dialect: Dialect) -> Parsing {
-    Parsing {
-        inner_hits: |node, cx| InnerHits::parse(node, cx.dialect),
-        ..Parsing::new(dialect)
-    }
 }
 
 /// The keys of a search that inner hits have too.

@@ -22,7 +22,7 @@ pub use fields::FieldAndFormat;
 pub use fields::ScriptField;
 pub(crate) use fields::{ScriptSiblings, parse_script_fields};
 pub use highlight::{Highlight, HighlightOptions};
-pub use inner_hits::{FreeInnerHits, FreeOf, InnerHits, parsing};
+pub use inner_hits::{FreeInnerHits, FreeOf, InnerHits};
 pub use phrase::{Collate, Generator, PhraseSuggester, Smoothing};
 pub use queries::Role;
 pub(crate) use request::take_key;

@@ -8,8 +8,7 @@ use super::{
 };
 use crate::aggs::{self, Agg};
 use crate::json::{Json, Node};
-use crate::query::Query;
-use crate::search::parsing;
+use crate::query::{Parsing, Query};
 use model::units::{parse_duration, parse_duration_or_never};
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -350,9 +349,9 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
         return Err(shape::unknown_key(key, &value, &[]));
     }
     match key {
-        "query" => out.query = Some(Query::parse(value, &mut parsing(dialect))?),
-        "post_filter" => out.post_filter = Some(Query::parse(value, &mut parsing(dialect))?),
-        "filter" | "postFilter" if dialect.typed => out.post_filter = Some(Query::parse(value, &mut parsing(dialect))?),
+        "query" => out.query = Some(Query::parse(value, &mut Parsing::new(dialect))?),
+        "post_filter" => out.post_filter = Some(Query::parse(value, &mut Parsing::new(dialect))?),
+        "filter" | "postFilter" if dialect.typed => out.post_filter = Some(Query::parse(value, &mut Parsing::new(dialect))?),
         "from" => out.from = not_negative(&value, key, dialect)?,
         "size" => out.size = not_negative(&value, key, dialect)?,
         "sort" => out.sort = Sort::parse(value, dialect)?,

@@ -2,8 +2,7 @@
 
 use super::shape;
 use crate::json::Node;
-use crate::query::Query;
-use crate::search::parsing;
+use crate::query::{Parsing, Query};
 use model::{Dialect, Error, Result};
 use serde_json::{Value, json};
 
@@ -55,7 +54,7 @@ fn parse_step(node: Node, dialect: Dialect) -> Result<Rescore> {
     let score_mode = fields.take_string("score_mode")?.unwrap_or_else(|| "total".into());
     let step = Rescore {
         window_size,
-        query: Query::parse(inner, &mut parsing(dialect))?,
+        query: Query::parse(inner, &mut Parsing::new(dialect))?,
         query_weight: fields.take_f32("query_weight")?.unwrap_or(1.0),
         rescore_query_weight: fields.take_f32("rescore_query_weight")?.unwrap_or(1.0),
         score_mode: match score_mode.as_str() {

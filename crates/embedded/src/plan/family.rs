@@ -152,8 +152,7 @@ impl Planner<'_> {
             .pairs
             .iter()
             .flat_map(|(child, parent)| [child.as_str(), parent.as_str()]);
-        let near = model::nearest::nearest(name, known).filter(|near| *near != name);
-        let hint = near.map_or_else(String::new, |near| format!(", did you mean [{near}]?"));
+        let hint = model::nearest::hint(name, known.filter(|known| *known != name));
         query_shard(
             self.view,
             format!("[{what}] {} doesn't hold [{name}] as a {role}{hint}", family.named()),
@@ -415,9 +414,11 @@ impl Planner<'_> {
             if ignore_unmapped {
                 return Ok(self.nothing("no such relation"));
             }
+            let children = family.pairs.iter().map(|(child, _)| child.as_str());
+            let hint = model::nearest::hint(child_type, children);
             return Err(query_shard(
                 self.view,
-                format!("[parent_id] no relation found for child [{child_type}]"),
+                format!("[parent_id] no relation found for child [{child_type}]{hint}"),
             ));
         };
         let term = family.parent_term(id);

@@ -67,7 +67,7 @@ pub mod visible;
 pub use explain::Explained;
 pub use field::{Target, setting, text_of};
 pub(crate) use function_score::{haversine, pick};
-pub(crate) use nested::enclosing;
+pub(crate) use nested::{enclosing, no_nested};
 pub use regexp::Pattern;
 
 /// What a search needs besides its request.
@@ -434,7 +434,8 @@ impl<'a> Planner<'a> {
         let node = if self.cx.profile.get() {
             self.profiled(query, boost)?
         } else {
-            self.clause(&query.clause, boost * query.boost)?
+            self.clause(&query.clause, boost * query.boost)
+                .map_err(|error| query.at.mark(error))?
         };
         if let Some(name) = &query.name {
             self.named.borrow_mut().push((name.clone(), node.clone()));
@@ -447,7 +448,7 @@ impl<'a> Planner<'a> {
         let around = self.profile.take();
         let node = self.clause(&query.clause, boost * query.boost);
         let mut below = self.profile.replace(around);
-        let node = node?;
+        let node = node.map_err(|error| query.at.mark(error))?;
         // What is read off a text is the query that it says.
         let read = matches!(query.clause, Clause::QueryString(_) | Clause::SimpleQueryString(_));
         let node = match below.pop() {

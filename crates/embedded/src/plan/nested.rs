@@ -9,9 +9,9 @@ use super::field::query_shard;
 use super::node::{ConstantScorer, NoScorer, Node, score_at};
 use super::term::{BitsDocs, DocBits, any_of};
 use crate::index::schema::IndexSchema;
-use crate::searchable::SegmentView;
+use crate::searchable::{IndexView, SegmentView};
 use dsl::query::{NestedQuery, ScoreMode};
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, nearest};
 use std::sync::Arc;
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
@@ -188,17 +188,22 @@ impl Node for NestedNode {
     }
 }
 
+/// Why a path is none of nested objects.
+pub(crate) fn no_nested(view: &IndexView, path: &str) -> String {
+    if view.mapping.is_object(path) {
+        return format!("[nested] nested object under path [{path}] is not of nested type");
+    }
+    let hint = nearest::hint(path, view.mapping.nested_paths());
+    format!("[nested] failed to find nested object under path [{path}]{hint}")
+}
+
 impl Planner<'_> {
     pub(super) fn nested(&self, q: &NestedQuery, boost: f32) -> Result<Shared> {
         if !self.view.mapping.is_nested(&q.path) {
             if q.ignore_unmapped {
                 return Ok(self.nothing(format!("unmapped nested path [{}]", q.path)));
             }
-            let why = if self.view.mapping.is_object(&q.path) {
-                format!("[nested] nested object under path [{}] is not of nested type", q.path)
-            } else {
-                format!("[nested] failed to find nested object under path [{}]", q.path)
-            };
+            let why = no_nested(self.view, &q.path);
             let cause = Error::new(ErrorKind::IllegalState, why.clone());
             return Err(query_shard(self.view, format!("failed to create query: {why}")).caused_by(cause));
         }

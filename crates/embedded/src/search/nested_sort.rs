@@ -4,7 +4,7 @@
 
 use crate::plan::boolean::Shared;
 use crate::plan::term::DocBits;
-use crate::plan::{Context, enclosing};
+use crate::plan::{Context, enclosing, no_nested};
 use crate::searchable::{IndexView, SegmentView};
 use dsl::search::{FieldSort, NestedSort};
 use model::{Error, ErrorKind, Result};
@@ -176,12 +176,7 @@ fn check_path(view: &IndexView, path: &str) -> Result<()> {
     if view.mapping.is_nested(path) {
         return Ok(());
     }
-    let what = if view.mapping.is_object(path) {
-        format!("[nested] nested object under path [{path}] is not of nested type")
-    } else {
-        format!("[nested] failed to find nested object under path [{path}]")
-    };
-    Err(query_shard(view, what))
+    Err(query_shard(view, no_nested(view, path)))
 }
 
 fn query_shard(view: &IndexView, reason: String) -> Error {

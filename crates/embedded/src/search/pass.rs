@@ -10,7 +10,7 @@ use crate::plan::{Context, Planned, Target, plan};
 use crate::searchable::IndexView;
 use dsl::query::Query;
 use dsl::search::{FieldSort, Hit, Hits, SearchRequest, SearchResponse, Sort, SortBy, Total, TrackTotal};
-use model::{Error, Result};
+use model::{Error, Result, nearest};
 use std::time::Instant;
 
 /// A request, compiled for one index.
@@ -315,8 +315,9 @@ fn total(count: u64, track: TrackTotal) -> Option<Total> {
 /// What hits are collapsed by.
 pub(super) fn collapse_key(view: &IndexView, field: &str, cx: &Context<'_>) -> Result<Plan> {
     let Some(target) = Target::valued(view, field) else {
+        let hint = nearest::hint(field, view.mapping.fields().map(|(path, _)| path));
         return Err(Error::illegal(format!(
-            "no mapping found for `{field}` in order to collapse on"
+            "no mapping found for `{field}` in order to collapse on{hint}"
         )));
     };
     let kind = target.kind.kind;

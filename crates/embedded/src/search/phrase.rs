@@ -11,8 +11,8 @@ use crate::plan::{Context, Target};
 use crate::searchable::IndexView;
 use crate::term_vectors::{counts, frequency};
 use analysis::{Analyzer, TokenKind};
-use dsl::query::Query;
-use dsl::search::{Collate, Generator, PhraseSuggester, Smoothing, SuggestMode, Suggestion, TermSuggester, parsing};
+use dsl::query::{Parsing, Query};
+use dsl::search::{Collate, Generator, PhraseSuggester, Smoothing, SuggestMode, Suggestion, TermSuggester};
 use model::{Error, ErrorKind, Result, settings};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
@@ -87,7 +87,7 @@ fn finds(searched: &Searched, collate: &Collate, text: &str, cx: &Context<'_>) -
     params.insert("suggestion".into(), text.into());
     let rendered = dsl::template::render(&collate.query, &params)?;
     let node = dsl::json::read(rendered.as_bytes(), dsl::json::Reading::default())?;
-    let query = Query::parse(node, &mut parsing(model::Dialect::default()))?;
+    let query = Query::parse(node, &mut Parsing::new(model::Dialect::default()))?;
     Ok(super::count(std::slice::from_ref(searched), Some(&query), cx)? > 0)
 }
 

@@ -10,7 +10,7 @@ mod inner_hits;
 
 pub(crate) use inner_hits::{attach, fields};
 
-use dsl::query::{BoolQuery, Clause, InnerHits, JoinKind, JoinQuery, KeySet, Place, Query, ScoreMode, TermsLookup, TermsQuery};
+use dsl::query::{BoolQuery, Clause, InnerHits, JoinKind, JoinQuery, KeySet, Query, ScoreMode, TermsLookup, TermsQuery};
 use dsl::search::{Role, SearchRequest};
 use engine::{Clock, Engine, EngineExt as _, KeysOf, Read, is_staging};
 use futures::future::BoxFuture;
@@ -204,11 +204,13 @@ impl<'a> Resolver<'a> {
     fn query<'s>(&'s mut self, target: &'s Target, mut query: Query, depth: u64) -> BoxFuture<'s, Result<(Query, Vec<Shown>)>> {
         Box::pin(async move {
             if let Clause::Join(join) = query.clause {
-                let (clause, shown) = self.join(target, join, depth).await?;
+                let found = self.join(target, join, depth).await;
+                let (clause, shown) = found.map_err(|error| query.at.mark(error))?;
                 return Ok((Query { clause, ..query }, shown));
             }
             if let Clause::TermsLookup(lookup) = query.clause {
-                let clause = self.lookup(target, lookup, depth).await?;
+                let found = self.lookup(target, lookup, depth).await;
+                let clause = found.map_err(|error| query.at.mark(error))?;
                 return Ok((Query { clause, ..query }, Vec::new()));
             }
             let mut children = Vec::new();
@@ -273,7 +275,6 @@ impl<'a> Resolver<'a> {
                 kind: JoinKind::Semi,
                 score_mode: ScoreMode::None,
                 inner_hits: None,
-                at: Place::default(),
             };
             return Ok(self.join(target, join, depth).await?.0);
         };
@@ -309,18 +310,6 @@ impl<'a> Resolver<'a> {
 
     /// A join as a key set.
     async fn join(&mut self, ours: &Target, join: JoinQuery, depth: u64) -> Result<(Clause, Vec<Shown>)> {
-        let at = join.at;
-        self.join_at(ours, join, depth).await.map_err(|error| {
-            // Lookups of 2015 and tests make clauses that stand nowhere.
-            if at.line > 0 && error.status() == 400 && error.details().get("line").is_none() {
-                error.with("line", at.line).with("col", at.col)
-            } else {
-                error
-            }
-        })
-    }
-
-    async fn join_at(&mut self, ours: &Target, join: JoinQuery, depth: u64) -> Result<(Clause, Vec<Shown>)> {
         if depth >= self.deepest {
             return Err(Error::illegal(format!(
                 "[join] joins are more than [{}] deep, the limit of [search.max_join_depth]",

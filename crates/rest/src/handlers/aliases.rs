@@ -19,7 +19,7 @@ fn target_of(expressions: Vec<String>) -> Target {
 /// `POST /_aliases`.
 pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let node = call.json_needed()?;
-    let locks = call.take_locks();
+    let locks = call.take_locks()?;
     call.params.finish()?;
     if call.dialect.typed {
         check_of_2015(&node, &call)?;
@@ -104,7 +104,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         call.arg("name").map(str::to_owned).or_else(|| call.params.take("name")),
     );
     let content = call.json()?;
-    let locks = call.take_locks();
+    let locks = call.take_locks()?;
     call.params.finish()?;
     let mut body = match content.map(dsl::json::Node::into_value) {
         Some(Value::Object(map)) => map,
@@ -147,7 +147,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 /// `DELETE /i/_alias/a`.
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let (index, name) = (call.needed("index")?, call.needed("name")?);
-    let locks = call.take_locks();
+    let locks = call.take_locks()?;
     call.params.finish()?;
     let target = target_of(split_list(&index));
     super::locks::check_alter(&call.rest, &target, &locks).await?;

@@ -35,7 +35,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     super::transactions::refuse_atomic(options.as_ref(), transaction.as_deref())?;
     let default_source = super::get::source_params(&mut call)?;
     let routing = call.params.take("routing");
-    let locks = call.take_locks();
+    let locks = call.take_locks()?;
     let require_alias = call.params.flag("require_alias")?;
     let default_fields = call.params.take_2015("fields").map(|f| crate::params::split_list(&f));
     call.params.finish()?;

@@ -121,7 +121,7 @@ fn check_slices(params: &Params) -> Result<()> {
 }
 
 fn options(call: &mut Call) -> Result<Options> {
-    let locks = call.take_locks();
+    let locks = call.take_locks()?;
     let params: &mut Params = &mut call.params;
     let conflicts = params.take("conflicts");
     let proceed = match conflicts.as_deref() {

@@ -37,7 +37,7 @@ impl Options {
         let out = Options {
             key: call.params.take("idempotency_key"),
             timeout: call.params.take_duration("timeout")?,
-            locks: call.take_locks(),
+            locks: call.take_locks()?,
         };
         // Here both mean the same: one process decides and applies at once.
         match call.params.take("ack").as_deref() {

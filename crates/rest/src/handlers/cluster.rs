@@ -590,9 +590,7 @@ pub(crate) async fn put_settings(mut call: Call) -> Result<Answer> {
         let unknown: Vec<String> = map.keys().filter(|n| !known(n)).cloned().collect();
         for name in unknown {
             if !call.dialect.typed {
-                let near = nearest::nearest(&name, ALL.iter().map(|s| s.name))
-                    .map(|n| format!(", did you mean [{n}]?"))
-                    .unwrap_or_default();
+                let near = nearest::hint(&name, ALL.iter().map(|s| s.name));
                 return Err(Error::illegal(format!("{kind} setting [{name}], not recognized{near}")));
             }
             map.remove(&name);

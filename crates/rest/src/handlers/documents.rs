@@ -39,7 +39,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     write.timing = timing(call)?;
     write.require_alias = call.params.flag("require_alias")?;
     refuse_pipeline(call)?;
-    let place = Place::take(call);
+    let place = Place::take(call)?;
     let refresh = call.params.take_refresh()?;
     let expect = call
         .params
@@ -132,11 +132,11 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn take(call: &mut Call) -> Place {
-        Place {
-            locks: call.take_locks(),
+    pub(super) fn take(call: &mut Call) -> Result<Place> {
+        Ok(Place {
+            locks: call.take_locks()?,
             transaction: call.params.take("transaction"),
-        }
+        })
     }
     /// What the answer says of it.
     pub(super) fn show(self, body: &mut Map<String, Value>) {
@@ -170,7 +170,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     write.parent = call.params.take_2015("parent");
     refuse_pipeline(&mut call)?;
     write.routed_among = routed_among(&call, &write.at).await;
-    let place = Place::take(&mut call);
+    let place = Place::take(&mut call)?;
     let refresh = call.params.take_refresh()?;
     write.expect = call.params.take_expect(call.dialect.typed)?;
     call.params.finish()?;

@@ -117,7 +117,7 @@ pub(super) fn admin_target(call: &mut Call) -> Result<Target> {
 
 /// `DELETE /i`.
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
-    let locks = call.take_locks();
+    let locks = call.take_locks()?;
     let mut target = admin_target(&mut call)?;
     call.params.finish()?;
     // In 2015 an alias stood for its indices here too.
@@ -269,7 +269,7 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
 /// `POST /i/_close`.
 pub(crate) async fn close(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
-    let locks = call.take_locks();
+    let locks = call.take_locks()?;
     call.params.finish()?;
     super::locks::check_alter(&call.rest, &target, &locks).await?;
     if crate::answers_of_2015(call.dialect) && call.rest.indices(&target).await?.is_empty() && !target.ignore_unavailable {

@@ -13,6 +13,7 @@ use crate::envelope;
 use crate::parameters;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, num};
+use dsl::document::lock_ids;
 use dsl::json::Node;
 use dsl::query::Query;
 use engine::{Expect, Outcome, WriteOp};
@@ -31,7 +32,7 @@ const MOVED_SHOWN_MAX: usize = 1000;
 pub(crate) async fn begin(mut call: Call) -> Result<Answer> {
     let mut asked = Asked {
         keep_alive: call.params.take("keep_alive"),
-        locks: call.take_locks(),
+        locks: call.take_locks()?,
         key: call.params.take("idempotency_key"),
     };
     let content = call.json()?;
@@ -82,16 +83,7 @@ impl Asked {
         self.keep_alive = self.keep_alive.take().or(fields.take_string("keep_alive")?);
         self.key = self.key.take().or(fields.take_string("idempotency_key")?);
         if let Some(node) = fields.take("lock") {
-            for one in if node.is_array() { node.items() } else { vec![node] } {
-                match one.into_value() {
-                    Value::String(id) => self.locks.push(id),
-                    other => {
-                        return Err(Error::illegal(format!(
-                            "[lock] must be an id or a list of ids but has [{other}]"
-                        )));
-                    }
-                }
-            }
+            self.locks.extend(lock_ids(&node)?);
         }
         fields.finish()
     }

@@ -26,7 +26,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     write.require_alias = call.params.flag("require_alias")?;
     write.routed_among = routed_among(&call, &write.at).await;
     refuse_pipeline(&mut call)?;
-    let place = Place::take(&mut call);
+    let place = Place::take(&mut call)?;
     let refresh = call.params.take_refresh()?;
     let retries: Option<u32> = call.params.take_number("retry_on_conflict")?;
     write.expect = call.params.take_expect(call.dialect.typed)?;

@@ -43,7 +43,7 @@ impl Visibility {
         Ok(Visibility {
             level,
             after: call.params.take_number("after")?,
-            locks: call.take_locks(),
+            locks: call.take_locks()?,
             transaction: call.params.take("transaction"),
         })
     }

@@ -1,7 +1,7 @@
 use super::highlight;
 use dsl::json::Node;
-use dsl::query::Query;
-use dsl::search::{Highlight, parsing};
+use dsl::query::{Parsing, Query};
+use dsl::search::Highlight;
 use mapping::{Mapping, MappingLimits, Registry};
 use model::{Dialect, Result};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ fn run(query: Value, request: Value) -> Result<Map<String, Value>> {
     let mapping = Mapping::parse(&body, &registry, &MappingLimits::default())?;
     let source = json!({"t": ["The quick brown fox. Quick <dogs> bark!", "A brown, quick one"], "n": 3});
     let dialect = Dialect::default();
-    let query = Query::parse(Node::from_value(query), &mut parsing(dialect))?;
+    let query = Query::parse(Node::from_value(query), &mut Parsing::new(dialect))?;
     let request = Highlight::parse(Node::from_value(request), dialect)?;
     highlight(&source, None, &request, &query, &mapping, &registry, 1_000_000)
 }
