@@ -266,6 +266,7 @@ impl Store {
                     at: at.clone(),
                     stamp: doc.op.stamp,
                     source: Source(put.source.clone()),
+                    stored_fields: None,
                     routing: put.routing.as_deref().map(str::to_owned),
                     parent: put.parent.as_deref().map(str::to_owned),
                     times: put.times,

@@ -55,6 +55,7 @@ impl Store {
                         at: at.clone(),
                         stamp: op.stamp,
                         source: Source(put.source.clone()),
+                        stored_fields: None,
                         routing: put.routing.as_deref().map(str::to_owned),
                         parent: put.parent.as_deref().map(str::to_owned),
                         times: put.times,
@@ -567,14 +568,18 @@ pub(crate) fn stored(
         at: at.clone(),
         stamp: location.stamp(),
         source: Source(Arc::from([])),
+        stored_fields: None,
         routing: None,
         parent: None,
         times: crate::index::times::times_of(view, &location.segment, location.root())?,
         hidden: None,
     };
     view.each_stored(&location.segment, location.root(), |field, value| {
-        if field == schema.source && crate::index::kept::stored_fields(value).is_none() {
-            document.source = Source(value.into());
+        if field == schema.source {
+            match crate::index::kept::stored_fields(value) {
+                Some(fields) => document.stored_fields = Some(Source(fields.into())),
+                None => document.source = Source(value.into()),
+            }
         } else if field == schema.routing {
             document.routing = Some(String::from_utf8_lossy(value).into_owned());
         } else if field == schema.parent {

@@ -211,6 +211,8 @@ pub struct Document {
     pub stamp: Stamp,
     /// As the client wrote it.
     pub source: Source,
+    /// An object of the fields with `store: true`, where they are kept beside a source that is not kept whole.
+    pub stored_fields: Option<Source>,
     /// `_routing`.
     pub routing: Option<String>,
     /// `_parent` of the typed dialect.

@@ -139,6 +139,7 @@ impl Got<'_> {
             at: self.at(),
             stamp,
             source,
+            stored_fields: None,
             routing: self.routing(),
             parent: None,
             times: mapping::Times::default(),

@@ -254,6 +254,7 @@ mod tests {
                 version: 3,
             },
             source: Source(br#"{"a":1}"#.as_slice().into()),
+            stored_fields: None,
             routing: None,
             parent: None,
             times: mapping::Times::default(),

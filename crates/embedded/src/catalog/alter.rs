@@ -194,7 +194,7 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     placed.extend(aliases.clone());
     let mut checked = Map::new();
     for (alias, body) in placed {
-        check_alias(&next.catalog, &alias, &name)?;
+        check_alias(&next.catalog, &alias, &name, *typed)?;
         let options = templates::alias_options(body.as_object().unwrap_or(&Map::new()));
         check_filter(&alias, &options, *typed)?;
         checked.insert(alias, Value::Object(options));
@@ -257,13 +257,14 @@ fn check_filter(alias: &str, options: &Map<String, Value>, typed: bool) -> Resul
         .map_err(|cause| Error::illegal(format!("failed to parse filter for alias [{alias}]")).caused_by(cause))
 }
 
-fn check_alias(catalog: &Catalog, alias: &str, index: &str) -> Result<()> {
+/// Clients of typed indices are told the index that the alias was for, as they were in 2015.
+fn check_alias(catalog: &Catalog, alias: &str, index: &str, typed: bool) -> Result<()> {
     names::check_alias(alias)?;
     if catalog.indices.contains_key(alias) || alias == index {
         let reason = format!("Invalid alias name [{alias}]: an index or data stream exists with the same name as the alias");
         return Err(Error::new(ErrorKind::InvalidAliasName, reason)
             .with("index_uuid", "_na_")
-            .with("index", alias));
+            .with("index", if typed { index } else { alias }));
     }
     Ok(())
 }
@@ -435,7 +436,7 @@ fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<
                 for found in next.catalog.resolve(&strict, moment.now_ms)? {
                     let entry = &found.entry;
                     blocks::check(&entry.settings, entry.name.as_str(), Level::MetadataWrite)?;
-                    check_alias(&next.catalog, alias, entry.name.as_str())?;
+                    check_alias(&next.catalog, alias, entry.name.as_str(), entry.typed())?;
                     let options = templates::alias_options(body);
                     check_filter(alias, &options, entry.typed())?;
                     if options.get("is_write_index") == Some(&Value::Bool(true)) {

@@ -193,7 +193,11 @@ pub(crate) fn no_nested(view: &IndexView, path: &str) -> String {
     if view.mapping.is_object(path) {
         return format!("[nested] nested object under path [{path}] is not of nested type");
     }
-    let hint = nearest::hint(path, view.mapping.nested_paths());
+    // Clients of 2015 read the sentence as it was.
+    let hint = match view.typed {
+        true => String::new(),
+        false => nearest::hint(path, view.mapping.nested_paths()),
+    };
     format!("[nested] failed to find nested object under path [{path}]{hint}")
 }
 

@@ -59,6 +59,7 @@ impl Stored {
             at: self.at.clone(),
             stamp: self.stamp,
             source: self.source.clone(),
+            stored_fields: None,
             routing: self.routing.clone(),
             parent: self.parent.clone(),
             times: self.times,

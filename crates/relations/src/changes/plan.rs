@@ -212,6 +212,7 @@ mod tests {
             at: at("a"),
             stamp,
             source: Source::from_value(&json!({"n": 0})),
+            stored_fields: None,
             routing: None,
             parent: None,
             times: mapping::Times::default(),

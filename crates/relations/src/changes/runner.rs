@@ -256,6 +256,7 @@ impl Runner {
                 at: at.clone(),
                 stamp: written.stamp,
                 source: Source((*b"{}").into()),
+                stored_fields: None,
                 routing: None,
                 parent: None,
                 times: mapping::Times::default(),

@@ -270,6 +270,7 @@ impl SimStore {
                 version: stamp.version + 1,
             },
             source: source.clone(),
+            stored_fields: None,
             routing: write.routing.clone(),
             parent: write.parent.clone(),
             times: mapping::Times::default(),

@@ -159,7 +159,7 @@ pub(super) async fn as_indexed(call: &Call, document: &Document, answer: &mut Ma
 pub(super) struct Kept {
     /// `_source` is enabled.
     pub(super) source: bool,
-    /// Of the fields asked for those that are stored on their own.
+    /// Of the fields asked for those that can be shown.
     pub(super) fields: Vec<String>,
 }
 
@@ -174,12 +174,14 @@ pub(super) async fn kept(call: &Call, document: &Document, stored: Option<&[Stri
             .and_then(|info| info.mappings.get(&**doc_type)?.pointer("/_source/enabled"));
         source = !own.is_some_and(|enabled| *enabled == Value::Bool(false) || enabled == "false");
     }
-    let Some(wanted) = stored.filter(|_| !answers_of_2015(call.dialect)) else {
+    let fields = stored.unwrap_or_default();
+    // In 2015 fields were read from the source, where there was one.
+    if fields.is_empty() || source && answers_of_2015(call.dialect) {
         return Ok(Kept {
             source,
-            fields: Vec::new(),
+            fields: fields.to_vec(),
         });
-    };
+    }
     // An index that a transaction makes is not known yet.
     let target = model::Target {
         ignore_unavailable: true,
@@ -192,7 +194,7 @@ pub(super) async fn kept(call: &Call, document: &Document, stored: Option<&[Stri
     };
     Ok(Kept {
         source,
-        fields: wanted.iter().filter(is_stored).cloned().collect(),
+        fields: fields.iter().filter(is_stored).cloned().collect(),
     })
 }
 
@@ -398,7 +400,6 @@ pub(super) fn shown(
     kept: &[String],
     call: &Call,
 ) -> Result<Map<String, Value>> {
-    let dialect = call.dialect;
     let mut out = described(document, call);
     // Nothing that is stored was read.
     let nothing = stored.is_some_and(|fields| fields.iter().all(String::is_empty));
@@ -417,18 +418,16 @@ pub(super) fn shown(
         (SourceSpec::None, _) => false,
         _ => true,
     };
-    let has_source = !document.source.0.is_empty();
-    if has_source && (wants_source || stored.is_some()) {
-        let value = document.source.parse()?;
-        if let Some(fields) = stored.map(|fields| if answers_of_2015(dialect) { fields } else { kept }) {
-            let found = leaf_fields(&value, fields)?;
-            if !found.is_empty() {
-                out.insert("fields".into(), Value::Object(found));
-            }
+    let of_source = Some(&document.source).filter(|source| !source.0.is_empty());
+    let of_fields = document.stored_fields.as_ref().or(of_source);
+    if let (Some(_), Some(fields)) = (stored, of_fields) {
+        let found = leaf_fields(&fields.parse()?, kept)?;
+        if !found.is_empty() {
+            out.insert("fields".into(), Value::Object(found));
         }
-        if wants_source {
-            out.insert("_source".into(), filtered(&value, source));
-        }
+    }
+    if let (true, Some(value)) = (wants_source, of_source) {
+        out.insert("_source".into(), filtered(&value.parse()?, source));
     }
     Ok(out)
 }
