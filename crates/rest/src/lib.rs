@@ -24,6 +24,7 @@ mod known;
 mod machine;
 pub mod parameters;
 mod params;
+mod request_line;
 mod respond;
 mod routes;
 mod serve;

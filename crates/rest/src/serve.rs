@@ -6,6 +6,7 @@ use crate::call::Call;
 use crate::handlers::{apis_2015, cat_2015, transactions};
 use crate::in_flight::InFlight;
 use crate::params::Params;
+use crate::request_line::Escaping;
 use crate::respond::{Answer, Body, Style, compress, write};
 use crate::routes::{Args, Matched, find};
 use crate::{Rest, dialect, envelope};
@@ -170,7 +171,7 @@ async fn accept(
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .max_buf_size(64 * 1024)
-                .serve_connection(hyper_util::rt::TokioIo::new(stream), service);
+                .serve_connection(hyper_util::rt::TokioIo::new(Escaping::new(stream)), service);
             tokio::pin!(connection);
             loop {
                 tokio::select! {
