@@ -95,15 +95,20 @@ fn analyzer(view: &IndexView, path: &str, field: &FieldType, spec: &TermVectors)
             .map(Some)
             .ok_or_else(|| Error::illegal(format!("No analyzer found for [{name}]")));
     }
+    Ok(own_analyzer(view, field))
+}
+
+/// The analyzer that a field's values were indexed with; `None`: each value is a term.
+pub(crate) fn own_analyzer(view: &IndexView, field: &FieldType) -> Option<Analyzer> {
     if !field.kind.is_text() {
-        return Ok(field.normalizer.clone());
+        return field.normalizer.clone();
     }
     let own = field.analyzer.clone().or_else(|| view.registry.analyzer("default"));
-    Ok(own.or_else(|| view.registry.analyzer("standard")))
+    own.or_else(|| view.registry.analyzer("standard"))
 }
 
 /// The values that a field is made of: its own, its parent's where it is one of several, and what is copied to it.
-fn values<'a>(view: &IndexView, source: &'a Value, path: &str, out: &mut Vec<&'a Value>) {
+pub(crate) fn values<'a>(view: &IndexView, source: &'a Value, path: &str, out: &mut Vec<&'a Value>) {
     collect(source, path, out);
     if let Some((parent, _)) = path.rsplit_once('.')
         && view.mapping.multi_fields(parent).any(|(multi, _)| multi == path)

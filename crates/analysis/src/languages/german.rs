@@ -111,3 +111,85 @@ pub(crate) fn minimal_german(word: &mut String) {
     };
     *word = w[..w.len() - cut].iter().collect();
 }
+
+/// What two or three letters are while endings are looked at; each takes the room of one.
+const GROUPS: &[(&str, char)] = &[("sch", '$'), ("ch", '§'), ("ei", '%'), ("ie", '&'), ("ig", '#'), ("st", '!')];
+
+/// The stemmer of Caumanns, in lower case; words with anything but letters are only lowercased.
+pub(crate) fn german_of_caumanns(word: &mut String) {
+    let lower = word.to_lowercase();
+    if !lower.chars().all(char::is_alphabetic) {
+        *word = lower;
+        return;
+    }
+    let (mut w, saved) = grouped(&lower.chars().collect::<Vec<_>>());
+    strip(&mut w, saved);
+    if w.len() > 5 && w.ends_with(&['e', 'r', 'i', 'n', '*']) {
+        w.pop();
+        strip(&mut w, saved);
+    }
+    if let Some(last @ 'z') = w.last_mut() {
+        *last = 'x';
+    }
+    let mut out: Vec<char> = Vec::with_capacity(w.len() + saved);
+    for letter in w {
+        match (letter, GROUPS.iter().find(|(_, mark)| *mark == letter), out.last().copied()) {
+            ('*', _, Some(before)) => out.push(before),
+            (_, Some((text, _)), _) => out.extend(text.chars()),
+            _ => out.push(letter),
+        }
+    }
+    // `gege` at the beginning of a participle or in it is one `ge`.
+    if out.len() > 4
+        && let Some(at) = (0..out.len() - 3).find(|at| out[*at..].starts_with(&['g', 'e', 'g', 'e']))
+    {
+        out.drain(at..at + 2);
+    }
+    *word = out.into_iter().collect();
+}
+
+/// Letters with marks for groups and for the second of a pair, and how many letters that saves.
+fn grouped(letters: &[char]) -> (Vec<char>, usize) {
+    let mut left: std::collections::VecDeque<char> = letters.iter().copied().collect();
+    let mut out: Vec<char> = Vec::with_capacity(letters.len());
+    let mut saved = 0;
+    while let Some(letter) = left.pop_front() {
+        let mut letter = match letter {
+            // What stands before is looked at as it was changed.
+            letter if out.last() == Some(&letter) => '*',
+            'ä' => 'a',
+            'ö' => 'o',
+            'ü' => 'u',
+            'ß' => {
+                left.push_front('s');
+                saved += 1;
+                's'
+            }
+            letter => letter,
+        };
+        let found = GROUPS.iter().find(|(text, _)| {
+            let mut text = text.chars();
+            text.next() == Some(letter) && text.enumerate().all(|(at, next)| left.get(at) == Some(&next))
+        });
+        if let Some((text, mark)) = found {
+            let more = text.chars().count() - 1;
+            left.drain(..more);
+            saved += more;
+            letter = *mark;
+        }
+        out.push(letter);
+    }
+    (out, saved)
+}
+
+fn strip(w: &mut Vec<char>, saved: usize) {
+    while w.len() > 3 {
+        let cut = match w.as_slice() {
+            [.., 'n', 'd'] if w.len() + saved > 5 => 2,
+            [.., 'e', 'm' | 'r'] if w.len() + saved > 4 => 2,
+            [.., 'e' | 's' | 'n' | 't'] => 1,
+            _ => return,
+        };
+        w.truncate(w.len() - cut);
+    }
+}

@@ -54,6 +54,49 @@ pub(crate) fn light_portuguese(word: &mut String) {
     });
 }
 
+/// The stemmer of Portuguese for plurals only: the first step of Orengo and Huyck's.
+pub(crate) fn minimal_portuguese(word: &mut String) {
+    /// The ending, how many letters are left before it, what stands in its place, and words that keep it.
+    const STEPS: &[(&str, usize, &str, &[&str])] = &[
+        ("ns", 1, "m", &[]),
+        ("ões", 3, "ão", &[]),
+        ("ães", 1, "ão", &["mãe"]),
+        ("ais", 1, "al", &["cais", "mais"]),
+        ("éis", 2, "el", &[]),
+        ("eis", 2, "el", &[]),
+        ("óis", 2, "ol", &[]),
+        (
+            "is",
+            2,
+            "il",
+            &["lápis", "cais", "mais", "crúcis", "biquínis", "pois", "depois", "dois", "leis"],
+        ),
+        ("les", 3, "l", &[]),
+        ("res", 3, "r", &["árvores"]),
+        (
+            "s",
+            2,
+            "",
+            &[
+                "aliás", "pires", "lápis", "cais", "mais", "mas", "menos", "férias", "fezes", "pêsames", "crúcis", "gás",
+                "atrás", "moisés", "através", "convés", "ês", "país", "após", "ambas", "ambos", "messias", "depois",
+            ],
+        ),
+    ];
+    if word.chars().count() < 3 || !word.ends_with('s') {
+        return;
+    }
+    let kept = word.clone();
+    changed(word, |w| {
+        let found = STEPS.iter().find(|(ending, left, _, exceptions)| {
+            w.len() >= ending.chars().count() + left && ends(w, ending) && !exceptions.contains(&kept.as_str())
+        });
+        if let Some((ending, _, with, _)) = found {
+            replace(w, ending.chars().count(), with);
+        }
+    });
+}
+
 /// Endings of plurals and of adverbs: the shortest word they apply to, the ending, what stands in its place.
 const PLURALS: &[(usize, &str, &str)] = &[
     (4, "ns", "m"),

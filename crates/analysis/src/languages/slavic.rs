@@ -102,3 +102,82 @@ fn czech_consonants(w: &mut Vec<char>) {
         _ => {}
     }
 }
+
+/// Savoy's light stemmer of Russian: endings of cases, then a soft sign, a vowel or a doubled letter.
+pub(crate) fn light_russian(word: &mut String) {
+    const CASES: &[(usize, &[&str])] = &[
+        (7, &["иями", "оями"]),
+        (
+            6,
+            &[
+                "иям", "иях", "оях", "ями", "оям", "оьв", "ами", "его", "ему", "ери", "ими", "ого", "ому", "ыми", "оев",
+            ],
+        ),
+        (
+            5,
+            &[
+                "ая", "яя", "ях", "юю", "ах", "ею", "их", "ия", "ию", "ьв", "ою", "ую", "ям", "ых", "ея", "ам", "ем", "ей", "ём",
+                "ев", "ий", "им", "ое", "ой", "ом", "ов", "ые", "ый", "ым", "ми",
+            ],
+        ),
+        (4, &["а", "е", "и", "о", "у", "й", "ы", "я", "ь"]),
+    ];
+    changed(word, |w| {
+        let list = CASES
+            .iter()
+            .find(|(least, endings)| w.len() >= *least && endings.iter().any(|ending| ends(w, ending)));
+        if let Some((_, endings)) = list {
+            drop_first(w, &[(0, endings)]);
+        }
+        let more = match w.as_slice() {
+            [.., 'ь' | 'и'] | [.., 'н', 'н'] => w.len() > 3,
+            _ => false,
+        };
+        if more {
+            w.pop();
+        }
+    });
+}
+
+/// Serbian of either alphabet as Latin letters without marks.
+pub(crate) fn normalize_serbian(word: &mut String) {
+    let plain = |letter: char| {
+        Some(match letter {
+            'а' => "a",
+            'б' => "b",
+            'в' => "v",
+            'г' => "g",
+            'д' => "d",
+            'ђ' | 'đ' => "dj",
+            'е' => "e",
+            'ж' | 'ž' | 'з' => "z",
+            'и' => "i",
+            'ј' => "j",
+            'к' => "k",
+            'л' => "l",
+            'љ' => "lj",
+            'м' => "m",
+            'н' => "n",
+            'њ' => "nj",
+            'о' => "o",
+            'п' => "p",
+            'р' => "r",
+            'с' | 'ш' | 'š' => "s",
+            'т' => "t",
+            'ћ' | 'ć' | 'ц' | 'ч' | 'č' => "c",
+            'у' => "u",
+            'ф' => "f",
+            'х' => "h",
+            'џ' => "dz",
+            _ => return None,
+        })
+    };
+    let mut out = String::with_capacity(word.len());
+    for letter in word.chars() {
+        match plain(letter) {
+            Some(text) => out.push_str(text),
+            None => out.push(letter),
+        }
+    }
+    *word = out;
+}

@@ -12,9 +12,11 @@ use crate::filters::{
 use crate::java_regex;
 use crate::languages::{
     CATALAN_ARTICLES, FRENCH_ARTICLES, IRISH_ARTICLES, ITALIAN_ARTICLES, arabic, bengali, brazilian, bulgarian, czech,
-    fold_scandinavian, hindi, indonesian, latvian, light_french, light_german, light_italian, light_portuguese, light_spanish,
-    minimal_english, minimal_french, minimal_german, normalize_arabic, normalize_bengali, normalize_german, normalize_hindi,
-    normalize_indic, normalize_persian, normalize_scandinavian, normalize_sorani, persian, porter, possessive_english, sorani,
+    fold_scandinavian, german_of_caumanns, hindi, indonesian, latvian, light_finnish, light_french, light_german,
+    light_hungarian, light_italian, light_norwegian, light_nynorsk, light_portuguese, light_russian, light_spanish,
+    light_swedish, minimal_english, minimal_french, minimal_german, minimal_norwegian, minimal_nynorsk, minimal_portuguese,
+    normalize_arabic, normalize_bengali, normalize_german, normalize_hindi, normalize_indic, normalize_persian,
+    normalize_scandinavian, normalize_serbian, normalize_sorani, persian, porter, possessive_english, sorani,
 };
 use crate::options::Options;
 use model::{Error, Result};
@@ -146,7 +148,8 @@ impl Definitions {
                     normalization: false,
                 })
             }
-            "french_stem" | "german_stem" | "russian_stem" | "dutch_stem" => {
+            "german_stem" => own(german_of_caumanns),
+            "french_stem" | "russian_stem" | "dutch_stem" => {
                 match kind.strip_suffix("_stem").and_then(snowball) {
                     Some(algorithm) => Filter::each(Stem {
                         change: Change::snowball(algorithm),
@@ -170,6 +173,7 @@ impl Definitions {
             "sorani_normalization" => normalization(normalize_sorani),
             "arabic_normalization" => normalization(normalize_arabic),
             "persian_normalization" => normalization(normalize_persian),
+            "serbian_normalization" => normalization(normalize_serbian),
             "scandinavian_folding" => normalization(fold_scandinavian),
             "scandinavian_normalization" => normalization(normalize_scandinavian),
             "keyword_marker" => match (o.text("keywords_pattern"), o.list("keywords")) {
@@ -535,6 +539,15 @@ pub(super) fn stemmer(language: &str) -> Option<Filter> {
         "light_spanish" | "lightSpanish" => light_spanish,
         "light_italian" | "lightItalian" => light_italian,
         "light_portuguese" | "lightPortuguese" => light_portuguese,
+        "minimal_portuguese" | "minimalPortuguese" => minimal_portuguese,
+        "light_finnish" | "lightFinnish" => light_finnish,
+        "light_hungarian" | "lightHungarian" => light_hungarian,
+        "light_norwegian" | "lightNorwegian" => light_norwegian,
+        "light_nynorsk" | "lightNynorsk" => light_nynorsk,
+        "minimal_norwegian" | "minimalNorwegian" => minimal_norwegian,
+        "minimal_nynorsk" | "minimalNynorsk" => minimal_nynorsk,
+        "light_russian" | "lightRussian" => light_russian,
+        "light_swedish" | "lightSwedish" => light_swedish,
         "arabic" => arabic,
         "bengali" => bengali,
         "brazilian" => brazilian,
@@ -592,6 +605,7 @@ pub(super) fn snowball(language: &str) -> Option<Snowball> {
         "greek" => Snowball::Newer(Newer::Greek),
         "irish" => Snowball::Newer(Newer::Irish),
         "lithuanian" => Snowball::Newer(Newer::Lithuanian),
+        "serbian" => Snowball::Newer(Newer::Serbian),
         "lovins" => Snowball::Newer(Newer::Lovins),
         "german2" => Snowball::Newer(Newer::German),
         "kp" | "dutch_kp" | "dutchKp" => Snowball::Newer(Newer::Dutch),

@@ -118,6 +118,7 @@ const FILTERS: &[&str] = &[
     "hindi_normalization",
     "indic_normalization",
     "persian_stem",
+    "serbian_normalization",
     "sorani_normalization",
     "arabic_normalization",
     "persian_normalization",

@@ -24,8 +24,8 @@ fn rules() -> &'static [(TokenKind, Regex)] {
         let rows = [
             (TokenKind::Email, format!(r"{alnum}+(?:[.\-_]{alnum}+)*@{alnum}+(?:[.\-]{alnum}+)+")),
             (TokenKind::Acronym, format!(r"{alpha}\.(?:{alpha}\.)+")),
-            (TokenKind::Num, number),
             (TokenKind::Host, format!(r"{alnum}+(?:\.{alnum}+)+")),
+            (TokenKind::Num, number),
             (TokenKind::Apostrophe, format!("{alpha}+(?:'{alpha}+)+")),
             (TokenKind::Company, format!("{alpha}+[&@]{alpha}+")),
             (TokenKind::Alphanum, r"[\p{L}\p{M}\p{Nd}&&[^\p{Han}\p{Hiragana}\p{Katakana}]]+".to_owned()),

@@ -18,10 +18,11 @@ fn addresses() -> Option<&'static Regex> {
     ADDRESSES
         .get_or_init(|| {
             let host = r"(?:[\p{L}\p{Nd}](?:[\p{L}\p{Nd}_-]*[\p{L}\p{Nd}])?\.)+[A-Za-z]{2,}";
+            let address = r"\b(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)\b";
             let email = format!(r"(?P<email>[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~.-]+@{host})");
             let tail = r"(?::\d+)?(?:/[^\s<>\u{22}]*[^\s<>\u{22}.,;:!?'\u{29}])?(?:/)?(?:\?[^\s<>\u{22}#]*)?(?:#[^\s<>\u{22}]*)?";
             let url = format!(
-                r"(?P<url>(?:(?:https?|ftp|file)://(?:[^\s/@]+@)?(?:{host}|localhost|\d+\.\d+\.\d+\.\d+){tail}|{host}{tail}))"
+                r"(?P<url>(?:(?:https?|ftp|file)://(?:[^\s/@]+@)?(?:{host}|localhost|\d+\.\d+\.\d+\.\d+){tail}|(?:{host}|{address}){tail}))"
             );
             Regex::new(&format!("{email}|{url}")).ok()
         })

@@ -15,6 +15,9 @@ use serde_json::{Map, Value};
 pub(super) const KINDS: &[&str] = &[
     "terms",
     "significant_terms",
+    "significant_text",
+    "diversified_sampler",
+    "variable_width_histogram",
     "rare_terms",
     "multi_terms",
     "geo_distance",
@@ -61,22 +64,10 @@ pub(crate) fn parse(name: &str, kind: &str, body: &mut Node, dialect: Dialect) -
     let mut fields = whole.fields(kind)?.of_object(!dialect.typed && object_parsed(kind));
     let out = match kind {
         "terms" => AggKind::Terms(parse_terms(&mut fields, kind, name, dialect)?),
-        "significant_terms" => {
-            for option in [
-                "background_filter",
-                "jlh",
-                "mutual_information",
-                "chi_square",
-                "gnd",
-                "percentage",
-                "script_heuristic",
-            ] {
-                if fields.has(option) {
-                    return Err(Error::illegal(format!("[{option}] of [significant_terms] is not supported")));
-                }
-            }
-            AggKind::SignificantTerms(Box::new(parse_terms(&mut fields, kind, name, dialect)?))
-        }
+        "significant_terms" => super::significant::terms(&mut fields, name, dialect)?,
+        "significant_text" => super::significant::text(&mut fields, name, dialect)?,
+        "diversified_sampler" => super::sampled::diversified(&mut fields, name, dialect)?,
+        "variable_width_histogram" => super::sampled::variable_width(&mut fields, name, dialect)?,
         "rare_terms" => AggKind::RareTerms(Box::new(parse_rare_terms(&mut fields, name, dialect)?)),
         "multi_terms" => super::combined::multi_terms(&mut fields, name, dialect)?,
         "geo_distance" => super::places::distance(&mut fields, name)?,
@@ -168,6 +159,9 @@ fn object_parsed(kind: &str) -> bool {
         kind,
         "terms"
             | "significant_terms"
+            | "significant_text"
+            | "diversified_sampler"
+            | "variable_width_histogram"
             | "rare_terms"
             | "multi_terms"
             | "geo_distance"
@@ -185,7 +179,7 @@ fn object_parsed(kind: &str) -> bool {
 }
 
 /// Today's values come from a field or from a script.
-fn sourced(source: ValueSource, dialect: Dialect) -> Result<ValueSource> {
+pub(super) fn sourced(source: ValueSource, dialect: Dialect) -> Result<ValueSource> {
     if source.field.is_none() && source.script.is_none() && !dialect.typed {
         return Err(Error::illegal(
             "Required one of fields [field, script], but none were specified. ",
@@ -269,7 +263,7 @@ fn parse_grid(fields: &mut Fields, tiles: bool) -> Result<AggKind> {
     }))
 }
 
-fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) -> Result<TermsAgg> {
+pub(super) fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) -> Result<TermsAgg> {
     let source = ValueSource::take(fields, dialect)?;
     let unlimited = |option: &str, node: &Node| match node.i64(option)? {
         0 if dialect.typed => Ok(usize::MAX),
@@ -419,7 +413,7 @@ pub(super) fn take_order(fields: &mut Fields, kind: &str) -> Result<Option<Vec<B
     })
 }
 
-fn parse_include(node: Node) -> Result<IncludeExclude> {
+pub(super) fn parse_include(node: Node) -> Result<IncludeExclude> {
     match node.value {
         Json::Array(items) => Ok(IncludeExclude::Values(items.into_iter().map(Node::into_value).collect())),
         Json::Object(_) => {

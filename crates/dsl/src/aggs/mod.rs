@@ -7,6 +7,8 @@ mod of_2015;
 mod pipeline;
 mod places;
 mod render;
+mod sampled;
+mod significant;
 mod tree;
 mod value_source;
 
@@ -88,7 +90,11 @@ pub enum AggKind {
     Sampler {
         shard_size: usize,
     },
-    SignificantTerms(Box<TermsAgg>),
+    /// The best documents, but no more than some with the same value.
+    DiversifiedSampler(Box<DiversifiedAgg>),
+    SignificantTerms(Box<SignificantAgg>),
+    /// Words of the sources of texts that are more frequent here than elsewhere.
+    SignificantText(Box<SignificantTextAgg>),
     /// Values that few documents have.
     RareTerms(Box<RareTermsAgg>),
     /// A bucket for each combination of the values of several fields.
@@ -118,6 +124,8 @@ pub enum AggKind {
     /// `geotile_grid`, `geohash_grid`.
     Grid(GridAgg),
     AutoDateHistogram(AutoDateAgg),
+    /// Buckets of numbers that lie near each other.
+    VariableWidth(Box<VariableWidthAgg>),
     ScriptedMetric(Box<ScriptedAgg>),
     Metric(Metric, ValueSource),
     ExtendedStats {
@@ -190,6 +198,72 @@ pub struct TermsAgg {
     pub collect_mode: Option<String>,
     pub execution_hint: Option<String>,
     pub value_type: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignificantAgg {
+    pub terms: TermsAgg,
+    pub measure: Significance,
+    /// What terms are compared with; all documents without.
+    pub background: Option<Query>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignificantTextAgg {
+    pub field: String,
+    /// Where in the source its text stands; at the field without.
+    pub source_fields: Option<Vec<String>>,
+    /// Sequences of words that were seen before do not count.
+    pub filter_duplicate_text: bool,
+    pub size: usize,
+    pub shard_size: Option<usize>,
+    pub min_doc_count: u64,
+    pub shard_min_doc_count: u64,
+    pub include: Option<IncludeExclude>,
+    pub exclude: Option<IncludeExclude>,
+    pub measure: Significance,
+    pub background: Option<Query>,
+}
+
+/// How it is measured that a term is more frequent here than elsewhere. `negatives`: terms that are rarer count too;
+/// `superset`: the documents here are among those they are compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Significance {
+    /// The change of the share, absolute times relative.
+    Jlh,
+    MutualInformation {
+        negatives: bool,
+        superset: bool,
+    },
+    ChiSquare {
+        negatives: bool,
+        superset: bool,
+    },
+    /// Google's normalized distance.
+    Gnd {
+        superset: bool,
+    },
+    /// The share of a term's documents that are here.
+    Percentage,
+    /// What a script makes of the four counts.
+    Script(ScriptSource),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiversifiedAgg {
+    pub source: ValueSource,
+    pub shard_size: usize,
+    pub max_docs_per_value: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct VariableWidthAgg {
+    pub source: ValueSource,
+    pub buckets: usize,
+    /// Buckets that are kept before the nearest of them are merged.
+    pub shard_size: usize,
+    /// Values that wait before they are put into buckets.
+    pub initial_buffer: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -4,6 +4,7 @@ use super::{
     Agg, AggKind, BucketOrder, CompositeSource, DateHistogramAgg, DateInterval, HistogramAgg, IncludeExclude, RangeBucket,
     TermsAgg, TopHitsAgg, ValueSource, metric,
 };
+use crate::query::Query;
 use crate::search::{FieldAndFormat, Sort};
 use serde_json::{Map, Value, json};
 
@@ -34,9 +35,26 @@ impl AggKind {
     pub fn render(&self) -> (String, Value) {
         let (name, body) = match self {
             AggKind::Terms(terms) => ("terms", terms_body(terms)),
-            AggKind::SignificantTerms(terms) => {
-                let mut body = terms_body(terms);
+            AggKind::SignificantText(text) => ("significant_text", text.render()),
+            AggKind::VariableWidth(variable) => {
+                let mut body = source_body(&variable.source);
+                body.insert("buckets".into(), variable.buckets.into());
+                body.insert("shard_size".into(), variable.shard_size.into());
+                body.insert("initial_buffer".into(), variable.initial_buffer.into());
+                ("variable_width_histogram", body)
+            }
+            AggKind::DiversifiedSampler(sampler) => {
+                let mut body = source_body(&sampler.source);
+                body.insert("shard_size".into(), sampler.shard_size.into());
+                body.insert("max_docs_per_value".into(), sampler.max_docs_per_value.into());
+                ("diversified_sampler", body)
+            }
+            AggKind::SignificantTerms(significant) => {
+                let mut body = terms_body(&significant.terms);
                 body.remove("order");
+                let (name, measure) = significant.measure.render();
+                body.insert(name.into(), measure);
+                put(&mut body, "background_filter", significant.background.as_ref().map(Query::render));
                 ("significant_terms", body)
             }
             AggKind::RareTerms(rare) => {
@@ -293,7 +311,7 @@ fn terms_body(terms: &TermsAgg) -> Map<String, Value> {
     body
 }
 
-fn include(which: &IncludeExclude) -> Value {
+pub(super) fn include(which: &IncludeExclude) -> Value {
     match which {
         IncludeExclude::Regex(pattern) => pattern.as_str().into(),
         IncludeExclude::Values(values) => Value::Array(values.clone()),

@@ -8,11 +8,8 @@ use model::{Dialect, Error, ErrorKind, Result, settings};
 
 /// Types of other servers: kept, for an engine that knows them.
 const OPAQUE: &[&str] = &[
-    "variable_width_histogram",
     "geohex_grid",
     "geo_line",
-    "significant_text",
-    "diversified_sampler",
     "random_sampler",
     "string_stats",
     "boxplot",

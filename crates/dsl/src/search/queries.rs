@@ -85,6 +85,16 @@ fn in_agg(agg: &mut Agg, f: &mut See<'_>) -> Result<()> {
                 f(Role::Serves, query)?;
             }
         }
+        AggKind::SignificantTerms(significant) => {
+            if let Some(query) = &mut significant.background {
+                f(Role::Serves, query)?;
+            }
+        }
+        AggKind::SignificantText(significant) => {
+            if let Some(query) = &mut significant.background {
+                f(Role::Serves, query)?;
+            }
+        }
         AggKind::TopHits(top) => {
             in_sort(&mut top.sort, f)?;
             in_highlight(top.highlight.as_mut(), f)?;

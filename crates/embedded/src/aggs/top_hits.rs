@@ -29,6 +29,16 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
                     "Top hits result window is too large, the top hits aggregator [{name}]'s from + size must be less than or equal to: [{most}] but was [{window}]. This limit can be set by changing the [index.max_inner_result_window] index level setting."
                 )));
             }
+            if window == 0 && !cx.dialect.typed {
+                let name = if cx.plan.opensearch {
+                    "TotalHitCountCollectorManager"
+                } else {
+                    "TotalHitCountCollector"
+                };
+                return Err(Error::illegal(format!(
+                    "numHits must be > 0; please use {name} if you just need the total hit count"
+                )));
+            }
             Box::new(TopHits {
                 spec: spec.clone(),
                 best: Best::new(&spec.sort, window, scope),

@@ -342,6 +342,21 @@ impl Script {
             budget: Budget::default(),
         })
     }
+    /// Its value away from documents, with other parameters.
+    pub(crate) fn run_given(&self, params: &Params) -> Result<script::Value> {
+        let mut host = Reach {
+            script: self,
+            doc: 0,
+            score: 0.0,
+            value: None,
+            named: &[],
+        };
+        self.program.run(&mut Env {
+            params,
+            host: &mut host,
+            budget: Budget::default(),
+        })
+    }
     /// Its value away from documents, with names of its own.
     pub(crate) fn run_with(&self, named: &[(&str, &script::Value)]) -> Result<script::Value> {
         self.run_at(0, 0.0, named)
@@ -970,6 +985,18 @@ impl Source {
             }
         }
         Ok(())
+    }
+
+    /// The code of the least value there is, for what has none: of strings the first, of numbers 0.
+    pub(crate) fn least_code(&self) -> u64 {
+        match self.class {
+            Class::Str if self.interner.direct.is_some() => 0,
+            // By order of value there is no first here: nothing shares it.
+            Class::Str | Class::Ip => u64::MAX,
+            Class::Double => double_code(0.0),
+            Class::Unsigned => 0,
+            Class::Bool | Class::Long | Class::Date => long_code(0),
+        }
     }
 
     /// The order of two codes by their values.

@@ -1,13 +1,14 @@
-//! `filter`, `filters`, `missing`, `global`, `sampler`: buckets by conditions on documents.
+//! `filter`, `filters`, `missing`, `global`, samplers: buckets by conditions on documents.
 
 use super::{Counts, single, single_order};
 use crate::aggs::values::{Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
 use crate::plan::boolean::Shared;
 use crate::searchable::{IndexView, SegmentView};
-use dsl::aggs::ValueSource;
+use dsl::aggs::{DiversifiedAgg, ValueSource};
 use dsl::query::Query;
-use model::Result;
+use model::{Error, Result};
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tantivy::query::Scorer;
@@ -261,12 +262,18 @@ impl Collector for All {
     }
 }
 
-/// `sampler`: the best documents of a bucket, kept until all are seen.
+/// A document that may be in a sample: score, segment, document, and the code of its value where that matters.
+type Candidate = (f32, usize, DocId, u64);
+
+/// `sampler`, `diversified_sampler`: the best documents of a bucket, kept until all are seen.
 pub(in crate::aggs) struct Sampler {
     size: usize,
-    /// By bucket: score, segment, document.
-    best: Vec<Vec<(f32, usize, DocId)>>,
+    /// Where the value is of which only so many documents are taken.
+    diverse: Option<(Source, usize)>,
+    /// By bucket.
+    best: Vec<Vec<Candidate>>,
     segments: Vec<(Arc<IndexView>, Arc<SegmentView>)>,
+    codes: Vec<u64>,
     counts: Counts,
     subs: Subs,
 }
@@ -275,40 +282,78 @@ impl Sampler {
     pub(in crate::aggs) fn new(size: usize, subs: Subs) -> Sampler {
         Sampler {
             size,
+            diverse: None,
             best: Vec::new(),
             segments: Vec::new(),
+            codes: Vec::new(),
             counts: Counts::default(),
             subs,
         }
+    }
+
+    pub(in crate::aggs) fn diverse(spec: &DiversifiedAgg, subs: Subs, cx: &Context<'_>) -> Result<Sampler> {
+        let source = Source::new(&spec.source, Wants::Any, "diversified_sampler", cx)?;
+        Ok(Sampler {
+            diverse: Some((source, spec.max_docs_per_value)),
+            ..Sampler::new(spec.shard_size, subs)
+        })
+    }
+
+    /// The value of a document; what has none counts as what has the least value, or 0.
+    fn value(&mut self, doc: DocId, score: f32) -> Result<u64> {
+        let Some((source, _)) = &mut self.diverse else { return Ok(0) };
+        source.codes(doc, score, &mut self.codes, false)?;
+        match self.codes.as_slice() {
+            [] => Ok(source.least_code()),
+            [code] => Ok(*code),
+            _ => Err(Error::illegal("Sample diversifying key must be a single valued-field")),
+        }
+    }
+
+    /// Sorts candidates and leaves the best, of each value no more than may be.
+    fn choose(&self, best: &mut Vec<Candidate>) {
+        best.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        if let Some((_, most)) = &self.diverse {
+            let mut taken: FxHashMap<u64, usize> = FxHashMap::default();
+            best.retain(|(.., code)| {
+                let count = taken.entry(*code).or_default();
+                *count += 1;
+                *count <= *most
+            });
+        }
+        best.truncate(self.size);
     }
 }
 
 impl Collector for Sampler {
     fn segment(&mut self, at: &At<'_>) -> Result<()> {
+        if let Some((source, _)) = &mut self.diverse {
+            source.segment(at)?;
+        }
         self.segments.push((at.view.clone(), at.segment.clone()));
         Ok(())
     }
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
+        let code = self.value(doc, score)?;
         let at = bucket as usize;
         if at >= self.best.len() {
             self.best.resize_with(at + 1, Vec::new);
         }
-        let best = &mut self.best[at];
-        best.push((score, self.segments.len() - 1, doc));
-        if best.len() >= 2 * self.size.max(512) {
-            best.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-            best.truncate(self.size);
+        self.best[at].push((score, self.segments.len() - 1, doc, code));
+        if self.best[at].len() >= 2 * self.size.max(512) {
+            let mut best = std::mem::take(&mut self.best[at]);
+            self.choose(&mut best);
+            self.best[at] = best;
         }
         Ok(())
     }
     fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
         let mut all = Vec::new();
         for (bucket, mut best) in std::mem::take(&mut self.best).into_iter().enumerate() {
-            best.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-            best.truncate(self.size);
+            self.choose(&mut best);
             all.extend(
                 best.into_iter()
-                    .map(|(score, segment, doc)| (segment, doc, bucket as u32, score)),
+                    .map(|(score, segment, doc, _)| (segment, doc, bucket as u32, score)),
             );
         }
         all.sort_by_key(|(segment, doc, ..)| (*segment, *doc));

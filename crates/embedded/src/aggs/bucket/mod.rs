@@ -10,7 +10,10 @@ mod join;
 mod multi_terms;
 mod nested;
 mod range;
+mod significance;
+mod significant_text;
 mod terms;
+mod variable_width;
 
 use super::{Collector, Context, Finish, Subs};
 use dsl::aggs::{Agg, AggKind};
@@ -22,8 +25,11 @@ use serde_json::{Map, Value};
 pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
     let same = |scope| Subs::new(&agg.subs, scope, cx);
     Ok(match &agg.kind {
-        AggKind::Terms(spec) => Box::new(terms::Terms::new(spec, false, same(scope)?, cx)?),
-        AggKind::SignificantTerms(spec) => Box::new(terms::Terms::new(spec, true, same(scope)?, cx)?),
+        AggKind::Terms(spec) => Box::new(terms::Terms::new(spec, same(scope)?, cx)?),
+        AggKind::SignificantTerms(spec) => Box::new(terms::Terms::significant_ones(spec, scope, same(scope)?, cx)?),
+        AggKind::SignificantText(spec) => Box::new(significant_text::SignificantText::new(spec, scope, same(scope)?, cx)?),
+        AggKind::VariableWidth(spec) => Box::new(variable_width::VariableWidth::new(spec, same(scope)?, cx)?),
+        AggKind::DiversifiedSampler(spec) => Box::new(filter::Sampler::diverse(spec, same(scope)?, cx)?),
         AggKind::RareTerms(spec) => Box::new(terms::Terms::rare(spec, same(scope)?, cx)?),
         AggKind::MultiTerms(spec) => Box::new(multi_terms::MultiTerms::new(spec, same(scope)?, cx)?),
         AggKind::GeoDistance(spec) => Box::new(range::Ranges::distances(spec, same(scope)?, cx)?),

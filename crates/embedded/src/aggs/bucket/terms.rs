@@ -1,11 +1,13 @@
 //! `terms`, `rare_terms` and `significant_terms`: a bucket for each value.
 
 use super::Keyed;
+use super::filter::Asked;
+use super::significance::{Frequencies, Measure};
 use crate::aggs::values::{Class, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
 use crate::plan::{Pattern, hashes};
 use crate::searchable::{IndexView, SegmentView};
-use dsl::aggs::{BucketOrder, IncludeExclude, RareTermsAgg, TermsAgg};
+use dsl::aggs::{BucketOrder, IncludeExclude, RareTermsAgg, SignificantAgg, TermsAgg};
 use model::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Map, Value, json};
@@ -53,9 +55,11 @@ struct Chosen {
     shard_size: usize,
 }
 
-/// Documents of all indices, and of them by term.
-#[derive(Default)]
+/// What terms are compared with: documents of all indices, and of them by term.
 struct Background {
+    measure: Measure,
+    /// Only documents of this query.
+    chosen: Option<Asked>,
     docs: u64,
     by_code: FxHashMap<u64, u64>,
     collected: FxHashMap<u32, u64>,
@@ -181,17 +185,33 @@ pub(super) fn ordered(entries: &mut [Entry], orders: &[BucketOrder], subs: &mut 
 }
 
 impl Terms {
-    pub(in crate::aggs) fn new(spec: &TermsAgg, significant: bool, subs: Subs, cx: &Context<'_>) -> Result<Terms> {
-        let kind = if significant { "significant_terms" } else { "terms" };
-        let mut terms = Terms::of_kind(spec, kind, subs, cx)?;
-        terms.significant = significant.then(Background::default);
+    pub(in crate::aggs) fn new(spec: &TermsAgg, subs: Subs, cx: &Context<'_>) -> Result<Terms> {
+        let mut terms = Terms::of_kind(spec, "terms", subs, cx)?;
         let by_own = spec
             .order
             .iter()
             .all(|order| matches!(order.path.as_str(), "_count" | "_key"));
-        if !significant && by_own && spec.collect_mode.as_deref() == Some("breadth_first") && !terms.subs.is_empty() {
+        if by_own && spec.collect_mode.as_deref() == Some("breadth_first") && !terms.subs.is_empty() {
             terms.deferred = Some(Deferred::default());
         }
+        Ok(terms)
+    }
+
+    /// `significant_terms`: those that are more frequent here than elsewhere.
+    pub(in crate::aggs) fn significant_ones(
+        spec: &SignificantAgg,
+        scope: Option<&str>,
+        subs: Subs,
+        cx: &Context<'_>,
+    ) -> Result<Terms> {
+        let mut terms = Terms::of_kind(&spec.terms, "significant_terms", subs, cx)?;
+        terms.significant = Some(Background {
+            measure: Measure::new(&spec.measure, cx)?,
+            chosen: spec.background.as_ref().map(|query| Asked::new(query, scope)),
+            docs: 0,
+            by_code: FxHashMap::default(),
+            collected: FxHashMap::default(),
+        });
         Ok(terms)
     }
 
@@ -381,15 +401,19 @@ impl Terms {
         let subset = background.collected.get(&above).copied().unwrap_or(0);
         let superset = background.docs;
         let least = self.spec.min_doc_count;
-        let mut scored: Vec<(f64, u64, Entry)> = entries
-            .into_iter()
-            .filter(|entry| entry.count >= least.max(1))
-            .map(|entry| {
-                let all = background.by_code.get(&entry.code).copied().unwrap_or(entry.count);
-                (jlh(entry.count, subset, all, superset), all, entry)
-            })
-            .filter(|(score, ..)| *score > 0.0)
-            .collect();
+        let mut scored: Vec<(f64, u64, Entry)> = Vec::new();
+        for entry in entries.into_iter().filter(|entry| entry.count >= least.max(1)) {
+            let all = background.by_code.get(&entry.code).copied().unwrap_or(0);
+            let score = background.measure.score(Frequencies {
+                here: entry.count,
+                subset,
+                all,
+                superset,
+            })?;
+            if score > 0.0 {
+                scored.push((score, all, entry));
+            }
+        }
         scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| self.source.compare(a.2.code, b.2.code)));
         scored.truncate(self.spec.size);
         to.count(scored.len())?;
@@ -411,16 +435,6 @@ impl Terms {
     }
 }
 
-/// How much more frequent a term is here than elsewhere, absolutely and relatively.
-fn jlh(count: u64, subset: u64, all: u64, superset: u64) -> f64 {
-    if subset == 0 || superset == 0 || all == 0 {
-        return 0.0;
-    }
-    let here = count as f64 / subset as f64;
-    let there = all as f64 / superset as f64;
-    if here <= there { 0.0 } else { (here - there) * (here / there) }
-}
-
 impl Collector for Terms {
     fn segment(&mut self, at: &At<'_>) -> Result<()> {
         self.source.segment(at)?;
@@ -433,7 +447,15 @@ impl Collector for Terms {
         }
         if let Some(background) = &mut self.significant {
             let mut codes = Vec::new();
+            if let Some(chosen) = &mut background.chosen {
+                chosen.segment(at)?;
+            }
             for doc in 0..at.segment.reader.max_doc() {
+                if let Some(chosen) = &mut background.chosen
+                    && !chosen.matches(doc)?
+                {
+                    continue;
+                }
                 // Nested documents are documents of the background too, as Lucene counts.
                 if at.segment.is_alive(doc) && !at.segment.is_hidden(doc) {
                     background.docs += 1;
@@ -614,20 +636,5 @@ impl Collector for Terms {
     }
     fn subs_mut(&mut self) -> Option<&mut Subs> {
         Some(&mut self.subs)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scores() {
-        for (count, subset, all, superset, expected) in [(1, 10, 1, 10, 0.0), (5, 10, 5, 100, 4.5), (0, 0, 0, 0, 0.0)] {
-            assert!(
-                (jlh(count, subset, all, superset) - expected).abs() < 1e-9,
-                "{count} of {subset}, {all} of {superset}"
-            );
-        }
     }
 }
