@@ -300,7 +300,7 @@ fn is_elsewhere(write: &Write, document: &Document) -> bool {
     let plain = match &write.op {
         WriteOp::Put(_) => false,
         WriteOp::Delete => true,
-        WriteOp::Update(update) => update.upsert.is_none() && !update.doc_as_upsert && !update.scripted_upsert,
+        WriteOp::Update(update) => update.upsert.is_none() && !update.doc_as_upsert,
     };
     let wanted = write.routing.as_deref().or(write.parent.as_deref());
     plain

@@ -240,8 +240,8 @@ fn bodies(input: &[u8]) -> String {
         out.push_str(&told(ByQueryBody::parse(node(), dialect)));
         out.push_str(&told(ReindexBody::parse(node(), dialect)));
         out.push_str(&told(MgetBody::parse(node(), dialect)));
-        out.push_str(&told(AliasActions::parse(node())));
-        out.push_str(&told(AnalyzeBody::parse(node())));
+        out.push_str(&told(AliasActions::parse(node(), dialect)));
+        out.push_str(&told(AnalyzeBody::parse(node(), dialect)));
         out.push_str(&told(UpdateBody::parse(input, dialect)));
         out.push_str(&told(parse_msearch(input, dialect)));
         let defaults = BulkDefaults {

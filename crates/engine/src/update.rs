@@ -125,7 +125,6 @@ impl Update {
         match (&self.upsert, &self.script) {
             (Some(upsert), Some(script)) if self.scripted_upsert => self.run(script, upsert.clone(), "create", None, around),
             (Some(upsert), _) => Ok(Applied::Put(upsert.clone())),
-            (None, Some(script)) if self.scripted_upsert => self.run(script, Value::Object(Map::new()), "create", None, around),
             (None, _) if self.doc_as_upsert => Ok(Applied::Put(self.doc.clone().unwrap_or(Value::Object(Map::new())))),
             (None, _) => {
                 let reason = match &at.id.doc_type {

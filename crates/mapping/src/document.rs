@@ -92,6 +92,7 @@ struct Scope {
 struct Reader<'a> {
     mapping: &'a Inner,
     options: &'a ReadOptions<'a>,
+    document: &'a Map<String, Value>,
     root: Fields,
     scopes: Vec<Scope>,
     offsets: FxHashMap<(Option<usize>, &'a str), u32>,
@@ -104,10 +105,11 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn run(mapping: &'a Inner, object: &Map<String, Value>, options: &'a ReadOptions<'a>) -> Result<Reader<'a>> {
+    fn run(mapping: &'a Inner, object: &'a Map<String, Value>, options: &'a ReadOptions<'a>) -> Result<Reader<'a>> {
         let mut reader = Reader {
             mapping,
             options,
+            document: object,
             root: Fields::default(),
             scopes: Vec::new(),
             offsets: FxHashMap::default(),
@@ -345,6 +347,10 @@ impl<'a> Reader<'a> {
             Err(Error::new(model::ErrorKind::NumberFormat, reason))
         } else if self.mapping.typed && field.kind.is_date() && value.is_f64() {
             Err(Error::illegal(format!("Invalid format: \"{}\"", text_of(value))))
+        } else if field.kind == Kind::Completion
+            && let Some(value) = types::contexts::from_paths(field, value, self.document)
+        {
+            types::read(field, &value)
         } else {
             types::read(field, value)
         };

@@ -401,6 +401,20 @@ impl Inner {
 
     /// Aliases must lead to fields.
     pub(crate) fn check_references(&self) -> Result<()> {
+        for leaf in self.leaves.iter().filter(|leaf| leaf.field.kind == Kind::Completion) {
+            for context in crate::types::contexts::of(&leaf.field) {
+                let (Some(path), Some(_)) = (&context.path, context.precision) else {
+                    continue;
+                };
+                let why = match self.leaf(path).map(|target| target.field.kind) {
+                    Some(Kind::GeoPoint) => continue,
+                    Some(other) => format!("must be mapped to geo_point, found [{}]", other.wire()),
+                    None => "is not defined in the mapping".to_owned(),
+                };
+                let reason = format!("field [{path}] referenced in context [{}] {why}", context.name);
+                return Err(Error::new(ErrorKind::Parse, reason));
+            }
+        }
         for leaf in &self.leaves {
             let Some(target) = &leaf.field.alias_path else {
                 continue;

@@ -486,6 +486,19 @@ pub(crate) fn render(field: &FieldType) -> Value {
             _ => out.insert(key.clone(), value.clone()),
         };
     }
+    if field.kind == Kind::Completion {
+        for (key, value) in [
+            ("analyzer", Value::from("simple")),
+            ("preserve_separators", true.into()),
+            ("preserve_position_increments", true.into()),
+            ("max_input_length", 50.into()),
+        ] {
+            out.entry(key).or_insert(value);
+        }
+    }
+    if field.kind.is_text() && !field.string && out.contains_key("search_analyzer") {
+        out.entry("analyzer").or_insert("default".into());
+    }
     if field.kind == Kind::Join {
         out.insert("eager_global_ordinals".into(), field.eager_global_ordinals.into());
     }

@@ -220,7 +220,18 @@ impl Params {
                 let given: Option<i64> = self.take_number("version")?;
                 given.map_or(Ok(None), |given| written_version(given, version_type.as_deref()))?
             } else {
-                self.take_number("version")?
+                let given: Option<i64> = self.take_number("version")?;
+                if let (Some(given @ ..0), Some("external" | "external_gt" | "external_gte")) = (given, version_type.as_deref()) {
+                    let word = match version_type.as_deref() {
+                        Some("external_gte") => "EXTERNAL_GTE",
+                        _ => "EXTERNAL",
+                    };
+                    return Err(Error::new(
+                        ErrorKind::ActionRequestValidation,
+                        format!("Validation Failed: 1: illegal version value [{given}] for version type [{word}];"),
+                    ));
+                }
+                given.and_then(|given| u64::try_from(given).ok())
             },
             version_type,
             if_seq_no: self.take_number("if_seq_no")?,
@@ -318,6 +329,7 @@ impl Params {
         if self.lenient || self.given.is_empty() {
             return Ok(());
         }
+        self.check_silent()?;
         let silent = |name: &str| parameters::of(self.api).any(|p| p.name == name && p.effect != Effect::Changes);
         let words: Vec<String> = self
             .given
@@ -337,6 +349,33 @@ impl Params {
             self.path,
             words.join(", ")
         )))
+    }
+
+    /// What changes nothing is read all the same: a value that could not be one is refused.
+    fn check_silent(&self) -> Result<()> {
+        for (name, text) in &self.given {
+            let is = |names: &[&'static str]| names.iter().find(|known| *known == name).copied();
+            if let Some(name) = is(&["timeout", "master_timeout", "cluster_manager_timeout"]) {
+                self.check_duration(name)?;
+            } else if is(&["request_cache", "ccs_minimize_roundtrips", "local"]).is_some()
+                && !matches!(text.as_str(), "" | "true" | "false")
+            {
+                return Err(Error::illegal(format!(
+                    "Failed to parse value [{text}] as only [true] or [false] are allowed."
+                )));
+            } else if let Some(name) = is(&[
+                "batched_reduce_size",
+                "max_concurrent_shard_requests",
+                "pre_filter_shard_size",
+            ]) && text.parse::<i32>().is_err()
+            {
+                return Err(
+                    Error::illegal(format!("Failed to parse int parameter [{name}] with value [{text}]"))
+                        .caused_by(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\""))),
+                );
+            }
+        }
+        Ok(())
     }
 }
 

@@ -29,7 +29,9 @@ pub(crate) use indonesian::indonesian;
 pub(crate) use latvian::latvian;
 pub(crate) use nordic::{light_norwegian, light_nynorsk, light_swedish, minimal_norwegian, minimal_nynorsk};
 pub(crate) use porter::porter;
-pub(crate) use romance::{CATALAN_ARTICLES, IRISH_ARTICLES, ITALIAN_ARTICLES, brazilian, light_italian, light_portuguese, minimal_portuguese};
+pub(crate) use romance::{
+    CATALAN_ARTICLES, IRISH_ARTICLES, ITALIAN_ARTICLES, brazilian, light_italian, light_portuguese, minimal_portuguese,
+};
 pub(crate) use scripts::{fold_scandinavian, normalize_arabic, normalize_persian, normalize_scandinavian};
 pub(crate) use slavic::{bulgarian, czech, light_russian, normalize_serbian};
 pub(crate) use spanish::light_spanish;

@@ -71,16 +71,40 @@ fn stemmers() {
         let terms: Vec<String> = analyzer.analyze(text).into_iter().map(|token| token.term).collect();
         assert_eq!(terms.join(" "), expected, "{language}: {text}");
     };
-    check("light_finnish", "lasten kirjat ovat kauniita taloissa", "las kirj ova kaun talo");
-    check("light_finnish", "a gyerekek könyvei szépek házakban", "a gyerekek konyv szépek házakb");
-    check("light_hungarian", "a gyerekek könyvei szépek házakban", "a gyerek konyv szep haz");
+    check(
+        "light_finnish",
+        "lasten kirjat ovat kauniita taloissa",
+        "las kirj ova kaun talo",
+    );
+    check(
+        "light_finnish",
+        "a gyerekek könyvei szépek házakban",
+        "a gyerekek konyv szépek házakb",
+    );
+    check(
+        "light_hungarian",
+        "a gyerekek könyvei szépek házakban",
+        "a gyerek konyv szep haz",
+    );
     check("light_norwegian", "barnas bøker er vakre", "barn bøk er vakr");
-    check("light_nynorsk", "lasten kirjat ovat kauniita taloissa", "last kirjat ovat kauniit taloiss");
-    check("minimal_norwegian", "a gyerekek könyvei szépek házakban", "a gyerekek könyvei szépek házakban");
+    check(
+        "light_nynorsk",
+        "lasten kirjat ovat kauniita taloissa",
+        "last kirjat ovat kauniit taloiss",
+    );
+    check(
+        "minimal_norwegian",
+        "a gyerekek könyvei szépek házakban",
+        "a gyerekek könyvei szépek házakban",
+    );
     check("minimal_nynorsk", "barnas bøker er vakre", "barn bøk er vakr");
     check("light_russian", "книги детей красивы и слова", "книг дет красив и слов");
     check("light_swedish", "barnens böcker är vackra", "barn böck är vackr");
-    check("minimal_portuguese", "os livros das crianças são barnens", "os livro da criança são barnem");
+    check(
+        "minimal_portuguese",
+        "os livros das crianças são barnens",
+        "os livro da criança são barnem",
+    );
     check("serbian", "книгите на хората са красиви", "knigi na horat sa krasiv");
 }
 

@@ -180,9 +180,7 @@ fn possessive(w: &mut Vec<char>) {
     if w.len() > 6 && (!vowel(w, 5) && cut(w, &["atok", "otok", "etek"]) || cut(w, &["itek", "itok"])) {
         return;
     }
-    if w.len() > 5
-        && (!vowel(w, 4) && cut(w, &["unk", "tok", "tek"]) || vowel(w, 4) && cut(w, &["juk"]) || cut(w, &["ink"]))
-    {
+    if w.len() > 5 && (!vowel(w, 4) && cut(w, &["unk", "tok", "tek"]) || vowel(w, 4) && cut(w, &["juk"]) || cut(w, &["ink"])) {
         return;
     }
     if w.len() > 4

@@ -149,15 +149,13 @@ impl Definitions {
                 })
             }
             "german_stem" => own(german_of_caumanns),
-            "french_stem" | "russian_stem" | "dutch_stem" => {
-                match kind.strip_suffix("_stem").and_then(snowball) {
-                    Some(algorithm) => Filter::each(Stem {
-                        change: Change::snowball(algorithm),
-                        normalization: false,
-                    }),
-                    None => return Ok(None),
-                }
-            }
+            "french_stem" | "russian_stem" | "dutch_stem" => match kind.strip_suffix("_stem").and_then(snowball) {
+                Some(algorithm) => Filter::each(Stem {
+                    change: Change::snowball(algorithm),
+                    normalization: false,
+                }),
+                None => return Ok(None),
+            },
             "german_normalization" => Filter::each(Stem {
                 change: Change::Own(normalize_german),
                 normalization: true,

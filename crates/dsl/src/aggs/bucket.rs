@@ -1,6 +1,6 @@
 //! Buckets: aggregations that part documents into groups.
 
-use super::value_source::option;
+use super::value_source::{named, option};
 use super::{
     AggKind, AutoDateAgg, BucketOrder, CompositeSource, DateHistogramAgg, DateInterval, GridAgg, HistogramAgg, IncludeExclude,
     RangeBucket, RareTermsAgg, TermsAgg, ValueSource,
@@ -72,12 +72,12 @@ pub(crate) fn parse(name: &str, kind: &str, body: &mut Node, dialect: Dialect) -
         "multi_terms" => super::combined::multi_terms(&mut fields, name, dialect)?,
         "geo_distance" => super::places::distance(&mut fields, name)?,
         "range" => {
-            let (source, ranges, keyed) = parse_ranges(&mut fields, kind, name, dialect)?;
+            let (source, ranges, keyed) = parse_ranges(&mut fields, kind, dialect)?;
             AggKind::Range { source, ranges, keyed }
         }
         "date_range" => {
             let time_zone = fields.take_string("time_zone")?;
-            let (source, ranges, keyed) = parse_ranges(&mut fields, kind, name, dialect)?;
+            let (source, ranges, keyed) = parse_ranges(&mut fields, kind, dialect)?;
             AggKind::DateRange {
                 source,
                 ranges,
@@ -86,12 +86,18 @@ pub(crate) fn parse(name: &str, kind: &str, body: &mut Node, dialect: Dialect) -
             }
         }
         "ip_range" => {
-            let (source, ranges, keyed) = parse_ranges(&mut fields, kind, name, dialect)?;
+            let (source, ranges, keyed) = parse_ranges(&mut fields, kind, dialect)?;
             AggKind::IpRange { source, ranges, keyed }
         }
         "histogram" => AggKind::Histogram(parse_histogram(&mut fields, name, dialect)?),
         "date_histogram" => AggKind::DateHistogram(parse_date_histogram(&mut fields, dialect)?),
         "filters" => parse_filters(&mut fields, dialect)?,
+        "global" if !dialect.typed && !fields.is_empty() => {
+            let found = fields.next_field().map_or("VALUE_NULL", |(_, node)| node.kind_name());
+            return Err(body.error(format!(
+                "Expected [FIELD_NAME] under a [START_OBJECT], but got a [{found}] in [{name}]"
+            )));
+        }
         "global" => AggKind::Global,
         "missing" => {
             let source = ValueSource::take(&mut fields, dialect)?;
@@ -115,9 +121,20 @@ pub(crate) fn parse(name: &str, kind: &str, body: &mut Node, dialect: Dialect) -
         "parent" => AggKind::Parent {
             child_type: fields.take_string("type")?.ok_or_else(missing_type)?,
         },
-        "sampler" => AggKind::Sampler {
-            shard_size: fields.take_usize("shard_size")?.unwrap_or(100),
-        },
+        "sampler" => {
+            let given = fields.take("shard_size");
+            let number = |node: &Node| matches!(node.value, Json::Number(_));
+            let unfit = given
+                .iter()
+                .find(|node| !dialect.typed && !number(node))
+                .map(|node| ("shard_size".to_owned(), node.clone()));
+            if let Some((option, node)) = unfit.or_else(|| fields.next_field().filter(|_| !dialect.typed)) {
+                return Err(node.error(format!("Unsupported property \"{option}\" for aggregation \"{name}")));
+            }
+            AggKind::Sampler {
+                shard_size: given.map(|node| node.usize("shard_size")).transpose()?.unwrap_or(100),
+            }
+        }
         "composite" => parse_composite(&mut fields, dialect)?,
         "adjacency_matrix" => parse_adjacency(&mut fields, dialect)?,
         "geotile_grid" | "geohash_grid" => parse_grid(&mut fields, kind == "geotile_grid")?,
@@ -150,7 +167,15 @@ pub(crate) fn parse(name: &str, kind: &str, body: &mut Node, dialect: Dialect) -
         super::of_2015::leftovers(&mut fields, kind);
     }
     fields.finish()?;
-    Ok(Some(out))
+    named(&out, dialect)?;
+    match &out {
+        AggKind::Range { ranges, .. } | AggKind::DateRange { ranges, .. } | AggKind::IpRange { ranges, .. }
+            if ranges.is_empty() =>
+        {
+            Err(no_ranges(name))
+        }
+        _ => Ok(Some(out)),
+    }
 }
 
 /// Those whose bodies Elasticsearch reads with its object parsers; the others are read by hand.
@@ -160,6 +185,7 @@ fn object_parsed(kind: &str) -> bool {
         "terms"
             | "significant_terms"
             | "significant_text"
+            | "adjacency_matrix"
             | "diversified_sampler"
             | "variable_width_histogram"
             | "rare_terms"
@@ -178,16 +204,6 @@ fn object_parsed(kind: &str) -> bool {
     )
 }
 
-/// Today's values come from a field or from a script.
-pub(super) fn sourced(source: ValueSource, dialect: Dialect) -> Result<ValueSource> {
-    if source.field.is_none() && source.script.is_none() && !dialect.typed {
-        return Err(Error::illegal(
-            "Required one of fields [field, script], but none were specified. ",
-        ));
-    }
-    Ok(source)
-}
-
 /// The default of `search.max_buckets` over the widest step of `auto_date_histogram`.
 const AUTO_DATE_BUCKETS: usize = 2184;
 
@@ -196,11 +212,12 @@ fn parse_adjacency(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
     let separator = fields.take_string("separator")?.unwrap_or_else(|| "&".into());
     let show_only_intersecting = fields.take_bool("show_only_intersecting")?.unwrap_or(false);
     let mut filters: Vec<(String, Query)> = Vec::new();
-    if let Some(node) = fields.take("filters") {
-        for (name, query) in shape::object(node, "filters")? {
+    fields.read("filters", &["START_OBJECT"], |node| {
+        for (name, query) in shape::object(node.clone(), "filters")? {
             filters.push((name, Query::parse(query, &mut cx)?));
         }
-    }
+        Ok(())
+    })?;
     if filters.is_empty() {
         return Err(Error::illegal("[adjacency_matrix] needs at least one of [filters]"));
     }
@@ -300,7 +317,6 @@ pub(super) fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: 
         return Err(shape::failed_field(kind, "exclude", (1, 1), cause));
     }
     let collect_mode = take_collect_mode(fields, kind)?;
-    let source = sourced(source, dialect)?;
     Ok(TermsAgg {
         source,
         size,
@@ -340,7 +356,7 @@ fn parse_rare_terms(fields: &mut Fields, name: &str, dialect: Dialect) -> Result
     let include = fields.read("include", &kinds, |node| parse_include(node.clone()))?;
     let exclude = fields.read("exclude", &kinds[..2], |node| parse_include(node.clone()))?;
     Ok(RareTermsAgg {
-        source: sourced(source, dialect)?,
+        source,
         max_doc_count: max_doc_count.unwrap_or(1),
         include,
         exclude,
@@ -449,7 +465,7 @@ pub(super) fn parse_include(node: Node) -> Result<IncludeExclude> {
 
 type Ranges = (ValueSource, Vec<RangeBucket>, bool);
 
-fn parse_ranges(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) -> Result<Ranges> {
+fn parse_ranges(fields: &mut Fields, kind: &str, dialect: Dialect) -> Result<Ranges> {
     let source = ValueSource::take(fields, dialect)?;
     let keyed = fields.take_bool("keyed")?.unwrap_or(false);
     let mut ranges = Vec::new();
@@ -479,9 +495,6 @@ fn parse_ranges(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) -
         if !dialect.typed {
             inner.finish()?;
         }
-    }
-    if ranges.is_empty() {
-        return Err(no_ranges(name));
     }
     Ok((source, ranges, keyed))
 }
@@ -731,6 +744,7 @@ fn parse_composite_source(name: String, definition: Node, dialect: Dialect) -> R
         _ => return Err(unknown),
     };
     fields.finish()?;
+    named(&parsed, dialect)?;
     Ok(CompositeSource {
         name,
         kind: parsed,

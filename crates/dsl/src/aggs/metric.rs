@@ -117,11 +117,17 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
         "top_metrics" => parse_top_metrics(&mut fields, dialect)?,
         "scripted_metric" => {
             let mut take = |name: &str| {
-                let found = fields.take(name).map(|node| ScriptSource::parse(node, dialect));
-                found.transpose()
+                fields.read(name, &["VALUE_STRING", "START_OBJECT"], |node| {
+                    ScriptSource::parse(node.clone(), dialect)
+                })
             };
             let init = take("init_script")?;
             let (map, combine, reduce) = (take("map_script")?, take("combine_script")?, take("reduce_script")?);
+            let params = fields.take_map("params")?.unwrap_or_default();
+            if !dialect.typed {
+                // What is too much is told before what is missing.
+                fields.clone().finish()?;
+            }
             let needed = |found: Option<ScriptSource>, part: &str| match found {
                 None if !dialect.typed => {
                     let cause = Error::illegal(format!("[{part}] must not be null: [{name}]"));
@@ -134,7 +140,7 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
                 map: map.ok_or_else(|| Error::illegal("[map_script] must not be null: [scripted_metric]"))?,
                 combine: needed(combine, "combine_script")?,
                 reduce: needed(reduce, "reduce_script")?,
-                params: fields.take_map("params")?.unwrap_or_default(),
+                params,
             }))
         }
         _ => {
@@ -142,7 +148,12 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
                 return Ok(None);
             };
             let source = required_source(&mut fields, dialect)?;
-            fields.take("compression");
+            if dialect.typed {
+                fields.take("compression");
+            } else if *metric == Metric::MedianAbsoluteDeviation {
+                // How precisely the reference estimates; we count.
+                fields.take_f64("compression")?;
+            }
             AggKind::Metric(*metric, source)
         }
     };
@@ -150,6 +161,7 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, dialect: Dialect) -> Res
         super::of_2015::leftovers(&mut fields, kind);
     }
     fields.finish()?;
+    super::value_source::named(&out, dialect)?;
     Ok(Some(out))
 }
 
@@ -170,11 +182,6 @@ fn required_source(fields: &mut Fields, dialect: Dialect) -> Result<ValueSource>
     if source.field.is_none() && source.script.is_none() && dialect.typed && fields.is_empty() {
         return Err(super::of_2015::nothing_to_read());
     }
-    if source.field.is_none() && source.script.is_none() && !dialect.typed {
-        return Err(Error::illegal(
-            "Required one of fields [field, script], but none were specified. ",
-        ));
-    }
     Ok(source)
 }
 
@@ -186,13 +193,11 @@ fn part(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<ValueSource
     })?;
     let at = (node.line, node.col);
     let mut inner = node.fields(name)?.of_object(!dialect.typed);
-    let source = required_source(&mut inner, dialect).map_err(|cause| {
-        if dialect.typed {
-            cause
-        } else {
-            shape::failed_field("weighted_avg", name, at, cause)
-        }
-    })?;
+    let source = required_source(&mut inner, dialect)?;
+    if source.field.as_deref().is_none_or(str::is_empty) && source.script.is_none() && !dialect.typed {
+        let cause = Error::illegal("Required one of fields [field, script], but none were specified. ");
+        return Err(shape::failed_field("weighted_avg", name, at, cause));
+    }
     inner.finish()?;
     Ok(source)
 }

@@ -329,6 +329,29 @@ pub enum IncludeExclude {
 }
 
 impl AggKind {
+    /// Where its values come from, if they come from one field or script.
+    pub(crate) fn source(&self) -> Option<&ValueSource> {
+        Some(match self {
+            AggKind::Terms(terms) => &terms.source,
+            AggKind::SignificantTerms(significant) => &significant.terms.source,
+            AggKind::RareTerms(rare) => &rare.source,
+            AggKind::Range { source, .. }
+            | AggKind::DateRange { source, .. }
+            | AggKind::IpRange { source, .. }
+            | AggKind::Metric(_, source)
+            | AggKind::ExtendedStats { source, .. }
+            | AggKind::Cardinality { source, .. }
+            | AggKind::Percentiles { source, .. }
+            | AggKind::PercentileRanks { source, .. } => source,
+            AggKind::Histogram(histogram) => &histogram.source,
+            AggKind::DateHistogram(histogram) => &histogram.source,
+            AggKind::AutoDateHistogram(auto) => &auto.source,
+            AggKind::VariableWidth(variable) => &variable.source,
+            AggKind::DiversifiedSampler(sampler) => &sampler.source,
+            _ => return None,
+        })
+    }
+
     /// How its buckets are ordered, where that was asked for.
     pub fn orders(&self) -> &[BucketOrder] {
         match self {

@@ -54,7 +54,11 @@ impl AggKind {
                 body.remove("order");
                 let (name, measure) = significant.measure.render();
                 body.insert(name.into(), measure);
-                put(&mut body, "background_filter", significant.background.as_ref().map(Query::render));
+                put(
+                    &mut body,
+                    "background_filter",
+                    significant.background.as_ref().map(Query::render),
+                );
                 ("significant_terms", body)
             }
             AggKind::RareTerms(rare) => {

@@ -1,7 +1,7 @@
 //! `diversified_sampler` and `variable_width_histogram`: buckets that are made of what documents were seen.
 
 use super::value_source::option;
-use super::{AggKind, DiversifiedAgg, ValueSource, VariableWidthAgg, bucket};
+use super::{AggKind, DiversifiedAgg, ValueSource, VariableWidthAgg};
 use crate::json::Fields;
 use crate::search::shape;
 use model::{Dialect, Error, Result};
@@ -26,10 +26,12 @@ pub(super) fn diversified(fields: &mut Fields, name: &str, dialect: Dialect) -> 
     if let Some(hint) = fields.take_string("execution_hint")?
         && !["map", "global_ordinals", "bytes_hash"].contains(&hint.as_str())
     {
-        return Err(Error::illegal(format!("Unknown `execution_hint`: [{hint}], expected any of [map, global_ordinals, bytes_hash]")));
+        return Err(Error::illegal(format!(
+            "Unknown `execution_hint`: [{hint}], expected any of [map, global_ordinals, bytes_hash]"
+        )));
     }
     Ok(AggKind::DiversifiedSampler(Box::new(DiversifiedAgg {
-        source: bucket::sourced(source, dialect)?,
+        source,
         shard_size: shard_size.unwrap_or(100),
         max_docs_per_value: max.unwrap_or(1),
     })))
@@ -59,7 +61,9 @@ pub(super) fn variable_width(fields: &mut Fields, name: &str, dialect: Dialect) 
     let refused = |reason: String| Err(shape::all_shards_failed(Error::illegal(reason)));
     let merged = shard_size / 4 * 3 + shard_size % 4 * 3 / 4;
     if merged < buckets {
-        return refused(format!("3/4 of shard_size must be at least buckets but was [{merged}<{buckets}] for [{name}]"));
+        return refused(format!(
+            "3/4 of shard_size must be at least buckets but was [{merged}<{buckets}] for [{name}]"
+        ));
     }
     if initial_buffer < merged {
         return refused(format!(
@@ -67,7 +71,7 @@ pub(super) fn variable_width(fields: &mut Fields, name: &str, dialect: Dialect) 
         ));
     }
     Ok(AggKind::VariableWidth(Box::new(VariableWidthAgg {
-        source: bucket::sourced(source, dialect)?,
+        source,
         buckets,
         shard_size,
         initial_buffer,

@@ -1,7 +1,7 @@
 //! `significant_terms` and `significant_text`: terms that are more frequent here than elsewhere, and by which measure.
 
 use super::value_source::option;
-use super::{AggKind, SignificantAgg, SignificantTextAgg, Significance, bucket};
+use super::{AggKind, Significance, SignificantAgg, SignificantTextAgg, bucket};
 use crate::json::{Fields, Node};
 use crate::query::Query;
 use crate::query::script_source::ScriptSource;
@@ -10,7 +10,14 @@ use model::{Dialect, Error, Result};
 use serde_json::{Map, Value, json};
 
 /// The measures, each by the name of its option.
-const MEASURES: &[&str] = &["jlh", "mutual_information", "chi_square", "gnd", "percentage", "script_heuristic"];
+const MEASURES: &[&str] = &[
+    "jlh",
+    "mutual_information",
+    "chi_square",
+    "gnd",
+    "percentage",
+    "script_heuristic",
+];
 
 /// Reads `significant_terms`.
 pub(super) fn terms(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<AggKind> {
@@ -64,10 +71,9 @@ pub(super) fn text(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<
 }
 
 fn take_background(fields: &mut Fields, dialect: Dialect) -> Result<Option<Query>> {
-    match fields.take("background_filter") {
-        Some(node) => Query::parse(node, &mut parsing(dialect)).map(Some),
-        None => Ok(None),
-    }
+    fields.read("background_filter", &["START_OBJECT"], |node| {
+        Query::parse(node.clone(), &mut parsing(dialect))
+    })
 }
 
 /// The measure that is asked for; of several the last in the list of measures.
@@ -122,7 +128,8 @@ fn take_measure(fields: &mut Fields, dialect: Dialect) -> Result<Significance> {
 impl Significance {
     /// The option that asks for it.
     pub(super) fn render(&self) -> (&'static str, Value) {
-        let counted = |negatives: bool, superset: bool| json!({ "include_negatives": negatives, "background_is_superset": superset });
+        let counted =
+            |negatives: bool, superset: bool| json!({ "include_negatives": negatives, "background_is_superset": superset });
         match self {
             Significance::Jlh => ("jlh", json!({})),
             Significance::MutualInformation { negatives, superset } => ("mutual_information", counted(*negatives, *superset)),

@@ -1,10 +1,10 @@
 //! Where an aggregation's values come from: a field or a script, and what stands in where there is none.
 
-use super::ValueSource;
+use super::{AggKind, ValueSource};
 use crate::json::{Fields, Node};
 use crate::query::script_source::ScriptSource;
 use crate::search::ScriptSiblings;
-use model::{Dialect, Result};
+use model::{Dialect, Error, Result};
 use serde_json::{Map, Value};
 
 impl ValueSource {
@@ -48,6 +48,16 @@ impl ValueSource {
     }
 }
 
+/// Today's values come from a field or from a script; what an aggregation lacks is told after what it has too much.
+pub(super) fn named(kind: &AggKind, dialect: Dialect) -> Result<()> {
+    match kind.source() {
+        Some(source) if source.field.is_none() && source.script.is_none() && !dialect.typed => Err(Error::illegal(
+            "Required one of fields [field, script], but none were specified. ",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Takes an option and reads it with `read`; a failure names the aggregation and the option.
 pub(crate) fn option<T>(
     fields: &mut Fields,
@@ -55,9 +65,15 @@ pub(crate) fn option<T>(
     name: &str,
     read: impl FnOnce(&Node) -> Result<T>,
 ) -> Result<Option<T>> {
-    let Some(node) = fields.take(name).filter(|node| !node.is_null()) else {
+    let Some(node) = fields.take(name) else {
         return Ok(None);
     };
+    if node.is_null() {
+        return match fields.is_of_object() {
+            true => Err(crate::json::unsupported(owner, name, &node)),
+            false => Ok(None),
+        };
+    }
     let at = (node.line, node.col);
     read(&node)
         .map(Some)

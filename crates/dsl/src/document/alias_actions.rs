@@ -2,7 +2,7 @@
 
 use crate::json::Node;
 use crate::search::shape;
-use model::{Error, Result};
+use model::{Dialect, Error, Result};
 use serde_json::Value;
 
 /// `_aliases`: actions in their order.
@@ -37,16 +37,29 @@ impl AliasActions {
     ///
     /// # Errors
     /// An action or an option that does not exist; no index, no alias.
-    pub fn parse(node: Node) -> Result<AliasActions> {
+    pub fn parse(node: Node, dialect: Dialect) -> Result<AliasActions> {
         let mut fields = node.fields("aliases")?;
-        let list = fields
-            .take("actions")
-            .ok_or_else(|| shape::validation_failed(&["Must specify at least one alias action".to_owned()]))?;
+        let Some(list) = fields.take("actions") else {
+            if !dialect.typed {
+                fields.finish()?;
+                return Err(Error::illegal("No action specified"));
+            }
+            return Err(shape::validation_failed(&[
+                "Must specify at least one alias action".to_owned()
+            ]));
+        };
         fields.finish()?;
         let at = (list.line, list.col);
+        let failed = |cause: Error| match dialect.typed {
+            true => cause,
+            false => shape::failed_field("aliases", "actions", at, cause),
+        };
+        if list.is_object() && !dialect.typed {
+            return Err(failed(Error::illegal("[actions] must be a list")));
+        }
         let mut actions = Vec::new();
         for item in list.items() {
-            for (name, body) in shape::object(item, "alias_action")? {
+            for (name, body) in shape::object(item, "alias_action").map_err(failed)? {
                 let verb = match name.as_str() {
                     "add" => AliasVerb::Add,
                     "remove" => AliasVerb::Remove,
@@ -56,8 +69,11 @@ impl AliasActions {
                         return Err(shape::failed_field("aliases", "actions", at, cause));
                     }
                 };
-                actions.push(AliasAction::parse(verb, body, &name)?);
+                actions.push(AliasAction::parse(verb, body, &name).map_err(failed)?);
             }
+        }
+        if actions.is_empty() && !dialect.typed {
+            return Err(Error::illegal("No action specified"));
         }
         Ok(AliasActions(actions))
     }

@@ -1,8 +1,8 @@
 //! The body of `_analyze`.
 
-use crate::json::Node;
+use crate::json::{Fields, Node};
 use crate::search::shape;
-use model::Result;
+use model::{Dialect, Result};
 use serde_json::Value;
 
 /// `_analyze`. Tokenizers and filters are names or definitions.
@@ -24,25 +24,36 @@ impl AnalyzeBody {
     ///
     /// # Errors
     /// A key that does not exist.
-    pub fn parse(node: Node) -> Result<AnalyzeBody> {
-        let mut fields = node.fields("analyze_request")?;
-        let values = |node: Option<Node>| {
-            node.map(Node::items)
-                .unwrap_or_default()
-                .into_iter()
-                .map(Node::into_value)
-                .collect()
+    pub fn parse(node: Node, dialect: Dialect) -> Result<AnalyzeBody> {
+        let mut fields = node.fields("analyze_request")?.of_object(!dialect.typed);
+        const LIST: &[&str] = &["START_ARRAY", "VALUE_STRING"];
+        const PART: &[&str] = &["VALUE_STRING", "START_OBJECT"];
+        let texts = |fields: &mut Fields, name: &str| {
+            let read = fields.read(name, LIST, |node| {
+                node.clone().items().iter().map(|item| item.string(name)).collect()
+            });
+            read.map(Option::unwrap_or_default)
+        };
+        let parts = |fields: &mut Fields, names: &[&str]| -> Result<Vec<Value>> {
+            let mut all = Vec::new();
+            for name in names {
+                let read = fields.read(name, &["START_ARRAY", "VALUE_STRING", "START_OBJECT"], |node| {
+                    Ok(node.clone().items().into_iter().map(Node::into_value).collect::<Vec<_>>())
+                })?;
+                all.extend(read.into_iter().flatten());
+            }
+            Ok(all)
         };
         let out = AnalyzeBody {
-            text: fields.take_strings("text")?.unwrap_or_default(),
+            text: texts(&mut fields, "text")?,
             analyzer: fields.take_string("analyzer")?,
             field: fields.take_string("field")?,
             normalizer: fields.take_string("normalizer")?,
-            tokenizer: fields.take_value("tokenizer"),
-            filter: values(fields.take_any(&["filter", "filters", "token_filters"])),
-            char_filter: values(fields.take_any(&["char_filter", "char_filters"])),
+            tokenizer: fields.read("tokenizer", PART, |node| Ok(node.to_value()))?,
+            filter: parts(&mut fields, &["filter", "filters", "token_filters"])?,
+            char_filter: parts(&mut fields, &["char_filter", "char_filters"])?,
             explain: fields.take_bool("explain")?.unwrap_or(false),
-            attributes: fields.take_strings("attributes")?.unwrap_or_default(),
+            attributes: texts(&mut fields, "attributes")?,
         };
         fields.finish()?;
         Ok(out)

@@ -205,12 +205,13 @@ pub(super) fn parse_meta(
         line: number,
     };
     for (key, value) in body.fields("bulk")?.remaining() {
-        let text = || {
-            if value.is_null() {
-                Ok(None)
-            } else {
-                value.string(&key).map(Some)
-            }
+        let text = || match &value.value {
+            Json::Null => Ok(None),
+            Json::Array(_) | Json::Object(_) if !dialect.typed => Err(Error::illegal(format!(
+                "Malformed action/metadata line [{number}], expected a simple value for field [{key}] but found [{}]",
+                value.kind_name()
+            ))),
+            _ => value.string(&key).map(Some),
         };
         let count = || u64::try_from(value.i64(&key)?).map_err(|_| Error::illegal(format!("[{key}] cannot be negative")));
         match key.as_str() {
@@ -224,6 +225,18 @@ pub(super) fn parse_meta(
                 )));
             }
             "_index" => item.index = text()?.unwrap_or_default(),
+            // Types went with OpenSearch 2 and Elasticsearch 8.
+            "_type"
+                if !dialect.typed
+                    && !matches!(
+                        dialect.persona,
+                        model::Persona::Es2 | model::Persona::Es7 | model::Persona::Opensearch1
+                    ) =>
+            {
+                return Err(Error::illegal(format!(
+                    "Action/metadata line [{number}] contains an unknown parameter [{key}]"
+                )));
+            }
             "_type" => item.doc_type = text()?,
             "_id" => item.id = text()?,
             "routing" | "_routing" => item.routing = text()?,

@@ -51,8 +51,15 @@ impl ByQueryBody {
                 .transpose()?
                 .unwrap_or_default(),
         };
-        fields.finish()?;
-        Ok(out)
+        // The rest is of no search.
+        match fields.next_field() {
+            Some((name, node)) => Err(shape::unknown_key(
+                &name,
+                &node,
+                &["query", "script", "max_docs", "slice", "sort"],
+            )),
+            None => Ok(out),
+        }
     }
 }
 
@@ -97,7 +104,12 @@ impl ReindexBody {
             ..SearchRequest::new(dialect)
         };
         let (mut source_indices, mut source_types, mut remote, mut sized) = (Vec::new(), Vec::new(), None, false);
+        let failed = |owner: &str, key: &str, at: (u32, u32), cause: Error| match dialect.typed {
+            true => cause,
+            false => shape::failed_field(owner, key, at, cause),
+        };
         if let Some(source) = fields.take("source") {
+            let at = (source.line, source.col);
             for (key, value) in shape::object(source, "source")? {
                 match key.as_str() {
                     "index" => source_indices = shape::strings(value, "index")?,
@@ -105,7 +117,8 @@ impl ReindexBody {
                     "remote" => remote = Some(value.into_value()),
                     _ => {
                         sized |= key == "size";
-                        crate::search::take_key(&mut search, &key, value)?;
+                        crate::search::take_key(&mut search, &key, value)
+                            .map_err(|cause| failed("reindex", "source", at, cause))?;
                     }
                 }
             }
@@ -119,8 +132,24 @@ impl ReindexBody {
                 routing: inner.take_string("routing")?,
                 pipeline: inner.take_string("pipeline")?,
                 version_type: inner.take_string("version_type")?,
-                create: inner.take_string("op_type")?.as_deref() == Some("create"),
+                create: match inner.take("op_type") {
+                    None => false,
+                    Some(node) => match node.string("op_type")?.to_lowercase().as_str() {
+                        "create" => true,
+                        "index" => false,
+                        other => {
+                            let cause = Error::illegal(format!("opType not allowed: [{other}] allowed [index, create]"));
+                            return Err(failed("dest", "op_type", (node.line, node.col), cause));
+                        }
+                    },
+                },
             };
+            if let Some(given) = dest.version_type.as_deref()
+                && !["internal", "external", "external_gt", "external_gte"].contains(&given)
+            {
+                let cause = Error::illegal(format!("No version type match [{given}]"));
+                return Err(failed("dest", "version_type", (1, 1), cause));
+            }
             inner.finish()?;
         }
         let mut problems = Vec::new();
@@ -135,10 +164,14 @@ impl ReindexBody {
         }
         let script = fields.take("script").map(|s| ScriptSource::parse(s, dialect)).transpose()?;
         let max_docs = match fields.take_any(&["max_docs", "size"]) {
-            Some(node) => Some(node.usize("max_docs")?),
+            Some(node) => {
+                let read = node.usize("max_docs");
+                Some(read.map_err(|cause| failed("reindex", "max_docs", (node.line, node.col), cause))?)
+            }
             None => None,
         };
-        let proceed = proceeds(fields.take_string("conflicts")?.as_deref())?;
+        let proceed = proceeds(fields.take_string("conflicts")?.as_deref());
+        let proceed = proceed.map_err(|cause| failed("reindex", "conflicts", (1, 1), cause))?;
         fields.finish()?;
         if search.source == SourceSpec::None {
             return Err(Error::illegal("_source:false is not supported in this context"));

@@ -1,9 +1,9 @@
 //! Bodies that continue or close a search: `_search/scroll` and points in time.
 
-use crate::json::{self, Node, Reading};
+use crate::json::{self, Fields, Node, Reading};
 use crate::search::shape;
-use model::Result;
 use model::units::parse_duration;
+use model::{Error, Result};
 use std::time::Duration;
 
 /// `_search/scroll`.
@@ -39,12 +39,25 @@ impl ScrollBody {
             .take_string("scroll")?
             .map(|text| parse_duration(&text, "scroll"))
             .transpose()?;
-        fields.finish()?;
+        unknown(&mut fields)?;
         Ok(ScrollBody {
             ids: ids.unwrap_or_default(),
             keep_alive,
         })
     }
+}
+
+/// Refuses what is left of such a body, in the words of its parsers.
+///
+/// # Errors
+/// Something is left.
+pub fn unknown(fields: &mut Fields) -> Result<()> {
+    fields.next_field().map_or(Ok(()), |(name, node)| {
+        Err(Error::illegal(format!(
+            "Unknown parameter [{name}] in request body or parameter is of the wrong type[{}] ",
+            node.kind_name()
+        )))
+    })
 }
 
 /// Closing points in time: `id` of Elasticsearch, `pit_id` of OpenSearch.
@@ -64,7 +77,7 @@ impl PitBody {
             .take_any(&["id", "pit_id"])
             .map(|node| shape::strings(node, "id"))
             .transpose()?;
-        fields.finish()?;
+        unknown(&mut fields)?;
         ids.filter(|ids| !ids.is_empty())
             .map(|ids| PitBody { ids })
             .ok_or_else(|| shape::required("id"))

@@ -35,6 +35,26 @@ impl MgetBody {
             // In 2015 what was no list, or no key that it knew, was passed over.
             members.retain(|(key, value)| ["docs", "ids"].contains(&key.as_str()) && matches!(value.value, json::Json::Array(_)));
         }
+        if !dialect.typed
+            && let json::Json::Object(members) = &node.value
+        {
+            for (key, value) in members {
+                let found = value.kind_name();
+                if !value.is_array() {
+                    return Err(value.error(format!("unexpected token [{found}], expected [FIELD_NAME] or [START_ARRAY]")));
+                }
+                if !["docs", "ids"].contains(&key.as_str()) {
+                    return Err(value.error(format!("unknown key [{key}] for a {found}, expected [docs] or [ids]")));
+                }
+            }
+            let ids = members.iter().filter(|(key, _)| key == "ids").map(|(_, ids)| ids.clone());
+            if ids
+                .flat_map(Node::items)
+                .any(|id| id.is_object() || id.is_array() || id.is_null())
+            {
+                return Err(Error::illegal("ids array element should only contain ids"));
+            }
+        }
         let mut fields = node.fields("mget")?;
         let mut docs = Vec::new();
         for id in fields.take_strings("ids")?.unwrap_or_default() {
@@ -91,7 +111,10 @@ impl MgetItem {
                 "version" | "_version" => out.version = Some(value.i64(&key)?),
                 "version_type" | "_version_type" => out.version_type = Some(value.string(&key)?),
                 _ if dialect.typed => {}
-                _ => return Err(value.error(format!("Unexpected field [{key}]"))),
+                _ => {
+                    let reason = format!("failed to parse multi get request. unknown field [{key}]");
+                    return Err(Error::new(ErrorKind::Parse, reason));
+                }
             }
         }
         Ok(out)
@@ -118,6 +141,9 @@ pub fn parse_msearch(bytes: &[u8], dialect: Dialect) -> Result<Vec<Result<Msearc
     if bytes.is_empty() {
         return Err(Error::new(ErrorKind::Parse, "request body or source parameter is required"));
     }
+    if bytes.last() != Some(&b'\n') && !dialect.typed {
+        return Err(Error::illegal("The msearch request must be terminated by a newline [\n]"));
+    }
     let mut out = Vec::new();
     let mut lines = bytes.split(|byte| *byte == b'\n').peekable();
     while let Some(header) = lines.next() {
@@ -126,6 +152,10 @@ pub fn parse_msearch(bytes: &[u8], dialect: Dialect) -> Result<Vec<Result<Msearc
         }
         let mut item = parse_header(header, dialect)?;
         let body = lines.next().unwrap_or_default();
+        if body.is_empty() && lines.peek().is_none() && !dialect.typed {
+            // A header that nothing follows asks for nothing.
+            break;
+        }
         let request = json::read(body, reading(dialect)).and_then(|node| SearchRequest::parse(node, dialect));
         // One that cannot be read stands for itself in 2015 only.
         let request = match request {
@@ -153,7 +183,13 @@ fn parse_header(line: &[u8], dialect: Dialect) -> Result<MsearchItem> {
         match key.as_str() {
             "index" | "indices" => item.indices = split(shape::strings(value, &key)?),
             "type" | "types" => item.types = split(shape::strings(value, &key)?),
-            "search_type" | "searchType" => item.search_type = Some(value.string(&key)?),
+            "search_type" | "searchType" => {
+                let given = value.string(&key)?;
+                if !dialect.typed && !["query_then_fetch", "dfs_query_then_fetch"].contains(&given.as_str()) {
+                    return Err(Error::illegal(format!("No search type for [{given}]")));
+                }
+                item.search_type = Some(given);
+            }
             "ignore_unavailable" | "ignoreUnavailable" => item.ignore_unavailable = Some(value.boolean(&key)?),
             "allow_no_indices" | "allowNoIndices" => item.allow_no_indices = Some(value.boolean(&key)?),
             "expand_wildcards" | "expandWildcards" => item.expand_wildcards = split(shape::strings(value, &key)?),

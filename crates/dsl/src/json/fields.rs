@@ -15,7 +15,8 @@ pub fn failed_field(owner: &str, key: &str, at: (u32, u32), cause: Error) -> Err
     let reason = format!("[{}:{}] [{owner}] failed to parse field [{key}]", at.0, at.1);
     let root = cause.clone();
     let outer = Error::new(ErrorKind::XContentParse, reason).caused_by(cause);
-    if root.kind() == ErrorKind::XContentParse {
+    // What else has a position of its own is the root; of other causes this is as far as one can see.
+    if matches!(root.kind(), ErrorKind::XContentParse | ErrorKind::Parsing | ErrorKind::Parse) {
         outer.rooted_in(root.root().clone())
     } else {
         outer

@@ -98,7 +98,7 @@ impl Node {
             Json::Bool(b) => Ok(*b),
             Json::String(s) if s == "true" => Ok(true),
             Json::String(s) if s == "false" => Ok(false),
-            Json::Object(_) | Json::Array(_) => Err(self.unfit(name, "a boolean")),
+            Json::Object(_) | Json::Array(_) => Err(self.misread(name, "a boolean")),
             _ => {
                 let text = self.to_text();
                 Err(Error::illegal(format!(
@@ -135,7 +135,7 @@ impl Node {
                 .ok()
                 .filter(|n: &f64| n.is_finite())
                 .ok_or_else(|| not_a_number(s)),
-            _ => Err(self.unfit(name, "a number")),
+            _ => Err(self.misread(name, "a number")),
         }
     }
 
@@ -170,7 +170,7 @@ impl Node {
                     .or_else(|| s.parse().ok().and_then(of_double))
                     .ok_or_else(|| not_a_number(s))
             }
-            _ => Err(self.unfit(name, "a whole number")),
+            _ => Err(self.misread(name, "a whole number")),
         }
     }
 
@@ -240,6 +240,15 @@ impl Node {
 
     pub(super) fn unfit(&self, name: &str, wanted: &str) -> Error {
         self.error(format!("[{name}] must be {wanted} but was {}", self.kind_name()))
+    }
+
+    /// A token that cannot be a number or a boolean at all: the parser refuses it, not who asked for one.
+    fn misread(&self, name: &str, wanted: &str) -> Error {
+        if self.is_null() {
+            return self.unfit(name, wanted);
+        }
+        let unfit = self.unfit(name, wanted);
+        Error::new(ErrorKind::JsonParse, unfit.reason().to_owned())
     }
 
     pub(super) fn to_text(&self) -> String {

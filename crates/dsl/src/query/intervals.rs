@@ -141,7 +141,7 @@ fn read_source(name: &str, node: Node, cx: &mut Parsing) -> Result<IntervalRule>
     let unknown = node.error(format!(
         "Unknown interval type [{name}], expecting one of [match, any_of, all_of, prefix, wildcard, regexp]"
     ));
-    let mut fields = cx.options(node, name)?;
+    let mut fields = node.fields(name)?.of_object(true);
     let source = match name {
         "match" => IntervalSource::Match {
             query: fields.require("query")?.string("query")?,
@@ -193,18 +193,20 @@ fn read_source(name: &str, node: Node, cx: &mut Parsing) -> Result<IntervalRule>
         },
         _ => return Err(unknown),
     };
-    let filter = fields.take("filter").map(|node| filter(node, cx).map(Box::new)).transpose()?;
+    let filter = fields.read("filter", &["START_OBJECT"], |node| filter(node.clone(), cx).map(Box::new))?;
     fields.finish()?;
     Ok(IntervalRule { source, filter })
 }
 
 fn rules(fields: &mut Fields, cx: &mut Parsing) -> Result<Vec<IntervalRule>> {
-    fields
-        .require("intervals")?
-        .items()
-        .into_iter()
-        .map(|item| rule(item, cx))
-        .collect()
+    let rules = fields.read("intervals", &["START_ARRAY", "START_OBJECT"], |node| {
+        node.clone()
+            .items()
+            .into_iter()
+            .map(|item| rule(item, cx))
+            .collect::<Result<Vec<_>>>()
+    })?;
+    rules.ok_or_else(|| Error::illegal("Required [intervals]"))
 }
 
 fn max_gaps(fields: &mut Fields) -> Result<i32> {

@@ -41,16 +41,22 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     } else {
         (Some(body), beside)
     };
-    q.value = match value {
-        Some(node) if !node.is_null() => node.string(name)?,
-        _ => return Err(Error::illegal("value cannot be null")),
-    };
+    let value = value.filter(|node| !node.is_null());
+    let missing = value.is_none();
+    if let Some(node) = value {
+        q.value = node.string(name)?;
+    }
     let clause = match name {
         "prefix" => Clause::Prefix(q),
         "wildcard" => Clause::Wildcard(q),
         _ => Clause::Regexp(q),
     };
-    cx.done(fields, name, clause)
+    // What is too much is told before what is missing.
+    let query = cx.done(fields, name, clause)?;
+    if missing {
+        return Err(Error::illegal("value cannot be null"));
+    }
+    Ok(query)
 }
 
 /// Lucene's names of the optional operators.

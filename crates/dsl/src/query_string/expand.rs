@@ -107,11 +107,8 @@ impl Expansion<'_> {
             0 => Clause::MatchNone.into(),
             1 => queries.pop().unwrap_or_else(Query::all),
             _ => {
-                let usual = if self.options.kind == MultiMatchType::MostFields && !phrase {
-                    1.0
-                } else {
-                    0.0
-                };
+                let summed = matches!(self.options.kind, MultiMatchType::MostFields | MultiMatchType::BoolPrefix);
+                let usual = if summed && !phrase { 1.0 } else { 0.0 };
                 Clause::DisMax {
                     queries,
                     tie_breaker: self.options.tie_breaker.unwrap_or(usual),

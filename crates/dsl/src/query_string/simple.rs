@@ -62,12 +62,14 @@ struct State {
     joined_by: Option<Occur>,
     next: Option<Occur>,
     not: bool,
+    /// What comes now is negated.
+    negates: bool,
     usual: Occur,
 }
 
 impl State {
     fn add(&mut self, branch: Option<Syntax>) {
-        let negated = std::mem::take(&mut self.not);
+        let negated = std::mem::take(&mut self.negates);
         let Some(mut branch) = branch else { return };
         if negated {
             branch = Syntax::Bool(vec![(Occur::MustNot, branch), (Occur::Should, Syntax::All)]);
@@ -103,10 +105,15 @@ fn sequence(group: &Group<'_>, signs: &Signs, usual: Occur, depth: usize) -> Opt
         joined_by: None,
         next: None,
         not: false,
+        negates: false,
         usual,
     };
     let mut at = 0;
     while at < text.len() {
+        // What negates stands right before what it negates.
+        if !(text[at] == '-' && signs.not) {
+            state.negates = std::mem::take(&mut state.not);
+        }
         match text[at] {
             '(' if signs.groups => {
                 // The ends count from the beginning of the whole text.
@@ -188,8 +195,8 @@ fn quoted(text: &[char], start: usize, signs: &Signs) -> (Option<Syntax>, Option
                 at += 1;
                 let mut slop = None;
                 if signs.near && text.get(at) == Some(&'~') {
-                    let (digits, end) = digits(text, at + 1);
-                    slop = digits;
+                    let (number, end) = tilde(text, at + 1, signs);
+                    slop = Some(number);
                     at = end;
                 }
                 let phrase = (!out.trim().is_empty()).then_some(Syntax::Phrase { text: out, slop });
@@ -202,13 +209,26 @@ fn quoted(text: &[char], start: usize, signs: &Signs) -> (Option<Syntax>, Option
     (None, None)
 }
 
-fn digits(text: &[char], start: usize) -> (Option<u32>, usize) {
+/// The number behind a tilde, which goes as far as a word does; 2 where there is nothing, 0 where there is no number.
+fn tilde(text: &[char], start: usize, signs: &Signs) -> (u32, usize) {
     let mut end = start;
-    while text.get(end).is_some_and(char::is_ascii_digit) {
+    while text.get(end).is_some_and(|c| !signs.end(*c)) {
         end += 1;
     }
-    let digits: String = text[start..end].iter().collect();
-    (digits.parse().ok(), end)
+    let number: String = text[start..end].iter().collect();
+    let number = if number.is_empty() { 2 } else { number.parse().unwrap_or(0) };
+    (number, end)
+}
+
+impl Signs {
+    /// Whether a word ends before this character.
+    fn end(&self, c: char) -> bool {
+        (c == '"' && self.phrase)
+            || (c == '|' && self.or)
+            || (c == '+' && self.and)
+            || (matches!(c, '(' | ')') && self.groups)
+            || (c.is_whitespace() && self.blank)
+    }
 }
 
 fn word(text: &[char], start: usize, signs: &Signs) -> (Option<Syntax>, usize) {
@@ -217,12 +237,7 @@ fn word(text: &[char], start: usize, signs: &Signs) -> (Option<Syntax>, usize) {
     let mut star = false;
     while at < text.len() {
         let c = text[at];
-        let ends = (c == '"' && signs.phrase)
-            || (c == '|' && signs.or)
-            || (c == '+' && signs.and)
-            || (matches!(c, '(' | ')') && signs.groups)
-            || (c.is_whitespace() && signs.blank);
-        if ends {
+        if signs.end(c) {
             break;
         }
         if c == '\\' && signs.escape {
@@ -234,15 +249,13 @@ fn word(text: &[char], start: usize, signs: &Signs) -> (Option<Syntax>, usize) {
             continue;
         }
         if c == '~' && signs.fuzzy && at > start {
-            let (edits, end) = digits(text, at + 1);
-            let closed = text
-                .get(end)
-                .is_none_or(|c| c.is_whitespace() || matches!(c, '|' | '+' | '(' | ')' | '"'));
-            if closed {
-                #[allow(clippy::cast_precision_loss, reason = "at most 2")]
-                let edits = edits.map(|e| e.min(2) as f32);
-                return (Some(Syntax::Fuzzy { text: out, edits }), end);
+            let (edits, end) = tilde(text, at + 1, signs);
+            if edits == 0 {
+                return (Some(Syntax::Term(out)), end);
             }
+            #[allow(clippy::cast_precision_loss, reason = "at most 2")]
+            let edits = Some(edits.min(2) as f32);
+            return (Some(Syntax::Fuzzy { text: out, edits }), end);
         }
         star = c == '*' && signs.prefix;
         out.push(c);

@@ -416,6 +416,16 @@ fn takes(key: &str, kind: &str) -> bool {
         "indices_boost" | "rescore" => matches!(kind, "START_OBJECT" | "START_ARRAY"),
         "sort" => !matches!(kind, "VALUE_NULL"),
         "stats" | "search_after" | "docvalue_fields" | "fields" => kind == "START_ARRAY",
+        "from"
+        | "size"
+        | "min_score"
+        | "track_scores"
+        | "explain"
+        | "version"
+        | "seq_no_primary_term"
+        | "profile"
+        | "timeout"
+        | "terminate_after" => kind.starts_with("VALUE_") && kind != "VALUE_NULL",
         _ => true,
     }
 }

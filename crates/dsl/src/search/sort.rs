@@ -135,7 +135,7 @@ impl Sort {
                     }
                 }
                 Json::String(_) => out.push(named(item.string("sort")?, None)),
-                Json::Number(_) | Json::Bool(_) if !dialect.typed => out.push(named(item.string("sort")?, None)),
+                Json::Number(_) | Json::Bool(_) if !dialect.typed && !listed => out.push(named(item.string("sort")?, None)),
                 _ if listed && !dialect.typed => {
                     return Err(Error::illegal(
                         "malformed sort format, within the sort array, an object, or an actual string are allowed",
@@ -150,26 +150,16 @@ impl Sort {
         }
         Ok(out)
     }
-    /// Reads the parameter `sort`: `f:desc,_score`.
-    ///
-    /// # Errors
-    /// A direction that is neither `asc` nor `desc`.
-    pub fn parse_url(text: &str, dialect: Dialect) -> Result<Vec<Sort>> {
+    /// Reads the parameter `sort`: `f:desc,_score`. A key whose order is neither `asc` nor `desc` is left out, as it always was.
+    pub fn parse_url(text: &str) -> Vec<Sort> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         parts
-            // 2015 left a key out whose order it did not know.
-            .filter(|part| match part.rsplit_once(':') {
-                Some((_, order)) if dialect.typed => order.eq_ignore_ascii_case("asc") || order.eq_ignore_ascii_case("desc"),
-                _ => true,
-            })
-            .map(|part| match part.rsplit_once(':') {
-                None => Ok(named(part.to_owned(), None)),
+            .filter_map(|part| match part.rsplit_once(':') {
+                None => Some(named(part.to_owned(), None)),
                 Some((field, order)) if order.eq_ignore_ascii_case("asc") || order.eq_ignore_ascii_case("desc") => {
-                    Ok(named(field.to_owned(), Some(order.eq_ignore_ascii_case("asc"))))
+                    Some(named(field.to_owned(), Some(order.eq_ignore_ascii_case("asc"))))
                 }
-                Some((_, order)) => Err(Error::illegal(format!(
-                    "Unknown sort order [{order}] in [sort], expected [asc] or [desc]"
-                ))),
+                Some(_) => None,
             })
             .collect()
     }

@@ -103,6 +103,9 @@ pub(crate) fn decimal(pattern: &str, number: f64) -> String {
     let start = pattern.find(is_digit).unwrap_or(pattern.len());
     let end = pattern.rfind(is_digit).map_or(start, |at| at + 1);
     let (prefix, body, suffix) = (&pattern[..start], &pattern[start..end], &pattern[end..]);
+    if let Some((body, exponent)) = body.split_once('E').filter(|(_, rest)| rest.starts_with('0')) {
+        return scientific(prefix, body, exponent, number);
+    }
     let number = if suffix.contains('%') { number * 100.0 } else { number };
     let (whole, fraction) = body.split_once('.').unwrap_or((body, ""));
     let text = format!("{:.*}", fraction.len(), number.abs());
@@ -132,6 +135,35 @@ pub(crate) fn decimal(pattern: &str, number: f64) -> String {
         prefix.replace('\'', ""),
         suffix.replace('\'', "")
     )
+}
+
+/// As `0.###E0`: digits before the point as the pattern has them, then the exponent of ten. Of ties the even digit.
+fn scientific(prefix: &str, body: &str, exponent: &str, number: f64) -> String {
+    let (whole, fraction) = body.split_once('.').unwrap_or((body, ""));
+    let digits = whole.len().max(1) as i32;
+    let mut power = if number == 0.0 {
+        0
+    } else {
+        number.abs().log10().floor() as i32 - (digits - 1)
+    };
+    let shown = |power: i32| format!("{:.*}", fraction.len(), number.abs() / 10f64.powi(power));
+    let mut text = shown(power);
+    if text.split('.').next().map_or(0, str::len) as i32 > digits {
+        power += 1;
+        text = shown(power);
+    }
+    let least = fraction.matches('0').count();
+    if let Some(point) = text.find('.') {
+        while text.len() - point - 1 > least && text.ends_with('0') {
+            text.pop();
+        }
+        if text.ends_with('.') {
+            text.pop();
+        }
+    }
+    let width = exponent.matches('0').count();
+    let (sign, below) = (if number < 0.0 { "-" } else { "" }, if power < 0 { "-" } else { "" });
+    format!("{sign}{}{text}E{below}{:0width$}", prefix.replace('\'', ""), power.abs())
 }
 
 /// A number as JSON; what is none is `null`.
@@ -1129,6 +1161,11 @@ mod tests {
             ("000", 7.0, "007"),
             ("0.##", -1.5, "-1.5"),
             ("$0", 3.2, "$3"),
+            ("0.###E0", 137.54, "1.375E2"),
+            ("0.###E0", -168.0, "-1.68E2"),
+            ("0.###E0", 0.0, "0E0"),
+            ("0.0E00", 0.000_99, "9.9E-04"),
+            ("0.#E0", 99.99, "1E2"),
         ];
         for (pattern, value, expected) in rows {
             assert_eq!(decimal(pattern, value), expected, "{pattern}");

@@ -165,6 +165,11 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
                 )));
             }
         }
+        "index.max_result_window" | "index.max_inner_result_window" | "index.max_rescore_window" if text == "0" => {
+            return Err(Error::illegal(format!(
+                "Failed to parse value [{text}] for setting [{name}] must be >= 1"
+            )));
+        }
         _ if setting.default.parse::<u64>().is_ok() && text.parse::<u64>().is_err() => {
             return Err(Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")));
         }

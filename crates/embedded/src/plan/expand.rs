@@ -165,9 +165,9 @@ impl Planner<'_> {
         let norms = target.kind.kind.is_text();
         let should: Vec<Shared> = best
             .into_iter()
-            .filter(|(_, (nearness, _))| *nearness >= 0.0)
             .map(|(term, (nearness, _))| {
-                let boost = boost * target.kind.boost * nearness;
+                // What is further away than it is long is found, and adds nothing.
+                let boost = boost * target.kind.boost * nearness.max(0.0);
                 let rarity = Rarity {
                     term: term.clone(),
                     doc_freq,

@@ -615,7 +615,18 @@ impl Planner<'_> {
         Ok(Arc::new(FunctionNode {
             query,
             functions,
-            score_mode: q.score_mode,
+            // One function for all documents is not joined with anything.
+            score_mode: match q.functions.as_slice() {
+                [one]
+                    if one
+                        .filter
+                        .as_ref()
+                        .is_none_or(|filter| filter.clause == dsl::query::Clause::MatchAll) =>
+                {
+                    ScoreMode::Sum
+                }
+                _ => q.score_mode,
+            },
             boost_mode: q.boost_mode,
             max_boost: q.max_boost.unwrap_or(f32::MAX),
             min_score: q.min_score,

@@ -26,9 +26,17 @@ impl Planner<'_> {
             patterns
         };
         let mut out: Vec<(String, f32)> = Vec::new();
-        for (pattern, boost) in patterns {
+        // A field that several patterns mean has their boosts multiplied; of one that is named twice the last counts.
+        let mut put = |path: String, boost: f32| match out.iter_mut().find(|(known, _)| *known == path) {
+            Some((_, known)) => *known *= boost,
+            None => out.push((path, boost)),
+        };
+        for (at, (pattern, boost)) in patterns.iter().enumerate() {
+            if patterns[at + 1..].iter().any(|(later, _)| later == pattern) {
+                continue;
+            }
             if !pattern.contains('*') {
-                out.push((pattern.clone(), *boost));
+                put(pattern.clone(), *boost);
                 continue;
             }
             for path in self.view.mapping.expand(pattern) {
@@ -39,11 +47,8 @@ impl Planner<'_> {
                 let whole = pattern == "*";
                 let fits = kind.is_text() || kind.is_keyword() || kind.is_numeric() && !whole || whole && kind.is_numeric();
                 let nested = self.view.mapping.nested_path_of(&path).map(str::to_owned) != self.path;
-                if (fits || kind.is_date() || kind == mapping::Kind::Boolean || kind == mapping::Kind::Ip)
-                    && !nested
-                    && !out.iter().any(|(known, _)| *known == path)
-                {
-                    out.push((path, *boost));
+                if (fits || kind.is_date() || kind == mapping::Kind::Boolean || kind == mapping::Kind::Ip) && !nested {
+                    put(path, *boost);
                 }
             }
         }
@@ -54,7 +59,7 @@ impl Planner<'_> {
         let lenient = q.options.lenient || q.fields.is_empty() && !self.view.typed || q.fields.iter().any(|(f, _)| f == "*");
         let fields = self.search_fields(&q.fields);
         if q.kind == MultiMatchType::CrossFields {
-            return self.cross_fields(q, &fields, boost);
+            return self.cross_fields(q, &fields, lenient, boost);
         }
         let mut nodes = Vec::new();
         let mut absent = self.absent.get();
@@ -108,7 +113,7 @@ impl Planner<'_> {
     }
 
     /// Every word in any field, with the frequencies of all fields blended; fields grouped by analyzer.
-    fn cross_fields(&self, q: &MultiMatchQuery, fields: &[(String, f32)], boost: f32) -> Result<Shared> {
+    fn cross_fields(&self, q: &MultiMatchQuery, fields: &[(String, f32)], lenient: bool, boost: f32) -> Result<Shared> {
         let text = text_of(&q.options.query);
         let tie = q.tie_breaker.unwrap_or(0.0);
         let mut groups: Vec<(String, Vec<(Target<'_>, f32)>)> = Vec::new();
@@ -124,7 +129,7 @@ impl Planner<'_> {
                 };
                 match self.match_query(&one, boost * field_boost) {
                     Ok(node) => others.push(node),
-                    Err(error) if !q.options.lenient => return Err(error),
+                    Err(error) if !lenient => return Err(error),
                     Err(_) => {}
                 }
                 continue;

@@ -64,7 +64,16 @@ impl Planner<'_> {
         if q.fields.is_empty() && self.view.typed && q.lenient.is_none() {
             options.lenient = Some(false);
         }
-        let fields = self.search_fields(&q.fields);
+        // A field that is named twice keeps its boost unless it gets another.
+        let mut named: Vec<(String, f32)> = Vec::with_capacity(q.fields.len());
+        for (field, boost) in &q.fields {
+            match named.iter_mut().find(|(known, _)| known == field) {
+                Some(_) if *boost == 1.0 => {}
+                Some((_, known)) => *known = *boost,
+                None => named.push((field.clone(), *boost)),
+            }
+        }
+        let fields = self.search_fields(&named);
         let query = expand_with(&options, syntax, &fields, &mut |name| {
             if name.contains('*') {
                 self.view.mapping.expand(name)
@@ -72,6 +81,7 @@ impl Planner<'_> {
                 vec![name.to_owned()]
             }
         });
+        let query = self.unsuffixed(q, query)?;
         let query = self.normalized(q, query)?;
         if options.lenient != Some(true) {
             return self.compile(&query, boost);
@@ -90,6 +100,22 @@ impl Planner<'_> {
             Ok(q)
         })?;
         self.compile(&query, boost)
+    }
+
+    /// Phrases are looked up in fields with `quote_field_suffix` where there are such.
+    fn unsuffixed(&self, q: &QueryStringQuery, query: Query) -> Result<Query> {
+        let Some(suffix) = q.quote_field_suffix.as_deref().filter(|suffix| !suffix.is_empty()) else {
+            return Ok(query);
+        };
+        query.rewrite(&mut |mut query| {
+            if let Clause::MatchPhrase(phrase) = &mut query.clause
+                && let Some(plain) = phrase.field.strip_suffix(suffix)
+                && Target::of(self.view, &phrase.field).is_none()
+            {
+                phrase.field = plain.to_owned();
+            }
+            Ok(query)
+        })
     }
 
     /// Patterns, fuzzy words and ends of ranges of these languages are normalized as the texts of their field are

@@ -278,6 +278,7 @@ mod tests {
         let context = |name: &str, precision| CompletionContext {
             name: name.into(),
             precision,
+            path: None,
         };
         let contexts = [context("color", None), context("loc", Some(4))];
         let Value::Object(given) = given else { panic!("{given}") };

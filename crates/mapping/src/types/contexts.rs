@@ -1,7 +1,7 @@
 //! `contexts` of `completion` fields: categories and places by which inputs are told apart.
 //!
 //! Each input is kept once for each value of each context, behind the context's number and the value; places are geohashes of
-//! the context's length. Not here: contexts that are read off other fields (`path`), which are refused; what a request asks
+//! the context's length. A context may be read off another field of the document too (`path`). Not here: what a request asks
 //! of them (the engine).
 
 use crate::field::FieldType;
@@ -25,6 +25,8 @@ pub struct CompletionContext {
     pub name: String,
     /// Of places the length of their geohashes; a category without.
     pub precision: Option<usize>,
+    /// The field whose values are contexts too.
+    pub path: Option<String>,
 }
 
 fn refuse(reason: impl Into<String>) -> Error {
@@ -63,12 +65,7 @@ fn context(value: &Value) -> Result<CompletionContext> {
         "geo" => true,
         _ => return Err(Error::illegal(format!("No context type for [{kind}]"))),
     };
-    if object.contains_key("path") {
-        return Err(Error::illegal(format!(
-            "[path] of context [{name}] is not supported: give contexts with each input"
-        )));
-    }
-    let known = |key: &str| matches!(key, "name" | "type") || geo && key == "precision";
+    let known = |key: &str| matches!(key, "name" | "type" | "path") || geo && key == "precision";
     let unknown: Vec<String> = object
         .iter()
         .filter(|(key, _)| !known(key))
@@ -89,6 +86,7 @@ fn context(value: &Value) -> Result<CompletionContext> {
     Ok(CompletionContext {
         name: name.to_owned(),
         precision,
+        path: object.get("path").map(crate::parameters::text_of),
     })
 }
 
@@ -122,9 +120,15 @@ pub fn length(value: &Value) -> Result<usize> {
 
 /// As mappings show it.
 pub(crate) fn render(contexts: &[CompletionContext]) -> Value {
-    let one = |context: &CompletionContext| match context.precision {
-        Some(precision) => json!({ "name": context.name, "type": "GEO", "precision": precision }),
-        None => json!({ "name": context.name, "type": "CATEGORY" }),
+    let one = |context: &CompletionContext| {
+        let mut out = match context.precision {
+            Some(precision) => json!({ "name": context.name, "type": "GEO", "precision": precision }),
+            None => json!({ "name": context.name, "type": "CATEGORY" }),
+        };
+        if let Some(path) = &context.path {
+            out["path"] = path.as_str().into();
+        }
+        out
     };
     contexts.iter().map(one).collect()
 }
@@ -136,6 +140,71 @@ pub fn of(field: &FieldType) -> Vec<CompletionContext> {
         .get("contexts")
         .and_then(|given| parse(given).ok())
         .unwrap_or_default()
+}
+
+/// A value of a completion with the contexts that are read off other fields of its document; `None` where there are none.
+pub(crate) fn from_paths(field: &FieldType, value: &Value, document: &Map<String, Value>) -> Option<Value> {
+    let mut object = match value {
+        Value::String(_) => Map::from_iter([("input".to_owned(), value.clone())]),
+        Value::Object(object) => object.clone(),
+        _ => return None,
+    };
+    let mut any = false;
+    for context in of(field) {
+        let Some(path) = &context.path else { continue };
+        let (mut found, places) = (Vec::new(), context.precision.is_some());
+        in_object(document, path, places, &mut found);
+        if found.is_empty() {
+            continue;
+        }
+        any = true;
+        let contexts = object.entry("contexts").or_insert_with(|| Map::new().into());
+        let given = contexts.as_object_mut()?.entry(context.name).or_insert_with(|| json!([]));
+        let one_place = places
+            && given
+                .as_array()
+                .is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_number));
+        match given {
+            Value::Array(list) if !one_place => list.extend(found),
+            one => {
+                found.push(one.take());
+                *one = found.into();
+            }
+        }
+    }
+    any.then_some(Value::Object(object))
+}
+
+/// The values at a path of an object, through lists; names may have dots. A place as two numbers is one value.
+fn in_object(object: &Map<String, Value>, path: &str, places: bool, out: &mut Vec<Value>) {
+    for (name, value) in object {
+        match path.strip_prefix(name.as_str()) {
+            Some("") => leaves(value, places, out),
+            Some(rest) => {
+                if let Some(rest) = rest.strip_prefix('.') {
+                    below(value, rest, places, out);
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+fn below(value: &Value, path: &str, places: bool, out: &mut Vec<Value>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| below(item, path, places, out)),
+        Value::Object(object) => in_object(object, path, places, out),
+        _ => {}
+    }
+}
+
+fn leaves(value: &Value, places: bool, out: &mut Vec<Value>) {
+    match value {
+        Value::Null => {}
+        Value::Array(items) if places && items.first().is_some_and(Value::is_number) => out.push(value.clone()),
+        Value::Array(items) => items.iter().for_each(|item| leaves(item, places, out)),
+        value => out.push(value.clone()),
+    }
 }
 
 /// What stands before the inputs of a document: each value of each context.

@@ -25,7 +25,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
         check_of_2015(&node, &call)?;
     }
     let mut actions = Vec::new();
-    for action in AliasActions::parse(node)?.0 {
+    for action in AliasActions::parse(node, call.dialect)?.0 {
         let target = target_of(action.indices.clone());
         super::locks::check_alter(&call.rest, &target, &locks).await?;
         match action.verb {

@@ -41,13 +41,19 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
         if typed {
             known_in_2015(&node)?;
         }
-        let from_body = AnalyzeBody::parse(node)?;
+        let from_body = AnalyzeBody::parse(node, call.dialect)?;
         body = merged(body, from_body);
     } else if first.is_some() && typed {
         body.text = vec![String::from_utf8_lossy(&content).into_owned()];
     } else if first.is_some() {
         dsl::json::read(&content, call.reading())?;
         return Err(Error::illegal("the body of _analyze must be an object"));
+    }
+    if first.is_none() && body.text.is_empty() && !typed {
+        return Err(Error::new(
+            model::ErrorKind::Parse,
+            "request body or source parameter is required",
+        ));
     }
     if body.text.is_empty() {
         return Err(Error::new(

@@ -64,7 +64,14 @@ pub(super) async fn start(
             return invalid("disabling [track_total_hits] is not allowed in a scroll context");
         }
     }
-    check_keep_alive(call, keep_alive).await?;
+    if let Err(cause) = check_keep_alive(call, keep_alive).await {
+        // Each shard that is to keep something refuses it.
+        let infos = call.rest.indices(&target).await?;
+        return Err(match infos.first() {
+            Some(info) if !call.dialect.typed => crate::envelope::all_shards_failed(cause, info.name.as_str(), call.dialect),
+            _ => cause,
+        });
+    }
     if !call.dialect.typed {
         check_batch(call, &target, request.size).await?;
     }
@@ -320,20 +327,28 @@ pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
 
 /// `DELETE /_pit`.
 pub(crate) async fn close_pit(mut call: Call) -> Result<Answer> {
-    let node = call.json_needed()?;
-    call.params.finish()?;
     let opensearch = call.dialect.persona.is_opensearch();
+    let none = || {
+        let reason = "Validation Failed: 1: no pit ids specified;";
+        Error::new(ErrorKind::ActionRequestValidation, reason)
+    };
+    let node = match call.json()? {
+        None if opensearch => return Err(none()),
+        Some(node) => node,
+        None => call.json_needed()?,
+    };
+    call.params.finish()?;
     let mut fields = node.fields("point_in_time")?;
     let ids: Vec<String> = match fields.take_any(&["id", "pit_id"]) {
         Some(node) => node.items().into_iter().map(|n| n.string("id")).collect::<Result<_>>()?,
         None if opensearch => Vec::new(),
         None => return Err(Error::illegal("[id] is missing")),
     };
-    fields.finish()?;
+    dsl::document::unknown_in_cursor(&mut fields)?;
     if opensearch && ids.is_empty() {
-        let reason = "Validation Failed: 1: no pit ids specified;";
-        return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
+        return Err(none());
     }
+    ids.iter().try_for_each(|id| check_view_id(id))?;
     let mut closed = Vec::new();
     for id in ids {
         let freed = call.rest.engine.close_view(&id).await?;
@@ -351,6 +366,15 @@ pub(crate) async fn close_pit(mut call: Call) -> Result<Answer> {
         if freed > 0 { 200 } else { 404 },
         json!({ "succeeded": true, "num_freed": freed }),
     ))
+}
+
+/// Refuses an id that no view ever had: they are two numbers of 128 bits in letters and digits.
+pub(super) fn check_view_id(id: &str) -> Result<()> {
+    let letters = id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    if id.len() < 40 || !letters {
+        return Err(Error::illegal(format!("invalid id: [{id}]")));
+    }
+    Ok(())
 }
 
 async fn pits(rest: &Rest) -> Result<Vec<engine::View>> {

@@ -218,6 +218,7 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: SearchRequest
                 "[indices] cannot be used with point in time. Do not specify any index with point in time."
             }));
         }
+        scroll::check_view_id(&pit.id)?;
         if let Some(keep_alive) = pit.keep_alive {
             let renewed = call.rest.engine.renew_view(&pit.id, keep_alive).await;
             renewed.map_err(|e| scroll::unless_missing(e, &pit.id))?;
@@ -358,7 +359,7 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
         request.size = usize::try_from(size).or_else(|_| if dialect.typed { Ok(10) } else { Err(negative("size", size)) })?;
     }
     if let Some(sort) = params.take("sort") {
-        request.sort = Sort::parse_url(&sort, dialect)?;
+        request.sort = Sort::parse_url(&sort);
     }
     if let Some(fields) = params.take_any(&["stored_fields", "fields"]) {
         request.stored_fields = Some(split_list(&fields));
@@ -416,9 +417,9 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
             "Pipeline {name} is not defined: search pipelines are not supported yet"
         )));
     }
-    let (text, mode) = (params.take("suggest_text"), params.take("suggest_mode"));
-    let size = params.take_number::<usize>("suggest_size")?;
     if let Some(field) = params.take("suggest_field") {
+        let (text, mode) = (params.take("suggest_text"), params.take("suggest_mode"));
+        let size = params.take_number::<usize>("suggest_size")?;
         let mut term = TermSuggester::new(field.as_str());
         term.size = size.unwrap_or(term.size).max(1);
         if let Some(mode) = mode {
@@ -436,6 +437,10 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
 
 /// `q=` with its options.
 pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
+    if params.peek("q").is_none() && !params.is_lenient() {
+        // Without a query nobody asks for what goes with it.
+        return Ok(None);
+    }
     let df = params.take("df");
     let analyzer = params.take("analyzer");
     let lenient = params.take_bool("lenient")?;

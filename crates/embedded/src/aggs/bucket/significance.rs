@@ -45,11 +45,19 @@ impl Measure {
             Measure::Known(Significance::Gnd { superset }) => gnd(&Table::new(f, *superset)?),
             Measure::Known(Significance::ChiSquare { negatives, superset }) => {
                 let table = Table::new(f, *superset)?;
-                if !negatives && table.is_rarer() { 0.0 } else { chi_square(&table) }
+                if !negatives && table.is_rarer() {
+                    0.0
+                } else {
+                    chi_square(&table)
+                }
             }
             Measure::Known(Significance::MutualInformation { negatives, superset }) => {
                 let table = Table::new(f, *superset)?;
-                if !negatives && table.is_rarer() { 0.0 } else { mutual_information(&table) }
+                if !negatives && table.is_rarer() {
+                    0.0
+                } else {
+                    mutual_information(&table)
+                }
             }
             Measure::Script(script, params) => {
                 let mut params = params.clone();
@@ -215,6 +223,12 @@ mod tests {
             superset: 100,
         };
         let measure = Measure::Known(Significance::Gnd { superset: true });
-        assert!(measure.score(f).unwrap_err().reason().starts_with("subsetFreq > supersetFreq"));
+        assert!(
+            measure
+                .score(f)
+                .unwrap_err()
+                .reason()
+                .starts_with("subsetFreq > supersetFreq")
+        );
     }
 }

@@ -39,7 +39,9 @@ impl Choice {
             Some(IncludeExclude::Regex(text)) => Choice::Matching(Box::new(Pattern::regexp(text, None, false)?)),
             Some(IncludeExclude::Values(values)) => Choice::Listed(values.iter().map(crate::plan::text_of).collect()),
             Some(IncludeExclude::Partition { .. }) => {
-                return Err(Error::illegal("Partitions of [include] are not supported by [significant_text]"));
+                return Err(Error::illegal(
+                    "Partitions of [include] are not supported by [significant_text]",
+                ));
             }
         })
     }
@@ -196,7 +198,9 @@ impl SignificantText {
     fn frequency(&self, word: &str) -> Result<u64> {
         let mut sum = 0;
         for (view, segment, chosen) in &self.parts {
-            let Some(target) = Target::of(view, &self.spec.field) else { continue };
+            let Some(target) = Target::of(view, &self.spec.field) else {
+                continue;
+            };
             let term = target.text_term(word);
             let index = segment.reader.inverted_index(term.field()).map_err(broken)?;
             let Some(chosen) = chosen else {
@@ -255,7 +259,11 @@ impl Collector for SignificantText {
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let subset = self.collected.get(&bucket).copied().unwrap_or(0);
         let least = self.spec.min_doc_count.max(self.spec.shard_min_doc_count).max(1);
-        let own = if bucket == EMPTY { Vec::new() } else { self.buckets.of(bucket) };
+        let own = if bucket == EMPTY {
+            Vec::new()
+        } else {
+            self.buckets.of(bucket)
+        };
         let mut scored: Vec<(f64, Arc<str>, u64, u64, u32)> = Vec::new();
         for own in own {
             let here = self.buckets.count(own);

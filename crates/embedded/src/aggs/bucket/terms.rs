@@ -414,7 +414,12 @@ impl Terms {
                 scored.push((score, all, entry));
             }
         }
-        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| self.source.compare(a.2.code, b.2.code)));
+        // Of equals today's reference tells the greater term first.
+        let typed = to.cx.dialect.typed;
+        scored.sort_by(|a, b| {
+            let keys = self.source.compare(a.2.code, b.2.code);
+            b.0.total_cmp(&a.0).then(if typed { keys } else { keys.reverse() })
+        });
         scored.truncate(self.spec.size);
         to.count(scored.len())?;
         let mut list = Vec::with_capacity(scored.len());
