@@ -307,11 +307,12 @@ mod tests {
             shard_size: 4,
             initial_buffer: 3,
         };
-        // The first three are clusters; 100 lies far and is one, 2 is added, then the two nearest are merged.
+        // The first three are clusters; 100 lies far and is one, 2 is added to that of 1, and of the gaps 3.5, 4 and 91 the
+        // least is closed.
         check(
             &[1.0, 5.0, 9.0, 100.0, 2.0],
             sizes,
-            &[(1.0, 1.5, 2.0, 2), (5.0, 7.0, 9.0, 2), (100.0, 100.0, 100.0, 1)],
+            &[(1.0, 8.0 / 3.0, 5.0, 3), (9.0, 9.0, 9.0, 1), (100.0, 100.0, 100.0, 1)],
         );
     }
 }
