@@ -3,9 +3,9 @@
 use super::value_source::option;
 use super::{AggKind, Significance, SignificantAgg, SignificantTextAgg, bucket};
 use crate::json::{Fields, Node};
-use crate::query::Query;
+use crate::query::{Parsing, Query};
 use crate::query::script_source::ScriptSource;
-use crate::search::{parsing, shape};
+use crate::search::shape;
 use model::{Dialect, Error, Result};
 use serde_json::{Map, Value, json};
 
@@ -72,7 +72,7 @@ pub(super) fn text(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<
 
 fn take_background(fields: &mut Fields, dialect: Dialect) -> Result<Option<Query>> {
     fields.read("background_filter", &["START_OBJECT"], |node| {
-        Query::parse(node.clone(), &mut parsing(dialect))
+        Query::parse(node.clone(), &mut Parsing::new(dialect))
     })
 }
 
