@@ -3,8 +3,8 @@
 use super::value_source::option;
 use super::{AggKind, Significance, SignificantAgg, SignificantTextAgg, bucket};
 use crate::json::{Fields, Node};
-use crate::query::{Parsing, Query};
 use crate::query::script_source::ScriptSource;
+use crate::query::{Parsing, Query};
 use crate::search::shape;
 use model::{Dialect, Error, Result};
 use serde_json::{Map, Value, json};

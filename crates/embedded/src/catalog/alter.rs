@@ -526,8 +526,11 @@ fn put_template(next: &mut Next, name: &str, kind: TemplateKind, body: &Value, c
                 .contains_key(&templates::key(TemplateKind::Component, component))
             {
                 return Err(Error::new(
-                    ErrorKind::IllegalArgument,
-                    format!("index template [{name}] specifies component templates [{component}] that do not exist"),
+                    ErrorKind::InvalidTemplateOld,
+                    format!(
+                        "index_template [{name}] invalid, cause [index template [{name}] specifies component templates \
+                         [{component}] that do not exist]"
+                    ),
                 ));
             }
         }

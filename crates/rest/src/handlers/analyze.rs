@@ -180,6 +180,10 @@ fn analyzer_of(
     }
     if let Some(name) = &body.normalizer {
         let Some(index) = index else {
+            if !call.dialect.typed {
+                let reason = "Validation Failed: 1: index is required if normalizer is specified;";
+                return Err(Error::new(model::ErrorKind::ActionRequestValidation, reason));
+            }
             return Err(Error::illegal("analysis based on a normalizer requires an index"));
         };
         let missing = || Error::illegal(format!("failed to find normalizer under [{index}]"));
@@ -205,6 +209,11 @@ fn analyzer_of(
             if call.dialect.typed && found.kind.is_numeric() {
                 return Err(Error::illegal(format!(
                     "Can't process field [{field}], Analysis requests are not supported on numeric fields"
+                )));
+            }
+            if !call.dialect.typed && !found.kind.is_text() && !found.kind.is_keyword() {
+                return Err(Error::illegal(format!(
+                    "Can't process field [{field}], Analysis requests are only supported on tokenized fields"
                 )));
             }
             if !matches!(found.kind, mapping::Kind::Text) {

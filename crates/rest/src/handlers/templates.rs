@@ -209,6 +209,12 @@ fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: b
             _ => false,
         };
         let old_form = kind == TemplateKind::Legacy && named("template");
+        if kind == TemplateKind::Index && !named("index_patterns") {
+            return Err(Error::illegal(match body.contains_key("index_patterns") {
+                true => "There must be at least one pattern, zero given",
+                false => "Required [index_patterns]",
+            }));
+        }
         if !named("index_patterns") && !old_form {
             return invalid(if typed {
                 "template is missing"
