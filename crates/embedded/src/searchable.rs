@@ -99,14 +99,21 @@ impl IndexView {
     /// # Errors
     /// Unreadable files.
     pub fn each_stored(&self, segment: &SegmentView, doc: DocId, f: impl FnMut(Field, &[u8])) -> Result<()> {
-        if let Some(bytes) = self.documents.get(&(segment.id, doc)) {
-            return each_value(&bytes, doc, f);
+        each_value(&self.stored(segment, doc)?, doc, f)
+    }
+    /// The bytes of a stored document of one of its segments.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn stored(&self, segment: &SegmentView, doc: DocId) -> Result<Arc<[u8]>> {
+        let key = (segment.id, doc);
+        if let Some(bytes) = self.documents.get(&key) {
+            return Ok(bytes);
         }
         let store = segment.core.stored(&segment.reader)?;
-        let bytes = store.get_document_bytes(doc).map_err(broken)?;
-        let key = (segment.id, doc);
-        self.documents.put(key, bytes.len(), || bytes.as_slice().into());
-        each_value(&bytes, doc, f)
+        let bytes: Arc<[u8]> = store.get_document_bytes(doc).map_err(broken)?.as_slice().into();
+        self.documents.put(key, bytes.len(), || bytes.clone());
+        Ok(bytes)
     }
     /// The mapping of a document's type.
     pub fn mapping_of(&self, doc_type: Option<&str>) -> &Mapping {

@@ -318,7 +318,7 @@ impl Script {
     fn source(&self, doc: DocId) -> Option<script::Value> {
         let (view, segment) = (self.view.as_ref()?, self.segment.as_ref()?);
         let stored = crate::search::fetch::Shelf::of(view, segment).read(doc).ok()?;
-        let source: Value = serde_json::from_slice(&stored.source?).ok()?;
+        let source: Value = serde_json::from_slice(stored.payload.source()?).ok()?;
         Some(script::Value::from_json(&source))
     }
     fn open(&self, field: &str) -> Result<Opened> {

@@ -8,6 +8,7 @@
 
 use crate::searchable::broken;
 use model::Result;
+use std::ops::Range;
 use tantivy::DocId;
 use tantivy::schema::Field;
 
@@ -19,12 +20,21 @@ const BYTES_CODE: u8 = 4;
 /// # Errors
 /// Documents that hold anything but texts and bytes.
 pub fn each_value(bytes: &[u8], doc: DocId, mut f: impl FnMut(Field, &[u8])) -> Result<()> {
+    each_place(bytes, doc, |field, place| f(field, &bytes[place]))
+}
+
+/// The same, but of each value where it is in `bytes`.
+///
+/// # Errors
+/// As [`each_value`].
+pub fn each_place(bytes: &[u8], doc: DocId, mut f: impl FnMut(Field, Range<usize>)) -> Result<()> {
     let mut rest: &[u8] = bytes;
     let malformed = || broken(format!("stored document [{doc}] is malformed"));
     let count = number(&mut rest).ok_or_else(malformed)?;
     for _ in 0..count {
         let (field, value) = value(&mut rest).ok_or_else(malformed)?;
-        f(field, value);
+        let end = bytes.len() - rest.len();
+        f(field, end - value.len()..end);
     }
     Ok(())
 }

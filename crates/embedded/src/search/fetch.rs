@@ -1,6 +1,7 @@
 //! What a hit shows: address, source, fields, stamps.
 
 use crate::index::kept::stored_fields;
+use crate::index::stored::each_place;
 use crate::plan::columns::Column;
 use crate::plan::node::broken;
 use crate::plan::scripts::Script;
@@ -12,16 +13,16 @@ use model::date::DateFormat;
 use model::path::SourceFilter;
 use model::{DocId, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
+use std::ops::Range;
+use std::sync::Arc;
 use tantivy::DocId as Doc;
 
 /// A stored document as it was read.
 pub struct Stored {
     /// Its identity.
     pub id: DocId,
-    /// The client's bytes.
-    pub source: Option<Box<[u8]>>,
-    /// The stored fields that the source does not keep, as JSON.
-    pub fields: Option<Vec<u8>>,
+    /// What may be large.
+    pub payload: Payload,
     /// `_routing`.
     pub routing: Option<String>,
     /// `_parent`.
@@ -30,6 +31,24 @@ pub struct Stored {
     pub ignored: Vec<String>,
     /// The mark, as bytes.
     pub hidden: Option<Vec<u8>>,
+}
+
+/// What a document stores that may be large: it stays where it lies.
+pub struct Payload {
+    bytes: Arc<[u8]>,
+    source: Option<Range<usize>>,
+    fields: Option<Range<usize>>,
+}
+
+impl Payload {
+    /// The client's bytes.
+    pub fn source(&self) -> Option<&[u8]> {
+        self.bytes.get(self.source.clone()?)
+    }
+    /// The stored fields that the source does not keep, as JSON.
+    pub fn fields(&self) -> Option<&[u8]> {
+        self.bytes.get(self.fields.clone()?)
+    }
 }
 
 /// Reads documents of one segment.
@@ -50,23 +69,28 @@ impl<'a> Shelf<'a> {
     /// Unreadable files.
     pub fn read(&self, doc: Doc) -> Result<Stored> {
         let schema = &self.view.schema;
+        let bytes = self.view.stored(self.segment, doc)?;
         let mut out = Stored {
             id: DocId::plain(""),
-            source: None,
-            fields: None,
+            payload: Payload {
+                bytes: bytes.clone(),
+                source: None,
+                fields: None,
+            },
             routing: None,
             parent: None,
             ignored: Vec::new(),
             hidden: None,
         };
-        self.view.each_stored(self.segment, doc, |field, value| {
+        each_place(&bytes, doc, |field, place| {
+            let value = &bytes[place.clone()];
             let text = || String::from_utf8_lossy(value).into_owned();
             if field == schema.id {
                 out.id = DocId::from_uid(&String::from_utf8_lossy(value), self.view.typed);
             } else if field == schema.source {
                 match stored_fields(value) {
-                    Some(fields) => out.fields = Some(fields.to_vec()),
-                    None => out.source = Some(value.into()),
+                    Some(fields) => out.payload.fields = Some(place.end - fields.len()..place.end),
+                    None => out.payload.source = Some(place),
                 }
             } else if field == schema.routing {
                 out.routing = Some(text());
@@ -109,13 +133,13 @@ impl Root {
         })
     }
     fn value(&mut self) -> Result<Option<&Value>> {
-        if let (None, Some(bytes)) = (&self.value, &self.stored.source) {
+        if let (None, Some(bytes)) = (&self.value, self.stored.payload.source()) {
             self.value = Some(parsed(bytes)?);
         }
         Ok(self.value.as_ref())
     }
     fn fields(&self) -> Result<Option<Value>> {
-        self.stored.fields.as_deref().map(parsed).transpose()
+        self.stored.payload.fields().map(parsed).transpose()
     }
 }
 
@@ -324,14 +348,14 @@ impl<'a> Fetch<'a> {
         hit.ignored = stored.ignored;
         hit.show_version = self.request.version;
         hit.show_seq_no = self.request.seq_no_primary_term;
-        hit.stamp = Some(segment.core.stamp(doc));
+        hit.stamp = (hit.show_version || hit.show_seq_no).then(|| segment.core.stamp(doc));
         if self.filter.is_some() && !self.view.mapping.source_enabled() {
             return Err(Error::illegal(format!(
                 "unable to fetch fields from _source field: _source is disabled in the mappings for index [{}]",
                 self.view.name
             )));
         }
-        let value: Option<Value> = match &stored.source {
+        let value: Option<Value> = match stored.payload.source() {
             Some(bytes) if self.filter.is_some() || self.reads_source() => Some(parsed(bytes)?),
             _ => None,
         };
@@ -339,11 +363,11 @@ impl<'a> Fetch<'a> {
         if self.show_source && kept.source_enabled() {
             let own = kept.source_filter();
             let cut = !(own.includes.is_empty() && own.excludes.is_empty());
-            let parsed: Option<Value> = match (&value, &stored.source) {
+            let parsed: Option<Value> = match (&value, stored.payload.source()) {
                 (None, Some(bytes)) if cut => serde_json::from_slice(bytes).ok(),
                 _ => None,
             };
-            hit.source = match (&self.filter, value.as_ref().or(parsed.as_ref()), &stored.source) {
+            hit.source = match (&self.filter, value.as_ref().or(parsed.as_ref()), stored.payload.source()) {
                 (Some(filter), Some(value), _) if cut => Some(filter.apply(&own.apply(value)).to_string().into()),
                 (None, Some(value), _) if cut => Some(own.apply(value).to_string().into()),
                 (Some(filter), Some(value), _) => Some(filter.apply(value).to_string().into()),
@@ -351,7 +375,7 @@ impl<'a> Fetch<'a> {
                 _ => None,
             };
         }
-        let fields = stored.fields.as_deref().filter(|_| self.reads_source());
+        let fields = stored.payload.fields().filter(|_| self.reads_source());
         let fields = fields.map(parsed).transpose()?;
         self.parts(segment, doc, score, value.as_ref(), fields.as_ref(), &mut hit)?;
         Ok((hit, value))

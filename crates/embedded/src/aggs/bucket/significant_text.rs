@@ -122,10 +122,11 @@ impl SignificantText {
         let Some((view, segment, _)) = self.parts.last() else {
             return Ok(Vec::new());
         };
-        let Some(source) = Shelf::of(view, segment).read(doc)?.source else {
+        let stored = Shelf::of(view, segment).read(doc)?;
+        let Some(source) = stored.payload.source() else {
             return Ok(Vec::new());
         };
-        let source: Value = serde_json::from_slice(&source).unwrap_or(Value::Null);
+        let source: Value = serde_json::from_slice(source).unwrap_or(Value::Null);
         let own = std::slice::from_ref(&self.spec.field);
         let paths = self.spec.source_fields.as_deref().unwrap_or(own);
         let mut values = Vec::new();
