@@ -1,16 +1,19 @@
 //! Answers of aggregations without hits, kept until what they were read from changes: the same is asked again and again.
 //!
-//! An answer is known by everything that it follows from: the request, the limits, and the very views of its indices. A
-//! view that is gone takes its answers with it; none is kept alive for their sake.
+//! An answer is known by everything that it follows from: the request, the limits, and the very views of its indices. It is
+//! found by a number that equal requests share, and held against them. A view that is gone takes its answers with it; none
+//! is kept alive for their sake.
 //!
 //! Not here: what may be asked (`dsl`), running it (`search`).
 
+use crate::search::Searched;
 use crate::searchable::IndexView;
-use dsl::query::Clause;
+use dsl::query::{Clause, Query};
 use dsl::search::{Aggregations, SearchRequest, SearchResponse};
+use engine::See;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
-use std::fmt::Write as _;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
 /// What is kept.
@@ -22,18 +25,103 @@ pub(crate) struct Answers {
 
 #[derive(Debug, Default)]
 struct Kept {
-    by_key: FxHashMap<String, Answer>,
+    by_number: FxHashMap<u64, Answer>,
     bytes: usize,
     /// Counts uses: the lowest was used the longest ago.
     uses: u64,
 }
 
+/// Everything that an answer follows from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) request: &'a SearchRequest,
+    /// The views, with the filters of the aliases they were reached by.
+    pub(crate) searched: &'a [Searched],
+    pub(crate) types: &'a [String],
+    pub(crate) see: See,
+    pub(crate) limits: Limits,
+}
+
+/// Settings that decide whether something is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) max_clause_count: usize,
+    pub(crate) max_buckets: usize,
+    pub(crate) expensive: bool,
+}
+
+/// An answer with what it follows from.
 #[derive(Debug)]
 struct Answer {
+    request: SearchRequest,
     views: Vec<Weak<IndexView>>,
+    filters: Vec<Option<Query>>,
+    types: Vec<String>,
+    see: See,
+    limits: Limits,
     response: Arc<SearchResponse>,
     bytes: usize,
     used: u64,
+}
+
+impl Asked<'_> {
+    /// Whether the answer may be looked for: it has no hits, nothing but what is named here decides it, and the request was
+    /// read from words, which may come again.
+    pub(crate) fn fits(&self) -> bool {
+        let request = self.request;
+        request.fingerprint != 0
+            && request.size == 0
+            && request.from == 0
+            && !request.aggs.is_empty()
+            && request.view.is_none()
+            && request.timeout.is_none()
+            && request.terminate_after == 0
+            && !request.profile
+    }
+
+    /// Equal ones have equal numbers.
+    fn number(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        self.request.fingerprint.hash(&mut hasher);
+        for (view, _) in self.searched {
+            Arc::as_ptr(view).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// Whether it is what an answer was made for. A weak pointer keeps its place taken: an equal address is the same view.
+    fn is_that_of(&self, answer: &Answer) -> bool {
+        self.searched.len() == answer.views.len()
+            && std::iter::zip(self.searched, &answer.views)
+                .all(|((view, _), known)| std::ptr::eq(known.as_ptr(), Arc::as_ptr(view)))
+            && std::iter::zip(self.searched, &answer.filters).all(|((_, filter), known)| filter == known)
+            && self.see == answer.see
+            && self.types == answer.types
+            && self.limits == answer.limits
+            && *self.request == answer.request
+    }
+}
+
+/// How many bytes a request takes, if its answer is the same as long as its views are.
+fn steady(request: &SearchRequest) -> Option<usize> {
+    let mut small = true;
+    for query in request.query.iter().chain(&request.post_filter) {
+        query.visit(&mut |q| {
+            small &= match &q.clause {
+                Clause::Terms(terms) => terms.values.len() <= 1024,
+                Clause::Ids { values, .. } => values.len() <= 1024,
+                Clause::KeySet(_) => false,
+                _ => true,
+            };
+        });
+    }
+    if !small {
+        return None;
+    }
+    let said = format!("{request:?}");
+    // The clock, chance and stored scripts are no part of a request.
+    let varies = ["now", "andom", "Stored("].iter().any(|word| said.contains(word));
+    (!varies && said.len() <= 1 << 16).then_some(said.len() + size_of::<Answer>())
 }
 
 impl Answers {
@@ -45,71 +133,28 @@ impl Answers {
         }
     }
 
-    /// Under what a request's answer is kept; `None` if it may not be. `rest` is what else it depends on.
-    pub(crate) fn key(request: &SearchRequest, rest: impl FnOnce() -> String) -> Option<String> {
-        let fits = request.size == 0
-            && request.from == 0
-            && !request.aggs.is_empty()
-            && request.view.is_none()
-            && request.timeout.is_none()
-            && request.terminate_after == 0
-            && !request.profile;
-        if !fits {
-            return None;
-        }
-        let mut small = true;
-        for query in request.query.iter().chain(&request.post_filter) {
-            query.visit(&mut |q| {
-                small &= match &q.clause {
-                    Clause::Terms(terms) => terms.values.len() <= 1024,
-                    Clause::Ids { values, .. } => values.len() <= 1024,
-                    Clause::KeySet(_) => false,
-                    _ => true,
-                };
-            });
-        }
-        if !small {
-            return None;
-        }
-        let mut key = String::with_capacity(1024);
-        let _ = writeln!(key, "{}", rest());
-        say(request, &mut key);
-        // The clock, chance and stored scripts are no part of a request.
-        let varies = ["now", "andom", "Stored("].iter().any(|word| key.contains(word));
-        (!varies && key.len() <= 1 << 16).then_some(key)
-    }
-
-    /// The answer for these views.
-    pub(crate) fn get<'a>(&self, key: &str, mut views: impl Iterator<Item = &'a Arc<IndexView>>) -> Option<Arc<SearchResponse>> {
+    /// The answer, if it is kept.
+    pub(crate) fn get(&self, asked: &Asked<'_>) -> Option<Arc<SearchResponse>> {
+        let number = asked.number();
         let mut kept = self.kept.lock();
         kept.uses += 1;
         let uses = kept.uses;
-        let answer = kept.by_key.get_mut(key)?;
-        // A weak pointer keeps its place taken: an equal address is the same view.
-        let mut known = answer.views.iter();
-        let same = loop {
-            match (known.next(), views.next()) {
-                (None, None) => break true,
-                (Some(weak), Some(view)) if std::ptr::eq(weak.as_ptr(), Arc::as_ptr(view)) => {}
-                _ => break false,
-            }
-        };
-        if !same {
-            return None;
-        }
+        let answer = kept.by_number.get_mut(&number).filter(|answer| asked.is_that_of(answer))?;
         answer.used = uses;
         Some(answer.response.clone())
     }
 
-    /// Keeps an answer, in place of others if there is no room.
-    pub(crate) fn put<'a>(&self, key: String, views: impl Iterator<Item = &'a Arc<IndexView>>, response: &SearchResponse) {
+    /// Keeps an answer that may be kept, in place of others if there is no room.
+    pub(crate) fn put(&self, asked: &Asked<'_>, response: &SearchResponse) {
+        let Some(bytes) = steady(asked.request) else { return };
         let text = response.aggregations.as_ref().map(Aggregations::text);
-        let bytes = text.as_ref().map_or(0, |text| text.len()) + key.len() + 512;
+        let bytes = text.as_ref().map_or(0, |text| text.len()) + bytes + 512;
         if bytes > self.max_bytes / 8 {
             return;
         }
+        let number = asked.number();
         let mut kept = self.kept.lock();
-        if let Some(old) = kept.by_key.remove(&key) {
+        if let Some(old) = kept.by_number.remove(&number) {
             kept.bytes -= old.bytes;
         }
         if kept.bytes + bytes > self.max_bytes {
@@ -119,7 +164,12 @@ impl Answers {
         kept.uses += 1;
         let used = kept.uses;
         let answer = Answer {
-            views: views.map(Arc::downgrade).collect(),
+            request: asked.request.clone(),
+            views: asked.searched.iter().map(|(view, _)| Arc::downgrade(view)).collect(),
+            filters: asked.searched.iter().map(|(_, filter)| filter.clone()).collect(),
+            types: asked.types.to_vec(),
+            see: asked.see,
+            limits: asked.limits,
             response: Arc::new(SearchResponse {
                 aggregations: text.map(Aggregations::Text),
                 ..response.clone()
@@ -127,36 +177,17 @@ impl Answers {
             bytes,
             used,
         };
-        kept.by_key.insert(key, answer);
+        kept.by_number.insert(number, answer);
     }
-}
-
-/// Everything that a request says and others do not, by the derived forms of its parts. Names keep them apart.
-fn say(request: &SearchRequest, out: &mut String) {
-    let usual = SearchRequest::default();
-    macro_rules! unusual {
-        ($($part:ident)*) => {
-            // No part is forgotten: this names all there are.
-            let SearchRequest { $($part),* } = request;
-            $(if *$part != usual.$part {
-                let _ = writeln!(out, concat!(stringify!($part), " {:?}"), $part);
-            })*
-        };
-    }
-    unusual!(
-        query post_filter from size sort search_after source fields docvalue_fields stored_fields script_fields highlight aggs
-        collapse inner_hits rescore min_score track_total_hits track_scores explain version seq_no_primary_term timeout
-        terminate_after profile named_scores allow_partial indices_boost stats suggest view pit slice types join_fields dialect
-    );
 }
 
 impl Kept {
     /// Forgets what cannot be asked for any more, and then what was used the longest ago, down to `bytes`.
     fn forget(&mut self, bytes: usize) {
-        self.by_key
+        self.by_number
             .retain(|_, answer| answer.views.iter().all(|view| view.strong_count() > 0));
-        self.bytes = self.by_key.values().map(|answer| answer.bytes).sum();
-        let mut ages: Vec<(u64, usize)> = self.by_key.values().map(|answer| (answer.used, answer.bytes)).collect();
+        self.bytes = self.by_number.values().map(|answer| answer.bytes).sum();
+        let mut ages: Vec<(u64, usize)> = self.by_number.values().map(|answer| (answer.used, answer.bytes)).collect();
         ages.sort_unstable();
         let mut last = None;
         for (used, size) in ages {
@@ -167,7 +198,7 @@ impl Kept {
             last = Some(used);
         }
         if let Some(last) = last {
-            self.by_key.retain(|_, answer| answer.used > last);
+            self.by_number.retain(|_, answer| answer.used > last);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Not here: running queries (`search`), when something is published (`publish`).
 
 use crate::alias_filters;
-use crate::answers::Answers;
+use crate::answers::{Asked, Limits};
 use crate::catalog::Catalog;
 use crate::catalog::resolve::Resolved;
 use crate::joining::MOMENT;
@@ -223,22 +223,26 @@ impl Store {
         self.with_context(see, request.dialect, &types, |cx| {
             let joined = |filter: &Query| alias_filters::has_keys(filter);
             let kept = failures.is_empty() && !views.iter().filter_map(|(_, filter)| filter.as_ref()).any(joined);
-            let rest = || {
-                let filters: Vec<_> = views.iter().map(|(_, filter)| filter).collect();
-                format!(
-                    "{see:?} {types:?} {} {} {} {filters:?}",
-                    cx.max_clause_count, cx.max_buckets, cx.expensive
-                )
+            let asked = Asked {
+                request,
+                searched: &views,
+                types: &types,
+                see,
+                limits: Limits {
+                    max_clause_count: cx.max_clause_count,
+                    max_buckets: cx.max_buckets,
+                    expensive: cx.expensive,
+                },
             };
-            let Some(key) = kept.then(|| Answers::key(request, rest)).flatten() else {
+            if !(kept && asked.fits()) {
                 return run_in_part(&views, failures, request, cx);
-            };
-            if let Some(known) = self.answers.get(&key, views.iter().map(|(view, _)| view)) {
+            }
+            if let Some(known) = self.answers.get(&asked) {
                 return Ok((*known).clone());
             }
             let found = run_in_part(&views, Vec::new(), request, cx)?;
             if found.failures.is_empty() {
-                self.answers.put(key, views.iter().map(|(view, _)| view), &found);
+                self.answers.put(&asked, &found);
             }
             Ok(found)
         })

@@ -86,18 +86,14 @@ impl Relations {
             return self.engine.search(target, request, See::Plain).await;
         };
         if request.view.is_some() || others.is_empty() {
-            return self.joined(target, request).await;
+            return Box::pin(self.joined(target, request)).await;
         }
         let moment = self.moment(target, others).await?;
-        let answer = self
-            .joined(
-                target,
-                SearchRequest {
-                    view: Some(moment.clone()),
-                    ..request
-                },
-            )
-            .await;
+        let request = SearchRequest {
+            view: Some(moment.clone()),
+            ..request
+        };
+        let answer = Box::pin(self.joined(target, request)).await;
         self.engine.close_view(&moment).await?;
         answer
     }

@@ -156,7 +156,7 @@ pub fn parse_msearch(bytes: &[u8], dialect: Dialect) -> Result<Vec<Result<Msearc
             // A header that nothing follows asks for nothing.
             break;
         }
-        let request = json::read(body, reading(dialect)).and_then(|node| SearchRequest::parse(node, dialect));
+        let request = SearchRequest::read(body, reading(dialect), dialect);
         // One that cannot be read stands for itself in 2015 only.
         let request = match request {
             Err(error) if !dialect.typed => return Err(error),

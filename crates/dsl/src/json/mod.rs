@@ -103,6 +103,6 @@ fn read_one(bytes: &[u8], how: Reading) -> Result<(Node, Lexer<'_>)> {
         root: None,
     };
     walk(&mut lexer, &mut tree)?;
-    let end = lexer.end_of_input(None);
-    Ok((tree.root.ok_or(end)?, lexer))
+    let root = tree.root.ok_or_else(|| lexer.end_of_input(None))?;
+    Ok((root, lexer))
 }

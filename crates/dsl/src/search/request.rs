@@ -7,11 +7,12 @@ use super::{
     Collapse, FieldAndFormat, FreeInnerHits, Highlight, Rescore, ScriptField, Sort, SourceSpec, parse_script_fields, shape,
 };
 use crate::aggs::{self, Agg};
-use crate::json::{Json, Node};
+use crate::json::{self, Json, Node};
 use crate::query::{Parsing, Query};
 use model::units::{parse_duration, parse_duration_or_never};
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::time::Duration;
 
 /// Everything a search may ask of an engine.
@@ -62,6 +63,8 @@ pub struct SearchRequest {
     /// Fields whose values `relations` wants with each hit, by which it finds partners; never in a body.
     pub join_fields: Vec<String>,
     pub dialect: Dialect,
+    /// A hash of the words that it was read from, by which an equal request is found quickly; 0 if it was made otherwise.
+    pub fingerprint: u64,
 }
 
 impl Default for SearchRequest {
@@ -103,6 +106,7 @@ impl Default for SearchRequest {
             types: Vec::new(),
             join_fields: Vec::new(),
             dialect: Dialect::default(),
+            fingerprint: 0,
         }
     }
 }
@@ -210,6 +214,21 @@ impl SearchRequest {
             track_total_hits,
             ..SearchRequest::default()
         }
+    }
+    /// Reads the body of a search from its bytes.
+    ///
+    /// # Errors
+    /// What is no JSON, and as [`SearchRequest::parse`].
+    pub fn read(content: &[u8], how: json::Reading, dialect: Dialect) -> Result<SearchRequest> {
+        let mut out = SearchRequest::parse(json::read(content, how)?, dialect)?;
+        out.distinguish(content);
+        Ok(out)
+    }
+    /// Makes the fingerprint tell apart what words beside the body ask for.
+    pub fn distinguish(&mut self, words: impl Hash) {
+        let mut hasher = DefaultHasher::new();
+        (self.fingerprint, words).hash(&mut hasher);
+        self.fingerprint = hasher.finish();
     }
     /// Reads the body of a search.
     ///

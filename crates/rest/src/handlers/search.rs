@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 pub(crate) async fn search(mut call: Call) -> Result<Answer> {
     let target = named_target(&call);
     let request = body_of(&mut call, &target)?;
-    run_body(call, request).await
+    run_body(call, Box::new(request)).await
 }
 
 /// What errors of a body call the index.
@@ -30,7 +30,10 @@ fn named_target(call: &Call) -> Target {
 }
 
 /// A search with a body that has been read, and the parameters of its URL.
-pub(super) async fn run_body(mut call: Call, mut request: SearchRequest) -> Result<Answer> {
+pub(super) async fn run_body(mut call: Call, mut request: Box<SearchRequest>) -> Result<Answer> {
+    if request.fingerprint != 0 && !call.params.given().is_empty() {
+        request.distinguish(call.params.given());
+    }
     let scroll = call.params.take_duration("scroll")?;
     if scroll.is_some() && !call.dialect.typed && call.params.peek("request_cache") == Some("true") {
         return Err(invalid("[request_cache] cannot be used in a scroll context"));
@@ -65,7 +68,8 @@ pub(super) async fn run_body(mut call: Call, mut request: SearchRequest) -> Resu
         // Its own moment is opened while the look lasts.
         let look = visibility.look(&call, &target, None).await?;
         let scan = search_type.as_deref() == Some("scan");
-        let answer = scroll::start(&call, target, request, keep_alive, scan).await;
+        // What only some searches need has its room only then: every request has room for all that it may come to.
+        let answer = Box::pin(scroll::start(&call, target, *request, keep_alive, scan)).await;
         return look.over(&call, answer).await;
     }
     let look = visibility.look(&call, &target, Some(&request)).await?;
@@ -108,7 +112,7 @@ fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
     if content.iter().all(u8::is_ascii_whitespace) {
         return Ok(SearchRequest::new(dialect));
     }
-    let parsed = dsl::json::read(&content, call.reading()).and_then(|node| SearchRequest::parse(node, dialect));
+    let parsed = SearchRequest::read(&content, call.reading(), dialect);
     match parsed {
         Err(error) if dialect.typed => Err(words_2015::at_shards(error, Some(&content), named(target))),
         other => other,
@@ -118,7 +122,7 @@ fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
 /// A body that was made, not sent.
 pub(super) fn body_from(call: &Call, content: &[u8]) -> Result<SearchRequest> {
     let dialect = call.dialect;
-    let parsed = dsl::json::read(content, call.reading()).and_then(|node| SearchRequest::parse(node, dialect));
+    let parsed = SearchRequest::read(content, call.reading(), dialect);
     match parsed {
         Err(error) if dialect.typed => Err(words_2015::at_shards(error, Some(content), named(&named_target(call)))),
         other => other,
@@ -207,7 +211,7 @@ fn apply_search_type(search_type: Option<&str>, request: &mut SearchRequest, scr
 }
 
 /// Runs one search and renders it.
-pub(super) async fn run(call: &Call, target: &Target, mut request: SearchRequest) -> Result<Answer> {
+pub(super) async fn run(call: &Call, target: &Target, mut request: Box<SearchRequest>) -> Result<Answer> {
     let pit = request.pit.take();
     let mut target = target.clone();
     if let Some(pit) = &pit {
@@ -241,7 +245,7 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: SearchRequest
         model::Persona::Es7 => deprecations(&request),
         _ => Vec::new(),
     };
-    let response = found(call, &target, request).await?;
+    let response = found(call, &target, *request).await?;
     let warned = |answer: Answer| warnings.iter().fold(answer, |answer, text| answer.warning(dialect, text));
     if call.plain {
         let before: Vec<(&str, &str)> = pit.iter().map(|pit| ("pit_id", pit.id.as_str())).collect();
@@ -635,7 +639,7 @@ async fn one_of_many(
         request.track_total_hits = TrackTotal::Exact;
     }
     apply_search_type(item.search_type.as_deref().or(search_type), &mut request, false)?;
-    run(call, &target, request).await
+    run(call, &target, Box::new(request)).await
 }
 
 /// `_msearch`.

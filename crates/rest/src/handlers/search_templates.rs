@@ -140,7 +140,7 @@ pub(crate) async fn search(mut call: Call) -> Result<Answer> {
         other => other?,
     };
     let request = body_from(&call, text.as_bytes())?;
-    run_body(call, request).await
+    run_body(call, Box::new(request)).await
 }
 
 /// `PUT /_search/template/{id}` of 2015.
