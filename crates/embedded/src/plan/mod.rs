@@ -203,7 +203,7 @@ impl Planned {
         self.node.scorer(segment).ok().map(|mut scorer| scorer.score())
     }
 
-    /// The same as a query that prunes, if there is one.
+    /// The same as a query that prunes, if there is one and there is enough to prune.
     ///
     /// # Errors
     /// tantivy's.
@@ -213,8 +213,8 @@ impl Planned {
         }
         let mut numbers = prune::Numbers::default();
         match self.node.prunable(&mut numbers) {
-            Some(query) => prune::Pruning::new(query.as_ref(), &numbers, &self.schema).map(Some),
-            None => Ok(None),
+            Some(query) if numbers.docs() > prune::FEW => prune::Pruning::new(query.as_ref(), &numbers, &self.schema).map(Some),
+            _ => Ok(None),
         }
     }
 

@@ -26,7 +26,14 @@ pub struct Numbers {
     asked: Cell<u32>,
 }
 
+/// Going through so many documents takes less than pruning them, which opens each list once more to score and once to count.
+pub(super) const FEW: u64 = 256;
+
 impl Numbers {
+    /// How many documents the lists of all terms have.
+    pub(super) fn docs(&self) -> u64 {
+        self.terms.values().sum()
+    }
     /// A term of a query.
     pub fn add(&mut self, term: &Term, bm25: &Bm25, doc_freq: u64) {
         let kept = self.fields.entry(term.field().field_id()).or_insert(bm25.field());
