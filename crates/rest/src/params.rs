@@ -286,12 +286,14 @@ impl Params {
     pub(crate) fn take_target(&mut self, index: Option<&str>, defaults: Target) -> Result<Target> {
         let mut target = defaults;
         target.expressions = index.map(split_list).unwrap_or_default();
-        if self.has_row("ignore_unavailable")
+        if self.is_given("ignore_unavailable")
+            && self.has_row("ignore_unavailable")
             && let Some(v) = self.take_bool("ignore_unavailable")?
         {
             target.ignore_unavailable = v;
         }
-        if self.has_row("allow_no_indices")
+        if self.is_given("allow_no_indices")
+            && self.has_row("allow_no_indices")
             && let Some(v) = self.take_bool("allow_no_indices")?
         {
             target.allow_no_indices = v;
@@ -304,7 +306,8 @@ impl Params {
     /// # Errors
     /// Words that are not its.
     pub(crate) fn take_expand_wildcards(&mut self, target: &mut Target) -> Result<()> {
-        if self.has_row("expand_wildcards")
+        if self.is_given("expand_wildcards")
+            && self.has_row("expand_wildcards")
             && let Some(list) = self.take_list("expand_wildcards")
         {
             (target.expand_open, target.expand_closed, target.expand_hidden) = (false, false, false);

@@ -42,6 +42,15 @@ impl Catalog {
     /// # Errors
     /// Missing and closed indices, unless the target puts up with them.
     pub fn resolve(&self, target: &Target, now_ms: i64) -> Result<Vec<Resolved>> {
+        // The name of an index is no pattern, no math and no alias.
+        if let [name] = target.expressions.as_slice()
+            && let Some(entry) = self.indices.get(name.as_str()).filter(|entry| entry.open)
+        {
+            return Ok(vec![Resolved {
+                entry: entry.clone(),
+                filters: None,
+            }]);
+        }
         let mut found: BTreeMap<String, Resolved> = BTreeMap::new();
         let all = ["_all".to_owned()];
         let expressions: &[String] = if target.expressions.iter().all(String::is_empty) {

@@ -59,7 +59,8 @@ impl ToParent {
         let (mut count, mut sum) = (0u32, 0f64);
         let (mut low, mut high) = (f32::INFINITY, f32::NEG_INFINITY);
         // A child is never its own parent: a query inside itself is taken as one (see `nested`).
-        while self.child.doc() <= self.doc && self.child.doc() != TERMINATED {
+        let mut child = child;
+        while child <= self.doc && child != TERMINATED {
             if self.mode != ScoreMode::None {
                 let score = self.child.score();
                 count += 1;
@@ -67,7 +68,7 @@ impl ToParent {
                 low = low.min(score);
                 high = high.max(score);
             }
-            self.child.advance();
+            child = self.child.advance();
         }
         self.score = match self.mode {
             ScoreMode::None => 0.0,

@@ -119,11 +119,12 @@ impl Visible {
             return set;
         }
         let mut visible = Visible { set, sight };
-        visible.settle();
+        let first = visible.set.doc();
+        visible.settle(first);
         Box::new(visible)
     }
-    fn settle(&mut self) -> DocId {
-        let mut doc = self.set.doc();
+    /// From where the set is to the next document that is seen.
+    fn settle(&mut self, mut doc: DocId) -> DocId {
         while doc != TERMINATED && !self.sight.sees(doc) {
             doc = self.set.advance();
         }
@@ -133,14 +134,12 @@ impl Visible {
 
 impl DocSet for Visible {
     fn advance(&mut self) -> DocId {
-        self.set.advance();
-        self.settle()
+        let next = self.set.advance();
+        self.settle(next)
     }
     fn seek(&mut self, target: DocId) -> DocId {
-        if self.set.doc() < target {
-            self.set.seek(target);
-        }
-        self.settle()
+        let at = super::combine::seek_to(self.set.as_mut(), target);
+        self.settle(at)
     }
     fn doc(&self) -> DocId {
         self.set.doc()

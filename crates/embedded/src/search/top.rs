@@ -240,7 +240,8 @@ fn scanned(
     let mut set = planned.scorer(segment)?;
     let before = found.count;
     let (mut full, mut seen) = (false, 0u64);
-    while set.doc() != TERMINATED {
+    let mut doc = set.doc();
+    while doc != TERMINATED {
         found.count += 1;
         if full {
             if found.count > most {
@@ -249,7 +250,7 @@ fn scanned(
         } else {
             let score = set.score();
             if best.threshold().is_none_or(|worst| score > worst.score) {
-                best.push(ranked(view, no, set.doc(), score));
+                best.push(ranked(view, no, doc, score));
                 full = done(best);
                 if full && let Some(all) = planned.quick_count(segment, sight, most.saturating_sub(before))? {
                     found.count = before + all;
@@ -262,7 +263,7 @@ fn scanned(
             cx.check_cancelled()?;
             planned.check()?;
         }
-        set.advance();
+        doc = set.advance();
     }
     Ok(())
 }
