@@ -84,6 +84,7 @@ fn row(name: &str) -> Option<Row> {
             },
         ),
         "http.max_connections" => Elsewhere("connections_are_bounded"),
+        "http.read_timeout" => Elsewhere("requests_come_in_time"),
         "indices.ttl.interval" | "index.ttl.disable_purge" => Elsewhere("scenarios: typed_times_2015"),
         "index.pleach.warmers" => Elsewhere("scenarios: typed_warmers_2015"),
         "http.max_in_flight_bytes" => Refused(
@@ -578,6 +579,58 @@ fn connections_are_bounded() {
         assert!(begun.elapsed() < Duration::from_secs(20), "there is room again");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// A request that does not come to its end is told so; connections between requests, and answers that take their time, stay.
+#[test]
+fn requests_come_in_time() {
+    use std::io::{Read as _, Write as _};
+    let (_folder, server) = started(&["http.read_timeout=600ms"], &[put("/i/_doc/1", json!({ "n": 1 }))]);
+    let connect = || {
+        let connection = std::net::TcpStream::connect(server.address("")).unwrap();
+        connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        connection
+    };
+    let whole = "GET /i/_doc/1 HTTP/1.1\r\nhost: x\r\n\r\n";
+    let half = "PUT /i/_doc/2 HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{";
+    // What is sent at first, and then each 100 ms.
+    for (first, then) in [("GET /i", ""), (whole.trim_end(), ""), (half, ""), ("GET /", "a"), (half, " ")] {
+        let mut connection = connect();
+        let begun = Instant::now();
+        connection.write_all(first.as_bytes()).unwrap();
+        let mut told = String::new();
+        std::thread::scope(|scope| {
+            let mut dribble = connection.try_clone().unwrap();
+            scope.spawn(move || {
+                while !then.is_empty() && begun.elapsed() < Duration::from_millis(550) {
+                    std::thread::sleep(Duration::from_millis(100));
+                    let _ = dribble.write_all(then.as_bytes());
+                }
+            });
+            // In one piece; who sends on meanwhile is cut off after it.
+            let mut answer = [0; 4096];
+            let length = connection.read(&mut answer).unwrap();
+            told.push_str(&String::from_utf8_lossy(&answer[..length]));
+        });
+        assert!(told.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{first}: {told}");
+        assert!(told.contains("receive_timeout_exception") && told.contains("[http.read_timeout]"), "{told}");
+        assert!(begun.elapsed() >= Duration::from_millis(600), "{first}: too early");
+    }
+    // The same connection, idle in between for longer than a request may take.
+    let mut connection = connect();
+    for _ in 0..3 {
+        connection.write_all(whole.as_bytes()).unwrap();
+        let mut answer = [0; 4096];
+        let length = connection.read(&mut answer).unwrap();
+        assert!(answer[..length].starts_with(b"HTTP/1.1 200 OK"), "{:?}", String::from_utf8_lossy(&answer[..length]));
+        std::thread::sleep(Duration::from_millis(900));
+    }
+    // An answer may take longer than its request.
+    let held = json!({ "targets": [{ "name": "one" }] }).to_string();
+    assert_eq!(server.send("POST", "/_lock", &held).unwrap().status, 201);
+    let begun = Instant::now();
+    assert_eq!(server.send("POST", "/_lock?timeout=1500ms", &held).unwrap().status, 409);
+    assert!(begun.elapsed() >= Duration::from_millis(1400));
 }
 
 /// What a client that left had sent is no longer counted, wherever it was: read in part, or worked on.

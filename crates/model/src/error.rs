@@ -89,6 +89,7 @@ error_kinds! {
     ScriptMissing          = "resource_not_found_exception", 404;
     CircuitBreaking        = "circuit_breaking_exception", 429;
     RejectedExecution      = "rejected_execution_exception", 429;
+    ReceiveTimeout         = "receive_timeout_exception", 408;
     ContentTooLong         = "content_too_long_exception", 413;
     NotAcceptable          = "media_type_header_exception", 406;
     UnsupportedMediaType   = "media_type_header_exception", 406;

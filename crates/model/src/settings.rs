@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Where a setting may be given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +47,7 @@ settings! {
     HTTP_MAX_ANSWER: "http.max_answer_bytes" = "100mb", Node, "What one _mget or _msearch answers; documents and searches beyond it are answered 429 each.";
     HTTP_MAX_CONNECTIONS: "http.max_connections" = "16384", Node, "Open connections; who comes beyond them is told 503 and goes.";
     HTTP_MAX_IN_FLIGHT: "http.max_in_flight_bytes" = "10%", Node, "Bytes of all request bodies being read or worked on.";
+    HTTP_READ_TIMEOUT: "http.read_timeout" = "2m", Node, "How long a request may take to come, from its first byte to the end of its body; then it is answered 408. 0: as long as it likes.";
     JSON_MAX_DEPTH: "json.max_depth" = "128", Node, "Depth of arrays and objects in a request body.";
     QUERY_MAX_DEPTH: "indices.query.max_nested_depth" = "30", Node, "Depth of queries in queries.";
     MAX_CLAUSE_COUNT: "indices.query.bool.max_clause_count" = "1024", Cluster, "Clauses of one query, expanded terms included.";
@@ -151,6 +153,20 @@ pub fn node(setting: Setting) -> u64 {
 /// A node setting as a count.
 pub fn node_count(setting: Setting) -> usize {
     usize::try_from(node(setting)).unwrap_or(usize::MAX)
+}
+
+/// Is it a time? Fixed for the process in nanoseconds.
+pub fn is_duration(setting: Setting) -> bool {
+    setting.default.parse::<u64>().is_err() && crate::units::parse_duration(setting.default, setting.name).is_ok()
+}
+
+/// A node setting as a time: as fixed for this process, else its default.
+pub fn node_duration(setting: Setting) -> Duration {
+    let fixed = FIXED.get().and_then(|fixed| fixed.get(setting.name)).copied();
+    match fixed {
+        Some(nanos) => Duration::from_nanos(nanos),
+        None => crate::units::parse_duration(setting.default, setting.name).unwrap_or_default(),
+    }
 }
 
 /// The row of that name.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 mod again;
 mod answer_room;
+mod arriving;
 mod aside;
 mod body;
 mod call;

@@ -32,6 +32,10 @@ impl<S> Escaping<S> {
             left: Vec::new(),
         }
     }
+
+    pub(crate) fn into_inner(self) -> S {
+        self.stream
+    }
 }
 
 /// What was read with its request line escaped, if it has one that needs it.

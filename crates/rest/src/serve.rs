@@ -1,6 +1,7 @@
 //! The HTTP listener: reads requests within bounds, dispatches them, writes answers; stops gracefully.
 
 use crate::again::{again, inside};
+use crate::arriving::{Arriving, Watched};
 use crate::body::{Request, check_media_type, compatible_with, inflate, too_long};
 use crate::call::Call;
 use crate::handlers::{apis_2015, cat_2015, transactions};
@@ -16,7 +17,7 @@ use futures::FutureExt as _;
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use model::settings::HTTP_MAX_CONNECTIONS;
+use model::settings::{HTTP_MAX_CONNECTIONS, HTTP_READ_TIMEOUT, node_duration};
 use model::{Dialect, Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
 use serde_json::json;
@@ -122,11 +123,12 @@ fn expiring(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
     let _ = std::thread::Builder::new().name("expiring".into()).spawn(look);
 }
 
-/// Tells who has just come that there is no room, as far as the socket takes it at once, and hangs up.
-fn refuse(stream: &tokio::net::TcpStream, persona: Persona, reason: &str) {
-    let error = Error::new(ErrorKind::CircuitBreaking, reason).status_of(503);
-    let body = envelope::render(&error, Dialect::of(persona)).to_string();
-    let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json; charset=UTF-8\r\nconnection: close";
+/// Tells a client why it is not served, as far as the socket takes it at once. The caller hangs up.
+fn refuse(stream: &tokio::net::TcpStream, persona: Persona, error: &Error) {
+    let dialect = Dialect::of(persona);
+    let body = envelope::render(error, dialect).to_string();
+    let status = hyper::StatusCode::from_u16(envelope::status(error, dialect)).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json; charset=UTF-8\r\nconnection: close");
     let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     // Who does not read it sees the connection closed.
     let _ = stream.try_write(answer.as_bytes());
@@ -143,6 +145,7 @@ async fn accept(
     open: Arc<AtomicUsize>,
     in_flight: Arc<AtomicUsize>,
 ) {
+    let read_timeout = node_duration(HTTP_READ_TIMEOUT);
     loop {
         let Ok((stream, from)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -150,7 +153,7 @@ async fn accept(
         };
         if open.load(Ordering::Acquire) >= model::settings::node_count(HTTP_MAX_CONNECTIONS) {
             let reason = format!("there are as many connections as [{}] says", HTTP_MAX_CONNECTIONS.name);
-            refuse(&stream, persona, &reason);
+            refuse(&stream, persona, &Error::new(ErrorKind::CircuitBreaking, reason).status_of(503));
             continue;
         }
         // Answers leave in one piece; waiting for more to send would cost 40 ms a call.
@@ -164,26 +167,38 @@ async fn accept(
             connection: Some(number),
             ..Caller::default()
         };
+        let arriving = Arc::<Arriving>::default();
         tokio::spawn(again(async move {
+            let coming = arriving.clone();
             let service = hyper::service::service_fn(move |request| {
-                let (rest, in_flight, caller) = (rest.clone(), in_flight.clone(), caller.clone());
-                async move { Ok::<_, std::convert::Infallible>(one(rest, request, persona, in_flight, caller).await) }
+                let (rest, in_flight, caller, coming) = (rest.clone(), in_flight.clone(), caller.clone(), coming.clone());
+                async move {
+                    let answer = one(rest, request, persona, in_flight, caller, &coming).await;
+                    coming.answered();
+                    Ok::<_, std::convert::Infallible>(answer)
+                }
             });
-            let connection = hyper::server::conn::http1::Builder::new()
+            let watched = Escaping::new(Watched::new(stream, arriving.clone()));
+            let mut connection = hyper::server::conn::http1::Builder::new()
                 .max_buf_size(64 * 1024)
-                .serve_connection(hyper_util::rt::TokioIo::new(Escaping::new(stream)), service);
-            tokio::pin!(connection);
-            loop {
+                .serve_connection(hyper_util::rt::TokioIo::new(watched), service);
+            let late = loop {
                 tokio::select! {
-                    _ = connection.as_mut() => break,
+                    served = arriving.within(read_timeout, &mut connection) => break served.is_err(),
                     changed = stop.changed() => {
                         if changed.is_err() || *stop.borrow() {
-                            connection.as_mut().graceful_shutdown();
-                            let _ = connection.as_mut().await;
-                            break;
+                            Pin::new(&mut connection).graceful_shutdown();
+                            let _ = (&mut connection).await;
+                            break false;
                         }
                     }
                 }
+            };
+            if late {
+                let time = model::units::render_duration(read_timeout);
+                let reason = format!("the request was not there within [{time}], the limit of [{}]", HTTP_READ_TIMEOUT.name);
+                let stream = connection.into_parts().io.into_inner().into_inner().stream;
+                refuse(&stream, persona, &Error::new(ErrorKind::ReceiveTimeout, reason));
             }
             open.fetch_sub(1, Ordering::AcqRel);
             // What cannot be ended now ends with the next sweep.
@@ -199,6 +214,7 @@ async fn one(
     persona: Persona,
     in_flight: Arc<AtomicUsize>,
     caller: Caller,
+    arriving: &Arriving,
 ) -> hyper::Response<Full<Bytes>> {
     let head = request.method() == hyper::Method::HEAD;
     let (parts, incoming) = request.into_parts();
@@ -210,7 +226,9 @@ async fn one(
         rest.limits.in_flight_max_bytes,
         &mut request.in_flight,
     );
-    request.body = match read.await {
+    let body = read.await;
+    arriving.arrived();
+    request.body = match body {
         Ok(bytes) => bytes,
         Err(error) => {
             let dialect = Dialect::of(persona);

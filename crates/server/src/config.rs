@@ -184,6 +184,11 @@ impl Config {
         let mut fixed = Vec::new();
         for setting in settings::ALL.iter().filter(|s| s.scope == Scope::Node) {
             let text = text(setting.name);
+            if settings::is_duration(*setting) {
+                let nanos = units::parse_duration(&text, setting.name)?.as_nanos();
+                fixed.push((*setting, u64::try_from(nanos).unwrap_or(u64::MAX)));
+                continue;
+            }
             // Those that are neither numbers nor sizes are read by whoever knows their form.
             let size = || bytes(*setting).ok().map(|bytes| bytes as u64);
             fixed.extend(text.parse().ok().or_else(size).map(|value| (*setting, value)));
@@ -492,6 +497,9 @@ fn check_shape(name: &str, default: &str, value: &str) -> Result<()> {
         return parsed
             .map(|_| ())
             .map_err(|_| Error::illegal(format!("[{name}] is [{value}]: must be a whole number")));
+    }
+    if units::parse_duration(default, name).is_ok() {
+        return units::parse_duration(value, name).map(|_| ());
     }
     parse_size(name, value).map(|_| ())
 }

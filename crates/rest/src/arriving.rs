@@ -1,0 +1,186 @@
+//! How long a request may take to come: from its first byte to the end of its body. A connection between requests may stay
+//! as long as it likes, and what a request takes to be answered does not count.
+//!
+//! A request that is there at once, as most are, costs no timer.
+//!
+//! Not here: what is read (`serve`), how much of it (`body`).
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
+
+/// Where a connection is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Between requests.
+    #[default]
+    Idle,
+    /// A request has begun to come.
+    Arriving(Instant),
+    /// It is there, and not answered yet.
+    Working,
+    /// The same, and something of the next one is there.
+    WorkingAhead,
+}
+
+/// The request of a connection that comes now, if one does.
+#[derive(Debug, Default)]
+pub(crate) struct Arriving(Mutex<State>);
+
+/// It took longer than it may.
+#[derive(Debug)]
+pub(crate) struct Late;
+
+impl Arriving {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes have come.
+    fn read(&self) {
+        let mut state = self.state();
+        *state = match *state {
+            State::Idle => State::Arriving(Instant::now()),
+            State::Working => State::WorkingAhead,
+            as_it_was => as_it_was,
+        };
+    }
+
+    /// The request is there, to its end or to where it is refused.
+    pub(crate) fn arrived(&self) {
+        *self.state() = State::Working;
+    }
+
+    /// Its answer is on its way; what is there of the next one begins now.
+    pub(crate) fn answered(&self) {
+        let mut state = self.state();
+        *state = match *state {
+            State::WorkingAhead => State::Arriving(Instant::now()),
+            _ => State::Idle,
+        };
+    }
+
+    fn since(&self) -> Option<Instant> {
+        match *self.state() {
+            State::Arriving(since) => Some(since),
+            _ => None,
+        }
+    }
+
+    /// Serves the connection, as long as each of its requests is there within `limit`; zero is none.
+    ///
+    /// # Errors
+    /// One is not.
+    pub(crate) async fn within<F: Future>(&self, limit: Duration, serving: F) -> Result<F::Output, Late> {
+        let mut serving = pin!(serving);
+        let mut timer: Option<(Instant, Pin<Box<Sleep>>)> = None;
+        poll_fn(|cx| {
+            if let Poll::Ready(done) = serving.as_mut().poll(cx) {
+                return Poll::Ready(Ok(done));
+            }
+            let Some(since) = self.since().filter(|_| !limit.is_zero()) else {
+                timer = None;
+                return Poll::Pending;
+            };
+            let own = timer.take().filter(|(begun, _)| *begun == since);
+            let (_, sleep) = timer.insert(own.unwrap_or_else(|| (since, Box::pin(tokio::time::sleep_until(since + limit)))));
+            sleep.as_mut().poll(cx).map(|()| Err(Late))
+        })
+        .await
+    }
+}
+
+/// A connection whose requests are seen to begin.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) stream: TcpStream,
+    arriving: Arc<Arriving>,
+}
+
+impl Watched {
+    pub(crate) fn new(stream: TcpStream, arriving: Arc<Arriving>) -> Watched {
+        Watched { stream, arriving }
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.arriving.read();
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+    }
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_millis(100);
+
+    /// What happens to a connection, each step 60 ms after the one before; whether it is cut in the end, 200 ms later.
+    async fn check(steps: &[fn(&Arriving)], expected: bool) {
+        let arriving = Arriving::default();
+        let serving = async {
+            for step in steps {
+                step(&arriving);
+                tokio::time::sleep(Duration::from_millis(60)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(140)).await;
+        };
+        let late = arriving.within(LIMIT, serving).await.is_err();
+        assert_eq!(late, expected, "{arriving:?}");
+    }
+
+    #[tokio::test]
+    async fn a_request_is_there_in_time_or_late() {
+        check(&[], false).await;
+        check(&[Arriving::read], true).await;
+        check(&[Arriving::read, Arriving::read, Arriving::read], true).await;
+        check(&[Arriving::read, Arriving::arrived], false).await;
+        check(&[Arriving::read, Arriving::arrived, Arriving::answered], false).await;
+        check(&[Arriving::read, Arriving::arrived, Arriving::answered, Arriving::read], true).await;
+        // The next one's time begins when its turn comes.
+        check(&[Arriving::read, Arriving::arrived, Arriving::read], false).await;
+        check(&[Arriving::read, Arriving::arrived, Arriving::read, Arriving::answered], true).await;
+        check(&[Arriving::read, Arriving::arrived, Arriving::read, Arriving::answered, Arriving::arrived], false).await;
+    }
+
+    #[tokio::test]
+    async fn no_limit_is_none() {
+        let arriving = Arriving::default();
+        arriving.read();
+        let waited = arriving.within(Duration::ZERO, tokio::time::sleep(LIMIT)).await;
+        assert!(waited.is_ok());
+    }
+}
