@@ -155,6 +155,7 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     let mut flat = template.settings;
     flat.extend(engine::catalog::flatten(given));
     flat.retain(|_, value| !value.is_null());
+    templates::Given::settle_warmers(template.warmers, &mut flat);
     if *typed {
         // Indices of 2015 had five unless told otherwise.
         flat.entry(model::settings::NUMBER_OF_SHARDS.name)

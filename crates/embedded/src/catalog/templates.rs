@@ -6,6 +6,7 @@
 use super::Catalog;
 use model::Result;
 use model::path::matches;
+use model::settings::{WARMERS, text};
 use serde_json::{Map, Value, json};
 
 /// What templates give a new index.
@@ -17,6 +18,8 @@ pub struct Given {
     pub mappings: Vec<Value>,
     /// Alias → options.
     pub aliases: Map<String, Value>,
+    /// Warmers of 2015, by name.
+    pub warmers: Map<String, Value>,
 }
 
 impl Given {
@@ -30,6 +33,21 @@ impl Given {
         if let Some(given) = body["aliases"].as_object() {
             self.aliases.extend(given.clone());
         }
+        if let Some(given) = body["warmers"].as_object() {
+            self.warmers.extend(given.clone());
+        }
+    }
+
+    /// Puts the warmers of templates with those of the request, which come last, into the setting that keeps them.
+    pub fn settle_warmers(warmers: Map<String, Value>, settings: &mut Map<String, Value>) {
+        if warmers.is_empty() {
+            return;
+        }
+        let mut all = warmers;
+        if let Ok(Value::Object(own)) = serde_json::from_str(&text(settings, WARMERS)) {
+            all.extend(own);
+        }
+        settings.insert(WARMERS.name.to_owned(), Value::Object(all).to_string().into());
     }
 }
 

@@ -4,21 +4,22 @@ use super::changes;
 use super::documents::normalized;
 use super::update::{after, update_conditions, update_op};
 use super::writes::{
-    Guarded, answer, conflict_error, head, placed, refuse_pipeline, result, send_in, settled, status, with_warnings,
+    Guarded, answer, conflict_error, head, is_members, placed, refuse_pipeline, send_in, settled, status, with_warnings,
+    write_members,
 };
 use crate::call::Call;
 use crate::envelope;
 use crate::params::ExpectParts;
 use crate::respond::Answer;
 use crate::words_2015;
-use crate::{answers_of_2015, shows_doc_type};
+use crate::answers_of_2015;
 use dsl::document::{BulkAction, BulkDefaults, BulkItem, UpdateBody, parse_bulk};
 use dsl::search::SourceSpec;
 use engine::{Effect, Expect, Outcome, Refresh, Source, Write, WriteOp, Written};
 use mapping::{Life, Moment, Timing};
-use model::text::quoted;
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
 
 /// `POST /_bulk`.
 pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
@@ -168,30 +169,10 @@ enum Item {
 
 /// What [`settle`] says of a write that was done, as text with its label: most items are this, and there are thousands.
 pub(super) async fn text(rest: &crate::Rest, label: &str, written: &Written, dialect: Dialect) -> String {
-    let replicas = rest.known(written.at.index.as_str()).await.map_or(1, |k| k.replicas);
-    let doc_type = match &written.at.id.doc_type {
-        Some(doc_type) => format!(",\"_type\":{}", quoted(doc_type)),
-        None if shows_doc_type(dialect) => ",\"_type\":\"_doc\"".to_owned(),
-        None => String::new(),
-    };
-    let forced = if written.forced_refresh {
-        ",\"forced_refresh\":true"
-    } else {
-        ""
-    };
-    let stamp = written.stamp;
-    format!(
-        "{{\"{label}\":{{\"_index\":{}{doc_type},\"_id\":{},\"_version\":{},\"result\":\"{}\"{forced},\
-         \"_shards\":{{\"total\":{},\"successful\":1,\"failed\":0}},\"_seq_no\":{},\"_primary_term\":{},\"status\":{}}}}}",
-        quoted(written.at.index.as_str()),
-        quoted(&written.at.id.id),
-        stamp.version,
-        result(written.effect),
-        1 + replicas,
-        stamp.seq_no,
-        stamp.primary_term,
-        status(written),
-    )
+    let mut out = format!("{{\"{label}\":{{");
+    write_members(&mut out, rest, written, dialect).await;
+    let _ = write!(out, ",\"status\":{}}}}}", status(written));
+    out
 }
 
 /// One item on its way.
@@ -212,7 +193,7 @@ pub(super) struct Planned {
 impl Planned {
     /// What [`text`] says is all that there is to say of what was done.
     pub(super) fn says_no_more(&self, call: &Call, written: &Written, default: &SourceSpec) -> Result<bool> {
-        if answers_of_2015(call.dialect) || written.effect == Effect::Noop || written.stamp.is_staged() {
+        if !is_members(written, call.dialect) {
             return Ok(false);
         }
         let spec = if self.spec == SourceSpec::Default {
@@ -355,6 +336,9 @@ async fn write_of(
                 return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
             }
             write.op = WriteOp::Update(Box::new(update_op(call, &write, &body).await?));
+            if let Some(looked_at) = super::percolate::prepare_update(call, &write).await? {
+                write.expect = looked_at;
+            }
         }
         BulkAction::Delete => {}
     }

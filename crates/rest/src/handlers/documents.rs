@@ -1,7 +1,9 @@
 //! One document written whole, or deleted. Not here: `_update` (`update.rs`), reads (`get.rs`, `mget.rs`).
 
 use super::get::routed_among;
-use super::writes::{Guarded, answer, placed, refuse_pipeline, send_in, settled, status, with_warnings};
+use super::writes::{
+    Guarded, answer, is_members, placed, refuse_pipeline, send_in, settled, status, with_warnings, write_members,
+};
 use crate::answers_of_2015;
 use crate::call::Call;
 use crate::respond::Answer;
@@ -55,17 +57,24 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     super::percolate::prepare(call, &write.at, &content).await?;
     write.op = WriteOp::Put(Source(normalized(&content, call)?));
     let (written, warnings) = done(call, write, &place, refresh).await?;
-    let mut body = answer(&call.rest, &written, if create { "create" } else { "index" }, call.dialect).await;
-    if answers_of_2015(call.dialect) {
-        body.insert("created".into(), (written.effect == Effect::Created).into());
-    }
-    place.show(&mut body);
+    let body = match place.says_nothing() && is_members(&written, call.dialect) {
+        true => as_text(call, &written).await,
+        false => {
+            let mut body = answer(&call.rest, &written, if create { "create" } else { "index" }, call.dialect).await;
+            if answers_of_2015(call.dialect) {
+                body.insert("created".into(), (written.effect == Effect::Created).into());
+            }
+            place.show(&mut body);
+            Answer::ok(Value::Object(body))
+        }
+    };
     let location = format!(
         "/{}/_doc/{}",
         written.at.index,
         percent_encoding::utf8_percent_encode(&written.at.id.id, percent_encoding::NON_ALPHANUMERIC)
     );
-    let done = with_warnings(Answer::of(status(&written), Value::Object(body)), &warnings);
+    let status = status(&written);
+    let done = with_warnings(Answer { status, ..body }, &warnings);
     Ok(if written.effect == Effect::Created {
         done.header("location", location)
     } else {
@@ -138,11 +147,24 @@ impl Place {
             transaction: call.params.take("transaction"),
         })
     }
+    /// The answer says nothing of it.
+    fn says_nothing(&self) -> bool {
+        self.locks.is_empty() && self.transaction.is_none()
+    }
     /// What the answer says of it.
     pub(super) fn show(self, body: &mut Map<String, Value>) {
         body.extend(self.locks.into_iter().next().map(|id| ("lock".to_owned(), id.into())));
         body.extend(self.transaction.map(|id| ("transaction".to_owned(), id.into())));
     }
+}
+
+/// The answer of a write that was done, as most are.
+async fn as_text(call: &Call, written: &engine::Written) -> Answer {
+    let mut out = String::with_capacity(192);
+    out.push('{');
+    write_members(&mut out, &call.rest, written, call.dialect).await;
+    out.push('}');
+    Answer::raw(out)
 }
 
 /// Sends one write; its refusal in the words of the dialect.
@@ -175,6 +197,11 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     write.expect = call.params.take_expect(call.dialect.typed)?;
     call.params.finish()?;
     let (written, warnings) = done(&call, write, &place, refresh).await?;
+    if place.says_nothing() && is_members(&written, call.dialect) {
+        let status = status(&written);
+        let body = as_text(&call, &written).await;
+        return Ok(with_warnings(Answer { status, ..body }, &warnings));
+    }
     let body = answer(&call.rest, &written, "delete", call.dialect).await;
     let mut out = Map::new();
     if answers_of_2015(call.dialect) {

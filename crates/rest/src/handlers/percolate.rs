@@ -10,7 +10,7 @@ use crate::{answers_of_2015, words_2015};
 use dsl::json::{Fields, Node};
 use dsl::query::{Parsing, Query};
 use dsl::search::{Highlight, SearchRequest};
-use engine::{Alteration, IndexInfo, Inspected, Inspection, Read, Source};
+use engine::{Alteration, Applied, Expect, IndexInfo, Inspected, Inspection, Read, Source, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use relations::percolation::{Percolated, Percolation, TYPE, unreadable};
 use serde_json::{Map, Value, json};
@@ -63,6 +63,44 @@ pub(super) async fn prepare(call: &Call, at: &DocAddress, source: &[u8]) -> Resu
         return Err(unreadable(Some(cause)));
     }
     Ok(())
+}
+
+/// Before an update of a document that keeps a query: what it makes of the document is checked as one that is written whole
+/// is. `Some`: what the write is to expect, so that the update is of what was looked at; who meets a conflict looks again.
+///
+/// # Errors
+/// As [`prepare`].
+pub(super) async fn prepare_update(call: &Call, write: &Write) -> Result<Option<Expect>> {
+    let WriteOp::Update(update) = &write.op else { return Ok(None) };
+    if write.at.id.doc_type.as_deref() != Some(TYPE) || !answers_of_2015(call.dialect) {
+        return Ok(None);
+    }
+    let read = Read {
+        routing: write.routing.clone().or_else(|| write.parent.clone()),
+        ..Read::whole(write.at.clone())
+    };
+    let found = match call.rest.engine.read(vec![read]).await {
+        Ok(found) => found.into_iter().next().flatten(),
+        Err(error) if error.kind() == ErrorKind::IndexNotFound => None,
+        Err(error) => return Err(error),
+    };
+    let value = found
+        .as_ref()
+        .map(|found| found.source.parse_to_update(&write.at))
+        .transpose()?;
+    let there = value.as_ref().zip(found.as_ref().map(|found| found.stamp));
+    let times = found.as_ref().map(|found| found.times).unwrap_or_default();
+    let applied = update.apply_timed(&write.at, there, write.routing.as_deref(), times, &mut write.timing.clone());
+    // What cannot be applied is refused by who applies it.
+    if let Ok(Applied::Put(after)) = applied {
+        prepare(call, &write.at, after.to_string().as_bytes()).await?;
+        let looked_at = found.map_or(Expect::Absent, |found| Expect::Unchanged {
+            seq_no: found.stamp.seq_no,
+            primary_term: found.stamp.primary_term,
+        });
+        return Ok((write.expect == Expect::Anything).then_some(looked_at));
+    }
+    Ok(None)
 }
 
 /// The mapping of what keeps a query: the query itself is no field.

@@ -36,6 +36,9 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
     check(&name, kind, &mut body, call.dialect.typed)?;
     if typed {
         check_2015(&name, &body)?;
+        if let Some(warmers) = body.get_mut("warmers") {
+            *warmers = Value::Object(super::warmers::checked(warmers)?);
+        }
     }
     let body = Value::Object(body);
     let shown = name.clone();
@@ -68,7 +71,6 @@ fn parts(kind: TemplateKind) -> &'static [&'static str] {
             "settings",
             "mappings",
             "aliases",
-            "warmers",
         ],
         TemplateKind::Index => &[
             "index_patterns",
@@ -153,7 +155,10 @@ fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: b
             format!("Validation Failed: 1: {what};"),
         ))
     };
-    let known = parts(kind);
+    let mut known = parts(kind).to_vec();
+    if typed && kind == TemplateKind::Legacy {
+        known.push("warmers");
+    }
     if typed && kind == TemplateKind::Legacy {
         let problem = if name.contains(' ') {
             Some("name must not contain a space")
@@ -335,6 +340,9 @@ fn legacy(body: Value, typed: bool, flat: bool, include_type_name: Option<bool>)
         "mappings".into(),
         super::indices::type_level(part("mappings"), include_type_name),
     );
+    if let Some(warmers) = body.get("warmers").filter(|_| typed) {
+        out.insert("warmers".into(), warmers.clone());
+    }
     out.insert("aliases".into(), part("aliases"));
     Value::Object(out)
 }

@@ -10,10 +10,13 @@ use crate::words_2015;
 use dsl::document::UpdateBody;
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::search::SourceSpec;
-use engine::{Expect, Found, Outcome, Read, Update, Write, WriteOp};
+use engine::{Expect, Found, Outcome, Read, Refresh, Update, Write, WriteOp};
 use model::{Error, ErrorKind, Result, path};
 use script::Budget;
 use serde_json::{Map, Value, json};
+
+/// What an update makes of a kept query is looked at so often, if others write the query meanwhile.
+const LOOKS_MAX: usize = 16;
 
 /// `POST /i/_update/1`.
 pub(crate) async fn update(mut call: Call) -> Result<Answer> {
@@ -45,13 +48,13 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
         from_url
     };
     write.op = WriteOp::Update(Box::new(update_op(&call, &write, &body).await?));
-    let (mut outcome, mut warnings) = one(&call, write.clone(), &place, refresh).await?;
+    let (mut outcome, mut warnings) = sent(&call, &write, &place, refresh).await?;
     // The engine applies updates inside the critical section: only a stated condition can conflict.
     for _ in 0..retries.unwrap_or(0) {
         if !matches!(outcome, Outcome::Conflict(_)) {
             break;
         }
-        (outcome, warnings) = one(&call, write.clone(), &place, refresh).await?;
+        (outcome, warnings) = sent(&call, &write, &place, refresh).await?;
     }
     let upserts = body.upsert.is_some() || body.doc_as_upsert;
     let written = match settled(missing_before_conflict(outcome, upserts), call.dialect) {
@@ -66,6 +69,22 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     }
     place.show(&mut out);
     Ok(with_warnings(Answer::of(status(&written), Value::Object(out)), &warnings))
+}
+
+/// Sends an update; one of a query that is kept for percolation on the condition that the query is still what was looked at.
+async fn sent(call: &Call, write: &Write, place: &Place, refresh: Refresh) -> Result<(Outcome, Vec<String>)> {
+    let mut looks = 0;
+    loop {
+        let looked_at = super::percolate::prepare_update(call, write).await?;
+        let mut conditional = write.clone();
+        conditional.expect = looked_at.unwrap_or(write.expect);
+        let (outcome, warnings) = one(call, conditional, place, refresh).await?;
+        looks += 1;
+        // Somebody else's write came between: another look.
+        if looked_at.is_none() || looks == LOOKS_MAX || !matches!(outcome, Outcome::Conflict(_)) {
+            return Ok((outcome, warnings));
+        }
+    }
 }
 
 /// A condition on a document that is not there: what an update misses first is the document.

@@ -23,11 +23,11 @@ pub(super) fn of_index(info: &IndexInfo) -> Map<String, Value> {
     }
 }
 
-/// The setting that keeps what `warmers` of a new index says.
+/// What `warmers` of a new index or of a template says, as it is kept.
 ///
 /// # Errors
 /// Not an object of objects.
-pub(super) fn at_creation(given: &Value) -> Result<Option<(String, Value)>> {
+pub(super) fn checked(given: &Value) -> Result<Map<String, Value>> {
     let Value::Object(given) = given else {
         return Err(Error::new(ErrorKind::Parse, "key [warmers] must be an object"));
     };
@@ -40,6 +40,15 @@ pub(super) fn at_creation(given: &Value) -> Result<Option<(String, Value)>> {
         let source = body.get("source").cloned().unwrap_or_else(|| json!({}));
         warmers.insert(name.clone(), json!({ "types": types, "source": source }));
     }
+    Ok(warmers)
+}
+
+/// The setting that keeps what `warmers` of a new index says.
+///
+/// # Errors
+/// Not an object of objects.
+pub(super) fn at_creation(given: &Value) -> Result<Option<(String, Value)>> {
+    let warmers = checked(given)?;
     Ok((!warmers.is_empty()).then(|| (WARMERS.name.to_owned(), Value::Object(warmers).to_string().into())))
 }
 

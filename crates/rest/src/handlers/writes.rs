@@ -7,6 +7,7 @@ use crate::{Rest, answers_of_2015, shows_doc_type, write_shards};
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use engine::{Conflict, Effect, Expect, Found, Inspected, Inspection, Outcome, Refresh, Write, Written};
 use futures::{StreamExt as _, TryStreamExt as _};
+use model::text::quote;
 use model::{Dialect, DocAddress, Error, ErrorKind, Result};
 use relations::leases::Caller;
 use relations::schema::is_system;
@@ -14,6 +15,7 @@ use relations::transactions::{Change, Kind, NotDone, Operation, Verdict};
 use script::{Lang, Params, Program};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 /// A write and the locks that its client holds for it.
 #[derive(Clone, Debug)]
@@ -399,6 +401,38 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
         out.insert("_primary_term".into(), written.stamp.primary_term.into());
     }
     out
+}
+
+/// Is [`write_members`] what [`answer`] says of it?
+pub(super) fn is_members(written: &Written, dialect: Dialect) -> bool {
+    !answers_of_2015(dialect) && written.effect != Effect::Noop && !written.stamp.is_staged()
+}
+
+/// Writes what [`answer`] says of a write that was done as the members of a JSON object, without a tree in between.
+pub(super) async fn write_members(out: &mut String, rest: &Rest, written: &Written, dialect: Dialect) {
+    let replicas = rest.known(written.at.index.as_str()).await.map_or(1, |k| k.replicas);
+    out.push_str("\"_index\":");
+    quote(out, written.at.index.as_str());
+    if let Some(doc_type) = &written.at.id.doc_type {
+        out.push_str(",\"_type\":");
+        quote(out, doc_type);
+    } else if shows_doc_type(dialect) {
+        out.push_str(",\"_type\":\"_doc\"");
+    }
+    out.push_str(",\"_id\":");
+    quote(out, &written.at.id.id);
+    let stamp = written.stamp;
+    let _ = write!(out, ",\"_version\":{},\"result\":\"{}\"", stamp.version, result(written.effect));
+    if written.forced_refresh {
+        out.push_str(",\"forced_refresh\":true");
+    }
+    let _ = write!(
+        out,
+        ",\"_shards\":{{\"total\":{},\"successful\":1,\"failed\":0}},\"_seq_no\":{},\"_primary_term\":{}",
+        1 + replicas,
+        stamp.seq_no,
+        stamp.primary_term,
+    );
 }
 
 /// A conflict or a missing document with the number of its shard, as 2015 told it.
