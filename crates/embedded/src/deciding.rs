@@ -16,6 +16,7 @@ use model::{DocAddress, DocId, Error, Result, Stamp};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// After so many runs of a plan that always touches something else, everything is locked.
 const RUNS_MAX: usize = 3;
@@ -37,8 +38,8 @@ impl Store {
     pub(crate) fn decide(&self, plan: &mut Planner<'_>, how: &Deciding) -> Settled {
         let (_shared, _alone) = match how.gate {
             Gate::None => (None, None),
-            Gate::Shared => (Some(self.gate.read()), None),
-            Gate::Exclusive => (None, Some(self.gate.write())),
+            Gate::Shared => (Some(awake(|| self.gate.try_read()).unwrap_or_else(|| self.gate.read())), None),
+            Gate::Exclusive => (None, Some(awake(|| self.gate.try_write()).unwrap_or_else(|| self.gate.write()))),
         };
         let mut settled = Settled {
             outcomes: Ok(Vec::new()),
@@ -264,6 +265,24 @@ impl Store {
         let id = entry.identity(&at.id).ok()?;
         Some(self.stripe_of(self.versions.key(entry.no, &id.uid())))
     }
+}
+
+/// Most hold the gate for 10 to 20 µs, which is what putting a thread to sleep and waking it costs: for as long it is tried
+/// again.
+fn awake<T>(try_it: impl Fn() -> Option<T>) -> Option<T> {
+    const AWAKE: Duration = Duration::from_micros(30);
+    const PAUSES: usize = 16;
+    if let Some(held) = try_it() {
+        return Some(held);
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < AWAKE {
+        (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        if let Some(held) = try_it() {
+            return Some(held);
+        }
+    }
+    None
 }
 
 enum Carried {

@@ -14,7 +14,6 @@ use model::blocks;
 use model::routing::lead_together;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target};
 use parking_lot::Mutex;
-use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -467,11 +466,11 @@ impl Accepted {
         times: Times,
         family: &dyn Fn(&DocAddress) -> Result<Option<Document>>,
     ) -> Result<Accepted> {
-        let value = serde_json::from_slice::<Value>(&source.0).map_err(|e| {
-            Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(Error::new(ErrorKind::JsonParse, e.to_string()))
-        })?;
         let doc_type = at.id.doc_type.clone();
         let mapping = entry.mapping_for(doc_type.as_deref())?;
+        let value = mapping.parse_source(&source.0).map_err(|e| {
+            Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(Error::new(ErrorKind::JsonParse, e.to_string()))
+        })?;
         if routing.is_none() {
             *routing = crate::family_routing::routing_of_family(entry, &mapping, &value, family)?;
         }

@@ -24,7 +24,7 @@ pub struct ReadOptions<'a> {
 }
 
 /// Fields that belong to the document's envelope.
-const METADATA: &[&str] = &[
+pub(crate) const METADATA: &[&str] = &[
     "_id",
     "_index",
     "_type",

@@ -14,6 +14,7 @@ mod limits;
 mod mapping;
 mod merge;
 mod parameters;
+mod parse;
 pub mod settings;
 mod times;
 mod typed;

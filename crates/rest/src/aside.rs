@@ -2,6 +2,8 @@
 
 use model::{Error, ErrorKind, Result};
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
 /// Runs `work` here if it is short, else on a thread of its own. A lost request does not stop what runs there.
@@ -25,4 +27,68 @@ pub(crate) async fn aside<T: Send + 'static>(long: bool, work: impl Future<Outpu
 /// Does it run a script? One may take as many steps as a thousand plain writes.
 pub(crate) fn is_scripted(write: &engine::Write) -> bool {
     matches!(&write.op, engine::WriteOp::Update(update) if update.script.is_some())
+}
+
+/// Work that is carried through once it was begun: in the task of its request as long as there is one, on a task of its
+/// own from there on. A task from the beginning would cost each request another turn of the runtime, and a thread woken.
+pub(crate) struct Through<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+
+impl<T: Send + 'static> Through<T> {
+    pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Through<T> {
+        Through(Some(Box::pin(work)))
+    }
+}
+
+impl<T: Send + 'static> Future for Through<T> {
+    type Output = T;
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        // Taken out, so that nobody goes on with what has ended by a panic.
+        let Some(mut work) = self.0.take() else {
+            return Poll::Pending;
+        };
+        let polled = work.as_mut().poll(cx);
+        if polled.is_pending() {
+            self.0 = Some(work);
+        }
+        polled
+    }
+}
+
+impl<T: Send + 'static> Drop for Through<T> {
+    fn drop(&mut self) {
+        // Where the runtime is gone, so is the process.
+        if let (Some(work), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            drop(runtime.spawn(async move { drop(work.await) }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::sync::oneshot;
+
+    #[tokio::test]
+    async fn what_was_begun_is_carried_through() {
+        let (go, gone) = oneshot::channel::<()>();
+        let (tell, told) = oneshot::channel::<u8>();
+        let work = Through::new(async move {
+            let _ = gone.await;
+            tell.send(7)
+        });
+        let cut = tokio::time::timeout(Duration::from_millis(20), work).await;
+        assert!(cut.is_err(), "its request ended before it did");
+        let _ = go.send(());
+        let told = tokio::time::timeout(Duration::from_secs(10), told).await;
+        assert_eq!(told.expect("it went on"), Ok(7));
+    }
+
+    #[tokio::test]
+    async fn it_ends_once() {
+        assert_eq!(Through::new(async { 5 }).await, 5);
+        let panics = Through::<()>::new(async { panic!("a fault") });
+        let caught = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(panics)).await;
+        assert!(caught.is_err());
+    }
 }

@@ -5,7 +5,7 @@
 use super::bulk::{Planned, failed, settle, text};
 use super::locks::{wait_for, wanted};
 use super::writes::{conflict_error, creates, dialect_of, head};
-use crate::aside::{aside, is_scripted};
+use crate::aside::{Through, aside, is_scripted};
 use crate::call::Call;
 use crate::envelope;
 use crate::respond::Answer;
@@ -294,7 +294,7 @@ fn timed_out() -> Error {
     )
 }
 
-/// Decides in a task of its own: a lost connection stops nothing that was begun.
+/// Decides a change: a lost connection stops nothing that was begun.
 async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Verdict> {
     let relations = call.rest.relations.clone();
     let makes = {
@@ -307,7 +307,7 @@ async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Ve
     let until = tokio::time::Instant::now() + timeout;
     change.wait = !timeout.is_zero();
     let mut change = Arc::new(change);
-    let done = tokio::spawn(async move {
+    let done = Through::new(async move {
         // Dropped on every way out, it gives the place in the queue up.
         let mut turn: Option<Turn> = None;
         loop {
@@ -329,12 +329,7 @@ async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Ve
         // It may have made an index that was known to be missing.
         call.rest.forget_known();
     }
-    done.map_err(|cause| {
-        Error::new(
-            ErrorKind::Internal,
-            format!("the change ended by a fault of the server: {cause}"),
-        )
-    })?
+    done
 }
 
 /// Adds the items of a change that is done to its answer: most are what a bulk says of a write, as text.
