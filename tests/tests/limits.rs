@@ -594,7 +594,13 @@ fn requests_come_in_time() {
     let whole = "GET /i/_doc/1 HTTP/1.1\r\nhost: x\r\n\r\n";
     let half = "PUT /i/_doc/2 HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{";
     // What is sent at first, and then each 100 ms.
-    for (first, then) in [("GET /i", ""), (whole.trim_end(), ""), (half, ""), ("GET /", "a"), (half, " ")] {
+    for (first, then) in [
+        ("GET /i", ""),
+        (whole.trim_end(), ""),
+        (half, ""),
+        ("GET /", "a"),
+        (half, " "),
+    ] {
         let mut connection = connect();
         let begun = Instant::now();
         connection.write_all(first.as_bytes()).unwrap();
@@ -613,7 +619,10 @@ fn requests_come_in_time() {
             told.push_str(&String::from_utf8_lossy(&answer[..length]));
         });
         assert!(told.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{first}: {told}");
-        assert!(told.contains("receive_timeout_exception") && told.contains("[http.read_timeout]"), "{told}");
+        assert!(
+            told.contains("receive_timeout_exception") && told.contains("[http.read_timeout]"),
+            "{told}"
+        );
         assert!(begun.elapsed() >= Duration::from_millis(600), "{first}: too early");
     }
     // The same connection, idle in between for longer than a request may take.
@@ -622,7 +631,11 @@ fn requests_come_in_time() {
         connection.write_all(whole.as_bytes()).unwrap();
         let mut answer = [0; 4096];
         let length = connection.read(&mut answer).unwrap();
-        assert!(answer[..length].starts_with(b"HTTP/1.1 200 OK"), "{:?}", String::from_utf8_lossy(&answer[..length]));
+        assert!(
+            answer[..length].starts_with(b"HTTP/1.1 200 OK"),
+            "{:?}",
+            String::from_utf8_lossy(&answer[..length])
+        );
         std::thread::sleep(Duration::from_millis(900));
     }
     // An answer may take longer than its request.

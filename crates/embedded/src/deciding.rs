@@ -39,7 +39,10 @@ impl Store {
         let (_shared, _alone) = match how.gate {
             Gate::None => (None, None),
             Gate::Shared => (Some(awake(|| self.gate.try_read()).unwrap_or_else(|| self.gate.read())), None),
-            Gate::Exclusive => (None, Some(awake(|| self.gate.try_write()).unwrap_or_else(|| self.gate.write()))),
+            Gate::Exclusive => (
+                None,
+                Some(awake(|| self.gate.try_write()).unwrap_or_else(|| self.gate.write())),
+            ),
         };
         let mut settled = Settled {
             outcomes: Ok(Vec::new()),

@@ -130,11 +130,7 @@ impl AsyncWrite for Watched {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(mut self: Pin<&mut Self>, cx: &mut Context<'_>, parts: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
     }
     fn is_write_vectored(&self) -> bool {
@@ -173,7 +169,17 @@ mod tests {
         // The next one's time begins when its turn comes.
         check(&[Arriving::read, Arriving::arrived, Arriving::read], false).await;
         check(&[Arriving::read, Arriving::arrived, Arriving::read, Arriving::answered], true).await;
-        check(&[Arriving::read, Arriving::arrived, Arriving::read, Arriving::answered, Arriving::arrived], false).await;
+        check(
+            &[
+                Arriving::read,
+                Arriving::arrived,
+                Arriving::read,
+                Arriving::answered,
+                Arriving::arrived,
+            ],
+            false,
+        )
+        .await;
     }
 
     #[tokio::test]

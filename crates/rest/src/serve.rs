@@ -127,7 +127,8 @@ fn expiring(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
 fn refuse(stream: &tokio::net::TcpStream, persona: Persona, error: &Error) {
     let dialect = Dialect::of(persona);
     let body = envelope::render(error, dialect).to_string();
-    let status = hyper::StatusCode::from_u16(envelope::status(error, dialect)).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
+    let status =
+        hyper::StatusCode::from_u16(envelope::status(error, dialect)).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json; charset=UTF-8\r\nconnection: close");
     let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     // Who does not read it sees the connection closed.
@@ -153,7 +154,11 @@ async fn accept(
         };
         if open.load(Ordering::Acquire) >= model::settings::node_count(HTTP_MAX_CONNECTIONS) {
             let reason = format!("there are as many connections as [{}] says", HTTP_MAX_CONNECTIONS.name);
-            refuse(&stream, persona, &Error::new(ErrorKind::CircuitBreaking, reason).status_of(503));
+            refuse(
+                &stream,
+                persona,
+                &Error::new(ErrorKind::CircuitBreaking, reason).status_of(503),
+            );
             continue;
         }
         // Answers leave in one piece; waiting for more to send would cost 40 ms a call.
@@ -196,7 +201,10 @@ async fn accept(
             };
             if late {
                 let time = model::units::render_duration(read_timeout);
-                let reason = format!("the request was not there within [{time}], the limit of [{}]", HTTP_READ_TIMEOUT.name);
+                let reason = format!(
+                    "the request was not there within [{time}], the limit of [{}]",
+                    HTTP_READ_TIMEOUT.name
+                );
                 let stream = connection.into_parts().io.into_inner().into_inner().stream;
                 refuse(&stream, persona, &Error::new(ErrorKind::ReceiveTimeout, reason));
             }

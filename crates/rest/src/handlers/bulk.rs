@@ -7,12 +7,12 @@ use super::writes::{
     Guarded, answer, conflict_error, head, is_members, placed, refuse_pipeline, send_in, settled, status, with_warnings,
     write_members,
 };
+use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
 use crate::params::ExpectParts;
 use crate::respond::Answer;
 use crate::words_2015;
-use crate::answers_of_2015;
 use dsl::document::{BulkAction, BulkDefaults, BulkItem, UpdateBody, parse_bulk};
 use dsl::search::SourceSpec;
 use engine::{Effect, Expect, Outcome, Refresh, Source, Write, WriteOp, Written};

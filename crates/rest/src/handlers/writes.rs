@@ -422,7 +422,12 @@ pub(super) async fn write_members(out: &mut String, rest: &Rest, written: &Writt
     out.push_str(",\"_id\":");
     quote(out, &written.at.id.id);
     let stamp = written.stamp;
-    let _ = write!(out, ",\"_version\":{},\"result\":\"{}\"", stamp.version, result(written.effect));
+    let _ = write!(
+        out,
+        ",\"_version\":{},\"result\":\"{}\"",
+        stamp.version,
+        result(written.effect)
+    );
     if written.forced_refresh {
         out.push_str(",\"forced_refresh\":true");
     }
