@@ -8,6 +8,7 @@
 //! Not here: requests (`dsl::aggs`), which documents match (`plan`), how hits are fetched (`search`).
 
 mod bucket;
+mod later;
 mod metric;
 mod pipeline;
 mod profile;

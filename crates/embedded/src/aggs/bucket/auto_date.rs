@@ -3,15 +3,14 @@
 //! Which length is known once every date is seen; documents are kept until then and shown to what is below after it.
 
 use super::no_order;
+use crate::aggs::later::Segments;
 use crate::aggs::values::{Format, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
-use crate::searchable::{IndexView, SegmentView};
 use dsl::aggs::AutoDateAgg;
 use model::date::{CalendarUnit, Interval, Rounding, TimeZone};
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use tantivy::DocId;
 
 /// A unit of time, its letter, about how long it is, and how many of it may make one bucket.
@@ -134,7 +133,7 @@ fn plan(dates: &[i64], target: usize, first_unit: usize, tz: &TimeZone) -> Plan 
 }
 
 /// A document that waits: segment, document, score, its dates.
-type Kept = (usize, DocId, f32, Vec<i64>);
+type Kept = (u32, DocId, f32, Vec<i64>);
 
 /// Collects dates.
 pub(in crate::aggs) struct AutoDates {
@@ -144,7 +143,7 @@ pub(in crate::aggs) struct AutoDates {
     tz: TimeZone,
     kept: Vec<Vec<Kept>>,
     total: usize,
-    segments: Vec<(Arc<IndexView>, Arc<SegmentView>)>,
+    segments: Segments,
     plans: Vec<(Plan, Vec<u32>, Vec<u64>)>,
     values: Vec<f64>,
     subs: Subs,
@@ -177,7 +176,7 @@ impl AutoDates {
             tz,
             kept: Vec::new(),
             total: 0,
-            segments: Vec::new(),
+            segments: Segments::default(),
             plans: Vec::new(),
             values: Vec::new(),
             subs,
@@ -187,7 +186,7 @@ impl AutoDates {
 
 impl Collector for AutoDates {
     fn segment(&mut self, at: &At<'_>) -> Result<()> {
-        self.segments.push((at.view.clone(), at.segment.clone()));
+        self.segments.begin(at);
         self.source.segment(at)
     }
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
@@ -202,11 +201,11 @@ impl Collector for AutoDates {
             self.kept.resize_with(at + 1, Vec::new);
         }
         let dates = self.values.iter().map(|v| *v as i64).collect();
-        self.kept[at].push((self.segments.len() - 1, doc, score, dates));
+        self.kept[at].push((self.segments.current(), doc, score, dates));
         Ok(())
     }
     fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
-        let mut all: BTreeMap<(usize, DocId, u32), f32> = BTreeMap::new();
+        let mut all: BTreeMap<(u32, DocId, u32), f32> = BTreeMap::new();
         let mut next = 0u32;
         for kept in std::mem::take(&mut self.kept) {
             let mut dates: Vec<i64> = kept.iter().flat_map(|k| k.3.iter().copied()).collect();
@@ -229,14 +228,10 @@ impl Collector for AutoDates {
             }
             self.plans.push((plan, own, counts));
         }
-        let mut all = all.into_iter().peekable();
-        for (number, (view, segment)) in self.segments.iter().enumerate() {
-            self.subs.segment(&At { cx, view, segment })?;
-            while let Some(((_, doc, bucket), score)) = all.next_if(|next| next.0.0 == number) {
-                self.subs.collect(doc, score, bucket)?;
-            }
-        }
-        self.subs.collected(cx)
+        let waiting = all
+            .into_iter()
+            .map(|((segment, doc, bucket), score)| (segment, doc, bucket, score));
+        self.segments.show(waiting, &mut self.subs, cx)
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let known = (bucket != EMPTY).then(|| self.plans.get(bucket as usize)).flatten();

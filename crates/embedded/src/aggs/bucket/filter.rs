@@ -1,6 +1,7 @@
 //! `filter`, `filters`, `missing`, `global`, samplers: buckets by conditions on documents.
 
 use super::{Counts, single, single_order};
+use crate::aggs::later::Segments;
 use crate::aggs::values::{Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
 use crate::plan::boolean::Shared;
@@ -263,7 +264,7 @@ impl Collector for All {
 }
 
 /// A document that may be in a sample: score, segment, document, and the code of its value where that matters.
-type Candidate = (f32, usize, DocId, u64);
+type Candidate = (f32, u32, DocId, u64);
 
 /// `sampler`, `diversified_sampler`: the best documents of a bucket, kept until all are seen.
 pub(in crate::aggs) struct Sampler {
@@ -272,7 +273,7 @@ pub(in crate::aggs) struct Sampler {
     diverse: Option<(Source, usize)>,
     /// By bucket.
     best: Vec<Vec<Candidate>>,
-    segments: Vec<(Arc<IndexView>, Arc<SegmentView>)>,
+    segments: Segments,
     codes: Vec<u64>,
     counts: Counts,
     subs: Subs,
@@ -284,7 +285,7 @@ impl Sampler {
             size,
             diverse: None,
             best: Vec::new(),
-            segments: Vec::new(),
+            segments: Segments::default(),
             codes: Vec::new(),
             counts: Counts::default(),
             subs,
@@ -330,7 +331,7 @@ impl Collector for Sampler {
         if let Some((source, _)) = &mut self.diverse {
             source.segment(at)?;
         }
-        self.segments.push((at.view.clone(), at.segment.clone()));
+        self.segments.begin(at);
         Ok(())
     }
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
@@ -339,7 +340,7 @@ impl Collector for Sampler {
         if at >= self.best.len() {
             self.best.resize_with(at + 1, Vec::new);
         }
-        self.best[at].push((score, self.segments.len() - 1, doc, code));
+        self.best[at].push((score, self.segments.current(), doc, code));
         if self.best[at].len() >= 2 * self.size.max(512) {
             let mut best = std::mem::take(&mut self.best[at]);
             self.choose(&mut best);
@@ -351,21 +352,12 @@ impl Collector for Sampler {
         let mut all = Vec::new();
         for (bucket, mut best) in std::mem::take(&mut self.best).into_iter().enumerate() {
             self.choose(&mut best);
-            all.extend(
-                best.into_iter()
-                    .map(|(score, segment, doc, _)| (segment, doc, bucket as u32, score)),
-            );
+            best.iter().for_each(|_| self.counts.add(bucket));
+            let waiting = best.into_iter();
+            all.extend(waiting.map(|(score, segment, doc, _)| (segment, doc, bucket as u32, score)));
         }
         all.sort_by_key(|(segment, doc, ..)| (*segment, *doc));
-        let mut all = all.into_iter().peekable();
-        for (number, (view, segment)) in self.segments.iter().enumerate() {
-            self.subs.segment(&At { cx, view, segment })?;
-            while let Some((_, doc, bucket, score)) = all.next_if(|next| next.0 == number) {
-                self.counts.add(bucket as usize);
-                self.subs.collect(doc, score, bucket)?;
-            }
-        }
-        self.subs.collected(cx)
+        self.segments.show(all, &mut self.subs, cx)
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         single(self.counts.get(bucket as usize), bucket, &mut self.subs, to)

@@ -3,16 +3,15 @@
 use super::Keyed;
 use super::filter::Asked;
 use super::significance::{Frequencies, Measure};
+use crate::aggs::later::{Segments, Waiting};
 use crate::aggs::values::{Class, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
 use crate::plan::{Pattern, hashes};
-use crate::searchable::{IndexView, SegmentView};
 use dsl::aggs::{BucketOrder, IncludeExclude, RareTermsAgg, SignificantAgg, TermsAgg};
 use model::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
-use std::sync::Arc;
 use tantivy::DocId;
 
 /// Collects terms.
@@ -38,9 +37,8 @@ pub(in crate::aggs) struct Terms {
 /// Documents that wait for the choice of buckets.
 #[derive(Default)]
 struct Deferred {
-    segments: Vec<(Arc<IndexView>, Arc<SegmentView>)>,
-    /// Segment, document, score, own bucket.
-    docs: Vec<(u32, DocId, f32, u32)>,
+    segments: Segments,
+    docs: Vec<Waiting>,
     /// By the bucket above, once it is known.
     chosen: Vec<Option<Chosen>>,
 }
@@ -475,7 +473,7 @@ impl Collector for Terms {
             self.segments[usize::from(several)] += 1;
         }
         match &mut self.deferred {
-            Some(deferred) => deferred.segments.push((at.view.clone(), at.segment.clone())),
+            Some(deferred) => deferred.segments.begin(at),
             None => self.subs.segment(at)?,
         }
         Ok(())
@@ -497,7 +495,7 @@ impl Collector for Terms {
             self.buckets.add(own);
             if let Some(deferred) = &mut self.deferred {
                 crate::aggs::check_collected(deferred.docs.len())?;
-                deferred.docs.push((deferred.segments.len() as u32 - 1, doc, score, own));
+                deferred.docs.push((deferred.segments.current(), doc, own, score));
             } else if !self.subs.is_empty() {
                 self.subs.collect(doc, score, own)?;
             }
@@ -516,16 +514,11 @@ impl Collector for Terms {
                 own.for_each(|entry| wanted[entry.bucket as usize] = true);
                 deferred.chosen.push(Some(chosen));
             }
-            let mut docs = std::mem::take(&mut deferred.docs).into_iter().peekable();
-            for (number, (view, segment)) in deferred.segments.iter().enumerate() {
-                self.subs.segment(&At { cx, view, segment })?;
-                while let Some((_, doc, score, own)) = docs.next_if(|next| next.0 as usize == number) {
-                    if wanted[own as usize] {
-                        self.subs.collect(doc, score, own)?;
-                    }
-                }
-            }
+            let docs = std::mem::take(&mut deferred.docs).into_iter();
+            let shown = docs.filter(|(_, _, own, _)| wanted[*own as usize]);
+            deferred.segments.show(shown, &mut self.subs, cx)?;
             self.deferred = Some(deferred);
+            return Ok(());
         }
         self.subs.collected(cx)
     }

@@ -5,14 +5,13 @@
 //! kept until then and shown to what is below after it.
 
 use super::no_order;
+use crate::aggs::later::{Segments, Waiting};
 use crate::aggs::values::{Class, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
 use crate::plan::Target;
-use crate::searchable::{IndexView, SegmentView};
 use dsl::aggs::VariableWidthAgg;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
 use tantivy::DocId;
 
 /// Numbers that lie near each other.
@@ -151,7 +150,7 @@ pub(in crate::aggs) struct VariableWidth {
     /// By the bucket above: what has the values, and they.
     kept: Vec<(Vec<Kept>, Vec<f64>)>,
     total: usize,
-    segments: Vec<(Arc<IndexView>, Arc<SegmentView>)>,
+    segments: Segments,
     /// By the bucket above: clusters, and the number of the first as a bucket.
     done: Vec<(Vec<Cluster>, u32)>,
     values: Vec<f64>,
@@ -178,7 +177,7 @@ impl VariableWidth {
             },
             kept: Vec::new(),
             total: 0,
-            segments: Vec::new(),
+            segments: Segments::default(),
             done: Vec::new(),
             values: Vec::new(),
             subs,
@@ -188,7 +187,7 @@ impl VariableWidth {
 
 impl Collector for VariableWidth {
     fn segment(&mut self, at: &At<'_>) -> Result<()> {
-        self.segments.push((at.view.clone(), at.segment.clone()));
+        self.segments.begin(at);
         self.source.segment(at)
     }
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
@@ -200,7 +199,7 @@ impl Collector for VariableWidth {
         if at >= self.kept.len() {
             self.kept.resize_with(at + 1, Default::default);
         }
-        let segment = self.segments.len() as u32 - 1;
+        let segment = self.segments.current();
         for value in values.iter().filter(|value| value.is_finite()) {
             self.total += 1;
             check_collected(self.total)?;
@@ -211,7 +210,7 @@ impl Collector for VariableWidth {
         Ok(())
     }
     fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
-        let mut all: Vec<(Kept, u32)> = Vec::with_capacity(self.total);
+        let mut all: Vec<Waiting> = Vec::with_capacity(self.total);
         let mut next = 0;
         for (kept, values) in std::mem::take(&mut self.kept) {
             let found = match values.is_empty() {
@@ -219,21 +218,15 @@ impl Collector for VariableWidth {
                 false => merged(clusters(&values, self.sizes), self.sizes.buckets),
             };
             for (number, cluster) in (next..).zip(&found) {
-                all.extend(cluster.members.iter().map(|place| (kept[*place as usize], number)));
+                let members = cluster.members.iter().map(|place| kept[*place as usize]);
+                all.extend(members.map(|(segment, doc, score)| (segment, doc, number, score)));
             }
             let first = next;
             next += found.len() as u32;
             self.done.push((found, first));
         }
-        all.sort_by_key(|((segment, doc, _), bucket)| (*segment, *doc, *bucket));
-        let mut all = all.into_iter().peekable();
-        for (number, (view, segment)) in self.segments.iter().enumerate() {
-            self.subs.segment(&At { cx, view, segment })?;
-            while let Some(((_, doc, score), bucket)) = all.next_if(|((at, ..), _)| *at as usize == number) {
-                self.subs.collect(doc, score, bucket)?;
-            }
-        }
-        self.subs.collected(cx)
+        all.sort_by_key(|(segment, doc, bucket, _)| (*segment, *doc, *bucket));
+        self.segments.show(all, &mut self.subs, cx)
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let known = (bucket != EMPTY).then(|| self.done.get(bucket as usize)).flatten();
