@@ -23,34 +23,64 @@ use serde_json::{Map, Value};
 
 /// The collector of a bucket aggregation.
 pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
-    let same = |scope| Subs::new(&agg.subs, scope, cx);
+    // What is below comes first: this calls itself, and collectors are large while they are made.
+    let subs = Subs::new(&agg.subs, below(agg, scope, cx)?, cx)?;
+    collector(agg, scope, subs, cx)
+}
+
+/// The nested path whose documents are collected below an aggregation.
+fn below<'a>(agg: &'a Agg, scope: Option<&'a str>, cx: &Context<'_>) -> Result<Option<&'a str>> {
+    match &agg.kind {
+        AggKind::Nested { path } => {
+            not_nested(cx, "nested", path)?;
+            Ok(Some(path))
+        }
+        AggKind::ReverseNested { .. } if scope.is_none() => {
+            let name = &agg.name;
+            let reason = format!("Reverse nested aggregation [{name}] can only be used inside a [nested] aggregation");
+            let kind = if cx.dialect.typed {
+                ErrorKind::SearchParse
+            } else {
+                ErrorKind::IllegalArgument
+            };
+            Err(Error::new(kind, reason))
+        }
+        AggKind::ReverseNested { path } => {
+            if let Some(path) = path {
+                not_nested(cx, "reverse_nested", path)?;
+            }
+            Ok(path.as_deref())
+        }
+        AggKind::Children { child_type } if !join::is_child(child_type, cx) => Err(Error::new(
+            ErrorKind::SearchParse,
+            "[children] no [_parent] field not configured that points to a parent type",
+        )),
+        AggKind::Global | AggKind::Children { .. } | AggKind::Parent { .. } => Ok(None),
+        _ => Ok(scope),
+    }
+}
+
+fn collector(agg: &Agg, scope: Option<&str>, subs: Subs, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
     Ok(match &agg.kind {
-        AggKind::Terms(spec) => Box::new(terms::Terms::new(spec, same(scope)?, cx)?),
-        AggKind::SignificantTerms(spec) => Box::new(terms::Terms::significant_ones(spec, scope, same(scope)?, cx)?),
-        AggKind::SignificantText(spec) => Box::new(significant_text::SignificantText::new(spec, scope, same(scope)?, cx)?),
-        AggKind::VariableWidth(spec) => Box::new(variable_width::VariableWidth::new(spec, same(scope)?, cx)?),
-        AggKind::DiversifiedSampler(spec) => Box::new(filter::Sampler::diverse(spec, same(scope)?, cx)?),
-        AggKind::RareTerms(spec) => Box::new(terms::Terms::rare(spec, same(scope)?, cx)?),
-        AggKind::MultiTerms(spec) => Box::new(multi_terms::MultiTerms::new(spec, same(scope)?, cx)?),
-        AggKind::GeoDistance(spec) => Box::new(range::Ranges::distances(spec, same(scope)?, cx)?),
-        AggKind::Range { source, ranges, keyed } => Box::new(range::Ranges::numbers(source, ranges, *keyed, same(scope)?, cx)?),
+        AggKind::Terms(spec) => Box::new(terms::Terms::new(spec, subs, cx)?),
+        AggKind::SignificantTerms(spec) => Box::new(terms::Terms::significant_ones(spec, scope, subs, cx)?),
+        AggKind::SignificantText(spec) => Box::new(significant_text::SignificantText::new(spec, scope, subs, cx)?),
+        AggKind::VariableWidth(spec) => Box::new(variable_width::VariableWidth::new(spec, subs, cx)?),
+        AggKind::DiversifiedSampler(spec) => Box::new(filter::Sampler::diverse(spec, subs, cx)?),
+        AggKind::RareTerms(spec) => Box::new(terms::Terms::rare(spec, subs, cx)?),
+        AggKind::MultiTerms(spec) => Box::new(multi_terms::MultiTerms::new(spec, subs, cx)?),
+        AggKind::GeoDistance(spec) => Box::new(range::Ranges::distances(spec, subs, cx)?),
+        AggKind::Range { source, ranges, keyed } => Box::new(range::Ranges::numbers(source, ranges, *keyed, subs, cx)?),
         AggKind::DateRange {
             source,
             ranges,
             keyed,
             time_zone,
-        } => Box::new(range::Ranges::dates(
-            source,
-            ranges,
-            *keyed,
-            time_zone.as_deref(),
-            same(scope)?,
-            cx,
-        )?),
-        AggKind::IpRange { source, ranges, keyed } => Box::new(range::IpRanges::new(source, ranges, *keyed, same(scope)?, cx)?),
-        AggKind::Histogram(spec) => Box::new(histogram::Histogram::numbers(spec, same(scope)?, cx)?),
-        AggKind::DateHistogram(spec) => Box::new(histogram::Histogram::dates(spec, same(scope)?, cx)?),
-        AggKind::Filter(query) => Box::new(filter::Filters::one(query, scope, same(scope)?)),
+        } => Box::new(range::Ranges::dates(source, ranges, *keyed, time_zone.as_deref(), subs, cx)?),
+        AggKind::IpRange { source, ranges, keyed } => Box::new(range::IpRanges::new(source, ranges, *keyed, subs, cx)?),
+        AggKind::Histogram(spec) => Box::new(histogram::Histogram::numbers(spec, subs, cx)?),
+        AggKind::DateHistogram(spec) => Box::new(histogram::Histogram::dates(spec, subs, cx)?),
+        AggKind::Filter(query) => Box::new(filter::Filters::one(query, scope, subs)),
         AggKind::Filters {
             filters,
             keyed,
@@ -60,39 +90,15 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
             *keyed,
             other_bucket_key.clone(),
             scope,
-            same(scope)?,
+            subs,
         )),
-        AggKind::Global => Box::new(filter::All::new("global", None, same(None)?)),
-        AggKind::Sampler { shard_size } => Box::new(filter::Sampler::new(*shard_size, same(scope)?)),
-        AggKind::Missing { field, missing } => Box::new(filter::Missing::new(field, missing.as_ref(), same(scope)?, cx)?),
-        AggKind::Nested { path } => {
-            not_nested(cx, "nested", path)?;
-            Box::new(nested::Nested::new(path, scope, same(Some(path))?))
-        }
-        AggKind::ReverseNested { path } => {
-            if scope.is_none() {
-                let name = &agg.name;
-                let reason = format!("Reverse nested aggregation [{name}] can only be used inside a [nested] aggregation");
-                let kind = if cx.dialect.typed {
-                    ErrorKind::SearchParse
-                } else {
-                    ErrorKind::IllegalArgument
-                };
-                return Err(Error::new(kind, reason));
-            }
-            if let Some(path) = path {
-                not_nested(cx, "reverse_nested", path)?;
-            }
-            Box::new(nested::Reverse::new(path.as_deref(), same(path.as_deref())?))
-        }
-        AggKind::Children { child_type } if !join::is_child(child_type, cx) => {
-            return Err(Error::new(
-                ErrorKind::SearchParse,
-                "[children] no [_parent] field not configured that points to a parent type",
-            ));
-        }
-        AggKind::Children { child_type } => Box::new(join::Join::new(child_type, true, same(None)?)),
-        AggKind::Parent { child_type } => Box::new(join::Join::new(child_type, false, same(None)?)),
+        AggKind::Global => Box::new(filter::All::new("global", None, subs)),
+        AggKind::Sampler { shard_size } => Box::new(filter::Sampler::new(*shard_size, subs)),
+        AggKind::Missing { field, missing } => Box::new(filter::Missing::new(field, missing.as_ref(), subs, cx)?),
+        AggKind::Nested { path } => Box::new(nested::Nested::new(path, scope, subs)),
+        AggKind::ReverseNested { path } => Box::new(nested::Reverse::new(path.as_deref(), subs)),
+        AggKind::Children { child_type } => Box::new(join::Join::new(child_type, true, subs)),
+        AggKind::Parent { child_type } => Box::new(join::Join::new(child_type, false, subs)),
         AggKind::AdjacencyMatrix {
             filters,
             separator,
@@ -102,13 +108,13 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
             separator,
             *show_only_intersecting,
             scope,
-            same(scope)?,
+            subs,
             cx,
         )?),
-        AggKind::Grid(spec) => Box::new(grid::Grid::new(spec, same(scope)?, cx)?),
-        AggKind::AutoDateHistogram(spec) => Box::new(auto_date::AutoDates::new(spec, same(scope)?, cx)?),
+        AggKind::Grid(spec) => Box::new(grid::Grid::new(spec, subs, cx)?),
+        AggKind::AutoDateHistogram(spec) => Box::new(auto_date::AutoDates::new(spec, subs, cx)?),
         AggKind::Composite { size, sources, after } => {
-            Box::new(composite::Composite::new(*size, sources, after.as_ref(), same(scope)?, cx)?)
+            Box::new(composite::Composite::new(*size, sources, after.as_ref(), subs, cx)?)
         }
         other => return Err(Error::parsing(format!("Unknown aggregation type [{other:?}]"), 1, 1)),
     })
