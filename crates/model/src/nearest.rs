@@ -11,9 +11,17 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, k)| k)
 }
 
-/// `, did you mean [near]?`, or nothing if no known name is near.
+/// ` did you mean [near]?`, or nothing if no known name is near.
+pub fn question<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(word, known).map_or_else(String::new, |near| format!(" did you mean [{near}]?"))
+}
+
+/// The same as a further part of a sentence: behind a comma.
 pub fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(word, known).map_or_else(String::new, |near| format!(", did you mean [{near}]?"))
+    match question(word, known) {
+        none if none.is_empty() => none,
+        question => format!(",{question}"),
+    }
 }
 
 /// Levenshtein distance in characters.

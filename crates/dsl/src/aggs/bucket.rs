@@ -284,25 +284,14 @@ pub(super) fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: 
     let source = ValueSource::take(fields, dialect)?;
     let unlimited = |option: &str, node: &Node| match node.i64(option)? {
         0 if dialect.typed => Ok(usize::MAX),
-        number => usize::try_from(number)
-            .ok()
-            .filter(|n| *n > 0)
-            .ok_or_else(|| Error::illegal(format!("[{option}] must be greater than 0. Found [{number}] in [{name}]"))),
+        _ => positive(option, node, name),
     };
     let size = option(fields, kind, "size", |n| unlimited("size", n))?.unwrap_or(10);
     let shard_size = option(fields, kind, "shard_size", |n| match n.i64("shard_size")? {
         -1 if dialect.typed => Ok(None),
         _ => unlimited("shard_size", n).map(Some),
     })?;
-    let shard_min_doc_count = option(fields, kind, "shard_min_doc_count", |n| {
-        let number = n.i64("shard_min_doc_count")?;
-        u64::try_from(number).map_err(|_| {
-            Error::illegal(format!(
-                "[shardMinDocCount] must be greater than or equal to 0. Found [{number}] in [{name}]"
-            ))
-        })
-    })?
-    .unwrap_or(0);
+    let shard_min_doc_count = take_shard_min_doc_count(fields, kind, name)?;
     let least = if kind == "terms" { 1 } else { 3 };
     let min_doc_count = take_min_doc_count(fields, kind, name)?.unwrap_or(least);
     let order = take_order(fields, kind)?.unwrap_or_else(by_count);
@@ -398,6 +387,27 @@ pub(super) fn take_min_doc_count(fields: &mut Fields, kind: &str, name: &str) ->
             ))
         })
     })
+}
+
+pub(super) fn take_shard_min_doc_count(fields: &mut Fields, kind: &str, name: &str) -> Result<u64> {
+    let given = option(fields, kind, "shard_min_doc_count", |n| {
+        let number = n.i64("shard_min_doc_count")?;
+        u64::try_from(number).map_err(|_| {
+            Error::illegal(format!(
+                "[shardMinDocCount] must be greater than or equal to 0. Found [{number}] in [{name}]"
+            ))
+        })
+    });
+    given.map(Option::unwrap_or_default)
+}
+
+/// A size of an aggregation.
+pub(super) fn positive(option: &str, node: &Node, name: &str) -> Result<usize> {
+    let number = node.i64(option)?;
+    usize::try_from(number)
+        .ok()
+        .filter(|n| *n > 0)
+        .ok_or_else(|| Error::illegal(format!("[{option}] must be greater than 0. Found [{number}] in [{name}]")))
 }
 
 /// `{"_count": "desc"}`, or a list of such.

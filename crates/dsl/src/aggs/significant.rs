@@ -6,7 +6,7 @@ use crate::json::{Fields, Node};
 use crate::query::script_source::ScriptSource;
 use crate::query::{Parsing, Query};
 use crate::search::shape;
-use model::{Dialect, Error, Result};
+use model::{Dialect, Result};
 use serde_json::{Map, Value, json};
 
 /// The measures, each by the name of its option.
@@ -36,24 +36,10 @@ pub(super) fn text(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<
     const KIND: &str = "significant_text";
     let measure = take_measure(fields, dialect)?;
     let background = take_background(fields, dialect)?;
-    let positive = |option: &str, node: &Node| {
-        let number = node.i64(option)?;
-        usize::try_from(number)
-            .ok()
-            .filter(|n| *n > 0)
-            .ok_or_else(|| Error::illegal(format!("[{option}] must be greater than 0. Found [{number}] in [{name}]")))
-    };
-    let size = option(fields, KIND, "size", |n| positive("size", n))?.unwrap_or(10);
-    let shard_size = option(fields, KIND, "shard_size", |n| positive("shard_size", n))?;
+    let size = option(fields, KIND, "size", |n| bucket::positive("size", n, name))?.unwrap_or(10);
+    let shard_size = option(fields, KIND, "shard_size", |n| bucket::positive("shard_size", n, name))?;
     let min_doc_count = bucket::take_min_doc_count(fields, KIND, name)?.unwrap_or(3);
-    let shard_min_doc_count = option(fields, KIND, "shard_min_doc_count", |n| {
-        let number = n.i64("shard_min_doc_count")?;
-        u64::try_from(number).map_err(|_| {
-            Error::illegal(format!(
-                "[shardMinDocCount] must be greater than or equal to 0. Found [{number}] in [{name}]"
-            ))
-        })
-    })?;
+    let shard_min_doc_count = bucket::take_shard_min_doc_count(fields, KIND, name)?;
     let kinds = ["VALUE_STRING", "START_ARRAY", "START_OBJECT"];
     Ok(AggKind::SignificantText(Box::new(SignificantTextAgg {
         include: fields.read("include", &kinds, |node| bucket::parse_include(node.clone()))?,
@@ -64,7 +50,7 @@ pub(super) fn text(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<
         size,
         shard_size,
         min_doc_count,
-        shard_min_doc_count: shard_min_doc_count.unwrap_or(0),
+        shard_min_doc_count,
         measure,
         background,
     })))

@@ -3,7 +3,7 @@
 use super::{Agg, AggKind, bucket, metric, pipeline};
 use crate::json::Node;
 use crate::search::shape;
-use model::nearest::nearest;
+use model::nearest;
 use model::{Dialect, Error, ErrorKind, Result, settings};
 
 /// Types of other servers: kept, for an engine that knows them.
@@ -138,7 +138,7 @@ fn unknown_type(kind: &str) -> String {
         .into_iter()
         .flatten()
         .copied();
-    let hint = nearest(kind, known).map_or_else(String::new, |near| format!(" did you mean [{near}]?"));
+    let hint = nearest::question(kind, known);
     format!("Unknown aggregation type [{kind}]{hint}")
 }
 

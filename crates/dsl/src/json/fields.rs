@@ -1,7 +1,7 @@
 //! The fields of an object, taken by name; what is left is refused with the nearest right name.
 
 use super::*;
-use model::nearest::nearest;
+use model::nearest;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
@@ -289,9 +289,7 @@ impl Fields {
             return Err(node.error(format!("[{owner}] query does not support [{name}]")));
         }
         let (line, col) = node.key;
-        let meant = nearest(name, self.known.lines())
-            .map(|k| format!(" did you mean [{k}]?"))
-            .unwrap_or_default();
+        let meant = nearest::question(name, self.known.lines());
         let sentence = format!("[{line}:{col}] [{owner}] unknown field [{name}]{meant}");
         Err(Error::new(ErrorKind::XContentParse, sentence)
             .with("line", line)

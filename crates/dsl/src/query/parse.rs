@@ -9,7 +9,7 @@ use super::{
     match_all, match_phrase, match_query, multi_match, nested, pattern, query_string, range, simple_query_string, term, terms,
 };
 use crate::json::{self, Fields, Json, Node, Reading};
-use model::nearest::nearest;
+use model::nearest;
 use model::{Dialect, Error, ErrorKind, Result, settings};
 
 /// What parsing carries along.
@@ -413,9 +413,7 @@ fn unknown(name: &str, at: &Node, dialect: Dialect) -> Error {
         return at.error(format!("No query registered for [{name}]"));
     }
     let names = READ.iter().chain(CARRIED).copied();
-    let meant = nearest(name, names)
-        .map(|n| format!(" did you mean [{n}]?"))
-        .unwrap_or_default();
+    let meant = nearest::question(name, names);
     at.error(format!("unknown query [{name}]{meant}"))
 }
 

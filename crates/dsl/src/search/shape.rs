@@ -4,7 +4,7 @@
 
 use crate::json::Node;
 pub(crate) use crate::json::failed_field;
-use model::nearest::nearest;
+use model::nearest;
 use model::{Error, ErrorKind, Result};
 
 /// The members of an object.
@@ -28,13 +28,13 @@ pub(crate) fn texts(node: Node, name: &str) -> Result<Vec<String>> {
 
 /// `Unknown key for a VALUE_NUMBER in [sise].`, with the nearest known name.
 pub(crate) fn unknown_key(key: &str, node: &Node, known: &[&str]) -> Error {
-    let hint = did_you_mean(key, known);
+    let hint = nearest::question(key, known.iter().copied());
     node.error(format!("Unknown key for a {} in [{key}].{hint}", node.kind_name()))
 }
 
 /// `[1:2] [owner] unknown field [x]`, with the nearest known name.
 pub(crate) fn unknown_field(owner: &str, key: &str, node: &Node, known: &[&str]) -> Error {
-    let hint = did_you_mean(key, known);
+    let hint = nearest::question(key, known.iter().copied());
     let (line, col) = node.key;
     Error::new(
         ErrorKind::XContentParse,
@@ -63,8 +63,4 @@ pub(crate) fn all_shards_failed(cause: Error) -> Error {
     Error::new(ErrorKind::SearchPhaseExecution, "all shards failed")
         .status_of(status)
         .rooted_in(cause)
-}
-
-fn did_you_mean(word: &str, known: &[&str]) -> String {
-    nearest(word, known.iter().copied()).map_or_else(String::new, |near| format!(" did you mean [{near}]?"))
 }

@@ -222,8 +222,7 @@ fn one(name: String, node: Node, global: Option<&str>) -> Result<Suggestion> {
         "completion" => Suggester::Completion(completion(body)?),
         "phrase" => Suggester::Phrase(Box::new(PhraseSuggester::parse(body)?)),
         other => {
-            let near = model::nearest::nearest(other, ["term", "completion", "phrase"]);
-            let hint = near.map_or_else(String::new, |near| format!(" did you mean [{near}]?"));
+            let hint = model::nearest::question(other, ["term", "completion", "phrase"]);
             return Err(body.error(format!("unknown field [{other}]{hint}")));
         }
     };

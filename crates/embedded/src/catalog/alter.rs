@@ -7,7 +7,7 @@ use crate::index::schema::IndexSchema;
 use engine::{AliasAction, Alteration, Altered, TemplateKind};
 use model::blocks::{self, Level};
 use model::lock_index::LockIndex;
-use model::{Error, ErrorKind, IndexName, Result, Target, nearest::nearest};
+use model::{Error, ErrorKind, IndexName, Result, Target, nearest};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -573,13 +573,9 @@ fn cluster(next: &mut Next, persistent: &Map<String, Value>, transient: &Map<Str
             ];
             if !find(&name).is_some_and(|s| s.scope == Scope::Cluster) && !accepted.iter().any(|p| name.starts_with(p)) {
                 let scope = if persistent { "persistent" } else { "transient" };
-                let hint = nearest(&name, ALL.iter().filter(|s| s.scope == Scope::Cluster).map(|s| s.name))
-                    .map(|n| format!(", did you mean [{n}]?"));
-                let reason = match hint {
-                    None => format!("{scope} setting [{name}], not recognized"),
-                    Some(hint) => format!("{scope} setting [{name}], not recognized{hint}"),
-                };
-                return Err(Error::illegal(reason));
+                let known = ALL.iter().filter(|s| s.scope == Scope::Cluster).map(|s| s.name);
+                let hint = nearest::hint(&name, known);
+                return Err(Error::illegal(format!("{scope} setting [{name}], not recognized{hint}")));
             }
             if let Some(setting) = find(&name) {
                 check_cluster_value(setting, &value)?;

@@ -85,7 +85,7 @@ pub fn text_of(value: &Value) -> String {
 }
 
 /// An error about a query and the index it failed on.
-pub(super) fn query_shard(view: &IndexView, reason: impl Into<String>) -> Error {
+pub(crate) fn query_shard(view: &IndexView, reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::QueryShard, reason).with("index", view.name.as_str())
 }
 

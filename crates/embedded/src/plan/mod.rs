@@ -65,6 +65,7 @@ mod totals;
 pub mod visible;
 
 pub use explain::Explained;
+pub(crate) use field::query_shard;
 pub use field::{Target, setting, text_of};
 pub(crate) use function_score::{haversine, pick};
 pub(crate) use nested::{enclosing, no_nested};

@@ -4,10 +4,10 @@
 
 use crate::plan::boolean::Shared;
 use crate::plan::term::DocBits;
-use crate::plan::{Context, enclosing, no_nested};
+use crate::plan::{Context, enclosing, no_nested, query_shard};
 use crate::searchable::{IndexView, SegmentView};
 use dsl::search::{FieldSort, NestedSort};
-use model::{Error, ErrorKind, Result};
+use model::Result;
 use std::sync::Arc;
 use tantivy::{DocId, DocSet, TERMINATED};
 
@@ -177,8 +177,4 @@ fn check_path(view: &IndexView, path: &str) -> Result<()> {
         return Ok(());
     }
     Err(query_shard(view, no_nested(view, path)))
-}
-
-fn query_shard(view: &IndexView, reason: String) -> Error {
-    Error::new(ErrorKind::QueryShard, reason).with("index", view.name.as_str())
 }

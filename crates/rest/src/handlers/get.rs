@@ -418,16 +418,19 @@ pub(super) fn shown(
         (SourceSpec::None, _) => false,
         _ => true,
     };
-    let of_source = Some(&document.source).filter(|source| !source.0.is_empty());
-    let of_fields = document.stored_fields.as_ref().or(of_source);
-    if let (Some(_), Some(fields)) = (stored, of_fields) {
-        let found = leaf_fields(&fields.parse()?, kept)?;
+    let apart = document.stored_fields.as_ref().filter(|_| stored.is_some());
+    let apart = apart.map(engine::Source::parse).transpose()?;
+    let reads_source = wants_source || stored.is_some() && apart.is_none();
+    let value = Some(&document.source).filter(|source| reads_source && !source.0.is_empty());
+    let value = value.map(engine::Source::parse).transpose()?;
+    if let (Some(_), Some(fields)) = (stored, apart.as_ref().or(value.as_ref())) {
+        let found = leaf_fields(fields, kept)?;
         if !found.is_empty() {
             out.insert("fields".into(), Value::Object(found));
         }
     }
-    if let (true, Some(value)) = (wants_source, of_source) {
-        out.insert("_source".into(), filtered(&value.parse()?, source));
+    if let (true, Some(value)) = (wants_source, &value) {
+        out.insert("_source".into(), filtered(value, source));
     }
     Ok(out)
 }

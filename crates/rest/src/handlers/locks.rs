@@ -163,11 +163,8 @@ pub(super) fn wanted(value: Value) -> Result<Wanted> {
         return Err(Error::illegal(format!("a lock target must be an object but is [{value}]")));
     };
     if let Some(name) = members.keys().find(|name| !KNOWN.contains(&name.as_str())) {
-        let hint = model::nearest::nearest(name, KNOWN).map(|n| format!(" did you mean [{n}]?"));
-        return Err(Error::illegal(format!(
-            "unknown field [{name}] in a lock target{}",
-            hint.unwrap_or_default()
-        )));
+        let hint = model::nearest::question(name, KNOWN);
+        return Err(Error::illegal(format!("unknown field [{name}] in a lock target{hint}")));
     }
     let mode = match members.get("mode").map(Value::as_str) {
         None | Some(Some("exclusive")) => Mode::Exclusive,

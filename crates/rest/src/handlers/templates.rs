@@ -158,8 +158,6 @@ fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: b
     let mut known = parts(kind).to_vec();
     if typed && kind == TemplateKind::Legacy {
         known.push("warmers");
-    }
-    if typed && kind == TemplateKind::Legacy {
         let problem = if name.contains(' ') {
             Some("name must not contain a space")
         } else if name.contains(',') {
@@ -178,8 +176,7 @@ fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: b
         }
     }
     if let Some(unknown) = body.keys().find(|key| !known.contains(&key.as_str())) {
-        let near = model::nearest::nearest(unknown, known.iter().copied());
-        let hint = near.map(|n| format!(" did you mean [{n}]?")).unwrap_or_default();
+        let hint = model::nearest::question(unknown, known.iter().copied());
         let reason = match kind {
             TemplateKind::Legacy => format!("unknown key [{unknown}] in the template {hint}"),
             _ => format!("unknown field [{unknown}]{hint}"),
