@@ -16,7 +16,7 @@ const INDICES: [&str; 2] = ["left", "right"];
 
 fn both() -> (tempfile::TempDir, [Server; 2]) {
     let folder = tempfile::tempdir().unwrap();
-    let start = |name: &str, settings: &[&str]| Server::start_with(&folder.path().join(name), &["es8"], settings);
+    let start = |name: &str, settings: &[&str]| Server::start_with(&folder.path().join(name), &["es8", "es2"], settings);
     let servers = [start("record", &[]), start("portable", PORTABLE)];
     (folder, servers)
 }
@@ -166,6 +166,63 @@ fn contract_02_and_03_and_04_and_05_and_08_both_paths_come_to_the_same() {
         outcomes.iter().all(|n| *n > 5),
         "committed, failed, and conditions that did not hold: {outcomes:?}"
     );
+}
+
+/// Documents with a `_timestamp` and a `_ttl` in changes: they have the times that the change was decided with, by both paths, and
+/// keep them when a change only looks at them.
+#[test]
+fn contract_05_times_of_documents_by_both_paths() {
+    let (_folder, servers) = both();
+    let shown = servers.each_ref().map(|server| {
+        let es2 = |method: &str, path: &str, body: &Value| {
+            let text = if body.is_null() { String::new() } else { body.to_string() };
+            let answer = tests::send(server.address("es2"), method, path, &[], text.as_bytes()).unwrap();
+            assert!((200..300).contains(&answer.status), "{method} {path}: {answer:?}");
+            answer.body
+        };
+        let mapping = json!({"mappings": {"t": {"_timestamp": {"enabled": true}, "_ttl": {"enabled": true, "default": "1d"}}}});
+        es2("PUT", "/timed", &mapping);
+        es2("PUT", "/timed/t/kept?timestamp=2030-01-01", &json!({"n": 1}));
+        let operations = json!({"if": [{"index": "timed", "type": "t", "id": "kept", "exists": true}], "operations": [
+            {"index": {"_index": "timed", "_type": "t", "_id": "said", "_timestamp": "2031-01-01", "_ttl": "2d", "doc": {"n": 1}}},
+            {"index": {"_index": "timed", "_type": "t", "_id": "now", "doc": {"n": 1}}},
+            {"update": {"_index": "timed", "_type": "t", "_id": "kept", "script": "ctx._source.n += 1"}},
+        ]});
+        es2("POST", "/_transaction", &operations);
+        es2("POST", "/timed/_refresh", &Value::Null);
+        // One that changes nothing, and a job over all of them.
+        let failed = json!({"if": [{"index": "timed", "type": "t", "id": "said", "exists": false}], "operations": [
+            {"delete": {"_index": "timed", "_type": "t", "_id": "said"}}]});
+        let refused = tests::send(server.address("es2"), "POST", "/_transaction", &[], failed.to_string().as_bytes()).unwrap();
+        assert_eq!(refused.status, 412, "{refused:?}");
+        let job = es2("POST", "/timed/_update_by_query", &json!({"script": {"inline": "ctx._source.n += 10"}}));
+        assert_eq!(job["updated"], 3, "{job}");
+        let day_ms = 86_400_000_i64;
+        ["said", "now", "kept"].map(|id| {
+            let path = format!("/timed/t/{id}?fields=_timestamp,_ttl,_source");
+            let found = es2("GET", &path, &Value::Null);
+            let times = ["_timestamp", "_ttl"].map(|name| found[name].as_i64().unwrap_or_else(|| panic!("{found}")));
+            // The rest of a life grows shorter while we look.
+            let ends = times[1] + now_ms();
+            let days = (ends - times[0] + day_ms / 2) / day_ms;
+            let is_now = (now_ms() - times[0]).abs() < 60_000;
+            json!([id, if is_now { 0 } else { times[0] }, days, found["_source"]["n"]])
+        })
+    });
+    assert_eq!(shown[0], shown[1]);
+    assert_eq!(
+        json!(shown[0]),
+        json!([
+            ["said", 1_924_992_000_000_i64, 2, 11],
+            ["now", 0, 1, 11],
+            ["kept", 1_893_456_000_000_i64, 1, 12]
+        ])
+    );
+}
+
+fn now_ms() -> i64 {
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    i64::try_from(since.as_millis()).unwrap()
 }
 
 /// The time of a change is over while it waits: it is told so in time, and nothing of it comes later.

@@ -33,6 +33,9 @@ pub struct Timing {
     pub timestamp: Option<Moment>,
     /// `ttl`.
     pub life: Option<Life>,
+    /// When it was judged, in milliseconds since 1970, if not when it is written: what `now` means, and nothing of it is
+    /// refused any more. A change that is decided is brought to its documents later, by anybody.
+    pub judged_ms: Option<i64>,
 }
 
 /// A moment as a write names it.
@@ -51,6 +54,8 @@ pub enum Life {
     For(i64),
     /// Until then, in milliseconds since 1970.
     Until(i64),
+    /// Without end, whatever its type says.
+    Endless,
 }
 
 impl Times {
@@ -70,6 +75,24 @@ impl Timing {
         Timing {
             timestamp: times.timestamp.map(Moment::At),
             life: times.expires.map(Life::Until),
+            judged_ms: None,
+        }
+    }
+    /// A write over a document that is to stay as it is, also where its type has changed or its life is over.
+    pub fn untouched(times: Times, now_ms: i64) -> Timing {
+        let life = times.expires.map_or(Life::Endless, Life::Until);
+        Timing {
+            life: Some(life),
+            ..Timing::kept(times)
+        }
+        .judged(now_ms)
+    }
+    /// The same, judged at this moment.
+    #[must_use]
+    pub fn judged(self, now_ms: i64) -> Timing {
+        Timing {
+            judged_ms: Some(now_ms),
+            ..self
         }
     }
     /// Does it say nothing?
@@ -87,6 +110,8 @@ impl Mapping {
         if !self.0.typed {
             return Ok(Times::default());
         }
+        let is_judged = timing.judged_ms.is_some();
+        let now_ms = timing.judged_ms.unwrap_or(now_ms);
         let own = options(&self.0.top, TIMESTAMP);
         let format = || format_of(own);
         let parse = |text: &str| {
@@ -100,9 +125,10 @@ impl Mapping {
         };
         let timestamp = match given {
             Some(given) => given,
-            None if own
-                .and_then(|o| o.get("ignore_missing"))
-                .is_some_and(|v| text_of(v) == "false") =>
+            None if !is_judged
+                && own
+                    .and_then(|o| o.get("ignore_missing"))
+                    .is_some_and(|v| text_of(v) == "false") =>
             {
                 return Err(refused("timestamp is required by mapping"));
             }
@@ -116,13 +142,14 @@ impl Mapping {
             let until = |life: i64| timestamp.saturating_add(life);
             match timing.life {
                 Some(Life::Until(end)) => Some(end),
+                Some(Life::Endless) => None,
                 Some(Life::For(life)) if life > 0 => Some(until(life)),
                 _ => default.filter(|life| *life > 0).map(until),
             }
         } else {
             None
         };
-        if let Some(expires) = expires.filter(|expires| *expires <= now_ms) {
+        if let Some(expires) = expires.filter(|expires| !is_judged && *expires <= now_ms) {
             let reason = format!(
                 "already expired [{}]/[{}]/[{}] due to expire at [{expires}] and was processed at [{now_ms}]",
                 at.index,
@@ -299,11 +326,11 @@ mod tests {
     fn times_of_writes() {
         let said = |text: &str| Timing {
             timestamp: Some(Moment::Said(text.into())),
-            life: None,
+            ..Timing::default()
         };
         let lives = |life| Timing {
-            timestamp: None,
             life: Some(Life::For(life)),
+            ..Timing::default()
         };
         let kept = json!({"_timestamp": {"enabled": true}});
         check(json!({}), &Timing::default(), Ok((None, None)));
@@ -345,9 +372,27 @@ mod tests {
             &Timing {
                 timestamp: Some(Moment::At(NOW - 10)),
                 life: Some(Life::For(10)),
+                judged_ms: None,
             },
             Err("failed to parse [_ttl]"),
         );
+        // What was judged before is not judged again, and means what it meant then.
+        let over = Times {
+            timestamp: Some(NOW - 20),
+            expires: Some(NOW - 10),
+        };
+        let both = json!({"_timestamp": {"enabled": true, "ignore_missing": false}, "_ttl": {"enabled": true, "default": "1d"}});
+        check(
+            both.clone(),
+            &Timing::untouched(over, NOW),
+            Ok((over.timestamp, over.expires)),
+        );
+        check(
+            both.clone(),
+            &Timing::untouched(Times::default(), NOW - 5),
+            Ok((Some(NOW - 5), None)),
+        );
+        check(both, &lives(10).judged(NOW - 100), Ok((Some(NOW - 100), Some(NOW - 90))));
         check(
             json!({"_ttl": {"enabled": true, "default": "1d"}}),
             &Timing::default(),

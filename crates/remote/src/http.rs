@@ -3,10 +3,12 @@
 //! A failure tells whether the request was sent. Nothing is sent twice, except what had not left this machine. Not
 //! here: what requests and answers mean.
 
+use crate::url::Url;
 use crate::{Options, answers};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::HeaderValue;
 use hyper_util::rt::TokioIo;
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
@@ -21,6 +23,8 @@ type Connection = SendRequest<Full<Bytes>>;
 #[derive(Debug)]
 pub(crate) struct Http {
     address: String,
+    /// Sent with every request.
+    authorization: Option<HeaderValue>,
     connect_timeout: Duration,
     timeout: Duration,
     response_max_bytes: usize,
@@ -54,15 +58,22 @@ impl Failure {
 }
 
 impl Http {
-    pub(crate) fn new(address: &str, options: &Options) -> Http {
-        Http {
-            address: address.to_owned(),
+    /// # Errors
+    /// A password that no header can hold.
+    pub(crate) fn new(url: Url, options: &Options) -> Result<Http> {
+        let authorization = url.authorization.map(|text| HeaderValue::try_from(text)).transpose();
+        let mut authorization = authorization.map_err(|_| Error::illegal("the password of the cluster fits in no header"))?;
+        // It stays out of what is printed for people.
+        authorization.iter_mut().for_each(|value| value.set_sensitive(true));
+        Ok(Http {
+            address: url.address,
+            authorization,
             connect_timeout: options.connect_timeout,
             timeout: options.timeout,
             response_max_bytes: options.response_max_bytes,
             permits: Semaphore::new(options.connections_max.max(1)),
             idle: Mutex::default(),
-        }
+        })
     }
 
     /// One request with a JSON body, for those who need no more than an answer or an error.
@@ -107,11 +118,15 @@ impl Http {
 
     async fn exchange(&self, method: &str, path: &str, content: &str, body: Bytes, sent: &mut bool) -> Result<Answer, Failure> {
         let request = || {
-            hyper::Request::builder()
+            let mut request = hyper::Request::builder()
                 .method(method)
                 .uri(path)
                 .header("host", &self.address)
-                .header("content-type", content)
+                .header("content-type", content);
+            if let Some(authorization) = &self.authorization {
+                request = request.header("authorization", authorization);
+            }
+            request
                 .body(Full::new(body.clone()))
                 .map_err(|e| Failure::NotSent(Error::illegal(format!("no request can be made of [{method} {path}]: {e}"))))
         };

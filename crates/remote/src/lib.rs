@@ -6,7 +6,7 @@
 //! [`Outcome::Unknown`], one that was not sent to a refusal that may be tried again.
 //!
 //! Not here, and refused by name: views, typed indices, external versions, templates and scripts of the cluster, what a
-//! search answers beside hits and aggregations; TLS and passwords.
+//! search answers beside hits and aggregations; TLS.
 
 mod answers;
 mod catalog;
@@ -15,6 +15,7 @@ mod http;
 mod marks;
 mod scan;
 mod search;
+mod url;
 mod write;
 
 use async_trait::async_trait;
@@ -28,6 +29,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use url::Url;
 
 /// How a cluster is spoken to. Every one of them bounds something.
 #[derive(Clone, Debug)]
@@ -80,13 +82,15 @@ struct Shared {
 }
 
 impl RemoteEngine {
-    /// Over the cluster at `address`, `host:port`.
+    /// Over the cluster at `[http://][user:password@]host[:port]`; with a user every request is authorized as basic.
     ///
     /// # Errors
-    /// A cluster that does not answer, or that makes an index for whoever writes to a missing one: an operation of a
+    /// An address that is none, `https` among them; a cluster that does not answer, or that makes an index for whoever writes to a missing one: an operation of a
     /// change on an index that was deleted would bring it back.
     pub async fn connect(address: &str, options: Options) -> Result<RemoteEngine> {
-        let http = Http::new(address, &options);
+        let url = Url::parse(address)?;
+        let address = url.address.clone();
+        let http = Http::new(url, &options)?;
         let about = http.json("GET", "/", None).await?;
         let from_primary = about["version"]["distribution"] == "opensearch";
         let path = "/_cluster/settings?include_defaults=true&flat_settings=true";

@@ -18,7 +18,7 @@ use dsl::search::SearchRequest;
 use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
-use engine::tasks::Tasks;
+use engine::tasks::{Task, Tasks};
 use engine::{
     Alteration, Around, AtomicWrites, Clock, Decided, Deciding, Engine, EngineExt as _, Gate, Newest, Outcome, Planner, Refresh,
     See, Source, Update, Write, WriteOp, address,
@@ -26,6 +26,7 @@ use engine::{
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
 use relations::changes::Pause;
+use relations::jobs::{Action, Begun, Counts, Job, Order, Run, State, Step, Whole};
 use relations::leases::{Ask, Asked, OnExpire, Wanted};
 use relations::locks::{LockTarget, Mode};
 use relations::transactions::{Change, Digest, Key, Operation, Verdict};
@@ -229,6 +230,111 @@ fn contract_08_the_disk_stops_at_every_step_of_a_change() {
                 }
                 eprintln!("{way:?}, seed {seed}: stopped at each of {struck} steps, {lost} changes lost whole, {told} told");
                 assert!(lost > 0 && told > 0 && struck > 2, "no step was struck");
+            });
+        }
+    }
+}
+
+/// A job of several batches, each of two documents: `n += 1` on everything.
+fn counting() -> Job {
+    let script = script::compile("ctx._source.n += 1", script::Lang::Painless).unwrap();
+    Job {
+        target: Target::of(vec!["left".to_owned(), "right".to_owned()]),
+        query: dsl::query::Query::all(),
+        action: Action::Update {
+            script: Some((script, script::Params::from_json(&serde_json::Map::new()))),
+        },
+        proceed: false,
+        max_docs: None,
+        batch: 2,
+        refresh: false,
+        guards: Vec::new(),
+        whole: None,
+        caller: relations::leases::Caller::default(),
+    }
+}
+
+async fn to_its_end(relations: &Relations, run: &mut Run, task: &Task) -> Result<()> {
+    while relations.step(run, task).await? == Step::More {}
+    Ok(())
+}
+
+/// The disk stops at every step of a by-query job; then power fails, and a new start goes on. Every document is changed once,
+/// though marks of a batch that came to nothing have gone over it; what is counted is what was done.
+#[test]
+fn contract_31_the_disk_stops_at_every_step_of_a_job() {
+    for way in WAYS {
+        for (seed, whole) in (0..seeds()).flat_map(|seed| [(seed, false), (seed, true)]) {
+            in_time(async {
+                let job = || Job {
+                    whole: whole.then_some(Whole {
+                        operations_max: 100,
+                        bytes_max: 1 << 20,
+                    }),
+                    ..counting()
+                };
+                let order = Order {
+                    request: Value::Null,
+                    key: None,
+                    keep: true,
+                };
+                let (mut struck, mut halfway, mut lost) = (0, 0, 0);
+                for stop in 0.. {
+                    let what = format!("{way:?}, whole: {whole}, seed {seed}, stopped after {stop} steps");
+                    let disk = FaultyDisk::new(seed * 1000 + stop);
+                    let engine = engine_on(&disk).unwrap();
+                    let relations = relations_over(engine.clone(), way);
+                    relations.recover().await.unwrap();
+                    accounts(&*engine).await;
+                    // A job is about what searches see.
+                    engine.refresh(&Target::of(Vec::new()), None).await.unwrap();
+                    let tasks = Tasks::new(10);
+                    let task = tasks.start("indices:data/write/update/byquery", String::new(), 0);
+                    disk.stop_after(stop);
+                    let before = disk.steps();
+                    let ran = tokio::time::timeout(Duration::from_millis(700), async {
+                        let Begun::Run(mut run) = relations.begin(job(), &task, &order).await? else {
+                            panic!("no key leads anywhere")
+                        };
+                        to_its_end(&relations, &mut run, &task).await?;
+                        Ok::<Counts, model::Error>(run.counts)
+                    });
+                    let ran = ran.await;
+                    let ended = matches!(ran, Ok(Ok(_)));
+                    let untouched = ended && disk.steps() - before <= stop;
+                    drop((relations, engine));
+                    let (engine, relations) = restarted(&disk, way).await;
+                    let mut done = 0;
+                    for n in 0..4 {
+                        let now = number(&*engine, account(n)).await.unwrap();
+                        assert!(now == BEGIN || now == BEGIN + 1, "{what}: document {n} has {now}");
+                        done += i64::from(now > BEGIN);
+                    }
+                    assert!(!ended || done == 4, "{what}: told and lost");
+                    assert!(!whole || done % 4 == 0, "{what}: half of one change");
+                    halfway += i64::from(done > 0 && done < 4);
+                    let found = relations.tasks_found().await.unwrap();
+                    assert!(done == 0 || !found.is_empty(), "{what}: changed and not remembered");
+                    for left in found {
+                        let State::Unfinished { kept, .. } = left.state else {
+                            panic!("{what}: nobody wrote its end down")
+                        };
+                        let task = tasks.restore(left.number, &left.action, left.description, left.start_ms);
+                        let mut run = relations.resume(job(), &task, &kept).await.unwrap();
+                        to_its_end(&relations, &mut run, &task).await.unwrap();
+                        for n in 0..4 {
+                            assert_eq!(number(&*engine, account(n)).await, Some(BEGIN + 1), "{what}: document {n}");
+                        }
+                        assert_eq!((run.counts.updated, run.counts.conflicts), (4, 0), "{what}: {:?}", run.counts);
+                        lost += i64::from(done < 4);
+                    }
+                    struck += 1;
+                    if untouched {
+                        break;
+                    }
+                }
+                eprintln!("{way:?}, whole: {whole}, seed {seed}: {struck} steps, {halfway} halfway, {lost} gone on with");
+                assert!(struck > 3 && lost > 0 && (whole || halfway > 0), "no step was struck");
             });
         }
     }

@@ -196,6 +196,7 @@ mod tests {
                     source: Source(vec![b' '; bytes].into()),
                     routing: None,
                     parent: None,
+                    timing: mapping::Timing::default(),
                 }
             }),
         };

@@ -103,14 +103,24 @@ impl Runner {
         let mut writes = Vec::new();
         let mut items = Vec::new();
         for (at, item) in &folded.writers {
-            if let Some(Effects::Put { source, routing, parent }) = folded.outcomes.get(at) {
+            if let Some(Effects::Put {
+                source,
+                routing,
+                parent,
+                timing,
+            }) = folded.outcomes.get_mut(at)
+            {
                 writes.push(Write {
                     hide: Hide::Drop,
                     routing: routing.clone(),
                     parent: parent.clone(),
+                    timing: timing.clone(),
                     ..Write::new(at.clone(), WriteOp::Put(source.clone()))
                 });
                 items.push(*item);
+                if at.id.doc_type.is_some() {
+                    *timing = std::mem::take(timing).judged(self.clock.wall_ms());
+                }
             }
         }
         if writes.is_empty() {

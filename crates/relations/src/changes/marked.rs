@@ -3,8 +3,9 @@
 //! Not here: sending them (`runner`, `apply`, `resolve`).
 
 use super::plan::Before;
-use super::record::{Effects, Mark, Token};
+use super::record::{Effects, Mark, Since, Token};
 use engine::{Document, Expect, Hide, Source, Write, WriteOp};
+use mapping::{Times, Timing};
 use model::{DocAddress, Result, Stamp};
 
 /// A document and its mark, as read.
@@ -23,12 +24,31 @@ impl Marked {
     }
     /// As plain readers saw it before the intent that may be on it.
     pub(super) fn before(&self) -> Before {
-        let hidden = self.mark.stub || self.mark.tombstone;
+        let hidden = self.is_hidden();
         let stamp = self.mark.before.or(self.document.as_ref().map(|d| d.stamp));
         Before {
             document: self.document.clone().filter(|_| !hidden),
             stamp: stamp.filter(|_| !self.mark.stub),
+            since: self
+                .mark
+                .since
+                .clone()
+                .filter(|since| self.holds(since))
+                .map(|since| since.stamp),
         }
+    }
+    fn is_hidden(&self) -> bool {
+        self.mark.stub || self.mark.tombstone
+    }
+    fn holds(&self, since: &Since) -> bool {
+        self.document.as_ref().is_some_and(|document| since.holds(document))
+    }
+    /// What its mark says of it once it has been written again as it is.
+    pub(super) fn since(&self) -> Option<Since> {
+        let document = self.document.as_ref().filter(|_| !self.is_hidden())?;
+        let known = self.mark.since.as_ref().filter(|since| self.holds(since));
+        let stamp = known.map(|since| since.stamp).or(self.mark.before).unwrap_or(document.stamp);
+        Some(Since::kept(stamp, document))
     }
 }
 
@@ -41,6 +61,10 @@ pub(super) fn unchanged(stamp: Stamp) -> Expect {
 
 /// A write of the whole document with a mark, over the version that was read.
 pub(super) fn rewrite(at: &DocAddress, read: &Marked, mark: &Mark) -> Write {
+    let mark = Mark {
+        since: read.since(),
+        ..mark.clone()
+    };
     let source = read
         .document
         .as_ref()
@@ -54,6 +78,8 @@ pub(super) fn rewrite(at: &DocAddress, read: &Marked, mark: &Mark) -> Write {
         },
         routing: read.document.as_ref().and_then(|d| d.routing.clone()),
         parent: read.document.as_ref().and_then(|d| d.parent.clone()),
+        // A stub has none, and what it says is seen by nobody.
+        timing: Timing::untouched(read.document.as_ref().map_or_else(Times::default, |d| d.times), 0),
         ..Write::new(at.clone(), WriteOp::Put(source))
     }
 }
@@ -66,6 +92,7 @@ pub(super) fn applied(at: &DocAddress, read: &Marked, effect: &Effects, token: T
         before: None,
         token: Some(token),
         tombstone: *effect == Effects::Delete,
+        since: None,
     };
     match effect {
         // What was only read keeps what it was, a stub by leaving nothing.
@@ -87,11 +114,17 @@ pub(super) fn applied(at: &DocAddress, read: &Marked, effect: &Effects, token: T
             hide: Hide::Set(mark.hidden()),
             ..Write::new(at.clone(), WriteOp::Delete)
         },
-        Effects::Put { source, routing, parent } => Write {
+        Effects::Put {
+            source,
+            routing,
+            parent,
+            timing,
+        } => Write {
             expect: read.expect(),
             hide: Hide::Set(mark.hidden()),
             routing: routing.clone(),
             parent: parent.clone(),
+            timing: timing.clone(),
             ..Write::new(at.clone(), WriteOp::Put(source.clone()))
         },
     }

@@ -23,5 +23,5 @@ pub use chunks::{Chunks, Room};
 pub use decide::{Apply, Deciding, Meet, Purge, RecordState, Then, apply, decide, meet, purge};
 pub use folding::OPERATIONS_MAX;
 pub use plan::{Before, Failure, Folded, digest, fold, touched, unmet};
-pub use record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, record_address};
+pub use record::{CONTROL_INDEX, Effects, Mark, Record, Since, Token, Touched, origin, record_address};
 pub use runner::{Runner, lock_address, session_address};

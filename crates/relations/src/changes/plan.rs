@@ -7,6 +7,7 @@
 
 use super::record::Effects;
 use engine::{Applied, Conflict, Document, Effect, Expect, Found, Source, Write, WriteOp};
+use mapping::{Times, Timing};
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ pub struct Before {
     pub document: Option<Document>,
     /// Its stamp, or that of its deletion where it is known.
     pub stamp: Option<Stamp>,
+    /// The one that it had before marks of changes went over it that left it as it was.
+    pub since: Option<Stamp>,
 }
 
 /// Why an operation fails.
@@ -49,8 +52,11 @@ pub fn touched(operations: &[Write], conditions: &[(DocAddress, Expect)]) -> std
 /// The first condition that does not hold.
 pub fn unmet(conditions: &[(DocAddress, Expect)], before: &BTreeMap<DocAddress, Before>) -> Option<(usize, Conflict)> {
     conditions.iter().enumerate().find_map(|(n, (at, expect))| {
-        let found = before.get(at).map_or(Found::Nothing, Before::found);
-        expect.check(at, found).err().map(|conflict| (n, conflict))
+        let checked = match before.get(at) {
+            Some(before) => before.check(at, *expect),
+            None => expect.check(at, Found::Nothing),
+        };
+        checked.err().map(|conflict| (n, conflict))
     })
 }
 
@@ -75,8 +81,14 @@ pub fn fold(operations: &[Write], before: &BTreeMap<DocAddress, Before>) -> Fold
                 source: Some(source),
                 routing,
                 parent,
+                timing,
                 ..
-            }) => Effects::Put { source, routing, parent },
+            }) => Effects::Put {
+                source,
+                routing,
+                parent,
+                timing,
+            },
             Some(Inside {
                 written: true,
                 source: None,
@@ -98,6 +110,17 @@ impl Before {
             (None, None) => Found::Nothing,
         }
     }
+    /// Is it as expected? What only marks have gone over is what it was.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn check(&self, at: &DocAddress, expect: Expect) -> Result<(), Conflict> {
+        let checked = expect.check(at, self.found());
+        match self.since.filter(|_| checked.is_err() && self.document.is_some()) {
+            Some(since) if expect.check(at, Found::Here(since)).is_ok() => Ok(()),
+            _ => checked,
+        }
+    }
 }
 
 /// A document while its operations are folded.
@@ -105,6 +128,9 @@ struct Inside {
     source: Option<Source>,
     routing: Option<String>,
     parent: Option<String>,
+    timing: Timing,
+    /// Of the document that was there before.
+    times: Times,
     written: bool,
 }
 
@@ -115,13 +141,15 @@ impl Inside {
             source: document.map(|d| d.source.clone()),
             routing: document.and_then(|d| d.routing.clone()),
             parent: document.and_then(|d| d.parent.clone()),
+            timing: Timing::default(),
+            times: document.map_or_else(Times::default, |d| d.times),
             written: false,
         }
     }
 
     fn operate(&mut self, write: &Write, before: &Before) -> Result<Effect, Failure> {
         let here = before.stamp.unwrap_or_default();
-        let found = match write.expect {
+        let checked = match write.expect {
             Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_) => {
                 let kind = ErrorKind::IllegalArgument;
                 return Err(Failure::Refused(Error::new(
@@ -129,12 +157,15 @@ impl Inside {
                     "an atomic change takes no external versions",
                 )));
             }
-            Expect::Unchanged { .. } | Expect::Version(_) => before.found(),
-            Expect::Anything | Expect::Absent | Expect::Present if self.source.is_some() => Found::Here(here),
-            Expect::Anything | Expect::Absent | Expect::Present => Found::Nothing,
+            Expect::Unchanged { .. } | Expect::Version(_) => before.check(&write.at, write.expect),
+            Expect::Anything | Expect::Absent | Expect::Present if self.source.is_some() => {
+                write.expect.check(&write.at, Found::Here(here))
+            }
+            Expect::Anything | Expect::Absent | Expect::Present => write.expect.check(&write.at, Found::Nothing),
         };
-        write.expect.check(&write.at, found).map_err(Failure::Conflict)?;
+        checked.map_err(Failure::Conflict)?;
         let was = self.source.is_some();
+        let mut timing = write.timing.clone();
         let next = match &write.op {
             WriteOp::Put(source) => Some(source.clone()),
             WriteOp::Delete if was => None,
@@ -148,7 +179,8 @@ impl Inside {
                     .map_err(Failure::Refused)?;
                 let routing = write.routing.as_deref().or(self.routing.as_deref());
                 let found = value.as_ref().map(|value| (value, here));
-                match update.apply(&write.at, found, routing).map_err(Failure::Refused)? {
+                let applied = update.apply_timed(&write.at, found, routing, self.times, &mut timing);
+                match applied.map_err(Failure::Refused)? {
                     Applied::Put(value) => Some(Source::from_value(&value)),
                     Applied::Delete if was => None,
                     Applied::Delete => return Ok(Effect::NotFound),
@@ -160,6 +192,7 @@ impl Inside {
         let kept = |old: Option<String>| old.filter(|_| keeps);
         self.routing = write.routing.clone().or(kept(self.routing.take()));
         self.parent = write.parent.clone().or(kept(self.parent.take()));
+        self.timing = timing;
         self.written = true;
         let effect = match (was, &next) {
             (_, None) => Effect::Deleted,
@@ -221,6 +254,11 @@ mod tests {
         let here = Before {
             document: Some(document),
             stamp: Some(stamp),
+            since: Some(Stamp {
+                seq_no: 3,
+                version: 1,
+                ..stamp
+            }),
         };
         let before = BTreeMap::from([(at("a"), here), (at("b"), Before::default())]);
         let folded = fold(operations, &before);
@@ -260,6 +298,8 @@ mod tests {
             "checked",
         );
         check(&[put("a", 1, unchanged(4))], &["Conflict"], "checked", "checked");
+        // Marks alone have gone over it since it had this number.
+        check(&[put("a", 1, unchanged(3))], &["Updated"], r#"{"n":1}"#, "checked");
         // The state inside.
         check(
             &[put("b", 1, Expect::Absent), put("b", 2, Expect::Absent)],

@@ -4,8 +4,10 @@
 
 use super::chunks::Chunks;
 use super::decide::RecordState;
+use crate::digest;
 use crate::locks::{Age, Owner};
-use engine::{Hidden, Source};
+use engine::{Document, Hidden, Source};
+use mapping::{Life, Moment, Timing};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -42,6 +44,8 @@ pub enum Effects {
         source: Source,
         routing: Option<String>,
         parent: Option<String>,
+        /// As it was judged when the change was planned.
+        timing: Timing,
     },
     /// It is gone.
     Delete,
@@ -81,11 +85,19 @@ impl Touched {
             None => {}
             Some(Effects::Check) => out["op"] = "check".into(),
             Some(Effects::Delete) => out["op"] = "delete".into(),
-            Some(Effects::Put { source, routing, parent }) => {
+            Some(Effects::Put {
+                source,
+                routing,
+                parent,
+                timing,
+            }) => {
                 out["op"] = "index".into();
                 out["source"] = Value::from(String::from_utf8_lossy(&source.0).into_owned());
                 out["routing"] = routing.as_deref().map_or(Value::Null, Value::from);
                 out["parent"] = parent.as_deref().map_or(Value::Null, Value::from);
+                if !timing.is_silent() {
+                    out["times"] = timing_to_json(timing);
+                }
             }
         }
         out
@@ -103,6 +115,7 @@ impl Touched {
                 source: Source(entry["source"].as_str()?.as_bytes().into()),
                 routing: text(&entry["routing"]),
                 parent: text(&entry["parent"]),
+                timing: timing_of(&entry["times"])?,
             }),
             Some(_) => return None,
         };
@@ -118,6 +131,44 @@ impl Touched {
             effect,
         })
     }
+}
+
+fn timing_to_json(timing: &Timing) -> Value {
+    let mut out = serde_json::Map::new();
+    match &timing.timestamp {
+        None => {}
+        Some(Moment::Said(text)) => drop(out.insert("said".into(), text.as_str().into())),
+        Some(Moment::At(at)) => drop(out.insert("at".into(), (*at).into())),
+    }
+    match timing.life {
+        None => {}
+        Some(Life::For(life)) => drop(out.insert("for".into(), life.into())),
+        Some(Life::Until(end)) => drop(out.insert("until".into(), end.into())),
+        Some(Life::Endless) => drop(out.insert("endless".into(), true.into())),
+    }
+    out.extend(timing.judged_ms.map(|judged| ("judged".to_owned(), judged.into())));
+    Value::Object(out)
+}
+
+/// The inverse; of null: it says nothing.
+fn timing_of(value: &Value) -> Option<Timing> {
+    if value.is_null() {
+        return Some(Timing::default());
+    }
+    let members = value.as_object()?;
+    let mut timing = Timing::default();
+    for (name, value) in members {
+        match name.as_str() {
+            "said" => timing.timestamp = Some(Moment::Said(value.as_str()?.to_owned())),
+            "at" => timing.timestamp = Some(Moment::At(value.as_i64()?)),
+            "for" => timing.life = Some(Life::For(value.as_i64()?)),
+            "until" => timing.life = Some(Life::Until(value.as_i64()?)),
+            "endless" => timing.life = Some(Life::Endless),
+            "judged" => timing.judged_ms = Some(value.as_i64()?),
+            _ => return None,
+        }
+    }
+    Some(timing)
 }
 
 /// A record.
@@ -264,6 +315,48 @@ pub struct Mark {
     /// The stamp before the intent, which clients are answered and compare with: an intent raises it even if its
     /// change aborts.
     pub before: Option<Stamp>,
+    /// Since when the document has been what it is, though marks have gone over it.
+    pub since: Option<Since>,
+}
+
+/// A document that only marks have gone over is what it was. They raise its stamp all the same; here is the one that it had
+/// before the first of them, which those who found it then may still expect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Since {
+    /// The stamp.
+    pub stamp: Stamp,
+    /// It holds at this version of the document alone: plain writes keep marks as they are.
+    pub version: u64,
+    /// And for this source alone: a version can be forced.
+    pub digest: Arc<str>,
+}
+
+impl Since {
+    /// Of a document that is written again as it is.
+    pub fn kept(stamp: Stamp, document: &Document) -> Since {
+        Since {
+            stamp,
+            version: document.stamp.version + 1,
+            digest: Since::digest(document),
+        }
+    }
+    /// Does it hold for the document as it was read?
+    pub fn holds(&self, document: &Document) -> bool {
+        self.version == document.stamp.version && self.digest == Since::digest(document)
+    }
+    fn digest(document: &Document) -> Arc<str> {
+        Arc::from(digest::short(&blake3::hash(&document.source.0)))
+    }
+}
+
+/// The stamp under which a document came to be what it is, as far as its mark tells.
+///
+/// # Errors
+/// A mark that we did not write.
+pub fn origin(document: &Document) -> Result<Stamp> {
+    let mark = Mark::of(document.hidden.as_ref())?;
+    let since = mark.since.filter(|since| since.holds(document)).map(|since| since.stamp);
+    Ok(since.or(mark.before).unwrap_or(document.stamp))
 }
 
 impl Mark {
@@ -274,17 +367,28 @@ impl Mark {
     pub fn of(hidden: Option<&Hidden>) -> Result<Mark> {
         let Some(hidden) = hidden else { return Ok(Mark::default()) };
         let body = &hidden.body;
-        let before = body["before"]
-            .as_array()
-            .map(|b| b.iter().filter_map(Value::as_u64).collect::<Vec<u64>>());
-        let before = match before.as_deref() {
-            None => None,
-            Some([primary_term, seq_no, version]) => Some(Stamp {
-                seq_no: *seq_no,
-                primary_term: *primary_term,
-                version: *version,
-            }),
-            Some(_) => return Err(Error::new(ErrorKind::Corruption, format!("no mark of a change: {body}"))),
+        let unsound = || Error::new(ErrorKind::Corruption, format!("no mark of a change: {body}"));
+        let stamp = |value: &Value| -> Option<Stamp> {
+            Some(Stamp {
+                primary_term: value[0].as_u64()?,
+                seq_no: value[1].as_u64()?,
+                version: value[2].as_u64()?,
+            })
+        };
+        let before = match &body["before"] {
+            Value::Null => None,
+            value => Some(stamp(value).ok_or_else(unsound)?),
+        };
+        let since = |value: &Value| -> Option<Since> {
+            Some(Since {
+                stamp: stamp(&value[0])?,
+                version: value[1].as_u64()?,
+                digest: Arc::from(value[2].as_str()?),
+            })
+        };
+        let since = match &body["since"] {
+            Value::Null => None,
+            value => Some(since(value).ok_or_else(unsound)?),
         };
         let stub = body["stub"] == true;
         Ok(Mark {
@@ -294,6 +398,7 @@ impl Mark {
             tombstone: !hidden.visible && !stub,
             token: pair(&body["t"]).map(|(term, seq)| Token { term, seq }),
             before,
+            since,
         })
     }
 
@@ -312,6 +417,10 @@ impl Mark {
         if let Some(stamp) = self.before {
             body.insert("before".into(), json!([stamp.primary_term, stamp.seq_no, stamp.version]));
         }
+        if let Some(Since { stamp, version, digest }) = &self.since {
+            let stamp = [stamp.primary_term, stamp.seq_no, stamp.version];
+            body.insert("since".into(), json!([stamp, version, &**digest]));
+        }
         Hidden {
             body: Value::Object(body),
             visible: !self.stub && !self.tombstone,
@@ -321,7 +430,7 @@ impl Mark {
 
     /// Nothing needs to be kept.
     pub fn is_empty(&self) -> bool {
-        self.intent.is_none() && self.token.is_none() && !self.tombstone
+        self.intent.is_none() && self.token.is_none() && !self.tombstone && self.since.is_none()
     }
 }
 
@@ -344,6 +453,17 @@ mod tests {
             source: Source::from_value(&json!({"a": 1})),
             routing: Some("r".into()),
             parent: None,
+            timing: Timing::default(),
+        };
+        let timed = |timestamp, life| Effects::Put {
+            source: Source::from_value(&json!({})),
+            routing: None,
+            parent: None,
+            timing: Timing {
+                timestamp: Some(timestamp),
+                life: Some(life),
+                judged_ms: Some(5),
+            },
         };
         let mut record = Record {
             state: RecordState::Pending,
@@ -352,6 +472,9 @@ mod tests {
             documents: vec![
                 effect(None),
                 effect(Some(put)),
+                effect(Some(timed(Moment::At(-3), Life::Until(8)))),
+                effect(Some(timed(Moment::Said("2015".into()), Life::For(8)))),
+                effect(Some(timed(Moment::At(3), Life::Endless))),
                 effect(Some(Effects::Delete)),
                 effect(Some(Effects::Check)),
             ],
@@ -407,6 +530,11 @@ mod tests {
                 Mark {
                     intent: Some(Owner::new("c")),
                     before: Some(before),
+                    since: Some(Since {
+                        stamp: before,
+                        version: 5,
+                        digest: Arc::from("d"),
+                    }),
                     ..Mark::default()
                 },
                 true,

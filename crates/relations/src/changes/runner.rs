@@ -239,6 +239,7 @@ impl Runner {
                 } else {
                     marked.document.as_ref().map(|d| d.stamp)
                 },
+                since: marked.since(),
                 ..marked.mark.clone()
             };
             writes.push(rewrite(at, marked, &mark));

@@ -11,6 +11,7 @@ use crate::leases::ledger::{Alone, Ledger};
 use crate::leases::literal::LockWrite;
 use crate::leases::{Locks, place_fields};
 use crate::schema;
+use crate::transactions::portable::TIMEOUT;
 use engine::{
     Alteration, Clock, Conflict, Deciding, Document, Effect, Expect, Found, Gate, Newest, Outcome, Plan, See, Write, WriteIndex,
     WriteOp,
@@ -30,7 +31,7 @@ pub(super) struct Item {
     pub(super) write: Option<Write>,
     /// It was written after the job began: in a destination it may be already.
     pub(super) later: bool,
-    fate: Option<Done>,
+    pub(super) fate: Option<Done>,
 }
 
 impl Item {
@@ -46,7 +47,7 @@ impl Item {
 
 /// What came of one.
 #[derive(Clone, Debug)]
-enum Done {
+pub(super) enum Done {
     Wrote(Effect),
     Noop,
     Conflict(Error),
@@ -63,6 +64,8 @@ pub(super) enum Settled {
     },
     /// The job was cancelled before it.
     Stopped,
+    /// The job is as far as the run says now: nothing was written, or an earlier attempt was.
+    Elsewhere,
 }
 
 impl crate::Relations {
@@ -71,7 +74,11 @@ impl crate::Relations {
     /// # Errors
     /// A lock of the job that is over; an engine that cannot. Then nothing was written.
     pub(super) async fn commit(&self, run: &mut Run, items: &mut [Item], to: Cursor) -> Result<Settled> {
+        if let Some(settled) = self.commit_portably(run, items, to).await? {
+            return Ok(settled);
+        }
         let mut alone = None;
+        let until = self.clock.monotonic() + TIMEOUT;
         loop {
             let mut planned = None;
             let decided = {
@@ -111,6 +118,11 @@ impl crate::Relations {
             if planned.undone {
                 run.counts = planned.counts;
                 return Ok(Settled::Written { ended: true });
+            }
+            let held = || decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Held(_)));
+            if self.portable.is_some() && held() && self.clock.monotonic() < until {
+                self.breathe().await;
+                continue;
             }
             let mut again = false;
             for (outcome, writer) in decided.outcomes.iter().zip(&planned.writers) {
@@ -419,7 +431,7 @@ fn effect(there: bool, op: &WriteOp) -> Effect {
 }
 
 /// Counts what came of a batch; true if the job ends by it.
-fn tally(counts: &mut Counts, items: &[Item], all: &[Done], job: &Job) -> bool {
+pub(super) fn tally(counts: &mut Counts, items: &[Item], all: &[Done], job: &Job) -> bool {
     let mut ended = false;
     for (item, done) in items.iter().zip(all) {
         let at = item.write.as_ref().map_or(&item.document.at, |write| &write.at);
@@ -466,7 +478,7 @@ fn tally(counts: &mut Counts, items: &[Item], all: &[Done], job: &Job) -> bool {
 }
 
 /// What a conflict of one document was about.
-fn conflict_error(conflict: &Conflict) -> Error {
+pub(super) fn conflict_error(conflict: &Conflict) -> Error {
     let id = &conflict.at.id.id;
     let stamp = conflict.found.stamp().filter(|_| !matches!(conflict.found, Found::Nothing));
     let reason = match (conflict.expect, stamp) {

@@ -10,7 +10,7 @@ use crate::outcomes::all_written;
 use crate::schema;
 use crate::transactions::Key;
 use engine::tasks::Task;
-use engine::{Deciding, Expect, Newest, Plan, See, Source, Write, WriteOp};
+use engine::{Deciding, Expect, Hide, Newest, Plan, See, Source, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Map, Value, json};
 
@@ -98,7 +98,7 @@ impl Record {
     fn task(&self) -> DocAddress {
         at(self.number, "")
     }
-    fn reached(&self) -> DocAddress {
+    pub(super) fn reached(&self) -> DocAddress {
         at(self.number, ":at")
     }
     pub(super) fn stop(&self) -> DocAddress {
@@ -110,15 +110,49 @@ impl Record {
     }
     /// How far the job is after a batch, on condition that nobody else has run one.
     pub(super) fn progress(&self, to: Cursor, counts: &Counts, ended: bool) -> Write {
-        let source = json!({
-            "kind": "task_at", "n": self.number, "reach": to.reach, "after": to.after, "ended": ended, "counts": counts.keep(),
-        });
-        let mut write = Write::new(self.reached(), WriteOp::Put(Source::from_value(&source)));
+        let source = self.reached_at(to, counts, ended);
+        let mut write = Write::new(self.reached(), WriteOp::Put(source));
         write.expect = self.at.map_or(Expect::Absent, |stamp| Expect::Unchanged {
             seq_no: stamp.seq_no,
             primary_term: stamp.primary_term,
         });
         write
+    }
+}
+
+/// How far a job is, as its record says.
+pub(super) struct Reached {
+    pub(super) at: Cursor,
+    pub(super) counts: Counts,
+    pub(super) ended: bool,
+}
+
+impl Record {
+    /// The source of how far the job is.
+    pub(super) fn reached_at(&self, to: Cursor, counts: &Counts, ended: bool) -> Source {
+        Source::from_value(&json!({
+            "kind": "task_at", "n": self.number, "reach": to.reach, "after": to.after, "ended": ended, "counts": counts.keep(),
+        }))
+    }
+}
+
+impl Reached {
+    /// The inverse.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(super) fn of(source: &Value, batch: usize) -> Result<Reached> {
+        let of = || {
+            Some(Reached {
+                at: Cursor {
+                    reach: usize::try_from(source["reach"].as_u64()?).ok()?,
+                    after: source["after"].as_u64(),
+                },
+                counts: Counts::recall(&source["counts"], batch)?,
+                ended: source["ended"] == true,
+            })
+        };
+        of().ok_or_else(|| unsound(source))
     }
 }
 
@@ -252,7 +286,11 @@ impl crate::Relations {
                 known |= n == 0 && there;
                 match (there, n == 0 && keep && known) {
                     (true, true) => writes.push(Write::new(at, WriteOp::Put(source.clone()))),
-                    (true, false) => writes.push(Write::new(at, WriteOp::Delete)),
+                    // No mark of a batch is kept: all of them are finished.
+                    (true, false) => writes.push(Write {
+                        hide: Hide::Drop,
+                        ..Write::new(at, WriteOp::Delete)
+                    }),
                     (false, _) => {}
                 }
             }

@@ -2,8 +2,9 @@
 
 use super::batch::{Item, Settled};
 use super::plan::work;
-use super::record::{Kept, Order, Record, Written};
+use super::record::{Kept, Order, Reached, Record, Written};
 use super::{Action, BATCH_MAX, Counts, Job, Whole};
+use crate::changes::origin;
 use crate::schema;
 use engine::tasks::Task;
 use engine::{Document, EngineExt as _, Part, WriteOp};
@@ -78,13 +79,13 @@ pub struct Run {
     view: String,
     reaches: Vec<Reach>,
     /// What is committed.
-    at: Cursor,
+    pub(super) at: Cursor,
     /// What has been read, and where reading goes on.
     ahead: VecDeque<(usize, Document)>,
     read: Cursor,
     /// After a restart: what was written at the source since the start is copied too.
     resumed: bool,
-    ended: bool,
+    pub(super) ended: bool,
     started_ms: i64,
     order: Order,
 }
@@ -162,7 +163,8 @@ impl crate::Relations {
         }
         let one_batch = job.whole.is_some() || total <= job.batch.min(BATCH_MAX) as u64;
         let mut record = None;
-        if order.keep || order.key.is_some() || !one_batch {
+        // By the portable path what came of a batch may be unknown for a while: the record tells.
+        if order.keep || order.key.is_some() || !one_batch || self.portable.is_some() {
             if let Written::Known(number) = self.write_down(task, order, &reaches, total).await? {
                 return Ok(Begun::Known(number));
             }
@@ -199,16 +201,8 @@ impl crate::Relations {
         let mut record = Record::new(task.id);
         let (mut at, mut ended) = (Cursor::default(), false);
         if let Some((stamp, reached)) = &kept.at {
-            let unsound = || Error::new(ErrorKind::Corruption, format!("no sound record of a task: {reached}"));
-            counts = Counts::recall(&reached["counts"], job.batch).ok_or_else(unsound)?;
-            at = Cursor {
-                reach: reached["reach"]
-                    .as_u64()
-                    .and_then(|n| usize::try_from(n).ok())
-                    .ok_or_else(unsound)?,
-                after: reached["after"].as_u64(),
-            };
-            ended = reached["ended"] == true;
+            let reached = Reached::of(reached, job.batch)?;
+            (counts, at, ended) = (reached.counts, reached.at, reached.ended);
             record.at = Some(*stamp);
         }
         let order = Order {
@@ -330,6 +324,10 @@ impl crate::Relations {
                 left.into_iter().rev().for_each(|back| run.ahead.push_front(back));
                 run.ended = ended || run.job.whole.is_some();
             }
+            Settled::Elsewhere => {
+                run.ahead.clear();
+                run.read = run.at;
+            }
         }
         Ok(if run.ended { Step::Ended } else { Step::More })
     }
@@ -345,7 +343,9 @@ impl crate::Relations {
         let mut bytes = 0;
         while run.ahead.len() < wanted {
             let Some(reach) = run.reaches.get(run.read.reach) else { break };
-            let read_on = run.resumed && copies(&run.job.action);
+            // Marks of changes that came to nothing lift documents beyond what the job was to reach.
+            let lifted = run.resumed && self.portable.is_some() && !copies(&run.job.action);
+            let read_on = run.resumed && copies(&run.job.action) || lifted;
             let over = reach.uuid.is_empty() || (!read_on && run.read.after == Some(reach.last));
             let part = Part {
                 index: reach.index.clone(),
@@ -371,8 +371,12 @@ impl crate::Relations {
             };
             run.read.after = Some(newest.stamp.seq_no);
             bytes += found.iter().map(|document| document.source.0.len()).sum::<usize>();
-            let reach = run.read.reach;
-            run.ahead.extend(found.into_iter().map(|document| (reach, document)));
+            let (reach, last) = (run.read.reach, reach.last);
+            for document in found {
+                if !lifted || document.stamp.seq_no <= last || origin(&document)?.seq_no <= last {
+                    run.ahead.push_back((reach, document));
+                }
+            }
             match run.job.whole {
                 Some(whole) => fits(bytes, whole)?,
                 None if bytes >= BATCH_BYTES => break,

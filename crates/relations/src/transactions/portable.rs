@@ -23,17 +23,19 @@ use crate::sessions::{Session, SessionKind, SessionState};
 use crate::{Relations, schema};
 use async_trait::async_trait;
 use engine::{
-    Alteration, Clock, Deciding, Decision, Document, Engine, EngineExt as _, Expect, Gate, Hide, IndexInfo, Newest, Outcome,
-    Plan, Read, Refresh, See, Write, WriteIndex, WriteOp,
+    Alteration, Clock, Deciding, Decision, Document, Engine, EngineExt as _, Expect, Found, Gate, Hide, IndexInfo, Newest,
+    Outcome, Plan, Read, Refresh, See, Source, Write, WriteIndex, WriteOp,
 };
+use mapping::Timing;
 use model::{DocAddress, Error, ErrorKind, IndexName, Result, Stamp, Target};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Waiting for other changes, all attempts together.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time to live of the server's session; on one process nobody observes it.
 const SESSION_TTL: Duration = Duration::from_secs(5);
 /// Between two looks at something that ends soon.
@@ -126,10 +128,29 @@ impl Newest for ReadBefore<'_> {
     }
 }
 
+/// A document of the control index that a change writes beside those of its operations.
+pub(crate) struct Beside<'a> {
+    /// Which.
+    pub(crate) at: DocAddress,
+    /// What it becomes, of what is there and what the change comes to, numbers aside. An error: it is not to be made.
+    pub(crate) source: &'a (dyn Fn(Option<&Document>, &Committed) -> Result<Source> + Sync),
+}
+
+/// What came of asking for a change.
+pub(crate) enum Asked {
+    Verdict(Verdict),
+    /// Committed, and what was written beside it has this stamp.
+    Beside(Committed, Stamp),
+    /// It writes lock documents.
+    Alone,
+}
+
 /// Why a change was not made, or what it came to.
 enum Came {
     Verdict(Verdict),
     Refused(Error),
+    /// It writes lock documents.
+    Alone(Error),
     Possible {
         folded: Folded,
         otherwise: bool,
@@ -143,6 +164,7 @@ struct Portably<'a> {
     change: &'a Change,
     place: &'a Place,
     names: &'a Names,
+    beside: Option<&'a Beside<'a>>,
     id: Owner,
     came: Option<Came>,
 }
@@ -152,8 +174,9 @@ impl Planning for Portably<'_> {
     async fn plan(&mut self, before: &BTreeMap<DocAddress, Before>) -> Result<Planned> {
         let (relations, id) = (self.relations, self.id.clone());
         relations.locks.table().stopped(&id);
+        let change = &*as_found(self.change, self.names, before);
         let checking = Checking {
-            change: self.change,
+            change,
             locks: &relations.locks,
             place: self.place,
             clock: &relations.clock,
@@ -188,7 +211,7 @@ impl Planning for Portably<'_> {
                     }));
                 }
                 Ok(Checked::Possible { folded, .. }) => {
-                    let running = running(&mut newest, self.change, folded)?;
+                    let running = running(&mut newest, change, folded)?;
                     runs = relations.locks.table().run(&id, running);
                 }
                 Ok(Checked::Failed(_) | Checked::Done(_) | Checked::Alone(_)) | Err(_) => {}
@@ -226,7 +249,7 @@ impl Planning for Portably<'_> {
                     at.unwrap_or_default()
                 );
                 let error = Error::new(ErrorKind::UnsupportedOperation, reason);
-                (Came::Refused(error), Planned::Stop)
+                (Came::Alone(error), Planned::Stop)
             }
             Some(Ok((Checked::Done(done), _))) => (Came::Verdict(Verdict::Committed(done)), Planned::Stop),
             Some(Ok((Checked::Waits(..), _))) => {
@@ -247,7 +270,7 @@ impl Planning for Portably<'_> {
                     otherwise,
                     warnings,
                 };
-                self.rehearsed(possible).await?
+                self.rehearsed(possible, before).await?
             }
             None => return Err(Error::new(ErrorKind::Internal, "a decision did not plan")),
         };
@@ -258,8 +281,13 @@ impl Planning for Portably<'_> {
 
 impl Portably<'_> {
     /// Would the mapping take it? With a key, its outcome is one more document.
-    async fn rehearsed(&self, possible: Came) -> Result<(Came, Planned)> {
-        let Came::Possible { folded, otherwise, .. } = &possible else {
+    async fn rehearsed(&self, possible: Came, before: &BTreeMap<DocAddress, Before>) -> Result<(Came, Planned)> {
+        let Came::Possible {
+            folded,
+            otherwise,
+            warnings,
+        } = &possible
+        else {
             return Err(Error::new(ErrorKind::Internal, "only what is possible is rehearsed"));
         };
         let mut outcomes: BTreeMap<DocAddress, Effects> = BTreeMap::new();
@@ -281,10 +309,6 @@ impl Portably<'_> {
                 "an external version is of a plain write, which is decided at once"
             );
             seen.push(match rehearsed {
-                Ok(_) if !write.timing.is_silent() => Outcome::Refused(Error::new(
-                    ErrorKind::UnsupportedOperation,
-                    "a document with a [_timestamp] or a [_ttl] is written by itself, not in a change, with [changes.path: portable]",
-                )),
                 Err(error) => Outcome::Refused(error),
                 Ok(_) => Outcome::Unknown,
             });
@@ -293,6 +317,11 @@ impl Portably<'_> {
                     source: source.clone(),
                     routing: write.routing.clone(),
                     parent: write.parent.clone(),
+                    // Only typed documents have times.
+                    timing: match &write.at.id.doc_type {
+                        Some(_) => write.timing.clone().judged(self.relations.clock.wall_ms()),
+                        None => Timing::default(),
+                    },
                 },
                 WriteOp::Delete => Effects::Delete,
                 WriteOp::Update(_) => unreachable!("updates are folded into what they come to"),
@@ -314,24 +343,75 @@ impl Portably<'_> {
         if let Some(failures) = failures {
             return Ok((Came::Verdict(Verdict::Failed(failures)), Planned::Impossible));
         }
+        let promise = |warnings: &[String]| Committed {
+            commit_seq: 0,
+            otherwise: *otherwise,
+            items: items(folded, &vec![Stamp::default(); folded.writes.len()]),
+            replayed: false,
+            warnings: warnings.to_vec(),
+        };
         if let Some(key) = &self.change.key {
-            let stamps = vec![Stamp::default(); folded.writes.len()];
-            let promise = Committed {
-                commit_seq: 0,
-                otherwise: *otherwise,
-                items: items(folded, &stamps),
-                replayed: false,
-                warnings: Vec::new(),
-            };
             let kept = Effects::Put {
-                source: key.keep(&promise, self.relations.clock.wall_ms()),
+                source: key.keep(&promise(&[]), self.relations.clock.wall_ms()),
                 routing: None,
                 parent: None,
+                timing: Timing::default(),
             };
             outcomes.insert(key.at(), kept);
         }
+        if let Some(beside) = self.beside {
+            let there = before.get(&beside.at).and_then(|before| before.document.as_ref());
+            let source = match (beside.source)(there, &promise(warnings)) {
+                Ok(source) => source,
+                Err(error) => return Ok((Came::Refused(error), Planned::Stop)),
+            };
+            let written = Effects::Put {
+                source,
+                routing: None,
+                parent: None,
+                timing: Timing::default(),
+            };
+            outcomes.insert(beside.at.clone(), written);
+        }
         Ok((possible, Planned::Commit(outcomes)))
     }
+}
+
+/// The same change, expecting the stamps that are there where only marks have gone over what it expects: they raise the
+/// stamps of documents that they leave as they were, also those of its own attempts.
+fn as_found<'c>(change: &'c Change, names: &Names, before: &BTreeMap<DocAddress, Before>) -> Cow<'c, Change> {
+    let mend = |at: &DocAddress, expect: Expect| -> Option<Expect> {
+        let at = names.at(at)?;
+        let before = before.get(&at)?;
+        let (since, now) = (before.since?, before.stamp?);
+        let mended = match expect {
+            Expect::Unchanged { .. } => unchanged(now),
+            Expect::Version(_) => Expect::Version(now.version),
+            _ => return None,
+        };
+        let is_since = before.document.is_some() && expect.check(&at, Found::Here(since)).is_ok();
+        (is_since && expect != mended).then_some(mended)
+    };
+    let mut out = Cow::Borrowed(change);
+    for n in 0..change.operations.len() {
+        let write = &change.operations[n].write;
+        if let Some(expect) = mend(&write.at, write.expect) {
+            out.to_mut().operations[n].write.expect = expect;
+        }
+    }
+    for n in 0..change.otherwise.len() {
+        let write = &change.otherwise[n].write;
+        if let Some(expect) = mend(&write.at, write.expect) {
+            out.to_mut().otherwise[n].write.expect = expect;
+        }
+    }
+    for n in 0..change.conditions.len() {
+        let condition = &change.conditions[n];
+        if let Some(expect) = mend(&condition.at, condition.expect) {
+            out.to_mut().conditions[n].expect = expect;
+        }
+    }
+    out
 }
 
 /// What a change holds while it runs.
@@ -364,9 +444,16 @@ fn running(newest: &mut dyn Newest, change: &Change, folded: &Folded) -> Result<
 
 impl Relations {
     /// Decides a change by marks and a record.
-    pub(super) async fn change_portably(&self, portable: &Portable, change: &Change, place: &Place) -> Result<Verdict> {
+    pub(crate) async fn change_portably(
+        &self,
+        portable: &Portable,
+        change: &Change,
+        place: &Place,
+        beside: Option<&Beside<'_>>,
+    ) -> Result<Asked> {
         let names = self.names(change).await?;
-        let addresses = self.touched(change, &names);
+        let mut addresses = self.touched(change, &names);
+        addresses.extend(beside.map(|beside| beside.at.clone()));
         let deadline = self.clock.monotonic() + TIMEOUT;
         let name = self.clock.random();
         let mut age: Option<Age> = None;
@@ -377,6 +464,7 @@ impl Relations {
                 change,
                 place,
                 names: &names,
+                beside,
                 id: id.clone(),
                 came: None,
             };
@@ -407,15 +495,22 @@ impl Relations {
                         warnings,
                     }),
                 ) => {
-                    return self
+                    let committed = self
                         .committed(portable, change, &folded, otherwise, warnings, token, &stamps)
-                        .await;
+                        .await?;
+                    return Ok(match beside {
+                        None => Asked::Verdict(Verdict::Committed(committed)),
+                        Some(beside) => Asked::Beside(committed, stamps.get(&beside.at).copied().unwrap_or_default()),
+                    });
                 }
                 (Ended::Stopped, Some(Came::Refused(error))) => return Err(error),
+                (Ended::Stopped, Some(Came::Alone(_))) if beside.is_some() => return Ok(Asked::Alone),
+                (Ended::Stopped, Some(Came::Alone(error))) => return Err(error),
                 (Ended::Stopped, Some(Came::Verdict(Verdict::Committed(done)))) => {
-                    return Ok(Verdict::Committed(self.completed(change, done).await?));
+                    let done = self.completed(change, done).await?;
+                    return Ok(Asked::Verdict(Verdict::Committed(done)));
                 }
-                (Ended::Stopped, Some(Came::Verdict(verdict))) => return Ok(verdict),
+                (Ended::Stopped, Some(Came::Verdict(verdict))) => return Ok(Asked::Verdict(verdict)),
                 (Ended::Aborted { age: kept }, _) => age = Some(kept).filter(|age| *age != Age::default()),
                 (Ended::TimedOut, _) => break,
                 (ended, _) => {
@@ -441,7 +536,7 @@ impl Relations {
         warnings: Vec<String>,
         token: Token,
         stamps: &BTreeMap<DocAddress, Stamp>,
-    ) -> Result<Verdict> {
+    ) -> Result<Committed> {
         let of = |write: &Write| stamps.get(&write.at).copied().unwrap_or_default();
         let stamps_of: Vec<Stamp> = folded.writes.iter().map(of).collect();
         let mut done = Committed {
@@ -479,7 +574,7 @@ impl Relations {
                 }
             }
         }
-        Ok(Verdict::Committed(done))
+        Ok(done)
     }
 
     /// A kept outcome whose stamps nobody wrote down: from the marks that the change left.
@@ -684,7 +779,7 @@ impl Relations {
                 writes.push(Write {
                     expect: unchanged(document.stamp),
                     hide: Hide::Drop,
-                    ..Write::new(document.at, WriteOp::Put(engine::Source::from_value(&ended.render())))
+                    ..Write::new(document.at, WriteOp::Put(Source::from_value(&ended.render())))
                 });
             }
         }
@@ -694,7 +789,7 @@ impl Relations {
             hide: Hide::Drop,
             ..Write::new(
                 session_address(&portable.session),
-                WriteOp::Put(engine::Source::from_value(&own.render())),
+                WriteOp::Put(Source::from_value(&own.render())),
             )
         });
         for outcome in self.engine.write(writes, Refresh::No).await? {

@@ -1,7 +1,7 @@
 //! Deciding a change: locks, conditions, folding and the kept outcome in one critical section, one record.
 
 use super::fold::{Folded, Step, fold, refused, unmet};
-use super::portable::TIMEOUT;
+use super::portable::{Asked, TIMEOUT};
 use super::{Change, Committed, Item, Key, Kind, NotDone, Verdict};
 use crate::leases::guard::Guard;
 use crate::leases::handover::asking;
@@ -51,7 +51,10 @@ impl crate::Relations {
         if let Some(portable) = &self.portable
             && !self.is_decided_at_once(change).await?
         {
-            return self.change_portably(portable, change, &place).await;
+            return match self.change_portably(portable, change, &place, None).await? {
+                Asked::Verdict(verdict) => Ok(verdict),
+                Asked::Beside(..) | Asked::Alone => unreachable!("nothing is written beside it"),
+            };
         }
         let mut alone = None;
         let until = self.clock.monotonic() + TIMEOUT;

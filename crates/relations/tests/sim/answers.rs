@@ -4,10 +4,10 @@ use crate::runs::{indices, runner};
 use crate::store::{Lies, SimStore};
 use crate::world::{Scheduler, SimClock, World};
 use engine::{Engine as _, EngineExt as _, Expect, Hide, Outcome, Refresh, Source, Write, WriteOp};
-use model::{DocAddress, DocId, ErrorKind, IndexName, Result};
+use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Stamp};
 use relations::changes::{
-    CONTROL_INDEX, Change, Mark, OPERATIONS_MAX, Record, RecordState, Resolved, Room, Verdict, lock_address, record_address,
-    session_address,
+    CONTROL_INDEX, Change, Mark, OPERATIONS_MAX, Record, RecordState, Resolved, Room, Verdict, lock_address, origin,
+    record_address, session_address,
 };
 use relations::locks::{Action, Age, Lock, LockKey, Mode, Owner, Request, step};
 use relations::sessions::{Session, SessionKind, SessionState};
@@ -81,7 +81,15 @@ fn answer(first: Vec<Write>, change: Change) -> (Result<Verdict>, Vec<String>) {
         for (at, document) in store.truth() {
             if changed && at.index.as_str() != CONTROL_INDEX {
                 let old = before.get(&at).expect("nothing new is there");
-                assert_eq!((&old.source, &old.hidden), (&document.source, &document.hidden), "{at:?}");
+                assert_eq!(old.source, document.source, "{at:?}");
+                let mark = Mark::of(document.hidden.as_ref()).expect("a mark");
+                // Marks may have gone over it, and say since when it is what it is.
+                let clean = Mark {
+                    since: None,
+                    ..mark.clone()
+                };
+                assert!(clean.is_empty(), "{at:?}: {mark:?}");
+                assert_eq!(origin(&document).expect("a mark"), old.stamp, "{at:?}");
             }
         }
         let mut guards = Vec::new();
@@ -95,6 +103,63 @@ fn answer(first: Vec<Write>, change: Change) -> (Result<Verdict>, Vec<String>) {
     });
     scheduler.run(100_000).expect("it ends");
     answered.lock().expect("one thread").take().expect("an answer")
+}
+
+/// An attempt that came to nothing raises the stamps of its documents and leaves them as they were: who found them before may
+/// still expect them. What was written in between may not be.
+#[test]
+fn marks_alone_are_no_change() {
+    let world = World::new(1);
+    let engine = indices(Arc::new(SimClock(world.clone()))).expect("indices");
+    let store = Arc::new(SimStore::new(world.clone(), engine, Lies::default(), None));
+    let mut scheduler = Scheduler::new(world.clone());
+    scheduler.spawn(async move {
+        let runner = runner(&world, &store, "n1");
+        let there = || async { store.read_one(at("a", "1")).await.expect("a read").expect("a document") };
+        let outcomes = store
+            .write(vec![put(at("a", "1"), &json!({"n": 1}))], Refresh::No)
+            .await
+            .expect("a write");
+        assert!(matches!(outcomes[0], Outcome::Written(_)));
+        let found = there().await.stamp;
+        let expecting = |id: &str, stamp: Stamp| Change {
+            id: Owner::new(id),
+            ..change(vec![Write {
+                expect: Expect::Unchanged {
+                    seq_no: stamp.seq_no,
+                    primary_term: stamp.primary_term,
+                },
+                ..put(at("a", "1"), &json!({"n": 2}))
+            }])
+        };
+        for id in ["c-bad1", "c-bad2"] {
+            let bad = Change {
+                id: Owner::new(id),
+                conditions: vec![(at("a", "2"), Expect::Present)],
+                ..change(vec![put(at("a", "1"), &json!({"n": 9}))])
+            };
+            let verdict = runner.run(&bad).await.expect("no failure");
+            assert!(matches!(verdict, Verdict::Unmet { .. }), "{verdict:?}");
+        }
+        let lifted = there().await;
+        assert!(lifted.stamp.seq_no > found.seq_no, "marks went over it");
+        assert_eq!(origin(&lifted).expect("a mark"), found);
+        // The same words by a plain writer are a write: the mark holds for its own version alone.
+        let plain = runner
+            .write(put(at("a", "1"), &json!({"n": 1})), Refresh::No, Duration::MAX)
+            .await;
+        assert!(matches!(plain, Ok(Outcome::Written(_))), "{plain:?}");
+        let verdict = runner.run(&expecting("c-late", found)).await.expect("no failure");
+        assert!(matches!(verdict, Verdict::Failed(_)), "{verdict:?}");
+        let written = origin(&there().await).expect("a mark");
+        assert!(written.seq_no > lifted.stamp.seq_no);
+        // That attempt left it as it was, too.
+        let verdict = runner.run(&expecting("c-good", written)).await.expect("no failure");
+        assert!(matches!(verdict, Verdict::Committed { .. }), "{verdict:?}");
+        let verdict = runner.run(&expecting("c-again", written)).await.expect("no failure");
+        assert!(matches!(verdict, Verdict::Failed(_)), "once: {verdict:?}");
+    });
+    scheduler.run(100_000).expect("it ends");
 }
 
 #[test]

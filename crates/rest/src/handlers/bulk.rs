@@ -307,6 +307,7 @@ async fn write_of(
     write.timing = Timing {
         timestamp: item.timestamp.clone().map(Moment::Said),
         life: item.ttl_ms.map(Life::For),
+        judged_ms: None,
     };
     write.require_alias = item.require_alias;
     if matches!(item.action, BulkAction::Delete | BulkAction::Update) {

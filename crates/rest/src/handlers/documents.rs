@@ -97,6 +97,7 @@ pub(super) fn timing(call: &mut Call) -> Result<Timing> {
     Ok(Timing {
         timestamp: call.params.take("timestamp").map(Moment::Said),
         life: life.map(|life| Life::For(i64::try_from(life.as_millis()).unwrap_or(i64::MAX))),
+        judged_ms: None,
     })
 }
 
