@@ -61,7 +61,7 @@ impl Http {
     /// # Errors
     /// A password that no header can hold.
     pub(crate) fn new(url: Url, options: &Options) -> Result<Http> {
-        let authorization = url.authorization.map(|text| HeaderValue::try_from(text)).transpose();
+        let authorization = url.authorization.map(HeaderValue::try_from).transpose();
         let mut authorization = authorization.map_err(|_| Error::illegal("the password of the cluster fits in no header"))?;
         // It stays out of what is printed for people.
         authorization.iter_mut().for_each(|value| value.set_sensitive(true));

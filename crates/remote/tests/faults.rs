@@ -186,3 +186,34 @@ async fn a_cluster_that_makes_indices_by_itself_is_refused() {
         .expect_err("refused");
     assert!(error.reason().contains("action.auto_create_index"), "{error}");
 }
+
+#[tokio::test]
+async fn the_user_of_the_address_is_sent_with_every_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || {
+                let mut buffer = [0; 2048];
+                while let Ok(n @ 1..) = stream.read(&mut buffer) {
+                    let text = String::from_utf8_lossy(&buffer[..n]).into_owned();
+                    let known = text.to_lowercase().contains("authorization: basic ") && text.contains("YWRtaW46cGFzcw==");
+                    let (status, body) = if known { (200, ABOUT) } else { (401, "{}") };
+                    let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                    drop(stream.write_all(answer.as_bytes()));
+                }
+            });
+        }
+    });
+    let connect = |url: String| async move { RemoteEngine::connect(&url, Options::default()).await };
+    connect(format!("http://admin:pass@{address}")).await.expect("known");
+    let refused = connect(address.clone()).await.expect_err("nobody");
+    let other = connect(format!("http://admin:secret@{address}")).await.expect_err("another");
+    for error in [refused, other] {
+        assert_eq!(error.status(), 401, "{error}");
+        assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+    }
+    let error = connect(format!("https://admin:secret@{address}")).await.expect_err("no TLS");
+    assert!(error.reason().contains("TLS"), "{error}");
+}
