@@ -29,7 +29,7 @@ fn send(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value)
 
 /// Promises that hold alike by both paths, as their scenarios say them.
 #[test]
-fn contract_16_and_17_and_19_and_20_and_21_and_22_and_26_and_28_and_32_scenarios_by_the_portable_path() {
+fn contract_16_and_17_and_19_and_20_and_21_and_22_and_26_and_28_and_30_and_32_scenarios_by_the_portable_path() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/changes");
     for name in [
         "contract_16_commit_seq",
@@ -41,6 +41,7 @@ fn contract_16_and_17_and_19_and_20_and_21_and_22_and_26_and_28_and_32_scenarios
         "contract_26_lock_on_reads",
         "contract_28_by_query",
         "contract_28_settings",
+        "contract_30_owners",
         "contract_32_atomic_jobs",
     ] {
         let file = folder.join(format!("{name}.yaml"));

@@ -340,6 +340,170 @@ fn contract_31_the_disk_stops_at_every_step_of_a_job() {
     }
 }
 
+fn lock_document(id: &str) -> DocAddress {
+    address("locks", DocId::plain(id))
+}
+
+async fn lock_index(engine: &dyn Engine) {
+    let create = Alteration::CreateIndex {
+        name: "locks".to_owned(),
+        settings: json!({ "index.pleach.lock_index": "true" }).as_object().unwrap().clone(),
+        mappings: None,
+        aliases: serde_json::Map::new(),
+        typed: false,
+        if_absent: true,
+    };
+    engine.alter(create).await.unwrap();
+}
+
+fn operation(label: &'static str, write: Write) -> Operation {
+    Operation {
+        label,
+        write,
+        creates: None,
+        wants_source: false,
+        error: None,
+    }
+}
+
+fn take(id: &str) -> Operation {
+    let write = Write {
+        expect: engine::Expect::Absent,
+        ..Write::new(lock_document(id), WriteOp::Put(Source::from_value(&json!({}))))
+    };
+    operation("create", write)
+}
+
+fn give(id: &str) -> Operation {
+    operation("delete", Write::new(lock_document(id), WriteOp::Delete))
+}
+
+/// The documents of locks that are held, as the table has them; each has one lease.
+fn held(relations: &Relations) -> Vec<String> {
+    let leases = relations.leases().into_iter();
+    let ids = leases.map(|(lease, _)| lease.literal.as_ref().unwrap().at.id.id.to_string());
+    let mut ids: Vec<String> = ids.collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// The disk stops at every step of a change that gives one lock document back, takes another and writes data: there is the lock
+/// if and only if there is its document, and both go with the data.
+#[test]
+fn contract_29_and_33_the_disk_stops_at_every_step_of_a_change_of_lock_documents() {
+    for way in WAYS {
+        for seed in 0..seeds() {
+            in_time(async {
+                let (mut struck, mut before_it, mut after_it) = (0, 0, 0);
+                for stop in 0.. {
+                    let what = format!("{way:?}, seed {seed}, stopped after {stop} steps");
+                    let disk = FaultyDisk::new(seed * 1000 + stop);
+                    let engine = engine_on(&disk).unwrap();
+                    let relations = relations_over(engine.clone(), way);
+                    relations.recover().await.unwrap();
+                    accounts(&*engine).await;
+                    lock_index(&*engine).await;
+                    let first = relations.change(&Change::of(vec![take("a"), add(account(0), 1)])).await;
+                    assert!(matches!(first, Ok(Verdict::Committed(_))), "{what}: {first:?}");
+                    assert_eq!(held(&relations), ["a"], "{what}");
+                    disk.stop_after(stop);
+                    let before = disk.steps();
+                    let change = Change::of(vec![give("a"), take("b"), add(account(0), 1)]);
+                    let verdict = tokio::time::timeout(Duration::from_millis(700), relations.change(&change)).await;
+                    let committed = matches!(verdict, Ok(Ok(Verdict::Committed(_))));
+                    if committed {
+                        assert_eq!(held(&relations), ["b"], "{what}");
+                    }
+                    let whole = disk.steps() - before <= stop && committed;
+                    drop((relations, engine));
+                    let (engine, relations) = restarted(&disk, way).await;
+                    let done = number(&*engine, account(0)).await == Some(BEGIN + 2);
+                    assert!(done || !committed, "{what}: told and lost");
+                    for (id, there) in [("a", !done), ("b", done)] {
+                        let found = engine.read_one(lock_document(id)).await.unwrap();
+                        assert_eq!(found.is_some(), there, "{what}: document {id}");
+                    }
+                    assert_eq!(held(&relations), [if done { "b" } else { "a" }], "{what}");
+                    *(if done { &mut after_it } else { &mut before_it }) += 1;
+                    // They are locks as others are: whose they are not cannot take them, and they can be given back.
+                    let taken = relations
+                        .change(&Change::of(vec![take("a"), take("b"), add(account(1), 1)]))
+                        .await;
+                    assert!(matches!(taken, Ok(Verdict::Failed(_))), "{what}: {taken:?}");
+                    let given = relations
+                        .change(&Change::of(vec![give(if done { "b" } else { "a" }), add(account(1), 1)]))
+                        .await;
+                    assert!(matches!(given, Ok(Verdict::Committed(_))), "{what}: {given:?}");
+                    assert_eq!(held(&relations), Vec::<String>::new(), "{what}");
+                    struck += 1;
+                    if whole {
+                        break;
+                    }
+                }
+                eprintln!("{way:?}, seed {seed}: {struck} steps, {before_it} before the commit, {after_it} after it");
+                assert!(before_it > 0 && after_it > 0 && struck > 2, "no step was struck");
+            });
+        }
+    }
+}
+
+/// Many take two lock documents with one change, count under them, and give them back with another: never two at once.
+#[test]
+fn contract_29_changes_of_lock_documents_beside_each_other() {
+    for way in WAYS {
+        in_time(async {
+            let engine = engine_on(&FaultyDisk::new(7)).unwrap();
+            let relations = relations_over(engine.clone(), way);
+            relations.recover().await.unwrap();
+            accounts(&*engine).await;
+            lock_index(&*engine).await;
+            let mut tasks = Vec::new();
+            let inside = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+            let refused = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+            for client in 0..6_usize {
+                let (relations, inside, refused, engine) = (relations.clone(), inside.clone(), refused.clone(), engine.clone());
+                tasks.push(tokio::spawn(async move {
+                    let mut done = 0;
+                    while done < 5 {
+                        // In either order.
+                        let mut both = vec![take("x"), take("y"), add(account(0), 1)];
+                        both.swap(0, client % 2);
+                        match relations.change(&Change::of(both)).await {
+                            Ok(Verdict::Committed(_)) => {}
+                            Ok(Verdict::Failed(_)) => {
+                                refused.fetch_add(1, Ordering::SeqCst);
+                                tokio::time::sleep(Duration::from_millis(2)).await;
+                                continue;
+                            }
+                            other => panic!("{way:?}: {other:?}"),
+                        }
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "{way:?}: two hold them at once");
+                        assert_eq!(held(&relations), ["x", "y"], "{way:?}");
+                        let n = number(&*engine, account(1)).await.unwrap();
+                        let plain = Write::new(account(1), WriteOp::Put(Source::from_value(&json!({ "n": n + 1 }))));
+                        let written = relations.write(vec![plain], Refresh::No).await.unwrap();
+                        assert!(matches!(written[0], Outcome::Written(_)), "{written:?}");
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        let given = relations
+                            .change(&Change::of(vec![give("y"), give("x"), add(account(2), 1)]))
+                            .await;
+                        assert!(matches!(given, Ok(Verdict::Committed(_))), "{way:?}: {given:?}");
+                        done += 1;
+                    }
+                }));
+            }
+            for task in tasks {
+                task.await.unwrap();
+            }
+            for n in 0..3 {
+                assert_eq!(number(&*engine, account(n)).await, Some(BEGIN + 30), "{way:?}: document {n}");
+            }
+            assert_eq!(held(&relations), Vec::<String>::new(), "{way:?}");
+            assert!(refused.load(Ordering::SeqCst) > 0, "{way:?}: nobody was in the way");
+        });
+    }
+}
+
 /// It stops at every step of a checkpoint after changes, and of the start after that.
 #[test]
 fn contract_33_the_disk_stops_in_a_checkpoint_and_in_the_replay() {

@@ -87,6 +87,8 @@ pub struct Attempt {
 pub trait Planning: Send {
     /// What becomes of the documents. An error ends the change, undone.
     async fn plan(&mut self, before: &BTreeMap<DocAddress, Before>) -> Result<Planned>;
+    /// Another change is in the way, so what was planned last does not count: there will be another plan before a commit.
+    fn waits(&mut self) {}
 }
 
 /// What a plan comes to.

@@ -169,6 +169,7 @@ impl Runner {
                 }
             }
             if !foreign.is_empty() {
+                planning.waits();
                 let mut waits = false;
                 for (other, at) in &foreign {
                     waits |= !self.meet(Some(age), other, at).await?;

@@ -12,9 +12,9 @@
 use super::Locks;
 use super::caller::{Caller, Difference};
 use super::lease::Lease;
-use super::literal::{Literal, LockWrite, Says, lease, token_of};
+use super::literal::{Literal, LockWrite, Says, lease, target_of, token_of};
 use super::table::Table;
-use crate::locks::{Action, Age, Answer, Lock, LockKey, Mode, Owner, Request, step};
+use crate::locks::{Action, Age, Answer, Claim, Lock, LockKey, Mode, Owner, Request, step};
 use crate::schema;
 use engine::{Alteration, Clock, Decision, Newest, Plan, Write, WriteOp};
 use model::lock_index::lock_ttl;
@@ -36,7 +36,9 @@ pub(crate) struct Alone {
     /// Ids of new leases, as many as there may be.
     ids: Vec<Arc<str>>,
     /// Leases of the documents, as far as they are known.
-    known: Vec<Arc<str>>,
+    pub(crate) known: Vec<Arc<str>>,
+    /// What the documents lock.
+    pub(crate) claims: Vec<Claim>,
 }
 
 impl Alone {
@@ -56,8 +58,14 @@ impl crate::Relations {
         let known = writes
             .iter()
             .flat_map(|write| table.literal(&write.at).map(|lease| lease.id.clone()));
+        let claims = writes.iter().map(|write| Claim {
+            key: target_of(&write.at).key(),
+            mode: Mode::Exclusive,
+            implied: false,
+        });
         Alone {
             known: known.collect(),
+            claims: claims.collect(),
             ids,
         }
     }

@@ -236,7 +236,9 @@ impl crate::Relations {
         let mut table = self.locks.table();
         table.pulse(now);
         let mut gone = Vec::new();
-        for document in documents {
+        // Of a lease that went with a change a tombstone may be left.
+        let hidden = |document: &Document| document.hidden.as_ref().is_some_and(|mark| !mark.visible);
+        for document in documents.into_iter().filter(|document| !hidden(document)) {
             let (lease, ending) = Lease::read(&document.source, document.stamp, now)?;
             if let Some(how) = ending {
                 table.remember(lease.id.clone(), (how, None));

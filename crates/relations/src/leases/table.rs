@@ -13,11 +13,13 @@ use crate::locks::{
     Age, AllAnswer, Blocker, Claim, Holder, Lock, LockKey, LockPath, Mode, Owner, Request, acquire_all, look_all, queue_all,
     write_claims,
 };
+use engine::Then;
 use futures::channel::oneshot;
 use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,8 +55,26 @@ pub(crate) struct Running {
     pub(crate) claims: Vec<Claim>,
     /// Its own targets alone.
     pub(crate) own: Vec<Claim>,
-    /// The leases that it is made under.
+    /// The leases that it is made under, and those of lock documents that it writes.
     pub(crate) under: Vec<Arc<str>>,
+    /// What becomes of the table once it is committed and finished, whoever finishes it.
+    pub(crate) after: Option<After>,
+}
+
+/// What a change that writes lock documents does to the table of locks.
+pub(crate) struct After {
+    /// The first of its lease documents among all that it writes.
+    pub(crate) first: usize,
+    /// The documents of leases that begin with it.
+    pub(crate) begun: Vec<DocAddress>,
+    /// Given the stamps of all that it writes, those before the first aside.
+    pub(crate) then: Then,
+}
+
+impl fmt::Debug for After {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("After").field("begun", &self.begun).finish_non_exhaustive()
+    }
 }
 
 /// Do any of them exclude each other?
@@ -80,6 +100,16 @@ impl Table {
     /// It is decided and finished, or did not begin.
     pub(crate) fn stopped(&mut self, change: &Owner) {
         self.running.remove(change);
+    }
+    /// It is committed and finished; what is still to be done about it, by who asks first.
+    pub(crate) fn concluded(&mut self, change: &Owner) -> Option<After> {
+        self.running.remove(change)?.after
+    }
+    /// The documents of leases that begin with it, and the first of its lease documents among all that it writes; `None`: it
+    /// alters nothing here.
+    pub(crate) fn begins(&self, change: &Owner) -> Option<(usize, Vec<DocAddress>)> {
+        let after = self.running.get(change)?.after.as_ref()?;
+        Some((after.first, after.begun.clone()))
     }
     /// Does one write what these claims would protect?
     pub(crate) fn runs_on(&self, claims: &[Claim]) -> bool {

@@ -14,9 +14,11 @@ use super::fold::{Folded, refused};
 use super::run::{Planned as Checked, Planning as Checking, items};
 use super::{Change, Committed, NotDone, Operation, Verdict};
 use crate::changes::{
-    Attempt, Before, Effects, Ended, Mark, Pause, Planned, Planning, RecordState, Runner, Token, session_address,
+    Attempt, Before, Effects, Ended, Mark, Pause, Planned, Planning, RecordState, Resolved, Runner, Token, session_address,
 };
-use crate::leases::table::Running;
+use crate::leases::ledger::Alone;
+use crate::leases::literal::LockWrite;
+use crate::leases::table::{After, Running};
 use crate::leases::{Place, claims_of, place_fields, resolved};
 use crate::locks::{Age, Claim, LockPath, LockTarget, Owner, plan as together, write_claims};
 use crate::sessions::{Session, SessionKind, SessionState};
@@ -27,7 +29,7 @@ use engine::{
     Outcome, Plan, Read, Refresh, See, Source, Write, WriteIndex, WriteOp,
 };
 use mapping::Timing;
-use model::{DocAddress, Error, ErrorKind, IndexName, Result, Stamp, Target};
+use model::{CommitSeq, DocAddress, Error, ErrorKind, IndexName, Result, Stamp, Target};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -149,8 +151,8 @@ pub(crate) enum Asked {
 enum Came {
     Verdict(Verdict),
     Refused(Error),
-    /// It writes lock documents.
-    Alone(Error),
+    /// It writes these lock documents, and more is to be made ready for that.
+    Alone(Vec<LockWrite>),
     Possible {
         folded: Folded,
         otherwise: bool,
@@ -165,6 +167,12 @@ struct Portably<'a> {
     place: &'a Place,
     names: &'a Names,
     beside: Option<&'a Beside<'a>>,
+    /// Of the attempt.
+    addresses: &'a BTreeSet<DocAddress>,
+    /// Made ready for lock documents.
+    alone: Option<&'a Alone>,
+    /// The documents of leases that begin and end with it.
+    leases: Vec<Write>,
     id: Owner,
     came: Option<Came>,
 }
@@ -180,22 +188,41 @@ impl Planning for Portably<'_> {
             locks: &relations.locks,
             place: self.place,
             clock: &relations.clock,
-            alone: None,
+            alone: self.alone,
             now: relations.clock.monotonic(),
             now_ms: relations.clock.wall_ms(),
         };
         let turn = Arc::new(Mutex::new(None));
         let mut checked: Option<Result<(Checked, bool)>> = None;
+        let mut leases = Vec::new();
+        let alone = self.alone;
         let mut in_the_section = |_: &mut dyn Newest| {
+            // Who writes the same lock documents is waited for, as by the other path.
+            if let Some(alone) = alone {
+                let table = relations.locks.table();
+                if table.runs_on(&alone.claims) || !table.runs_under(&alone.known).is_empty() {
+                    checked = Some(Ok((Checked::Failed(Vec::new()), false)));
+                    return Ok(Plan::default());
+                }
+            }
             let mut newest = ReadBefore {
                 names: self.names,
                 before,
             };
             let mut out = Plan::default();
+            let mut after = None;
             let what = checking.plan(&mut newest).map(|(mut what, mut plan)| {
                 if let Checked::Possible { folded, .. } = &mut what {
+                    let first = folded.writers.len() + usize::from(change.key.is_some());
+                    leases = plan.writes.split_off(first.min(plan.writes.len()));
                     plan.writes.truncate(folded.writers.len());
                     folded.writes = plan.writes;
+                    let begun = leases.iter().filter(|write| matches!(write.op, WriteOp::Put(_)));
+                    after = plan.then.map(|then| After {
+                        first,
+                        begun: begun.map(|write| write.at.clone()).collect(),
+                        then,
+                    });
                 }
                 what
             });
@@ -211,7 +238,13 @@ impl Planning for Portably<'_> {
                     }));
                 }
                 Ok(Checked::Possible { folded, .. }) => {
-                    let running = running(&mut newest, change, folded)?;
+                    let mut running = running(&mut newest, change, folded)?;
+                    running.after = after;
+                    if let Some(alone) = alone {
+                        running.own.extend(alone.claims.iter().cloned());
+                        running.claims = together(running.claims.into_iter().chain(alone.claims.iter().cloned()));
+                        running.under.extend(alone.known.iter().cloned());
+                    }
                     runs = relations.locks.table().run(&id, running);
                 }
                 Ok(Checked::Failed(_) | Checked::Done(_) | Checked::Alone(_)) | Err(_) => {}
@@ -223,7 +256,7 @@ impl Planning for Portably<'_> {
             Some(atomic) => {
                 // The gate: no grant and no end of a lock comes between the check and the list of the running.
                 let how = Deciding {
-                    gate: Gate::Shared,
+                    gate: if alone.is_some() { Gate::Exclusive } else { Gate::Shared },
                     ..Deciding::default()
                 };
                 atomic.decide(&mut in_the_section, how).await?;
@@ -242,15 +275,7 @@ impl Planning for Portably<'_> {
             Some(Err(error)) => (Came::Refused(error), Planned::Stop),
             Some(Ok((_, false))) => return Ok(Planned::Later),
             Some(Ok((Checked::Failed(failures), _))) => (Came::Verdict(Verdict::Failed(failures)), Planned::Impossible),
-            Some(Ok((Checked::Alone(locks), _))) => {
-                let at = locks.first().map(|write| format!("[{}][{}]", write.at.index, write.at.id.id));
-                let reason = format!(
-                    "lock document {} is written by itself, not in a change, with [changes.path: portable]",
-                    at.unwrap_or_default()
-                );
-                let error = Error::new(ErrorKind::UnsupportedOperation, reason);
-                (Came::Alone(error), Planned::Stop)
-            }
+            Some(Ok((Checked::Alone(locks), _))) => (Came::Alone(locks), Planned::Stop),
             Some(Ok((Checked::Done(done), _))) => (Came::Verdict(Verdict::Committed(done)), Planned::Stop),
             Some(Ok((Checked::Waits(..), _))) => {
                 let turn = turn.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -265,6 +290,12 @@ impl Planning for Portably<'_> {
                 },
                 _,
             ))) => {
+                self.leases = leases;
+                if self.leases.iter().any(|write| !self.addresses.contains(&write.at)) {
+                    // A lock document has another lease than when it was made ready for.
+                    self.came = Some(Came::Alone(folded.locks));
+                    return Ok(Planned::Stop);
+                }
                 let possible = Came::Possible {
                     folded,
                     otherwise,
@@ -276,6 +307,10 @@ impl Planning for Portably<'_> {
         };
         self.came = Some(came);
         Ok(planned)
+    }
+    fn waits(&mut self) {
+        // Or whom it waits for might wait for it.
+        self.relations.locks.table().stopped(&self.id);
     }
 }
 
@@ -359,6 +394,18 @@ impl Portably<'_> {
             };
             outcomes.insert(key.at(), kept);
         }
+        for write in &self.leases {
+            let effect = match &write.op {
+                WriteOp::Put(source) => Effects::Put {
+                    source: source.clone(),
+                    routing: None,
+                    parent: None,
+                    timing: Timing::default(),
+                },
+                _ => Effects::Delete,
+            };
+            outcomes.insert(write.at.clone(), effect);
+        }
         if let Some(beside) = self.beside {
             let there = before.get(&beside.at).and_then(|before| before.document.as_ref());
             let source = match (beside.source)(there, &promise(warnings)) {
@@ -439,6 +486,7 @@ fn running(newest: &mut dyn Newest, change: &Change, folded: &Folded) -> Result<
         claims: together(claims.into_iter().chain(own.iter().cloned())),
         own,
         under: change.guards.iter().map(|id| Arc::from(id.as_str())).collect(),
+        after: None,
     })
 }
 
@@ -452,19 +500,25 @@ impl Relations {
         beside: Option<&Beside<'_>>,
     ) -> Result<Asked> {
         let names = self.names(change).await?;
-        let mut addresses = self.touched(change, &names);
-        addresses.extend(beside.map(|beside| beside.at.clone()));
+        let mut named = self.touched(change, &names);
+        named.extend(beside.map(|beside| beside.at.clone()));
+        let mut alone: Option<Alone> = None;
         let deadline = self.clock.monotonic() + TIMEOUT;
         let name = self.clock.random();
         let mut age: Option<Age> = None;
         for attempt in 0u32.. {
             let id = Owner::new(format!("c-{name:016x}.{attempt}"));
+            let leases = alone.iter().flat_map(Alone::touches);
+            let addresses: BTreeSet<DocAddress> = named.iter().cloned().chain(leases).collect();
             let mut planning = Portably {
                 relations: self,
                 change,
                 place,
                 names: &names,
                 beside,
+                addresses: &addresses,
+                alone: alone.as_ref(),
+                leases: Vec::new(),
                 id: id.clone(),
                 came: None,
             };
@@ -485,7 +539,14 @@ impl Relations {
                 }
             };
             let came = planning.came;
-            self.locks.table().stopped(&id);
+            if let Ended::Committed { token, .. } = &ended {
+                if let Err(error) = self.concluded(&id, token.commit_seq()).await {
+                    portable.leave(id);
+                    return Err(error.with("outcome", "unknown"));
+                }
+            } else {
+                self.locks.table().stopped(&id);
+            }
             match (ended, came) {
                 (
                     Ended::Committed { token, stamps },
@@ -505,7 +566,7 @@ impl Relations {
                 }
                 (Ended::Stopped, Some(Came::Refused(error))) => return Err(error),
                 (Ended::Stopped, Some(Came::Alone(_))) if beside.is_some() => return Ok(Asked::Alone),
-                (Ended::Stopped, Some(Came::Alone(error))) => return Err(error),
+                (Ended::Stopped, Some(Came::Alone(locks))) => alone = Some(self.alone(&locks)),
                 (Ended::Stopped, Some(Came::Verdict(Verdict::Committed(done)))) => {
                     let done = self.completed(change, done).await?;
                     return Ok(Asked::Verdict(Verdict::Committed(done)));
@@ -744,10 +805,57 @@ impl Relations {
                 return Ok(());
             }
             for change in running {
-                portable.runner.resolve(&change).await?;
-                self.locks.table().stopped(&change);
+                self.brought_to_its_end(portable, &change).await?;
             }
         }
+    }
+
+    /// Decides and finishes it.
+    async fn brought_to_its_end(&self, portable: &Portable, change: &Owner) -> Result<()> {
+        if portable.runner.resolve(change).await? == Resolved::Done {
+            return self.concluded(change, 0).await;
+        }
+        self.locks.table().stopped(change);
+        Ok(())
+    }
+
+    /// A change is committed and finished: the table follows it, once, with no decision beside it.
+    async fn concluded(&self, change: &Owner, commit_seq: CommitSeq) -> Result<()> {
+        let Some((first, begun)) = self.locks.table().begins(change) else {
+            self.locks.table().stopped(change);
+            return Ok(());
+        };
+        // As they are now: who finishes a change may write a document again.
+        let reads = begun.into_iter().map(|at| Read {
+            see: See::Everything,
+            ..Read::whole(at)
+        });
+        let found = self.engine.read(reads.collect()).await?;
+        let stamp = |document: Option<Document>| document.map(|document| document.stamp).unwrap_or_default();
+        let stamps: Arc<[Stamp]> = std::iter::repeat_n(Stamp::default(), first)
+            .chain(found.into_iter().map(stamp))
+            .collect();
+        let mut plan = |_: &mut dyn Newest| {
+            let (shared, change, stamps) = (self.locks.clone(), change.clone(), stamps.clone());
+            Ok(Plan {
+                unheard: true,
+                then: Some(Box::new(move |_: &Decision<'_>| {
+                    let after = shared.table().concluded(&change);
+                    if let Some(After { then, .. }) = after {
+                        then(&Decision {
+                            commit_seq,
+                            stamps: &stamps,
+                        });
+                    }
+                })),
+                ..Plan::default()
+            })
+        };
+        let how = Deciding {
+            gate: Gate::Exclusive,
+            ..Deciding::default()
+        };
+        self.atomic()?.decide(&mut plan, how).await.map(|_| ())
     }
 
     /// What coordinators left behind them is decided and finished.
@@ -755,8 +863,8 @@ impl Relations {
         let Some(portable) = &self.portable else { return Ok(()) };
         let left = std::mem::take(&mut *portable.left.lock().unwrap_or_else(PoisonError::into_inner));
         for change in left {
-            match portable.runner.resolve(&change).await {
-                Ok(_) => self.locks.table().stopped(&change),
+            match self.brought_to_its_end(portable, &change).await {
+                Ok(()) => {}
                 Err(error) if error.is_transient() => portable.leave(change),
                 Err(error) => {
                     portable.leave(change);
