@@ -85,6 +85,7 @@ fn row(name: &str) -> Option<Row> {
         ),
         "http.max_connections" => Elsewhere("connections_are_bounded"),
         "http.read_timeout" => Elsewhere("requests_come_in_time"),
+        "http.busy_poll" => Elsewhere("rest: nothing_is_lost_between_looking_and_sleeping"),
         "indices.ttl.interval" | "index.ttl.disable_purge" => Elsewhere("scenarios: typed_times_2015"),
         "index.pleach.warmers" => Elsewhere("scenarios: typed_warmers_2015"),
         "http.max_in_flight_bytes" => Refused(

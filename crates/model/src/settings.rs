@@ -48,6 +48,7 @@ settings! {
     HTTP_MAX_CONNECTIONS: "http.max_connections" = "16384", Node, "Open connections; who comes beyond them is told 503 and goes.";
     HTTP_MAX_IN_FLIGHT: "http.max_in_flight_bytes" = "10%", Node, "Bytes of all request bodies being read or worked on.";
     HTTP_READ_TIMEOUT: "http.read_timeout" = "2m", Node, "How long a request may take to come, from its first byte to the end of its body; then it is answered 408. 0: as long as it likes.";
+    HTTP_BUSY_POLL: "http.busy_poll" = "50micros", Node, "How long a connection whose client is alone and asks again at once looks for its next request before it sleeps, at most 1ms. 0: not at all.";
     JSON_MAX_DEPTH: "json.max_depth" = "128", Node, "Depth of arrays and objects in a request body.";
     QUERY_MAX_DEPTH: "indices.query.max_nested_depth" = "30", Node, "Depth of queries in queries.";
     MAX_CLAUSE_COUNT: "indices.query.bool.max_clause_count" = "1024", Cluster, "Clauses of one query, expanded terms included.";
@@ -159,6 +160,9 @@ pub fn node_count(setting: Setting) -> usize {
 pub fn is_duration(setting: Setting) -> bool {
     setting.default.parse::<u64>().is_err() && crate::units::parse_duration(setting.default, setting.name).is_ok()
 }
+
+/// The most that `http.busy_poll` may be.
+pub const BUSY_POLL_MOST: Duration = Duration::from_millis(1);
 
 /// A node setting as a time: as fixed for this process, else its default.
 pub fn node_duration(setting: Setting) -> Duration {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// So often at once; then others come first.
-const POLLS_MAX: usize = 4;
+const POLLS_MAX: usize = 20;
 
 /// Nobody polls.
 const IDLE: u8 = 0;
@@ -128,10 +128,10 @@ mod tests {
     fn it_is_polled_again_where_it_is() {
         check(0, true, 1, 0);
         check(1, true, 2, 0);
-        check(3, true, 4, 0);
+        check(19, true, 20, 0);
         // Others come first.
-        check(4, true, 4, 1);
-        check(100, true, 4, 1);
+        check(20, true, 20, 1);
+        check(100, true, 20, 1);
     }
 
     #[test]

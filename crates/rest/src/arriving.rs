@@ -5,6 +5,7 @@
 //!
 //! Not here: what is read (`serve`), how much of it (`body`).
 
+use crate::awake::Awake;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -12,7 +13,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
 /// Where a connection is.
@@ -99,12 +99,12 @@ impl Arriving {
 /// A connection whose requests are seen to begin.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    pub(crate) stream: TcpStream,
+    pub(crate) stream: Awake,
     arriving: Arc<Arriving>,
 }
 
 impl Watched {
-    pub(crate) fn new(stream: TcpStream, arriving: Arc<Arriving>) -> Watched {
+    pub(crate) fn new(stream: Awake, arriving: Arc<Arriving>) -> Watched {
         Watched { stream, arriving }
     }
 }

@@ -15,6 +15,7 @@ mod again;
 mod answer_room;
 mod arriving;
 mod aside;
+mod awake;
 mod body;
 mod call;
 mod dialect;

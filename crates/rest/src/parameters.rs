@@ -151,7 +151,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["indices.delete", "indices.close", "indices.update_aliases", "indices.put_alias", "indices.delete_alias"], &[LOCK]),
     (&["get", "get_source", "mget", "search", "count"], &[SIGHT]),
     (&["transaction"], &[CHANGE, changes!(refresh)]),
-    (&["index", "create", "update", "delete", "bulk", "get", "get_source", "mget", "search", "count", "msearch",
+    (&["index", "create", "update", "delete", "bulk", "get", "get_source", "mget", "search", "count", "msearch", "msearch_template",
         "delete_by_query", "update_by_query"], &[HELD]),
     (&["transaction.begin"], &[BODY, BODY_TYPE, changes!(keep_alive lock idempotency_key)]),
     (&["transaction.commit"], &[changes!(refresh)]),
@@ -167,7 +167,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
             track_scores version explain seq_no_primary_term timeout terminate_after rest_total_hits_as_int typed_keys
             allow_partial_search_results include_named_queries_score suggest_field suggest_mode suggest_size suggest_text search_pipeline),
         nothing!(
-            "answers are not cached": request_cache query_cache;
+            "an answer that is kept is the one that would be made": request_cache query_cache;
             "there is one shard, and no other cluster": batched_reduce_size max_concurrent_shard_requests pre_filter_shard_size
                 ccs_minimize_roundtrips phase_took;
             "searches are not counted by group": stats;
@@ -175,7 +175,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
         )]),
     (&["count", "search_exists"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, BODY, BODY_TYPE, ONE_SHARD,
         changes!(min_score terminate_after)]),
-    (&["msearch"], &[TARGET, THROTTLED, BODY, BODY_TYPE, changes!(search_type rest_total_hits_as_int typed_keys),
+    (&["msearch", "msearch_template"], &[TARGET, THROTTLED, BODY, BODY_TYPE, changes!(search_type rest_total_hits_as_int typed_keys),
         nothing!(
             "the searches of one request run one after the other": max_concurrent_searches;
             "there is one shard, and no other cluster": pre_filter_shard_size max_concurrent_shard_requests
@@ -284,6 +284,15 @@ const TABLE: &[(&[&str], &[Group])] = &[
         )]),
     (&["indices.get_mapping"], &[TARGET, THROTTLED, LOCAL, changes!(include_type_name)]),
     (&["indices.get_field_mapping"], &[TARGET, THROTTLED, LOCAL, changes!(include_defaults include_type_name)]),
+    (&["indices.add_block"], &[TARGET, THROTTLED, ACKNOWLEDGED]),
+    (&["indices.get_data_stream"], &[LOCAL]),
+    (&["indices.delete_data_stream"], &[ACKNOWLEDGED]),
+    (&["indices.get_data_stream", "indices.delete_data_stream"],
+        &[nothing!("there are no data streams": expand_wildcards include_defaults verbose;)]),
+    (&["ingest.get_pipeline"], &[LOCAL, nothing!("there are no ingest pipelines": summary;)]),
+    (&["snapshot.get_repository", "snapshot.get", "snapshot.status"], &[LOCAL]),
+    (&["snapshot.get", "snapshot.status"], &[nothing!("there are no snapshots": ignore_unavailable verbose;)]),
+    (&["snapshot.delete_repository"], &[ACKNOWLEDGED]),
     (&["indices.put_settings"], &[TARGET, THROTTLED, BODY, BODY_TYPE, ACKNOWLEDGED,
         changes!(preserve_existing refresh_interval),
         nothing!(
@@ -313,7 +322,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
         nothing!("the answer has no body": flat_settings;)]),
     (&["indices.delete_template", "indices.delete_index_template", "cluster.delete_component_template"], &[ACKNOWLEDGED]),
     (&["indices.put_warmer"], &[TARGET, THROTTLED, BODY, BODY_TYPE, ACKNOWLEDGED,
-        nothing!("answers are not cached": request_cache query_cache;)]),
+        nothing!("an answer that is kept is the one that would be made": request_cache query_cache;)]),
     (&["indices.get_warmer"], &[TARGET, THROTTLED, LOCAL]),
     (&["indices.delete_warmer"], &[TARGET, ACKNOWLEDGED, changes!(name)]),
     (&["indices.upgrade"], &[TARGET, THROTTLED,

@@ -2,9 +2,9 @@
 
 use crate::call::Call;
 use crate::handlers::{
-    aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, documents, explain, get, indices, locks, mappings, mget,
-    percolate, resolve, rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates, term_vectors,
-    transactions, unsupported, update, warmers,
+    absent, aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, documents, explain, get, indices, locks,
+    mappings, mget, percolate, resolve, rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates,
+    term_vectors, transactions, unsupported, update, warmers,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -70,6 +70,7 @@ endpoints! {
     "delete_template_2015" ["DELETE"] ["/_search/template/{id}"] => search_templates::delete;
     "suggest_2015" ["GET", "POST"] ["/_suggest", "/{index}/_suggest"] => search::suggest;
     "search_exists" ["GET", "POST"] ["/_search/exists", "/{index}/_search/exists", "/{index}/{type}/_search/exists"] => search::exists;
+    "msearch_template" ["GET", "POST"] ["/_msearch/template", "/{index}/_msearch/template"] => search_templates::msearch;
     "msearch" ["GET", "POST"] ["/_msearch", "/{index}/_msearch", "/{index}/{type}/_msearch"] => search::msearch;
     "count" ["GET", "POST"] ["/_count", "/{index}/_count", "/{index}/{type}/_count"] => search::count;
     "explain" ["GET", "POST"] ["/{index}/_explain/{id}", "/{index}/{type}/{id}/_explain"] => explain::explain;
@@ -123,6 +124,7 @@ endpoints! {
     "indices.get_field_mapping" ["GET"] ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}", "/_mapping/{type}/field/{fields}",
         "/{index}/{type}/_mapping/field/{fields}",
         "/{index}/_mapping/{type}/field/{fields}"] => mappings::get_field;
+    "indices.add_block" ["PUT"] ["/{index}/_block/{block}"] => settings::block;
     "indices.put_settings" ["PUT"] ["/_settings", "/{index}/_settings"] => settings::put;
     "indices.get_settings" ["GET"] ["/_settings", "/{index}/_settings", "/{index}/_settings/{name}", "/_settings/{name}"] => settings::get;
     "indices.put_warmer" ["PUT", "POST"] ["/_warmer/{name}", "/_warmers/{name}", "/{index}/_warmer/{name}", "/{index}/_warmers/{name}",
@@ -186,15 +188,20 @@ endpoints! {
     "indices.shrink" ["PUT", "POST"] ["/{index}/_shrink/{target}"] => unsupported::refuse;
     "indices.split" ["PUT", "POST"] ["/{index}/_split/{target}"] => unsupported::refuse;
     "indices.clone" ["PUT", "POST"] ["/{index}/_clone/{target}"] => unsupported::refuse;
-    "indices.add_block" ["PUT"] ["/{index}/_block/{block}"] => unsupported::refuse;
-    "indices.data_stream" ["GET", "PUT", "DELETE"] ["/_data_stream", "/_data_stream/{name}"] => unsupported::refuse;
+    "indices.get_data_stream" ["GET"] ["/_data_stream", "/_data_stream/{name}"] => absent::data_streams;
+    "indices.delete_data_stream" ["DELETE"] ["/_data_stream/{name}"] => absent::delete_data_streams;
+    "indices.create_data_stream" ["PUT"] ["/_data_stream/{name}"] => unsupported::refuse;
     "indices.simulate_template" ["POST"] ["/_index_template/_simulate", "/_index_template/_simulate/{name}",
         "/_index_template/_simulate_index/{name}"] => unsupported::refuse;
-    "ingest.pipeline" ["GET", "PUT", "DELETE"] ["/_ingest/pipeline", "/_ingest/pipeline/{id}"] => unsupported::refuse;
+    "ingest.get_pipeline" ["GET"] ["/_ingest/pipeline", "/_ingest/pipeline/{id}"] => absent::pipelines;
+    "ingest.pipeline" ["PUT", "DELETE"] ["/_ingest/pipeline/{id}"] => unsupported::refuse;
     "ingest.simulate" ["GET", "POST"] ["/_ingest/pipeline/_simulate", "/_ingest/pipeline/{id}/_simulate"] => unsupported::refuse;
-    "snapshot" ["PUT", "POST", "DELETE"] ["/_snapshot/{repository}", "/_snapshot/{repository}/{snapshot}",
+    "snapshot.get_repository" ["GET"] ["/_snapshot", "/_snapshot/{repository}"] => absent::repositories;
+    "snapshot.delete_repository" ["DELETE"] ["/_snapshot/{repository}"] => absent::in_repository;
+    "snapshot.get" ["GET", "DELETE"] ["/_snapshot/{repository}/{snapshot}"] => absent::in_repository;
+    "snapshot.status" ["GET"] ["/_snapshot/_status"] => absent::running_snapshots;
+    "snapshot" ["PUT", "POST"] ["/_snapshot/{repository}", "/_snapshot/{repository}/{snapshot}",
         "/_snapshot/{repository}/{snapshot}/_restore"] => unsupported::refuse;
-    "msearch_template" ["GET", "POST"] ["/_msearch/template", "/{index}/_msearch/template"] => unsupported::refuse;
     "rank_eval" ["GET", "POST"] ["/_rank_eval", "/{index}/_rank_eval"] => unsupported::refuse;
     "cluster.allocation_explain" ["GET", "POST"] ["/_cluster/allocation/explain"] => unsupported::refuse;
     "nodes.hot_threads" ["GET"] ["/_nodes/hot_threads", "/_nodes/{node_id}/hot_threads"] => unsupported::refuse;

@@ -2,6 +2,7 @@
 
 use crate::again::{again, inside};
 use crate::arriving::{Arriving, Watched};
+use crate::awake::Awake;
 use crate::body::{Request, check_media_type, compatible_with, inflate, too_long};
 use crate::call::Call;
 use crate::handlers::{apis_2015, cat_2015, transactions};
@@ -17,7 +18,7 @@ use futures::FutureExt as _;
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use model::settings::{HTTP_MAX_CONNECTIONS, HTTP_READ_TIMEOUT, node_duration};
+use model::settings::{HTTP_BUSY_POLL, HTTP_MAX_CONNECTIONS, HTTP_READ_TIMEOUT, node_duration};
 use model::{Dialect, Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
 use serde_json::json;
@@ -147,6 +148,7 @@ async fn accept(
     in_flight: Arc<AtomicUsize>,
 ) {
     let read_timeout = node_duration(HTTP_READ_TIMEOUT);
+    let busy_poll = node_duration(HTTP_BUSY_POLL);
     loop {
         let Ok((stream, from)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -183,7 +185,7 @@ async fn accept(
                     Ok::<_, std::convert::Infallible>(answer)
                 }
             });
-            let watched = Escaping::new(Watched::new(stream, arriving.clone()));
+            let watched = Escaping::new(Watched::new(Awake::new(stream, number, busy_poll), arriving.clone()));
             let mut connection = hyper::server::conn::http1::Builder::new()
                 .max_buf_size(64 * 1024)
                 .serve_connection(hyper_util::rt::TokioIo::new(watched), service);
@@ -205,7 +207,7 @@ async fn accept(
                     "the request was not there within [{time}], the limit of [{}]",
                     HTTP_READ_TIMEOUT.name
                 );
-                let stream = connection.into_parts().io.into_inner().into_inner().stream;
+                let stream = connection.into_parts().io.into_inner().into_inner().stream.stream;
                 refuse(&stream, persona, &Error::new(ErrorKind::ReceiveTimeout, reason));
             }
             open.fetch_sub(1, Ordering::AcqRel);

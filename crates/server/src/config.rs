@@ -185,7 +185,16 @@ impl Config {
         for setting in settings::ALL.iter().filter(|s| s.scope == Scope::Node) {
             let text = text(setting.name);
             if settings::is_duration(*setting) {
-                let nanos = units::parse_duration(&text, setting.name)?.as_nanos();
+                let duration = units::parse_duration(&text, setting.name)?;
+                // Who looks keeps a thread that others may need.
+                if setting.name == settings::HTTP_BUSY_POLL.name && duration > settings::BUSY_POLL_MOST {
+                    let most = units::render_duration(settings::BUSY_POLL_MOST);
+                    return Err(Error::illegal(format!(
+                        "[{}] is [{text}] but must be at most [{most}]",
+                        setting.name
+                    )));
+                }
+                let nanos = duration.as_nanos();
                 fixed.push((*setting, u64::try_from(nanos).unwrap_or(u64::MAX)));
                 continue;
             }
@@ -603,6 +612,12 @@ mod tests {
         check(&[], &[], "search.max_concurrent = 'many'", Err("whole number"));
         check(&[], &[], "changes.path = 'fast'", Err("one of [auto, portable]"));
         check(&[], &[], "http.max_content_length = '5'", Err("unit"));
+        check(
+            &["-E", "http.busy_poll=2ms"],
+            &[],
+            "",
+            Err("[http.busy_poll] is [2ms] but must be at most [1ms]"),
+        );
         check(&[], &[], "data = ", Err("not TOML"));
     }
 }

@@ -138,6 +138,27 @@ pub struct MsearchItem {
 /// # Errors
 /// No lines, or a malformed header.
 pub fn parse_msearch(bytes: &[u8], dialect: Dialect) -> Result<Vec<Result<MsearchItem>>> {
+    let mut out = Vec::new();
+    for (mut item, body) in split_msearch(bytes, dialect)? {
+        let request = SearchRequest::read(body, reading(dialect), dialect);
+        // One that cannot be read stands for itself in 2015 only.
+        let request = match request {
+            Err(error) if !dialect.typed => return Err(error),
+            request => request,
+        };
+        out.push(request.map(|request| {
+            item.request = request;
+            item
+        }));
+    }
+    Ok(out)
+}
+
+/// Reads the headers of an `_msearch` body, each with the bytes of the line after it, which are not read.
+///
+/// # Errors
+/// No request at all, no newline at the end (of today), a header that is none.
+pub fn split_msearch(bytes: &[u8], dialect: Dialect) -> Result<Vec<(MsearchItem, &[u8])>> {
     if bytes.is_empty() {
         return Err(Error::new(ErrorKind::Parse, "request body or source parameter is required"));
     }
@@ -150,22 +171,13 @@ pub fn parse_msearch(bytes: &[u8], dialect: Dialect) -> Result<Vec<Result<Msearc
         if header.trim_ascii().is_empty() && lines.peek().is_none_or(|next| next.trim_ascii().is_empty()) {
             continue;
         }
-        let mut item = parse_header(header, dialect)?;
+        let item = parse_header(header, dialect)?;
         let body = lines.next().unwrap_or_default();
         if body.is_empty() && lines.peek().is_none() && !dialect.typed {
             // A header that nothing follows asks for nothing.
             break;
         }
-        let request = SearchRequest::read(body, reading(dialect), dialect);
-        // One that cannot be read stands for itself in 2015 only.
-        let request = match request {
-            Err(error) if !dialect.typed => return Err(error),
-            request => request,
-        };
-        out.push(request.map(|request| {
-            item.request = request;
-            item
-        }));
+        out.push((item, body));
     }
     if out.is_empty() {
         Err(shape::validation_failed(&["no requests added".to_owned()]))

@@ -1,5 +1,6 @@
 //! One file an API group. A handler takes parameters, reads its body, calls down once, renders.
 
+pub(crate) mod absent;
 pub(crate) mod aliases;
 pub(crate) mod analyze;
 pub(crate) mod apis_2015;

@@ -643,7 +643,18 @@ async fn one_of_many(
 }
 
 /// `_msearch`.
-pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
+pub(crate) async fn msearch(call: Call) -> Result<Answer> {
+    many(call, async |call, content| {
+        dsl::document::parse_msearch(content, call.dialect)
+    })
+    .await
+}
+
+/// The searches of one request, as `read` finds them in its body, answered one after the other.
+pub(super) async fn many(
+    mut call: Call,
+    read: impl AsyncFnOnce(&Call, &[u8]) -> Result<Vec<Result<dsl::document::MsearchItem>>>,
+) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     let search_type = call.params.take("search_type");
     let transaction = call.params.take("transaction");
@@ -661,7 +672,7 @@ pub(crate) async fn msearch(mut call: Call) -> Result<Answer> {
         None => None,
     };
     let (mut responses, mut room) = (Vec::new(), AnswerRoom::new());
-    for item in dsl::document::parse_msearch(&content, call.dialect)? {
+    for item in read(&call, &content).await? {
         let done = match item.and_then(|item| room.check().map(|()| item)) {
             Ok(item) => one_of_many(&call, &base, search_type.as_deref(), view.as_deref(), item).await,
             Err(error) if answers_of_2015(call.dialect) => Err(words_2015::at_shards(error, None, named(&base))),

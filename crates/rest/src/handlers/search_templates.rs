@@ -2,12 +2,14 @@
 //!
 //! Templates are kept among the scripts, under `mustache#NAME`. Not here: rendering, which is `dsl::template`'s.
 
-use super::search::{body_from, run_body};
+use super::search::{body_from, many, run_body};
 use crate::call::Call;
 use crate::respond::Answer;
 use crate::words_2015;
+use dsl::json::Node;
+use dsl::search::SearchRequest;
 use engine::{Alteration, Inspected, Inspection};
-use model::{Error, ErrorKind, Result};
+use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 /// A template and its parameters, as a request names them.
@@ -25,19 +27,15 @@ fn text_of(value: Value) -> String {
     }
 }
 
-fn asked(call: &mut Call) -> Result<Asked> {
-    // The parameters are those of the search that it becomes.
-    call.params.set_api("search");
-    let body = match call.json()? {
-        Some(node) => node.into_value(),
-        None => json!({}),
-    };
+/// Reads what a request asks for, by its body and by the name in its URL.
+fn asked(body: Option<Node>, id: Option<&str>, dialect: Dialect) -> Result<Asked> {
+    let body = body.map_or_else(|| json!({}), Node::into_value);
     let Value::Object(mut body) = body else {
         return Err(Error::new(ErrorKind::Parse, "request body must be an object"));
     };
     let mut out = Asked {
         text: None,
-        id: call.arg("id").map(str::to_owned),
+        id: id.map(str::to_owned),
         params: Map::new(),
     };
     let mut given = body
@@ -70,7 +68,7 @@ fn asked(call: &mut Call) -> Result<Asked> {
         body.remove(name);
     }
     if let Some(name) = body.keys().next()
-        && !call.dialect.typed
+        && !dialect.typed
     {
         return Err(Error::illegal(format!("[search_template] unknown field [{name}]")));
     }
@@ -98,7 +96,14 @@ async fn kept(call: &Call, id: &str) -> Result<Option<Value>> {
 
 /// The text that a template comes to.
 async fn rendered(call: &mut Call) -> Result<String> {
-    let asked = asked(call)?;
+    // The parameters are those of the search that it becomes.
+    call.params.set_api("search");
+    let body = call.json()?;
+    text_for(call, asked(body, call.arg("id"), call.dialect)?).await
+}
+
+/// The text that what was asked for comes to.
+async fn text_for(call: &Call, asked: Asked) -> Result<String> {
     let text = match (asked.text, &asked.id) {
         (Some(text), _) if call.dialect.typed && !text.contains('{') => return Err(no_file(&text)),
         (Some(text), _) => text,
@@ -141,6 +146,28 @@ pub(crate) async fn search(mut call: Call) -> Result<Answer> {
     };
     let request = body_from(&call, text.as_bytes())?;
     run_body(call, Box::new(request)).await
+}
+
+/// `_msearch/template`: each line a template; one that comes to nothing fails alone.
+pub(crate) async fn msearch(call: Call) -> Result<Answer> {
+    many(call, async |call, content| {
+        let mut out = Vec::new();
+        for (mut item, body) in dsl::document::split_msearch(content, call.dialect)? {
+            out.push(templated(call, body).await.map(|request| {
+                item.request = request;
+                item
+            }));
+        }
+        Ok(out)
+    })
+    .await
+}
+
+/// The search that one line comes to.
+async fn templated(call: &Call, line: &[u8]) -> Result<SearchRequest> {
+    let body = dsl::json::read(line, call.reading())?;
+    let text = text_for(call, asked(Some(body), None, call.dialect)?).await?;
+    SearchRequest::read(text.as_bytes(), call.reading(), call.dialect)
 }
 
 /// `PUT /_search/template/{id}` of 2015.

@@ -201,3 +201,36 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     }
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }
+
+/// `PUT /i/_block/write`: a block by its name.
+pub(crate) async fn block(mut call: Call) -> Result<Answer> {
+    let target = admin_target(&mut call)?;
+    let name = call.needed("block")?;
+    call.params.finish()?;
+    match name.as_str() {
+        "read" | "write" | "read_only" | "metadata" => {}
+        "read_only_allow_delete" => {
+            let reason = "Validation Failed: 1: read_only_allow_delete block is for internal use only;";
+            return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
+        }
+        _ => return Err(Error::illegal(format!("No block found with name {name}"))),
+    }
+    let infos = call.rest.indices(&target).await?;
+    must_exist(&infos, &target)?;
+    let blocked: Vec<Value> = infos
+        .iter()
+        .map(|info| json!({ "name": info.name.as_str(), "blocked": true }))
+        .collect();
+    if !infos.is_empty() {
+        let settings = [(format!("index.blocks.{name}"), true.into())].into_iter().collect();
+        let alteration = Alteration::PutSettings {
+            target,
+            settings,
+            preserve_existing: false,
+        };
+        call.rest.alter(alteration).await?;
+    }
+    Ok(Answer::ok(
+        json!({ "acknowledged": true, "shards_acknowledged": !infos.is_empty(), "indices": blocked }),
+    ))
+}

@@ -12,10 +12,12 @@ use crate::plan::Target;
 use dsl::aggs::VariableWidthAgg;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 use tantivy::DocId;
 
 /// Numbers that lie near each other.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Cluster {
     /// The values that were put into it, by their places in the list of all.
     members: Vec<u32>,
@@ -113,23 +115,14 @@ fn merged(mut all: Vec<Cluster>, buckets: usize) -> Vec<Cluster> {
             _ => out.push(cluster),
         }
     }
-    while out.len() > buckets.max(1) {
-        let gap = |at: usize| out[at + 1].centroid - out[at].centroid;
-        let Some(at) = (0..out.len() - 1).reduce(|a, b| if gap(b) < gap(a) { b } else { a }) else {
-            break;
-        };
-        let next = out.remove(at + 1);
-        out[at].merge(next);
-    }
-    let mut at = 0;
-    while at + 1 < out.len() {
-        if out[at].min == out[at + 1].min {
-            let next = out.remove(at + 1);
-            out[at].merge(next);
-        } else {
-            at += 1;
+    let mut out = nearest_merged(out, buckets.max(1));
+    out.dedup_by(|next, before| {
+        let together = next.min == before.min;
+        if together {
+            before.merge(std::mem::take(next));
         }
-    }
+        together
+    });
     for at in 1..out.len() {
         if out[at].min < out[at - 1].max {
             let middle = f64::midpoint(out[at].min, out[at - 1].max);
@@ -139,6 +132,71 @@ fn merged(mut all: Vec<Cluster>, buckets: usize) -> Vec<Cluster> {
     }
     out
 }
+
+/// A gap between two clusters that follow each other: its width, the first one's place, and that one's and the next one's
+/// times of being merged when it was measured.
+type Gap = (f64, usize, u32, u32);
+
+/// Merges the two nearest, of equals the first, until so many are left. The gaps lie in a heap; one that was measured before
+/// a cluster beside it was merged is measured again when it comes up.
+fn nearest_merged(mut all: Vec<Cluster>, wanted: usize) -> Vec<Cluster> {
+    let mut left = all.len();
+    if left <= wanted {
+        return all;
+    }
+    let mut next: Vec<usize> = (1..=all.len()).collect();
+    let mut before: Vec<Option<usize>> = (0..all.len()).map(|at| at.checked_sub(1)).collect();
+    let mut merges: Vec<u32> = vec![0; all.len()];
+    let gap = |all: &[Cluster], merges: &[u32], at: usize, after: usize| {
+        let width = all[after].centroid - all[at].centroid;
+        Reverse(Ordered((width, at, merges[at], merges[after])))
+    };
+    let mut gaps: BinaryHeap<Reverse<Ordered>> = (1..all.len()).map(|after| gap(&all, &merges, after - 1, after)).collect();
+    while left > wanted
+        && let Some(Reverse(Ordered((_, at, own, other)))) = gaps.pop()
+    {
+        let after = next[at];
+        if merges[at] != own || after >= all.len() || merges[after] != other {
+            continue;
+        }
+        let merged = std::mem::take(&mut all[after]);
+        all[at].merge(merged);
+        left -= 1;
+        merges[at] += 1;
+        merges[after] = u32::MAX;
+        next[at] = next[after];
+        if let Some(beyond) = next.get(at).copied().filter(|beyond| *beyond < all.len()) {
+            before[beyond] = Some(at);
+            gaps.push(gap(&all, &merges, at, beyond));
+        }
+        if let Some(earlier) = before[at] {
+            gaps.push(gap(&all, &merges, earlier, at));
+        }
+    }
+    let stays = |at: &usize| merges[*at] != u32::MAX;
+    (0..all.len()).filter(stays).map(|at| std::mem::take(&mut all[at])).collect()
+}
+
+/// Gaps by width, of equals the first.
+#[derive(Clone, Copy, Debug)]
+struct Ordered(Gap);
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Ordered) -> Ordering {
+        self.0.0.total_cmp(&other.0.0).then(self.0.1.cmp(&other.0.1))
+    }
+}
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Ordered) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Ordered {
+    fn eq(&self, other: &Ordered) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Ordered {}
 
 /// A value that waits: segment, document, score.
 type Kept = (u32, DocId, f32);
@@ -291,6 +349,34 @@ mod tests {
             &[(1.0, 5.0 / 3.0, 2.0, 3), (9.0, 9.5, 10.0, 2)],
         );
         check(&[4.0], sizes, &[(4.0, 4.0, 4.0, 1)]);
+    }
+
+    /// The nearest by looking at every gap each time, beside the heap.
+    #[test]
+    fn the_nearest_are_merged_first() {
+        let mut state = 7_u64;
+        for case in 0..200 {
+            let clusters = || -> Vec<Cluster> {
+                let mut values: Vec<u64> = Vec::new();
+                for _ in 0..case % 40 + 1 {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    values.push(state >> 59);
+                }
+                values.sort_unstable();
+                values.dedup();
+                values.iter().zip(0..).map(|(v, place)| Cluster::of(*v as f64, place)).collect()
+            };
+            let (mut clusters, wanted) = (clusters, case % 7 + 1);
+            let all = clusters();
+            let mut slow = all.clone();
+            while slow.len() > wanted {
+                let gap = |at: usize| slow[at + 1].centroid - slow[at].centroid;
+                let least = (0..slow.len() - 1).reduce(|a, b| if gap(b) < gap(a) { b } else { a }).unwrap();
+                let next = slow.remove(least + 1);
+                slow[least].merge(next);
+            }
+            assert_eq!(nearest_merged(all, wanted), slow, "case {case}");
+        }
     }
 
     #[test]

@@ -1,0 +1,65 @@
+//! What clients ask for before they go on, and what this server has none of: data streams, ingest pipelines, snapshots.
+//!
+//! Nothing is there, so reading and deleting are answered as the reference answers where there is nothing; making one is refused
+//! (`unsupported`).
+
+use crate::call::Call;
+use crate::missing_index;
+use crate::params::split_list;
+use crate::respond::Answer;
+use model::{Error, ErrorKind, Result};
+use serde_json::json;
+
+/// Whether a name stands for any number of things, none included.
+fn is_pattern(name: &str) -> bool {
+    name.contains('*') || name == "_all"
+}
+
+/// `GET /_data_stream/{name}`.
+pub(crate) async fn data_streams(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    let names = call.arg("name").map(split_list).unwrap_or_default();
+    match names.iter().find(|name| !is_pattern(name)) {
+        Some(name) => Err(missing_index(name)),
+        None => Ok(Answer::ok(json!({ "data_streams": [] }))),
+    }
+}
+
+/// `DELETE /_data_stream/{name}`.
+pub(crate) async fn delete_data_streams(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// `GET /_ingest/pipeline/{id}`.
+pub(crate) async fn pipelines(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    Ok(Answer::of(404, json!({})))
+}
+
+/// `GET /_snapshot/{repository}`.
+pub(crate) async fn repositories(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    let names = call.arg("repository").map(split_list).unwrap_or_default();
+    match names.iter().find(|name| !matches!(name.as_str(), "_all" | "*")) {
+        Some(name) => Err(no_repository(name)),
+        None => Ok(Answer::ok(json!({}))),
+    }
+}
+
+/// `DELETE /_snapshot/{repository}`, and what is asked about snapshots in one.
+pub(crate) async fn in_repository(call: Call) -> Result<Answer> {
+    let name = call.needed("repository")?;
+    call.params.finish()?;
+    Err(no_repository(&name))
+}
+
+/// `GET /_snapshot/_status`.
+pub(crate) async fn running_snapshots(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    Ok(Answer::ok(json!({ "snapshots": [] })))
+}
+
+fn no_repository(name: &str) -> Error {
+    Error::new(ErrorKind::RepositoryMissing, format!("[{name}] missing"))
+}
