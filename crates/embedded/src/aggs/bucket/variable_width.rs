@@ -359,19 +359,27 @@ mod tests {
             let clusters = || -> Vec<Cluster> {
                 let mut values: Vec<u64> = Vec::new();
                 for _ in 0..case % 40 + 1 {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1_442_695_040_888_963_407);
                     values.push(state >> 59);
                 }
                 values.sort_unstable();
                 values.dedup();
-                values.iter().zip(0..).map(|(v, place)| Cluster::of(*v as f64, place)).collect()
+                values
+                    .iter()
+                    .zip(0..)
+                    .map(|(v, place)| Cluster::of(*v as f64, place))
+                    .collect()
             };
             let (mut clusters, wanted) = (clusters, case % 7 + 1);
             let all = clusters();
             let mut slow = all.clone();
             while slow.len() > wanted {
                 let gap = |at: usize| slow[at + 1].centroid - slow[at].centroid;
-                let least = (0..slow.len() - 1).reduce(|a, b| if gap(b) < gap(a) { b } else { a }).unwrap();
+                let least = (0..slow.len() - 1)
+                    .reduce(|a, b| if gap(b) < gap(a) { b } else { a })
+                    .unwrap();
                 let next = slow.remove(least + 1);
                 slow[least].merge(next);
             }
