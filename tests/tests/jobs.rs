@@ -5,10 +5,10 @@
 #![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 
 use serde_json::{Value, json};
-use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tests::Server;
+use tests::paths::{self, by_both_paths};
 
 fn rounds(default: u64) -> u64 {
     std::env::var("PLEACH_TEST_ROUNDS")
@@ -17,23 +17,8 @@ fn rounds(default: u64) -> u64 {
         .unwrap_or(default)
 }
 
-thread_local! {
-    /// How the servers of this test make changes.
-    static PATH: Cell<&str> = const { Cell::new("auto") };
-}
-
-/// The same by one record of the log, and by compare-and-set of single documents.
-fn by_both_paths(test: impl Fn()) {
-    for path in ["auto", "portable"] {
-        eprintln!("changes.path: {path}");
-        PATH.set(path);
-        test();
-    }
-}
-
 fn start(data: &Path) -> Server {
-    let path = format!("changes.path={}", PATH.get());
-    Server::start_with(data, &["es8"], &["log.checkpoint_ops=900", &path])
+    Server::start_with(data, &["es8"], &["log.checkpoint_ops=900", &paths::setting()])
 }
 
 /// Documents `0..count` with `n: 0`.

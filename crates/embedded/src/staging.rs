@@ -18,8 +18,8 @@ use crate::store::{Store, locate};
 use crate::versions::Newest;
 use crate::writing::{Here, WorkedOut, check_write, stored, visible, work_out};
 use engine::{
-    Alteration, Document, Expect, Found, Outcome, Read, STAGING, Seen, Source, Stage, Staged, StagedIndex, StagedPut, View,
-    Written,
+    Alteration, Document, Expect, Found, Hidden, Outcome, Read, STAGING, Seen, Source, Stage, Staged, StagedIndex, StagedPut,
+    View, Written,
 };
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use parking_lot::Mutex;
@@ -243,7 +243,14 @@ impl Store {
     fn there(&self, staging: &StagingView, inner: &Inner, entry: &IndexEntry, at: &DocAddress) -> Result<There> {
         let uid = at.id.uid();
         let before = match staging.base_of(entry.no) {
-            Some(set) => locate(set, &uid)?.map(|location| stored(set, &location, at)).transpose()?,
+            Some(set) => {
+                let found = locate(set, &uid)?.map(|location| stored(set, &location, at)).transpose()?;
+                // Whether somebody's mark is in the way is found when it is decided.
+                found.map(|document| Document {
+                    hidden: document.hidden.map(|mark| Hidden { held: false, ..mark }),
+                    ..document
+                })
+            }
             None if inner.made.contains_key(&entry.no) => None,
             // Damaged.
             None => {

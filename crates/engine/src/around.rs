@@ -4,7 +4,8 @@
 //! Not here: what is changed.
 
 use crate::{
-    Alteration, Altered, AtomicWrites, Barrier, Document, Engine, Inspected, Inspection, Outcome, Read, Refresh, See, View, Write,
+    Alteration, Altered, AtomicWrites, Barrier, Document, Engine, Inspected, Inspection, Outcome, Read, Refresh, See, Staging,
+    View, Write,
 };
 use async_trait::async_trait;
 use dsl::query::Query;
@@ -31,6 +32,10 @@ pub trait Around: fmt::Debug + Send + Sync + 'static {
     }
     /// [`Engine::atomic`]: not the inner one's, whose writes would pass by.
     fn section(&self) -> Option<&dyn AtomicWrites> {
+        None
+    }
+    /// [`Engine::staging`]: nor is this, unless it is passed on.
+    fn staged(&self) -> Option<&dyn Staging> {
         None
     }
 }
@@ -85,5 +90,8 @@ impl<A: Around> Engine for A {
     }
     fn atomic(&self) -> Option<&dyn AtomicWrites> {
         self.section()
+    }
+    fn staging(&self) -> Option<&dyn Staging> {
+        self.staged()
     }
 }

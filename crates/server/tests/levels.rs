@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
-use engine::{Around, AtomicWrites, Clock, Engine, Outcome, Refresh, Write, WriteOp};
+use engine::{Around, AtomicWrites, Clock, Engine, Outcome, Refresh, Staging, Write, WriteOp};
 use model::{Persona, Result};
 use relations::changes::Pause;
 use rest::{Names, Rest};
@@ -86,6 +86,9 @@ impl Around for Halfway {
     }
     fn section(&self) -> Option<&dyn AtomicWrites> {
         self.inner.atomic()
+    }
+    fn staged(&self) -> Option<&dyn Staging> {
+        self.inner.staging()
     }
 }
 
@@ -269,6 +272,70 @@ fn contract_18_levels_beside_a_half_applied_change() {
                 }
             });
         }
+    });
+}
+
+/// A transaction that is held open begins at a moment in which nothing is half applied; and its commit does not overtake a change
+/// that is decided and has not reached what the transaction read: it waits, and finds that it has moved.
+#[test]
+fn contract_10_and_11_held_open_beside_a_half_applied_change() {
+    with_server(|served| {
+        let begin = || served.ok("POST", "/_transaction/_begin", &Value::Null);
+        let n = |path: String| served.get(&path)["_source"]["n"].as_i64().unwrap();
+        std::thread::scope(|scope| {
+            served.engine.arm();
+            let change = scope.spawn(|| served.transfer());
+            served.engine.wait();
+            let begun = scope.spawn(begin);
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(!begun.is_finished(), "a change is half applied");
+            served.engine.go_on.notify_one();
+            let seq = change.join().unwrap()["commit_seq"].as_u64().unwrap();
+            let begun = begun.join().unwrap();
+            let id = begun["id"].as_str().unwrap();
+            assert!(begun["read_seq"].as_u64() >= Some(seq), "{begun}: what is before it is in it");
+            assert_eq!(n(format!("/left/_doc/0?transaction={id}")), 99);
+            assert_eq!(n(format!("/right/_doc/1?transaction={id}")), 101);
+            let body = json!({"aggs": {"sum": {"sum": {"field": "n"}}}, "size": 0});
+            let found = served.ok("POST", &format!("/left,right/_search?transaction={id}"), &body);
+            assert_eq!(found["aggregations"]["sum"]["value"], 200.0);
+            served.ok("PUT", &format!("/other/_doc/2?transaction={id}"), &json!({"n": 7}));
+            let done = served.ok("POST", &format!("/_transaction/{id}/_commit"), &Value::Null);
+            assert!(done["commit_seq"].as_u64() > Some(seq), "{done}: one order with changes");
+            let after = served.transfer()["commit_seq"].as_u64();
+            assert!(after > done["commit_seq"].as_u64(), "{done}: and with those that follow");
+            assert_eq!(n("/other/_doc/2".to_owned()), 7);
+        });
+        // The second document is decided and not applied when the commit comes.
+        let id = begin()["id"].as_str().unwrap().to_owned();
+        assert_eq!(n(format!("/right/_doc/1?transaction={id}")), 102);
+        served.ok("PUT", &format!("/other/_doc/2?transaction={id}"), &json!({"n": 8}));
+        std::thread::scope(|scope| {
+            served.engine.arm();
+            let change = scope.spawn(|| served.transfer());
+            served.engine.wait();
+            let commit = scope.spawn(|| served.send("POST", &format!("/_transaction/{id}/_commit"), &Value::Null));
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(!commit.is_finished(), "what it read is being changed");
+            served.engine.go_on.notify_one();
+            change.join().unwrap();
+            let (status, refused) = commit.join().unwrap();
+            assert_eq!(
+                (status, &refused["error"]["type"]),
+                (409, &json!("transaction_conflict_exception")),
+                "{refused}"
+            );
+        });
+        assert_eq!(n("/other/_doc/2".to_owned()), 7, "nothing of it happened");
+        // Marks that come and go are no movement.
+        let id = begin()["id"].as_str().unwrap().to_owned();
+        assert_eq!(n(format!("/right/_doc/1?transaction={id}")), 103);
+        served.ok("PUT", &format!("/left/_doc/0?transaction={id}"), &json!({"n": 97}));
+        let looks = json!({"if": [{"index": "right", "id": "1", "exists": true}, {"index": "left", "id": "0", "exists": false}],
+            "operations": [{"delete": {"_index": "right", "_id": "1"}}]});
+        assert_eq!(served.send("POST", "/_transaction", &looks).0, 412);
+        served.ok("POST", &format!("/_transaction/{id}/_commit"), &Value::Null);
+        assert_eq!(n("/left/_doc/0".to_owned()), 97);
     });
 }
 

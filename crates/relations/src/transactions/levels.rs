@@ -47,7 +47,7 @@ pub struct Look {
 
 /// Keeps changes from beginning.
 #[derive(Debug)]
-struct Quiet {
+pub(super) struct Quiet {
     table: Arc<Mutex<Table>>,
     number: u64,
 }
@@ -146,6 +146,15 @@ impl crate::Relations {
     /// No change is running in these indices, and none begins.
     async fn quiet(&self, names: &BTreeSet<String>) -> Result<Quiet> {
         let targets = names.iter().map(|name| LockTarget::Index(IndexName::new(name.as_str())));
+        self.quiet_at(targets).await
+    }
+
+    /// No change is running anywhere, and none begins.
+    pub(super) async fn quiet_all(&self) -> Result<Quiet> {
+        self.quiet_at([LockTarget::All].into_iter()).await
+    }
+
+    async fn quiet_at(&self, targets: impl Iterator<Item = LockTarget>) -> Result<Quiet> {
         let claims: Vec<Claim> = targets
             .map(|target| Claim {
                 key: target.key(),

@@ -76,6 +76,15 @@ impl Portable {
         self.runner.resolve(change).await.map(|_| ())
     }
 
+    /// Every commit up to here was given out.
+    pub(super) fn newest(&self) -> CommitSeq {
+        self.newest.load(Ordering::Relaxed)
+    }
+    /// This commit was given out.
+    pub(super) fn reached(&self, commit_seq: CommitSeq) {
+        self.newest.fetch_max(commit_seq, Ordering::Relaxed);
+    }
+
     fn leave(&self, change: Owner) {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).push(change);
     }
@@ -607,7 +616,7 @@ impl Relations {
             replayed: false,
             warnings,
         };
-        portable.newest.fetch_max(done.commit_seq, Ordering::Relaxed);
+        portable.reached(done.commit_seq);
         if let Some(key) = &change.key
             && let Some(stamp) = stamps.get(&key.at())
         {
@@ -769,7 +778,7 @@ impl Relations {
         let Some(portable) = &self.portable else {
             return self.engine.refresh(target, Some(after)).await.map(|_| ());
         };
-        let newest = portable.newest.load(Ordering::Relaxed);
+        let newest = portable.newest();
         if after > newest {
             return Err(Error::illegal(format!(
                 "commit [{after}] is still to come, the last one is [{newest}]"
@@ -904,8 +913,7 @@ impl Relations {
             match outcome {
                 // Of one shard, so above every number that was given out before.
                 Outcome::Written(written) => {
-                    let number = Token::of(written.stamp).commit_seq();
-                    portable.newest.fetch_max(number, Ordering::Relaxed);
+                    portable.reached(Token::of(written.stamp).commit_seq());
                 }
                 Outcome::Refused(error) => return Err(error),
                 other => {

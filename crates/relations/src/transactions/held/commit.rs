@@ -1,17 +1,19 @@
 //! Deciding a transaction: has anything moved, do the locks hold, then one record with all of it and its outcome.
 
 use super::registry::{Began, State, Transaction, Wrote};
+use crate::changes::{Token, origin};
 use crate::leases::guard::Guard;
 use crate::leases::place_fields;
 use crate::locks::LockPath;
 use crate::schema;
+use crate::transactions::portable::TIMEOUT;
 use crate::transactions::{Committed, Item, Key, NotDone};
 use engine::{
     Alteration, Deciding, Decision, Document, Effect, Gate, Newest, Outcome, Plan, Read, Refresh, See, Source, Staged,
     StagedIndex, Write, WriteIndex, WriteOp, Written,
 };
 use model::lock_index::LockIndex;
-use model::{DocAddress, Error, ErrorKind, Result, Stamp};
+use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::{Map, json};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -47,6 +49,8 @@ enum Planned {
     Moved(Vec<Moved>),
     /// Its key was used.
     Done(Committed),
+    /// A change by the portable path has not finished with one of its documents.
+    Held,
 }
 
 impl crate::Relations {
@@ -113,7 +117,27 @@ impl crate::Relations {
         Ok(None)
     }
 
+    /// By either path it is one decision, for the engine that stages has a critical section. By the portable path it waits until
+    /// no change has a mark on what it read and writes, and is numbered as changes are: by the control index, where the
+    /// document that keeps its outcome has its place.
     async fn decided(&self, transaction: &Transaction, staged: Vec<Staged>, refresh: Refresh) -> Result<Finished> {
+        let until = self.clock.monotonic() + TIMEOUT;
+        loop {
+            if let Some(finished) = self.decided_once(transaction, staged.clone(), refresh).await? {
+                return Ok(finished);
+            }
+            if self.clock.monotonic() > until {
+                let reason = format!(
+                    "changes of the same documents did not end within {TIMEOUT:?}; nothing was changed, and the transaction is open"
+                );
+                return Err(Error::new(ErrorKind::Timeout, reason));
+            }
+            self.breathe().await;
+        }
+    }
+
+    /// `None`: a change is in its way.
+    async fn decided_once(&self, transaction: &Transaction, staged: Vec<Staged>, refresh: Refresh) -> Result<Option<Finished>> {
         let own = Key::of_transaction(&transaction.id);
         let committing = {
             let facts = transaction.facts();
@@ -148,9 +172,13 @@ impl crate::Relations {
             Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown")
         };
         match planned {
-            Some(Planned::Moved(moved)) => Ok(Finished::Moved(moved)),
-            Some(Planned::Done(done)) => Ok(Finished::Committed(done)),
+            Some(Planned::Held) => Ok(None),
+            Some(Planned::Moved(moved)) => Ok(Some(Finished::Moved(moved))),
+            Some(Planned::Done(done)) => Ok(Some(Finished::Committed(done))),
             Some(Planned::Possible) => {
+                if self.portable.is_some() && decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Held(_))) {
+                    return Ok(None);
+                }
                 let net: Vec<Net> = committing.net().collect();
                 let mut failed = Vec::new();
                 for (net, outcome) in net.iter().zip(&decided.outcomes) {
@@ -170,7 +198,7 @@ impl crate::Relations {
                     return Err(unknown());
                 }
                 if !failed.is_empty() {
-                    return Ok(Finished::Failed(failed));
+                    return Ok(Some(Finished::Failed(failed)));
                 }
                 let stamp = |outcome: &Outcome| match outcome {
                     Outcome::Written(written) => written.stamp,
@@ -181,13 +209,21 @@ impl crate::Relations {
                 for item in &mut items {
                     item.written.forced_refresh = refresh == Refresh::Now;
                 }
-                Ok(Finished::Committed(Committed {
-                    commit_seq: decided.commit_seq,
+                let commit_seq = match &self.portable {
+                    None => decided.commit_seq,
+                    Some(portable) => {
+                        let commit_seq = numbered(&stamps);
+                        portable.reached(commit_seq);
+                        commit_seq
+                    }
+                };
+                Ok(Some(Finished::Committed(Committed {
+                    commit_seq,
                     otherwise: false,
                     items,
                     replayed: false,
                     warnings: Vec::new(),
-                }))
+                })))
             }
             None => unreachable!("who decides has planned"),
         }
@@ -278,6 +314,9 @@ impl Committing<'_> {
                 .push(Write::new(self.own.at(), WriteOp::Put(self.own.refer(key, self.now_ms))));
             return Ok((Planned::Done(done), plan));
         }
+        if self.relations.portable.is_some() && self.is_held(newest)? {
+            return Ok((Planned::Held, Plan::default()));
+        }
         let mut indices: HashMap<String, Index> = HashMap::new();
         let mut there: HashMap<&DocAddress, Document> = HashMap::new();
         let mut moved = Vec::new();
@@ -325,6 +364,20 @@ impl Committing<'_> {
         }
         self.keep(&mut plan);
         Ok((Planned::Possible, plan))
+    }
+
+    /// Has a change that is not finished a mark on what it read or writes, on what is only to be made as well?
+    fn is_held(&self, newest: &mut dyn Newest) -> Result<bool> {
+        for at in self.touches() {
+            match newest.read(&at, See::Everything) {
+                Ok(found) if found.as_ref().and_then(|d| d.hidden.as_ref()).is_some_and(|mark| mark.held) => return Ok(true),
+                Ok(_) => {}
+                // What is missing or closed has its own refusal.
+                Err(e) if matches!(e.kind(), ErrorKind::IndexNotFound | ErrorKind::IndexClosed) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(false)
     }
 
     /// A lock document is taken and given back at once: none is written here.
@@ -382,12 +435,17 @@ impl Committing<'_> {
         let write = Write::new(under.at(), WriteOp::Put(place));
         let net: Vec<(DocAddress, &'static str, Effect)> =
             self.net().map(|net| (net.staged.at.clone(), net.label, net.effect)).collect();
+        let portable = self.relations.portable.is_some();
         let seal = move |decision: &Decision<'_>| {
             let item = |((at, label, effect), stamp): (&(DocAddress, &'static str, Effect), &Stamp)| {
                 item(at.clone(), label, *effect, *stamp)
             };
             let outcome = Committed {
-                commit_seq: decision.commit_seq,
+                commit_seq: if portable {
+                    numbered(decision.stamps)
+                } else {
+                    decision.commit_seq
+                },
                 otherwise: false,
                 items: net.iter().zip(decision.stamps).map(item).collect(),
                 replayed: false,
@@ -438,12 +496,20 @@ fn compare(
         None => None,
     };
     let stamp = found.as_ref().map(|document| document.stamp);
+    // Marks alone may have gone over it.
+    let since = found.as_ref().map(origin).transpose()?;
     let place = |stamp: Stamp| (stamp.seq_no, stamp.primary_term);
-    if stamp.map(place) == began.stamp.map(place) {
+    let is_as = |stamp: Option<Stamp>| stamp.map(place) == began.stamp.map(place);
+    if is_as(stamp) || is_as(since) {
         Ok(Ok(found))
     } else {
         Ok(Err(moved(stamp, false)))
     }
+}
+
+/// The place of a commit among changes by the portable path: that of the document that keeps its outcome, which is the last.
+fn numbered(stamps: &[Stamp]) -> CommitSeq {
+    stamps.last().map_or(0, |stamp| Token::of(*stamp).commit_seq())
 }
 
 fn items(net: &[Net<'_>], stamps: &[Stamp]) -> Vec<Item> {

@@ -1,6 +1,7 @@
 //! Beginning, reading in, writing in and ending a transaction.
 
 use super::registry::{Began, Facts, Shown, State, Transaction};
+use crate::changes::origin;
 use crate::leases::guard::Guard;
 use crate::leases::{OnExpire, place_fields};
 use crate::locks::LockPath;
@@ -53,9 +54,23 @@ impl crate::Relations {
     /// Too many are open; a lock that is not alive; an engine that cannot.
     pub async fn begin_held(&self, begin: &Begin) -> Result<Begun> {
         let locks = self.attached(&begin.locks)?;
-        let view = self.staging()?.begin().await?;
+        let staging = self.staging()?;
+        let (view, read_seq) = match &self.portable {
+            None => {
+                let view = staging.begin().await?;
+                let read_seq = view.as_of.unwrap_or(0);
+                (view, read_seq)
+            }
+            // A moment in which no change is half applied.
+            Some(portable) => {
+                let quiet = self.quiet_all().await?;
+                let read_seq = portable.newest();
+                let view = staging.begin().await?;
+                drop(quiet);
+                (view, read_seq)
+            }
+        };
         let now = self.clock.monotonic();
-        let read_seq = view.as_of.unwrap_or(0);
         let id = self.held.next_id(|| self.clock.random());
         self.held.begin(Transaction {
             id: id.clone(),
@@ -116,7 +131,8 @@ impl crate::Relations {
         match seen {
             Some(Ok(seen)) => {
                 if !seen.own {
-                    let stamp = seen.document.as_ref().map(|document| document.stamp);
+                    // Marks of changes may go over it before the commit, and be there already.
+                    let stamp = seen.document.as_ref().map(origin).transpose()?;
                     let uuid = seen.index_uuid;
                     transaction.facts().reads.insert(seen.at, Began { uuid, stamp });
                 }
@@ -371,13 +387,9 @@ impl crate::Relations {
     }
 
     pub(super) fn staging(&self) -> Result<&dyn Staging> {
-        let refused = |why: &str| {
-            let reason = format!("{why} keeps no transactions open; send all operations at once, to [_transaction]");
+        self.engine.staging().ok_or_else(|| {
+            let reason = "this engine keeps no transactions open; send all operations at once, to [_transaction]";
             Error::new(ErrorKind::UnsupportedOperation, reason)
-        };
-        if self.portable.is_some() {
-            return Err(refused("the portable path of changes (the setting [changes.path])"));
-        }
-        self.engine.staging().ok_or_else(|| refused("this engine"))
+        })
     }
 }
