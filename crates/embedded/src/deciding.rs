@@ -10,10 +10,12 @@ use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::commit::{After, Beside, Ready};
 use crate::store::{STRIPES, Store};
+use crate::versions::{Key, Versions};
 use crate::writing::{Judged, check_write, visible};
 use engine::{Alteration, Deciding, Decision, Document, Gate, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp};
 use model::{DocAddress, DocId, Error, Result, Stamp};
-use std::collections::{BTreeSet, HashSet};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -67,22 +69,27 @@ impl Store {
         place: &mut Option<u64>,
     ) -> Result<Vec<Outcome>> {
         self.check_writable()?;
-        let mut wanted: BTreeSet<usize> = how.touches.iter().filter_map(|at| self.stripe_at(at)).collect();
+        let mut keys = Keys::default();
+        let mut wanted: BTreeSet<usize> = how.touches.iter().filter_map(|at| self.stripe_at(at, &mut keys)).collect();
         for run in 0.. {
             if run >= RUNS_MAX {
                 wanted = (0..STRIPES).collect();
             }
             let _held: Vec<_> = wanted.iter().map(|n| self.stripe(*n)).collect();
+            keys.rewind();
             let mut reader = Reading {
                 store: self,
                 after: *after,
                 touched: BTreeSet::new(),
+                keys: &mut keys,
             };
             let planned = plan(&mut reader);
             *after = reader.after;
             let mut touched = reader.touched;
+            keys.rewind();
             if let Ok(planned) = &planned {
-                touched.extend(planned.writes.iter().filter_map(|write| self.stripe_at(&write.at)));
+                let writes = planned.writes.iter();
+                touched.extend(writes.filter_map(|write| self.stripe_at(&write.at, &mut keys)));
             }
             if !touched.is_subset(&wanted) {
                 wanted.extend(touched);
@@ -99,7 +106,8 @@ impl Store {
                 }
                 return Ok(Vec::new());
             }
-            match self.carried_out(planned, &wanted, how.gate, after, numbers)? {
+            keys.rewind();
+            match self.carried_out(planned, &wanted, &mut keys, how.gate, after, numbers)? {
                 Carried::Out(outcomes, at) => {
                     *place = at;
                     return Ok(outcomes);
@@ -115,6 +123,7 @@ impl Store {
         &self,
         plan: Plan,
         held: &BTreeSet<usize>,
+        keys: &mut Keys,
         gate: Gate,
         after: &mut After,
         numbers: &mut Vec<u32>,
@@ -128,7 +137,7 @@ impl Store {
             catalog = self.with_indices(catalog, &plan.alterations, &mut beside)?;
         }
         let mut missing = Vec::new();
-        let mut seen = HashSet::new();
+        let mut seen: FxHashSet<(u32, Key)> = FxHashSet::default();
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(plan.writes.len());
         let mut ready: Vec<(usize, Ready)> = Vec::with_capacity(plan.writes.len());
         let mut bytes = 512;
@@ -145,22 +154,22 @@ impl Store {
                     write.routing = entry.routing_through(write.at.index.as_str(), write.routing.take())?;
                     let routing = write.routing.as_deref().or(write.parent.as_deref());
                     entry.check_routing(&write.at.id, routing)?;
-                    let uid = write.at.id.uid();
+                    let key = keys.of(&self.versions, entry.no, &write.at.id);
                     let made = beside
                         .made
                         .iter()
                         .find(|(made, _)| made.no == entry.no)
                         .map(|(_, s)| s.clone());
-                    let stripe = self.stripe_of(self.versions.key(entry.no, &uid));
+                    let stripe = self.stripe_of(key);
                     // Of an index that nobody knows yet nothing needs to be held.
                     if made.is_none() && !held.contains(&stripe) {
                         missing.push(stripe);
                     }
-                    if !seen.insert((entry.no, uid)) {
+                    if !seen.insert((entry.no, key)) {
                         let id = &write.at.id.id;
                         return Err(Error::illegal(format!("an atomic write has two operations on [{id}]")));
                     }
-                    self.judge(&entry, write, after, made)
+                    self.judge(&entry, key, write, after, made)
                 });
             match judged {
                 Ok(Judged::Ready(one)) => {
@@ -258,7 +267,7 @@ impl Store {
     }
 
     /// The stripe of a document; `None` if there is no such index (yet).
-    fn stripe_at(&self, at: &DocAddress) -> Option<usize> {
+    fn stripe_at(&self, at: &DocAddress, keys: &mut Keys) -> Option<usize> {
         let catalog = self.catalog.load();
         let now = self.clock.wall_ms();
         let entry = catalog
@@ -266,7 +275,7 @@ impl Store {
             .or_else(|_| catalog.read_index(at.index.as_str(), now))
             .ok()?;
         let id = entry.identity(&at.id).ok()?;
-        Some(self.stripe_of(self.versions.key(entry.no, &id.uid())))
+        Some(self.stripe_of(keys.of(&self.versions, entry.no, &id)))
     }
 }
 
@@ -310,10 +319,42 @@ fn stamps_of(outcomes: &[Outcome], at: &[usize], given: &[Stamp]) -> Vec<Stamp> 
     out
 }
 
+/// The keys of the documents of a decision, which are asked for in the same order again and again: what is said to be
+/// touched, what is read, what is written.
+#[derive(Default)]
+struct Keys {
+    known: Vec<(u32, DocId, Key)>,
+    next: usize,
+}
+
+impl Keys {
+    /// From here on they are asked for from the first again.
+    fn rewind(&mut self) {
+        self.next = 0;
+    }
+
+    fn of(&mut self, versions: &Versions, no: u32, id: &DocId) -> Key {
+        /// A document that comes several times is read and written once.
+        const LOOKED_AT: usize = 4;
+        let mut ahead = self.known.iter().skip(self.next).take(LOOKED_AT);
+        if let Some(at) = ahead.position(|(n, known, _)| *n == no && known == id) {
+            self.next += at + 1;
+            return self.known[self.next - 1].2;
+        }
+        let key = versions.key(no, &id.uid());
+        if self.next == self.known.len() {
+            self.known.push((no, id.clone(), key));
+            self.next += 1;
+        }
+        key
+    }
+}
+
 struct Reading<'a> {
     store: &'a Store,
     after: After,
     touched: BTreeSet<usize>,
+    keys: &'a mut Keys,
 }
 
 impl Newest for Reading<'_> {
@@ -325,10 +366,9 @@ impl Newest for Reading<'_> {
             index: entry.name.clone(),
             id: entry.identity(&at.id)?,
         };
-        let uid = at.id.uid();
-        let key = self.store.versions.key(entry.no, &uid);
+        let key = self.keys.of(&self.store.versions, entry.no, &at.id);
         self.touched.insert(self.store.stripe_of(key));
-        let here = self.store.newest(&entry, &at, &uid, key)?;
+        let here = self.store.newest(&entry, &at, &at.id.uid(), key)?;
         self.after.durable = self.after.durable.max(here.position);
         Ok(here.document.filter(|document| visible(document, see)))
     }

@@ -128,12 +128,11 @@ impl Store {
         if at_once {
             room = room.waited_for();
         }
-        let uid = write.at.id.uid();
-        let key = self.versions.key(entry.no, &uid);
+        let key = self.versions.key(entry.no, &write.at.id.uid());
         // Nothing that is locked here is changed before the last step that can fail.
         let _stripe = self.stripe(self.stripe_of(key));
         let mut after = After::default();
-        let (mut ready, after) = match self.judge(&entry, write, &mut after, None)? {
+        let (mut ready, after) = match self.judge(&entry, key, write, &mut after, None)? {
             Judged::Done(outcome) => return Ok((outcome, after, None)),
             Judged::Ready(ready) => (ready, after),
         };
@@ -192,10 +191,11 @@ impl Store {
         }))
     }
 
-    /// Everything about one write that may fail. `made`: the state of an index that this very record makes.
+    /// Everything about one write that may fail. `key`: of its document; `made`: the state of an index that this very record makes.
     pub(crate) fn judge(
         &self,
         entry: &Arc<IndexEntry>,
+        key: Key,
         write: Write,
         after: &mut After,
         made: Option<Arc<IndexState>>,
@@ -204,8 +204,7 @@ impl Store {
             index: entry.name.clone(),
             id: write.at.id.clone(),
         };
-        let uid = at.id.uid();
-        let key = self.versions.key(entry.no, &uid);
+        let uid: Box<str> = at.id.uid().into();
         let (state, here) = match made {
             Some(state) => (state, Here::nothing()),
             None => (self.state(entry)?, self.newest(entry, &at, &uid, key)?),
@@ -249,7 +248,7 @@ impl Store {
                     entry: entry.clone(),
                     state,
                     at: worked.at,
-                    uid: uid.into(),
+                    uid,
                     key,
                     version: worked.version,
                     effect: worked.effect,
@@ -538,7 +537,7 @@ pub(crate) fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
         let reason = format!("Validation Failed: 1: {reason};");
         return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
     }
-    if write.at.id.uid().len() > 2 * ID_MAX_BYTES {
+    if id.len() + 1 + write.at.id.doc_type.as_ref().map_or(0, |t| t.len()) > 2 * ID_MAX_BYTES {
         return Err(Error::illegal("type and id are too long together"));
     }
     blocks::check(&entry.settings, entry.name.as_str(), blocks::Level::Write)?;

@@ -110,7 +110,8 @@ impl<'a> Reader<'a> {
             mapping,
             options,
             document: object,
-            root: Fields::default(),
+            // Most members are texts with a keyword each, or are not looked at.
+            root: Fields(Vec::with_capacity(mapping.leaves.len().min(2 * object.len()))),
             scopes: Vec::new(),
             offsets: FxHashMap::default(),
             ignored: Vec::new(),
@@ -120,7 +121,7 @@ impl<'a> Reader<'a> {
             copies_missing: Vec::new(),
         };
         let dynamic = mapping.root.dynamic.unwrap_or_default();
-        reader.object(object, &mut String::new(), None, dynamic)?;
+        reader.object(object, &mut String::with_capacity(64), None, dynamic)?;
         reader.copy()?;
         if let Some(leaf) = mapping
             .leaf(crate::typed::ALL)
@@ -151,7 +152,7 @@ impl<'a> Reader<'a> {
     }
 
     fn entry(&mut self, key: &str, value: &Value, path: &mut String, scope: Option<usize>, dynamic: Dynamic) -> Result<()> {
-        if path.is_empty() && METADATA.contains(&key) {
+        if path.is_empty() && key.starts_with('_') && METADATA.contains(&key) {
             let cause = malformed(format!(
                 "Field [{key}] is a metadata field and cannot be added inside a document. Use the index API request parameters."
             ));
@@ -161,7 +162,9 @@ impl<'a> Reader<'a> {
             }
             return Err(self.failed(key, key, value, cause));
         }
-        if let Some((head, tail)) = key.split_once('.') {
+        if key.as_bytes().contains(&b'.')
+            && let Some((head, tail)) = key.split_once('.')
+        {
             if self.mapping.typed {
                 return Err(malformed(format!("Field name [{key}] cannot contain '.'")));
             }
@@ -315,7 +318,7 @@ impl<'a> Reader<'a> {
             return;
         };
         let text = text_of(value);
-        if field.ignore_above.is_none_or(|limit| text.encode_utf16().count() <= limit) {
+        if !field.ignore_above.is_some_and(|limit| is_longer(&text, limit)) {
             self.all.push(text);
         }
     }
@@ -364,13 +367,11 @@ impl<'a> Reader<'a> {
         };
         match &read {
             // Of 2015 texts that are analyzed as well.
-            FieldValue::Text(text)
-                if self.mapping.typed && field.ignore_above.is_some_and(|limit| text.encode_utf16().count() > limit) =>
-            {
+            FieldValue::Text(text) if self.mapping.typed && field.ignore_above.is_some_and(|limit| is_longer(text, limit)) => {
                 return Ok(());
             }
             FieldValue::Keyword(term) => {
-                if field.ignore_above.is_some_and(|limit| term.encode_utf16().count() > limit) {
+                if field.ignore_above.is_some_and(|limit| is_longer(term, limit)) {
                     // Not `_ignored`: OpenSearch reports only malformed values there.
                     return Ok(());
                 }
@@ -484,6 +485,14 @@ impl<'a> Reader<'a> {
 
     /// Puts children before the objects they are in.
     fn finish(self, growth: Option<Mapping>) -> Result<Parsed> {
+        if self.scopes.is_empty() {
+            return Ok(Parsed {
+                root: self.root,
+                nested: Vec::new(),
+                growth,
+                ignored: self.ignored,
+            });
+        }
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.scopes.len()];
         let mut tops = Vec::new();
         for (at, scope) in self.scopes.iter().enumerate() {
@@ -531,6 +540,11 @@ impl<'a> Reader<'a> {
             ignored: self.ignored,
         })
     }
+}
+
+/// Has it more units of UTF-16? A unit is one byte of UTF-8 or more.
+fn is_longer(text: &str, units: usize) -> bool {
+    text.len() > units && text.encode_utf16().count() > units
 }
 
 /// Null, an empty array, and arrays of such: nothing to make a field of.

@@ -27,9 +27,9 @@ impl Mapping {
 
     /// Does reading look at a member of this name at the top, where what is unknown is passed over?
     fn looks_at(&self, name: &str) -> bool {
-        name.contains('.')
+        name.as_bytes().contains(&b'.')
             || name.trim().is_empty()
-            || METADATA.contains(&name)
+            || name.starts_with('_') && METADATA.contains(&name)
             || self.0.leaf(name).is_some()
             || self.0.objects.contains_key(name)
     }

@@ -1,5 +1,6 @@
 //! Where a document is: index and id. Routing leads to a document, but is no part of its identity.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -54,10 +55,10 @@ impl DocId {
         }
     }
     /// The stored form: `id`, or `type#id`.
-    pub fn uid(&self) -> String {
+    pub fn uid(&self) -> Cow<'_, str> {
         match &self.doc_type {
-            Some(doc_type) => format!("{doc_type}#{}", self.id),
-            None => self.id.to_string(),
+            Some(doc_type) => Cow::Owned(format!("{doc_type}#{}", self.id)),
+            None => Cow::Borrowed(&self.id),
         }
     }
     /// The inverse of [`DocId::uid`]; type names cannot contain `#`.

@@ -4,7 +4,11 @@ use serde_json::Value;
 
 /// Appends a text with its quotation marks, escaped as JSON has it.
 pub fn quote(out: &mut String, text: &str) {
-    if text.bytes().all(|b| b >= 0x20 && b != b'"' && b != b'\\') {
+    // All bytes are looked at, so that several are at a time.
+    let escapes = text
+        .bytes()
+        .fold(false, |any, b| any | (b < 0x20) | (b == b'"') | (b == b'\\'));
+    if !escapes {
         out.push('"');
         out.push_str(text);
         out.push('"');
@@ -13,7 +17,27 @@ pub fn quote(out: &mut String, text: &str) {
     }
 }
 
-/// The same by itself.
+/// Appends a number, without the machinery of formats.
+pub fn push_number(out: &mut String, number: u64) {
+    push_digits(out, number, 1);
+}
+
+/// The same with zeros before it, so that it has at least so many digits.
+pub fn push_digits(out: &mut String, mut number: u64, width: usize) {
+    const DIGITS_MAX: usize = 20;
+    let mut digits = [b'0'; DIGITS_MAX];
+    let mut at = DIGITS_MAX;
+    while number > 0 {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    (DIGITS_MAX..width).for_each(|_| out.push('0'));
+    at = at.min(DIGITS_MAX - width.clamp(1, DIGITS_MAX));
+    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
+}
+
+/// A text as [`quote`] appends it.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     quote(&mut out, text);
@@ -47,6 +71,20 @@ mod tests {
             assert_eq!(quoted(text), expected);
             assert_eq!(escaped(text), expected[1..expected.len() - 1]);
             assert_eq!(serde_json::from_str::<String>(&quoted(text)).expect("JSON"), text);
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        for number in [0, 7, 10, 909, 1 << 53, u64::MAX] {
+            let mut out = "n".to_owned();
+            push_number(&mut out, number);
+            assert_eq!(out, format!("n{number}"));
+            for width in [0, 1, 2, 9, 20, 25] {
+                let mut out = String::new();
+                push_digits(&mut out, number, width);
+                assert_eq!(out, format!("{number:0width$}"));
+            }
         }
     }
 

@@ -89,22 +89,30 @@ pub fn parse_bulk<'a>(bytes: &'a [u8], defaults: &BulkDefaults) -> Result<Vec<Bu
     if bytes.is_empty() {
         return Err(derive());
     }
-    let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
-    let tail = lines.pop().unwrap_or_default();
-    if !tail.is_empty() && !typed {
+    // Behind the last newline there is no line.
+    let whole = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
+    if whole < bytes.len() && !typed {
         return Err(Error::illegal("The bulk request must be terminated by a newline [\\n]"));
     }
-    let mut items = Vec::with_capacity((lines.len() / 2).min(1024));
+    let mut from = 0;
+    let lines = memchr::memchr_iter(b'\n', &bytes[..whole]).map(|to| &bytes[std::mem::replace(&mut from, to + 1)..to]);
+    let mut items = Vec::new();
     let mut problems = Vec::new();
-    let mut numbered = lines.into_iter().zip(1..);
+    let mut numbered = lines.zip(1..);
     while let Some((line, number)) = numbered.next() {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let Some(mut item) = parse_action(line, number, defaults)? else {
-            numbered.next();
-            continue;
+        let mut item = match plain_action(line, number, defaults) {
+            Some(item) => item,
+            None => match parse_action(line, number, defaults)? {
+                Some(item) => item,
+                None => {
+                    numbered.next();
+                    continue;
+                }
+            },
         };
         if item.action != BulkAction::Delete {
             let Some((source, _)) = numbered.next() else { break };
@@ -132,6 +140,61 @@ pub fn parse_bulk<'a>(bytes: &'a [u8], defaults: &BulkDefaults) -> Result<Vec<Bu
     } else {
         Err(shape::validation_failed(&problems))
     }
+}
+
+/// An action line as nearly all are: one action with an id, an index and a routing, or some of them, in texts without
+/// escapes. `None` for all others, sound or not: [`parse_action`] reads them.
+fn plain_action(line: &[u8], number: usize, defaults: &BulkDefaults) -> Option<BulkItem<'static>> {
+    let mut rest = std::str::from_utf8(line).ok()?;
+    plain_sign(&mut rest, "{")?;
+    let action = match plain_text(&mut rest)? {
+        "index" => BulkAction::Index,
+        "create" => BulkAction::Create,
+        "update" => BulkAction::Update,
+        "delete" => BulkAction::Delete,
+        _ => return None,
+    };
+    plain_sign(&mut rest, ":")?;
+    plain_sign(&mut rest, "{")?;
+    let [mut id, mut index, mut routing] = [None; 3];
+    while plain_sign(&mut rest, "}").is_none() {
+        if [id, index, routing].iter().any(Option::is_some) {
+            plain_sign(&mut rest, ",")?;
+        }
+        let to = match plain_text(&mut rest)? {
+            "_id" => &mut id,
+            "_index" => &mut index,
+            "routing" => &mut routing,
+            _ => return None,
+        };
+        plain_sign(&mut rest, ":")?;
+        if to.replace(plain_text(&mut rest)?).is_some() {
+            return None;
+        }
+    }
+    plain_sign(&mut rest, "}")?;
+    if !rest.is_empty() {
+        return None;
+    }
+    let mut item = blank(action, number, defaults);
+    item.id = id.map(str::to_owned);
+    item.index = index.map_or(item.index, str::to_owned);
+    item.routing = routing.map(str::to_owned).or(item.routing);
+    Some(item)
+}
+
+/// What comes first, with blanks around it.
+fn plain_sign(rest: &mut &str, sign: &str) -> Option<()> {
+    *rest = rest.trim_start_matches(' ').strip_prefix(sign)?.trim_start_matches(' ');
+    Some(())
+}
+
+/// A text without escapes.
+fn plain_text<'a>(rest: &mut &'a str) -> Option<&'a str> {
+    let (text, behind) = rest.strip_prefix('"')?.split_once('"')?;
+    *rest = behind;
+    let escapes = text.bytes().fold(false, |any, b| any | (b < b' ') | (b == b'\\'));
+    (!escapes).then_some(text)
 }
 
 /// One action line; `None` for an action 2015 passed over.
@@ -182,28 +245,7 @@ pub(super) fn parse_meta(
     defaults: &BulkDefaults,
 ) -> Result<BulkItem<'static>> {
     let dialect = defaults.dialect;
-    let mut item = BulkItem {
-        action,
-        index: defaults.index.clone().unwrap_or_default(),
-        doc_type: defaults.doc_type.clone(),
-        id: None,
-        routing: defaults.routing.clone(),
-        parent: None,
-        timestamp: None,
-        ttl_ms: None,
-        version: None,
-        version_type: None,
-        if_seq_no: None,
-        if_primary_term: None,
-        pipeline: defaults.pipeline.clone(),
-        retry_on_conflict: 0,
-        require_alias: defaults.require_alias,
-        locks: Vec::new(),
-        source_spec: None,
-        fields: None,
-        source: &[],
-        line: number,
-    };
+    let mut item = blank(action, number, defaults);
     for (key, value) in body.fields("bulk")?.remaining() {
         let text = || match &value.value {
             Json::Null => Ok(None),
@@ -273,6 +315,32 @@ pub(super) fn parse_meta(
         }
     }
     Ok(item)
+}
+
+/// An action that says nothing of itself.
+fn blank(action: BulkAction, number: usize, defaults: &BulkDefaults) -> BulkItem<'static> {
+    BulkItem {
+        action,
+        index: defaults.index.clone().unwrap_or_default(),
+        doc_type: defaults.doc_type.clone(),
+        id: None,
+        routing: defaults.routing.clone(),
+        parent: None,
+        timestamp: None,
+        ttl_ms: None,
+        version: None,
+        version_type: None,
+        if_seq_no: None,
+        if_primary_term: None,
+        pipeline: defaults.pipeline.clone(),
+        retry_on_conflict: 0,
+        require_alias: defaults.require_alias,
+        locks: Vec::new(),
+        source_spec: None,
+        fields: None,
+        source: &[],
+        line: number,
+    }
 }
 
 /// A life: a duration with its unit, or a number of milliseconds.
@@ -394,5 +462,51 @@ mod tests {
             "{\"index\":{\"_id\":\"x\",\"_bogus\":1}}\n{}\n",
             "Action/metadata line [1] contains an unknown parameter [_bogus]",
         );
+    }
+
+    /// A line that is read the short way is read as the long way reads it.
+    #[test]
+    fn plain_lines() {
+        let defaults = BulkDefaults {
+            index: Some("i".into()),
+            routing: Some("r".into()),
+            ..BulkDefaults::default()
+        };
+        let check = |line: &str, plain: bool| {
+            let short = plain_action(line.as_bytes(), 3, &defaults);
+            assert_eq!(short.is_some(), plain, "{line}");
+            if short.is_some() {
+                assert_eq!(parse_action(line.as_bytes(), 3, &defaults), Ok(short), "{line}");
+            }
+        };
+        for action in ["index", "create", "update", "delete"] {
+            check(&format!("{{\"{action}\":{{}}}}"), true);
+            check(&format!(" {{ \"{action}\" : {{ }} }} "), true);
+            check(&format!("{{\"{action}\":{{\"_id\":\"a b é\"}}}}"), true);
+            check(
+                &format!("{{\"{action}\":{{ \"_index\" : \"j\" , \"_id\" : \"\" , \"routing\":\"x\" }} }}"),
+                true,
+            );
+        }
+        for line in [
+            "",
+            "{}",
+            "{\"index\":{\"_id\":1}}",
+            "{\"index\":{\"_id\":null}}",
+            "{\"index\":{\"_id\":\"a\\\"b\"}}",
+            "{\"index\":{\"_id\":\"a\tb\"}}",
+            "{\"index\":{\"_id\":\"1\",\"_id\":\"2\"}}",
+            "{\"index\":{\"_id\":\"1\"\"_index\":\"2\"}}",
+            "{\"index\":{,\"_id\":\"1\"}}",
+            "{\"index\":{\"_id\":\"1\",}}",
+            "{\"index\":{\"_id\":\"1\"}",
+            "{\"index\":{\"_id\":\"1\"}} x",
+            "{\"index\":{\"_id\":\"1\"},\"create\":{}}",
+            "{\"index\":{\"_type\":\"t\"}}",
+            "{\"other\":{}}",
+            "\u{feff}{\"index\":{}}",
+        ] {
+            check(line, false);
+        }
     }
 }

@@ -185,6 +185,7 @@ impl<'a> Lexer<'a> {
         let mut start = self.pos;
         let mut own: Option<String> = None;
         loop {
+            self.pos += plain(&bytes[self.pos..], quote);
             let Some(&c) = bytes.get(self.pos) else {
                 return Err(placed(
                     ErrorKind::JsonEof,
@@ -418,7 +419,58 @@ impl<'a> Lexer<'a> {
     }
 }
 
+/// How many bytes come before one that ends a string or means something else in it, as far as whole words of eight bytes tell.
+fn plain(bytes: &[u8], quote: u8) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGHS: u64 = ONES << 7;
+    // The highest bit of each byte that is less; above the first such byte others may be told too.
+    let less = |word: u64, than: u8| word.wrapping_sub(ONES * u64::from(than)) & !word & HIGHS;
+    let is = |word: u64, byte: u8| less(word ^ (ONES * u64::from(byte)), 1);
+    let mut at = 0;
+    for chunk in bytes.chunks_exact(8) {
+        let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
+        let found = less(word, b' ') | is(word, quote) | is(word, b'\\');
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    at
+}
+
 /// A refusal in Jackson's form.
 pub(super) fn placed(kind: ErrorKind, sentence: &str, line: usize, col: usize) -> Error {
     Error::new(kind, format!("{sentence}\n at {SOURCE}{line}, column: {col}]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    /// Nothing is passed over, and at most seven bytes are left.
+    #[test]
+    fn plain_bytes() {
+        let check = |bytes: &[u8], quote: u8| {
+            let ends = |b: &u8| *b < b' ' || *b == quote || *b == b'\\';
+            let first = bytes.iter().position(ends);
+            let found = plain(bytes, quote);
+            match first {
+                Some(first) if first < bytes.len() / 8 * 8 => assert_eq!(found, first, "{bytes:?}"),
+                _ => assert_eq!(found, bytes.len() / 8 * 8, "{bytes:?}"),
+            }
+        };
+        for byte in 0..=u8::MAX {
+            for at in 0..20 {
+                for around in [b'a', b'!', 0x7f, 0x80, 0xc3, 0xff] {
+                    let mut bytes = [around; 20];
+                    bytes[at] = byte;
+                    check(&bytes, b'"');
+                    check(&bytes, b'\'');
+                    bytes[19 - at] = b'"';
+                    check(&bytes, b'"');
+                }
+            }
+        }
+        check(b"", b'"');
+    }
 }

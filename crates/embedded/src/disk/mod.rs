@@ -101,7 +101,8 @@ pub trait DiskFile: Send + Sync {
     /// other files do not wait behind all of it. Zeros are written, not promised by `fallocate`:
     /// only then does a later overwrite leave the file system's own records alone.
     fn allocate(&self, bytes: u64) -> io::Result<()> {
-        const CHUNK_BYTES: usize = 1 << 20;
+        // The kernel caches in pieces as large as they were written; each sync of a few bytes goes through all of its piece.
+        const CHUNK_BYTES: usize = 16 << 10;
         const SYNC_EACH_BYTES: u64 = 8 << 20;
         let zeros = vec![0; CHUNK_BYTES.min(usize::try_from(bytes).unwrap_or(CHUNK_BYTES))];
         let (mut done, mut synced) = (0, 0);

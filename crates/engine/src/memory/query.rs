@@ -369,7 +369,7 @@ impl Scalar {
 fn meta(doc: &Stored, field: &str) -> Option<Vec<String>> {
     Some(match field {
         "_id" => vec![doc.at.id.id.to_string()],
-        "_uid" => vec![doc.at.id.uid()],
+        "_uid" => vec![doc.at.id.uid().into_owned()],
         "_type" => vec![doc.at.id.doc_type.as_deref().unwrap_or("_doc").to_owned()],
         "_index" => vec![doc.at.index.as_str().to_owned()],
         "_routing" => doc.routing.clone().into_iter().collect(),

@@ -128,7 +128,7 @@ impl DateFormat {
                 let tz = tz.unwrap_or(&utc);
                 match Moment::of(ms, tz) {
                     Some(mut moment) => {
-                        let mut out = String::new();
+                        let mut out = String::with_capacity(self.text.len().max(24));
                         moment.nanos = nanos;
                         moment.all_nanos = self.text.contains("_nanos");
                         moment.write(items, &mut out);

@@ -1,6 +1,7 @@
 //! Milliseconds to a text by a pattern.
 
 use super::*;
+use crate::text::push_digits;
 use jiff::civil;
 use std::fmt;
 
@@ -94,17 +95,22 @@ impl Moment {
                         Part::Year if *width >= 4 && number > 9999 => "+",
                         _ => "",
                     };
-                    write!(out, "{sign}{:0width$}", number.abs())
+                    out.push_str(sign);
+                    push_digits(out, number.unsigned_abs(), *width);
+                    Ok(())
                 }
                 Item::ShortYear => write!(out, "{:02}", self.year.rem_euclid(100)),
                 Item::Fraction { max, separator, .. } => {
-                    let digits = format!("{:09}", self.of_day % 1000 * 1_000_000 + self.nanos);
+                    let mut digits = String::with_capacity(9);
+                    push_digits(&mut digits, self.number(Part::Nano).unsigned_abs(), 9);
                     let width = match *separator {
                         true if self.all_nanos => digits.trim_end_matches('0').len().max(3),
                         true => 3,
                         false => (*max).min(9),
                     };
-                    write!(out, "{}{}", if *separator { "." } else { "" }, &digits[..width])
+                    out.push_str(if *separator { "." } else { "" });
+                    out.push_str(&digits[..width]);
+                    Ok(())
                 }
                 Item::Month { full } => {
                     let name = MONTHS[(self.month - 1) as usize];

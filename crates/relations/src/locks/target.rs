@@ -74,7 +74,7 @@ impl LockTarget {
             },
             LockTarget::Document(at) => LockKey::Document {
                 index: at.index.clone(),
-                uid: at.id.uid(),
+                uid: at.id.uid().into_owned(),
             },
             LockTarget::Name(name) => LockKey::Name(name.clone()),
         }

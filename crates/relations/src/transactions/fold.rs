@@ -15,6 +15,7 @@ use mapping::{Times, Timing};
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// One operation.
 #[derive(Clone, Debug)]
@@ -115,8 +116,8 @@ pub(super) fn fold(newest: &mut dyn Newest, operations: &[Operation], change: &C
         kind,
         guard,
         indices: HashMap::new(),
-        places: HashMap::new(),
-        docs: Vec::new(),
+        places: HashMap::with_capacity(operations.len()),
+        docs: Vec::with_capacity(operations.len()),
         out: Folded::default(),
     };
     let mut failures: Vec<NotDone> = Vec::with_capacity(operations.len());
@@ -289,7 +290,7 @@ impl Folding<'_, '_, '_> {
         }
         let index = self.indices.get(name).and_then(Option::as_ref);
         let mut at = operation.write.at.clone();
-        let before = match (index, operation.creates) {
+        let is_there = match (index, operation.creates) {
             (Some((index, _, locks)), _) => {
                 at.index = index.name.clone();
                 if !locks.is_none() {
@@ -298,18 +299,14 @@ impl Folding<'_, '_, '_> {
                         Err(e) => return Ok(Err(e)),
                     };
                 }
-                if self.places.contains_key(&at) {
-                    None
-                } else {
-                    self.newest.read(&at, See::Plain)?
-                }
+                true
             }
             (None, Some(typed)) if !operation.write.require_alias => {
                 Alteration::make(&mut self.out.alterations, name, typed);
-                None
+                false
             }
             // An earlier operation makes it.
-            (None, None) if !operation.write.require_alias && Alteration::makes(&self.out.alterations, name) => None,
+            (None, None) if !operation.write.require_alias && Alteration::makes(&self.out.alterations, name) => false,
             (None, _) => {
                 let reason = if operation.write.require_alias {
                     format!("no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias")
@@ -320,48 +317,51 @@ impl Folding<'_, '_, '_> {
                 return Ok(Err(error.with("index", name).with("index_uuid", "_na_")));
             }
         };
-        let next = self.docs.len();
-        let place = *self.places.entry(at.clone()).or_insert(next);
-        if place == next {
-            let known = self.indices.get(name).and_then(Option::as_ref);
-            let mut doc = Doc::new(name, at, before);
-            if let Some((index, _, locks)) = known
-                && locks.has(doc.at.id.doc_type.as_deref())
-            {
-                doc.lock = Some(LockWrite {
-                    at: doc.at.clone(),
-                    uuid: index.uuid.clone(),
-                    settings: index.settings.clone(),
-                    before: doc.now.as_ref().map(|now| now.source.clone()),
-                    after: None,
-                    noop: false,
-                    process_id: None,
-                    steps: 0,
-                    proved: false,
-                    under: Vec::new(),
-                    operation: 0,
-                });
-            } else if !self.guard.is_open() {
-                doc.place = match known.filter(|(_, fields, _)| !fields.is_unset()).zip(doc.now.as_ref()) {
-                    Some(((_, fields, _), now)) => fields.place(&now.source.parse()?)?,
-                    None => None,
-                };
-                let settings = known.map(|(index, _, _)| &*index.settings);
-                let places: Vec<LockPath> = doc.place.iter().cloned().collect();
-                let covered_later = doc.now.is_none();
-                let checked = self.guard.check(settings, &doc.at, &places);
-                // A document that is to be made has no place yet: whether it is covered shows in the end.
-                let refused = checked
-                    .err()
-                    .filter(|e| !(covered_later && e.kind() == ErrorKind::LockTarget));
-                if let Some(error) = refused {
-                    doc.failed = true;
-                    self.docs.push(doc);
-                    return Ok(Err(error));
-                }
+        let place = self.docs.len();
+        let first = match self.places.entry(at) {
+            Entry::Occupied(earlier) => return Ok(Ok(*earlier.get())),
+            Entry::Vacant(first) => first,
+        };
+        let at = first.key().clone();
+        let before = if is_there { self.newest.read(&at, See::Plain)? } else { None };
+        first.insert(place);
+        let mut doc = Doc::new(name, at, before);
+        if let Some((index, _, locks)) = index
+            && locks.has(doc.at.id.doc_type.as_deref())
+        {
+            doc.lock = Some(LockWrite {
+                at: doc.at.clone(),
+                uuid: index.uuid.clone(),
+                settings: index.settings.clone(),
+                before: doc.now.as_ref().map(|now| now.source.clone()),
+                after: None,
+                noop: false,
+                process_id: None,
+                steps: 0,
+                proved: false,
+                under: Vec::new(),
+                operation: 0,
+            });
+        } else if !self.guard.is_open() {
+            doc.place = match index.filter(|(_, fields, _)| !fields.is_unset()).zip(doc.now.as_ref()) {
+                Some(((_, fields, _), now)) => fields.place(&now.source.parse()?)?,
+                None => None,
+            };
+            let settings = index.map(|(index, _, _)| &*index.settings);
+            let places: Vec<LockPath> = doc.place.iter().cloned().collect();
+            let covered_later = doc.now.is_none();
+            let checked = self.guard.check(settings, &doc.at, &places);
+            // A document that is to be made has no place yet: whether it is covered shows in the end.
+            let refused = checked
+                .err()
+                .filter(|e| !(covered_later && e.kind() == ErrorKind::LockTarget));
+            if let Some(error) = refused {
+                doc.failed = true;
+                self.docs.push(doc);
+                return Ok(Err(error));
             }
-            self.docs.push(doc);
         }
+        self.docs.push(doc);
         Ok(Ok(place))
     }
 

@@ -49,9 +49,9 @@ impl crate::Relations {
             None => self.new_place("c"),
         };
         if let Some(portable) = &self.portable
-            && !self.is_decided_at_once(change).await?
+            && !Box::pin(self.is_decided_at_once(change)).await?
         {
-            return match self.change_portably(portable, change, &place, None).await? {
+            return match Box::pin(self.change_portably(portable, change, &place, None)).await? {
                 Asked::Verdict(verdict) => Ok(verdict),
                 Asked::Beside(..) | Asked::Alone => unreachable!("nothing is written beside it"),
             };

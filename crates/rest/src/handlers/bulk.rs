@@ -17,9 +17,9 @@ use dsl::document::{BulkAction, BulkDefaults, BulkItem, UpdateBody, parse_bulk};
 use dsl::search::SourceSpec;
 use engine::{Effect, Expect, Outcome, Refresh, Source, Write, WriteOp, Written};
 use mapping::{Life, Moment, Timing};
+use model::text::push_number;
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use serde_json::{Map, Value, json};
-use std::fmt::Write as _;
 
 /// `POST /_bulk`.
 pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
@@ -115,7 +115,9 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
             && planned[i].locks.is_empty()
             && planned[i].says_no_more(&call, written, &default_source)?
         {
-            answers[i] = Some(Item::Text(text(&call.rest, planned[i].label, written, call.dialect).await));
+            let mut told = String::with_capacity(256);
+            text(&mut told, &call.rest, planned[i].label, written, call.dialect).await;
+            answers[i] = Some(Item::Text(told));
             warnings.extend(sent.warnings);
             continue;
         }
@@ -167,12 +169,16 @@ enum Item {
     Text(String),
 }
 
-/// What [`settle`] says of a write that was done, as text with its label: most items are this, and there are thousands.
-pub(super) async fn text(rest: &crate::Rest, label: &str, written: &Written, dialect: Dialect) -> String {
-    let mut out = format!("{{\"{label}\":{{");
-    write_members(&mut out, rest, written, dialect).await;
-    let _ = write!(out, ",\"status\":{}}}}}", status(written));
-    out
+/// Appends what [`settle`] says of a write that was done, as text with its label: most items are this, and there are
+/// thousands.
+pub(super) async fn text(out: &mut String, rest: &crate::Rest, label: &str, written: &Written, dialect: Dialect) {
+    out.push_str("{\"");
+    out.push_str(label);
+    out.push_str("\":{");
+    write_members(out, rest, written, dialect).await;
+    out.push_str(",\"status\":");
+    push_number(out, status(written).into());
+    out.push_str("}}");
 }
 
 /// One item on its way.

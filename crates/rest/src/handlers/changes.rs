@@ -312,7 +312,9 @@ async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Ve
         let mut turn: Option<Turn> = None;
         loop {
             let (relations, attempt) = (relations.clone(), change.clone());
-            let verdict = aside(long, async move { relations.change(&attempt).await }).await?;
+            // Boxed where it is made: it is large, and each step on its way would copy it.
+            let deciding = Box::pin(async move { relations.change(&attempt).await });
+            let verdict = aside(long, deciding).await?;
             let Verdict::Waits(next, place) = verdict else {
                 return Ok(verdict);
             };
@@ -335,12 +337,13 @@ async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Ve
 /// Adds the items of a change that is done to its answer: most are what a bulk says of a write, as text.
 async fn items_done(call: &Call, planned: &[Planned], default: &SourceSpec, done: Committed, out: &mut String) -> Result<()> {
     out.push_str(",\"items\":[");
+    out.reserve(done.items.len() * 200);
     for (n, (planned, item)) in planned.iter().zip(done.items).enumerate() {
         if n > 0 {
             out.push(',');
         }
         if planned.says_no_more(call, &item.written, default)? {
-            out.push_str(&text(&call.rest, planned.label, &item.written, call.dialect).await);
+            text(out, &call.rest, planned.label, &item.written, call.dialect).await;
         } else {
             let (body, _) = settle(planned, Outcome::Written(item.written), default, call).await?;
             out.push_str(&json!({ planned.label: body }).to_string());

@@ -7,7 +7,7 @@ use crate::{Rest, answers_of_2015, shows_doc_type, write_shards};
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use engine::{Conflict, Effect, Expect, Found, Inspected, Inspection, Outcome, Refresh, Write, Written};
 use futures::{StreamExt as _, TryStreamExt as _};
-use model::text::quote;
+use model::text::{push_number, quote};
 use model::{Dialect, DocAddress, Error, ErrorKind, Result};
 use relations::leases::Caller;
 use relations::schema::is_system;
@@ -15,7 +15,6 @@ use relations::transactions::{Change, Kind, NotDone, Operation, Verdict};
 use script::{Lang, Params, Program};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
 /// A write and the locks that its client holds for it.
 #[derive(Clone, Debug)]
@@ -422,22 +421,20 @@ pub(super) async fn write_members(out: &mut String, rest: &Rest, written: &Writt
     out.push_str(",\"_id\":");
     quote(out, &written.at.id.id);
     let stamp = written.stamp;
-    let _ = write!(
-        out,
-        ",\"_version\":{},\"result\":\"{}\"",
-        stamp.version,
-        result(written.effect)
-    );
+    out.push_str(",\"_version\":");
+    push_number(out, stamp.version);
+    out.push_str(",\"result\":\"");
+    out.push_str(result(written.effect));
+    out.push('"');
     if written.forced_refresh {
         out.push_str(",\"forced_refresh\":true");
     }
-    let _ = write!(
-        out,
-        ",\"_shards\":{{\"total\":{},\"successful\":1,\"failed\":0}},\"_seq_no\":{},\"_primary_term\":{}",
-        1 + replicas,
-        stamp.seq_no,
-        stamp.primary_term,
-    );
+    out.push_str(",\"_shards\":{\"total\":");
+    push_number(out, 1 + replicas);
+    out.push_str(",\"successful\":1,\"failed\":0},\"_seq_no\":");
+    push_number(out, stamp.seq_no);
+    out.push_str(",\"_primary_term\":");
+    push_number(out, stamp.primary_term);
 }
 
 /// A conflict or a missing document with the number of its shard, as 2015 told it.
