@@ -9,6 +9,17 @@ use model::path::matches;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
 
+/// What a dynamic template may say today.
+const TEMPLATE_KEYS: &[&str] = &[
+    "match",
+    "path_match",
+    "unmatch",
+    "path_unmatch",
+    "match_mapping_type",
+    "match_pattern",
+    "mapping",
+];
+
 /// Checks what stands at the root of a mapping and matters here.
 pub(crate) fn check(top: &Root, typed: bool) -> Result<()> {
     if let Some(templates) = top.get("dynamic_templates") {
@@ -18,9 +29,13 @@ pub(crate) fn check(top: &Root, typed: bool) -> Result<()> {
             ));
         };
         for template in templates {
-            let Some((name, body)) = named(template) else {
+            let alone = typed || template.as_object().is_some_and(|template| template.len() == 1);
+            let Some((name, body)) = named(template).filter(|_| alone) else {
                 return Err(malformed("A dynamic template must be defined with a name"));
             };
+            if let Some(unknown) = body.keys().find(|key| !typed && !TEMPLATE_KEYS.contains(&key.as_str())) {
+                return Err(Error::illegal(format!("Illegal dynamic template parameter: [{unknown}]")));
+            }
             if !body.get("mapping").is_some_and(Value::is_object) {
                 return Err(malformed(if typed {
                     "template must have mapping set".to_owned()

@@ -35,8 +35,8 @@ impl Dynamic {
             "false" | "no" | "0" | "off" => Ok(Dynamic::False),
             "strict" => Ok(Dynamic::Strict),
             "strict_allow_templates" => Ok(Dynamic::StrictAllowTemplates),
-            "runtime" => Err(malformed("dynamic [runtime] is not supported yet")),
-            other => Err(malformed(format!("Could not convert [dynamic] to boolean: [{other}]"))),
+            "runtime" => Err(Error::illegal("dynamic [runtime] is not supported yet")),
+            other => Err(Error::illegal(format!("Could not convert [dynamic] to boolean: [{other}]"))),
         }
     }
     /// The same; 2015 took every other word for yes.
@@ -105,7 +105,6 @@ const ROOT_KEYS: &[&str] = &[
     "_routing",
     "_meta",
     "_field_names",
-    "_size",
     "_data_stream_timestamp",
     "date_detection",
     "numeric_detection",
@@ -127,7 +126,7 @@ const ROOT_KEYS_TYPED: &[&str] = &[
     "date_formats",
 ];
 /// Of the first, what 2015 had not.
-const NEVER_TYPED: &[&str] = &["_size", "_data_stream_timestamp"];
+const NEVER_TYPED: &[&str] = &["_data_stream_timestamp"];
 /// Objects deeper than this are refused while parsing, whatever the limits say.
 const DEPTH_MAX: usize = 64;
 
@@ -239,6 +238,8 @@ impl Mapping {
         }
         if typed {
             crate::typed::read_root(&mut top)?;
+        } else {
+            check_root(&mut top)?;
         }
         crate::dynamic::check(&top, typed)?;
         let inner = build(root, top, registry.clone(), limits.clone(), typed)?;
@@ -302,13 +303,7 @@ impl Mapping {
 
     /// The innermost nested object that encloses a field or object (a nested object does not enclose itself).
     pub fn nested_path_of(&self, path: &str) -> Option<&str> {
-        let inside = |nested: &&String| path.strip_prefix(nested.as_str()).is_some_and(|rest| rest.starts_with('.'));
-        self.0
-            .nested
-            .iter()
-            .filter(inside)
-            .max_by_key(|nested| nested.len())
-            .map(String::as_str)
+        self.0.nested_around(path)
     }
 
     /// Whether there is a nested object at that path.
@@ -433,14 +428,141 @@ impl Inner {
                 Some(target) if target.field.kind == Kind::Alias => {
                     return refuse("an alias cannot refer to another alias.");
                 }
+                Some(_) if !self.typed && self.nested_around(target) != self.nested_around(path) => {
+                    let scope = |path: &str, what: &str| match self.nested_around(path) {
+                        Some(nested) => format!("{what} nested scope is [{nested}]"),
+                        None => format!("{what} is not nested").replace("'s is", " is"),
+                    };
+                    let reason = format!(
+                        "Invalid [path] value [{target}] for field alias [{path}]: an alias must have the same nested scope as its target. {}, but {}.",
+                        scope(path, "The alias's"),
+                        scope(target, "the target's")
+                    );
+                    return Err(Error::illegal(reason));
+                }
                 Some(_) => {}
             }
         }
-        if self.leaves.iter().filter(|leaf| leaf.field.kind == Kind::Join).count() > 1 {
-            return Err(Error::illegal("Only one [parent-join] field can be defined per index"));
+        let joins = || self.leaves.iter().filter(|leaf| leaf.field.kind == Kind::Join);
+        if let Some(inside) = joins().find(|leaf| !self.typed && leaf.path.contains('.')) {
+            return Err(Error::illegal(format!(
+                "join field [{}] cannot be added inside an object or in a multi-field",
+                inside.path
+            )));
+        }
+        if joins().count() > 1 {
+            return Err(match self.typed {
+                true => Error::illegal("Only one [parent-join] field can be defined per index"),
+                false => malformed("Field [_parent_join] is defined more than once"),
+            });
+        }
+        if self.typed { Ok(()) } else { self.check_copies() }
+    }
+
+    /// Copies go to fields of their own document or of one around it.
+    fn check_copies(&self) -> Result<()> {
+        let multi = |path: &str| {
+            self.leaves
+                .iter()
+                .any(|leaf| leaf.multi.iter().any(|at| *self.leaves[*at].path == *path))
+        };
+        for leaf in self.leaves.iter().filter(|leaf| !leaf.field.copy_to.is_empty()) {
+            for target in &leaf.field.copy_to {
+                if self.objects.contains_key(target.as_str()) {
+                    return Err(Error::illegal(format!(
+                        "Cannot copy to field [{target}] since it is mapped as an object"
+                    )));
+                }
+                if multi(target) {
+                    return Err(Error::illegal(format!(
+                        "[copy_to] may not be used to copy to a multi-field: [{target}]"
+                    )));
+                }
+                let (from, to) = (self.nested_around(&leaf.path), self.nested_around(target));
+                let within = to.is_none_or(|to| {
+                    from.is_some_and(|from| from == to || from.strip_prefix(to).is_some_and(|rest| rest.starts_with('.')))
+                });
+                if !within {
+                    return Err(Error::illegal(format!(
+                        "Illegal combination of [copy_to] and [nested] mappings: [copy_to] may only copy data to the current nested document or any of its parents, however one [copy_to] directive is trying to copy data from nested object [{}] to [{}]",
+                        from.unwrap_or("null"),
+                        to.unwrap_or("null")
+                    )));
+                }
+            }
         }
         Ok(())
     }
+
+    /// The innermost nested object around a path.
+    fn nested_around(&self, path: &str) -> Option<&str> {
+        let inside = |nested: &&String| path.strip_prefix(nested.as_str()).is_some_and(|rest| rest.starts_with('.'));
+        let around = self.nested.iter().filter(inside).max_by_key(|nested| nested.len());
+        around.map(String::as_str)
+    }
+}
+
+/// What stands at the root of a mapping of today, beside its fields.
+fn check_root(top: &mut Root) -> Result<()> {
+    for (section, keys) in [
+        ("_source", &["enabled", "includes", "excludes"][..]),
+        ("_routing", &["required"]),
+    ] {
+        let Some(given) = top.get(section) else { continue };
+        let Value::Object(given) = given else {
+            return Err(Error::illegal(format!("[{section}] must be an object")));
+        };
+        for (key, value) in given {
+            if !keys.contains(&key.as_str()) {
+                return Err(malformed(format!(
+                    "unknown parameter [{key}] on mapper [{section}] of type [null]"
+                )));
+            }
+            let right = match key.as_str() {
+                "includes" | "excludes" => value.is_array(),
+                _ => ["true", "false"].contains(&text_of(value).as_str()),
+            };
+            if !right {
+                return Err(Error::illegal(match value.is_array() || key.ends_with("cludes") {
+                    true => format!("[{key}] of [{section}] must be a list, but was [{}]", java(value)),
+                    false => format!(
+                        "Failed to parse value [{}] as only [true] or [false] are allowed.",
+                        java(value)
+                    ),
+                }));
+            }
+        }
+    }
+    if let Some(meta) = top.get("_meta").filter(|meta| !meta.is_object()) {
+        return Err(Error::illegal(format!("[_meta] must be an object, but was [{}]", java(meta))));
+    }
+    for key in ["date_detection", "numeric_detection"] {
+        if let Some(given) = top.get(key).map(text_of)
+            && given != "true"
+            && given != "false"
+        {
+            return Err(Error::illegal(format!("Could not convert [{key}] to boolean: [{given}]")));
+        }
+    }
+    if let Some(formats) = top.get_mut("dynamic_date_formats") {
+        if formats.is_string() {
+            *formats = Value::Array(vec![formats.take()]);
+        }
+        let items = formats.as_array().map_or(&[][..], Vec::as_slice);
+        if let Some(wrong) = items.iter().find(|item| !item.is_string()) {
+            return Err(Error::illegal(format!(
+                "Invalid format: [{}]: expected string value",
+                java(wrong)
+            )));
+        }
+        if !formats.is_array() {
+            return Err(Error::illegal(format!(
+                "Invalid format: [{}]: expected string value",
+                java(formats)
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn strings(value: Option<&Value>) -> Vec<String> {
@@ -456,10 +578,7 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
         if value.as_array().is_some_and(Vec::is_empty) {
             return Ok(Vec::new());
         }
-        if context.typed {
-            return Err(Error::new(model::ErrorKind::Parse, "properties must be a map type"));
-        }
-        return Err(malformed("Expected map for property [properties]"));
+        return Err(Error::new(model::ErrorKind::Parse, "properties must be a map type"));
     };
     if depth > DEPTH_MAX {
         return Err(too_deep(context.limits, prefix));
@@ -470,8 +589,8 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
     }
     let mut properties = Vec::with_capacity(object.len());
     for (name, body) in object {
-        // An empty list was an empty map.
-        if context.typed && body.as_array().is_some_and(Vec::is_empty) {
+        // An empty list is an empty map.
+        if body.as_array().is_some_and(Vec::is_empty) {
             continue;
         }
         let Value::Object(body) = body else {
@@ -484,8 +603,16 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
                 }
             )));
         };
+        // What points at the end stand for is nothing.
+        let name = match context.typed {
+            false if !name.trim_end_matches('.').is_empty() => name.trim_end_matches('.'),
+            _ => name.as_str(),
+        };
         check_name(context, name)?;
-        let (mut segments, mut last) = (Vec::new(), name.as_str());
+        if prefix.is_empty() && depth == 1 && !context.typed && crate::document::METADATA.contains(&name) {
+            return Err(malformed(format!("Field [{name}] is defined more than once")));
+        }
+        let (mut segments, mut last) = (Vec::new(), name);
         if name.contains('.') {
             segments = name.split('.').collect();
             last = segments.pop().unwrap_or_default();
@@ -520,7 +647,7 @@ fn check_name(context: &Context<'_>, name: &str) -> Result<()> {
         return Err(malformed(format!("Field name [{name}] cannot contain '.'")));
     }
     if name.split('.').any(|part| part.trim().is_empty()) {
-        return Err(malformed(format!(
+        return Err(Error::illegal(format!(
             "Invalid field name [{name}], field names cannot start or end with '.' or be empty"
         )));
     }
@@ -574,10 +701,7 @@ fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, dept
     let body = single.as_ref().unwrap_or(body);
     let type_name = body.get("type").map(text_of);
     match type_name.as_deref() {
-        None if !["properties", "dynamic", "enabled", "include_in_all"]
-            .iter()
-            .any(|key| body.contains_key(*key)) =>
-        {
+        None if !looks_like_an_object(body, context.typed) => {
             // Elasticsearch takes a body without type for an object only if it looks like one.
             Err(malformed(format!("No type specified for field [{name}]")))
         }
@@ -609,6 +733,15 @@ fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, dept
         }
         Some(_) => Ok(Node::Field(Arc::new(parameters::parse(context, name, body, false)?))),
     }
+}
+
+/// A body without a type: today's servers go by its properties, or by `enabled` if that is all.
+fn looks_like_an_object(body: &Map<String, Value>, typed: bool) -> bool {
+    if typed {
+        let keys = ["properties", "dynamic", "enabled", "include_in_all"];
+        return keys.iter().any(|key| body.contains_key(*key));
+    }
+    body.contains_key("properties") || body.len() == 1 && body.contains_key("enabled")
 }
 
 fn render_properties(properties: &[(String, Node)], typed: bool) -> Value {

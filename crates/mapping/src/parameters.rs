@@ -127,12 +127,14 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
         match key.as_str() {
             "type" => continue,
             "fields" => {
-                fields = parse_fields(context, value, multi)?;
+                fields = parse_fields(context, name, value, multi)?;
                 continue;
             }
             _ => {}
         }
-        let Some(param) = params_of(kind, context.typed).find(|param| param.0 == key) else {
+        let known = params_of(kind, context.typed).find(|param| param.0 == key);
+        let only_of_2015 = !context.typed && types::keyword::OF_2015.contains(&key.as_str()) && kind.is_keyword();
+        let Some(param) = known.filter(|_| !only_of_2015) else {
             return Err(malformed(if context.typed {
                 format!(
                     "Mapping definition for [{name}] has unsupported parameters:  [{key} : {}]",
@@ -149,6 +151,9 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
             return Err(malformed(format!(
                 "[{key}] on mapper [{name}] of type [{type_name}] must not have a [null] value"
             )));
+        }
+        if !context.typed {
+            check(name, kind, key, value, multi)?;
         }
         let value = read_value(param, value, context.typed)?;
         if default_of(param) != Some(&value) && !value.is_null() {
@@ -217,7 +222,7 @@ fn string_kind(body: &Map<String, Value>) -> Kind {
     }
 }
 
-fn parse_fields(context: &Context<'_>, value: &Value, multi: bool) -> Result<Vec<(String, Arc<FieldType>)>> {
+fn parse_fields(context: &Context<'_>, of: &str, value: &Value, multi: bool) -> Result<Vec<(String, Arc<FieldType>)>> {
     let Value::Object(object) = value else {
         if value.as_array().is_some_and(Vec::is_empty) {
             return Ok(Vec::new());
@@ -238,13 +243,126 @@ fn parse_fields(context: &Context<'_>, value: &Value, multi: bool) -> Result<Vec
                 "illegal field [{name}], only fields can be specified inside fields"
             )));
         };
+        if name.contains('.') && !context.typed {
+            return Err(malformed(format!(
+                "Field name [{name}] which is a multi field of [{of}] cannot contain '.'"
+            )));
+        }
         fields.push((name.clone(), Arc::new(parse(context, name, body, true)?)));
     }
     Ok(fields)
 }
 
+/// What today's dialect refuses of a parameter's value, beside its shape.
+fn check(name: &str, kind: Kind, key: &str, value: &Value, multi: bool) -> Result<()> {
+    let one_of = |accepted: &[&str]| {
+        let given = text_of(value);
+        if accepted.contains(&given.as_str()) {
+            return Ok(());
+        }
+        Err(malformed(format!(
+            "Unknown value [{given}] for field [{key}] - accepted values are [{}]",
+            accepted.join(", ")
+        )))
+    };
+    match key {
+        "meta" => check_meta(name, value),
+        "copy_to" if multi => Err(malformed(format!(
+            "copy_to in multi fields is not allowed. Found the copy_to in field [{name}] which is within a multi field."
+        ))),
+        "boost" if text_of(value).trim().parse::<f32>().is_err() => Err(Error::new(
+            model::ErrorKind::NumberFormat,
+            format!("For input string: \"{}\"", text_of(value)),
+        )),
+        "index_options" if kind == Kind::Text => one_of(&["positions", "docs", "freqs", "offsets"]),
+        "index_options" if kind == Kind::Keyword => one_of(&["docs", "freqs"]),
+        "term_vector" => one_of(&[
+            "no",
+            "yes",
+            "with_positions",
+            "with_offsets",
+            "with_positions_offsets",
+            "with_positions_payloads",
+            "with_positions_offsets_payloads",
+        ]),
+        "index_prefixes" | "index_phrases" if kind == Kind::MatchOnlyText && value != &Value::Bool(false) => {
+            let what = if key == "index_prefixes" { "prefixes" } else { "phrases" };
+            Err(Error::illegal(format!(
+                "Index {what} cannot be enabled on for match_only_text field. Use text field instead"
+            )))
+        }
+        "index_prefixes" => match value.as_object().and_then(|bounds| {
+            let known = |key: &String| ["min_chars", "max_chars"].contains(&key.as_str());
+            bounds.iter().find(|(key, _)| !known(key))
+        }) {
+            Some((unknown, given)) => Err(malformed(format!(
+                "Mapping definition for [{name}] has unsupported parameters:  [{unknown} : {}]",
+                java(given)
+            ))),
+            None => Ok(()),
+        },
+        "max_input_length" if value.as_i64().is_some_and(|length| length <= 0) => Err(Error::illegal(format!(
+            "[max_input_length] must be > 0 but was [{}]",
+            java(value)
+        ))),
+        "similarity" if value == "classic" => Err(Error::illegal(
+            "The [classic] similarity may not be used anymore. Please use the [BM25] similarity or build a custom [scripted] similarity instead.",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// `meta` is a few short texts by short names.
+fn check_meta(name: &str, value: &Value) -> Result<()> {
+    let Value::Object(meta) = value else {
+        return Err(malformed(format!(
+            "[meta] must be an object, got {}[{}] for field [{name}]",
+            java_class(value)
+                .trim_start_matches("class ")
+                .trim_start_matches("java.lang."),
+            java(value)
+        )));
+    };
+    if meta.len() > 5 {
+        let found = meta.len();
+        return Err(malformed(format!(
+            "[meta] can't have more than 5 entries, but got {found} on field [{name}]"
+        )));
+    }
+    for (key, value) in meta {
+        let why = match value {
+            _ if key.chars().count() > 20 => format!("[meta] keys can't be longer than 20 chars, but got [{key}]"),
+            Value::String(text) if text.chars().count() > 50 => {
+                format!("[meta] values can't be longer than 50 chars, but got [{text}]")
+            }
+            Value::String(_) => continue,
+            Value::Null => format!("[meta] values can't be null (field [{name}])"),
+            other => format!(
+                "[meta] values can only be strings, but got {}[{}]",
+                java_class(other)
+                    .trim_start_matches("class ")
+                    .trim_start_matches("java.lang."),
+                java(other)
+            ),
+        };
+        return Err(malformed(format!("{why} for field [{name}]")));
+    }
+    Ok(())
+}
+
 fn read_value(param: &Param, value: &Value, typed: bool) -> Result<Value> {
-    match param.1 {
+    let shape = match param.0 {
+        "index" if !typed => Bool,
+        _ => param.1,
+    };
+    match (param.0, value) {
+        ("copy_to", Value::Array(paths)) if !typed => {
+            return Ok(paths.iter().map(|path| Value::String(text_of(path))).collect());
+        }
+        ("copy_to", path) if !typed => return Ok(Value::Array(vec![Value::String(text_of(path))])),
+        _ => {}
+    }
+    match shape {
         Bool => match (value, value.as_str()) {
             (Value::Bool(b), _) => Ok(Value::Bool(*b)),
             (_, Some("true")) => Ok(Value::Bool(true)),
@@ -544,6 +662,11 @@ pub(crate) fn merge(path: &str, old: &FieldType, new: &FieldType, typed: bool) -
         return Err(Error::illegal(format!(
             "Mapper for [{path}] conflicts with existing mapper:\n\t{}",
             conflicts.join("\n\t")
+        )));
+    }
+    if !typed && !old.norms && new.norms {
+        return Err(Error::illegal(format!(
+            "Mapper for [{path}] conflicts with existing mapper:\n\tCannot update parameter [norms] from [false] to [true]"
         )));
     }
     let mut merged = new.clone();

@@ -109,6 +109,10 @@ pub(crate) fn parse(name: &str, kind: &str, body: &mut Node, dialect: Dialect) -
                 missing: source.missing,
             }
         }
+        "nested" | "reverse_nested" if !dialect.typed && fields.member("path").is_some_and(|path| path.as_str().is_none()) => {
+            let found = fields.member("path").map_or("VALUE_NULL", Node::kind_name);
+            return Err(body.error(format!("Unexpected token {found} in [{name}].")));
+        }
         "nested" => AggKind::Nested {
             path: fields.take_string("path")?.ok_or_else(missing_path)?,
         },
@@ -554,6 +558,24 @@ fn parse_date_histogram(fields: &mut Fields, dialect: Dialect) -> Result<DateHis
     const KIND: &str = "date_histogram";
     let source = ValueSource::take(fields, dialect)?;
     let interval = take_date_interval(fields, dialect)?;
+    if interval.is_err() {
+        // What there is not is told before what there should be.
+        const OTHERS: &[&str] = &[
+            "time_zone",
+            "offset",
+            "min_doc_count",
+            "extended_bounds",
+            "hard_bounds",
+            "order",
+            "keyed",
+        ];
+        let mut rest = fields.clone();
+        for known in OTHERS {
+            rest.take(known);
+        }
+        rest.finish()?;
+    }
+    let interval = interval?;
     let bounds = |node: &Node| -> Result<(Option<Value>, Option<Value>)> {
         let mut inner = node.clone().fields("bounds")?;
         let bound = |inner: &mut Fields, name: &str| inner.take_value(name).filter(|value| !value.is_null());
@@ -587,7 +609,8 @@ const CALENDAR: &[&str] = &[
     "second", "1s", "minute", "1m", "hour", "1h", "day", "1d", "week", "1w", "month", "1M", "quarter", "1q", "year", "1y",
 ];
 
-fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<DateInterval> {
+/// The interval; refused apart, where there is none.
+fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<Result<DateInterval>> {
     const KIND: &str = "date_histogram";
     let old = option(fields, KIND, "interval", |n| {
         let text = n.string("interval")?;
@@ -621,14 +644,14 @@ fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<DateInter
             "Cannot use [interval] with [fixed_interval] or [calendar_interval] configuration options.",
         ));
     }
-    old.or(calendar).or(fixed).ok_or_else(|| {
+    Ok(old.or(calendar).or(fixed).ok_or_else(|| {
         let kind = if dialect.typed {
             ErrorKind::SearchParse
         } else {
             ErrorKind::IllegalArgument
         };
         Error::new(kind, "Invalid interval specified, must be non-null and non-empty")
-    })
+    }))
 }
 
 /// A length of time with a unit; 2015 also had weeks, fractions and bare milliseconds.

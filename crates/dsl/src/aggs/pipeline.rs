@@ -100,6 +100,11 @@ fn check(name: &str, kind: &str, body: &Node) -> Result<()> {
         Reader::Object(options, needed) => {
             let members = body.clone().fields(kind)?;
             let lacking: Vec<&str> = needed.iter().copied().filter(|option| !members.has(option)).collect();
+            let mut rest = members;
+            for (option, _) in options {
+                rest.take(option);
+            }
+            rest.finish()?;
             if !lacking.is_empty() {
                 return Err(shape::required(&lacking.join(", ")));
             }

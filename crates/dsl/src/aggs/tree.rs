@@ -71,6 +71,12 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
     let (mut kind, mut subs, mut meta): (Option<(String, AggKind)>, _, _) = (None, Vec::new(), None);
     for (key, value) in shape::object(definition, &name)? {
         match key.as_str() {
+            "aggs" | "aggregations" if !value.is_object() && !dialect.typed => {
+                let found = value.kind_name();
+                return Err(value.error(format!(
+                    "Expected [START_OBJECT] under [{key}], but got a [{found}] in [{name}]"
+                )));
+            }
             "aggs" | "aggregations" => subs = parse_level(value, dialect, depth + 1)?,
             "meta" if !value.is_object() && !dialect.typed => {
                 let found = value.kind_name();

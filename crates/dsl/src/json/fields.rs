@@ -87,7 +87,16 @@ impl Fields {
     /// Its kind is another, or `read` refuses it.
     pub fn read<T>(&mut self, name: &str, kinds: &[&str], read: impl FnOnce(&Node) -> Result<T>) -> Result<Option<T>> {
         if !self.object {
-            return self.given(name).map(|node| read(&node)).transpose();
+            let given = self.given(name);
+            // Readers by hand ask for a value where they know a name, and know none without one.
+            if let Some(node) = &given
+                && self.query
+                && !self.lenient
+                && (node.is_object() || node.is_array())
+            {
+                return Err(node.error(format!("[{}] query does not support [{name}]", self.owner)));
+            }
+            return given.map(|node| read(&node)).transpose();
         }
         let Some(node) = self.take(name) else {
             return Ok(None);
@@ -155,6 +164,16 @@ impl Fields {
     /// Whether a member of that name is there, not taken yet.
     pub fn has(&self, name: &str) -> bool {
         self.members.iter().any(|(n, _)| n == name)
+    }
+
+    /// The member of that name, left where it is.
+    pub fn member(&self, name: &str) -> Option<&Node> {
+        self.members.iter().find(|(known, _)| known == name).map(|(_, node)| node)
+    }
+
+    /// The member of that name, left where it is, if it is a list or an object.
+    pub fn listed(&self, name: &str) -> Option<&Node> {
+        self.member(name).filter(|node| node.is_object() || node.is_array())
     }
 
     /// Text, or `None` where it is missing or null.

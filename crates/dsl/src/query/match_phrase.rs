@@ -15,9 +15,16 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         zero_terms_query: ZeroTerms::None,
         max_expansions: 50,
     };
-    let nothing = body.error("No text specified for text query");
+    let mut nothing = body.error("No text specified for text query");
     let fields = if body.is_object() {
         let mut fields = cx.options(body, name)?.joined(beside);
+        if !cx.dialect.typed && !fields.has("query") {
+            nothing = Error::illegal(format!("[{name}] requires query value"));
+        }
+        if let Some(node) = fields.listed("query").filter(|_| !cx.dialect.typed) {
+            let found = node.kind_name();
+            return Err(node.error(format!("[{name}] unknown token [{found}] after [query]")));
+        }
         q.query = fields.take_value("query").unwrap_or(Value::Null);
         if let Some(slop) = fields.take_i64("slop")? {
             q.slop = u32::try_from(slop).map_err(|_| Error::illegal("No negative slop allowed."))?;

@@ -24,8 +24,11 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         q.query = body.into_value();
         return cx.done(beside, name, of_name(name, q));
     }
-    let nothing = body.error("No text specified for text query");
+    let mut nothing = body.error("No text specified for text query");
     let mut fields = cx.options(body, name)?.joined(beside);
+    if !cx.dialect.typed && name != "match" && !fields.has("query") {
+        nothing = Error::illegal(format!("[{name}] requires query value"));
+    }
     q.query = fields.take_value("query").unwrap_or(Value::Null);
     // Before 6.0 `type` made a phrase of it.
     let kind = if cx.dialect.typed { fields.take_string("type")? } else { None };

@@ -1,7 +1,7 @@
 //! `range`: between two values.
 
 use super::{Clause, Parsing, Query, RangeQuery};
-use crate::json::{Fields, Node};
+use crate::json::{Fields, Json, Node};
 use model::{Error, Result};
 use serde_json::{Map, Value};
 
@@ -11,6 +11,9 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let Some((field, body)) = outer.next_field() else {
         return Err(Error::illegal("field name is null or empty"));
     };
+    if !cx.dialect.typed && matches!(&body.value, Json::Array(items) if items.is_empty()) {
+        return Err(Error::illegal("field name is null or empty"));
+    }
     if !body.is_object() {
         return Err(body.error(format!("[range] query does not support [{field}]")));
     }
@@ -23,6 +26,11 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         });
     }
     let mut fields = cx.options(body, "range")?;
+    for bound in ["gt", "gte", "lt", "lte", "from", "to"] {
+        if let Some(node) = fields.listed(bound).filter(|node| !cx.dialect.typed && node.is_object()) {
+            return Err(node.error(format!("[range] query does not support [{bound}]")));
+        }
+    }
     let mut range = RangeQuery {
         field,
         ..RangeQuery::default()

@@ -1,6 +1,6 @@
 //! A script as a request names it: inline or stored, with its parameters.
 
-use crate::json::{Fields, Json, Node};
+use crate::json::{Fields, Json, Node, unsupported};
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
@@ -77,7 +77,8 @@ impl ScriptSource {
         let mut fields = node.fields("script")?;
         let inline = match fields.take_any(&["source", "inline", "script"]) {
             // A source that is JSON is its text.
-            Some(node) if node.is_object() || node.is_array() => Some(node.into_value().to_string()),
+            Some(node) if node.is_object() || node.is_array() && typed => Some(node.into_value().to_string()),
+            Some(node) if !typed && node.as_str().is_none() => return Err(unsupported("script", "source", &node)),
             Some(node) => Some(node.string("source")?),
             None => None,
         };
@@ -86,6 +87,9 @@ impl ScriptSource {
             None => None,
         };
         let lang = fields.take_string("lang")?;
+        if let Some(node) = fields.member("params").filter(|node| !typed && !node.is_object()) {
+            return Err(unsupported("script", "params", node));
+        }
         let params = fields.take_map("params")?.unwrap_or_default();
         fields.take("options");
         fields.lenient(typed).finish()?;

@@ -1,8 +1,8 @@
 //! `collapse`: the best hit of each value of a field.
 
 use super::{InnerHits, shape};
-use crate::json::Node;
-use model::{Dialect, Error, ErrorKind, Result};
+use crate::json::{Node, unsupported};
+use model::{Dialect, Error, Result};
 use serde_json::{Map, Value};
 
 /// `collapse`.
@@ -27,17 +27,19 @@ impl Collapse {
         }
         let mut fields = node.fields("collapse")?;
         let field = match fields.take("field") {
-            Some(node) if node.is_array() || node.is_object() => {
-                let (line, col) = (node.line, node.col);
-                let what = format!(
-                    "[{line}:{col}] [collapse] field doesn't support values of type: {}",
-                    node.kind_name()
-                );
-                return Err(Error::new(ErrorKind::XContentParse, what));
+            Some(node) if node.is_array() || node.is_object() || node.is_null() && !dialect.typed => {
+                return Err(unsupported("collapse", "field", &node));
             }
             node => node.map(|node| node.string("field")).transpose()?,
         };
-        let inner_hits = fields.take("inner_hits").map(Node::items).unwrap_or_default();
+        let inner_hits = fields.take("inner_hits");
+        if let Some(node) = inner_hits
+            .as_ref()
+            .filter(|node| !dialect.typed && !node.is_object() && !node.is_array())
+        {
+            return Err(unsupported("collapse", "inner_hits", node));
+        }
+        let inner_hits = inner_hits.map(Node::items).unwrap_or_default();
         let most = fields.take("max_concurrent_group_searches");
         let most = most
             .map(|node| {
@@ -49,15 +51,21 @@ impl Collapse {
                 }
             })
             .transpose()?;
+        let read = |item: Node| {
+            let at = (item.line, item.col);
+            let read = InnerHits::parse(item, dialect);
+            read.map_err(|cause| match dialect.typed {
+                true => cause,
+                false => shape::failed_field("collapse", "inner_hits", at, cause),
+            })
+        };
+        let inner_hits = inner_hits.into_iter().map(read).collect::<Result<_>>()?;
+        fields.finish()?;
         let out = Collapse {
             field: field.ok_or_else(|| shape::required("field"))?,
-            inner_hits: inner_hits
-                .into_iter()
-                .map(|item| InnerHits::parse(item, dialect))
-                .collect::<Result<_>>()?,
+            inner_hits,
             max_concurrent_group_searches: most,
         };
-        fields.finish()?;
         // Groups have no path or type that could name what is shown of them.
         if !dialect.typed && out.inner_hits.iter().any(|one| one.name.as_deref().is_none_or(str::is_empty)) {
             return Err(Error::illegal(

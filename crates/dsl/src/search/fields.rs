@@ -1,9 +1,9 @@
 //! `fields`, `docvalue_fields`, `stored_fields` and `script_fields`: values beside the source.
 
 use super::shape;
-use crate::json::{Json, Node};
+use crate::json::{Json, Node, unsupported};
 use crate::query::script_source::ScriptSource;
-use model::{Dialect, Result};
+use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
 /// A field or pattern with an optional format.
@@ -22,19 +22,29 @@ impl FieldAndFormat {
     ///
     /// # Errors
     /// No name, or an option that does not exist.
-    pub fn parse(node: Node) -> Result<FieldAndFormat> {
+    pub fn parse(node: Node, dialect: Dialect) -> Result<FieldAndFormat> {
+        let typed = dialect.typed;
+        let text = |value: &Node, or_null: bool| value.as_str().is_some() || or_null && value.is_null();
         let mut out = FieldAndFormat {
             field: String::new(),
             format: None,
             include_unmapped: false,
         };
         if !matches!(node.value, Json::Object(_)) {
+            if let (Json::Array(_) | Json::Null, false) = (&node.value, typed) {
+                let (line, col, found) = (node.line, node.col, node.kind_name());
+                let what = format!("[{line}:{col}] [docvalues_field] Expected START_OBJECT but was: {found}");
+                return Err(Error::new(ErrorKind::XContentParse, what));
+            }
             out.field = node.string("field")?;
             return Ok(out);
         }
         let mut named = false;
         for (key, value) in shape::object(node, "field_and_format")? {
             match key.as_str() {
+                "field" | "format" if !typed && !text(&value, key == "format") => {
+                    return Err(unsupported("docvalues_field", &key, &value));
+                }
                 "field" => {
                     out.field = value.string("field")?;
                     named = true;
@@ -65,8 +75,8 @@ impl FieldAndFormat {
     /// Not a list, or an entry that is refused.
     pub fn parse_list(node: Node, name: &str, dialect: Dialect) -> Result<Vec<FieldAndFormat>> {
         match node.value {
-            Json::Array(items) => items.into_iter().map(FieldAndFormat::parse).collect(),
-            Json::String(_) if dialect.typed => Ok(vec![FieldAndFormat::parse(node)?]),
+            Json::Array(items) => items.into_iter().map(|item| FieldAndFormat::parse(item, dialect)).collect(),
+            Json::String(_) if dialect.typed => Ok(vec![FieldAndFormat::parse(node, dialect)?]),
             _ => Err(shape::unknown_key(name, &node, &[])),
         }
     }

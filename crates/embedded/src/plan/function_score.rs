@@ -627,7 +627,11 @@ impl Planner<'_> {
                 }
                 _ => q.score_mode,
             },
-            boost_mode: q.boost_mode,
+            // Without functions there is nothing to take the query's place.
+            boost_mode: match q.functions.is_empty() {
+                true => BoostMode::Multiply,
+                false => q.boost_mode,
+            },
             max_boost: q.max_boost.unwrap_or(f32::MAX),
             min_score: q.min_score,
             failure: self.failure(),

@@ -25,6 +25,9 @@ pub(crate) const PARAMS: &[Param] = &[
     Param("position_increment_gap", Int, "100", true),
 ];
 
+/// Of these, what only strings of 2015 have.
+pub(crate) const OF_2015: &[&str] = &["analyzer", "search_analyzer", "term_vector", "position_increment_gap"];
+
 pub(crate) const CONSTANT_PARAMS: &[Param] = &[Param("value", Text, "", false)];
 
 /// The longest term that an index takes, in bytes.

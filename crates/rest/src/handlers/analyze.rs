@@ -71,7 +71,12 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
     Ok(Answer::ok(if body.explain {
         explained(&analyzer, &name, &body, max, typed)?
     } else {
-        json!({ "tokens": tokens(&analyzer, &body.text, call.dialect.typed, max)? })
+        // Of an analyzer that is no index's there is no field to have a gap.
+        let gap = match (&index, &body.tokenizer) {
+            (None, None) if !typed => 0,
+            _ => analyzer.position_increment_gap(),
+        };
+        json!({ "tokens": tokens(&analyzer, &body.text, gap, typed, max)? })
     }))
 }
 
@@ -258,7 +263,7 @@ fn token(token: &Token, offsets: &Offsets<'_>, start: usize, position: u32, type
 }
 
 /// Tokens of every text; later texts continue positions and offsets.
-fn tokens(analyzer: &Analyzer, texts: &[String], typed: bool, max: usize) -> Result<Vec<Value>> {
+fn tokens(analyzer: &Analyzer, texts: &[String], gap: u32, typed: bool, max: usize) -> Result<Vec<Value>> {
     let mut out = Vec::new();
     let (mut start, mut position) = (0, 0);
     for text in texts {
@@ -268,7 +273,7 @@ fn tokens(analyzer: &Analyzer, texts: &[String], typed: bool, max: usize) -> Res
             out.push(Value::Object(token(t, &offsets, start, position, typed)));
         }
         within(out.len(), max)?;
-        position += found.last().map_or(0, |t| t.position + 1) + analyzer.position_increment_gap();
+        position += found.last().map_or(0, |t| t.position + 1) + gap;
         start += offsets.at(text.len()) + 1;
     }
     Ok(out)

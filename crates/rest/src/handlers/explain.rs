@@ -8,7 +8,7 @@ use dsl::query::{BoolQuery, Clause, Query};
 use dsl::search::{SearchRequest, SourceSpec};
 use engine::{EngineExt as _, Inspected, Inspection};
 use model::{Error, ErrorKind, Result, Target};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// `GET /i/_explain/1`.
 pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
@@ -16,12 +16,14 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
     let at = call.address(&id)?;
     let from_url = take_query(&mut call.params)?;
     let spec = super::get::source_params(&mut call)?;
-    let content = call.json()?;
+    let content = call.json();
     call.params.finish()?;
     let query = match content {
-        Some(node) => query_only(node, call.dialect, "explain")?,
-        None => None,
+        Ok(Some(node)) => query_only(node, call.dialect, "explain"),
+        Ok(None) => Ok(None),
+        Err(error) => Err(error),
     };
+    let query = query.map_err(|error| super::search::failed_to_parse(error, call.dialect))?;
     let Some(query) = from_url.or(query) else {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
@@ -102,6 +104,12 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let dialect = call.dialect;
     let parsed = match content {
+        Ok(Some(node)) if !dialect.typed && node.is_object() && node.to_value().as_object().is_some_and(Map::is_empty) => {
+            return Err(Error::new(
+                ErrorKind::ActionRequestValidation,
+                "Validation Failed: 1: query cannot be null;",
+            ));
+        }
         Ok(Some(node)) => query_only(node, dialect, "validate"),
         Ok(None) => Ok(None),
         Err(error) => Err(error),
@@ -109,7 +117,6 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
     let shards = json!({ "total": 1, "successful": 1, "failed": 0 });
     let query = match parsed {
         Ok(query) => from_url.or(query).unwrap_or_else(Query::all),
-        Err(error) if error.reason().starts_with("request does not support") => return Err(error),
         Err(error) => {
             let mut body = json!({ "valid": false, "_shards": shards });
             if explain {

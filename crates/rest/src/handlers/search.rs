@@ -569,11 +569,7 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
         let parsed = dsl::json::read(&content, call.reading()).and_then(|node| query_only(node, dialect, owner));
         match parsed {
             Err(error) if dialect.typed => return Err(words_2015::at_shards(error, Some(&content), named(&target))),
-            // The body was read before the query in it: what is no JSON could not be parsed as one.
-            Err(error) if matches!(error.kind(), ErrorKind::JsonParse | ErrorKind::JsonEof) => {
-                return Err(Error::parsing("Failed to parse", 1, 1).caused_by(error));
-            }
-            other => other?,
+            parsed => parsed.map_err(|error| failed_to_parse(error, dialect))?,
         }
     };
     let request = SearchRequest {
@@ -588,8 +584,21 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
     Ok((target, request))
 }
 
+/// What a body that is a query and nothing else is refused for today: whatever was no fault of its grammar could not be
+/// parsed as one.
+pub(super) fn failed_to_parse(error: Error, dialect: Dialect) -> Error {
+    if dialect.typed || error.kind() == ErrorKind::Parsing {
+        return error;
+    }
+    Error::parsing("Failed to parse", 1, 1).caused_by(error)
+}
+
 /// A body with `query` and nothing else.
 pub(super) fn query_only(node: dsl::json::Node, dialect: Dialect, owner: &str) -> Result<Option<Query>> {
+    if !node.is_object() && !dialect.typed {
+        let found = node.kind_name();
+        return Err(node.error(format!("Expected [START_OBJECT] but found [{found}]")));
+    }
     let mut fields = node.fields(owner)?;
     let query = fields.take("query");
     if let Some((name, value)) = fields.next_field() {
