@@ -282,6 +282,12 @@ impl EmbeddedEngine {
             stats.lucene_docs += u64::from(segment.reader.num_docs());
             stats.deleted += u64::from(segment.reader.num_deleted_docs());
             stats.size_bytes += segment.data.bytes();
+            stats.segment_list.push(engine::SegmentStats {
+                docs: u64::from(segment.reader.num_docs()),
+                deleted: u64::from(segment.reader.num_deleted_docs()),
+                size_bytes: segment.data.bytes(),
+                committed: segment.data.is_on_disk(),
+            });
             if entry.typed() {
                 count_types(&view.schema, segment, &mut stats.docs_by_type);
             }

@@ -600,6 +600,17 @@ pub struct Trouble {
     pub since_ms: i64,
 }
 
+/// Counts and size of one segment of an index.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SegmentStats {
+    /// Living documents, with nested ones.
+    pub docs: u64,
+    pub deleted: u64,
+    pub size_bytes: u64,
+    /// A checkpoint has written it.
+    pub committed: bool,
+}
+
 /// Counts and sizes of one index.
 #[derive(Clone, Debug, Default)]
 pub struct IndexStats {
@@ -614,6 +625,8 @@ pub struct IndexStats {
     pub deleted: u64,
     pub size_bytes: u64,
     pub segments: u64,
+    /// Each of them, where the engine has segments.
+    pub segment_list: Vec<SegmentStats>,
     pub max_seq_no: Option<u64>,
     pub index_total: u64,
     pub delete_total: u64,

@@ -167,9 +167,23 @@ impl PartialEq for Mapping {
     }
 }
 
+/// How refusals begin that are no fault of one field: limits, and fields that lead to others.
+const OF_THE_WHOLE: &[&str] = &[
+    "Limit of ",
+    "Field name [",
+    "Cannot copy to field",
+    "[copy_to] may not",
+    "Illegal combination of [copy_to]",
+    "Invalid [path] value",
+];
+
 /// The error of a mapping that was given when its index was created: the same, with the type in front. The root cause is
 /// the innermost of the server's own kinds, which an illegal argument is not.
 pub fn failed_at_creation(error: Error, type_name: &str) -> Error {
+    // What is wrong with the whole is told when it has been read.
+    if OF_THE_WHOLE.iter().any(|beginning| error.reason().starts_with(beginning)) {
+        return error;
+    }
     let outer = malformed(format!("Failed to parse mapping [{type_name}]: {}", error.reason())).caused_by(error.clone());
     match error.kind() {
         ErrorKind::IllegalArgument => outer,

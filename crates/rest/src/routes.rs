@@ -3,8 +3,8 @@
 use crate::call::Call;
 use crate::handlers::{
     absent, aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, documents, explain, get, indices, locks,
-    mappings, mget, percolate, resolve, rollover, scroll, search, search_templates, settings, stored_scripts, tasks, templates,
-    term_vectors, transactions, unsupported, update, warmers,
+    mappings, mget, percolate, resolve, rollover, scroll, search, search_templates, settings, shards, simulate, stored_scripts,
+    tasks, templates, term_vectors, transactions, unsupported, update, warmers,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -134,8 +134,9 @@ endpoints! {
     "indices.delete_warmer" ["DELETE"] ["/{index}/_warmer", "/{index}/_warmers", "/{index}/_warmer/{name}", "/{index}/_warmers/{name}"] => warmers::delete;
     "indices.upgrade" ["POST"] ["/_upgrade", "/{index}/_upgrade"] => apis_2015::upgrade;
     "indices.get_upgrade" ["GET"] ["/_upgrade"] => apis_2015::all_upgrades;
-    "indices.segments" ["GET"] ["/_segments"] => apis_2015::all_segments;
-    "indices.recovery" ["GET"] ["/_recovery"] => apis_2015::all_recoveries;
+    "indices.segments" ["GET"] ["/_segments", "/{index}/_segments"] => shards::segments;
+    "indices.recovery" ["GET"] ["/_recovery", "/{index}/_recovery"] => shards::recovery;
+    "indices.shard_stores" ["GET"] ["/_shard_stores", "/{index}/_shard_stores"] => shards::stores;
     "snapshot.get_repository" ["GET"] ["/_snapshot", "/_snapshot/{repository}"] => apis_2015::repositories;
     "indices.update_aliases" ["POST"] ["/_aliases"] => aliases::update;
     "indices.put_alias" ["PUT", "POST"] ["/_alias", "/{index}/_alias/{name}", "/{index}/_aliases/{name}", "/_alias/{name}", "/_aliases/{name}", "/{index}/_alias"] => aliases::put;
@@ -150,6 +151,8 @@ endpoints! {
     "indices.put_index_template" ["PUT", "POST"] ["/_index_template/{name}"] => templates::put_index;
     "indices.get_index_template" ["GET"] ["/_index_template", "/_index_template/{name}"] => templates::get_index;
     "indices.exists_index_template" ["HEAD"] ["/_index_template/{name}"] => templates::exists_index;
+    "indices.simulate_template" ["POST"] ["/_index_template/_simulate", "/_index_template/_simulate/{name}"] => simulate::template;
+    "indices.simulate_index_template" ["POST"] ["/_index_template/_simulate_index/{name}"] => simulate::index;
     "indices.delete_index_template" ["DELETE"] ["/_index_template/{name}"] => templates::delete_index;
     "cluster.put_component_template" ["PUT", "POST"] ["/_component_template/{name}"] => templates::put_component;
     "cluster.get_component_template" ["GET"] ["/_component_template", "/_component_template/{name}"] => templates::get_component;
@@ -177,6 +180,10 @@ endpoints! {
     "cat.health" ["GET"] ["/_cat/health"] => cat::health;
     "cat.aliases" ["GET"] ["/_cat/aliases", "/_cat/aliases/{name}"] => cat::aliases;
     "cat.shards" ["GET"] ["/_cat/shards", "/_cat/shards/{index}"] => cat::shards;
+    "cat.segments" ["GET"] ["/_cat/segments", "/_cat/segments/{index}"] => cat::segments;
+    "cat.recovery" ["GET"] ["/_cat/recovery", "/_cat/recovery/{index}"] => cat::recovery;
+    "cat.plugins" ["GET"] ["/_cat/plugins"] => cat::plugins;
+    "cat.nodeattrs" ["GET"] ["/_cat/nodeattrs"] => cat::attributes;
     "cat.nodes" ["GET"] ["/_cat/nodes"] => cat::nodes;
     "cat.locks" ["GET"] ["/_cat/locks"] => locks::cat;
     "cat.transactions" ["GET"] ["/_cat/transactions"] => transactions::cat;
@@ -191,8 +198,6 @@ endpoints! {
     "indices.get_data_stream" ["GET"] ["/_data_stream", "/_data_stream/{name}"] => absent::data_streams;
     "indices.delete_data_stream" ["DELETE"] ["/_data_stream/{name}"] => absent::delete_data_streams;
     "indices.create_data_stream" ["PUT"] ["/_data_stream/{name}"] => unsupported::refuse;
-    "indices.simulate_template" ["POST"] ["/_index_template/_simulate", "/_index_template/_simulate/{name}",
-        "/_index_template/_simulate_index/{name}"] => unsupported::refuse;
     "ingest.get_pipeline" ["GET"] ["/_ingest/pipeline", "/_ingest/pipeline/{id}"] => absent::pipelines;
     "ingest.pipeline" ["PUT", "DELETE"] ["/_ingest/pipeline/{id}"] => unsupported::refuse;
     "ingest.simulate" ["GET", "POST"] ["/_ingest/pipeline/_simulate", "/_ingest/pipeline/{id}/_simulate"] => unsupported::refuse;

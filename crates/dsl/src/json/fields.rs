@@ -10,6 +10,9 @@ const TEXT: &[&str] = &["VALUE_STRING"];
 const NUMBER: &[&str] = &["VALUE_NUMBER", "VALUE_STRING"];
 const FLAG: &[&str] = &["VALUE_BOOLEAN", "VALUE_STRING"];
 
+/// Queries whose readers ask for a number whatever follows a name: what is none, the parser refuses.
+const WHATEVER_FOLLOWS: &[&str] = &["range", "prefix", "wildcard", "regexp", "term", "span_term"];
+
 /// `[1:2] [owner] failed to parse field [x]`, and why.
 pub fn failed_field(owner: &str, key: &str, at: (u32, u32), cause: Error) -> Error {
     let reason = format!("[{}:{}] [{owner}] failed to parse field [{key}]", at.0, at.1);
@@ -88,9 +91,10 @@ impl Fields {
     pub fn read<T>(&mut self, name: &str, kinds: &[&str], read: impl FnOnce(&Node) -> Result<T>) -> Result<Option<T>> {
         if !self.object {
             let given = self.given(name);
-            // Readers by hand ask for a value where they know a name, and know none without one.
+            // Most readers by hand know a name only where a value follows it.
             if let Some(node) = &given
                 && self.query
+                && !WHATEVER_FOLLOWS.contains(&self.owner.as_str())
                 && !self.lenient
                 && (node.is_object() || node.is_array())
             {

@@ -40,6 +40,7 @@ const ACCEPTED_UNDER: &[(&str, bool)] = &[
     ("index.similarity.", false),
     ("index.sort.", false),
     ("index.routing.allocation.", true),
+    ("index.routing.rebalance.", true),
     ("index.unassigned.", true),
     ("index.translog.", true),
     ("index.merge.", true),
@@ -59,6 +60,97 @@ const ACCEPTED_UNDER: &[(&str, bool)] = &[
     ("index.requests.", true),
     ("index.warmer.", true),
 ];
+
+/// What values of settings that do nothing here look like all the same, as far as names tell.
+enum Shape {
+    Flag,
+    /// A whole number from there up.
+    Whole(i64),
+    Duration,
+    Bytes,
+    Word(&'static [&'static str]),
+}
+
+const SHAPES: &[(&str, Shape)] = &[
+    ("index.hidden", Shape::Flag),
+    ("index.codec", Shape::Word(&["default", "lz4", "best_compression", "zlib"])),
+    ("index.number_of_routing_shards", Shape::Whole(1)),
+    ("index.routing_partition_size", Shape::Whole(1)),
+    ("index.replication.type", Shape::Word(&["DOCUMENT", "SEGMENT"])),
+    (
+        "index.shard.check_on_startup",
+        Shape::Word(&["false", "true", "checksum", "fix"]),
+    ),
+    ("index.search.idle.after", Shape::Duration),
+    ("index.max_rescore_window", Shape::Whole(1)),
+    ("index.max_refresh_listeners", Shape::Whole(0)),
+    ("index.priority", Shape::Whole(0)),
+    ("index.format", Shape::Whole(0)),
+    ("index.load_fixed_bitset_filters_eagerly", Shape::Flag),
+    ("index.mapping.coerce", Shape::Flag),
+    ("index.mapping.ignore_malformed", Shape::Flag),
+    ("index.blocks.", Shape::Flag),
+    ("index.translog.sync_interval", Shape::Duration),
+    ("index.translog.flush_threshold_size", Shape::Bytes),
+    ("index.translog.retention.age", Shape::Duration),
+    ("index.translog.retention.size", Shape::Bytes),
+    ("index.merge.policy.max_merged_segment", Shape::Bytes),
+    ("index.merge.policy.floor_segment", Shape::Bytes),
+    ("index.merge.scheduler.max_thread_count", Shape::Whole(1)),
+    ("index.merge.scheduler.max_merge_count", Shape::Whole(1)),
+    ("index.merge.scheduler.auto_throttle", Shape::Flag),
+    ("index.unassigned.node_left.delayed_timeout", Shape::Duration),
+    (
+        "index.routing.allocation.enable",
+        Shape::Word(&["all", "primaries", "new_primaries", "none"]),
+    ),
+    (
+        "index.routing.rebalance.enable",
+        Shape::Word(&["all", "primaries", "replicas", "none"]),
+    ),
+    ("index.routing.allocation.total_shards_per_node", Shape::Whole(-1)),
+    ("index.search.slowlog.threshold.", Shape::Duration),
+    ("index.search.slowlog.level", Shape::Word(&["trace", "debug", "info", "warn"])),
+    ("index.indexing.slowlog.threshold.", Shape::Duration),
+    (
+        "index.indexing.slowlog.level",
+        Shape::Word(&["trace", "debug", "info", "warn"]),
+    ),
+    ("index.soft_deletes.enabled", Shape::Flag),
+    ("index.soft_deletes.retention_lease.period", Shape::Duration),
+    ("index.query_string.lenient", Shape::Flag),
+    ("index.query.parse.allow_unmapped_fields", Shape::Flag),
+    ("index.queries.cache.enabled", Shape::Flag),
+    ("index.requests.cache.enable", Shape::Flag),
+    ("index.warmer.enabled", Shape::Flag),
+];
+
+impl Shape {
+    /// Refuses a value that does not look so.
+    fn check(&self, name: &str, text: &str) -> Result<()> {
+        let refuse = |why: &str| {
+            Err(Error::illegal(format!(
+                "Failed to parse value [{text}] for setting [{name}]{why}"
+            )))
+        };
+        match self {
+            Shape::Flag if !["true", "false"].contains(&text) => Err(Error::illegal(format!(
+                "Failed to parse value [{text}] as only [true] or [false] are allowed."
+            ))),
+            Shape::Whole(least) => match text.parse::<i64>() {
+                Err(_) => refuse(""),
+                Ok(number) if number < *least => refuse(&format!(" must be >= {least}")),
+                Ok(_) => Ok(()),
+            },
+            Shape::Duration => model::units::parse_duration_or_never(text, name).map(drop),
+            Shape::Bytes => model::units::parse_bytes(text, name).map(drop),
+            Shape::Word(words) if !words.iter().any(|word| word.eq_ignore_ascii_case(text)) => {
+                refuse(&format!(" must be one of [{}]", words.join(", ")))
+            }
+            Shape::Flag | Shape::Word(_) => Ok(()),
+        }
+    }
+}
 
 /// May a setting of this name be given, and may it change later?
 fn known(name: &str) -> Option<bool> {
@@ -105,7 +197,11 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
         return LockIndex::parse(value).map(drop);
     }
     let Some(text) = value.as_str() else { return Ok(()) };
-    let Some(setting) = settings::find(name) else { return Ok(()) };
+    let Some(setting) = settings::find(name) else {
+        let fits = |known: &str| name == known || known.ends_with('.') && name.starts_with(known);
+        let shape = SHAPES.iter().find(|(known, _)| fits(known));
+        return shape.map_or(Ok(()), |(_, shape)| shape.check(name, text));
+    };
     match name {
         "index.refresh_interval" | "index.gc_deletes" => drop(model::units::parse_duration_or_never(text, name)?),
         "index.number_of_shards" | "index.number_of_replicas" => {

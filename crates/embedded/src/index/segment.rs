@@ -159,6 +159,10 @@ impl SegmentData {
                 .sum(),
         }
     }
+    /// Is it in a file?
+    pub fn is_on_disk(&self) -> bool {
+        matches!(self.place, Place::File(..))
+    }
     /// What was found to be damaged in it, if it is in a file.
     pub fn damage(&self) -> Option<Error> {
         match &self.place {

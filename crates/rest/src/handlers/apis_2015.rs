@@ -44,9 +44,8 @@ pub(crate) async fn features(call: &mut Call, list: &str) -> Result<Answer> {
 
 /// `_cluster/reroute`: shards are where they are; commands to move them are refused.
 pub(crate) async fn reroute(mut call: Call) -> Result<Answer> {
-    call.params.set_api("cluster.put_settings");
-    let metrics = call.params.take_2015("metric").map(|list| crate::params::split_list(&list));
-    let explain = call.params.take_2015("explain").is_some_and(|v| v != "false");
+    let metrics = call.params.take_list("metric");
+    let explain = call.params.flag("explain")?;
     let content = call.json()?;
     call.params.finish()?;
     if let Some(node) = content {
@@ -67,6 +66,9 @@ pub(crate) async fn reroute(mut call: Call) -> Result<Answer> {
         "version": 1, "state_uuid": names.cluster_uuid, "master_node": names.node_id, "blocks": {},
         "nodes": { names.node_id.clone(): { "name": names.node, "transport_address": names.address, "attributes": {} } },
         "routing_table": { "indices": {} }, "routing_nodes": { "unassigned": [], "nodes": {} } } });
+    if call.dialect.persona.is_opensearch() {
+        out["state"]["cluster_manager_node"] = names.node_id.as_str().into();
+    }
     // Without a list everything but the metadata.
     if let Some(metrics) = metrics.filter(|metrics| !metrics.iter().any(|m| m == "_all")) {
         if metrics.iter().any(|m| m == "metadata") {
@@ -174,6 +176,13 @@ pub(crate) async fn all_segments(mut call: Call) -> Result<Answer> {
 /// `GET /_recovery`.
 pub(crate) async fn all_recoveries(mut call: Call) -> Result<Answer> {
     let answer = recovery(&mut call).await?;
+    call.params.finish()?;
+    Ok(answer)
+}
+
+/// `GET /_shard_stores`.
+pub(crate) async fn all_stores(mut call: Call) -> Result<Answer> {
+    let answer = stores(&mut call).await?;
     call.params.finish()?;
     Ok(answer)
 }

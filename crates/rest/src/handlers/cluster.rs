@@ -437,8 +437,21 @@ pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
                     .filter(|a| target.expressions.iter().any(|e| e == *a))
                     .collect();
                 let mut body = Map::new();
-                if let Some(filter) = used.first().and_then(|a| i.aliases[*a].get("filter")) {
-                    body.insert("filter".into(), filter.clone());
+                // Only if every way to it is through a filter.
+                let filters: Option<Vec<&Value>> = used.iter().map(|a| i.aliases[*a].get("filter")).collect();
+                let read = |filter: &&Value| {
+                    let node = dsl::json::Node::from_value((*filter).clone());
+                    let query = dsl::query::Query::parse(node, &mut dsl::query::Parsing::new(call.dialect)).ok()?;
+                    Some(with_defaults(query))
+                };
+                let filters: Vec<Value> = filters.unwrap_or_default().iter().filter_map(read).collect();
+                match filters.as_slice() {
+                    [] => {}
+                    [one] => drop(body.insert("filter".into(), one.clone())),
+                    several => drop(body.insert(
+                        "filter".into(),
+                        json!({ "bool": { "should": several, "adjust_pure_negative": true, "boost": 1.0 } }),
+                    )),
                 }
                 if !used.is_empty() {
                     body.insert("aliases".into(), json!(used));
@@ -449,6 +462,36 @@ pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
         out["indices"] = Value::Object(indices);
     }
     Ok(Answer::ok(out))
+}
+
+/// A query as servers show what they have read: its options in an object, its boost with them.
+fn with_defaults(query: dsl::query::Query) -> Value {
+    let boost = query.boost;
+    let mut shown = query.render();
+    let one = shown.as_object_mut().and_then(|clause| clause.iter_mut().next());
+    if let Some((kind, body)) = one {
+        let by_field = [
+            "term",
+            "match",
+            "prefix",
+            "wildcard",
+            "regexp",
+            "range",
+            "fuzzy",
+            "match_phrase",
+        ];
+        let options = match by_field.contains(&kind.as_str()) {
+            true => body.as_object_mut().and_then(|fields| fields.values_mut().next()),
+            false => Some(body),
+        };
+        if let Some(options) = options {
+            if !options.is_object() {
+                *options = json!({ (if kind == "term" { "value" } else { "query" }): options.take() });
+            }
+            options["boost"] = boost.into();
+        }
+    }
+    shown
 }
 
 /// `_cluster/stats`.
@@ -489,12 +532,26 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
         "nodes": { "count": if call.dialect.typed {
                 json!({ "total": 1, "master_only": 0, "data_only": 0, "master_data": 1, "client": 0 })
             } else {
-                json!({ "total": 1, "data": 1, "ingest": 1, "master": 1 })
+                let mut count = json!({ "total": 1, "coordinating_only": 0 });
+                for role in roles(call.dialect.persona) {
+                    count[*role] = 1.into();
+                }
+                // The manager's old name stays beside its new one.
+                count["master"] = 1.into();
+                count
             }, "versions": [call.dialect.persona.version()],
             "os": { "available_processors": 1, "allocated_processors": 1, "names": [], "mem": { "total_in_bytes": 0, "free_in_bytes": 0, "used_in_bytes": 0 } },
             "process": { "cpu": { "percent": 0 }, "open_file_descriptors": { "min": 0, "max": 0, "avg": 0 } },
             "jvm": { "max_uptime_in_millis": 0, "versions": [], "mem": { "heap_used_in_bytes": 0, "heap_max_in_bytes": 0 }, "threads": 0 },
             "fs": { "total_in_bytes": 0, "free_in_bytes": 0, "available_in_bytes": 0 }, "plugins": [] } });
+    if !call.dialect.typed || call.dialect.persona == Persona::Es7 {
+        out["nodes"]["discovery_types"] = json!({ "single-node": 1 });
+        let packaging = match call.dialect.persona.is_opensearch() {
+            true => json!({ "type": "tar", "count": 1 }),
+            false => json!({ "flavor": "default", "type": "tar", "count": 1 }),
+        };
+        out["nodes"]["packaging_types"] = json!([packaging]);
+    }
     without_of_2015(&call, &mut out, &["_nodes", "cluster_uuid"]);
     Ok(Answer::ok(out))
 }
@@ -663,7 +720,7 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let (chosen, metrics) = nodes_and_metrics(&call);
     let names = &call.rest.names;
-    let roles = ["data", "ingest", "master"];
+    let roles = roles(call.dialect.persona);
     let machine = Machine::look();
     let settings: Map<String, Value> = [
         ("cluster.name", names.cluster.clone()),
@@ -699,6 +756,16 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
     Ok(of_node(&call, chosen, node))
 }
 
+/// What this node does, in the words of a server, which sorts them.
+fn roles(persona: Persona) -> &'static [&'static str] {
+    match persona {
+        Persona::Opensearch1 => &["data", "ingest", "master", "remote_cluster_client"],
+        persona if persona.is_opensearch() => &["cluster_manager", "data", "ingest", "remote_cluster_client"],
+        Persona::Es7 => &["data", "ingest", "master", "remote_cluster_client"],
+        _ => &["data", "ingest", "master"],
+    }
+}
+
 /// Parts of `_nodes` that a metric names; the rest is always shown.
 const NODE_SECTIONS: &[&str] = &[
     "settings",
@@ -716,6 +783,40 @@ const NODE_SECTIONS: &[&str] = &[
     "fs",
     "breakers",
     "script",
+];
+
+/// What `_nodes/stats` can be asked for; some of it there is nothing to tell of here.
+const STATS_METRICS: &[&str] = &[
+    "_all",
+    "adaptive_selection",
+    "admission_control",
+    "breaker",
+    "breakers",
+    "caches",
+    "cluster_manager_throttling",
+    "discovery",
+    "file_cache",
+    "fs",
+    "http",
+    "indexing_pressure",
+    "indices",
+    "ingest",
+    "jvm",
+    "os",
+    "process",
+    "remote_store",
+    "repositories",
+    "resource_usage_stats",
+    "script",
+    "script_cache",
+    "search_backpressure",
+    "search_pipeline",
+    "segment_replication_backpressure",
+    "shard_indexing_pressure",
+    "task_cancellation",
+    "thread_pool",
+    "transport",
+    "weighted_routing",
 ];
 
 /// The pools of threads of 2015. There are none of that kind here, so that nothing waits in them.
@@ -794,6 +895,16 @@ pub(crate) async fn nodes_stats(mut call: Call) -> Result<Answer> {
             "level parameter must be one of [node] or [indices] or [shards] but was [{level}]"
         )));
     }
+    if let Some(list) = call.arg("metric").filter(|_| !call.dialect.typed) {
+        let wanted = crate::params::split_list(list);
+        if let Some(unknown) = wanted.iter().find(|one| !STATS_METRICS.contains(&one.as_str())) {
+            let meant = model::nearest::question(unknown, STATS_METRICS.iter().copied()).replace(" did", " -> did");
+            return Err(Error::illegal(format!(
+                "request [{}] contains unrecognized metric: [{unknown}]{meant}",
+                call.params.path()
+            )));
+        }
+    }
     let (chosen, metrics) = nodes_and_metrics(&call);
     let names = &call.rest.names;
     let mut target = Target::of(Vec::new());
@@ -818,7 +929,7 @@ pub(crate) async fn nodes_stats(mut call: Call) -> Result<Answer> {
     }
     let mut node = json!({
         "timestamp": call.rest.clock.wall_ms(), "name": names.node, "transport_address": names.address, "host": "127.0.0.1", "ip": names.address,
-        "roles": ["data", "ingest", "master"], "attributes": {}, "indices": indices,
+        "roles": roles(call.dialect.persona), "attributes": {}, "indices": indices,
         "os": { "timestamp": call.rest.clock.wall_ms(), "cpu": { "percent": machine.cpu_percent(), "load_average": { "1m": machine.load[0], "5m": machine.load[1], "15m": machine.load[2] } },
             "mem": { "total_in_bytes": machine.memory_total_bytes, "free_in_bytes": machine.memory_available_bytes, "used_in_bytes": machine.memory_used_bytes(),
                 "free_percent": percent(machine.memory_available_bytes, machine.memory_total_bytes), "used_percent": percent(machine.memory_used_bytes(), machine.memory_total_bytes) } },

@@ -15,7 +15,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
     let include_type_name = call.params.take_bool("include_type_name")?;
     let content = match call.json() {
         Err(_) if call.dialect.typed => return Err(Error::new(ErrorKind::Parse, "failed to parse source for create index")),
-        other => other?,
+        other => other.map_err(no_map)?,
     };
     call.params.finish()?;
     let mut mappings = None;
@@ -104,6 +104,16 @@ fn object(value: Value, name: &str) -> Result<Map<String, Value>> {
         Value::Object(map) => Ok(map),
         Value::Null => Ok(Map::new()),
         _ => Err(Error::new(ErrorKind::Parse, format!("key [{name}] must be an object"))),
+    }
+}
+
+/// What a body is refused for that is read into a map before anything is looked for in it.
+pub(super) fn no_map(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::JsonEof | ErrorKind::JsonParse => {
+            Error::new(ErrorKind::Parse, "Failed to parse content to map").caused_by(error)
+        }
+        _ => error,
     }
 }
 
@@ -238,7 +248,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
             "settings": super::settings::render(&info, call.dialect, flat, &[]),
         });
         if defaults {
-            entry["defaults"] = super::settings::defaults(flat);
+            entry["defaults"] = super::settings::defaults(&info, flat, &[]);
         }
         if let Some(warmers) = super::warmers::shown(&info, call.dialect) {
             entry["warmers"] = warmers;

@@ -24,7 +24,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
                 _ => error,
             });
         }
-        node => node?,
+        node => node.map_err(super::indices::no_map)?,
     };
     if of_2015 && call.arg("type").is_none() {
         return Err(invalid("mapping type is missing"));

@@ -25,6 +25,8 @@ pub(crate) mod scroll;
 pub(crate) mod search;
 pub(crate) mod search_templates;
 pub(crate) mod settings;
+pub(crate) mod shards;
+pub(crate) mod simulate;
 pub(crate) mod stored_scripts;
 pub(crate) mod tasks;
 pub(crate) mod templates;

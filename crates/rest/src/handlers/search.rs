@@ -48,6 +48,17 @@ pub(super) async fn run_body(mut call: Call, mut request: Box<SearchRequest>) ->
     if request.slice.is_some() && scroll.is_none() && request.pit.is_none() {
         return Err(invalid("`slice` cannot be used outside of a scroll context or PIT context"));
     }
+    for (name, least, shown) in [
+        ("batched_reduce_size", 2, "batchedReduceSize"),
+        ("pre_filter_shard_size", 1, "preFilterShardSize"),
+    ] {
+        if let Some(given) = call.params.peek(name).and_then(|text| text.parse::<i64>().ok())
+            && given < least
+            && !call.dialect.typed
+        {
+            return Err(Error::illegal(format!("{shown} must be >= {least}")));
+        }
+    }
     url_into(&mut call.params, &mut request, call.dialect)?;
     no_shards_asked(&mut call, &mut request)?;
     if source != SourceSpec::Default {

@@ -117,11 +117,17 @@ fn shape(flat_map: Map<String, Value>, flat: bool) -> Value {
     out
 }
 
-/// Defaults of every index setting.
-pub(super) fn defaults(flat: bool) -> Value {
+/// Defaults of every index setting that an index does not set itself and that a pattern is for.
+pub(super) fn defaults(info: &IndexInfo, flat: bool, patterns: &[String]) -> Value {
+    let own = |name: &str| {
+        let always = [model::settings::NUMBER_OF_SHARDS, model::settings::NUMBER_OF_REPLICAS];
+        info.settings.contains_key(name) || always.iter().any(|row| row.name == name)
+    };
+    let wanted = |name: &str| patterns.is_empty() || patterns.iter().any(|p| p == "_all" || path::matches(p, name));
     let rows = ALL
         .iter()
-        .filter(|s| matches!(s.scope, Scope::IndexStatic | Scope::IndexDynamic));
+        .filter(|s| matches!(s.scope, Scope::IndexStatic | Scope::IndexDynamic))
+        .filter(|s| !own(s.name) && wanted(s.name));
     shape(rows.map(|s| (s.name.to_owned(), s.default.into())).collect(), flat)
 }
 
@@ -138,12 +144,14 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let mut out = Map::new();
     for info in &infos {
         let settings = render(info, call.dialect, flat, &patterns);
-        if settings.as_object().is_some_and(Map::is_empty) {
+        let defaults = with_defaults.then(|| defaults(info, flat, &patterns));
+        let nothing = |shown: &Value| shown.as_object().is_some_and(Map::is_empty);
+        if nothing(&settings) && defaults.as_ref().is_none_or(nothing) {
             continue;
         }
         let mut entry = json!({ "settings": settings });
-        if with_defaults {
-            entry["defaults"] = defaults(flat);
+        if let Some(defaults) = defaults {
+            entry["defaults"] = defaults;
         }
         out.insert(info.name.to_string(), entry);
     }

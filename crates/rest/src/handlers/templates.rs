@@ -24,6 +24,7 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
                 _ => error,
             });
         }
+        node if kind == TemplateKind::Legacy => node.map_err(super::indices::no_map)?,
         node => node?,
     };
     call.params.finish()?;
@@ -41,6 +42,9 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
         }
     }
     let body = Value::Object(body);
+    if kind == TemplateKind::Index {
+        super::simulate::refuse_equals(&name, &body, &list_of(&call, kind).await?)?;
+    }
     let shown = name.clone();
     call.rest
         .alter(Alteration::PutTemplate {
@@ -148,7 +152,7 @@ fn check_2015(name: &str, body: &Map<String, Value>) -> Result<()> {
 
 /// Refuses what is no template, and brings one into the form in which it is kept: a list of patterns, aliases with
 /// their routing split in two.
-fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: bool) -> Result<()> {
+pub(super) fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: bool) -> Result<()> {
     let invalid = |what: &str| {
         Err(Error::new(
             ErrorKind::ActionRequestValidation,
@@ -252,11 +256,15 @@ fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: b
 
 async fn list(call: &Call, kind: TemplateKind) -> Result<Vec<(String, Value)>> {
     let patterns = call.arg("name").map(split_list).unwrap_or_default();
+    let mut all = list_of(call, kind).await?;
+    all.retain(|(name, _)| patterns.is_empty() || patterns.iter().any(|p| path::matches(p, name)));
+    Ok(all)
+}
+
+/// All templates of a kind, by name.
+pub(super) async fn list_of(call: &Call, kind: TemplateKind) -> Result<Vec<(String, Value)>> {
     match call.rest.engine.inspect(Inspection::Templates(kind)).await? {
-        Inspected::Templates(all) => Ok(all
-            .into_iter()
-            .filter(|(name, _)| patterns.is_empty() || patterns.iter().any(|p| path::matches(p, name)))
-            .collect()),
+        Inspected::Templates(all) => Ok(all),
         other => Err(Error::new(ErrorKind::Internal, format!("{other:?} does not list templates"))),
     }
 }

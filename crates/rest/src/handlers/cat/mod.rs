@@ -1,10 +1,13 @@
-//! `_cat`: the same facts as tables. Indices in `indices`, what runs and where in `nodes`.
+//! `_cat`: the same facts as tables. Indices in `indices`, what shards are made of in `shards`, what runs and where
+//! in `nodes`.
 
 mod indices;
 mod nodes;
+mod shards;
 
 pub(crate) use indices::{aliases, count, indices, shards, templates};
-pub(crate) use nodes::{allocation, health, master, nodes, tasks};
+pub(crate) use nodes::{allocation, attributes, health, master, nodes, plugins, tasks};
+pub(crate) use shards::{recovery, segments};
 
 use crate::call::Call;
 use crate::respond::Answer;

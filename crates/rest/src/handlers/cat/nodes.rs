@@ -98,6 +98,35 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     layout.write(&columns, vec![row])
 }
 
+const PLUGINS: &[Column] = &[
+    extra_text("id", &[], "unique node id"),
+    col("name", &["n"], "node name"),
+    col("component", &["c"], "component"),
+    col("version", &["v"], "component version"),
+    extra_text("description", &["d"], "plugin details"),
+];
+
+/// `_cat/plugins`: there are none.
+pub(crate) async fn plugins(mut call: Call) -> Result<Answer> {
+    layout_only(&mut call)?.write(PLUGINS, Vec::new())
+}
+
+const ATTRIBUTES: &[Column] = &[
+    col("node", &["name"], "node name"),
+    extra_text("id", &["id", "nodeId"], "unique node id"),
+    extra("pid", &["p"], "process id"),
+    col("host", &["h"], "host name"),
+    col("ip", &["i"], "ip address"),
+    extra("port", &["po"], "bound transport port"),
+    col("attr", &["attr.name"], "attribute description"),
+    col("value", &["attr.value"], "attribute value"),
+];
+
+/// `_cat/nodeattrs`: this node has none.
+pub(crate) async fn attributes(mut call: Call) -> Result<Answer> {
+    layout_only(&mut call)?.write(ATTRIBUTES, Vec::new())
+}
+
 const NODES: &[Column] = &[
     extra_text("id", &["nodeId"], "unique node id"),
     extra("pid", &["p"], "process id"),
