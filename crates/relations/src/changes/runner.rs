@@ -127,6 +127,11 @@ impl Runner {
             // A conflict or silence may be one's own success; what an isolated primary showed may be gone again.
             match self.read_record(&change.id).await? {
                 None => expect = Expect::Absent,
+                Some((found, _)) if found.state == RecordState::Aborted => {
+                    // An isolated primary may show that too: then it is ours to abort, or it would be pending as long as we live.
+                    self.abort(&change.id).await?;
+                    return Ok(None);
+                }
                 Some((found, _)) if found.state != RecordState::Pending || found.session != self.session => return Ok(None),
                 Some((found, stamp)) => {
                     expect = unchanged(stamp);
@@ -301,11 +306,14 @@ impl Runner {
             if let Some((found, stamp)) = self.read_record(change).await? {
                 let next = match found.state {
                     RecordState::Pending => committed.clone(),
-                    RecordState::Committed | RecordState::Done => found.touched(stamp, found.state, self.nonce()),
-                    RecordState::Aborted => return Ok(None),
-                    RecordState::Stuck => found.touched(stamp, found.state, self.nonce()),
+                    // Also where it is found aborted: an isolated primary may show an abort that is gone again, after a commit
+                    // of ours whose acknowledgement was lost. What is written over it, and acknowledged, is what it is.
+                    state => found.touched(stamp, state, self.nonce()),
                 };
                 if let Some(written) = self.write_record(change, &next, unchanged(stamp)).await? {
+                    if next.state == RecordState::Aborted {
+                        return Ok(None);
+                    }
                     let token = next.token.unwrap_or(Token::of(written));
                     debug_assert_eq!(next.chunks, committed.chunks);
                     let documents = committed.documents;
