@@ -11,7 +11,7 @@ use futures::task::AtomicWaker;
 use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// So often at once; then others come first.
@@ -26,6 +26,12 @@ const WOKEN: u8 = 2;
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    static ROUND: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How often the runtime has polled the task that asks; what is polled again where it is counts once.
+pub(crate) fn round() -> u64 {
+    ROUND.get()
 }
 
 /// Calls what may wake the task that it runs in, which is polled again in any case.
@@ -44,6 +50,7 @@ pub(crate) fn inside<T>(f: impl FnOnce() -> T) -> T {
 #[derive(Debug, Default)]
 struct Bell {
     state: AtomicU8,
+    rounds: AtomicU64,
     task: AtomicWaker,
 }
 
@@ -74,6 +81,7 @@ pub(crate) async fn again<F: Future>(future: F) -> F::Output {
 fn poll<F: Future>(bell: &Bell, waker: &Waker, mut future: Pin<&mut F>, cx: &Context<'_>) -> Poll<F::Output> {
     // Before the first poll: whoever wakes from then on finds it.
     bell.task.register(cx.waker());
+    ROUND.set(bell.rounds.fetch_add(1, Ordering::Relaxed) + 1);
     for _ in 0..POLLS_MAX {
         bell.state.store(POLLING, Ordering::SeqCst);
         if let Poll::Ready(done) = future.as_mut().poll(&mut Context::from_waker(waker)) {
@@ -132,6 +140,22 @@ mod tests {
         // Others come first.
         check(20, true, 20, 1);
         check(100, true, 20, 1);
+    }
+
+    #[test]
+    fn what_is_polled_where_it_is_is_one_round() {
+        let (send, seen) = mpsc::channel();
+        let mut future = Box::pin(again(std::future::poll_fn(move |cx| {
+            let _ = send.send(round());
+            inside(|| cx.waker().wake_by_ref());
+            Poll::<()>::Pending
+        })));
+        let waker = Waker::from(Arc::<Counted>::default());
+        for expected in 1..=3 {
+            assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            let rounds: Vec<u64> = seen.try_iter().collect();
+            assert_eq!(rounds, [expected; POLLS_MAX]);
+        }
     }
 
     #[test]

@@ -3,12 +3,13 @@
 //! To sleep until a request comes and to be woken by it costs a worker, and the processor under it, more than many a request
 //! takes to answer. So a connection that has answered looks for the next request itself for a moment
 //! (`http.busy_poll`), if the last requests of the whole process were its own and came about that quickly after their answers:
-//! the polling of sockets that kernels and databases know ("busy polling"), and only where nobody else waits meanwhile. The
-//! runtime learns nothing of it, so it wakes no other worker to listen.
+//! the polling of sockets that kernels and databases know ("busy polling"), and only where nobody else asks meanwhile. The
+//! runtime learns nothing of it, so it wakes no other worker to listen; now and then the connection lets it look itself, for
+//! those who come new.
 //!
 //! Not here: what is read (`serve`), how long a request may take to come (`arriving`).
 
-use crate::again::inside;
+use crate::again::{inside, round};
 use std::io::{self, IoSlice, Read as _};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +20,8 @@ use tokio::net::TcpStream;
 
 /// So many requests in a row came by one connection before it is thought to be alone.
 const ALONE: u32 = 4;
-/// So often in a row a request is found by looking; then the runtime looks whether others came.
-const FOUND_MAX: u32 = 8;
+/// How long the runtime does not look whether others came.
+const OTHERS_EACH: Duration = Duration::from_micros(100);
 /// A request that was slept for counts as quick within so many times of what is looked: being woken takes its time.
 const WOKEN_TIMES: u32 = 3;
 
@@ -34,21 +35,18 @@ struct Habit {
     alone: u32,
     /// Whether the last one came soon after the answer before it.
     quick: bool,
-    /// Requests in a row that were found by looking.
-    found: u32,
 }
 
 impl Habit {
     /// A request has come, so long after the answer before it.
-    fn came(&mut self, mine: bool, after: Option<Duration>, looked: bool, moment: Duration) {
+    fn came(&mut self, mine: bool, after: Option<Duration>, moment: Duration) {
         self.alone = if mine { self.alone.saturating_add(1) } else { 0 };
         self.quick = after.is_some_and(|after| after <= moment * WOKEN_TIMES);
-        self.found = if looked { self.found + 1 } else { 0 };
     }
 
     /// Whether to look for the next one.
     fn looks(&self) -> bool {
-        self.quick && self.alone >= ALONE && self.found < FOUND_MAX
+        self.quick && self.alone >= ALONE
     }
 }
 
@@ -64,6 +62,10 @@ pub(crate) struct Awake {
     answered: Option<Instant>,
     /// Whether something was written since the last request.
     wrote: bool,
+    /// Since when requests are found by looking, and the runtime has not looked.
+    found_since: Option<Instant>,
+    /// The round of the task in which the runtime is given its turn.
+    resting: u64,
 }
 
 impl Awake {
@@ -76,14 +78,24 @@ impl Awake {
             habit: Habit::default(),
             answered: None,
             wrote: false,
+            found_since: None,
+            resting: 0,
         }
     }
 
     /// Something was written. Hyper may have looked for the end of the connection while it worked, and would wait to be woken now:
     /// its task is polled again where it is.
-    fn written(&mut self, cx: &Context<'_>) {
+    fn written(&mut self, cx: &mut Context<'_>) {
         self.wrote = true;
-        if self.habit.looks() {
+        if !self.habit.looks() {
+            return;
+        }
+        if self.found_since.is_some_and(|since| since.elapsed() >= OTHERS_EACH) {
+            // The runtime looks at all sockets, without waiting, and then comes back here.
+            self.found_since = None;
+            self.resting = round();
+            let _ = std::pin::pin!(tokio::task::yield_now()).poll(cx);
+        } else {
             inside(|| cx.waker().wake_by_ref());
         }
     }
@@ -117,20 +129,22 @@ impl AsyncRead for Awake {
         if std::mem::take(&mut me.wrote) {
             me.answered = Some(Instant::now());
         }
-        let looks = me.answered.is_some() && me.habit.looks();
+        let looks = me.answered.is_some() && me.habit.looks() && me.resting != round();
         let found = if looks { me.look(buf) } else { None };
-        let looked = found.is_some();
+        if found.is_some() {
+            me.found_since.get_or_insert_with(Instant::now);
+        } else if looks {
+            me.habit.quick = false;
+            me.found_since = None;
+        }
         let polled = match found {
             Some(read) => Poll::Ready(read),
             None => Pin::new(&mut me.stream).poll_read(cx, buf),
         };
-        if looks && !looked {
-            me.habit.quick = false;
-        }
         if buf.filled().len() > before && (me.answered.is_some() || me.habit.alone == 0) {
             let mine = LAST.swap(me.number, Ordering::Relaxed) == me.number;
             let after = me.answered.take().map(|at| at.elapsed());
-            me.habit.came(mine, after, looked, me.moment);
+            me.habit.came(mine, after, me.moment);
         }
         polled
     }
@@ -159,41 +173,38 @@ impl AsyncWrite for Awake {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::again::again;
+    use std::sync::Arc;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     const MOMENT: Duration = Duration::from_micros(50);
 
     /// One request: whether the one before it was of the same connection, how long it came after its answer in
-    /// microseconds, whether it was found by looking.
-    type Came = (bool, Option<u64>, bool);
+    /// microseconds.
+    type Came = (bool, Option<u64>);
 
     /// Whether a connection looks for the next request after these.
     fn check(requests: &[Came], expected: bool) {
         let mut habit = Habit::default();
-        for (mine, after, looked) in requests {
-            habit.came(*mine, after.map(Duration::from_micros), *looked, MOMENT);
+        for (mine, after) in requests {
+            habit.came(*mine, after.map(Duration::from_micros), MOMENT);
         }
         assert_eq!(habit.looks(), expected, "{requests:?}: {habit:?}");
     }
 
     #[test]
     fn who_is_alone_and_quick_is_looked_for() {
-        let quick: Came = (true, Some(100), false);
+        let quick: Came = (true, Some(100));
         check(&[], false);
-        check(&[(false, None, false), quick, quick, quick], false);
-        check(&[(false, None, false), quick, quick, quick, quick], true);
-        check(&[quick, quick, quick, (true, Some(200), false)], false);
+        check(&[(false, None), quick, quick, quick], false);
+        check(&[(false, None), quick, quick, quick, quick], true);
+        check(&[quick, quick, quick, (true, Some(200))], false);
         // Somebody else's request came between.
-        check(&[quick, quick, quick, quick, (false, Some(100), false)], false);
-        // Others are looked after now and then.
-        let found: Came = (true, Some(10), true);
-        check(&[[quick; 4].as_slice(), &[found; 7]].concat(), true);
-        check(&[[quick; 4].as_slice(), &[found; 8]].concat(), false);
-        check(&[[quick; 4].as_slice(), &[found; 8], &[quick]].concat(), true);
+        check(&[quick, quick, quick, quick, (false, Some(100))], false);
     }
 
-    /// What is sent is read, once and in order, whether it was looked for or slept for, and so is the end.
+    /// What is sent is read, once and in order, whether it was looked for or slept for, and so is the end; others get their turn.
     #[tokio::test]
     async fn nothing_is_lost_between_looking_and_sleeping() {
         const REQUESTS: usize = 400;
@@ -215,16 +226,28 @@ mod tests {
         });
         let (stream, _) = listener.accept().await.unwrap();
         stream.set_nodelay(true).unwrap();
-        let mut awake = Awake::new(stream, u64::MAX, Duration::from_millis(1));
-        let mut found = 0;
-        let mut served = 0;
-        let mut request = [0; 4];
-        while awake.read_exact(&mut request).await.is_ok() {
-            found += usize::from(awake.habit.found > 0);
-            served += 1;
-            let answer = u32::from_be_bytes(request) + 1;
-            awake.write_all(&answer.to_be_bytes()).await.unwrap();
-        }
+        let others = Arc::new(AtomicU64::new(0));
+        let counted = others.clone();
+        tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let serving = again(async move {
+            let mut awake = Awake::new(stream, u64::MAX, Duration::from_millis(1));
+            let (mut found, mut served) = (0, 0);
+            let mut request = [0; 4];
+            while awake.read_exact(&mut request).await.is_ok() {
+                found += usize::from(awake.found_since.is_some());
+                served += 1;
+                let answer = u32::from_be_bytes(request) + 1;
+                awake.write_all(&answer.to_be_bytes()).await.unwrap();
+            }
+            (found, served)
+        });
+        let (found, served): (usize, usize) = serving.await;
+        assert!(others.load(Ordering::Relaxed) > 2, "nobody else had a turn");
         assert_eq!(served, REQUESTS);
         assert!(found > 0, "none was found by looking");
         client.join().unwrap();

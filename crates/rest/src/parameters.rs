@@ -290,7 +290,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["indices.get_data_stream", "indices.delete_data_stream"],
         &[nothing!("there are no data streams": expand_wildcards include_defaults verbose;)]),
     (&["ingest.get_pipeline"], &[LOCAL, nothing!("there are no ingest pipelines": summary;)]),
-    (&["snapshot.get_repository", "snapshot.get", "snapshot.status"], &[LOCAL]),
+    (&["snapshot.get", "snapshot.status"], &[LOCAL]),
     (&["snapshot.get", "snapshot.status"], &[nothing!("there are no snapshots": ignore_unavailable verbose;)]),
     (&["snapshot.delete_repository"], &[ACKNOWLEDGED]),
     (&["indices.put_settings"], &[TARGET, THROTTLED, BODY, BODY_TYPE, ACKNOWLEDGED,

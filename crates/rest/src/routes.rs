@@ -201,7 +201,6 @@ endpoints! {
     "ingest.get_pipeline" ["GET"] ["/_ingest/pipeline", "/_ingest/pipeline/{id}"] => absent::pipelines;
     "ingest.pipeline" ["PUT", "DELETE"] ["/_ingest/pipeline/{id}"] => unsupported::refuse;
     "ingest.simulate" ["GET", "POST"] ["/_ingest/pipeline/_simulate", "/_ingest/pipeline/{id}/_simulate"] => unsupported::refuse;
-    "snapshot.get_repository" ["GET"] ["/_snapshot", "/_snapshot/{repository}"] => absent::repositories;
     "snapshot.delete_repository" ["DELETE"] ["/_snapshot/{repository}"] => absent::in_repository;
     "snapshot.get" ["GET", "DELETE"] ["/_snapshot/{repository}/{snapshot}"] => absent::in_repository;
     "snapshot.status" ["GET"] ["/_snapshot/_status"] => absent::running_snapshots;

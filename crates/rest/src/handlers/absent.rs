@@ -1,13 +1,14 @@
 //! What clients ask for before they go on, and what this server has none of: data streams, ingest pipelines, snapshots.
 //!
 //! Nothing is there, so reading and deleting are answered as the reference answers where there is nothing; making one is refused
-//! (`unsupported`).
+//! (`unsupported`). Reading the repositories of snapshots is `apis_2015`.
 
+use super::apis_2015::missing_repository;
 use crate::call::Call;
 use crate::missing_index;
 use crate::params::split_list;
 use crate::respond::Answer;
-use model::{Error, ErrorKind, Result};
+use model::Result;
 use serde_json::json;
 
 /// Whether a name stands for any number of things, none included.
@@ -37,29 +38,15 @@ pub(crate) async fn pipelines(call: Call) -> Result<Answer> {
     Ok(Answer::of(404, json!({})))
 }
 
-/// `GET /_snapshot/{repository}`.
-pub(crate) async fn repositories(call: Call) -> Result<Answer> {
-    call.params.finish()?;
-    let names = call.arg("repository").map(split_list).unwrap_or_default();
-    match names.iter().find(|name| !matches!(name.as_str(), "_all" | "*")) {
-        Some(name) => Err(no_repository(name)),
-        None => Ok(Answer::ok(json!({}))),
-    }
-}
-
 /// `DELETE /_snapshot/{repository}`, and what is asked about snapshots in one.
 pub(crate) async fn in_repository(call: Call) -> Result<Answer> {
     let name = call.needed("repository")?;
     call.params.finish()?;
-    Err(no_repository(&name))
+    Err(missing_repository(&name))
 }
 
 /// `GET /_snapshot/_status`.
 pub(crate) async fn running_snapshots(call: Call) -> Result<Answer> {
     call.params.finish()?;
     Ok(Answer::ok(json!({ "snapshots": [] })))
-}
-
-fn no_repository(name: &str) -> Error {
-    Error::new(ErrorKind::RepositoryMissing, format!("[{name}] missing"))
 }
