@@ -8,7 +8,7 @@ use super::marked::{Marked, applied, rewrite, unchanged};
 use super::record::{Effects, Mark, Record, Token, Touched};
 use super::runner::Runner;
 use crate::locks::Owner;
-use engine::{Outcome, Refresh};
+use engine::{Expect, Outcome, Refresh};
 use model::{DocAddress, Error, Result, Stamp};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,16 +124,17 @@ impl Runner {
         Ok(Resolved::Stuck)
     }
 
-    /// Touches the record: acknowledged, it is still committed.
+    /// Touches the record: acknowledged, it is still committed. Where there is none it may be collected, or an isolated primary
+    /// has none yet: that nothing was there is acknowledged as well, by what is put there.
     pub(super) async fn still_committed(&self, change: &Owner) -> Result<bool> {
         let mut turn = 1;
         loop {
-            let Some((found, stamp)) = self.read_record(change).await? else {
-                return Ok(false);
+            let (state, next, expect) = match self.read_record(change).await? {
+                Some((found, stamp)) => (found.state, found.touched(stamp, found.state, self.nonce()), unchanged(stamp)),
+                None => (RecordState::Aborted, self.negation(), Expect::Absent),
             };
-            let next = found.touched(stamp, found.state, self.nonce());
-            if self.write_record(change, &next, unchanged(stamp)).await?.is_some() {
-                return Ok(found.state == RecordState::Committed);
+            if self.write_record(change, &next, expect).await?.is_some() {
+                return Ok(state == RecordState::Committed);
             }
             self.rest(turn).await;
             turn += 1;
