@@ -25,7 +25,7 @@ pub use analysis::Registry;
 pub use document::ReadOptions;
 pub use field::{FieldType, Kind};
 pub use limits::MappingLimits;
-pub use mapping::{Dynamic, Mapping, ObjectInfo, failed_at_creation};
+pub use mapping::{Dynamic, Mapping, ObjectInfo};
 pub use times::{Life, Moment, TIMESTAMP, TTL, Times, Timing};
 pub use typed::{ALL, TypedMappings, has_type_level};
 pub use types::{completion, contexts};

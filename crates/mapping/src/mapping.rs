@@ -167,23 +167,9 @@ impl PartialEq for Mapping {
     }
 }
 
-/// How refusals begin that are no fault of one field: limits, and fields that lead to others.
-const OF_THE_WHOLE: &[&str] = &[
-    "Limit of ",
-    "Field name [",
-    "Cannot copy to field",
-    "[copy_to] may not",
-    "Illegal combination of [copy_to]",
-    "Invalid [path] value",
-];
-
-/// The error of a mapping that was given when its index was created: the same, with the type in front. The root cause is
+/// The error of a mapping that cannot be read when its index is created: the same, with the type in front. The root cause is
 /// the innermost of the server's own kinds, which an illegal argument is not.
-pub fn failed_at_creation(error: Error, type_name: &str) -> Error {
-    // What is wrong with the whole is told when it has been read.
-    if OF_THE_WHOLE.iter().any(|beginning| error.reason().starts_with(beginning)) {
-        return error;
-    }
+pub(crate) fn failed_at_creation(error: Error, type_name: &str) -> Error {
     let outer = malformed(format!("Failed to parse mapping [{type_name}]: {}", error.reason())).caused_by(error.clone());
     match error.kind() {
         ErrorKind::IllegalArgument => outer,
@@ -191,32 +177,17 @@ pub fn failed_at_creation(error: Error, type_name: &str) -> Error {
     }
 }
 
-impl Mapping {
-    /// Reads a mapping body: `{"properties": …, "dynamic": …, …}`.
-    pub fn parse(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
-        let mapping = Mapping::parse_in(body, registry, limits, false)?;
-        mapping.0.check_references()?;
-        Ok(mapping)
-    }
+/// A mapping that has been read, field by field, and not yet looked at as a whole.
+struct Read<'a> {
+    root: ObjectNode,
+    top: Root,
+    registry: &'a Registry,
+    limits: &'a MappingLimits,
+    typed: bool,
+}
 
-    /// Reads an update of a mapping: its aliases may lead to fields of what it is merged with, which checks them.
-    ///
-    /// # Errors
-    /// As [`Mapping::parse`], aliases excepted.
-    pub fn parse_update(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
-        Mapping::parse_in(body, registry, limits, false)
-    }
-
-    /// A mapping without fields.
-    pub fn empty(registry: &Registry, limits: &MappingLimits) -> Mapping {
-        let built = build(ObjectNode::default(), Root::new(), registry.clone(), limits.clone(), false);
-        // Nothing in it can be refused.
-        Mapping(Arc::new(
-            built.unwrap_or_else(|e| unreachable!("an empty mapping is sound: {e}")),
-        ))
-    }
-
-    pub(crate) fn parse_in(body: &Value, registry: &Registry, limits: &MappingLimits, typed: bool) -> Result<Mapping> {
+impl<'a> Read<'a> {
+    fn of(body: &Value, registry: &'a Registry, limits: &'a MappingLimits, typed: bool) -> Result<Read<'a>> {
         let empty = Map::new();
         let body = match body {
             Value::Object(body) => body,
@@ -256,8 +227,68 @@ impl Mapping {
             check_root(&mut top)?;
         }
         crate::dynamic::check(&top, typed)?;
-        let inner = build(root, top, registry.clone(), limits.clone(), typed)?;
+        Ok(Read {
+            root,
+            top,
+            registry,
+            limits,
+            typed,
+        })
+    }
+
+    /// The mapping; fields that lead to others are not looked up.
+    fn build(self) -> Result<Mapping> {
+        let inner = build(self.root, self.top, self.registry.clone(), self.limits.clone(), self.typed)?;
         Ok(Mapping(Arc::new(inner)))
+    }
+
+    /// The mapping, whose fields lead to fields that there are.
+    fn whole(self) -> Result<Mapping> {
+        let mapping = self.build()?;
+        mapping.0.check_references()?;
+        Ok(mapping)
+    }
+}
+
+impl Mapping {
+    /// Reads a mapping body: `{"properties": …, "dynamic": …, …}`.
+    pub fn parse(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
+        Read::of(body, registry, limits, false)?.whole()
+    }
+
+    /// Reads the mapping that an index is created with. What cannot be read is told as a failure of its type; what is wrong
+    /// with the whole once it has been read (limits, fields that lead to others) is told as it is.
+    ///
+    /// # Errors
+    /// As [`Mapping::parse`].
+    pub fn parse_new(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
+        let read = Read::of(body, registry, limits, false).map_err(|e| {
+            // Limits bound the reading itself too.
+            let of_the_whole = e.details().contains_key("setting");
+            if of_the_whole { e } else { failed_at_creation(e, "_doc") }
+        });
+        read?.whole()
+    }
+
+    /// Reads an update of a mapping: its aliases may lead to fields of what it is merged with, which checks them.
+    ///
+    /// # Errors
+    /// As [`Mapping::parse`], aliases excepted.
+    pub fn parse_update(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
+        Mapping::parse_in(body, registry, limits, false)
+    }
+
+    /// A mapping without fields.
+    pub fn empty(registry: &Registry, limits: &MappingLimits) -> Mapping {
+        let built = build(ObjectNode::default(), Root::new(), registry.clone(), limits.clone(), false);
+        // Nothing in it can be refused.
+        Mapping(Arc::new(
+            built.unwrap_or_else(|e| unreachable!("an empty mapping is sound: {e}")),
+        ))
+    }
+
+    pub(crate) fn parse_in(body: &Value, registry: &Registry, limits: &MappingLimits, typed: bool) -> Result<Mapping> {
+        Read::of(body, registry, limits, typed)?.build()
     }
 
     /// As `GET _mapping` gives it.

@@ -314,13 +314,15 @@ fn check(name: &str, kind: Kind, key: &str, value: &Value, multi: bool) -> Resul
 
 /// `meta` is a few short texts by short names.
 fn check_meta(name: &str, value: &Value) -> Result<()> {
+    let got = |value: &Value| {
+        let class = java_class(value);
+        let class = class.trim_start_matches("class ").trim_start_matches("java.lang.");
+        format!("{class}[{}]", java(value))
+    };
     let Value::Object(meta) = value else {
         return Err(malformed(format!(
-            "[meta] must be an object, got {}[{}] for field [{name}]",
-            java_class(value)
-                .trim_start_matches("class ")
-                .trim_start_matches("java.lang."),
-            java(value)
+            "[meta] must be an object, got {} for field [{name}]",
+            got(value)
         )));
     };
     if meta.len() > 5 {
@@ -337,13 +339,7 @@ fn check_meta(name: &str, value: &Value) -> Result<()> {
             }
             Value::String(_) => continue,
             Value::Null => format!("[meta] values can't be null (field [{name}])"),
-            other => format!(
-                "[meta] values can only be strings, but got {}[{}]",
-                java_class(other)
-                    .trim_start_matches("class ")
-                    .trim_start_matches("java.lang."),
-                java(other)
-            ),
+            other => format!("[meta] values can only be strings, but got {}", got(other)),
         };
         return Err(malformed(format!("{why} for field [{name}]")));
     }

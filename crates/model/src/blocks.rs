@@ -29,6 +29,9 @@ struct Block {
     stops: &'static [Level],
 }
 
+/// How the names of their settings begin.
+const PREFIX: &str = "index.blocks.";
+
 const BLOCKS: &[Block] = &[
     Block {
         setting: "index.blocks.read_only",
@@ -67,13 +70,19 @@ const BLOCKS: &[Block] = &[
     },
 ];
 
+/// The setting of the block of a name: `write` is `index.blocks.write`.
+pub fn setting(name: &str) -> Option<&'static str> {
+    let mut settings = BLOCKS.iter().map(|block| block.setting);
+    settings.find(|setting| setting.strip_prefix(PREFIX) == Some(name))
+}
+
 /// Refuses what the settings of an index block.
 ///
 /// # Errors
 /// `cluster_block_exception`: 403, and 429 where deleting the index would help.
 pub fn check(settings: &Map<String, Value>, index: &str, level: Level) -> Result<()> {
     // Most have none, and this is asked for each write.
-    if !settings.keys().any(|name| name.starts_with("index.blocks.")) {
+    if !settings.keys().any(|name| name.starts_with(PREFIX)) {
         return Ok(());
     }
     let on = |name: &str| match settings.get(name) {

@@ -558,24 +558,6 @@ fn parse_date_histogram(fields: &mut Fields, dialect: Dialect) -> Result<DateHis
     const KIND: &str = "date_histogram";
     let source = ValueSource::take(fields, dialect)?;
     let interval = take_date_interval(fields, dialect)?;
-    if interval.is_err() {
-        // What there is not is told before what there should be.
-        const OTHERS: &[&str] = &[
-            "time_zone",
-            "offset",
-            "min_doc_count",
-            "extended_bounds",
-            "hard_bounds",
-            "order",
-            "keyed",
-        ];
-        let mut rest = fields.clone();
-        for known in OTHERS {
-            rest.take(known);
-        }
-        rest.finish()?;
-    }
-    let interval = interval?;
     let bounds = |node: &Node| -> Result<(Option<Value>, Option<Value>)> {
         let mut inner = node.clone().fields("bounds")?;
         let bound = |inner: &mut Fields, name: &str| inner.take_value(name).filter(|value| !value.is_null());
@@ -593,7 +575,6 @@ fn parse_date_histogram(fields: &mut Fields, dialect: Dialect) -> Result<DateHis
     };
     Ok(DateHistogramAgg {
         source,
-        interval,
         time_zone,
         offset: fields.take_string("offset")?,
         min_doc_count: take_min_doc_count(fields, KIND, KIND)?.unwrap_or(0),
@@ -601,6 +582,11 @@ fn parse_date_histogram(fields: &mut Fields, dialect: Dialect) -> Result<DateHis
         hard_bounds: option(fields, KIND, "hard_bounds", bounds)?,
         order: take_order(fields, KIND)?.unwrap_or_else(by_key),
         keyed: fields.take_bool("keyed")?.unwrap_or(false),
+        interval: match interval {
+            Some(interval) => interval,
+            // What there is not is told before what there should be.
+            None => return Err(fields.clone().finish().err().unwrap_or_else(|| no_interval(dialect))),
+        },
     })
 }
 
@@ -609,8 +595,7 @@ const CALENDAR: &[&str] = &[
     "second", "1s", "minute", "1m", "hour", "1h", "day", "1d", "week", "1w", "month", "1M", "quarter", "1q", "year", "1y",
 ];
 
-/// The interval; refused apart, where there is none.
-fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<Result<DateInterval>> {
+fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<Option<DateInterval>> {
     const KIND: &str = "date_histogram";
     let old = option(fields, KIND, "interval", |n| {
         let text = n.string("interval")?;
@@ -644,14 +629,16 @@ fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<Result<Da
             "Cannot use [interval] with [fixed_interval] or [calendar_interval] configuration options.",
         ));
     }
-    Ok(old.or(calendar).or(fixed).ok_or_else(|| {
-        let kind = if dialect.typed {
-            ErrorKind::SearchParse
-        } else {
-            ErrorKind::IllegalArgument
-        };
-        Error::new(kind, "Invalid interval specified, must be non-null and non-empty")
-    }))
+    Ok(old.or(calendar).or(fixed))
+}
+
+fn no_interval(dialect: Dialect) -> Error {
+    let kind = if dialect.typed {
+        ErrorKind::SearchParse
+    } else {
+        ErrorKind::IllegalArgument
+    };
+    Error::new(kind, "Invalid interval specified, must be non-null and non-empty")
 }
 
 /// A length of time with a unit; 2015 also had weeks, fractions and bare milliseconds.

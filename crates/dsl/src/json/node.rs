@@ -202,6 +202,11 @@ impl Node {
         matches!(self.value, Json::Object(_))
     }
 
+    /// `{}`.
+    pub fn is_empty_object(&self) -> bool {
+        matches!(&self.value, Json::Object(members) if members.is_empty())
+    }
+
     /// A list.
     pub fn is_array(&self) -> bool {
         matches!(self.value, Json::Array(_))

@@ -172,8 +172,7 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     let limits = mapping::settings::limits(&flat);
     let mut mapped: Option<Mappings> = None;
     for body in &bodies {
-        let parsed = parse_mappings(body, *typed, &registry, &limits)
-            .map_err(|e| if *typed { e } else { mapping::failed_at_creation(e, "_doc") })?;
+        let parsed = parse_mappings(body, *typed, &registry, &limits)?;
         mapped = Some(match (mapped, parsed) {
             (None, parsed) => parsed,
             (Some(Mappings::Plain(old)), Mappings::Plain(new)) => Mappings::Plain(old.merge(&new)?),

@@ -269,8 +269,7 @@ pub fn parse_mappings(body: &Value, typed: bool, registry: &Registry, limits: &M
     Ok(if typed {
         Mappings::Typed(TypedMappings::parse(body, registry, limits)?)
     } else {
-        let empty = Value::Object(Map::new());
-        Mappings::Plain(Mapping::parse(if body.is_null() { &empty } else { body }, registry, limits)?)
+        Mappings::Plain(Mapping::parse_new(body, registry, limits)?)
     })
 }
 

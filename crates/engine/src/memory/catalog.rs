@@ -403,8 +403,7 @@ impl Catalog {
                 .or_insert_with(|| "5".into());
         }
         let (registry, limits) = (registry(&settings)?, limits(&settings));
-        let mappings = parse_mappings(mappings.as_ref().unwrap_or(&Value::Null), *typed, &registry, &limits)
-            .map_err(|e| if *typed { e } else { mapping::failed_at_creation(e, "_doc") })?;
+        let mappings = parse_mappings(mappings.as_ref().unwrap_or(&Value::Null), *typed, &registry, &limits)?;
         let mapping = all_types(&mappings, &registry, &limits)?;
         let mut placed = Map::new();
         for (alias, body) in aliases {
@@ -586,7 +585,7 @@ fn parse_mappings(body: &Value, typed: bool, registry: &Registry, limits: &Mappi
     Ok(if typed {
         Mappings::Typed(TypedMappings::parse(body, registry, limits)?)
     } else {
-        Mappings::Plain(Mapping::parse(body, registry, limits)?)
+        Mappings::Plain(Mapping::parse_new(body, registry, limits)?)
     })
 }
 

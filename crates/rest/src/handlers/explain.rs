@@ -8,7 +8,7 @@ use dsl::query::{BoolQuery, Clause, Query};
 use dsl::search::{SearchRequest, SourceSpec};
 use engine::{EngineExt as _, Inspected, Inspection};
 use model::{Error, ErrorKind, Result, Target};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// `GET /i/_explain/1`.
 pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
@@ -104,7 +104,7 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let dialect = call.dialect;
     let parsed = match content {
-        Ok(Some(node)) if !dialect.typed && node.is_object() && node.to_value().as_object().is_some_and(Map::is_empty) => {
+        Ok(Some(node)) if !dialect.typed && node.is_empty_object() => {
             return Err(Error::new(
                 ErrorKind::ActionRequestValidation,
                 "Validation Failed: 1: query cannot be null;",

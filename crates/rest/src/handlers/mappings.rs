@@ -17,13 +17,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let of_2015 = crate::answers_of_2015(call.dialect);
     let invalid = |what: &str| Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: 1: {what};"));
     let node = match call.json_needed() {
-        Err(error) if of_2015 => {
-            return Err(match error.kind() {
-                ErrorKind::JsonEof | ErrorKind::JsonParse => Error::new(ErrorKind::Parse, "Failed to parse content to map"),
-                ErrorKind::Parse => invalid("mapping source is empty"),
-                _ => error,
-            });
-        }
+        Err(error) if of_2015 && error.kind() == ErrorKind::Parse => return Err(invalid("mapping source is empty")),
         node => node.map_err(super::indices::no_map)?,
     };
     if of_2015 && call.arg("type").is_none() {

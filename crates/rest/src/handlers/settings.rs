@@ -215,14 +215,13 @@ pub(crate) async fn block(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
     let name = call.needed("block")?;
     call.params.finish()?;
-    match name.as_str() {
-        "read" | "write" | "read_only" | "metadata" => {}
+    let setting = match name.as_str() {
         "read_only_allow_delete" => {
             let reason = "Validation Failed: 1: read_only_allow_delete block is for internal use only;";
             return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
         }
-        _ => return Err(Error::illegal(format!("No block found with name {name}"))),
-    }
+        name => model::blocks::setting(name).ok_or_else(|| Error::illegal(format!("No block found with name {name}")))?,
+    };
     let infos = call.rest.indices(&target).await?;
     must_exist(&infos, &target)?;
     let blocked: Vec<Value> = infos
@@ -230,7 +229,7 @@ pub(crate) async fn block(mut call: Call) -> Result<Answer> {
         .map(|info| json!({ "name": info.name.as_str(), "blocked": true }))
         .collect();
     if !infos.is_empty() {
-        let settings = [(format!("index.blocks.{name}"), true.into())].into_iter().collect();
+        let settings = [(setting.to_owned(), true.into())].into_iter().collect();
         let alteration = Alteration::PutSettings {
             target,
             settings,
