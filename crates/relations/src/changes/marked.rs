@@ -59,12 +59,17 @@ pub(super) fn unchanged(stamp: Stamp) -> Expect {
     }
 }
 
-/// A write of the whole document with a mark, over the version that was read.
+/// A write of the whole document over the version that was read, with a mark that says since when it is as it is.
 pub(super) fn rewrite(at: &DocAddress, read: &Marked, mark: &Mark) -> Write {
     let mark = Mark {
         since: read.since(),
         ..mark.clone()
     };
+    rewrite_as(at, read, &mark)
+}
+
+/// The same, with a mark that has what it says already.
+pub(super) fn rewrite_as(at: &DocAddress, read: &Marked, mark: &Mark) -> Write {
     let source = read
         .document
         .as_ref()

@@ -53,6 +53,18 @@ pub enum Effects {
     Check,
 }
 
+impl Effects {
+    /// It has this source, and nothing beside it: a document of the server's own.
+    pub(crate) fn bare(source: Source) -> Effects {
+        Effects::Put {
+            source,
+            routing: None,
+            parent: None,
+            timing: Timing::default(),
+        }
+    }
+}
+
 /// One document of a change.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Touched {

@@ -17,7 +17,7 @@
 use super::attempt::{Attempt, Ended, Pause, Planned, Planning, Resolved};
 use super::chunks::Room;
 use super::decide::RecordState;
-use super::marked::{Marked, rewrite, unchanged};
+use super::marked::{Marked, rewrite_as, unchanged};
 use super::plan::Before;
 use super::record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, record_address};
 use crate::locks::{Age, LockKey, Owner};
@@ -248,7 +248,7 @@ impl Runner {
                 since: marked.since(),
                 ..marked.mark.clone()
             };
-            writes.push(rewrite(at, marked, &mark));
+            writes.push(rewrite_as(at, marked, &mark));
             marks.push((at, marked, mark));
         }
         let outcomes = self.engine.write(writes, Refresh::No).await?;
