@@ -10,9 +10,10 @@ use crate::log::{Durability, Part, Participant, Record, Reservation, Ticket};
 use crate::pending::{Kind, PendingOp, Put, extras};
 use crate::store::{IndexState, Store};
 use crate::versions::{Key, Newest};
+use crate::writing::Accepted;
 use engine::{Effect, Outcome, Source, Written};
-use mapping::{Mapping, ReadOptions};
-use model::{DocAddress, Error, ErrorKind, Result, Stamp, settings};
+use mapping::Mapping;
+use model::{DocAddress, Error, Result, Stamp, settings};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -84,6 +85,19 @@ pub(crate) type Settling = Box<dyn FnOnce(u64, &[Stamp]) + Send>;
 
 /// Entries of the catalog whose mappings grew.
 type Grown = HashMap<u32, Arc<IndexEntry>>;
+/// What an index grows by, for comparing.
+type Brought = (u32, Option<Arc<str>>, String);
+
+/// What earlier writes of a record leave to later ones.
+#[derive(Default)]
+struct Left {
+    grown: Grown,
+    known: HashSet<Brought>,
+}
+
+fn brought(no: u32, growth: &Growth) -> Brought {
+    (no, growth.0.clone(), growth.1.render().to_string())
+}
 
 impl Store {
     /// Under the catalog lock: reads the document again if the mapping has moved, so that what grows is
@@ -95,21 +109,54 @@ impl Store {
         if entry.revision == ready.entry.revision {
             return Ok(());
         }
-        if let Some(put) = &mut ready.put {
-            let value: Value =
-                serde_json::from_slice(&put.source).map_err(|e| Error::new(ErrorKind::MapperParsing, e.to_string()))?;
-            let doc_type = ready.at.id.doc_type.clone();
-            put.mapping = entry.mapping_for(doc_type.as_deref())?;
-            put.parsed = Mutex::default();
-            let options = ReadOptions {
-                id: &ready.at.id.id,
-                type_name: doc_type.as_deref().unwrap_or(""),
-                routing: put.routing.as_deref(),
-                times: put.times,
-            };
-            ready.growth = put.mapping.read(&value, &options)?.growth.map(|growth| (doc_type, growth));
-        }
+        self.read_again(ready, &entry)?;
         ready.entry = entry;
+        Ok(())
+    }
+
+    /// Under the catalog lock, for the writes of one record: what a later one brings is measured against what the earlier
+    /// ones leave. Those that do not fit any more, and why.
+    pub(crate) fn settle_together(&self, all: &mut [(usize, Ready)]) -> Vec<(usize, Error)> {
+        let mut left = Left::default();
+        let settled = all.iter_mut().map(|(n, ready)| (*n, self.settle_behind(ready, &mut left)));
+        settled.filter_map(|(n, settled)| Some((n, settled.err()?))).collect()
+    }
+
+    fn settle_behind(&self, ready: &mut Ready, left: &mut Left) -> Result<()> {
+        let no = ready.entry.no;
+        // Many of one record bring the same.
+        if ready
+            .growth
+            .as_ref()
+            .is_none_or(|growth| left.known.contains(&brought(no, growth)))
+        {
+            return Ok(());
+        }
+        if let Some(entry) = left.grown.get(&no) {
+            self.read_again(ready, entry)?;
+        }
+        let Some(growth) = &ready.growth else { return Ok(()) };
+        let entry = left.grown.get(&no).unwrap_or(&ready.entry);
+        let next = entry.grown(growth.0.as_deref(), &growth.1)?;
+        left.known.insert(brought(no, growth));
+        left.grown.insert(no, Arc::new(next));
+        Ok(())
+    }
+
+    /// Reads the document as the mapping of this entry says.
+    fn read_again(&self, ready: &mut Ready, entry: &IndexEntry) -> Result<()> {
+        let Some(put) = &mut ready.put else { return Ok(()) };
+        let family = |at: &DocAddress| {
+            let uid = at.id.uid();
+            let key = self.versions.key(entry.no, &uid);
+            self.newest(entry, at, &uid, key).map(|here| here.document)
+        };
+        let mut routing = put.routing.as_deref().map(str::to_owned);
+        let source = Source(put.source.clone());
+        let read = Accepted::read(entry, &ready.at, &source, &mut routing, put.times, &family)?;
+        put.mapping = read.mapping;
+        put.parsed = Mutex::default();
+        ready.growth = read.growth;
         Ok(())
     }
 
@@ -255,12 +302,13 @@ fn alter(index_no: u32, delta: &Value) -> Part {
 /// Grows the mappings by what the documents bring: many of one record bring the same fields, which count once.
 fn grow(all: &mut [Ready], parts: &mut Vec<Part>) -> Result<Grown> {
     let mut grown = Grown::new();
-    let mut known: HashMap<(u32, Option<Arc<str>>), HashSet<String>> = HashMap::new();
+    let mut known: HashSet<Brought> = HashSet::new();
     for ready in all {
-        let Some((doc_type, growth)) = &ready.growth else { continue };
+        let Some(growth) = &ready.growth else { continue };
         let mut entry = grown.get(&ready.entry.no).unwrap_or(&ready.entry).clone();
-        let seen = known.entry((entry.no, doc_type.clone())).or_default();
-        if seen.insert(growth.render().to_string()) {
+        let is_new = known.insert(brought(entry.no, growth));
+        let (doc_type, growth) = growth;
+        if is_new {
             let next = Arc::new(entry.grown(doc_type.as_deref(), growth)?);
             parts.push(alter(entry.no, &growth_delta(&entry, &next, doc_type.as_deref(), growth)));
             grown.insert(entry.no, next.clone());

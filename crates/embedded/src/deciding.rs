@@ -134,7 +134,18 @@ impl Store {
         let mut beside = Beside::default();
         let mut catalog: Arc<Catalog> = self.catalog.load_full();
         if making {
-            catalog = self.with_indices(catalog, &plan.alterations, &mut beside)?;
+            catalog = match self.with_indices(catalog, &plan.alterations, &mut beside) {
+                Ok(catalog) => catalog,
+                // Who writes there is told.
+                Err((index, error)) if plan.writes.iter().any(|write| write.at.index.as_str() == index) => {
+                    let outcome = |write: &Write| match write.at.index.as_str() == index {
+                        true => Outcome::Refused(error.clone()),
+                        false => Outcome::Unknown,
+                    };
+                    return Ok(Carried::Out(plan.writes.iter().map(outcome).collect(), None));
+                }
+                Err((_, error)) => return Err(error),
+            };
         }
         let mut missing = Vec::new();
         let mut seen: FxHashSet<(u32, Key)> = FxHashSet::default();
@@ -203,6 +214,11 @@ impl Store {
                 self.settle_growth(one)?;
             }
         }
+        let unfit = self.settle_together(&mut ready);
+        if !unfit.is_empty() {
+            unfit.into_iter().for_each(|(n, error)| outcomes[n] = Outcome::Refused(error));
+            return Ok(Carried::Out(outcomes, None));
+        }
         let (places, all): (Vec<usize>, Vec<Ready>) = ready.into_iter().unzip();
         numbers.extend(all.iter().map(|ready| ready.entry.no));
         // Only who is told the stamps needs to know what stands where.
@@ -242,19 +258,25 @@ impl Store {
         Ok(Carried::Out(outcomes, Some(place)))
     }
 
-    /// The catalog with these indices. The caller holds the catalog lock.
-    fn with_indices(&self, catalog: Arc<Catalog>, wishes: &[Alteration], beside: &mut Beside) -> Result<Arc<Catalog>> {
+    /// The catalog with these indices, or the name of one that cannot be, and why. The caller holds the catalog lock.
+    fn with_indices(
+        &self,
+        catalog: Arc<Catalog>,
+        wishes: &[Alteration],
+        beside: &mut Beside,
+    ) -> Result<Arc<Catalog>, (String, Error)> {
         let mut next = catalog.clone();
         for wish in wishes {
-            if !matches!(wish, Alteration::CreateIndex { .. }) {
-                return Err(Error::illegal("a decision may make indices and alter nothing else"));
-            }
+            let Alteration::CreateIndex { name, .. } = wish else {
+                let error = Error::illegal("a decision may make indices and alter nothing else");
+                return Err((String::new(), error));
+            };
             let moment = Moment {
                 now_ms: self.clock.wall_ms(),
                 uuid: engine::clock::uuid(self.clock.as_ref()),
                 unclean: self.unclean,
             };
-            let altered = alter(&next, wish, &moment)?;
+            let altered = alter(&next, wish, &moment).map_err(|error| (name.clone(), error))?;
             beside.deltas.extend(altered.deltas);
             next = Arc::new(altered.catalog);
         }
@@ -362,6 +384,10 @@ impl Newest for Reading<'_> {
         let catalog = self.store.catalog.load_full();
         let entry = catalog.read_index(at.index.as_str(), self.store.clock.wall_ms());
         let entry = entry.inspect_err(|_| self.rests_on_catalog())?;
+        if !entry.open {
+            self.rests_on_catalog();
+            return Err(engine::catalog::closed(&entry.name, &entry.uuid));
+        }
         let at = DocAddress {
             index: entry.name.clone(),
             id: entry.identity(&at.id)?,

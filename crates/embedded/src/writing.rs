@@ -448,16 +448,16 @@ pub(crate) fn work_out(
 }
 
 /// What the mapping of an index says of a document.
-struct Accepted {
-    mapping: Mapping,
+pub(crate) struct Accepted {
+    pub(crate) mapping: Mapping,
     /// What was read, if it is to be indexed under the mapping that there is.
     parsed: Option<Parsed>,
-    growth: Option<Growth>,
+    pub(crate) growth: Option<Growth>,
 }
 
 impl Accepted {
     /// Reads a source through the mapping of its type, and finds its routing where its family knows it.
-    fn read(
+    pub(crate) fn read(
         entry: &IndexEntry,
         at: &DocAddress,
         source: &Source,

@@ -9,15 +9,17 @@ use async_trait::async_trait;
 use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
-use engine::{Around, AtomicWrites, Clock, Engine, Outcome, Refresh, Staging, Write, WriteOp};
-use model::{Persona, Result};
+use engine::{
+    Around, AtomicWrites, Clock, Decided, Deciding, Engine, Gate, Outcome, Planner, Refresh, Source, Staging, Write, WriteOp,
+};
+use model::{DocAddress, DocId, IndexName, Persona, Result};
 use relations::changes::Pause;
 use rest::{Names, Rest};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
@@ -31,9 +33,20 @@ impl Pause for Sleep {
     }
 }
 
+/// Runs on every way out: a thread that others wait for must not wait for a test that has failed.
+struct Finally<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// Applies the first document of a change that is committed, then stops.
 #[derive(Debug)]
 struct Halfway {
+    /// Written once, before the next decision that excludes all others.
+    before_exclusive: Mutex<Option<Write>>,
     inner: Arc<EmbeddedEngine>,
     armed: AtomicBool,
     committed: AtomicBool,
@@ -46,6 +59,14 @@ impl Halfway {
         self.reached.store(false, Ordering::SeqCst);
         self.committed.store(false, Ordering::SeqCst);
         self.armed.store(true, Ordering::SeqCst);
+    }
+    /// The change that was stopped goes on if the test has failed.
+    fn let_go(&self) -> Finally<impl FnMut() + '_> {
+        Finally(|| {
+            if std::thread::panicking() {
+                self.go_on.notify_one();
+            }
+        })
     }
     fn wait(&self) {
         let began = Instant::now();
@@ -85,10 +106,24 @@ impl Around for Halfway {
         self.inner.write(writes, refresh).await
     }
     fn section(&self) -> Option<&dyn AtomicWrites> {
-        self.inner.atomic()
+        Some(self)
     }
     fn staged(&self) -> Option<&dyn Staging> {
         self.inner.staging()
+    }
+}
+
+#[async_trait]
+impl AtomicWrites for Halfway {
+    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+        let atomic = self.inner.atomic().unwrap();
+        if how.gate == Gate::Exclusive {
+            let write = self.before_exclusive.lock().unwrap().take();
+            if let Some(write) = write {
+                self.inner.write(vec![write], Refresh::No).await?;
+            }
+        }
+        atomic.decide(plan, how).await
     }
 }
 
@@ -137,6 +172,11 @@ impl Served {
 
 /// A server by the portable path over an engine that can be stopped, and what is done with it.
 fn with_server(test: impl FnOnce(&Served) + Send) {
+    with_server_by(true, test);
+}
+
+/// The same, by the portable path or not.
+fn with_server_by(portable: bool, test: impl FnOnce(&Served) + Send) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(4)
         .enable_all()
@@ -151,6 +191,7 @@ fn with_server(test: impl FnOnce(&Served) + Send) {
     let disk = FaultyDisk::new(1);
     let inner = EmbeddedEngine::open_on(Arc::new(disk), Path::new("/data"), clock.clone(), limits).unwrap();
     let engine = Arc::new(Halfway {
+        before_exclusive: Mutex::default(),
         inner: Arc::new(inner),
         armed: AtomicBool::default(),
         committed: AtomicBool::default(),
@@ -171,7 +212,11 @@ fn with_server(test: impl FnOnce(&Served) + Send) {
         depths: model::Depths::default(),
         tasks_kept_max: 10,
     };
-    let rest = Arc::new(Rest::new(engine.clone(), clock, names, bounds).by_portable_path(Arc::new(Sleep)));
+    let rest = Rest::new(engine.clone(), clock, names, bounds);
+    let rest = Arc::new(match portable {
+        true => rest.by_portable_path(Arc::new(Sleep)),
+        false => rest,
+    });
     let (stop, stopped) = watch::channel(false);
     let address = runtime.block_on(async {
         rest.recover().await.unwrap();
@@ -201,6 +246,7 @@ fn contract_18_levels_beside_a_half_applied_change() {
         let n = |path: &str| served.get(path)["_source"]["n"].as_i64().unwrap();
         std::thread::scope(|scope| {
             served.engine.arm();
+            let _let_go = served.engine.let_go();
             let change = scope.spawn(|| served.transfer());
             served.engine.wait();
             // Plain: a mix, which says so.
@@ -244,6 +290,7 @@ fn contract_18_levels_beside_a_half_applied_change() {
         // Searches too finish it before they look.
         std::thread::scope(|scope| {
             served.engine.arm();
+            let _let_go = served.engine.let_go();
             let change = scope.spawn(|| served.transfer());
             served.engine.wait();
             assert_eq!(served.sum("/left,right/_search?read_level=settled"), (200, Value::Null));
@@ -257,6 +304,7 @@ fn contract_18_levels_beside_a_half_applied_change() {
             let before = n("/right/_doc/1");
             std::thread::scope(|scope| {
                 served.engine.arm();
+                let _let_go = served.engine.let_go();
                 let change = scope.spawn(|| served.transfer());
                 served.engine.wait();
                 let read = scope.spawn(move || served.get(path));
@@ -284,6 +332,7 @@ fn contract_10_and_11_held_open_beside_a_half_applied_change() {
         let n = |path: String| served.get(&path)["_source"]["n"].as_i64().unwrap();
         std::thread::scope(|scope| {
             served.engine.arm();
+            let _let_go = served.engine.let_go();
             let change = scope.spawn(|| served.transfer());
             served.engine.wait();
             let begun = scope.spawn(begin);
@@ -312,6 +361,7 @@ fn contract_10_and_11_held_open_beside_a_half_applied_change() {
         served.ok("PUT", &format!("/other/_doc/2?transaction={id}"), &json!({"n": 8}));
         std::thread::scope(|scope| {
             served.engine.arm();
+            let _let_go = served.engine.let_go();
             let change = scope.spawn(|| served.transfer());
             served.engine.wait();
             let commit = scope.spawn(|| served.send("POST", &format!("/_transaction/{id}/_commit"), &Value::Null));
@@ -345,6 +395,7 @@ fn contract_17_after_waits_for_what_is_half_applied() {
     with_server(|served| {
         std::thread::scope(|scope| {
             served.engine.arm();
+            let _let_go = served.engine.let_go();
             let change = scope.spawn(|| served.transfer());
             served.engine.wait();
             let body = json!({"operations": [{"index": {"_index": "other", "_id": "2", "doc": {"n": 1}}}]});
@@ -368,6 +419,7 @@ fn contract_18_snapshots_under_writers() {
     with_server(|served| {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _over = Finally(|| over.store(true, Ordering::Relaxed));
             let writers: Vec<_> = (0..3)
                 .map(|_| {
                     scope.spawn(|| {
@@ -418,6 +470,7 @@ fn contract_25_external_versions_under_locks_by_the_portable_path() {
         let lock = lock.as_str().unwrap();
         std::thread::scope(|scope| {
             served.engine.arm();
+            let _let_go = served.engine.let_go();
             let change = scope.spawn(|| served.transfer());
             served.engine.wait();
             let path = format!("/right/_doc/1?version=70&version_type=external&lock={lock}");
@@ -436,4 +489,95 @@ fn contract_25_external_versions_under_locks_by_the_portable_path() {
             "the change came first"
         );
     });
+}
+
+/// An index that is closed or blocked after the commit keeps a change from its end, and does not undo half of it: it is not told
+/// done, nobody else stands still, and it is finished when it can be.
+#[test]
+fn contract_08_what_is_committed_outlasts_an_index_that_is_shut() {
+    let blocked = |on: bool| json!({"index.blocks.write": on});
+    with_server(|served| {
+        for (shut, open) in [
+            (
+                ("PUT", "/right/_settings", blocked(true)),
+                ("PUT", "/right/_settings", blocked(false)),
+            ),
+            (("POST", "/right/_close", Value::Null), ("POST", "/right/_open", Value::Null)),
+        ] {
+            let before = served.get("/right/_doc/1")["_source"]["n"].as_i64().unwrap();
+            let by = |by: i64| json!({"script": {"source": "ctx._source.n += params.by", "params": {"by": by}}});
+            let add = |index: &str, id: &str, n: i64| {
+                let mut body = by(n);
+                (body["_index"], body["_id"]) = (index.into(), id.into());
+                json!({ "update": body })
+            };
+            let body = json!({"operations": [add("left", "0", -1), add("right", "1", 1)]});
+            std::thread::scope(|scope| {
+                served.engine.arm();
+                let _let_go = served.engine.let_go();
+                let change = scope.spawn(|| served.send("POST", "/_transaction", &body));
+                served.engine.wait();
+                served.ok(shut.0, shut.1, &shut.2);
+                served.engine.go_on.notify_one();
+                let (status, answer) = change.join().unwrap();
+                assert_eq!((status, &answer["error"]["outcome"]), (503, &json!("unknown")), "{answer}");
+            });
+            // Leases begin and end meanwhile.
+            let lock = served.ok("POST", "/_lock", &json!({"targets": [{"name": "other"}]}))["id"].clone();
+            served.ok("DELETE", &format!("/_lock/{}", lock.as_str().unwrap()), &Value::Null);
+            served.ok(open.0, open.1, &open.2);
+            let settled = served.get("/right/_doc/1?read_level=settled");
+            assert_eq!(settled["_source"]["n"], before + 1, "{}: all of it happened", shut.1);
+            assert_eq!(served.sum("/left,right/_search?read_level=settled").0, 200);
+            served.transfer();
+        }
+    });
+}
+
+/// A change takes another branch than the one that it was made ready for, which writes other lock documents, and more.
+#[test]
+fn contract_04_and_29_another_branch_takes_more_locks() {
+    for portable in [false, true] {
+        with_server_by(portable, |served| {
+            served.ok("PUT", "/locks", &json!({"settings": {"index.pleach.lock_index": true}}));
+            let at = DocAddress {
+                index: IndexName::new("other"),
+                id: DocId::plain("2"),
+            };
+            let gone = Write::new(at, WriteOp::Delete);
+            let take = |id: &str| json!({"create": {"_index": "locks", "_id": id, "doc": {"process_id": 7}}});
+            let body = json!({"if": [{"index": "other", "id": "2", "exists": true}],
+                "operations": [take("one")], "else": [take("two"), take("three"), take("four")]});
+            *served.engine.before_exclusive.lock().unwrap() = Some(gone);
+            let done = served.ok("POST", "/_transaction", &body);
+            assert_eq!(
+                (&done["branch"], done["items"].as_array().map(Vec::len)),
+                (&json!("else"), Some(3)),
+                "{done}"
+            );
+            let held = served.get("/_lock")["locks"].clone();
+            assert_eq!(held.as_array().map(Vec::len), Some(3), "{held}");
+            assert_eq!(served.get("/locks/_doc/three")["_source"]["process_id"], 7);
+            // And the other way round.
+            let there = Write::new(
+                DocAddress {
+                    index: IndexName::new("other"),
+                    id: DocId::plain("2"),
+                },
+                WriteOp::Put(Source::from_value(&json!({"n": 1}))),
+            );
+            *served.engine.before_exclusive.lock().unwrap() = Some(there);
+            let leave = |id: &str| json!({"delete": {"_index": "locks", "_id": id}});
+            let body = json!({"if": [{"index": "other", "id": "2", "exists": true}],
+                "operations": [leave("two"), leave("three"), take("five"), take("six")], "else": [leave("four")]});
+            let done = served.ok("POST", "/_transaction", &body);
+            assert_eq!(
+                (done.get("branch"), done["items"].as_array().map(Vec::len)),
+                (None, Some(4)),
+                "{done}"
+            );
+            let held = served.get("/_lock")["locks"].clone();
+            assert_eq!(held.as_array().map(Vec::len), Some(3), "{held}");
+        });
+    }
 }

@@ -9,12 +9,17 @@ use super::record::{Effects, Mark, Record, Token, Touched};
 use super::runner::Runner;
 use crate::locks::Owner;
 use engine::{Expect, Outcome, Refresh};
-use model::{DocAddress, Error, Result, Stamp};
+use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Writes of one batch while applying.
 const BATCH: usize = 1_000;
+
+/// May it be possible later? An index that is closed or blocked may be opened again.
+pub(crate) fn is_for_now(error: &Error) -> bool {
+    error.is_transient() || matches!(error.kind(), ErrorKind::IndexClosed | ErrorKind::ClusterBlock)
+}
 
 impl Runner {
     /// W6 and W7: every outcome reaches its document, by the marks. `at_hand` are documents as this process has just
@@ -77,7 +82,7 @@ impl Runner {
                         acknowledged.insert(at);
                     }
                     // Somebody else goes on, or we do later: it is committed.
-                    Outcome::Refused(error) if error.is_transient() => return Err(error),
+                    Outcome::Refused(error) if is_for_now(&error) => return Err(error),
                     Outcome::Refused(error) => return self.stick(change, &error).await,
                     Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => {}
                 }

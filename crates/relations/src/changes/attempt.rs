@@ -9,7 +9,7 @@ use crate::locks::{Age, Blocker, LockKey, Owner};
 use crate::sessions::SessionState;
 use async_trait::async_trait;
 use engine::{Conflict, Effect, Expect, Write};
-use model::{DocAddress, Result, Stamp};
+use model::{DocAddress, Error, Result, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
@@ -114,6 +114,8 @@ pub enum Ended {
     },
     /// By its own plan.
     Stopped,
+    /// It could not be planned, or the engine refused a mark on this document. Nothing is marked any more.
+    Refused { at: Option<DocAddress>, error: Error },
     /// A lock that it was to be made under has ended, or is not there.
     LockEnded { lock: Owner, state: Option<SessionState> },
     /// Wounded by an older change, or taken for dead: to be tried again with this age.

@@ -3,6 +3,7 @@
 //! Not here: what operations come to (`plan`), running an attempt (`runner`).
 
 use super::attempt::{Attempt, Change, Ended, Planned, Planning, Verdict};
+use super::growing::rehearsed;
 use super::plan::{Before, Failure, Folded, fold, touched, unmet};
 use super::record::{Effects, Token, record_address};
 use super::runner::{Runner, lock_address};
@@ -48,6 +49,7 @@ impl Runner {
                 Verdict::Committed { token, items, otherwise }
             }
             (Ended::Stopped, Some(why)) => why,
+            (Ended::Refused { error, .. }, _) => return Err(error),
             (Ended::LockEnded { lock, state }, _) => Verdict::LockEnded { lock, state },
             (Ended::Aborted { age }, _) => Verdict::Aborted { age },
             (Ended::TimedOut, _) => Verdict::TimedOut,
@@ -126,8 +128,8 @@ impl Runner {
         if writes.is_empty() {
             return Ok(());
         }
-        for (item, rehearsed) in items.into_iter().zip(self.engine.rehearse(&writes).await?) {
-            if let Err(error) = rehearsed {
+        for (item, refused) in items.into_iter().zip(rehearsed(&*self.engine, &writes).await?) {
+            if let Some(error) = refused {
                 folded.items[item] = Err(Failure::Refused(error));
             }
         }

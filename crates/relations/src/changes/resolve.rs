@@ -65,7 +65,11 @@ impl Runner {
         let touched: Vec<&Touched> = record.documents.iter().collect();
         let gone = self.gone(&touched).await?;
         open.retain(|at| !gone.contains(at.index.as_str()));
-        self.take_off(change, open).await
+        match self.take_off(change, open).await {
+            // A dead mark in an index that is closed is taken off by whoever meets it.
+            Err(error) if error.kind() == ErrorKind::IndexClosed => Ok(()),
+            other => other,
+        }
     }
 
     /// Takes a decided change's marks off these documents.

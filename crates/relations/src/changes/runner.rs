@@ -39,6 +39,16 @@ pub struct Runner {
     pub(super) room: Room,
 }
 
+/// What came of marking the documents of a change.
+enum Marking {
+    /// Each, as it is now.
+    Done(BTreeMap<DocAddress, Marked>),
+    /// One was not acknowledged.
+    Moved,
+    /// One cannot be.
+    Refused(DocAddress, Error),
+}
+
 /// Where the document of a session or lease is.
 pub fn session_address(session: &str) -> DocAddress {
     control(&format!("s:{session}"))
@@ -76,10 +86,13 @@ impl Runner {
     /// Runs one attempt, planned by the caller.
     ///
     /// # Errors
-    /// As for [`Runner::run`]; those of the plan, after which the change is aborted.
+    /// As for [`Runner::run`].
     pub async fn attempt(&self, attempt: &Attempt, planning: &mut dyn Planning) -> Result<Ended> {
         let addresses = &attempt.addresses;
-        let uuids = self.uuids(addresses).await?;
+        let uuids = match self.uuids(addresses).await {
+            Ok(uuids) => uuids,
+            Err(error) => return Ok(Ended::Refused { at: None, error }),
+        };
         let record = Record {
             state: RecordState::Pending,
             session: self.session.clone(),
@@ -190,7 +203,7 @@ impl Runner {
                 Ok(planned) => planned,
                 Err(error) => {
                     self.abort(&change.id).await?;
-                    return Err(error);
+                    return Ok(Ended::Refused { at: None, error });
                 }
             };
             let outcomes = match planned {
@@ -211,10 +224,17 @@ impl Runner {
                 None => None,
             };
             // Marks prove what was read, for failures as well as for success.
-            let Some(stamps) = self.mark(&change.id, &read).await? else {
-                self.rest(patience).await;
-                patience += 1;
-                continue;
+            let stamps = match self.mark(&change.id, &read).await? {
+                Marking::Done(stamps) => stamps,
+                Marking::Moved => {
+                    self.rest(patience).await;
+                    patience += 1;
+                    continue;
+                }
+                Marking::Refused(at, error) => {
+                    self.abort(&change.id).await?;
+                    return Ok(Ended::Refused { at: Some(at), error });
+                }
             };
             let Some(committed) = committed else {
                 self.abort(&change.id).await?;
@@ -227,12 +247,19 @@ impl Runner {
             let mut stamped = BTreeMap::new();
             let state = self.apply_all(&change.id, &committed, token, stamps, &mut stamped).await?;
             debug_assert!(state != Resolved::Aborted, "what is committed goes forward");
+            if state == Resolved::Stuck {
+                let reason = format!(
+                    "change [{}] is committed, and what it comes to was refused by the engine",
+                    change.id
+                );
+                return Err(Error::new(ErrorKind::IllegalState, reason));
+            }
             return Ok(Ended::Committed { token, stamps: stamped });
         }
     }
 
-    /// W4: a mark on every document at the version that was read. `None` if one was not acknowledged.
-    async fn mark(&self, change: &Owner, read: &BTreeMap<DocAddress, Marked>) -> Result<Option<BTreeMap<DocAddress, Marked>>> {
+    /// W4: a mark on every document at the version that was read.
+    async fn mark(&self, change: &Owner, read: &BTreeMap<DocAddress, Marked>) -> Result<Marking> {
         let mut writes = Vec::with_capacity(read.len());
         let mut marks = Vec::with_capacity(read.len());
         for (at, marked) in read {
@@ -256,8 +283,8 @@ impl Runner {
         for ((at, marked, mark), outcome) in marks.into_iter().zip(outcomes) {
             let written = match outcome {
                 Outcome::Written(written) => written,
-                Outcome::Refused(error) => return Err(error),
-                Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => return Ok(None),
+                Outcome::Refused(error) => return Ok(Marking::Refused(at.clone(), error)),
+                Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => return Ok(Marking::Moved),
             };
             let mut document = marked.document.clone().unwrap_or_else(|| Document {
                 at: at.clone(),
@@ -273,7 +300,7 @@ impl Runner {
             let document = Some(document);
             stamped.insert(at.clone(), Marked { document, mark });
         }
-        Ok(Some(stamped))
+        Ok(Marking::Done(stamped))
     }
 
     /// W3, and the record as W5 writes it.
@@ -374,6 +401,8 @@ impl Runner {
         for (name, uuid) in named {
             let target = Target {
                 ignore_unavailable: true,
+                // One that is closed may be opened again.
+                forbid_closed: false,
                 ..Target::index(name)
             };
             let found = self.engine.indices(&target).await?;

@@ -2,6 +2,7 @@
 //!
 //! A search finds them; what is there is decided by comparing (`resolve`).
 
+use super::apply::is_for_now;
 use super::attempt::Resolved;
 use super::chunks;
 use super::decide::RecordState;
@@ -19,9 +20,11 @@ impl Runner {
     /// One round of a sweeper: finishes what is committed, and aborts what is pending under a session that has ended.
     /// The scan only finds work; what is there is decided by comparing.
     ///
+    /// Those whose index is closed or blocked wait for it: `None`.
+    ///
     /// # Errors
     /// The engine's.
-    pub async fn sweep(&self) -> Result<Vec<(Owner, Resolved)>> {
+    pub async fn sweep(&self) -> Result<Vec<(Owner, Option<Resolved>)>> {
         let mut open = Vec::new();
         for (change, record, _) in self.found().await?.records {
             if matches!(record.state, RecordState::Pending | RecordState::Committed) {
@@ -31,7 +34,12 @@ impl Runner {
         let mut resolved = Vec::new();
         for (change, record) in open {
             if self.is_dead(&record.session).await? {
-                resolved.push((change.clone(), self.resolve(&change).await?));
+                let came = match self.resolve(&change).await {
+                    Ok(came) => Some(came),
+                    Err(error) if is_for_now(&error) => None,
+                    Err(error) => return Err(error),
+                };
+                resolved.push((change, came));
             }
         }
         Ok(resolved)

@@ -77,7 +77,7 @@ impl crate::Relations {
                     }
                     return Ok(Some(Settled::Written { ended }));
                 }
-                Ok(Asked::Verdict(Verdict::Failed(failures))) => failures,
+                Ok(Asked::Verdict(Verdict::Failed(failures))) => failures.operations,
                 Ok(Asked::Verdict(verdict)) => {
                     let reason = format!("a batch without locks and keys of its own came to {verdict:?}");
                     return Err(Error::new(ErrorKind::Internal, reason));

@@ -10,6 +10,7 @@ use crate::locks::{
 };
 use crate::outcomes::log_failed;
 use crate::schema;
+use crate::transactions::portable::TIMEOUT;
 use engine::{Deciding, Decision, Gate, Newest, Plan, See, Write, WriteIndex, WriteOp};
 use model::{DocAddress, Error, ErrorKind, Result, settings};
 use serde_json::Value;
@@ -36,11 +37,12 @@ impl crate::Relations {
                 ask.targets.len()
             )));
         }
+        let until = self.clock.monotonic() + TIMEOUT;
         loop {
             let met = AtomicBool::new(false);
             match self.acquire_once(ask, &met).await {
                 // A change that writes there is not finished yet; it has begun before.
-                Err(_) if met.load(Ordering::Relaxed) => self.breathe().await,
+                Err(_) if met.load(Ordering::Relaxed) && self.clock.monotonic() < until => self.breathe().await,
                 other => return other,
             }
         }

@@ -42,6 +42,11 @@ pub(crate) struct Alone {
 }
 
 impl Alone {
+    /// Was it made ready for these?
+    pub(crate) fn suffices(&self, writes: &[LockWrite]) -> bool {
+        self.ids.len() as u64 >= steps(writes) && writes.iter().all(|write| self.claims.contains(&claim(write)))
+    }
+
     /// Documents whose stripes are wanted.
     pub(crate) fn touches(&self) -> impl Iterator<Item = DocAddress> + '_ {
         self.ids.iter().chain(&self.known).map(|id| Lease::at(id))
@@ -51,23 +56,30 @@ impl Alone {
 impl crate::Relations {
     /// Makes ready for these writes.
     pub(crate) fn alone(&self, writes: &[LockWrite]) -> Alone {
-        let most = settings::node(settings::LOCKS_MAX);
-        let steps: u64 = writes.iter().map(|write| write.steps).sum::<u64>().min(most);
-        let ids = (0..steps).map(|_| Arc::from(self.new_id(""))).collect();
+        let ids = (0..steps(writes)).map(|_| Arc::from(self.new_id(""))).collect();
         let table = self.locks.table();
         let known = writes
             .iter()
             .flat_map(|write| table.literal(&write.at).map(|lease| lease.id.clone()));
-        let claims = writes.iter().map(|write| Claim {
-            key: target_of(&write.at).key(),
-            mode: Mode::Exclusive,
-            implied: false,
-        });
         Alone {
             known: known.collect(),
-            claims: claims.collect(),
+            claims: writes.iter().map(claim).collect(),
             ids,
         }
+    }
+}
+
+/// New leases that these writes may begin.
+fn steps(writes: &[LockWrite]) -> u64 {
+    let steps: u64 = writes.iter().map(|write| write.steps).sum();
+    steps.min(settings::node(settings::LOCKS_MAX))
+}
+
+fn claim(write: &LockWrite) -> Claim {
+    Claim {
+        key: target_of(&write.at).key(),
+        mode: Mode::Exclusive,
+        implied: false,
     }
 }
 

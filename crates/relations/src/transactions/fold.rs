@@ -79,6 +79,11 @@ pub(super) struct Step {
 /// Does every condition hold? The first that does not, in words.
 pub(super) fn unmet(newest: &mut dyn Newest, conditions: &[Condition]) -> Result<Option<String>> {
     for (n, condition) in conditions.iter().enumerate() {
+        let index = condition.at.index.as_str();
+        if crate::schema::is_system(index) {
+            let reason = format!("index [{index}] is kept by the server; no change may rest on it");
+            return Err(Error::new(ErrorKind::Security, reason));
+        }
         let found = match newest.read(&condition.at, See::Plain) {
             Ok(found) => found.map(|document| document.stamp),
             Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
@@ -323,7 +328,10 @@ impl Folding<'_, '_, '_> {
             Entry::Vacant(first) => first,
         };
         let at = first.key().clone();
-        let before = if is_there { self.newest.read(&at, See::Plain)? } else { None };
+        let before = match is_there.then(|| self.newest.read(&at, See::Plain)) {
+            Some(Err(error)) if error.kind() == ErrorKind::IndexClosed => return Ok(Err(error)),
+            read => read.transpose()?.flatten(),
+        };
         first.insert(place);
         let mut doc = Doc::new(name, at, before);
         if let Some((index, _, locks)) = index

@@ -137,7 +137,17 @@ impl crate::Relations {
         let running = self.locks.table().running_in(names);
         for change in running {
             if portable.state_of(&change).await? == Some(RecordState::Committed) {
-                portable.finish(&change).await?;
+                portable.finish(&change).await.map_err(|error| match error.is_transient() {
+                    true => error,
+                    // Nothing is wrong with the read: it is to be tried again.
+                    false => {
+                        let reason = format!(
+                            "change [{change}] is committed and cannot be finished now: {}",
+                            error.reason()
+                        );
+                        Error::new(ErrorKind::Timeout, reason).caused_by(error)
+                    }
+                })?;
             }
         }
         Ok(())

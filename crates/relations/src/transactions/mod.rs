@@ -86,8 +86,17 @@ pub enum Verdict {
     Waits(Turn, Place),
     /// All of it is done and durable.
     Committed(Committed),
-    /// Nothing of it is; one entry for each operation, at least one of them not `NotApplied`.
-    Failed(Vec<NotDone>),
+    /// Nothing of it is.
+    Failed(Failures),
+}
+
+/// Why nothing of a change was done.
+#[derive(Clone, Debug, Default)]
+pub struct Failures {
+    /// Of the operations of `otherwise`.
+    pub otherwise: bool,
+    /// One entry for each operation, at least one of them not `NotApplied`.
+    pub operations: Vec<NotDone>,
 }
 
 /// A change that is done.

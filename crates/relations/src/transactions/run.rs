@@ -2,7 +2,7 @@
 
 use super::fold::{Folded, Step, fold, refused, unmet};
 use super::portable::{Asked, TIMEOUT};
-use super::{Change, Committed, Item, Key, Kind, NotDone, Verdict};
+use super::{Change, Committed, Failures, Item, Key, Kind, NotDone, Verdict};
 use crate::leases::guard::Guard;
 use crate::leases::handover::asking;
 use crate::leases::ledger::{Alone, Ledger};
@@ -29,7 +29,7 @@ pub(super) enum Planned {
         warnings: Vec<String>,
     },
     /// Nothing is done.
-    Failed(Vec<NotDone>),
+    Failed(Failures),
     /// It was done before.
     Done(Committed),
     /// Its own targets are not free; this is what it is to wait for, and as whom.
@@ -140,8 +140,8 @@ impl crate::Relations {
                 if self.portable.is_some() && decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Held(_))) {
                     return Ok(Decided::Held);
                 }
-                if let Some(failures) = refused(&folded, &decided.outcomes) {
-                    return Ok(Decided::Verdict(Verdict::Failed(failures)));
+                if let Some(operations) = refused(&folded, &decided.outcomes) {
+                    return Ok(Decided::Verdict(Verdict::Failed(Failures { otherwise, operations })));
                 }
                 // What is written beside the documents: leases, the kept outcome.
                 for outcome in decided.outcomes.iter().skip(folded.writers.len()) {
@@ -271,24 +271,29 @@ impl Planning<'_> {
         };
         let operations = if otherwise { &change.otherwise } else { &change.operations };
         let mut folded = fold(newest, operations, change, &mut guard)?;
+        let failed = |operations| Ok((Planned::Failed(Failures { otherwise, operations }), Plan::default()));
         if !folded.failures.is_empty() {
-            return Ok((Planned::Failed(folded.failures), Plan::default()));
+            return failed(folded.failures);
         }
         let ledger = match (folded.locks.is_empty(), self.alone) {
             (true, _) => None,
             (false, None) => return Ok((Planned::Alone(folded.locks), Plan::default())),
+            // It goes another way than when this was made ready.
+            (false, Some(alone)) if !alone.suffices(&folded.locks) => {
+                return Ok((Planned::Alone(folded.locks), Plan::default()));
+            }
             (false, Some(alone)) => {
                 let mut ledger = Ledger::new(&table, &change.caller, alone, self.now, self.now_ms);
                 let mut failures: Vec<NotDone> = folded.steps.iter().map(|_| NotDone::NotApplied).collect();
-                let mut failed = false;
+                let mut refused = false;
                 for write in &folded.locks {
                     if let Err(error) = ledger.turn(write) {
                         failures[write.operation] = NotDone::Refused(error);
-                        failed = true;
+                        refused = true;
                     }
                 }
-                if failed {
-                    return Ok((Planned::Failed(failures), Plan::default()));
+                if refused {
+                    return failed(failures);
                 }
                 Some(ledger)
             }

@@ -14,6 +14,7 @@ use dsl::search::SourceSpec;
 use engine::{Expect, Inspected, Inspection, Outcome, Refresh, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, settings, units};
 use relations::leases::{Turn, Wanted};
+use relations::locks::targets_max;
 use relations::transactions::{Change, Committed, Condition, Digest, Key, NotDone, Operation, Verdict};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -124,6 +125,13 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
             "Validation Failed: 1: no operations added;",
         ));
     }
+    let most = targets_max();
+    if body.targets.len() > most {
+        return Err(Error::illegal(format!(
+            "a change takes at most [{most}] targets in [locks] but has [{}]; the limit is the setting [locks.max_targets]",
+            body.targets.len()
+        )));
+    }
     let targets: Vec<Wanted> = body.targets.into_iter().map(wanted).collect::<Result<_>>()?;
     options.locks.extend(body.locks);
     options.key = options.key.or(body.idempotency_key);
@@ -133,7 +141,11 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
     let operations = planned(&call, &body.operations).await;
     let otherwise = planned(&call, &body.otherwise).await;
     let mut conditions = Vec::with_capacity(body.conditions.len());
-    for condition in body.conditions {
+    for (n, condition) in body.conditions.into_iter().enumerate() {
+        if condition.index.contains(['*', '?', ',']) {
+            let reason = format!("if[{n}]: [{}] must be the name of one index or alias", condition.index);
+            return Err(Error::new(ErrorKind::InvalidIndexName, reason).with("index", condition.index));
+        }
         let typed = call.rest.known(&condition.index).await.is_some_and(|known| known.typed);
         let id = match condition.doc_type {
             Some(doc_type) if typed => DocId::typed(doc_type, condition.id),
@@ -182,16 +194,14 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
             Ok(Answer::raw(out))
         }
         Verdict::Failed(failures) => {
-            // Of the branch that was tried: the other has another length, or would have been possible as well.
-            let of = if failures.len() == operations.len() {
-                &operations
-            } else {
-                &otherwise
-            };
-            let (status, error, items) = not_done(&call, of, &failures).await;
+            let of = if failures.otherwise { &otherwise } else { &operations };
+            let (status, error, items) = not_done(&call, of, &failures.operations).await;
             let mut out = Map::new();
             out.insert("took".into(), took().into());
             out.insert("committed".into(), false.into());
+            if failures.otherwise {
+                out.insert("branch".into(), "else".into());
+            }
             out.insert("error".into(), error);
             out.insert("items".into(), items);
             out.insert("status".into(), status.into());
@@ -232,7 +242,7 @@ pub(super) async fn atomic_bulk(
             Ok(Answer::raw(out))
         }
         Verdict::Failed(failures) => {
-            let (status, error, items) = not_done(call, &planned, &failures).await;
+            let (status, error, items) = not_done(call, &planned, &failures.operations).await;
             let mut out = Map::new();
             out.insert("took".into(), took.into());
             out.insert("errors".into(), true.into());

@@ -134,7 +134,7 @@ async fn send_one(sender: &Sender<'_>, guarded: Guarded) -> Result<Sent> {
                     warnings,
                 });
             }
-            Ok(Verdict::Failed(failures)) => match failures.into_iter().next() {
+            Ok(Verdict::Failed(failures)) => match failures.operations.into_iter().next() {
                 Some(NotDone::Conflict(conflict)) => Outcome::Conflict(conflict),
                 Some(NotDone::Refused(error)) => Outcome::Refused(error),
                 _ => Outcome::Unknown,

@@ -16,8 +16,8 @@ mod planning;
 use self::planning::{Came, Portably};
 use super::fold::Folded;
 use super::run::items;
-use super::{Change, Committed, Verdict};
-use crate::changes::{Attempt, Ended, Mark, Pause, RecordState, Resolved, Runner, Token, session_address};
+use super::{Change, Committed, Failures, NotDone, Verdict};
+use crate::changes::{Attempt, Ended, Mark, Pause, RecordState, Resolved, Runner, Token, is_for_now, session_address};
 use crate::leases::Place;
 use crate::leases::ledger::Alone;
 use crate::leases::table::After;
@@ -150,14 +150,14 @@ impl Relations {
                 Err(error) => {
                     // It may be committed and not applied, so it goes on standing among the running.
                     portable.leave(id);
-                    return Err(error.with("outcome", "unknown"));
+                    return Err(unknown(error));
                 }
             };
             let came = planning.came;
             if let Ended::Committed { token, .. } = &ended {
                 if let Err(error) = self.concluded(&id, token.commit_seq()).await {
                     portable.leave(id);
-                    return Err(error.with("outcome", "unknown"));
+                    return Err(unknown(error));
                 }
             } else {
                 self.locks.table().stopped(&id);
@@ -180,6 +180,7 @@ impl Relations {
                     });
                 }
                 (Ended::Stopped, Some(Came::Refused(error))) => return Err(error),
+                (Ended::Refused { at, error }, came) => return refused_at(at.as_ref(), error, came.as_ref()).map(Asked::Verdict),
                 (Ended::Stopped, Some(Came::Alone(_))) if beside.is_some() => return Ok(Asked::Alone),
                 (Ended::Stopped, Some(Came::Alone(locks))) => alone = Some(self.alone(&locks)),
                 (Ended::Stopped, Some(Came::Verdict(Verdict::Committed(done)))) => {
@@ -406,17 +407,18 @@ impl Relations {
     pub(crate) async fn finish_left(&self) -> Result<()> {
         let Some(portable) = &self.portable else { return Ok(()) };
         let left = std::mem::take(&mut *portable.left.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut failed = Ok(());
         for change in left {
             match self.brought_to_its_end(portable, &change).await {
                 Ok(()) => {}
-                Err(error) if error.is_transient() => portable.leave(change),
+                Err(error) if is_for_now(&error) => portable.leave(change),
                 Err(error) => {
                     portable.leave(change);
-                    return Err(error);
+                    failed = Err(error);
                 }
             }
         }
-        Ok(())
+        failed
     }
 
     /// After a start, before any answer: every server's session before this one is over, and what it left is finished.
@@ -457,7 +459,12 @@ impl Relations {
                 }
             }
         }
-        portable.runner.sweep().await.map(|_| ())
+        for (change, came) in portable.runner.sweep().await? {
+            if came.is_none() {
+                portable.leave(change);
+            }
+        }
+        Ok(())
     }
 
     /// Forgets changes that are long finished.
@@ -465,6 +472,37 @@ impl Relations {
         let Some(portable) = &self.portable else { return Ok(()) };
         portable.runner.collect(super::KEPT_MS).await.map(|_| ())
     }
+}
+
+/// It may be committed: whoever asked cannot know, and is to ask again.
+fn unknown(error: Error) -> Error {
+    if error.status() == 503 {
+        return error.with("outcome", "unknown");
+    }
+    let reason = format!(
+        "the outcome of the change is unknown: {}; repeat it with its idempotency key",
+        error.reason()
+    );
+    Error::new(ErrorKind::TransactionFailed, reason)
+        .status_of(503)
+        .with("outcome", "unknown")
+        .caused_by(error)
+}
+
+/// The engine took no mark on a document: the operation that writes it fails by that.
+fn refused_at(at: Option<&DocAddress>, error: Error, came: Option<&Came>) -> Result<Verdict> {
+    if let Some(Came::Verdict(Verdict::Failed(failures))) = came {
+        return Ok(Verdict::Failed(failures.clone()));
+    }
+    if let Some(Came::Possible { folded, otherwise, .. }) = came
+        && let Some(place) = folded.writes.iter().position(|write| Some(&write.at) == at)
+    {
+        let mut operations: Vec<NotDone> = folded.steps.iter().map(|_| NotDone::NotApplied).collect();
+        operations[folded.writers[place]] = NotDone::Refused(error);
+        let otherwise = *otherwise;
+        return Ok(Verdict::Failed(Failures { otherwise, operations }));
+    }
+    Err(error)
 }
 
 fn nonce(clock: &dyn Clock) -> Arc<str> {

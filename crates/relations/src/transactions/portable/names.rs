@@ -34,8 +34,12 @@ impl Relations {
             let name = operation.write.at.index.as_str();
             self.learn(&mut names, name).await?;
             if let Some(typed) = makes(operation).filter(|_| !names.known.contains_key(name) && !schema::is_system(name)) {
-                self.engine.alter(Alteration::index_if_missing(name, typed)).await?;
-                self.learn(&mut names, name).await?;
+                match self.engine.alter(Alteration::index_if_missing(name, typed)).await {
+                    Ok(_) => self.learn(&mut names, name).await?,
+                    Err(error) if error.is_transient() => return Err(error),
+                    // The operation fails by it.
+                    Err(error) => drop(names.known.insert(name.to_owned(), Err(error))),
+                }
             }
         }
         for condition in &change.conditions {
@@ -109,7 +113,7 @@ fn makes(operation: &Operation) -> Option<bool> {
 fn write_index(name: &str, found: &[IndexInfo]) -> Result<WriteIndex> {
     let of = |info: &IndexInfo| {
         if !info.open {
-            return Err(Error::new(ErrorKind::IndexClosed, "closed").with("index", info.name.as_str()));
+            return Err(engine::catalog::closed(&info.name, &info.uuid));
         }
         Ok(WriteIndex {
             name: IndexName::new(info.name.as_str()),

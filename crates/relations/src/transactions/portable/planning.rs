@@ -5,7 +5,7 @@
 use super::names::Names;
 use super::{Beside, unchanged};
 use crate::Relations;
-use crate::changes::{Before, Effects, Planned, Planning};
+use crate::changes::{Before, Effects, Planned, Planning, rehearsed};
 use crate::leases::ledger::Alone;
 use crate::leases::literal::LockWrite;
 use crate::leases::table::{After, Running};
@@ -13,7 +13,7 @@ use crate::leases::{Place, claims_of, place_fields, resolved};
 use crate::locks::{Claim, LockPath, Owner, plan as together, write_claims};
 use crate::transactions::fold::{Folded, refused};
 use crate::transactions::run::{Planned as Checked, Planning as Checking, items};
-use crate::transactions::{Change, Committed, NotDone, Verdict};
+use crate::transactions::{Change, Committed, Failures, NotDone, Verdict};
 use async_trait::async_trait;
 use engine::{Deciding, Decision, Document, Expect, Found, Gate, Hide, Newest, Outcome, Plan, See, Write, WriteIndex, WriteOp};
 use mapping::Timing;
@@ -108,7 +108,7 @@ impl Planning for Portably<'_> {
             if let Some(alone) = alone {
                 let table = relations.locks.table();
                 if table.runs_on(&alone.claims) || !table.runs_under(&alone.known).is_empty() {
-                    checked = Some(Ok((Checked::Failed(Vec::new()), false)));
+                    checked = Some(Ok((Checked::Failed(Failures::default()), false)));
                     return Ok(Plan::default());
                 }
             }
@@ -233,7 +233,9 @@ impl Portably<'_> {
             return Err(Error::new(ErrorKind::Internal, "only what is possible is rehearsed"));
         };
         let mut outcomes: BTreeMap<DocAddress, Effects> = BTreeMap::new();
-        let mut seen = Vec::with_capacity(folded.writes.len());
+        // What is never written first: by what is, mappings grow.
+        let superseded: Vec<Write> = folded.superseded.iter().map(|(_, write)| write.clone()).collect();
+        let superseded = self.relations.engine.rehearse(&superseded).await?;
         let plain: Vec<Write> = folded
             .writes
             .iter()
@@ -242,7 +244,18 @@ impl Portably<'_> {
                 ..write.clone()
             })
             .collect();
-        for (write, rehearsed) in folded.writes.iter().zip(self.relations.engine.rehearse(&plain).await?) {
+        let rehearsed = if superseded.iter().all(Result::is_ok) {
+            rehearsed(&*self.relations.engine, &plain).await?
+        } else {
+            let answers = self.relations.engine.rehearse(&plain).await?;
+            answers.into_iter().map(Result::err).collect()
+        };
+        let outcome = |refused| match refused {
+            Some(error) => Outcome::Refused(error),
+            None => Outcome::Unknown,
+        };
+        let seen: Vec<Outcome> = rehearsed.into_iter().map(outcome).collect();
+        for write in &folded.writes {
             debug_assert!(
                 !matches!(
                     write.expect,
@@ -250,10 +263,6 @@ impl Portably<'_> {
                 ),
                 "an external version is of a plain write, which is decided at once"
             );
-            seen.push(match rehearsed {
-                Err(error) => Outcome::Refused(error),
-                Ok(_) => Outcome::Unknown,
-            });
             let effect = match &write.op {
                 WriteOp::Put(source) => Effects::Put {
                     source: source.clone(),
@@ -271,18 +280,17 @@ impl Portably<'_> {
             outcomes.insert(write.at.clone(), effect);
         }
         let mut failures = refused(folded, &seen);
-        let superseded: Vec<Write> = folded.superseded.iter().map(|(_, write)| write.clone()).collect();
-        for ((n, _), rehearsed) in folded
-            .superseded
-            .iter()
-            .zip(self.relations.engine.rehearse(&superseded).await?)
-        {
+        for ((n, _), rehearsed) in folded.superseded.iter().zip(superseded) {
             if let Err(error) = rehearsed {
                 let none = || folded.steps.iter().map(|_| NotDone::NotApplied).collect::<Vec<_>>();
                 failures.get_or_insert_with(none)[*n] = NotDone::Refused(error);
             }
         }
         if let Some(failures) = failures {
+            let failures = Failures {
+                otherwise: *otherwise,
+                operations: failures,
+            };
             return Ok((Came::Verdict(Verdict::Failed(failures)), Planned::Impossible));
         }
         let promise = |warnings: &[String]| Committed {
