@@ -47,6 +47,7 @@ impl Store {
             let cx = &Context {
                 now_ms: part.now_ms,
                 profile: std::cell::Cell::new(false),
+                filters_score: std::cell::Cell::new(false),
                 ..*cx
             };
             let may_hold = |segment: &SegmentView| {

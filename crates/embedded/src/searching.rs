@@ -273,6 +273,7 @@ impl Store {
             bm25_factor: if dialect.persona == Persona::Opensearch3 { 1.0 } else { 2.2 },
             types,
             profile: std::cell::Cell::new(false),
+            filters_score: std::cell::Cell::new(true),
         })
     }
 

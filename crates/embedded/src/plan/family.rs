@@ -132,10 +132,17 @@ struct Afar {
 const LOOKUP: u64 = 4000;
 
 /// The parents of matching children in one segment.
+#[derive(Default)]
 struct Parents {
-    docs: DocBits,
+    docs: Option<DocBits>,
     /// Where more than their being there is asked for.
     known: FxHashMap<DocId, Totals>,
+}
+
+impl Parents {
+    fn docs_of(&mut self, segment: &SegmentView) -> &mut DocBits {
+        self.docs.get_or_insert_with(|| DocBits::new(segment.reader.max_doc()))
+    }
 }
 
 impl Planner<'_> {
@@ -180,7 +187,10 @@ impl Planner<'_> {
             }
             return Err(self.no_relation(&family, "has_child", &q.child_type, "child"));
         };
-        let mut child = self.compile(&q.query, 1.0)?;
+        let mut child = match q.score_mode {
+            ScoreMode::None => self.filtering(&q.query)?,
+            _ => self.compile(&q.query, 1.0)?,
+        };
         // Of one relation all children are; of several they are told apart by their terms.
         if family.children_of(&parent).len() > 1 {
             child = self.of_relation(child, &family, &[&q.child_type]);
@@ -192,42 +202,46 @@ impl Planner<'_> {
         let mut afar: ByKey<Afar> = ByKey::default();
         for (no, segment) in (0..).zip(&self.view.segments) {
             self.cx.check_cancelled()?;
-            let kin = Kin::of(segment, &family, &parent)?;
-            let keys = if self.view.segments.len() > 1 {
-                family.parents(segment)?
-            } else {
-                None
-            };
-            let mut parents = Parents {
-                docs: DocBits::new(segment.reader.max_doc()),
-                known: FxHashMap::default(),
-            };
-            let sight = Sight::open(segment, &self.view.schema, self.cx.see)?;
             let bits = if counted { None } else { child.bits(segment)? };
+            let set = match &bits {
+                Some(bits) => Box::new(ConstantScorer::new(BitsDocs::new(bits.clone()), 1.0)),
+                None => child.scorer(segment)?,
+            };
+            // What is new is small mostly, and holds none.
+            if set.doc() == TERMINATED {
+                found.push(Parents::default());
+                continue;
+            }
+            let kin = Kin::of(segment, &family, &parent)?;
+            // Parents elsewhere: of the few children that have one there.
+            let elsewhere = self.view.segments.len() > 1;
+            let sight = Sight::open(segment, &self.view.schema, self.cx.see)?;
             if let Some(bits) = &bits
                 && sight.sees_all_roots()
                 && let Some(docs) = kin.parents_of(bits)
             {
-                if let Some(keys) = &keys {
-                    for doc in kin.orphans().iter().filter(|doc| bits.contains(**doc)) {
-                        if let Some((ord, key)) = keys.of(*doc) {
-                            afar.entry(key).or_insert(Afar {
-                                children: Totals::NONE,
-                                example: (no, ord),
-                            });
-                        }
+                let mut strays = kin.orphans().iter().filter(|doc| bits.contains(**doc)).peekable();
+                if elsewhere
+                    && strays.peek().is_some()
+                    && let Some(keys) = family.parents(segment)?
+                {
+                    for (ord, key) in strays.filter_map(|doc| keys.of(*doc)) {
+                        afar.entry(key).or_insert(Afar {
+                            children: Totals::NONE,
+                            example: (no, ord),
+                        });
                     }
                 }
                 found.push(Parents {
-                    docs,
+                    docs: Some(docs),
                     known: FxHashMap::default(),
                 });
                 continue;
             }
-            let set: Box<dyn Scorer> = match bits {
-                Some(bits) => Box::new(ConstantScorer::new(BitsDocs::new(bits), 1.0)),
-                None => child.scorer(segment)?,
-            };
+            let keys = if elsewhere { family.parents(segment)? } else { None };
+            let mut parents = Parents::default();
+            let docs = parents.docs_of(segment);
+            let mut known: FxHashMap<DocId, Totals> = FxHashMap::default();
             let mut set = Visible::of(set, sight);
             while set.doc() != TERMINATED {
                 let doc = set.doc();
@@ -235,10 +249,10 @@ impl Planner<'_> {
                 match kin.parent(doc).filter(|parent| segment.is_alive(*parent)) {
                     Some(parent) if counted => {
                         let own = own();
-                        parents.docs.insert(parent);
-                        parents.known.entry(parent).or_insert(Totals::NONE).add(&own);
+                        docs.insert(parent);
+                        known.entry(parent).or_insert(Totals::NONE).add(&own);
                     }
-                    Some(parent) => parents.docs.insert(parent),
+                    Some(parent) => docs.insert(parent),
                     None if keys.is_some() && kin.is_child(doc) => {
                         if let Some((ord, key)) = keys.as_ref().and_then(|keys| keys.of(doc)) {
                             let own = own();
@@ -253,6 +267,7 @@ impl Planner<'_> {
                 }
                 set.advance();
             }
+            parents.known = known;
             found.push(parents);
         }
         self.failure.check()?;
@@ -275,7 +290,7 @@ impl Planner<'_> {
                 relatives.docs = Some(Arc::new(docs));
                 relatives.scores = Arc::new(scores);
             } else {
-                relatives.docs = Some(Arc::new(parents.docs));
+                relatives.docs = parents.docs.map(Arc::new);
             }
             by_segment.insert(segment.id, relatives);
         }
@@ -318,7 +333,7 @@ impl Planner<'_> {
                     && segment.is_alive(doc)
                     && segment.is_root(doc)
                 {
-                    parents.docs.insert(doc);
+                    parents.docs_of(segment).insert(doc);
                     if counted {
                         parents.known.entry(doc).or_insert(Totals::NONE).add(&of.children);
                     }
@@ -340,7 +355,10 @@ impl Planner<'_> {
             }
             return Err(self.no_relation(&family, "has_parent", &q.parent_type, "parent"));
         }
-        let parent = self.compile(&q.query, 1.0)?;
+        let parent = match q.score {
+            false => self.filtering(&q.query)?,
+            true => self.compile(&q.query, 1.0)?,
+        };
         let parent = self.of_relation(parent, &family, &[&q.parent_type]);
         let mut by_segment = FxHashMap::default();
         // Of parents whose children may live in another segment.

@@ -590,7 +590,7 @@ impl Planner<'_> {
         let script = Script::new(self.view, script, self.cx)?;
         Ok(Arc::new(ScriptNode {
             what,
-            query: self.compile(query, 1.0)?,
+            query: self.scoring(query, 1.0)?,
             script,
             min_score,
             boost,
@@ -600,10 +600,10 @@ impl Planner<'_> {
     }
 
     pub(super) fn function_score(&self, q: &FunctionScoreQuery, boost: f32) -> Result<Shared> {
-        let query = self.compile(&q.query, boost)?;
+        let query = self.scoring(&q.query, boost)?;
         let mut functions = Vec::new();
         for f in &q.functions {
-            let filter = f.filter.as_ref().map(|q| self.compile(q, 1.0)).transpose()?;
+            let filter = f.filter.as_ref().map(|q| self.filtering(q)).transpose()?;
             functions.push(OneFunction {
                 filter,
                 weight: f.weight,

@@ -99,6 +99,8 @@ pub struct Context<'a> {
     pub types: &'a [String],
     /// Times and counts are kept of each clause.
     pub profile: Cell<bool>,
+    /// What clauses that only filter would score is told: by explanations, with names.
+    pub filters_score: Cell<bool>,
 }
 
 impl Context<'_> {
@@ -111,6 +113,14 @@ impl Context<'_> {
             Some(flag) if flag.load(Ordering::Relaxed) => Err(Error::new(ErrorKind::TaskCancelled, "The task is cancelled.")),
             _ => Ok(()),
         }
+    }
+
+    /// Calls `f`; what it compiles is explained, if `explained`.
+    pub(crate) fn explained<T>(&self, explained: bool, f: impl FnOnce() -> T) -> T {
+        let around = self.filters_score.replace(self.filters_score.get() || explained);
+        let made = f();
+        self.filters_score.set(around);
+        made
     }
 }
 
@@ -265,7 +275,7 @@ pub fn plan(view: &IndexView, query: Option<&Query>, filter: Option<&Query>, cx:
         None => Arc::new(AllNode(1.0)),
     };
     if let Some(filter) = filter {
-        let filter = planner.compile(filter, 1.0)?;
+        let filter = planner.filtering(filter)?;
         node = Arc::new(BoolNode {
             must: vec![node],
             filter: vec![filter],
@@ -283,6 +293,16 @@ pub fn compile(view: &IndexView, query: &Query, cx: &Context<'_>, nested_path: O
     let mut planner = Planner::new(view, cx);
     planner.path = nested_path.map(str::to_owned);
     planner.compile(query, 1.0)
+}
+
+/// As [`compile`], for who asks only which documents match.
+///
+/// # Errors
+/// As [`plan`].
+pub fn compile_filter(view: &IndexView, query: &Query, cx: &Context<'_>, nested_path: Option<&str>) -> Result<Shared> {
+    let mut planner = Planner::new(view, cx);
+    planner.path = nested_path.map(str::to_owned);
+    planner.filtering(query)
 }
 
 /// A clause compiled with what it says of itself: names, failures of scripts.
@@ -390,7 +410,7 @@ impl<'a> Planner<'a> {
             view: self.view,
             cx: self.cx,
             path: Some(path.to_owned()),
-            statistics: statistics::Statistics::new(self.view),
+            statistics: self.statistics.beginning(),
             named: RefCell::default(),
             clauses: RefCell::new(*self.clauses.borrow()),
             failure: self.failure.clone(),
@@ -442,6 +462,22 @@ impl<'a> Planner<'a> {
             self.named.borrow_mut().push((name.clone(), node.clone()));
         }
         Ok(node)
+    }
+
+    /// Compiles a clause whose scores nobody asks for: nothing is counted for them.
+    fn filtering(&self, query: &Query) -> Result<Shared> {
+        let around = self.statistics.need(self.statistics.needed() && self.cx.filters_score.get());
+        let node = self.compile(query, 1.0);
+        self.statistics.need(around);
+        node
+    }
+
+    /// Compiles a clause whose scores decide what matches, whoever asks.
+    fn scoring(&self, query: &Query, boost: f32) -> Result<Shared> {
+        let around = self.statistics.need(true);
+        let node = self.compile(query, boost);
+        self.statistics.need(around);
+        node
     }
 
     fn profiled(&self, query: &Query, boost: f32) -> Result<Shared> {
@@ -526,7 +562,7 @@ impl<'a> Planner<'a> {
                 negative_boost: *negative_boost,
             })),
             Clause::ConstantScore { filter } => Ok(Arc::new(ConstantNode {
-                filter: self.compile(filter, 1.0)?,
+                filter: self.filtering(filter)?,
                 boost,
             })),
             Clause::DisMax { queries, tie_breaker } => {
@@ -570,15 +606,19 @@ impl<'a> Planner<'a> {
     }
 
     fn bool(&self, q: &BoolQuery, boost: f32) -> Result<Shared> {
-        let all = |list: &[Query], boost: f32| -> Result<Vec<Shared>> {
+        let scored = |list: &[Query]| -> Result<Vec<Shared>> {
             self.count_clauses(list.len())?;
             list.iter().map(|q| self.compile(q, boost)).collect()
         };
+        let filters = |list: &[Query]| -> Result<Vec<Shared>> {
+            self.count_clauses(list.len())?;
+            list.iter().map(|q| self.filtering(q)).collect()
+        };
         let mut node = BoolNode {
-            must: all(&q.must, boost)?,
-            filter: all(&q.filter, 1.0)?,
-            should: all(&q.should, boost)?,
-            must_not: all(&q.must_not, 1.0)?,
+            must: scored(&q.must)?,
+            filter: filters(&q.filter)?,
+            should: scored(&q.should)?,
+            must_not: filters(&q.must_not)?,
             least: 0,
         };
         let empty = |node: &BoolNode| {

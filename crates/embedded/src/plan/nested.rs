@@ -213,7 +213,10 @@ impl Planner<'_> {
             return Err(query_shard(self.view, format!("failed to create query: {why}")).caused_by(cause));
         }
         let child = self.inside(&q.path, |planner| {
-            let node = planner.compile(&q.query, boost)?;
+            let node = match q.score_mode {
+                ScoreMode::None => planner.filtering(&q.query)?,
+                _ => planner.compile(&q.query, boost)?,
+            };
             Ok((node, planner.named.borrow().clone()))
         })?;
         let (child, _names) = child;

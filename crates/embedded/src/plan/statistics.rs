@@ -8,14 +8,22 @@ use super::similarity::{FieldStatistics, Rarity};
 use crate::searchable::{IndexView, SegmentView};
 use model::Result;
 use rustc_hash::FxHashMap;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use tantivy::Term;
 
 /// The statistics of one view, worked out as they are asked for.
 pub(super) struct Statistics<'a> {
     view: &'a IndexView,
     fields: RefCell<FxHashMap<u32, FieldStatistics>>,
+    /// Scores are asked for.
+    needed: Cell<bool>,
 }
+
+/// Of what is not counted, because no score is asked for: scores from it say nothing.
+const NOT_COUNTED: FieldStatistics = FieldStatistics {
+    docs: u32::MAX as u64,
+    tokens: u32::MAX as u64,
+};
 
 /// The numbers of a field in a segment by its column, if it has one.
 fn by_column(segment: &SegmentView, target: &Target<'_>) -> Result<Option<FieldStatistics>> {
@@ -42,11 +50,33 @@ impl<'a> Statistics<'a> {
         Statistics {
             view,
             fields: RefCell::default(),
+            needed: Cell::new(true),
         }
+    }
+
+    /// Nothing counted yet, of the same view and as much needed.
+    pub(super) fn beginning(&self) -> Statistics<'a> {
+        Statistics {
+            needed: self.needed.clone(),
+            ..Statistics::new(self.view)
+        }
+    }
+
+    /// Whether scores are asked for.
+    pub(super) fn needed(&self) -> bool {
+        self.needed.get()
+    }
+
+    /// From now on scores are asked for, or not; whether they were.
+    pub(super) fn need(&self, needed: bool) -> bool {
+        self.needed.replace(needed)
     }
 
     /// The numbers of a field.
     pub(super) fn field(&self, target: &Target<'_>) -> Result<FieldStatistics> {
+        if !self.needed() {
+            return Ok(NOT_COUNTED);
+        }
         let field = target.slot.field;
         if let Some(known) = self.fields.borrow().get(&field.field_id()) {
             return Ok(*known);

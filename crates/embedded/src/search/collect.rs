@@ -1,6 +1,7 @@
 //! One pass over the documents that match: counting, keeping the best, telling aggregations.
 
 use super::expand::{Group, Groups};
+use super::members::{Member, Members};
 use super::sort::{Key, Plan, Reader, compare};
 use super::top::Smallest;
 use crate::plan::combine::seek_to;
@@ -181,6 +182,11 @@ impl<'a> Best<'a> {
             floor: _,
         } = self;
         heap.extend(groups.into_values());
+        // Of many groups few are wanted.
+        if limit > 0 && heap.len() > limit {
+            heap.select_nth_unstable_by(limit - 1, |a, b| order.compare(a, b));
+            heap.truncate(limit);
+        }
         heap.sort_by(|a, b| order.compare(a, b));
         heap.truncate(limit);
         heap
@@ -188,7 +194,7 @@ impl<'a> Best<'a> {
 }
 
 /// What one pass found.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Collected {
     /// How many match.
     pub count: u64,
@@ -200,6 +206,8 @@ pub struct Collected {
     pub took: Vec<std::time::Duration>,
     /// `terminate_after` was reached.
     pub terminated: bool,
+    /// Of a search that shows members of groups: what matches.
+    pub(super) members: Option<Members>,
 }
 
 /// How many documents are seen between looks at the clock.
@@ -324,6 +332,15 @@ pub fn collect(
                     },
                     None => best.limit > 0,
                 };
+                if let (Some(members), Some(group)) = (&mut found.members, &group) {
+                    members.add(Member {
+                        view: source.no,
+                        segment: segment_no,
+                        doc,
+                        score,
+                        group: group.clone(),
+                    });
+                }
                 if let Some(ranked) = &mut ranked {
                     ranked.push(readers[0].rank(doc), doc);
                 } else if worth {

@@ -1,6 +1,7 @@
 //! The members of collapsed groups: `inner_hits` of `collapse`.
 //!
-//! One more pass over what matches serves all groups of the page and all of their inner hits.
+//! One more pass over what matches serves all groups of the page and all of their inner hits; where the first pass kept what
+//! it found, it goes over that.
 //!
 //! Not here: choosing the best of each group (`collect`), inner hits of clauses (`inner_hits`).
 
@@ -8,6 +9,7 @@ use super::Searched;
 use super::collect::{Best, Order, Ranked};
 use super::fetch::{Fetch, Shelf};
 use super::inner_hits::{self, by_score};
+use super::members::Member;
 use super::pass::{collapse_key, index_boost};
 use super::sort::{Key, Plan, Reader};
 use crate::plan::combine::{and, seek_to};
@@ -15,7 +17,7 @@ use crate::plan::keys::{self, Keys};
 use crate::plan::term::any_of;
 use crate::plan::{Context, Planned, Target, setting};
 use crate::searchable::{IndexView, SegmentView};
-use dsl::search::{Collapse, Hit, Hits, InnerHits, SearchRequest, Sort, Total};
+use dsl::search::{Collapse, Hit, Hits, InnerHits, SearchRequest, Sort, SortBy, Total};
 use mapping::FieldValue;
 use model::{Error, Result};
 use rustc_hash::FxHashMap;
@@ -107,8 +109,20 @@ struct Found {
     max_score: Option<f32>,
 }
 
+/// Whether a search may keep what it finds for [`expand`]: its scores are worked out where members need them.
+pub(super) fn reuses(request: &SearchRequest) -> bool {
+    let Some(collapse) = request.collapse.as_ref() else {
+        return false;
+    };
+    let specs: Vec<Spec<'_>> = collapse.inner_hits.iter().map(|of| Spec::new(of, request)).collect();
+    let sort: &[Sort] = if by_score(&request.sort) { &[] } else { &request.sort };
+    let scored =
+        sort.is_empty() || sort.iter().any(|s| s.by == SortBy::Score) || request.track_scores || request.min_score.is_some();
+    !specs.is_empty() && (scored || !specs.iter().any(Spec::needs_scores))
+}
+
 /// Adds inner hits to the hits of a page; `groups` has the group of each, `keys` its value. What is shown of a group has
-/// the inner hits of the query's clauses too, `of_clauses` by index.
+/// the inner hits of the query's clauses too, `of_clauses` by index. `members` is all that matches, if it was kept.
 ///
 /// # Errors
 /// What the inner hits get wrong; unreadable files.
@@ -117,7 +131,7 @@ pub(super) fn expand(
     compiled: &[Compiled<'_>],
     request: &SearchRequest,
     collapse: &Collapse,
-    (groups, keys): (&[Group], &[Key]),
+    (groups, keys, members): (&[Group], &[Key], Option<&[Member]>),
     (hits, of_clauses): (&mut [Hit], &[Vec<inner_hits::Compiled<'_>>]),
     cx: &Context<'_>,
 ) -> Result<()> {
@@ -153,20 +167,26 @@ pub(super) fn expand(
         .collect();
     let mut found = vec![Found::default(); groups.len()];
     let scores = request.min_score.is_some() || specs.iter().any(Spec::needs_scores);
+    let mut kept = members;
     for (no, (((view, _), compiled), parts)) in views.iter().zip(compiled).zip(&parts).enumerate() {
         let boost = index_boost(request, view);
-        let terms = terms(view, &collapse.field, keys);
+        let terms = if kept.is_some() {
+            None
+        } else {
+            terms(view, &collapse.field, keys)
+        };
         let mut base = 0u64;
         for (segment_no, segment) in view.segments.iter().enumerate() {
             cx.check_cancelled()?;
             let first = base;
             base += u64::from(segment.reader.max_doc());
-            let mut set = compiled.planned.scorer(segment)?;
-            if let Some(terms) = &terms {
-                set = and(vec![(set, true), (any_of(segment, terms)?, false)]);
+            let here = kept.as_mut().map(|kept| {
+                let count = kept.partition_point(|one| (one.view, one.segment) <= (no, segment_no));
+                kept.split_off(..count).unwrap_or_default()
+            });
+            if here.is_some_and(<[Member]>::is_empty) {
+                continue;
             }
-            let mut filter = compiled.post_filter.map(|p| p.scorer(segment)).transpose()?;
-            let group_of = Groups::open(compiled.collapse, view, segment)?;
             let mut readers: Vec<(Vec<Reader>, Option<Groups>)> = Vec::with_capacity(parts.len());
             for part in parts {
                 let sort = part
@@ -177,25 +197,42 @@ pub(super) fn expand(
                 let inner = part.inner.as_ref().map(|p| Groups::open(p, view, segment)).transpose()?;
                 readers.push((sort, inner));
             }
+            let mut take = |doc: DocId, score: f32, group: &Group| -> Result<()> {
+                let Some(slot) = slots.get(group) else { return Ok(()) };
+                let of = &mut found[*slot];
+                of.count += 1;
+                of.max_score = Some(of.max_score.map_or(score, |max| max.max(score)));
+                for (spec, (sort, inner)) in readers.iter().enumerate() {
+                    best[spec][*slot].push(Ranked {
+                        view: no,
+                        segment: segment_no,
+                        doc,
+                        score,
+                        keys: sort.iter().map(|r| r.read(doc, score)).collect::<Result<_>>()?,
+                        group: inner.as_ref().map(|groups| groups.of(doc)).transpose()?,
+                    });
+                }
+                Ok(())
+            };
+            if let Some(here) = here {
+                for one in here {
+                    take(one.doc, if scores { one.score } else { 0.0 }, &one.group)?;
+                }
+                continue;
+            }
+            let mut set = compiled.planned.scorer(segment)?;
+            if let Some(terms) = &terms {
+                set = and(vec![(set, true), (any_of(segment, terms)?, false)]);
+            }
+            let mut filter = compiled.post_filter.map(|p| p.scorer(segment)).transpose()?;
+            let group_of = Groups::open(compiled.collapse, view, segment)?;
             while set.doc() != TERMINATED {
                 let doc = set.doc();
                 let score = if scores { set.score() * boost } else { 0.0 };
                 let passes = request.min_score.is_none_or(|min| score >= min)
                     && filter.as_mut().is_none_or(|filter| seek_to(filter.as_mut(), doc) == doc);
-                if passes && let Some(slot) = slots.get(&group_of.of(doc)?) {
-                    let of = &mut found[*slot];
-                    of.count += 1;
-                    of.max_score = Some(of.max_score.map_or(score, |max| max.max(score)));
-                    for (spec, (sort, inner)) in readers.iter().enumerate() {
-                        best[spec][*slot].push(Ranked {
-                            view: no,
-                            segment: segment_no,
-                            doc,
-                            score,
-                            keys: sort.iter().map(|r| r.read(doc, score)).collect::<Result<_>>()?,
-                            group: inner.as_ref().map(|groups| groups.of(doc)).transpose()?,
-                        });
-                    }
+                if passes {
+                    take(doc, score, &group_of.of(doc)?)?;
                 }
                 set.advance();
             }
@@ -304,7 +341,7 @@ impl<'a> Spec<'a> {
         self.of.name.as_deref().unwrap_or_default()
     }
     fn needs_scores(&self) -> bool {
-        let by_score = self.sort.iter().any(|s| s.by == dsl::search::SortBy::Score);
+        let by_score = self.sort.iter().any(|s| s.by == SortBy::Score);
         self.sort.is_empty() || self.request.track_scores || by_score
     }
 }

@@ -235,7 +235,7 @@ impl<'a> Compiled<'a> {
             _ => None,
         };
         let request = &wanted.request;
-        let part = part(view, request.query.as_ref(), cx, below)?;
+        let part = cx.explained(request.explain, || part(view, request.query.as_ref(), cx, below))?;
         let sorted: &[Sort] = if by_score(&request.sort) { &[] } else { &request.sort };
         let sort = sorted
             .iter()

@@ -19,6 +19,7 @@ pub mod fetch;
 mod highlight;
 mod inner_hits;
 mod limits;
+mod members;
 mod nested_sort;
 mod pass;
 mod phrase;
@@ -41,6 +42,9 @@ pub type Searched = (Arc<IndexView>, Option<Query>);
 pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Result<SearchResponse> {
     let suggest = suggest::run(views, request, cx)?;
     cx.profile.set(request.profile);
+    let groups = request.collapse.iter().flat_map(|collapse| &collapse.inner_hits);
+    let explained = request.explain || groups.into_iter().any(|of| of.request.explain);
+    cx.filters_score.set(explained || request.named_scores);
     // Who asks for suggestions alone is told of no hits.
     let alone = suggest.is_some() && request.query.is_none() && request.aggs.is_empty();
     if alone && !request.dialect.typed {

@@ -74,7 +74,9 @@ impl Levels {
             };
             check_path(view, path)?;
             let filter = one.filter.as_ref();
-            let filter = filter.map(|q| crate::plan::compile(view, q, cx, Some(path))).transpose()?;
+            let filter = filter
+                .map(|q| crate::plan::compile_filter(view, q, cx, Some(path)))
+                .transpose()?;
             levels.push((path.to_owned(), filter));
             level = one.nested.as_deref();
         }

@@ -4,13 +4,16 @@
 
 use super::collect::{self, Best, Collected, DocSink, Order, Ranked, Source};
 use super::fetch::{Fetch, Shelf};
-use super::sort::{Key, Plan};
+use super::members::Members;
+use super::sort::{Key, Plan, Reader};
 use super::{Searched, expand, inner_hits, limits, profile, rescore, top};
 use crate::plan::{Context, Planned, Target, plan};
 use crate::searchable::IndexView;
 use dsl::query::Query;
 use dsl::search::{FieldSort, Hit, Hits, SearchRequest, SearchResponse, Sort, SortBy, Total, TrackTotal};
 use model::{Error, Result, nearest};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 use std::time::Instant;
 
 /// A request, compiled for one index.
@@ -104,13 +107,16 @@ pub fn run_with(
     let deepest = request.rescore.iter().map(|r| r.window_size).max().unwrap_or(0).max(window);
     let mut best = Best::new(&order, deepest);
     let deadline = request.timeout.and_then(|t| started.checked_add(t));
-    let found = gather(views, &compiled, request, cx, deadline, &mut best, sink)?;
+    let mut found = gather(views, &compiled, request, cx, deadline, &mut best, sink)?;
     let mut ranked = best.into_sorted();
     for one in &request.rescore {
         rescore::rescore(views, &mut ranked, one, cx)?;
     }
     let rest = ranked.get(request.from..).unwrap_or_default();
-    let hits = fetch(views, &compiled, &rest[..request.size.min(rest.len())], request, cx)?;
+    // What ended early did not see all members.
+    let members = found.members.take().filter(|_| !found.timed_out && !found.terminated);
+    let page = &rest[..request.size.min(rest.len())];
+    let hits = fetch(views, &compiled, page, members.as_ref(), request, cx)?;
     Ok(SearchResponse {
         took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         timed_out: found.timed_out,
@@ -155,7 +161,10 @@ fn gather(
     best: &mut Best<'_>,
     mut sink: Option<&mut dyn DocSink>,
 ) -> Result<Collected> {
-    let mut found = Collected::default();
+    let mut found = Collected {
+        members: expand::reuses(request).then(Members::default),
+        ..Collected::default()
+    };
     for (no, ((view, _), compiled)) in views.iter().zip(compiled).enumerate() {
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             found.timed_out = true;
@@ -191,6 +200,7 @@ fn fetch(
     views: &[Searched],
     compiled: &[Compiled],
     page: &[Ranked],
+    members: Option<&Members>,
     request: &SearchRequest,
     cx: &Context<'_>,
 ) -> Result<Vec<Hit>> {
@@ -205,11 +215,16 @@ fn fetch(
         .collect::<Result<Vec<_>>>()?;
     let mut hits = Vec::with_capacity(page.len());
     let mut group_keys = Vec::new();
+    let mut group_readers: FxHashMap<(usize, usize), Reader> = FxHashMap::default();
     for one in page {
         let view = &views[one.view].0;
         let mut hit = shown(view, &compiled[one.view], &fetches[one.view], one, request)?;
         if let (Some(collapse), Some(plan)) = (&request.collapse, &compiled[one.view].collapse) {
-            let key = plan.open(view, &view.segments[one.segment], 0)?.read(one.doc, one.score)?;
+            let reader = match group_readers.entry((one.view, one.segment)) {
+                Entry::Occupied(open) => open.into_mut(),
+                Entry::Vacant(place) => place.insert(plan.open(view, &view.segments[one.segment], 0)?),
+            };
+            let key = reader.read(one.doc, one.score)?;
             if !matches!(key, Key::None { .. }) {
                 hit.fields.insert(collapse.field.clone(), vec![key.render()].into());
             }
@@ -240,7 +255,7 @@ fn fetch(
             &sources,
             request,
             collapse,
-            (&groups, &group_keys),
+            (&groups, &group_keys, members.and_then(Members::all)),
             (&mut hits, &inner),
             cx,
         )?;

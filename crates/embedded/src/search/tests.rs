@@ -138,6 +138,7 @@ fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> 
         opensearch: false,
         lost_sorts: false,
         profile: std::cell::Cell::new(false),
+        filters_score: std::cell::Cell::new(true),
         expensive: true,
         types: &[],
     }
@@ -358,5 +359,62 @@ fn pruning_loses_nothing() {
             };
             assert_eq!(of(&asked), of(&whole), "{text}, the best {size}");
         }
+    }
+}
+
+/// Groups of a number modulo 7 and their members, by a fold and by searches that keep what they find or ask again.
+#[test]
+fn members_of_groups() {
+    let mapping = json!({"properties": {"n": {"type": "integer"}, "of": {"type": "keyword"}, "by": {"type": "integer"}}});
+    let docs: Vec<Value> = (0..400)
+        .map(|n| json!({"n": n, "of": format!("g{}", n * 5 % 7), "by": n * 5 % 7}))
+        .collect();
+    let view = Arc::new(view(&mapping, &docs));
+    let check = |below: u64, field: &str, extra: &Value| {
+        let mut body = json!({
+            "size": 20, "query": {"range": {"n": {"lt": below}}}, "sort": [{"n": "desc"}],
+            "collapse": {"field": field, "inner_hits": [
+                {"name": "least", "size": 3, "sort": [{"n": "asc"}]},
+                {"name": "most", "size": 2, "from": 1, "sort": [{"n": "desc"}]}]},
+        });
+        let filtered = extra.get("post_filter").is_some();
+        body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let answer = search_again(&view, &body).unwrap();
+        let all = (0..below).filter(|n| !filtered || n % 2 == 0);
+        let mut groups: Vec<Vec<u64>> = vec![Vec::new(); 7];
+        all.for_each(|n| groups[(n * 5 % 7) as usize].push(n));
+        groups.retain(|group| !group.is_empty());
+        groups.sort_by_key(|group| std::cmp::Reverse(group.last().copied()));
+        let ids = |hits: &dsl::search::Hits| -> Vec<u64> { hits.hits.iter().map(|hit| hit.id.id.parse().unwrap()).collect() };
+        assert_eq!(answer.hits.hits.len(), groups.len(), "{body}");
+        for (hit, group) in answer.hits.hits.iter().zip(&groups) {
+            let [(_, least), (_, most)] = hit.inner_hits.as_slice() else {
+                panic!("two: {body}")
+            };
+            assert_eq!(least.total.unwrap().value, group.len() as u64, "{body}");
+            assert_eq!(ids(least), group[..group.len().min(3)], "{body}");
+            let from_the_end: Vec<u64> = group.iter().rev().skip(1).take(2).copied().collect();
+            assert_eq!(ids(most), from_the_end, "{body}");
+        }
+    };
+    for below in [0, 1, 9, 63, 64, 65, 66, 300, 400] {
+        for field in ["of", "by"] {
+            check(below, field, &json!({}));
+            check(below, field, &json!({"track_scores": true, "min_score": 0.5}));
+            check(
+                below,
+                field,
+                &json!({"post_filter": {"script": {"script": "doc['n'].value % 2 == 0"}}}),
+            );
+        }
+    }
+    // What ends early tells members all the same.
+    let early = json!({"terminate_after": 2, "query": {"range": {"n": {"lt": 30}}},
+        "collapse": {"field": "by", "inner_hits": {"name": "all", "size": 9}}});
+    let answer = search_again(&view, &early).unwrap();
+    for hit in &answer.hits.hits {
+        let group = hit.id.id.parse::<u64>().unwrap() * 5 % 7;
+        let members = (0..30u64).filter(|n| n * 5 % 7 == group).count() as u64;
+        assert_eq!(hit.inner_hits[0].1.total.unwrap().value, members);
     }
 }

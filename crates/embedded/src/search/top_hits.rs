@@ -50,7 +50,9 @@ impl aggs::Fetch for TopHits<'_> {
         if spec.explain
             && let Some(query) = self.query
         {
-            let planned = crate::plan::plan(&found.view, Some(query), None, self.cx)?;
+            let planned = self
+                .cx
+                .explained(true, || crate::plan::plan(&found.view, Some(query), None, self.cx))?;
             hit.explanation = Some(planned.explain(&found.segment, found.doc)?.to_json());
         }
         Ok(hit)

@@ -38,7 +38,7 @@ impl Asked {
     }
     pub(super) fn segment(&mut self, at: &At<'_>) -> Result<()> {
         if self.compiled.as_ref().is_none_or(|(view, _)| !Arc::ptr_eq(view, at.view)) {
-            let node = crate::plan::compile(at.view, &self.query, at.cx.plan, self.scope.as_deref())?;
+            let node = crate::plan::compile_filter(at.view, &self.query, at.cx.plan, self.scope.as_deref())?;
             self.compiled = Some((at.view.clone(), node));
         }
         self.segment = Some(at.segment.clone());
