@@ -388,7 +388,7 @@ impl Growth<'_> {
                     None => {
                         self.added += 1;
                         if self.added > self.mapping.0.limits.total_fields {
-                            return Err(crate::mapping::too_many(&self.mapping.0.limits));
+                            return Err(crate::read::too_many(&self.mapping.0.limits));
                         }
                         at.insert(segment.to_owned(), body);
                     }

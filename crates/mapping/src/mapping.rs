@@ -1,16 +1,18 @@
 //! The mapping as a value: parsed from a body, looked up by path, rendered again.
 //!
 //! Fields keep the order in which they came, so that positions given by it stay; rendering sorts by name,
-//! as Elasticsearch does. Not here: reading documents (`document`), merging (`merge`).
+//! as Elasticsearch does. Not here: how a body is read (`read`) and shown (`render`), documents (`document`), merging (`merge`).
 
-use crate::field::{FieldType, Kind, malformed};
+use crate::field::{FieldType, Kind};
 use crate::limits::MappingLimits;
-use crate::parameters::{self, Context, Params, java, text_of};
+use crate::parameters::{self, Context, Params, text_of};
+use crate::read::{Read, failed_at_creation, too_deep, too_many};
+use crate::render;
 use analysis::Registry;
 use model::path::{SourceFilter, matches};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -40,13 +42,13 @@ impl Dynamic {
         }
     }
     /// The same; 2015 took every other word for yes.
-    fn parse_in(value: &Value, typed: bool) -> Result<Dynamic> {
+    pub(crate) fn parse_in(value: &Value, typed: bool) -> Result<Dynamic> {
         match Dynamic::parse(value) {
             Err(_) if typed && value.as_str() != Some("runtime") => Ok(Dynamic::True),
             read => read,
         }
     }
-    fn render(self) -> &'static str {
+    pub(crate) fn render(self) -> &'static str {
         match self {
             Dynamic::True => "true",
             Dynamic::False => "false",
@@ -100,36 +102,6 @@ pub(crate) enum Node {
 /// What stands at the root beside `properties` and `dynamic`, as given; read where it matters.
 pub(crate) type Root = Map<String, Value>;
 
-const ROOT_KEYS: &[&str] = &[
-    "_source",
-    "_routing",
-    "_meta",
-    "_field_names",
-    "_data_stream_timestamp",
-    "date_detection",
-    "numeric_detection",
-    "dynamic_date_formats",
-    "dynamic_templates",
-];
-const ROOT_KEYS_TYPED: &[&str] = &[
-    "_all",
-    "_parent",
-    "_ttl",
-    "_timestamp",
-    "_index",
-    "_type",
-    "_id",
-    "_version",
-    "transform",
-    "include_in_all",
-    "numeric_detection",
-    "date_formats",
-];
-/// Of the first, what 2015 had not.
-const NEVER_TYPED: &[&str] = &["_data_stream_timestamp"];
-/// Objects deeper than this are refused while parsing, whatever the limits say.
-const DEPTH_MAX: usize = 64;
-
 /// The mapping of one index, or of one type of a typed index. Immutable and cheap to clone.
 #[derive(Clone)]
 pub struct Mapping(pub(crate) Arc<Inner>);
@@ -143,7 +115,7 @@ pub(crate) struct Inner {
     pub(crate) leaves: Vec<Leaf>,
     by_path: FxHashMap<Arc<str>, usize>,
     pub(crate) objects: FxHashMap<String, ObjectInfo>,
-    nested: Vec<String>,
+    pub(crate) nested: Vec<String>,
     source: SourceFilter,
 }
 
@@ -164,89 +136,6 @@ impl fmt::Debug for Mapping {
 impl PartialEq for Mapping {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.render() == other.render()
-    }
-}
-
-/// The error of a mapping that cannot be read when its index is created: the same, with the type in front. The root cause is
-/// the innermost of the server's own kinds, which an illegal argument is not.
-pub(crate) fn failed_at_creation(error: Error, type_name: &str) -> Error {
-    let outer = malformed(format!("Failed to parse mapping [{type_name}]: {}", error.reason())).caused_by(error.clone());
-    match error.kind() {
-        ErrorKind::IllegalArgument => outer,
-        _ => outer.rooted_in(error),
-    }
-}
-
-/// A mapping that has been read, field by field, and not yet looked at as a whole.
-struct Read<'a> {
-    root: ObjectNode,
-    top: Root,
-    registry: &'a Registry,
-    limits: &'a MappingLimits,
-    typed: bool,
-}
-
-impl<'a> Read<'a> {
-    fn of(body: &Value, registry: &'a Registry, limits: &'a MappingLimits, typed: bool) -> Result<Read<'a>> {
-        let empty = Map::new();
-        let body = match body {
-            Value::Object(body) => body,
-            Value::Null => &empty,
-            other => {
-                return Err(malformed(format!("Expected map for mapping but got [{}]", java(other))));
-            }
-        };
-        let context = Context { registry, limits, typed };
-        let mut root = ObjectNode::default();
-        let mut top = Root::new();
-        for (key, value) in body {
-            match key.as_str() {
-                "properties" => root.properties = parse_properties(&context, "", value, 1)?,
-                "dynamic" => root.dynamic = Some(Dynamic::parse_in(value, typed)?),
-                "enabled" => root.enabled = Some(text_of(value) != "false"),
-                "runtime" if value.as_object().is_some_and(Map::is_empty) => {}
-                "runtime" => return Err(malformed("runtime fields are not supported yet")),
-                // Elasticsearch accepts a type beside the properties of the root if it says the obvious.
-                "type" if value == "object" => {}
-                key if ROOT_KEYS.contains(&key) && !(typed && NEVER_TYPED.contains(&key))
-                    || typed && ROOT_KEYS_TYPED.contains(&key) =>
-                {
-                    top.insert(key.to_owned(), value.clone());
-                }
-                key => {
-                    return Err(malformed(format!(
-                        "Root mapping definition has unsupported parameters:  [{key} : {}]",
-                        java(value)
-                    )));
-                }
-            }
-        }
-        if typed {
-            crate::typed::read_root(&mut top)?;
-        } else {
-            check_root(&mut top)?;
-        }
-        crate::dynamic::check(&top, typed)?;
-        Ok(Read {
-            root,
-            top,
-            registry,
-            limits,
-            typed,
-        })
-    }
-
-    /// The mapping; fields that lead to others are not looked up.
-    fn build(self) -> Result<Mapping> {
-        let inner = build(self.root, self.top, self.registry.clone(), self.limits.clone(), self.typed)?;
-        Ok(Mapping(Arc::new(inner)))
-    }
-
-    /// The mapping, whose fields lead to fields that there are.
-    fn whole(self) -> Result<Mapping> {
-        let mapping = self.build()?;
-        mapping.0.check_references()?;
-        Ok(mapping)
     }
 }
 
@@ -304,7 +193,7 @@ impl Mapping {
             out.insert(key.clone(), value.clone());
         }
         if !self.0.root.properties.is_empty() {
-            out.insert("properties".into(), render_properties(&self.0.root.properties, self.0.typed));
+            out.insert("properties".into(), render::properties(&self.0.root.properties, self.0.typed));
         }
         Value::Object(out)
     }
@@ -438,176 +327,6 @@ impl Inner {
             .and_then(|s| s.get(key))
             .map_or(default, |value| text_of(value) == "true")
     }
-
-    /// Aliases must lead to fields.
-    pub(crate) fn check_references(&self) -> Result<()> {
-        for leaf in self.leaves.iter().filter(|leaf| leaf.field.kind == Kind::Completion) {
-            for context in crate::types::contexts::of(&leaf.field) {
-                let (Some(path), Some(_)) = (&context.path, context.precision) else {
-                    continue;
-                };
-                let why = match self.leaf(path).map(|target| target.field.kind) {
-                    Some(Kind::GeoPoint) => continue,
-                    Some(other) => format!("must be mapped to geo_point, found [{}]", other.wire()),
-                    None => "is not defined in the mapping".to_owned(),
-                };
-                let reason = format!("field [{path}] referenced in context [{}] {why}", context.name);
-                return Err(Error::new(ErrorKind::Parse, reason));
-            }
-        }
-        for leaf in &self.leaves {
-            let Some(target) = &leaf.field.alias_path else {
-                continue;
-            };
-            let path = &leaf.path;
-            let refuse = |why: &str| {
-                Err(malformed(format!(
-                    "Invalid [path] value [{target}] for field alias [{path}]: {why}"
-                )))
-            };
-            if **target == **path {
-                return refuse("an alias cannot refer to itself.");
-            }
-            match self.leaf(target) {
-                None => return refuse("an alias must refer to an existing field in the mappings."),
-                Some(target) if target.field.kind == Kind::Alias => {
-                    return refuse("an alias cannot refer to another alias.");
-                }
-                Some(_) if !self.typed && self.nested_around(target) != self.nested_around(path) => {
-                    let scope = |path: &str, what: &str| match self.nested_around(path) {
-                        Some(nested) => format!("{what} nested scope is [{nested}]"),
-                        None => format!("{what} is not nested").replace("'s is", " is"),
-                    };
-                    let reason = format!(
-                        "Invalid [path] value [{target}] for field alias [{path}]: an alias must have the same nested scope as its target. {}, but {}.",
-                        scope(path, "The alias's"),
-                        scope(target, "the target's")
-                    );
-                    return Err(Error::illegal(reason));
-                }
-                Some(_) => {}
-            }
-        }
-        let joins = || self.leaves.iter().filter(|leaf| leaf.field.kind == Kind::Join);
-        if let Some(inside) = joins().find(|leaf| !self.typed && leaf.path.contains('.')) {
-            return Err(Error::illegal(format!(
-                "join field [{}] cannot be added inside an object or in a multi-field",
-                inside.path
-            )));
-        }
-        if joins().count() > 1 {
-            return Err(match self.typed {
-                true => Error::illegal("Only one [parent-join] field can be defined per index"),
-                false => malformed("Field [_parent_join] is defined more than once"),
-            });
-        }
-        if self.typed { Ok(()) } else { self.check_copies() }
-    }
-
-    /// Copies go to fields of their own document or of one around it.
-    fn check_copies(&self) -> Result<()> {
-        let multi = |path: &str| {
-            self.leaves
-                .iter()
-                .any(|leaf| leaf.multi.iter().any(|at| *self.leaves[*at].path == *path))
-        };
-        for leaf in self.leaves.iter().filter(|leaf| !leaf.field.copy_to.is_empty()) {
-            for target in &leaf.field.copy_to {
-                if self.objects.contains_key(target.as_str()) {
-                    return Err(Error::illegal(format!(
-                        "Cannot copy to field [{target}] since it is mapped as an object"
-                    )));
-                }
-                if multi(target) {
-                    return Err(Error::illegal(format!(
-                        "[copy_to] may not be used to copy to a multi-field: [{target}]"
-                    )));
-                }
-                let (from, to) = (self.nested_around(&leaf.path), self.nested_around(target));
-                let within = to.is_none_or(|to| {
-                    from.is_some_and(|from| from == to || from.strip_prefix(to).is_some_and(|rest| rest.starts_with('.')))
-                });
-                if !within {
-                    return Err(Error::illegal(format!(
-                        "Illegal combination of [copy_to] and [nested] mappings: [copy_to] may only copy data to the current nested document or any of its parents, however one [copy_to] directive is trying to copy data from nested object [{}] to [{}]",
-                        from.unwrap_or("null"),
-                        to.unwrap_or("null")
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The innermost nested object around a path.
-    fn nested_around(&self, path: &str) -> Option<&str> {
-        let inside = |nested: &&String| path.strip_prefix(nested.as_str()).is_some_and(|rest| rest.starts_with('.'));
-        let around = self.nested.iter().filter(inside).max_by_key(|nested| nested.len());
-        around.map(String::as_str)
-    }
-}
-
-/// What stands at the root of a mapping of today, beside its fields.
-fn check_root(top: &mut Root) -> Result<()> {
-    for (section, keys) in [
-        ("_source", &["enabled", "includes", "excludes"][..]),
-        ("_routing", &["required"]),
-    ] {
-        let Some(given) = top.get(section) else { continue };
-        let Value::Object(given) = given else {
-            return Err(Error::illegal(format!("[{section}] must be an object")));
-        };
-        for (key, value) in given {
-            if !keys.contains(&key.as_str()) {
-                return Err(malformed(format!(
-                    "unknown parameter [{key}] on mapper [{section}] of type [null]"
-                )));
-            }
-            let right = match key.as_str() {
-                "includes" | "excludes" => value.is_array(),
-                _ => ["true", "false"].contains(&text_of(value).as_str()),
-            };
-            if !right {
-                return Err(Error::illegal(match value.is_array() || key.ends_with("cludes") {
-                    true => format!("[{key}] of [{section}] must be a list, but was [{}]", java(value)),
-                    false => format!(
-                        "Failed to parse value [{}] as only [true] or [false] are allowed.",
-                        java(value)
-                    ),
-                }));
-            }
-        }
-    }
-    if let Some(meta) = top.get("_meta").filter(|meta| !meta.is_object()) {
-        return Err(Error::illegal(format!("[_meta] must be an object, but was [{}]", java(meta))));
-    }
-    for key in ["date_detection", "numeric_detection"] {
-        if let Some(given) = top.get(key).map(text_of)
-            && given != "true"
-            && given != "false"
-        {
-            return Err(Error::illegal(format!("Could not convert [{key}] to boolean: [{given}]")));
-        }
-    }
-    if let Some(formats) = top.get_mut("dynamic_date_formats") {
-        if formats.is_string() {
-            *formats = Value::Array(vec![formats.take()]);
-        }
-        let items = formats.as_array().map_or(&[][..], Vec::as_slice);
-        if let Some(wrong) = items.iter().find(|item| !item.is_string()) {
-            return Err(Error::illegal(format!(
-                "Invalid format: [{}]: expected string value",
-                java(wrong)
-            )));
-        }
-        if !formats.is_array() {
-            return Err(Error::illegal(format!(
-                "Invalid format: [{}]: expected string value",
-                java(formats)
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn strings(value: Option<&Value>) -> Vec<String> {
@@ -616,255 +335,6 @@ fn strings(value: Option<&Value>) -> Vec<String> {
         Some(Value::Null) | None => Vec::new(),
         Some(one) => vec![text_of(one)],
     }
-}
-
-fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: usize) -> Result<Vec<(String, Node)>> {
-    let Value::Object(object) = value else {
-        if value.as_array().is_some_and(Vec::is_empty) {
-            return Ok(Vec::new());
-        }
-        return Err(Error::new(model::ErrorKind::Parse, "properties must be a map type"));
-    };
-    if depth > DEPTH_MAX {
-        return Err(too_deep(context.limits, prefix));
-    }
-    // Before anything is made of them: names are looked for among those before.
-    if object.len() > context.limits.total_fields {
-        return Err(too_many(context.limits));
-    }
-    let mut properties = Vec::with_capacity(object.len());
-    for (name, body) in object {
-        // An empty list is an empty map.
-        if body.as_array().is_some_and(Vec::is_empty) {
-            continue;
-        }
-        let Value::Object(body) = body else {
-            return Err(malformed(format!(
-                "Expected map for property [fields] on field [{name}] but got a {}",
-                if context.typed {
-                    "class java.lang.String".into()
-                } else {
-                    java(body)
-                }
-            )));
-        };
-        // What points at the end stand for is nothing.
-        let name = match context.typed {
-            false if !name.trim_end_matches('.').is_empty() => name.trim_end_matches('.'),
-            _ => name.as_str(),
-        };
-        check_name(context, name)?;
-        if prefix.is_empty() && depth == 1 && !context.typed && crate::document::METADATA.contains(&name) {
-            return Err(malformed(format!("Field [{name}] is defined more than once")));
-        }
-        let (mut segments, mut last) = (Vec::new(), name);
-        if name.contains('.') {
-            segments = name.split('.').collect();
-            last = segments.pop().unwrap_or_default();
-            if depth + segments.len() > DEPTH_MAX {
-                return Err(too_deep(context.limits, name));
-            }
-        }
-        let node = parse_node(context, last, body, depth + segments.len())?;
-        insert(&mut properties, &segments, last, node, context.typed)?;
-    }
-    Ok(properties)
-}
-
-pub(crate) fn too_many(limits: &MappingLimits) -> Error {
-    Error::illegal(format!("Limit of total fields [{}] has been exceeded", limits.total_fields))
-        .with("setting", "index.mapping.total_fields.limit")
-}
-
-fn too_deep(limits: &MappingLimits, path: &str) -> Error {
-    Error::illegal(format!(
-        "Limit of mapping depth [{}] has been exceeded due to object field [{path}]",
-        limits.depth
-    ))
-    .with("setting", "index.mapping.depth.limit")
-}
-
-fn check_name(context: &Context<'_>, name: &str) -> Result<()> {
-    if name.trim().is_empty() {
-        return Err(Error::illegal("field name cannot be an empty string"));
-    }
-    if name.contains('.') && context.typed {
-        return Err(malformed(format!("Field name [{name}] cannot contain '.'")));
-    }
-    if name.split('.').any(|part| part.trim().is_empty()) {
-        return Err(Error::illegal(format!(
-            "Invalid field name [{name}], field names cannot start or end with '.' or be empty"
-        )));
-    }
-    if name.chars().count() > context.limits.field_name_length {
-        return Err(Error::illegal(format!(
-            "Field name [{name}] is longer than the limit of [{}] characters",
-            context.limits.field_name_length
-        ))
-        .with("setting", "index.mapping.field_name_length.limit"));
-    }
-    Ok(())
-}
-
-/// Puts a node under objects that are made if they are not there.
-fn insert(properties: &mut Vec<(String, Node)>, way: &[&str], name: &str, node: Node, typed: bool) -> Result<()> {
-    match way.split_first() {
-        None => match properties.iter_mut().find(|(known, _)| known == name) {
-            Some((_, known)) => {
-                *known = crate::merge::node(name, known, &node, typed)?;
-                Ok(())
-            }
-            None => {
-                properties.push((name.to_owned(), node));
-                Ok(())
-            }
-        },
-        Some((first, rest)) => {
-            let at = match properties.iter().position(|(known, _)| known == first) {
-                Some(at) => at,
-                None => {
-                    properties.push(((*first).to_owned(), Node::Object(ObjectNode::default())));
-                    properties.len() - 1
-                }
-            };
-            match &mut properties[at].1 {
-                Node::Object(object) => insert(&mut object.properties, rest, name, node, typed),
-                Node::Field(_) => Err(Error::illegal(format!(
-                    "can't merge a non object mapping [{first}] with an object mapping"
-                ))),
-            }
-        }
-    }
-}
-
-fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, depth: usize) -> Result<Node> {
-    let single = if context.typed {
-        crate::typed::without_multi_field(name, body)
-    } else {
-        None
-    };
-    let body = single.as_ref().unwrap_or(body);
-    let type_name = body.get("type").map(text_of);
-    match type_name.as_deref() {
-        None if !looks_like_an_object(body, context.typed) => {
-            // Elasticsearch takes a body without type for an object only if it looks like one.
-            Err(malformed(format!("No type specified for field [{name}]")))
-        }
-        None | Some("object" | "nested") => {
-            let mut object = ObjectNode {
-                nested: type_name.as_deref() == Some("nested"),
-                ..ObjectNode::default()
-            };
-            for (key, value) in body {
-                match key.as_str() {
-                    "type" => {}
-                    "properties" => object.properties = parse_properties(context, name, value, depth + 1)?,
-                    "dynamic" => object.dynamic = Some(Dynamic::parse_in(value, context.typed)?),
-                    "enabled" => object.enabled = Some(text_of(value) != "false"),
-                    "include_in_parent" if object.nested => object.include_in_parent = text_of(value) == "true",
-                    "include_in_root" if object.nested => object.include_in_root = text_of(value) == "true",
-                    "include_in_all" | "path" if context.typed => {
-                        object.extras.insert(key.clone(), value.clone());
-                    }
-                    key => {
-                        return Err(malformed(format!(
-                            "Mapping definition for [{name}] has unsupported parameters:  [{key} : {}]",
-                            java(value)
-                        )));
-                    }
-                }
-            }
-            Ok(Node::Object(object))
-        }
-        Some(_) => Ok(Node::Field(Arc::new(parameters::parse(context, name, body, false)?))),
-    }
-}
-
-/// A body without a type: today's servers go by its properties, or by `enabled` if that is all.
-fn looks_like_an_object(body: &Map<String, Value>, typed: bool) -> bool {
-    if typed {
-        let keys = ["properties", "dynamic", "enabled", "include_in_all"];
-        return keys.iter().any(|key| body.contains_key(*key));
-    }
-    body.contains_key("properties") || body.len() == 1 && body.contains_key("enabled")
-}
-
-fn render_properties(properties: &[(String, Node)], typed: bool) -> Value {
-    let mut sorted: Vec<_> = properties.iter().collect();
-    sorted.sort_by(|a, b| a.0.cmp(&b.0));
-    Value::Object(
-        sorted
-            .into_iter()
-            .map(|(name, node)| (name.clone(), render_node(node, typed)))
-            .collect(),
-    )
-}
-
-fn render_node(node: &Node, typed: bool) -> Value {
-    let object = match node {
-        Node::Field(field) => {
-            let mut rendered = field.render();
-            // Elasticsearch 2 writes the default format out.
-            if typed
-                && field.kind == Kind::Date
-                && let Some(out) = rendered.as_object_mut()
-            {
-                out.entry("format").or_insert_with(|| model::date::FORMAT_DEFAULT.into());
-            }
-            // Texts had none anyway.
-            if typed
-                && field.string
-                && field.kind.is_text()
-                && let Some(out) = rendered.as_object_mut()
-                && out.get("doc_values").is_some_and(|v| text_of(v) == "false")
-            {
-                out.remove("doc_values");
-            }
-            if typed
-                && !field.string
-                && let Some(out) = rendered.as_object_mut()
-                && out.get("index").is_some_and(|index| index == "not_analyzed")
-            {
-                out.remove("index");
-            }
-            if typed
-                && !field.string
-                && let Some(out) = rendered.as_object_mut()
-                && out.contains_key("boost")
-            {
-                out.entry("norms").or_insert_with(|| json!({ "enabled": true }));
-            }
-            return rendered;
-        }
-        Node::Object(object) => object,
-    };
-    let mut out = Map::new();
-    if object.nested {
-        out.insert("type".into(), "nested".into());
-    } else if object.properties.is_empty() {
-        out.insert("type".into(), "object".into());
-    }
-    if let Some(dynamic) = object.dynamic {
-        out.insert("dynamic".into(), dynamic.render().into());
-    }
-    if object.enabled == Some(false) {
-        out.insert("enabled".into(), false.into());
-    }
-    for (key, set) in [
-        ("include_in_parent", object.include_in_parent),
-        ("include_in_root", object.include_in_root),
-    ] {
-        if set {
-            out.insert(key.into(), true.into());
-        }
-    }
-    for (key, value) in &object.extras {
-        out.insert(key.clone(), value.clone());
-    }
-    if !object.properties.is_empty() {
-        out.insert("properties".into(), render_properties(&object.properties, typed));
-    }
-    Value::Object(out)
 }
 
 /// Makes the tables for looking up, and checks the limits.

@@ -4,8 +4,9 @@
 
 use crate::field::{FieldType, Kind, malformed};
 use crate::limits::MappingLimits;
-use crate::mapping::{Mapping, Root, failed_at_creation};
+use crate::mapping::{Mapping, Root};
 use crate::parameters::{Params, java, text_of};
+use crate::read::failed_at_creation;
 use analysis::Registry;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};

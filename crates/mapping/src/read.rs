@@ -1,0 +1,362 @@
+//! A mapping body, read field by field.
+//!
+//! What cannot be read is refused here; what is wrong with the whole once it has been read (limits, fields that lead to
+//! others) is told when it is made a mapping of.
+//!
+//! Not here: the parameters of one field (`parameters`), where fields lead to (`references`).
+
+use crate::field::malformed;
+use crate::limits::MappingLimits;
+use crate::mapping::{Dynamic, Mapping, Node, ObjectNode, Root, build};
+use crate::parameters::{self, Context, java, text_of};
+use analysis::Registry;
+use model::{Error, ErrorKind, Result};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+const ROOT_KEYS: &[&str] = &[
+    "_source",
+    "_routing",
+    "_meta",
+    "_field_names",
+    "_data_stream_timestamp",
+    "date_detection",
+    "numeric_detection",
+    "dynamic_date_formats",
+    "dynamic_templates",
+];
+const ROOT_KEYS_TYPED: &[&str] = &[
+    "_all",
+    "_parent",
+    "_ttl",
+    "_timestamp",
+    "_index",
+    "_type",
+    "_id",
+    "_version",
+    "transform",
+    "include_in_all",
+    "numeric_detection",
+    "date_formats",
+];
+/// Of the first, what 2015 had not.
+const NEVER_TYPED: &[&str] = &["_data_stream_timestamp"];
+/// Objects deeper than this are refused while parsing, whatever the limits say.
+const DEPTH_MAX: usize = 64;
+
+/// The error of a mapping that cannot be read when its index is created: the same, with the type in front. The root cause is
+/// the innermost of the server's own kinds, which an illegal argument is not.
+pub(crate) fn failed_at_creation(error: Error, type_name: &str) -> Error {
+    let outer = malformed(format!("Failed to parse mapping [{type_name}]: {}", error.reason())).caused_by(error.clone());
+    match error.kind() {
+        ErrorKind::IllegalArgument => outer,
+        _ => outer.rooted_in(error),
+    }
+}
+
+/// A mapping that has been read, field by field, and not yet looked at as a whole.
+pub(crate) struct Read<'a> {
+    root: ObjectNode,
+    top: Root,
+    registry: &'a Registry,
+    limits: &'a MappingLimits,
+    typed: bool,
+}
+
+impl<'a> Read<'a> {
+    pub(crate) fn of(body: &Value, registry: &'a Registry, limits: &'a MappingLimits, typed: bool) -> Result<Read<'a>> {
+        let empty = Map::new();
+        let body = match body {
+            Value::Object(body) => body,
+            Value::Null => &empty,
+            other => {
+                return Err(malformed(format!("Expected map for mapping but got [{}]", java(other))));
+            }
+        };
+        let context = Context { registry, limits, typed };
+        let mut root = ObjectNode::default();
+        let mut top = Root::new();
+        for (key, value) in body {
+            match key.as_str() {
+                "properties" => root.properties = parse_properties(&context, "", value, 1)?,
+                "dynamic" => root.dynamic = Some(Dynamic::parse_in(value, typed)?),
+                "enabled" => root.enabled = Some(text_of(value) != "false"),
+                "runtime" if value.as_object().is_some_and(Map::is_empty) => {}
+                "runtime" => return Err(malformed("runtime fields are not supported yet")),
+                // Elasticsearch accepts a type beside the properties of the root if it says the obvious.
+                "type" if value == "object" => {}
+                key if ROOT_KEYS.contains(&key) && !(typed && NEVER_TYPED.contains(&key))
+                    || typed && ROOT_KEYS_TYPED.contains(&key) =>
+                {
+                    top.insert(key.to_owned(), value.clone());
+                }
+                key => {
+                    return Err(malformed(format!(
+                        "Root mapping definition has unsupported parameters:  [{key} : {}]",
+                        java(value)
+                    )));
+                }
+            }
+        }
+        if typed {
+            crate::typed::read_root(&mut top)?;
+        } else {
+            check_root(&mut top)?;
+        }
+        crate::dynamic::check(&top, typed)?;
+        Ok(Read {
+            root,
+            top,
+            registry,
+            limits,
+            typed,
+        })
+    }
+
+    /// The mapping; fields that lead to others are not looked up.
+    pub(crate) fn build(self) -> Result<Mapping> {
+        let inner = build(self.root, self.top, self.registry.clone(), self.limits.clone(), self.typed)?;
+        Ok(Mapping(Arc::new(inner)))
+    }
+
+    /// The mapping, whose fields lead to fields that there are.
+    pub(crate) fn whole(self) -> Result<Mapping> {
+        let mapping = self.build()?;
+        mapping.0.check_references()?;
+        Ok(mapping)
+    }
+}
+
+/// What stands at the root of a mapping of today, beside its fields.
+fn check_root(top: &mut Root) -> Result<()> {
+    for (section, keys) in [
+        ("_source", &["enabled", "includes", "excludes"][..]),
+        ("_routing", &["required"]),
+    ] {
+        let Some(given) = top.get(section) else { continue };
+        let Value::Object(given) = given else {
+            return Err(Error::illegal(format!("[{section}] must be an object")));
+        };
+        for (key, value) in given {
+            if !keys.contains(&key.as_str()) {
+                return Err(malformed(format!(
+                    "unknown parameter [{key}] on mapper [{section}] of type [null]"
+                )));
+            }
+            let right = match key.as_str() {
+                "includes" | "excludes" => value.is_array(),
+                _ => ["true", "false"].contains(&text_of(value).as_str()),
+            };
+            if !right {
+                return Err(Error::illegal(match value.is_array() || key.ends_with("cludes") {
+                    true => format!("[{key}] of [{section}] must be a list, but was [{}]", java(value)),
+                    false => format!(
+                        "Failed to parse value [{}] as only [true] or [false] are allowed.",
+                        java(value)
+                    ),
+                }));
+            }
+        }
+    }
+    if let Some(meta) = top.get("_meta").filter(|meta| !meta.is_object()) {
+        return Err(Error::illegal(format!("[_meta] must be an object, but was [{}]", java(meta))));
+    }
+    for key in ["date_detection", "numeric_detection"] {
+        if let Some(given) = top.get(key).map(text_of)
+            && given != "true"
+            && given != "false"
+        {
+            return Err(Error::illegal(format!("Could not convert [{key}] to boolean: [{given}]")));
+        }
+    }
+    if let Some(formats) = top.get_mut("dynamic_date_formats") {
+        if formats.is_string() {
+            *formats = Value::Array(vec![formats.take()]);
+        }
+        let items = formats.as_array().map_or(&[][..], Vec::as_slice);
+        if let Some(wrong) = items.iter().find(|item| !item.is_string()) {
+            return Err(Error::illegal(format!(
+                "Invalid format: [{}]: expected string value",
+                java(wrong)
+            )));
+        }
+        if !formats.is_array() {
+            return Err(Error::illegal(format!(
+                "Invalid format: [{}]: expected string value",
+                java(formats)
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: usize) -> Result<Vec<(String, Node)>> {
+    let Value::Object(object) = value else {
+        if value.as_array().is_some_and(Vec::is_empty) {
+            return Ok(Vec::new());
+        }
+        return Err(Error::new(model::ErrorKind::Parse, "properties must be a map type"));
+    };
+    if depth > DEPTH_MAX {
+        return Err(too_deep(context.limits, prefix));
+    }
+    // Before anything is made of them: names are looked for among those before.
+    if object.len() > context.limits.total_fields {
+        return Err(too_many(context.limits));
+    }
+    let mut properties = Vec::with_capacity(object.len());
+    for (name, body) in object {
+        // An empty list is an empty map.
+        if body.as_array().is_some_and(Vec::is_empty) {
+            continue;
+        }
+        let Value::Object(body) = body else {
+            return Err(malformed(format!(
+                "Expected map for property [fields] on field [{name}] but got a {}",
+                if context.typed {
+                    "class java.lang.String".into()
+                } else {
+                    java(body)
+                }
+            )));
+        };
+        // What points at the end stand for is nothing.
+        let name = match context.typed {
+            false if !name.trim_end_matches('.').is_empty() => name.trim_end_matches('.'),
+            _ => name.as_str(),
+        };
+        check_name(context, name)?;
+        if prefix.is_empty() && depth == 1 && !context.typed && crate::document::METADATA.contains(&name) {
+            return Err(malformed(format!("Field [{name}] is defined more than once")));
+        }
+        let (mut segments, mut last) = (Vec::new(), name);
+        if name.contains('.') {
+            segments = name.split('.').collect();
+            last = segments.pop().unwrap_or_default();
+            if depth + segments.len() > DEPTH_MAX {
+                return Err(too_deep(context.limits, name));
+            }
+        }
+        let node = parse_node(context, last, body, depth + segments.len())?;
+        insert(&mut properties, &segments, last, node, context.typed)?;
+    }
+    Ok(properties)
+}
+
+pub(crate) fn too_many(limits: &MappingLimits) -> Error {
+    Error::illegal(format!("Limit of total fields [{}] has been exceeded", limits.total_fields))
+        .with("setting", "index.mapping.total_fields.limit")
+}
+
+pub(crate) fn too_deep(limits: &MappingLimits, path: &str) -> Error {
+    Error::illegal(format!(
+        "Limit of mapping depth [{}] has been exceeded due to object field [{path}]",
+        limits.depth
+    ))
+    .with("setting", "index.mapping.depth.limit")
+}
+
+fn check_name(context: &Context<'_>, name: &str) -> Result<()> {
+    if name.trim().is_empty() {
+        return Err(Error::illegal("field name cannot be an empty string"));
+    }
+    if name.contains('.') && context.typed {
+        return Err(malformed(format!("Field name [{name}] cannot contain '.'")));
+    }
+    if name.split('.').any(|part| part.trim().is_empty()) {
+        return Err(Error::illegal(format!(
+            "Invalid field name [{name}], field names cannot start or end with '.' or be empty"
+        )));
+    }
+    if name.chars().count() > context.limits.field_name_length {
+        return Err(Error::illegal(format!(
+            "Field name [{name}] is longer than the limit of [{}] characters",
+            context.limits.field_name_length
+        ))
+        .with("setting", "index.mapping.field_name_length.limit"));
+    }
+    Ok(())
+}
+
+/// Puts a node under objects that are made if they are not there.
+fn insert(properties: &mut Vec<(String, Node)>, way: &[&str], name: &str, node: Node, typed: bool) -> Result<()> {
+    match way.split_first() {
+        None => match properties.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => {
+                *known = crate::merge::node(name, known, &node, typed)?;
+                Ok(())
+            }
+            None => {
+                properties.push((name.to_owned(), node));
+                Ok(())
+            }
+        },
+        Some((first, rest)) => {
+            let at = match properties.iter().position(|(known, _)| known == first) {
+                Some(at) => at,
+                None => {
+                    properties.push(((*first).to_owned(), Node::Object(ObjectNode::default())));
+                    properties.len() - 1
+                }
+            };
+            match &mut properties[at].1 {
+                Node::Object(object) => insert(&mut object.properties, rest, name, node, typed),
+                Node::Field(_) => Err(Error::illegal(format!(
+                    "can't merge a non object mapping [{first}] with an object mapping"
+                ))),
+            }
+        }
+    }
+}
+
+fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, depth: usize) -> Result<Node> {
+    let single = if context.typed {
+        crate::typed::without_multi_field(name, body)
+    } else {
+        None
+    };
+    let body = single.as_ref().unwrap_or(body);
+    let type_name = body.get("type").map(text_of);
+    match type_name.as_deref() {
+        None if !looks_like_an_object(body, context.typed) => {
+            // Elasticsearch takes a body without type for an object only if it looks like one.
+            Err(malformed(format!("No type specified for field [{name}]")))
+        }
+        None | Some("object" | "nested") => {
+            let mut object = ObjectNode {
+                nested: type_name.as_deref() == Some("nested"),
+                ..ObjectNode::default()
+            };
+            for (key, value) in body {
+                match key.as_str() {
+                    "type" => {}
+                    "properties" => object.properties = parse_properties(context, name, value, depth + 1)?,
+                    "dynamic" => object.dynamic = Some(Dynamic::parse_in(value, context.typed)?),
+                    "enabled" => object.enabled = Some(text_of(value) != "false"),
+                    "include_in_parent" if object.nested => object.include_in_parent = text_of(value) == "true",
+                    "include_in_root" if object.nested => object.include_in_root = text_of(value) == "true",
+                    "include_in_all" | "path" if context.typed => {
+                        object.extras.insert(key.clone(), value.clone());
+                    }
+                    key => {
+                        return Err(malformed(format!(
+                            "Mapping definition for [{name}] has unsupported parameters:  [{key} : {}]",
+                            java(value)
+                        )));
+                    }
+                }
+            }
+            Ok(Node::Object(object))
+        }
+        Some(_) => Ok(Node::Field(Arc::new(parameters::parse(context, name, body, false)?))),
+    }
+}
+
+/// A body without a type: today's servers go by its properties, or by `enabled` if that is all.
+fn looks_like_an_object(body: &Map<String, Value>, typed: bool) -> bool {
+    if typed {
+        let keys = ["properties", "dynamic", "enabled", "include_in_all"];
+        return keys.iter().any(|key| body.contains_key(*key));
+    }
+    body.contains_key("properties") || body.len() == 1 && body.contains_key("enabled")
+}

@@ -1,0 +1,116 @@
+//! Fields that lead to others: aliases, `copy_to`, contexts of completions.
+//!
+//! Not here: what each field is by itself (`parameters`).
+
+use crate::field::{Kind, malformed};
+use crate::mapping::Inner;
+use model::{Error, ErrorKind, Result};
+
+impl Inner {
+    /// Aliases must lead to fields.
+    pub(crate) fn check_references(&self) -> Result<()> {
+        for leaf in self.leaves.iter().filter(|leaf| leaf.field.kind == Kind::Completion) {
+            for context in crate::types::contexts::of(&leaf.field) {
+                let (Some(path), Some(_)) = (&context.path, context.precision) else {
+                    continue;
+                };
+                let why = match self.leaf(path).map(|target| target.field.kind) {
+                    Some(Kind::GeoPoint) => continue,
+                    Some(other) => format!("must be mapped to geo_point, found [{}]", other.wire()),
+                    None => "is not defined in the mapping".to_owned(),
+                };
+                let reason = format!("field [{path}] referenced in context [{}] {why}", context.name);
+                return Err(Error::new(ErrorKind::Parse, reason));
+            }
+        }
+        for leaf in &self.leaves {
+            let Some(target) = &leaf.field.alias_path else {
+                continue;
+            };
+            let path = &leaf.path;
+            let refuse = |why: &str| {
+                Err(malformed(format!(
+                    "Invalid [path] value [{target}] for field alias [{path}]: {why}"
+                )))
+            };
+            if **target == **path {
+                return refuse("an alias cannot refer to itself.");
+            }
+            match self.leaf(target) {
+                None => return refuse("an alias must refer to an existing field in the mappings."),
+                Some(target) if target.field.kind == Kind::Alias => {
+                    return refuse("an alias cannot refer to another alias.");
+                }
+                Some(_) if !self.typed && self.nested_around(target) != self.nested_around(path) => {
+                    let scope = |path: &str, what: &str| match self.nested_around(path) {
+                        Some(nested) => format!("{what} nested scope is [{nested}]"),
+                        None => format!("{what} is not nested").replace("'s is", " is"),
+                    };
+                    let reason = format!(
+                        "Invalid [path] value [{target}] for field alias [{path}]: an alias must have the same nested scope as its target. {}, but {}.",
+                        scope(path, "The alias's"),
+                        scope(target, "the target's")
+                    );
+                    return Err(Error::illegal(reason));
+                }
+                Some(_) => {}
+            }
+        }
+        let joins = || self.leaves.iter().filter(|leaf| leaf.field.kind == Kind::Join);
+        if let Some(inside) = joins().find(|leaf| !self.typed && leaf.path.contains('.')) {
+            return Err(Error::illegal(format!(
+                "join field [{}] cannot be added inside an object or in a multi-field",
+                inside.path
+            )));
+        }
+        if joins().count() > 1 {
+            return Err(match self.typed {
+                true => Error::illegal("Only one [parent-join] field can be defined per index"),
+                false => malformed("Field [_parent_join] is defined more than once"),
+            });
+        }
+        if self.typed { Ok(()) } else { self.check_copies() }
+    }
+
+    /// Copies go to fields of their own document or of one around it.
+    fn check_copies(&self) -> Result<()> {
+        let multi = |path: &str| {
+            self.leaves
+                .iter()
+                .any(|leaf| leaf.multi.iter().any(|at| *self.leaves[*at].path == *path))
+        };
+        for leaf in self.leaves.iter().filter(|leaf| !leaf.field.copy_to.is_empty()) {
+            for target in &leaf.field.copy_to {
+                if self.objects.contains_key(target.as_str()) {
+                    return Err(Error::illegal(format!(
+                        "Cannot copy to field [{target}] since it is mapped as an object"
+                    )));
+                }
+                if multi(target) {
+                    return Err(Error::illegal(format!(
+                        "[copy_to] may not be used to copy to a multi-field: [{target}]"
+                    )));
+                }
+                let (from, to) = (self.nested_around(&leaf.path), self.nested_around(target));
+                let within = to.is_none_or(|to| {
+                    from.is_some_and(|from| from == to || from.strip_prefix(to).is_some_and(|rest| rest.starts_with('.')))
+                });
+                if !within {
+                    return Err(Error::illegal(format!(
+                        "Illegal combination of [copy_to] and [nested] mappings: [copy_to] may only copy data to the current nested document or any of its parents, however one [copy_to] directive is trying to copy data from nested object [{}] to [{}]",
+                        from.unwrap_or("null"),
+                        to.unwrap_or("null")
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The innermost nested object around a path.
+    pub(crate) fn nested_around(&self, path: &str) -> Option<&str> {
+        let inside = |nested: &&String| path.strip_prefix(nested.as_str()).is_some_and(|rest| rest.starts_with('.'));
+        let around = self.nested.iter().filter(inside).max_by_key(|nested| nested.len());
+        around.map(String::as_str)
+    }
+}

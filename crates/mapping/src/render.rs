@@ -1,0 +1,82 @@
+//! Fields of a mapping as `GET _mapping` shows them: sorted by name, as Elasticsearch does.
+//!
+//! Not here: what stands beside the fields of the root (`mapping`), the parameters of one field (`field`).
+
+use crate::field::Kind;
+use crate::mapping::Node;
+use crate::parameters::text_of;
+use serde_json::{Map, Value, json};
+
+/// `properties`, each field by its name.
+pub(crate) fn properties(properties: &[(String, Node)], typed: bool) -> Value {
+    let mut sorted: Vec<_> = properties.iter().collect();
+    sorted.sort_by(|a, b| a.0.cmp(&b.0));
+    Value::Object(sorted.into_iter().map(|(name, of)| (name.clone(), node(of, typed))).collect())
+}
+
+fn node(of: &Node, typed: bool) -> Value {
+    let object = match of {
+        Node::Field(field) => {
+            let mut rendered = field.render();
+            // Elasticsearch 2 writes the default format out.
+            if typed
+                && field.kind == Kind::Date
+                && let Some(out) = rendered.as_object_mut()
+            {
+                out.entry("format").or_insert_with(|| model::date::FORMAT_DEFAULT.into());
+            }
+            // Texts had none anyway.
+            if typed
+                && field.string
+                && field.kind.is_text()
+                && let Some(out) = rendered.as_object_mut()
+                && out.get("doc_values").is_some_and(|v| text_of(v) == "false")
+            {
+                out.remove("doc_values");
+            }
+            if typed
+                && !field.string
+                && let Some(out) = rendered.as_object_mut()
+                && out.get("index").is_some_and(|index| index == "not_analyzed")
+            {
+                out.remove("index");
+            }
+            if typed
+                && !field.string
+                && let Some(out) = rendered.as_object_mut()
+                && out.contains_key("boost")
+            {
+                out.entry("norms").or_insert_with(|| json!({ "enabled": true }));
+            }
+            return rendered;
+        }
+        Node::Object(object) => object,
+    };
+    let mut out = Map::new();
+    if object.nested {
+        out.insert("type".into(), "nested".into());
+    } else if object.properties.is_empty() {
+        out.insert("type".into(), "object".into());
+    }
+    if let Some(dynamic) = object.dynamic {
+        out.insert("dynamic".into(), dynamic.render().into());
+    }
+    if object.enabled == Some(false) {
+        out.insert("enabled".into(), false.into());
+    }
+    for (key, set) in [
+        ("include_in_parent", object.include_in_parent),
+        ("include_in_root", object.include_in_root),
+    ] {
+        if set {
+            out.insert(key.into(), true.into());
+        }
+    }
+    for (key, value) in &object.extras {
+        out.insert(key.clone(), value.clone());
+    }
+    if !object.properties.is_empty() {
+        out.insert("properties".into(), properties(&object.properties, typed));
+    }
+    Value::Object(out)
+}
