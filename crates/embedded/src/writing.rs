@@ -12,13 +12,10 @@ use engine::{Alteration, Applied, Document, Effect, Expect, Found, Hidden, Hide,
 use mapping::{Mapping, Parsed, ReadOptions, Times};
 use model::blocks;
 use model::routing::lead_together;
-use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target};
+use model::{DocAddress, Error, ErrorKind, ID_MAX_BYTES, Result, Stamp, Target};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// The longest id, in bytes: a longer token would never be indexed.
-const ID_MAX_BYTES: usize = 512;
 
 /// The newest state of one document.
 pub(crate) struct Here {

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+/// The longest id, in bytes: a longer token would never be indexed.
+pub const ID_MAX_BYTES: usize = 512;
+
 /// The name of one concrete index, already resolved and valid.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IndexName(Arc<str>);

@@ -17,7 +17,7 @@ mod stamp;
 pub mod text;
 pub mod units;
 
-pub use address::{DocAddress, DocId, IndexName, Target};
+pub use address::{DocAddress, DocId, ID_MAX_BYTES, IndexName, Target};
 pub use dialect::{Depths, Dialect, Persona};
 pub use error::{Error, ErrorKind, Result};
 pub use stamp::{CommitSeq, PrimaryTerm, SeqNo, Stamp, Version};

@@ -30,6 +30,33 @@ pub fn of(api: &str) -> impl Iterator<Item = &'static Parameter> {
         .flat_map(|(_, groups)| groups.iter().flat_map(|group| group.iter()))
 }
 
+/// Did the name go with 2015, so that today it is unknown?
+pub(crate) fn is_of_2015(api: &str, name: &str) -> bool {
+    if matches!(name, "_source_include" | "_source_exclude") {
+        return true;
+    }
+    match api {
+        "index" | "create" | "delete" => matches!(name, "parent" | "consistency" | "replication"),
+        "update" => matches!(
+            name,
+            "parent"
+                | "consistency"
+                | "replication"
+                | "lang"
+                | "script"
+                | "script_id"
+                | "detect_noop"
+                | "doc_as_upsert"
+                | "scripted_upsert"
+                | "fields"
+        ),
+        "bulk" => matches!(name, "consistency" | "replication" | "fields"),
+        "get" | "mget" => name == "parent",
+        "get_source" => matches!(name, "parent" | "version" | "version_type"),
+        _ => false,
+    }
+}
+
 /// Every row, API by API: `*` first, then as `ENDPOINTS` has them.
 pub fn all() -> Vec<(&'static str, Parameter)> {
     let mut apis = vec!["*"];
@@ -140,11 +167,9 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["get", "get_source"], &[READ, SOURCE, ONE_COPY, SYNTHETIC]),
     (&["get"], &[changes!(stored_fields fields)]),
     (&["mget"], &[SOURCE, BODY, BODY_TYPE, ONE_COPY, changes!(stored_fields fields routing realtime refresh)]),
-    (&["bulk"], &[WRITE, WRITE_ALIAS, SOURCE, CHANGE, WRITE_COPIES, WRITE_2015, changes!(atomic),
+    (&["bulk"], &[WRITE, WRITE_ALIAS, SOURCE, CHANGE, WRITE_COPIES, WRITE_2015, changes!(atomic batch_size),
         nothing!(
             "only updates answer fields, by their own lines": fields;
-            "a bulk is one batch": batch_size;
-            "there are no ingest pipelines": list_executed_pipelines;
         )]),
     // Changes and locks.
     (&["index", "create", "update", "delete"], &[LOCK]),

@@ -209,33 +209,23 @@ impl Params {
     /// `if_seq_no` + `if_primary_term`, `version` + `version_type`: one expectation.
     ///
     /// # Errors
-    /// Combinations that make no sense.
-    pub(crate) fn take_expect(&mut self, typed: bool) -> Result<Expect> {
-        self.take_expect_parts(typed)?.expect(typed)
-    }
-    fn take_expect_parts(&mut self, typed: bool) -> Result<ExpectParts> {
+    /// Values that are none. Combinations that make no sense are refused by [`ExpectParts::expect`], which comes after
+    /// [`Params::finish`]: what the API does not know is told of first.
+    pub(crate) fn take_expect(&mut self, typed: bool) -> Result<ExpectParts> {
         let version_type = self.take("version_type");
         Ok(ExpectParts {
             version: if typed {
                 let given: Option<i64> = self.take_number("version")?;
                 given.map_or(Ok(None), |given| written_version(given, version_type.as_deref()))?
             } else {
-                let given: Option<i64> = self.take_number("version")?;
-                if let (Some(given @ ..0), Some("external" | "external_gt" | "external_gte")) = (given, version_type.as_deref()) {
-                    let word = match version_type.as_deref() {
-                        Some("external_gte") => "EXTERNAL_GTE",
-                        _ => "EXTERNAL",
-                    };
-                    return Err(Error::new(
-                        ErrorKind::ActionRequestValidation,
-                        format!("Validation Failed: 1: illegal version value [{given}] for version type [{word}];"),
-                    ));
-                }
-                given.and_then(|given| u64::try_from(given).ok())
+                self.take_number("version")?
             },
-            version_type,
-            if_seq_no: self.take_number("if_seq_no")?,
-            if_primary_term: self.take_number("if_primary_term")?,
+            version_type: match version_type {
+                Some(name) if !typed => Some(known_version_type(name)?),
+                other => other,
+            },
+            if_seq_no: given_seq_no(self.take_number("if_seq_no")?)?,
+            if_primary_term: given_term(self.take_number("if_primary_term")?)?,
             create: false,
         })
     }
@@ -243,12 +233,19 @@ impl Params {
     ///
     /// # Errors
     /// Combinations that make no sense.
-    pub(crate) fn take_version(&mut self) -> Result<Expect> {
+    pub(crate) fn take_version(&mut self, typed: bool) -> Result<Expect> {
         let parts = ExpectParts {
-            version: self.take_number("version")?,
+            version: match typed {
+                true => self.take_number::<u64>("version")?.map(u64::cast_signed),
+                false => self.take_number("version")?,
+            },
             version_type: self.take("version_type"),
             ..ExpectParts::default()
         };
+        if let (Some(0), None | Some("internal"), false) = (parts.version, parts.version_type.as_deref(), typed) {
+            let reason = "Validation Failed: 1: illegal version value [0] for version type [INTERNAL];";
+            return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
+        }
         // Without a version there is nothing to compare.
         let known = ["internal", "external", "external_gt", "external_gte", "force"];
         if parts.version.is_none() && parts.version_type.as_deref().is_none_or(|given| known.contains(&given)) {
@@ -259,12 +256,12 @@ impl Params {
     /// The same with `op_type`; `create` is what the URL says of it.
     ///
     /// # Errors
-    /// Combinations that make no sense.
-    pub(crate) fn take_expect_of_put(&mut self, typed: bool, create: bool) -> Result<Expect> {
-        let parts = ExpectParts {
+    /// As [`Params::take_expect`], and operations that there are not.
+    pub(crate) fn take_expect_of_put(&mut self, typed: bool, create: bool) -> Result<ExpectParts> {
+        Ok(ExpectParts {
             create: match self.take("op_type").as_deref() {
                 None => create,
-                Some("index") if !create => false,
+                Some("index") if !create || self.api == "index" => false,
                 Some("create") => true,
                 Some(other) if typed && other.eq_ignore_ascii_case("create") => true,
                 Some(other) if typed && other.eq_ignore_ascii_case("index") => create,
@@ -275,9 +272,8 @@ impl Params {
                     )));
                 }
             },
-            ..self.take_expect_parts(typed)?
-        };
-        parts.expect(typed)
+            ..self.take_expect(typed)?
+        })
     }
     /// `ignore_unavailable`, `allow_no_indices`, `expand_wildcards` over the indices of the path.
     ///
@@ -333,14 +329,24 @@ impl Params {
             return Ok(());
         }
         self.check_silent()?;
-        let silent = |name: &str| parameters::of(self.api).any(|p| p.name == name && p.effect != Effect::Changes);
+        let silent = |name: &str| {
+            !parameters::is_of_2015(self.api, name)
+                && parameters::of(self.api).any(|p| p.name == name && p.effect != Effect::Changes)
+        };
         let words: Vec<String> = self
             .given
             .keys()
             .filter(|name| !silent(name))
-            .map(|name| match nearest(name, parameters::of(self.api).map(|p| p.name)) {
-                Some(known) => format!("[{name}] -> did you mean [{known}]?"),
-                None => format!("[{name}]"),
+            .map(|name| {
+                match nearest(
+                    name,
+                    parameters::of(self.api)
+                        .map(|p| p.name)
+                        .filter(|known| !parameters::is_of_2015(self.api, known)),
+                ) {
+                    Some(known) => format!("[{name}] -> did you mean [{known}]?"),
+                    None => format!("[{name}]"),
+                }
             })
             .collect();
         if words.is_empty() {
@@ -385,7 +391,8 @@ impl Params {
 /// The parts of an expectation, from a URL or a bulk line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExpectParts {
-    pub(crate) version: Option<u64>,
+    /// -3 stands for any.
+    pub(crate) version: Option<i64>,
     pub(crate) version_type: Option<String>,
     pub(crate) if_seq_no: Option<u64>,
     pub(crate) if_primary_term: Option<u64>,
@@ -393,6 +400,17 @@ pub(crate) struct ExpectParts {
 }
 
 impl ExpectParts {
+    /// The same with the conditions of a body, which go before those of the URL.
+    ///
+    /// # Errors
+    /// Negative numbers.
+    pub(crate) fn or(self, if_seq_no: Option<i64>, if_primary_term: Option<i64>) -> Result<ExpectParts> {
+        Ok(ExpectParts {
+            if_seq_no: given_seq_no(if_seq_no)?.or(self.if_seq_no),
+            if_primary_term: given_term(if_primary_term)?.or(self.if_primary_term),
+            ..self
+        })
+    }
     /// One expectation, or a refusal.
     ///
     /// # Errors
@@ -404,19 +422,28 @@ impl ExpectParts {
                 format!("Validation Failed: 1: {what};"),
             ))
         };
-        let expect = match (
-            self.version,
-            self.version_type.as_deref(),
-            self.if_seq_no,
-            self.if_primary_term,
-        ) {
-            (None, None | Some("internal"), None, None) => Expect::Anything,
-            (None, _, Some(seq_no), Some(primary_term)) => {
-                if primary_term == 0 {
-                    return invalid("primary term must be non negative");
+        let version = match (self.version, self.version_type.as_deref()) {
+            (Some(-3), None | Some("internal")) => None,
+            (Some(given), of_type) => match u64::try_from(given) {
+                Ok(version) => Some(version),
+                Err(_) => {
+                    let word = of_type
+                        .unwrap_or("internal")
+                        .replace("external_gt", "external")
+                        .to_uppercase();
+                    let word = if of_type == Some("external_gte") {
+                        "EXTERNAL_GTE"
+                    } else {
+                        &word
+                    };
+                    return invalid(&format!("illegal version value [{given}] for version type [{word}]"));
                 }
-                Expect::Unchanged { seq_no, primary_term }
-            }
+            },
+            (None, _) => None,
+        };
+        let expect = match (version, self.version_type.as_deref(), self.if_seq_no, self.if_primary_term) {
+            (None, None | Some("internal"), None, None) => Expect::Anything,
+            (None, _, Some(seq_no), Some(primary_term)) => Expect::Unchanged { seq_no, primary_term },
             (None, _, Some(_), None) => return invalid("ifSeqNo is set, but primary term is [0]"),
             (None, _, None, Some(term)) => return invalid(&format!("ifSeqNo is unassigned, but primary term is [{term}]")),
             (Some(_), _, Some(_), _) => return invalid("compare and write operations can not use versioning"),
@@ -470,7 +497,7 @@ impl ExpectParts {
 ///
 /// # Errors
 /// Versions that its type does not have.
-pub(crate) fn written_version(given: i64, version_type: Option<&str>) -> Result<Option<u64>> {
+pub(crate) fn written_version(given: i64, version_type: Option<&str>) -> Result<Option<i64>> {
     let name = match version_type {
         None | Some("internal") if given == -3 => return Ok(None),
         None | Some("internal") => "INTERNAL",
@@ -480,13 +507,52 @@ pub(crate) fn written_version(given: i64, version_type: Option<&str>) -> Result<
         // Refused by its name.
         Some(_) => return Ok(Some(0)),
     };
-    let version = u64::try_from(given).ok().filter(|version| *version > 0 || name != "INTERNAL");
+    let version = Some(given).filter(|version| *version > 0 || *version == 0 && name != "INTERNAL");
     match version {
         Some(version) => Ok(Some(version)),
         None => Err(Error::new(
             ErrorKind::ActionRequestValidation,
             format!("Validation Failed: 1: illegal version value [{given}] for version type [{name}];"),
         )),
+    }
+}
+
+/// A type of versions by its name, which is refused as soon as it is read.
+///
+/// # Errors
+/// A name that none has.
+pub(crate) fn known_version_type(name: String) -> Result<String> {
+    let known = ["internal", "external", "external_gt", "external_gte", "force"];
+    if known.contains(&name.as_str()) {
+        Ok(name)
+    } else {
+        Err(Error::illegal(format!("No version type match [{name}]")))
+    }
+}
+
+/// `if_seq_no`; -2 stands for none.
+///
+/// # Errors
+/// Other negative numbers.
+pub(crate) fn given_seq_no(given: Option<i64>) -> Result<Option<u64>> {
+    match given {
+        None | Some(-2) => Ok(None),
+        Some(given) => u64::try_from(given)
+            .map(Some)
+            .map_err(|_| Error::illegal(format!("sequence numbers must be non negative. got [{given}]."))),
+    }
+}
+
+/// `if_primary_term`; 0 stands for none.
+///
+/// # Errors
+/// Negative numbers.
+pub(crate) fn given_term(given: Option<i64>) -> Result<Option<u64>> {
+    match given {
+        None | Some(0) => Ok(None),
+        Some(given) => u64::try_from(given)
+            .map(Some)
+            .map_err(|_| Error::illegal(format!("primary term must be non negative. got [{given}]"))),
     }
 }
 
@@ -551,7 +617,7 @@ mod tests {
     fn check(query: &str, expected: Result<Expect, &str>) {
         let mut params = Params::parse("/i/_doc/1", query).expect("well formed");
         params.set_api("index");
-        let found = params.take_expect_of_put(false, false);
+        let found = params.take_expect_of_put(false, false).and_then(|parts| parts.expect(false));
         match (found, expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{query}"),
             (Err(found), Err(part)) => assert!(found.reason().contains(part), "{query}: {}", found.reason()),

@@ -335,7 +335,11 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
 
 async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dialect: &mut Dialect) -> Result<Answer> {
     let mut params = Params::parse(&request.path, &request.query)?;
-    style.pretty = params.take("pretty").is_some_and(|v| v != "false");
+    style.pretty = if dialect.typed {
+        params.take("pretty").is_some_and(|v| v != "false")
+    } else {
+        params.flag("pretty")?
+    };
     style.filter_path = params.take_list("filter_path").unwrap_or_default();
     let accepts = |part: &str| request.accept.as_deref().is_some_and(|a| a.contains(part));
     style.human = params.flag("human")?;

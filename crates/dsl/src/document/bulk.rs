@@ -53,8 +53,8 @@ pub struct BulkItem<'a> {
     pub ttl_ms: Option<i64>,
     pub version: Option<i64>,
     pub version_type: Option<String>,
-    pub if_seq_no: Option<u64>,
-    pub if_primary_term: Option<u64>,
+    pub if_seq_no: Option<i64>,
+    pub if_primary_term: Option<i64>,
     pub pipeline: Option<String>,
     pub retry_on_conflict: u32,
     pub require_alias: bool,
@@ -126,6 +126,17 @@ pub fn parse_bulk<'a>(bytes: &'a [u8], defaults: &BulkDefaults) -> Result<Vec<Bu
         }
         if item.id.is_none() && matches!(item.action, BulkAction::Update | BulkAction::Delete) {
             problems.push("id is missing".to_owned());
+        }
+        let id = item.id.as_deref();
+        if id.is_some_and(str::is_empty) && item.action == BulkAction::Delete && !typed {
+            problems.push("id is missing".to_owned());
+        }
+        if let Some(id) = id.filter(|id| id.len() > model::ID_MAX_BYTES && item.action != BulkAction::Delete && !typed) {
+            problems.push(format!(
+                "id [{id}] is too long, must be no longer than {} bytes but was: {}",
+                model::ID_MAX_BYTES,
+                id.len()
+            ));
         }
         if item.if_seq_no.is_some() != item.if_primary_term.is_some() {
             problems.push("ifSeqNo and ifPrimaryTerm must be given together".to_owned());
@@ -255,7 +266,10 @@ pub(super) fn parse_meta(
             ))),
             _ => value.string(&key).map(Some),
         };
-        let count = || u64::try_from(value.i64(&key)?).map_err(|_| Error::illegal(format!("[{key}] cannot be negative")));
+        let count = || match value.i64(&key) {
+            Err(error) if !dialect.typed => Err(Error::illegal(error.reason())),
+            count => count,
+        };
         match key.as_str() {
             // Names of 2015, gone since 7.
             "_routing" | "_parent" | "parent" | "_version" | "_version_type" | "versionType" | "_versionType" | "opType"
@@ -266,7 +280,13 @@ pub(super) fn parse_meta(
                     "Action/metadata line [{number}] contains an unknown parameter [{key}]"
                 )));
             }
-            "_index" => item.index = text()?.unwrap_or_default(),
+            "_index" => {
+                if let Some(index) = text()?.filter(|index| dialect.typed || !index.is_empty()) {
+                    item.index = index;
+                } else if dialect.typed {
+                    item.index = String::new();
+                }
+            }
             // Types went with OpenSearch 2 and Elasticsearch 8.
             "_type"
                 if !dialect.typed
@@ -283,13 +303,25 @@ pub(super) fn parse_meta(
             "_id" => item.id = text()?,
             "routing" | "_routing" => item.routing = text()?,
             "parent" | "_parent" => item.parent = text()?,
-            "version" | "_version" => item.version = Some(value.i64(&key)?),
-            "version_type" | "_version_type" | "versionType" | "_versionType" => item.version_type = text()?,
+            "version" | "_version" => item.version = Some(count()?),
+            "version_type" | "_version_type" | "versionType" | "_versionType" => {
+                item.version_type = text()?;
+                let known = ["internal", "external", "external_gt", "external_gte", "force"];
+                if let Some(name) = item
+                    .version_type
+                    .as_deref()
+                    .filter(|name| !dialect.typed && !known.contains(name))
+                {
+                    return Err(Error::illegal(format!("No version type match [{name}]")));
+                }
+            }
             "if_seq_no" => item.if_seq_no = Some(count()?),
             "if_primary_term" => item.if_primary_term = Some(count()?),
             "op_type" | "opType" => match value.string(&key)?.as_str() {
                 "index" if action == BulkAction::Index => {}
                 "create" if matches!(action, BulkAction::Index | BulkAction::Create) => item.action = BulkAction::Create,
+                // What is not `create` is what its action says.
+                _ if !dialect.typed => {}
                 other => {
                     return Err(Error::illegal(format!(
                         "opType must be 'create' or 'index', found: [{other}]"
@@ -300,6 +332,9 @@ pub(super) fn parse_meta(
             "retry_on_conflict" | "_retry_on_conflict" | "retryOnConflict" => item.retry_on_conflict = value.u32(&key)?,
             "require_alias" => item.require_alias = value.boolean(&key)?,
             "lock" => item.locks = lock_ids(&value)?,
+            "_source" if value.is_array() && !dialect.typed => {
+                text()?;
+            }
             "_source" => item.source_spec = Some(SourceSpec::parse(value)?),
             "dynamic_templates" => return Err(Error::illegal("[dynamic_templates] in a bulk line is not supported")),
             "fields" if dialect.typed => item.fields = Some(super::update::fields_of_2015(&value)),

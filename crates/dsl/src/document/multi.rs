@@ -3,7 +3,7 @@
 use super::reading;
 use crate::json::{self, Node};
 use crate::search::{SearchRequest, SourceSpec, shape};
-use model::{Dialect, Error, ErrorKind, Result};
+use model::{Dialect, Error, ErrorKind, Persona, Result};
 
 /// `_mget`.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -66,13 +66,8 @@ impl MgetBody {
         for item in fields.take("docs").map(Node::items).unwrap_or_default() {
             docs.push(if item.is_object() {
                 MgetItem::parse(item, dialect)?
-            } else if dialect.typed {
-                return Err(Error::illegal("docs array element should include an object"));
             } else {
-                MgetItem {
-                    id: item.string("_id")?,
-                    ..MgetItem::default()
-                }
+                return Err(Error::illegal("docs array element should include an object"));
             });
         }
         fields.finish()?;
@@ -96,25 +91,43 @@ impl MgetBody {
 impl MgetItem {
     fn parse(node: Node, dialect: Dialect) -> Result<MgetItem> {
         let mut out = MgetItem::default();
+        let unknown = |key: &str| {
+            let reason = format!("failed to parse multi get request. unknown field [{key}]");
+            Error::new(ErrorKind::Parse, reason)
+        };
         for (key, value) in shape::object(node, "mget")? {
             match key.as_str() {
-                // Names of 2015, gone since 7.
+                // Names of 2015, gone since 7, and what types went with.
                 "_routing" | "_parent" | "_version" | "_version_type" | "fields" | "parent" if !dialect.typed => {
-                    return Err(value.error(format!("Unexpected field [{key}]")));
+                    return Err(unknown(&key));
                 }
+                "_type" if !dialect.typed && !matches!(dialect.persona, Persona::Es2 | Persona::Es7 | Persona::Opensearch1) => {
+                    return Err(unknown(&key));
+                }
+                "_index" | "_id" | "routing" if value.is_null() && !dialect.typed => {}
                 "_index" => out.index = Some(value.string(&key)?),
                 "_type" => out.doc_type = Some(value.string(&key)?),
                 "_id" => out.id = value.string(&key)?,
                 "routing" | "_routing" | "parent" | "_parent" => out.routing = Some(value.string(&key)?),
                 "_source" => out.source = SourceSpec::parse(value)?,
                 "stored_fields" | "fields" => out.stored_fields = Some(shape::strings(value, &key)?),
-                "version" | "_version" => out.version = Some(value.i64(&key)?),
-                "version_type" | "_version_type" => out.version_type = Some(value.string(&key)?),
-                _ if dialect.typed => {}
-                _ => {
-                    let reason = format!("failed to parse multi get request. unknown field [{key}]");
-                    return Err(Error::new(ErrorKind::Parse, reason));
+                "version" | "_version" => {
+                    let version = value.i64(&key);
+                    out.version = Some(match dialect.typed {
+                        true => version?,
+                        false => version.map_err(|error| Error::illegal(error.reason()))?,
+                    });
                 }
+                "version_type" | "_version_type" => {
+                    let name = value.string(&key)?;
+                    let known = ["internal", "external", "external_gt", "external_gte", "force"];
+                    if !dialect.typed && !known.contains(&name.as_str()) {
+                        return Err(Error::illegal(format!("No version type match [{name}]")));
+                    }
+                    out.version_type = Some(name);
+                }
+                _ if dialect.typed => {}
+                _ => return Err(unknown(&key)),
             }
         }
         Ok(out)

@@ -93,6 +93,11 @@ impl UpdateBody {
                 }
                 "upsert" => out.upsert = document(value)?,
                 "script" if dialect.typed && !value.is_object() && value.as_str().is_none() => {}
+                "script" | "_source" if value.is_null() || matches!(value.value, json::Json::Number(_)) && key == "_source" => {
+                    if !dialect.typed {
+                        return Err(json::unsupported("UpdateRequest", &key, &value));
+                    }
+                }
                 "script" => {
                     object_form = value.is_object();
                     out.script = Some(ScriptSource::parse(value, dialect)?);
@@ -109,7 +114,10 @@ impl UpdateBody {
                     let set = if dialect.typed {
                         value.boolean_typed(&key)?
                     } else {
-                        value.boolean(&key)?
+                        let at = (value.line, value.col);
+                        value
+                            .boolean(&key)
+                            .map_err(|error| shape::failed_field("UpdateRequest", &key, at, error))?
                     };
                     match key.as_str() {
                         "doc_as_upsert" => out.doc_as_upsert = set,

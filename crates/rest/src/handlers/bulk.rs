@@ -2,7 +2,7 @@
 
 use super::changes;
 use super::documents::normalized;
-use super::update::{after, update_conditions, update_op};
+use super::update::{after, refuse_conditional_upsert, update_conditions, update_op};
 use super::writes::{
     Guarded, answer, conflict_error, head, is_members, placed, refuse_pipeline, send_in, settled, status, with_warnings,
     write_members,
@@ -10,7 +10,7 @@ use super::writes::{
 use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
-use crate::params::ExpectParts;
+use crate::params::{ExpectParts, given_seq_no, given_term};
 use crate::respond::Answer;
 use crate::words_2015;
 use dsl::document::{BulkAction, BulkDefaults, BulkItem, UpdateBody, parse_bulk};
@@ -25,6 +25,10 @@ use serde_json::{Map, Value, json};
 pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     refuse_pipeline(&mut call)?;
+    // A bulk is one batch, of whatever size.
+    if !call.dialect.typed && call.params.take_number::<i32>("batch_size")?.is_some_and(|size| size < 1) {
+        return Err(Error::illegal("batch_size must be greater than 0"));
+    }
     let refresh = call.params.take_refresh()?;
     let transaction = call.params.take("transaction");
     let atomic = call.params.flag("atomic")?;
@@ -289,11 +293,11 @@ fn expectation(call: &Call, item: &BulkItem<'_>, at: &DocAddress, generated: boo
     let parts = ExpectParts {
         version: match item.version {
             Some(given) if call.dialect.typed => crate::params::written_version(given, item.version_type.as_deref())?,
-            given => given.and_then(|v| u64::try_from(v).ok()),
+            given => given,
         },
         version_type: item.version_type.clone(),
-        if_seq_no: item.if_seq_no,
-        if_primary_term: item.if_primary_term,
+        if_seq_no: given_seq_no(item.if_seq_no)?,
+        if_primary_term: given_term(item.if_primary_term)?,
         create: item.action == BulkAction::Create || generated,
     };
     parts.expect(call.dialect.typed)
@@ -315,7 +319,7 @@ async fn write_of(
         life: item.ttl_ms.map(Life::For),
         judged_ms: None,
     };
-    write.require_alias = item.require_alias;
+    write.require_alias = item.require_alias && item.action != BulkAction::Delete;
     if matches!(item.action, BulkAction::Delete | BulkAction::Update) {
         write.routed_among = super::get::routed_among(call, &write.at).await;
     }
@@ -338,10 +342,7 @@ async fn write_of(
                 write.expect = Expect::Anything;
             }
             update_conditions(write.expect, Some(item.retry_on_conflict), call.dialect.typed)?;
-            if matches!(write.expect, Expect::Unchanged { .. }) && body.doc_as_upsert && !call.dialect.typed {
-                let reason = "Validation Failed: 1: compare and write operations can not be used with upsert;";
-                return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
-            }
+            refuse_conditional_upsert(write.expect, &body, call.dialect.typed)?;
             write.op = WriteOp::Update(Box::new(update_op(call, &write, &body).await?));
             if let Some(looked_at) = super::percolate::prepare_update(call, &write).await? {
                 write.expect = looked_at;

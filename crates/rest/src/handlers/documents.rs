@@ -46,13 +46,14 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     let expect = call
         .params
         .take_expect_of_put(answers_of_2015(call.dialect), create || generated && !call.dialect.typed)?;
+    let content = call.content();
+    call.params.finish()?;
+    let expect = expect.expect(answers_of_2015(call.dialect))?;
     write.expect = if (create || generated) && expect == Expect::Anything {
         Expect::Absent
     } else {
         expect
     };
-    let content = call.content();
-    call.params.finish()?;
     check_source(&content, call)?;
     super::percolate::prepare(call, &write.at, &content).await?;
     write.op = WriteOp::Put(Source(normalized(&content, call)?));
@@ -128,10 +129,16 @@ pub(super) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[
         let node = dsl::json::read(content, call.reading()).map_err(failed)?;
         return Ok(node.into_value().to_string().into_bytes().into());
     }
-    dsl::json::check(content, call.reading()).map_err(failed)?;
-    if content.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
-        return Err(failed(Error::new(ErrorKind::Parsing, "a document must be a JSON object")));
+    // What a document is written in is told by its first sign.
+    if content
+        .iter()
+        .find(|b| !b.is_ascii_whitespace())
+        .is_some_and(|first| *first != b'{')
+    {
+        let unknown = "Compressor detection can only be called on some xcontent bytes or compressed xcontent bytes";
+        return Err(failed(Error::new(ErrorKind::NotXContent, unknown)));
     }
+    dsl::json::check(content, call.reading()).map_err(failed)?;
     Ok(content.into())
 }
 
@@ -195,8 +202,9 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     write.routed_among = routed_among(&call, &write.at).await;
     let place = Place::take(&mut call)?;
     let refresh = call.params.take_refresh()?;
-    write.expect = call.params.take_expect(call.dialect.typed)?;
+    let expect = call.params.take_expect(call.dialect.typed)?;
     call.params.finish()?;
+    write.expect = expect.expect(call.dialect.typed)?;
     let (written, warnings) = done(&call, write, &place, refresh).await?;
     if place.says_nothing() && is_members(&written, call.dialect) {
         let status = status(&written);

@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::respond::Answer;
 use dsl::query::{BoolQuery, Clause, Query};
 use dsl::search::{SearchRequest, SourceSpec};
-use engine::{EngineExt as _, Inspected, Inspection};
+use engine::{Inspected, Inspection};
 use model::{Error, ErrorKind, Result, Target};
 use serde_json::{Value, json};
 
@@ -31,7 +31,8 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
         ));
     };
     let target = Target::index(at.index.as_str());
-    let exists = call.rest.engine.read_one(at.clone()).await?;
+    // What is not searchable yet matches nothing.
+    let exists = super::get::read_one(&call, at.clone(), None, false, engine::Expect::Anything).await?;
     let mut body = head(&at, call.dialect);
     let Some(document) = exists else {
         body.insert("matched".into(), false.into());

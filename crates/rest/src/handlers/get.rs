@@ -48,9 +48,13 @@ fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
             None
         },
         // What is forced holds with whatever is there.
-        expect: match call.params.take_version()? {
-            Expect::Forced(_) => Expect::Anything,
-            other => other,
+        expect: match call.params.api() == "get_source" && !answers_of_2015(call.dialect) {
+            // A source has no version.
+            true => Expect::Anything,
+            false => match call.params.take_version(answers_of_2015(call.dialect))? {
+                Expect::Forced(_) => Expect::Anything,
+                other => other,
+            },
         },
         refresh: call.params.flag("refresh")?,
         visibility: Visibility::take(call)?,
@@ -61,8 +65,10 @@ fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
 /// `_source`, `_source_includes`, `_source_excludes` and their older names.
 pub(super) fn source_params(call: &mut Call) -> Result<SourceSpec> {
     let source = call.params.take("_source");
-    let includes = call.params.take_any(&["_source_includes", "_source_include"]);
-    let excludes = call.params.take_any(&["_source_excludes", "_source_exclude"]);
+    // The names of 2015 went with it.
+    let old = |call: &mut Call, name| call.params.take_2015(name);
+    let includes = call.params.take("_source_includes").or_else(|| old(call, "_source_include"));
+    let excludes = call.params.take("_source_excludes").or_else(|| old(call, "_source_exclude"));
     Ok(match (source.as_deref(), includes, excludes) {
         (Some("false"), ..) => SourceSpec::None,
         (Some("true" | ""), None, None) => SourceSpec::All,

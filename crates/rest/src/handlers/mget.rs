@@ -78,7 +78,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
                 searchable_only: realtime == Some(false),
             };
             let expect = crate::params::ExpectParts {
-                version: item.version.and_then(|version| u64::try_from(version).ok()),
+                version: item.version.filter(|version| *version >= 0),
                 version_type: item.version_type.clone(),
                 ..crate::params::ExpectParts::default()
             };

@@ -132,7 +132,7 @@ async fn vectors(call: &Call, spec: TermVectors, realtime: bool) -> Result<Map<S
         (at.index.clone(), doc.clone(), true)
     } else {
         let parts = ExpectParts {
-            version: spec.version.and_then(|version| u64::try_from(version).ok()),
+            version: spec.version.filter(|version| *version >= 0),
             version_type: spec.version_type.clone(),
             ..ExpectParts::default()
         };

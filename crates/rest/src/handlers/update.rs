@@ -32,16 +32,24 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let place = Place::take(&mut call)?;
     let refresh = call.params.take_refresh()?;
     let retries: Option<u32> = call.params.take_number("retry_on_conflict")?;
-    write.expect = call.params.take_expect(call.dialect.typed)?;
+    let expect = call.params.take_expect(call.dialect.typed)?;
     let url = UpdateUrl::take(&mut call)?;
-    update_conditions(write.expect, retries, call.dialect.typed)?;
     let from_url = source_params(&mut call)?;
     let content = call.content();
     call.params.finish()?;
+    if !call.dialect.typed && (expect.version.is_some() || expect.version_type.is_some()) {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: internal versioning can not be used for optimistic concurrency control. Please use `if_seq_no` and `if_primary_term` instead;",
+        ));
+    }
     let mut body =
         UpdateBody::parse_unvalidated(&content, call.dialect).map_err(|e| words_2015::unread_if(e, &content, call.dialect))?;
     let fields = url.over(&mut body);
     let body = body.validated()?;
+    write.expect = expect.or(body.if_seq_no, body.if_primary_term)?.expect(call.dialect.typed)?;
+    update_conditions(write.expect, retries, call.dialect.typed)?;
+    refuse_conditional_upsert(write.expect, &body, call.dialect.typed)?;
     let spec = if from_url == SourceSpec::Default {
         body.source.clone()
     } else {
@@ -117,7 +125,7 @@ struct UpdateUrl {
 impl UpdateUrl {
     fn take(call: &mut Call) -> Result<UpdateUrl> {
         let mut out = UpdateUrl {
-            fields: call.params.take_list("fields"),
+            fields: call.params.take_2015("fields").map(|given| crate::params::split_list(&given)),
             ..UpdateUrl::default()
         };
         let mut flag = |name: &'static str| {
@@ -172,6 +180,18 @@ pub(super) fn update_conditions(expect: Expect, retries: Option<u32>, typed: boo
     }
 }
 
+/// A condition on what may not be there.
+///
+/// # Errors
+/// An update that makes the document where there is none.
+pub(super) fn refuse_conditional_upsert(expect: Expect, body: &UpdateBody, typed: bool) -> Result<()> {
+    if matches!(expect, Expect::Unchanged { .. }) && (body.doc_as_upsert || body.upsert.is_some()) && !typed {
+        let reason = "Validation Failed: 1: upsert requests don't support `if_seq_no` and `if_primary_term`;";
+        return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
+    }
+    Ok(())
+}
+
 /// What was wrong with a script before it ran is told of an update as what goes wrong while it runs.
 fn wraps(error: &Error) -> bool {
     matches!(
@@ -186,8 +206,8 @@ pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
         None => None,
         Some(source) => match compile(&call.rest, source).await {
             Ok(script) => Some(script),
-            Err(error) if call.dialect.typed => {
-                // In 2015 a script was compiled when there was a document to run it on.
+            Err(error) if call.dialect.typed || wraps(&error) => {
+                // A script is compiled when there is a document to run it on.
                 let read = Read {
                     routing: write.routing.clone().or_else(|| write.parent.clone()),
                     ..Read::whole(write.at.clone())
@@ -199,11 +219,14 @@ pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
                     .await
                     .is_ok_and(|found| found.iter().any(Option::is_some));
                 if there || body.scripted_upsert {
-                    return Err(words_2015::in_update(error));
+                    return Err(if call.dialect.typed {
+                        words_2015::in_update(error)
+                    } else {
+                        Error::illegal("failed to execute script").caused_by(error)
+                    });
                 }
                 None
             }
-            Err(error) if wraps(&error) => return Err(Error::illegal("failed to execute script").caused_by(error)),
             Err(error) => return Err(error),
         },
     };

@@ -366,11 +366,12 @@ pub(super) fn head(at: &DocAddress, dialect: Dialect) -> Map<String, Value> {
 pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Dialect) -> Map<String, Value> {
     let replicas = rest.known(written.at.index.as_str()).await.map_or(1, |k| k.replicas);
     let mut out = head(&written.at, dialect);
+    // A bulk tells of copies even where nothing was written.
     let noop = written.effect == Effect::Noop;
+    let nowhere = noop && op != "update in bulk";
     out.insert("_version".into(), written.stamp.version.into());
     if answers_of_2015(dialect) {
-        // A bulk of 2015 told of copies even where nothing was written.
-        let shards = if noop && op != "update in bulk" {
+        let shards = if nowhere {
             json!({ "total": 0, "successful": 0, "failed": 0 })
         } else {
             write_shards(replicas)
@@ -389,13 +390,17 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
     }
     out.insert(
         "_shards".into(),
-        if noop {
+        if nowhere {
             json!({ "total": 0, "successful": 0, "failed": 0 })
         } else {
             write_shards(replicas)
         },
     );
-    if !written.stamp.is_staged() {
+    // Nothing came of an upsert: there is no version.
+    if noop && written.stamp.version == 0 && !written.stamp.is_staged() {
+        out.insert("_version".into(), (-1).into());
+        out.insert("get".into(), json!({ "found": false }));
+    } else if !written.stamp.is_staged() {
         out.insert("_seq_no".into(), written.stamp.seq_no.into());
         out.insert("_primary_term".into(), written.stamp.primary_term.into());
     }
@@ -478,10 +483,15 @@ pub(super) fn refuse_pipeline(call: &mut Call) -> Result<()> {
     if answers_of_2015(call.dialect) {
         return Ok(());
     }
-    if let Some(given) = call.params.peek("wait_for_active_shards").filter(|given| *given != "all")
-        && given.parse::<u32>().is_err()
-    {
-        return Err(Error::illegal(format!("cannot parse ActiveShardCount[{given}]")));
+    if let Some(given) = call.params.peek("wait_for_active_shards").filter(|given| *given != "all") {
+        match given.parse::<i32>() {
+            Ok(..0) => return Err(Error::illegal("shard count cannot be a negative value")),
+            Ok(_) => {}
+            Err(_) => {
+                let cause = Error::new(ErrorKind::NumberFormat, format!("For input string: \"{given}\""));
+                return Err(Error::illegal(format!("cannot parse ActiveShardCount[{given}]")).caused_by(cause));
+            }
+        }
     }
     match call.params.take("pipeline").as_deref() {
         None | Some("_none") => Ok(()),
