@@ -29,16 +29,18 @@ fn send(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value)
 
 /// Promises that hold alike by both paths, as their scenarios say them.
 #[test]
-fn contract_03_and_10_and_11_and_12_and_13_and_16_and_17_and_19_and_20_and_21_and_22_and_24_and_26_and_28_and_30_and_32_scenarios_by_the_portable_path()
+fn contract_03_and_09_and_10_and_11_and_12_and_13_and_16_and_17_and_19_and_20_and_21_and_22_and_24_and_26_and_28_and_30_and_32_scenarios_by_the_portable_path()
  {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/changes");
     for name in [
         "contract_03_what_documents_bring",
         "contract_03_which_operation",
+        "contract_09_makes_nothing_again",
         "contract_10_reads_one_moment_and_own_writes",
         "contract_11_optimistic_commits",
         "contract_12_by_query",
         "contract_12_lock_documents",
+        "contract_12_what_cannot_be_committed",
         "contract_12_staging",
         "contract_13_their_ends",
         "contract_16_commit_seq",

@@ -348,8 +348,11 @@ pub(crate) fn work_out(
     }
     if let Err(conflict) = write.expect.check(&at, found) {
         let stamped = matches!(write.expect, Expect::Unchanged { .. } | Expect::Version(_));
-        if !began.is_some_and(|began| stamped && write.expect.check(&at, began).is_ok()) {
-            return Ok(WorkedOut::Done(Outcome::Conflict(conflict)));
+        // What is staged has no stamp: it is compared with what there was, and told so.
+        match began.filter(|_| stamped).map(|began| write.expect.check(&at, began)) {
+            Some(Ok(())) => {}
+            Some(Err(conflict)) => return Ok(WorkedOut::Done(Outcome::Conflict(conflict))),
+            None => return Ok(WorkedOut::Done(Outcome::Conflict(conflict))),
         }
     }
     let hidden = match write.hide {

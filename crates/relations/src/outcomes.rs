@@ -8,15 +8,17 @@ use model::{Error, ErrorKind, Result};
 /// # Errors
 /// What was refused, or is unknown.
 pub(crate) fn all_written(outcomes: &[Outcome], conflict: &str) -> Result<()> {
+    let mut unknown = false;
     for outcome in outcomes {
         match outcome {
             Outcome::Written(_) => {}
             Outcome::Refused(error) => return Err(error.clone()),
-            Outcome::Unknown => return Err(log_failed()),
+            // Also of one that would have been written, had none been refused.
+            Outcome::Unknown => unknown = true,
             Outcome::Conflict(_) | Outcome::Held(_) => return Err(Error::new(ErrorKind::Internal, conflict)),
         }
     }
-    Ok(())
+    if unknown { Err(log_failed()) } else { Ok(()) }
 }
 
 /// Whether it was written nobody knows before a restart.

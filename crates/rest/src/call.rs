@@ -80,6 +80,19 @@ impl Call {
         self.json()?
             .ok_or_else(|| Error::new(ErrorKind::Parse, "request body is required"))
     }
+    /// Refuses a body where none is read.
+    ///
+    /// # Errors
+    /// There is one.
+    pub(crate) fn no_body(&self) -> Result<()> {
+        if self.body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        Err(Error::illegal(format!(
+            "request [{}] does not support having a body",
+            self.params.path()
+        )))
+    }
     /// Where the document of the path is.
     ///
     /// # Errors

@@ -6,15 +6,15 @@ use super::apply::is_for_now;
 use super::attempt::Resolved;
 use super::chunks;
 use super::decide::RecordState;
-use super::marked::unchanged;
-use super::record::{CONTROL_INDEX, Record, Touched, record_address};
+use super::marked::{Marked, unchanged};
+use super::record::{CONTROL_INDEX, Record, Token, Touched, record_address};
 use super::runner::Runner;
 use crate::locks::Owner;
 use dsl::query::Query;
 use engine::{Barrier, EngineExt as _, Hide, Outcome, Refresh, See, Write, WriteOp};
 use futures::StreamExt as _;
 use model::{DocAddress, ErrorKind, Result, Stamp, Target};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Runner {
     /// One round of a sweeper: finishes what is committed, and aborts what is pending under a session that has ended.
@@ -53,7 +53,18 @@ impl Runner {
     pub async fn collect(&self, kept_ms: i64) -> Result<u64> {
         let before = self.clock.wall_ms() - kept_ms;
         let mut collected = 0;
-        let Found { records, mut chunks } = self.found().await?;
+        let Found {
+            records,
+            mut chunks,
+            tombstones,
+        } = self.found().await?;
+        // What was made by a change and deleted after that was forgotten: nobody else comes for it.
+        let token = |(_, record, stamp): &(Owner, Record, Stamp)| record.token.unwrap_or(Token::of(*stamp));
+        let known: BTreeSet<Option<Token>> = records.iter().map(|one| Some(token(one))).collect();
+        let nobodys = tombstones.into_iter().filter(|(_, token)| !known.contains(token));
+        self.engine
+            .write(nobodys.map(|(write, _)| write).collect(), Refresh::No)
+            .await?;
         for (change, record, stamp) in records {
             let chunks = chunks.remove(&change).unwrap_or_default();
             let finished = matches!(record.state, RecordState::Aborted | RecordState::Done);
@@ -113,9 +124,26 @@ impl Runner {
             Err(error) if error.kind() == ErrorKind::IndexNotFound => return Ok(out),
             other => other?,
         };
-        let mut found = self.engine.scan(&target, Query::all(), See::Plain, Barrier::None).await?;
+        let mut found = self
+            .engine
+            .scan(&target, Query::all(), See::Everything, Barrier::None)
+            .await?;
         while let Some(document) = found.next().await {
-            let document = document?;
+            let marked = Marked::of(Some(document?))?;
+            if marked.mark.tombstone
+                && marked.mark.intent.is_none()
+                && let Some(document) = &marked.document
+            {
+                let write = Write {
+                    expect: marked.expect(),
+                    hide: Hide::Drop,
+                    ..Write::new(document.at.clone(), WriteOp::Delete)
+                };
+                out.tombstones.push((write, marked.mark.token));
+            }
+            let Some(document) = marked.document.filter(|_| !marked.mark.tombstone && !marked.mark.stub) else {
+                continue;
+            };
             let source = document.source.parse()?;
             match (source["kind"].as_str(), source["change"].as_str()) {
                 (Some("change"), _) => {
@@ -139,6 +167,8 @@ impl Runner {
 struct Found {
     records: Vec<(Owner, Record, Stamp)>,
     chunks: BTreeMap<Owner, Vec<Chunk>>,
+    /// Of the control index, with the writes that take them away and the changes that they are of.
+    tombstones: Vec<(Write, Option<Token>)>,
 }
 
 struct Chunk {

@@ -26,8 +26,8 @@ impl crate::Relations {
         let keep_alive = ask.keep_alive.unwrap_or(KEEP_ALIVE_DEFAULT);
         if keep_alive < KEEP_ALIVE.0 || keep_alive > KEEP_ALIVE.1 {
             return Err(Error::illegal(format!(
-                "[keep_alive] must be between [1s] and [1h] but was [{}]",
-                model::units::render_duration(keep_alive)
+                "[keep_alive] must be between [1s] and [1h] but was [{}ms]",
+                keep_alive.as_millis()
             )));
         }
         let most = targets_max();

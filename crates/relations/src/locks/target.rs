@@ -61,6 +61,9 @@ pub struct Claim {
     pub implied: bool,
 }
 
+/// Of a name, an id or a path that is locked: as much is kept for each target while the lock is held.
+const TEXT_MAX_BYTES: usize = 4096;
+
 impl LockTarget {
     /// The lock document of the target itself.
     pub fn key(&self) -> LockKey {
@@ -169,6 +172,10 @@ impl LockTarget {
     pub fn parse(members: &Map<String, Value>) -> Result<LockTarget> {
         let text = |name: &str| match members.get(name) {
             None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if text.len() > TEXT_MAX_BYTES => Err(Error::illegal(format!(
+                "[{name}] of a lock target must have at most {TEXT_MAX_BYTES} bytes but has {}",
+                text.len()
+            ))),
             Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.as_str())),
             Some(Value::Number(number)) if name == "id" => {
                 Err(Error::illegal(format!("[id] of a lock target must be text: \"{number}\"")))

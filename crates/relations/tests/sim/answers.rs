@@ -333,3 +333,35 @@ fn chunks_are_found_and_forgotten() {
         .filter(|document| document.hidden.as_ref().is_some_and(|h| h.held));
     assert_eq!(marks.count(), 0);
 }
+
+/// A document that the server keeps for a change, and that is deleted when the change is long forgotten, leaves nothing:
+/// a lease of a lock document that was held for more than a day. What a change that is remembered deleted stays as long as it does.
+#[test]
+fn tombstones_of_forgotten_changes_go() {
+    let world = World::new(1);
+    let engine = indices(Arc::new(SimClock(world.clone()))).expect("indices");
+    let store = Arc::new(SimStore::new(world.clone(), engine, Lies::default(), None));
+    let mut scheduler = Scheduler::new(world.clone());
+    scheduler.spawn(async move {
+        let runner = runner(&world, &store, "n1");
+        let there = || {
+            let all = store.truth().into_keys().map(|at| at.id.id.to_string());
+            all.filter(|id| id.starts_with("s:lease")).collect::<Vec<String>>()
+        };
+        let lease = at(CONTROL_INDEX, "s:lease-1");
+        let verdict = runner.run(&change(vec![put(lease.clone(), &json!({"kind": "lease"}))])).await;
+        assert!(matches!(verdict, Ok(Verdict::Committed { .. })), "{verdict:?}");
+        let deletion = Write::new(lease, WriteOp::Delete);
+        let deleted = store.write(vec![deletion], Refresh::No).await.expect("a write");
+        assert!(matches!(deleted.as_slice(), [Outcome::Written(_)]), "{deleted:?}");
+        assert_eq!(there(), ["s:lease-1"], "a late write of the change must not bring it back");
+        // Kept for as long as anything can be.
+        assert_eq!(runner.collect(i64::MAX / 4).await.expect("no failure"), 0);
+        assert_eq!(there(), ["s:lease-1"]);
+        let record = Write::new(record_address(&Owner::new("c-1")), WriteOp::Delete);
+        store.write(vec![record], Refresh::No).await.expect("a write");
+        runner.collect(i64::MAX / 4).await.expect("no failure");
+        assert_eq!(there(), Vec::<String>::new());
+    });
+    scheduler.run(100_000).expect("it ends");
+}

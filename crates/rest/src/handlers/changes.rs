@@ -134,8 +134,15 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
     }
     let targets: Vec<Wanted> = body.targets.into_iter().map(wanted).collect::<Result<_>>()?;
     options.locks.extend(body.locks);
+    let twice = |name: &str| Error::illegal(format!("[{name}] is given in the URL and in the body"));
+    if options.key.is_some() && body.idempotency_key.is_some() {
+        return Err(twice("idempotency_key"));
+    }
     options.key = options.key.or(body.idempotency_key);
-    if let (None, Some(text)) = (options.timeout, &body.timeout) {
+    if let Some(text) = &body.timeout {
+        if options.timeout.is_some() {
+            return Err(twice("timeout"));
+        }
         options.timeout = Some(units::parse_duration(text, "timeout")?);
     }
     let operations = planned(&call, &body.operations).await;

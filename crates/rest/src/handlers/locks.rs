@@ -19,6 +19,9 @@ use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// Of the label of an owner.
+const OWNER_MAX_BYTES: usize = 512;
+
 /// `POST /_lock`: opens one, or adds to one.
 pub(crate) async fn open(mut call: Call) -> Result<Answer> {
     let timeout = call.params.take_duration("timeout")?.unwrap_or(Duration::ZERO);
@@ -56,6 +59,13 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
         place: None,
     };
     fields.finish()?;
+    if ask.owner.len() > OWNER_MAX_BYTES {
+        let reason = format!(
+            "[owner] must have at most {OWNER_MAX_BYTES} bytes but has {}",
+            ask.owner.len()
+        );
+        return Err(Error::illegal(reason));
+    }
     let status = if ask.lock.is_some() { 200 } else { 201 };
     let until = Instant::now() + timeout;
     // Dropped on every way out but a grant, it gives the place in the queue up; also if the client hangs up.
@@ -185,6 +195,7 @@ pub(super) fn wanted(value: Value) -> Result<Wanted> {
 /// `POST /_lock/{id}/_renew`
 pub(crate) async fn renew(mut call: Call) -> Result<Answer> {
     let keep_alive = call.params.take_duration("keep_alive")?;
+    call.no_body()?;
     call.params.finish()?;
     let id = call.needed("lock_id")?;
     let lease = call.rest.relations.renew(&id, keep_alive, call.caller.connection)?;
@@ -197,6 +208,7 @@ pub(crate) async fn renew(mut call: Call) -> Result<Answer> {
 
 /// `DELETE /_lock/{id}`
 pub(crate) async fn release(call: Call) -> Result<Answer> {
+    call.no_body()?;
     call.params.finish()?;
     call.rest.relations.release(&call.needed("lock_id")?).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
@@ -204,6 +216,7 @@ pub(crate) async fn release(call: Call) -> Result<Answer> {
 
 /// `POST /_lock/{id}/_break`
 pub(crate) async fn break_lock(call: Call) -> Result<Answer> {
+    call.no_body()?;
     call.params.finish()?;
     let lease = call.rest.relations.break_lock(&call.needed("lock_id")?).await?;
     Ok(Answer::ok(

@@ -93,6 +93,7 @@ impl Asked {
 pub(crate) async fn commit(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     let refresh = call.params.take_refresh()?;
+    call.no_body()?;
     call.params.finish()?;
     let id = call.needed("transaction_id")?;
     // A lost connection stops nothing that was begun.
@@ -210,6 +211,7 @@ fn not_written(call: &Call, id: &str, failed: &[(model::DocAddress, NotDone)]) -
 
 /// `POST /_transaction/{id}/_abort`
 pub(crate) async fn abort(call: Call) -> Result<Answer> {
+    call.no_body()?;
     call.params.finish()?;
     let id = call.needed("transaction_id")?;
     call.rest.relations.abort_held(&id).await?;

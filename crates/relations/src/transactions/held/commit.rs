@@ -183,8 +183,8 @@ impl crate::Relations {
                 let mut failed = Vec::new();
                 for (net, outcome) in net.iter().zip(&decided.outcomes) {
                     let why = match outcome {
-                        Outcome::Written(_) => continue,
-                        Outcome::Unknown => return Err(unknown()),
+                        // It would have been possible, unless nothing was refused.
+                        Outcome::Written(_) | Outcome::Unknown => continue,
                         Outcome::Conflict(conflict) => NotDone::Conflict(conflict.clone()),
                         Outcome::Refused(error) => NotDone::Refused(error.clone()),
                         Outcome::Held(_) => NotDone::Refused(Error::new(
@@ -194,11 +194,16 @@ impl crate::Relations {
                     };
                     failed.push((net.staged.at.clone(), why));
                 }
-                if decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown)) && failed.is_empty() {
-                    return Err(unknown());
-                }
                 if !failed.is_empty() {
                     return Ok(Some(Finished::Failed(failed)));
+                }
+                for outcome in decided.outcomes.iter().skip(net.len()) {
+                    if let Outcome::Refused(error) = outcome {
+                        return Err(error.clone());
+                    }
+                }
+                if decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown)) {
+                    return Err(unknown());
                 }
                 let stamp = |outcome: &Outcome| match outcome {
                     Outcome::Written(written) => written.stamp,
