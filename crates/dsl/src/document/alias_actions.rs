@@ -1,6 +1,6 @@
 //! The body of `_aliases`.
 
-use crate::json::Node;
+use crate::json::{Json, Node, unsupported};
 use crate::search::shape;
 use model::{Dialect, Error, Result};
 use serde_json::Value;
@@ -32,6 +32,20 @@ pub struct AliasAction {
     pub must_exist: Option<bool>,
 }
 
+/// What an `add` may say.
+const ADD_KEYS: &[&str] = &[
+    "index",
+    "indices",
+    "alias",
+    "aliases",
+    "filter",
+    "routing",
+    "index_routing",
+    "search_routing",
+    "is_write_index",
+    "is_hidden",
+];
+
 impl AliasActions {
     /// Reads the body.
     ///
@@ -59,7 +73,13 @@ impl AliasActions {
         }
         let mut actions = Vec::new();
         for item in list.items() {
-            for (name, body) in shape::object(item, "alias_action").map_err(failed)? {
+            let members = shape::object(item, "alias_action").map_err(failed)?;
+            if let (Some((name, second)), false) = (members.get(1), dialect.typed) {
+                let cause = Error::illegal("too many operations declared in an alias action");
+                let place = (second.line, second.col);
+                return Err(failed(shape::failed_field("alias_action", name, place, cause)));
+            }
+            for (name, body) in members {
                 let verb = match name.as_str() {
                     "add" => AliasVerb::Add,
                     "remove" => AliasVerb::Remove,
@@ -69,7 +89,7 @@ impl AliasActions {
                         return Err(shape::failed_field("aliases", "actions", at, cause));
                     }
                 };
-                actions.push(AliasAction::parse(verb, body, &name).map_err(failed)?);
+                actions.push(AliasAction::parse(verb, body, &name, dialect).map_err(failed)?);
             }
         }
         if actions.is_empty() && !dialect.typed {
@@ -80,7 +100,23 @@ impl AliasActions {
 }
 
 impl AliasAction {
-    fn parse(verb: AliasVerb, body: Node, owner: &str) -> Result<AliasAction> {
+    fn parse(verb: AliasVerb, body: Node, owner: &str, dialect: Dialect) -> Result<AliasAction> {
+        if let (Json::Object(members), false) = (&body.value, dialect.typed) {
+            for (key, value) in members {
+                // One is a text; several have a name of their own.
+                if ["index", "alias"].contains(&key.as_str()) && value.is_array() {
+                    return Err(unsupported(owner, key, value));
+                }
+                let known: &[&str] = match verb {
+                    AliasVerb::Add => ADD_KEYS,
+                    AliasVerb::Remove => &["index", "indices", "alias", "aliases", "must_exist"],
+                    AliasVerb::RemoveIndex => &["index", "indices"],
+                };
+                if !known.contains(&key.as_str()) {
+                    return Err(shape::unknown_field(owner, key, value, known));
+                }
+            }
+        }
         let mut fields = body.fields(owner)?;
         let mut both = |one: &'static str, many: &'static str| -> Result<Vec<String>> {
             let (single, several) = (fields.take_strings(one)?, fields.take_strings(many)?);

@@ -25,9 +25,15 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
         check_of_2015(&node, &call)?;
     }
     let mut actions = Vec::new();
-    for action in AliasActions::parse(node, call.dialect)?.0 {
+    let parsed = AliasActions::parse(node, call.dialect)?.0;
+    let must_exist = removals_must_exist(&call, &parsed).await?;
+    for action in parsed {
         let target = target_of(action.indices.clone());
         super::locks::check_alter(&call.rest, &target, &locks).await?;
+        refuse_aliases_as_indices(&call, &action.indices).await?;
+        if let Some(routing) = action.index_routing.as_deref().filter(|_| !call.dialect.typed) {
+            one_index_routing(action.aliases.first().map_or("", String::as_str), routing)?;
+        }
         match action.verb {
             AliasVerb::RemoveIndex => actions.push(AliasAction::RemoveIndex { target }),
             AliasVerb::Add => {
@@ -43,8 +49,8 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
                 for alias in &action.aliases {
                     actions.push(AliasAction::Remove {
                         target: target.clone(),
-                        alias: alias.clone(),
-                        must_exist: action.must_exist.unwrap_or(true),
+                        alias: if alias == "_all" { "*".into() } else { alias.clone() },
+                        must_exist: action.must_exist.unwrap_or(must_exist),
                     });
                 }
             }
@@ -52,6 +58,54 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     }
     call.rest.alter(Alteration::UpdateAliases(actions)).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// Is a removal of what is not there refused, if it does not say so itself? Today only where nothing else is asked for.
+async fn removals_must_exist(call: &Call, actions: &[dsl::document::AliasAction]) -> Result<bool> {
+    if call.dialect.typed {
+        return Ok(true);
+    }
+    for action in actions {
+        if action.verb != AliasVerb::Remove {
+            return Ok(false);
+        }
+        for info in call.rest.indices(&target_of(action.indices.clone())).await? {
+            let named = |alias: &String| action.aliases.iter().any(|n| n == "_all" || path::matches(n, alias));
+            if info.aliases.keys().any(named) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Aliases are of indices, and not of other aliases.
+async fn refuse_aliases_as_indices(call: &Call, expressions: &[String]) -> Result<()> {
+    if call.dialect.typed {
+        return Ok(());
+    }
+    for name in expressions.iter().filter(|name| !name.contains('*') && *name != "_all") {
+        let infos = call.rest.indices(&Target::of(vec![name.clone()])).await.unwrap_or_default();
+        if infos
+            .iter()
+            .any(|info| info.name.as_str() != name && info.aliases.contains_key(name))
+        {
+            return Err(Error::illegal(format!(
+                "The provided expression [{name}] matches an alias, specify the corresponding concrete indices instead."
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What is written through an alias goes one way.
+fn one_index_routing(alias: &str, routing: &str) -> Result<()> {
+    if routing.contains(',') {
+        return Err(Error::illegal(format!(
+            "alias [{alias}] has several index routing values associated with it"
+        )));
+    }
+    Ok(())
 }
 
 /// What 2015 said of actions that it could not carry out.
@@ -137,6 +191,22 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
             return Err(Error::illegal(format!("unknown field [{name}]")));
         }
     }
+    if !call.dialect.typed {
+        for name in ["routing", "index_routing", "search_routing"] {
+            if let Some(Value::Number(number)) = body.get(name) {
+                let text = number.to_string();
+                body.insert(name.to_owned(), text.into());
+            }
+        }
+        if let Some(routing) = body
+            .get("index_routing")
+            .or_else(|| body.get("routing"))
+            .and_then(Value::as_str)
+        {
+            one_index_routing(&alias, routing)?;
+        }
+        refuse_aliases_as_indices(&call, &split_list(&index)).await?;
+    }
     let target = target_of(split_list(&index));
     super::locks::check_alter(&call.rest, &target, &locks).await?;
     let add = AliasAction::Add { target, alias, body };
@@ -151,6 +221,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let target = target_of(split_list(&index));
     super::locks::check_alter(&call.rest, &target, &locks).await?;
+    refuse_aliases_as_indices(&call, &split_list(&index)).await?;
     let names = split_list(&name);
     let infos = call.rest.indices(&target).await?;
     let matched = |alias: &str| names.iter().any(|n| n == "_all" || path::matches(n, alias));
@@ -218,6 +289,14 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 
 /// `HEAD /_alias/a`.
 pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
+    // Today it is the status of what GET answers.
+    if !call.dialect.typed {
+        return match get(call).await {
+            Ok(answer) => Ok(Answer::empty(answer.status)),
+            Err(error) if error.status() == 404 => Ok(Answer::empty(404)),
+            Err(error) => Err(error),
+        };
+    }
     let target = admin_target(&mut call)?;
     call.params.finish()?;
     let names = call.arg("name").map(split_list).unwrap_or_else(|| vec!["*".into()]);
