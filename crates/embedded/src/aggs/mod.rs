@@ -8,10 +8,13 @@
 //! Not here: requests (`dsl::aggs`), which documents match (`plan`), how hits are fetched (`search`).
 
 mod bucket;
+mod codes;
 mod later;
 mod metric;
 mod pipeline;
 mod profile;
+mod scripts;
+mod shown;
 mod top_hits;
 mod values;
 
@@ -24,7 +27,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tantivy::DocId;
 
-pub(crate) use values::decimal;
+pub(crate) use shown::decimal;
 
 /// The bucket that nothing was collected into.
 pub(crate) const EMPTY: u32 = u32::MAX;

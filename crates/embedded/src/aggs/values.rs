@@ -1,27 +1,23 @@
-//! Where an aggregation's values come from: columns, scripts, stand-ins for missing ones; and how they are shown.
+//! Where an aggregation's values come from: columns, scripts, stand-ins for missing ones.
 //!
-//! Values of buckets are *codes*: 64 bits whose order is the order of the values. Strings are ordinals of their
-//! index as long as there is only one, and numbers of an own list after that; so terms are looked up only for the
-//! buckets that are returned.
+//! Not here: what stands for a value in buckets (`codes`), how it is shown (`shown`), what scripts read (`scripts`).
 
 use super::At;
-use crate::ordinals::Ordinals;
+use super::codes::{Interner, code_double, code_long, double_code, long_code};
+use super::scripts::{Script, as_number};
+use super::shown::{Format, ip_text, number, parse_ip};
 use crate::plan::Target;
 use crate::plan::columns::Column;
 use crate::plan::node::broken;
 use crate::searchable::IndexView;
 use dsl::aggs::ValueSource;
 use mapping::{FieldType, FieldValue, Kind};
-use model::date::{DateFormat, TimeZone};
+use model::date::DateFormat;
 use model::{Error, ErrorKind, Result};
-use rustc_hash::FxHashMap;
-use script::{Budget, DocValues, Env, Host, Params, Program};
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 use std::net::Ipv6Addr;
-use std::sync::Arc;
 use tantivy::DocId;
-use tantivy::columnar::StrColumn;
 
 /// What kind of values a source has, in all indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +39,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    fn of(kind: Kind) -> Class {
+    pub(super) fn of(kind: Kind) -> Class {
         match kind {
             Kind::Date | Kind::DateNanos => Class::Date,
             Kind::UnsignedLong => Class::Unsigned,
@@ -71,330 +67,6 @@ pub(crate) enum Wants {
     Ips,
 }
 
-/// How a value is shown as text.
-#[derive(Clone, Debug)]
-pub(crate) enum Format {
-    /// Not at all.
-    Raw,
-    /// As a date.
-    Date(DateFormat, Option<TimeZone>),
-    /// `true` or `false`.
-    Bool,
-    /// A pattern of Java's `DecimalFormat`.
-    Decimal(String),
-}
-
-impl Format {
-    /// A number as text, where the format has one of its own.
-    pub(crate) fn text(&self, number: f64) -> Option<String> {
-        match self {
-            Format::Raw => None,
-            Format::Date(format, zone) => Some(format.render(number as i64, zone.as_ref())),
-            Format::Bool => Some((number != 0.0).to_string()),
-            Format::Decimal(pattern) => Some(decimal(pattern, number)),
-        }
-    }
-}
-
-/// The common part of `DecimalFormat`: digits before and after the point, groups, a prefix and a suffix.
-pub(crate) fn decimal(pattern: &str, number: f64) -> String {
-    let pattern = pattern.split(';').next().unwrap_or(pattern);
-    let is_digit = |c: char| matches!(c, '0' | '#' | ',' | '.');
-    let start = pattern.find(is_digit).unwrap_or(pattern.len());
-    let end = pattern.rfind(is_digit).map_or(start, |at| at + 1);
-    let (prefix, body, suffix) = (&pattern[..start], &pattern[start..end], &pattern[end..]);
-    if let Some((body, exponent)) = body.split_once('E').filter(|(_, rest)| rest.starts_with('0')) {
-        return scientific(prefix, body, exponent, number);
-    }
-    let number = if suffix.contains('%') { number * 100.0 } else { number };
-    let (whole, fraction) = body.split_once('.').unwrap_or((body, ""));
-    let text = format!("{:.*}", fraction.len(), number.abs());
-    let (mut digits, mut rest) = match text.split_once('.') {
-        Some((whole, rest)) => (whole.to_owned(), rest.to_owned()),
-        None => (text.clone(), String::new()),
-    };
-    let least = fraction.matches('0').count();
-    while rest.len() > least && rest.ends_with('0') {
-        rest.pop();
-    }
-    let zeros = whole.matches('0').count();
-    while digits.len() < zeros {
-        digits.insert(0, '0');
-    }
-    if let Some(group) = whole.rfind(',').map(|at| whole.len() - at - 1).filter(|group| *group > 0) {
-        let mut at = digits.len();
-        while at > group {
-            at -= group;
-            digits.insert(at, ',');
-        }
-    }
-    let point = if rest.is_empty() { "" } else { "." };
-    let sign = if number < 0.0 { "-" } else { "" };
-    format!(
-        "{sign}{}{digits}{point}{rest}{}",
-        prefix.replace('\'', ""),
-        suffix.replace('\'', "")
-    )
-}
-
-/// As `0.###E0`: digits before the point as the pattern has them, then the exponent of ten. Of ties the even digit.
-fn scientific(prefix: &str, body: &str, exponent: &str, number: f64) -> String {
-    let (whole, fraction) = body.split_once('.').unwrap_or((body, ""));
-    let digits = whole.len().max(1) as i32;
-    let mut power = if number == 0.0 {
-        0
-    } else {
-        number.abs().log10().floor() as i32 - (digits - 1)
-    };
-    let shown = |power: i32| format!("{:.*}", fraction.len(), number.abs() / 10f64.powi(power));
-    let mut text = shown(power);
-    if text.split('.').next().map_or(0, str::len) as i32 > digits {
-        power += 1;
-        text = shown(power);
-    }
-    let least = fraction.matches('0').count();
-    if let Some(point) = text.find('.') {
-        while text.len() - point - 1 > least && text.ends_with('0') {
-            text.pop();
-        }
-        if text.ends_with('.') {
-            text.pop();
-        }
-    }
-    let width = exponent.matches('0').count();
-    let (sign, below) = (if number < 0.0 { "-" } else { "" }, if power < 0 { "-" } else { "" });
-    format!("{sign}{}{text}E{below}{:0width$}", prefix.replace('\'', ""), power.abs())
-}
-
-/// A number as JSON; what is none is `null`.
-pub(crate) fn number(value: f64) -> Value {
-    serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
-}
-
-/// The code of a whole number.
-pub(crate) fn long_code(value: i64) -> u64 {
-    (value as u64) ^ (1 << 63)
-}
-/// The whole number of a code.
-pub(crate) fn code_long(code: u64) -> i64 {
-    (code ^ (1 << 63)) as i64
-}
-/// The code of a fraction; both zeros have the same.
-pub(crate) fn double_code(value: f64) -> u64 {
-    let bits = if value == 0.0 { 0 } else { value.to_bits() };
-    if bits >> 63 == 0 { bits | (1 << 63) } else { !bits }
-}
-/// The fraction of a code.
-pub(crate) fn code_double(code: u64) -> f64 {
-    f64::from_bits(if code >> 63 == 1 { code & !(1 << 63) } else { !code })
-}
-
-/// A script with what it reads from outside.
-pub(crate) struct Script {
-    program: Program,
-    params: Params,
-    columns: Vec<Opened>,
-    view: Option<Arc<IndexView>>,
-    segment: Option<Arc<crate::searchable::SegmentView>>,
-    now_ms: i64,
-}
-
-enum Opened {
-    Unmapped,
-    Column(Kind, Option<Column>),
-}
-
-struct Reach<'a> {
-    script: &'a Script,
-    doc: DocId,
-    score: f32,
-    value: Option<script::Value>,
-    named: &'a [(&'a str, &'a script::Value)],
-}
-
-impl Host for Reach<'_> {
-    fn score(&mut self) -> Option<f64> {
-        Some(f64::from(self.score))
-    }
-    fn doc(&mut self, slot: usize, field: &str, out: &mut DocValues) -> Result<bool> {
-        let late;
-        let opened = match self.script.columns.get(slot) {
-            Some(opened) => opened,
-            None => {
-                late = self.script.open(field)?;
-                &late
-            }
-        };
-        let Opened::Column(kind, column) = opened else {
-            return Ok(false);
-        };
-        fill(*kind, column.as_ref(), self.doc, out)?;
-        Ok(true)
-    }
-    fn variable(&mut self, name: &str) -> Option<script::Value> {
-        match name {
-            "_value" => self.value.clone(),
-            "_source" | "params._source" if self.script.program.uses_source() => self.script.source(self.doc),
-            name => self
-                .named
-                .iter()
-                .find(|(own, _)| *own == name)
-                .map(|(_, value)| (*value).clone()),
-        }
-    }
-    fn now_millis(&self) -> i64 {
-        self.script.now_ms
-    }
-}
-
-/// The values of a document as scripts see them.
-fn fill(kind: Kind, column: Option<&Column>, doc: DocId, out: &mut DocValues) -> Result<()> {
-    let values = match column {
-        Some(column) => column.values(doc)?,
-        None => Vec::new(),
-    };
-    match Class::of(kind) {
-        Class::Long | Class::Unsigned => {
-            let all = out.longs();
-            all.extend(values.iter().filter_map(|v| match v {
-                FieldValue::Long(n) => Some(*n),
-                FieldValue::UnsignedLong(n) => Some(*n as i64),
-                _ => None,
-            }));
-        }
-        Class::Double if kind.is_float() => {
-            out.doubles().extend(
-                values
-                    .iter()
-                    .filter_map(|v| if let FieldValue::Double(n) = v { Some(*n) } else { None }),
-            );
-        }
-        Class::Bool => out.bools().extend(
-            values
-                .iter()
-                .filter_map(|v| if let FieldValue::Bool(b) = v { Some(*b) } else { None }),
-        ),
-        Class::Date => out.dates().extend(values.iter().filter_map(|v| match v {
-            FieldValue::Date(ms) => Some(*ms),
-            FieldValue::DateNanos(nanos) => Some(nanos.div_euclid(1_000_000)),
-            _ => None,
-        })),
-        _ if kind == Kind::GeoPoint => out.geo_points().extend(values.iter().filter_map(|v| {
-            if let FieldValue::Geo { lat, lon } = v {
-                Some((*lat, *lon))
-            } else {
-                None
-            }
-        })),
-        _ => {
-            let all = out.strings();
-            all.extend(values.into_iter().filter_map(|v| match v {
-                FieldValue::Keyword(text) => Some(text),
-                FieldValue::Ip(octets) => Some(ip_text(Ipv6Addr::from(octets))),
-                _ => None,
-            }));
-        }
-    }
-    Ok(())
-}
-
-impl Script {
-    /// Compiles a script, once for a request.
-    pub(crate) fn new(source: &dsl::query::script_source::ScriptSource, cx: &super::Context<'_>) -> Result<Script> {
-        Ok(Script {
-            program: (cx.plan.scripts)(source)?,
-            params: Params::from_json(&source.params),
-            columns: Vec::new(),
-            view: None,
-            segment: None,
-            now_ms: cx.plan.now_ms,
-        })
-    }
-    /// Reads `_score`.
-    pub(crate) fn uses_score(&self) -> bool {
-        self.program.uses_score()
-    }
-    /// The source of a document; nothing where it is not kept or cannot be read.
-    fn source(&self, doc: DocId) -> Option<script::Value> {
-        let (view, segment) = (self.view.as_ref()?, self.segment.as_ref()?);
-        let stored = crate::search::fetch::Shelf::of(view, segment).read(doc).ok()?;
-        let source: Value = serde_json::from_slice(stored.payload.source()?).ok()?;
-        Some(script::Value::from_json(&source))
-    }
-    fn open(&self, field: &str) -> Result<Opened> {
-        let (Some(view), Some(segment)) = (&self.view, &self.segment) else {
-            return Ok(Opened::Unmapped);
-        };
-        Ok(match Target::valued(view, field) {
-            Some(target) => {
-                refuse_text(&target, field)?;
-                Opened::Column(target.kind.kind, Column::open(segment, &target)?)
-            }
-            None => Opened::Unmapped,
-        })
-    }
-    /// Binds its fields to the columns of a segment.
-    pub(crate) fn segment(&mut self, at: &At<'_>) -> Result<()> {
-        self.view = Some(at.view.clone());
-        self.segment = Some(at.segment.clone());
-        self.columns = self
-            .program
-            .doc_fields()
-            .iter()
-            .map(|field| self.open(field))
-            .collect::<Result<_>>()?;
-        Ok(())
-    }
-    fn run(&self, doc: DocId, score: f32, value: Option<script::Value>) -> Result<script::Value> {
-        let mut host = Reach {
-            script: self,
-            doc,
-            score,
-            value,
-            named: &[],
-        };
-        self.program.run(&mut Env {
-            params: &self.params,
-            host: &mut host,
-            budget: Budget::default(),
-        })
-    }
-    /// Its value at a document, with names of its own.
-    pub(crate) fn run_at(&self, doc: DocId, score: f32, named: &[(&str, &script::Value)]) -> Result<script::Value> {
-        let mut host = Reach {
-            script: self,
-            doc,
-            score,
-            value: None,
-            named,
-        };
-        self.program.run(&mut Env {
-            params: &self.params,
-            host: &mut host,
-            budget: Budget::default(),
-        })
-    }
-    /// Its value away from documents, with other parameters.
-    pub(crate) fn run_given(&self, params: &Params) -> Result<script::Value> {
-        let mut host = Reach {
-            script: self,
-            doc: 0,
-            score: 0.0,
-            value: None,
-            named: &[],
-        };
-        self.program.run(&mut Env {
-            params,
-            host: &mut host,
-            budget: Budget::default(),
-        })
-    }
-    /// Its value away from documents, with names of its own.
-    pub(crate) fn run_with(&self, named: &[(&str, &script::Value)]) -> Result<script::Value> {
-        self.run_at(0, 0.0, named)
-    }
-}
-
 /// Texts have no columns.
 pub(crate) fn refuse_text(target: &Target<'_>, path: &str) -> Result<()> {
     if target.kind.kind.is_text() && target.slot.column.is_none() && !target.kind.fielddata {
@@ -405,20 +77,6 @@ pub(crate) fn refuse_text(target: &Target<'_>, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// An address as text; mapped ones as IPv4.
-pub(crate) fn ip_text(ip: Ipv6Addr) -> String {
-    ip.to_ipv4_mapped().map_or_else(|| ip.to_string(), |v4| v4.to_string())
-}
-
-/// An address of a request.
-pub(crate) fn parse_ip(text: &str) -> Result<Ipv6Addr> {
-    match text.parse::<std::net::IpAddr>() {
-        Ok(std::net::IpAddr::V4(v4)) => Ok(v4.to_ipv6_mapped()),
-        Ok(std::net::IpAddr::V6(v6)) => Ok(v6),
-        Err(_) => Err(Error::illegal(format!("'{text}' is not an IP string literal."))),
-    }
-}
-
 enum Reader {
     Nothing,
     Column(Column),
@@ -426,78 +84,6 @@ enum Reader {
     Ranges(tantivy::columnar::Column<Ipv6Addr>, tantivy::columnar::Column<Ipv6Addr>),
     /// One string for every document: `_index`.
     Constant(u64),
-}
-
-/// Strings and addresses as codes.
-#[derive(Default)]
-struct Interner {
-    /// The dictionary that codes are ordinals of, as long as there is one.
-    direct: Option<Arc<Ordinals>>,
-    /// Otherwise, all strings by code.
-    list: Vec<Box<str>>,
-    codes: FxHashMap<Box<str>, u64>,
-    /// Codes by ordinals of the current segment; `None` in direct mode.
-    table: Option<Arc<[u32]>>,
-    ips: Vec<Ipv6Addr>,
-    ip_codes: FxHashMap<Ipv6Addr, u64>,
-}
-
-impl Interner {
-    /// Enters a segment. `name` is the column's; what was made from a text's terms has none.
-    fn enter(&mut self, column: &StrColumn, name: Option<&str>, at: &At<'_>) -> Result<()> {
-        if let Some(name) = name.filter(|_| self.list.is_empty()) {
-            let ordinals = Ordinals::of(at.view, name)?;
-            if self.direct.as_ref().is_none_or(|direct| Arc::ptr_eq(direct, &ordinals)) {
-                self.table = ordinals.table(at.segment);
-                self.direct = Some(ordinals);
-                return Ok(());
-            }
-        }
-        self.leave_direct()?;
-        let mut table = Vec::with_capacity(column.num_terms());
-        each_term(column, |text| table.push(self.intern(text) as u32))?;
-        self.table = Some(table.into());
-        Ok(())
-    }
-    /// From ordinals to an own list, which has them in the same places.
-    fn leave_direct(&mut self) -> Result<()> {
-        let Some(ordinals) = self.direct.take() else { return Ok(()) };
-        for number in 0..ordinals.len() as u64 {
-            self.intern(&ordinals.text(number)?);
-        }
-        Ok(())
-    }
-    fn intern(&mut self, text: &str) -> u64 {
-        if let Some(code) = self.codes.get(text) {
-            return *code;
-        }
-        let code = self.list.len() as u64;
-        self.list.push(text.into());
-        self.codes.insert(text.into(), code);
-        code
-    }
-    fn ip(&mut self, ip: Ipv6Addr) -> u64 {
-        let next = self.ips.len() as u64;
-        let code = *self.ip_codes.entry(ip).or_insert(next);
-        if code == next {
-            self.ips.push(ip);
-        }
-        code
-    }
-    fn text(&self, code: u64) -> Result<String> {
-        match &self.direct {
-            Some(ordinals) => ordinals.text(code),
-            None => Ok(self.list.get(code as usize).map(|text| text.to_string()).unwrap_or_default()),
-        }
-    }
-}
-
-fn each_term(column: &StrColumn, mut f: impl FnMut(&str)) -> Result<()> {
-    let mut terms = column.dictionary().stream().map_err(broken)?;
-    while terms.advance() {
-        f(&String::from_utf8_lossy(terms.key()));
-    }
-    Ok(())
 }
 
 /// Values of documents.
@@ -1139,48 +725,4 @@ fn check(target: &Target<'_>, path: &str, wants: Wants, kind: &str) -> Result<()
         )));
     }
     Ok(())
-}
-
-fn as_number(value: &script::Value) -> f64 {
-    match value {
-        script::Value::Bool(b) => f64::from(u8::from(*b)),
-        script::Value::Date(ms) => *ms as f64,
-        other => other.as_f64().unwrap_or(f64::NAN),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decimals() {
-        let rows = [
-            ("0.0", 2.0, "2.0"),
-            ("#,##0.00", 1_234_567.5, "1,234,567.50"),
-            ("000", 7.0, "007"),
-            ("0.##", -1.5, "-1.5"),
-            ("$0", 3.2, "$3"),
-            ("0.###E0", 137.54, "1.375E2"),
-            ("0.###E0", -168.0, "-1.68E2"),
-            ("0.###E0", 0.0, "0E0"),
-            ("0.0E00", 0.000_99, "9.9E-04"),
-            ("0.#E0", 99.99, "1E2"),
-        ];
-        for (pattern, value, expected) in rows {
-            assert_eq!(decimal(pattern, value), expected, "{pattern}");
-        }
-    }
-
-    #[test]
-    fn codes_keep_order() {
-        let values = [f64::NEG_INFINITY, -2.5, -1.0, 0.0, 0.25, 3.0, f64::INFINITY];
-        assert!(values.windows(2).all(|w| double_code(w[0]) < double_code(w[1])));
-        assert!(values.iter().all(|v| code_double(double_code(*v)) == *v));
-        assert!(
-            [i64::MIN, -1, 0, 1, i64::MAX]
-                .windows(2)
-                .all(|w| long_code(w[0]) < long_code(w[1]))
-        );
-    }
 }

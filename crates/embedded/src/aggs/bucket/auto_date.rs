@@ -4,7 +4,8 @@
 
 use super::no_order;
 use crate::aggs::later::Segments;
-use crate::aggs::values::{Format, Source, Wants};
+use crate::aggs::shown::Format;
+use crate::aggs::values::{Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
 use dsl::aggs::AutoDateAgg;
 use model::date::{CalendarUnit, Interval, Rounding, TimeZone};

@@ -2,7 +2,9 @@
 
 use super::histogram::Steps;
 use super::no_order;
-use crate::aggs::values::{Class, Format, Source, Wants, code_double, code_long, number};
+use crate::aggs::codes::{code_double, code_long};
+use crate::aggs::shown::{Format, number};
+use crate::aggs::values::{Class, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
 use dsl::aggs::{AggKind, CompositeSource};
 use model::{Error, Result};
@@ -87,7 +89,7 @@ impl Part {
         }
         let code = self.source.code_of_value(value, cx.plan.now_ms)?;
         Ok(Some(match &self.steps {
-            Some(Steps::Number { .. }) => crate::aggs::values::double_code(match value.as_f64() {
+            Some(Steps::Number { .. }) => crate::aggs::codes::double_code(match value.as_f64() {
                 Some(value) => value,
                 None => return Err(Error::illegal(format!("Invalid value for [after.{}]", self.name))),
             }),

@@ -1,7 +1,9 @@
 //! `histogram` and `date_histogram`: buckets of a width, also where nothing falls into them.
 
 use super::{Keyed, no_order};
-use crate::aggs::values::{Format, Source, Wants, code_double, code_long, double_code, long_code, number};
+use crate::aggs::codes::{code_double, code_long, double_code, long_code};
+use crate::aggs::shown::{Format, number};
+use crate::aggs::values::{Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
 use dsl::aggs::{BucketOrder, DateHistogramAgg, DateInterval, HistogramAgg};
 use model::date::{CalendarUnit, DateFormat, Interval, Rounding, TimeZone};

@@ -3,7 +3,7 @@
 //! Not here: how terms are counted (`terms`, `significant_text`).
 
 use crate::aggs::Context;
-use crate::aggs::values::Script;
+use crate::aggs::scripts::Script;
 use dsl::aggs::Significance;
 use model::{Error, Result};
 use script::Params;

@@ -9,7 +9,8 @@ mod places;
 mod scripted;
 mod weighted;
 
-use super::values::{Source, Wants, number};
+use super::shown::number;
+use super::values::{Source, Wants};
 use super::{Collector, Context};
 use dsl::aggs::{Agg, AggKind, Metric};
 use model::Result;

@@ -1,6 +1,7 @@
 //! `avg`, `sum`, `min`, `max`, `stats`, `extended_stats`: what can be told from running sums.
 
-use super::super::values::{Format, Source, number};
+use super::super::shown::{Format, number};
+use super::super::values::Source;
 use super::super::{At, Collector, Finish};
 use super::one;
 use model::{Error, Result};

@@ -1,6 +1,7 @@
 //! `percentiles`, `percentile_ranks`, `median_absolute_deviation`: exact, from all values of a bucket.
 
-use super::super::values::{Source, number};
+use super::super::shown::number;
+use super::super::values::Source;
 use super::super::{At, Collector, Finish};
 use super::hdr::Hdr;
 use super::one;

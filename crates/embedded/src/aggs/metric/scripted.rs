@@ -1,6 +1,6 @@
 //! `scripted_metric`: scripts that fill a state, make a value of it, and one of all values.
 
-use crate::aggs::values::Script;
+use crate::aggs::scripts::Script;
 use crate::aggs::{At, Collector, Context, EMPTY, Finish};
 use dsl::aggs::ScriptedAgg;
 use model::{Error, ErrorKind, Result};

@@ -2,7 +2,7 @@
 
 use super::path;
 use crate::aggs::Context;
-use crate::aggs::values::{Format, number};
+use crate::aggs::shown::{Format, number};
 use dsl::aggs::{Agg, AggKind, DateInterval};
 use dsl::json::{Reading, read};
 use dsl::query::script_source::ScriptSource;

@@ -3,7 +3,7 @@
 use super::path;
 use crate::aggs::Context;
 use crate::aggs::metric::{Moments, extended, percent_key, stats};
-use crate::aggs::values::{Format, number};
+use crate::aggs::shown::{Format, number};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
