@@ -381,6 +381,12 @@ fn row(name: &str) -> Option<Row> {
             post("/_lock?timeout=1s", json!({ "targets": [{ "name": "a" }] })),
             429,
         ),
+        "locks.max_text_bytes" => Refused(
+            &["locks.max_text_bytes=4"],
+            vec![],
+            post("/_lock", json!({ "targets": [{ "name": "abcde" }] })),
+            400,
+        ),
         "locks.max_path_depth" => Refused(
             &["locks.max_path_depth=2"],
             vec![],

@@ -394,7 +394,7 @@ pub enum Hide {
 }
 
 /// A change of the catalog, as data: logged as it is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Alteration {
     /// A new index. `typed` mappings have a type level.
     CreateIndex {
@@ -486,7 +486,7 @@ pub enum TemplateKind {
 }
 
 /// One entry of `_aliases`, for one index expression and one alias.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum AliasAction {
     /// `body`: filter, routing, index_routing, search_routing, is_write_index, is_hidden.
     Add {

@@ -83,6 +83,7 @@ settings! {
     LOCKS_MAX_TARGETS: "locks.max_targets" = "1000", Node, "Targets of one lock.";
     LOCKS_MAX: "locks.max" = "100000", Node, "Locks of the whole store.";
     LOCKS_MAX_WAITERS: "locks.max_waiters" = "256", Node, "Waiters of one target; more are answered 429.";
+    LOCKS_MAX_TEXT_BYTES: "locks.max_text_bytes" = "4096", Node, "Bytes of a name, an id or a path that is locked, and of an owner's words.";
     LOCKS_MAX_PATH_DEPTH: "locks.max_path_depth" = "64", Node, "Components of a locked path, or of a document's lock_path.";
     TTL_INTERVAL: "indices.ttl.interval" = "60s", Cluster, "How often documents whose _ttl is over are deleted.";
     MAX_INDICES: "cluster.max_indices" = "10000", Cluster, "Indices in one data folder.";

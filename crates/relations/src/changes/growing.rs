@@ -5,7 +5,7 @@
 
 use engine::{Alteration, Engine, Write};
 use model::{Error, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Rehearses the writes; why each would be refused. If none is, the mappings have grown by what they bring.
 ///
@@ -18,11 +18,11 @@ pub(crate) async fn rehearsed(engine: &dyn Engine, writes: &[Write]) -> Result<V
     }
     let mut refused: Vec<Option<Error>> = vec![None; writes.len()];
     // By index, what it has grown by: many documents bring the same.
-    let mut grown: HashMap<&str, HashSet<String>> = HashMap::new();
+    let mut grown: HashMap<&str, Vec<Alteration>> = HashMap::new();
     for (n, (write, answer)) in writes.iter().zip(answers).enumerate() {
         let Ok(Some(growth)) = answer else { continue };
         let known = grown.entry(write.at.index.as_str()).or_default();
-        if known.contains(&format!("{growth:?}")) {
+        if known.contains(&growth) {
             continue;
         }
         match grow(engine, write, growth, !known.is_empty()).await? {
@@ -34,7 +34,7 @@ pub(crate) async fn rehearsed(engine: &dyn Engine, writes: &[Write]) -> Result<V
 }
 
 /// What the mapping has grown by, or why it does not take the document. `moved`: since it was rehearsed.
-async fn grow(engine: &dyn Engine, write: &Write, growth: Alteration, moved: bool) -> Result<Result<Option<String>, Error>> {
+async fn grow(engine: &dyn Engine, write: &Write, growth: Alteration, moved: bool) -> Result<Result<Option<Alteration>, Error>> {
     /// Others may make the mapping grow between a rehearsal and the growth.
     const TRIES: usize = 16;
     let mut next = (!moved).then_some(growth);
@@ -48,9 +48,8 @@ async fn grow(engine: &dyn Engine, write: &Write, growth: Alteration, moved: boo
                 Some(Err(error)) => return Ok(Err(error)),
             },
         };
-        let brought = format!("{growth:?}");
-        match engine.alter(growth).await {
-            Ok(_) => return Ok(Ok(Some(brought))),
+        match engine.alter(growth.clone()).await {
+            Ok(_) => return Ok(Ok(Some(growth))),
             Err(error) if error.is_transient() => return Err(error),
             Err(error) => last = Some(error),
         }

@@ -16,6 +16,20 @@ pub fn targets_max() -> usize {
     settings::node_count(settings::LOCKS_MAX_TARGETS)
 }
 
+/// Refuses what is longer than is kept while a lock is held; `what` begins the sentence.
+///
+/// # Errors
+/// It names the setting.
+pub fn check_text(what: &str, text: &str) -> Result<()> {
+    let most = settings::node_count(settings::LOCKS_MAX_TEXT_BYTES);
+    if text.len() <= most {
+        return Ok(());
+    }
+    let name = settings::LOCKS_MAX_TEXT_BYTES.name;
+    let reason = format!("{what} has {} bytes, more than [{name}] = {most}", text.len());
+    Err(Error::illegal(reason).with("setting", name))
+}
+
 /// Ids of documents of the control index are at most 512 bytes; longer keys are hashed well before.
 const ID_BYTES_MAX: usize = 400;
 
@@ -60,9 +74,6 @@ pub struct Claim {
     /// Only because something below is asked for.
     pub implied: bool,
 }
-
-/// Of a name, an id or a path that is locked: as much is kept for each target while the lock is held.
-const TEXT_MAX_BYTES: usize = 4096;
 
 impl LockTarget {
     /// The lock document of the target itself.
@@ -172,11 +183,10 @@ impl LockTarget {
     pub fn parse(members: &Map<String, Value>) -> Result<LockTarget> {
         let text = |name: &str| match members.get(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) if text.len() > TEXT_MAX_BYTES => Err(Error::illegal(format!(
-                "[{name}] of a lock target must have at most {TEXT_MAX_BYTES} bytes but has {}",
-                text.len()
-            ))),
-            Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.as_str())),
+            Some(Value::String(text)) if !text.is_empty() => {
+                check_text(&format!("[{name}] of a lock target"), text)?;
+                Ok(Some(text.as_str()))
+            }
             Some(Value::Number(number)) if name == "id" => {
                 Err(Error::illegal(format!("[id] of a lock target must be text: \"{number}\"")))
             }

@@ -19,9 +19,6 @@ use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Of the label of an owner.
-const OWNER_MAX_BYTES: usize = 512;
-
 /// `POST /_lock`: opens one, or adds to one.
 pub(crate) async fn open(mut call: Call) -> Result<Answer> {
     let timeout = call.params.take_duration("timeout")?.unwrap_or(Duration::ZERO);
@@ -59,13 +56,7 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
         place: None,
     };
     fields.finish()?;
-    if ask.owner.len() > OWNER_MAX_BYTES {
-        let reason = format!(
-            "[owner] must have at most {OWNER_MAX_BYTES} bytes but has {}",
-            ask.owner.len()
-        );
-        return Err(Error::illegal(reason));
-    }
+    relations::locks::check_text("[owner]", &ask.owner)?;
     let status = if ask.lock.is_some() { 200 } else { 201 };
     let until = Instant::now() + timeout;
     // Dropped on every way out but a grant, it gives the place in the queue up; also if the client hangs up.
