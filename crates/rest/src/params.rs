@@ -366,26 +366,40 @@ impl Params {
             let is = |names: &[&'static str]| names.iter().find(|known| *known == name).copied();
             if let Some(name) = is(&["timeout", "master_timeout", "cluster_manager_timeout"]) {
                 self.check_duration(name)?;
-            } else if is(&["request_cache", "ccs_minimize_roundtrips", "local"]).is_some()
+            } else if is(&[
+                "request_cache",
+                "ccs_minimize_roundtrips",
+                "local",
+                "allow_partial_pit_creation",
+            ])
+            .is_some()
                 && !matches!(text.as_str(), "" | "true" | "false")
             {
                 return Err(Error::illegal(format!(
                     "Failed to parse value [{text}] as only [true] or [false] are allowed."
                 )));
-            } else if let Some(name) = is(&[
-                "batched_reduce_size",
-                "max_concurrent_shard_requests",
-                "pre_filter_shard_size",
-            ]) && text.parse::<i32>().is_err()
-            {
-                return Err(
-                    Error::illegal(format!("Failed to parse int parameter [{name}] with value [{text}]"))
-                        .caused_by(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\""))),
-                );
+            } else if let Some((name, words, least)) = COUNTS.iter().find(|(known, ..)| known == name) {
+                let number: i32 = text.parse().map_err(|_| no_int(name, text))?;
+                if number < *least {
+                    return Err(Error::illegal(format!("{words} must be >= {least}")));
+                }
             }
         }
         Ok(())
     }
+}
+
+/// Counts that change nothing: their names, what a refusal calls them, the least they may be.
+const COUNTS: &[(&str, &str, i32)] = &[
+    ("batched_reduce_size", "batchedReduceSize", 2),
+    ("max_concurrent_shard_requests", "maxConcurrentShardRequests", 1),
+    ("pre_filter_shard_size", "preFilterShardSize", 1),
+];
+
+/// What is no number.
+pub(crate) fn no_int(name: &str, text: &str) -> Error {
+    Error::illegal(format!("Failed to parse int parameter [{name}] with value [{text}]"))
+        .caused_by(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))
 }
 
 /// The parts of an expectation, from a URL or a bulk line.

@@ -14,11 +14,11 @@ pub struct ScrollBody {
 }
 
 impl ScrollBody {
-    /// Reads an object, or, as 2015 sent it, the id as text.
+    /// Reads an object, or, as 2015 sent it, the id as text. One that `clears` may name several ids, and no time.
     ///
     /// # Errors
-    /// A key that does not exist.
-    pub fn parse(bytes: &[u8]) -> Result<ScrollBody> {
+    /// `illegal_argument_exception`: no JSON, a key that does not exist or has no text.
+    pub fn parse(bytes: &[u8], clears: bool) -> Result<ScrollBody> {
         let text = bytes.trim_ascii();
         if !text.starts_with(b"{") {
             let text = String::from_utf8_lossy(text);
@@ -30,15 +30,21 @@ impl ScrollBody {
                 .collect();
             return Ok(ScrollBody { ids, keep_alive: None });
         }
-        let mut fields = json::read(text, Reading::default())?.fields("scroll")?;
-        let ids = fields
-            .take_any(&["scroll_id", "scrollId"])
-            .map(|node| shape::strings(node, "scroll_id"))
-            .transpose()?;
-        let keep_alive = fields
-            .take_string("scroll")?
-            .map(|text| parse_duration(&text, "scroll"))
-            .transpose()?;
+        let body =
+            json::read(text, Reading::default()).map_err(|e| Error::illegal("Failed to parse request body").caused_by(e))?;
+        let mut fields = body.fields("scroll")?;
+        let ids = match fields.take_any(&["scroll_id", "scrollId"]) {
+            Some(node) if node.as_str().is_some() || clears && node.is_array() => Some(shape::strings(node, "scroll_id")?),
+            Some(node) => return Err(unfit("scroll_id", &node)),
+            None => None,
+        };
+        let keep_alive = match fields.take("scroll") {
+            Some(node) => match node.as_str().filter(|_| !clears) {
+                Some(text) => Some(parse_duration(text, "scroll")?),
+                None => return Err(unfit("scroll", &node)),
+            },
+            None => None,
+        };
         unknown(&mut fields)?;
         Ok(ScrollBody {
             ids: ids.unwrap_or_default(),
@@ -52,12 +58,14 @@ impl ScrollBody {
 /// # Errors
 /// Something is left.
 pub fn unknown(fields: &mut Fields) -> Result<()> {
-    fields.next_field().map_or(Ok(()), |(name, node)| {
-        Err(Error::illegal(format!(
-            "Unknown parameter [{name}] in request body or parameter is of the wrong type[{}] ",
-            node.kind_name()
-        )))
-    })
+    fields.next_field().map_or(Ok(()), |(name, node)| Err(unfit(&name, &node)))
+}
+
+fn unfit(name: &str, node: &Node) -> Error {
+    Error::illegal(format!(
+        "Unknown parameter [{name}] in request body or parameter is of the wrong type[{}] ",
+        node.kind_name()
+    ))
 }
 
 /// Closing points in time: `id` of Elasticsearch, `pit_id` of OpenSearch.

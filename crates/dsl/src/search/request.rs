@@ -565,7 +565,7 @@ impl Pit {
 }
 
 impl TrackTotal {
-    /// Reads a boolean or a number; -1 is exact.
+    /// Reads a boolean or a number; -1 is false.
     ///
     /// # Errors
     /// Another negative number, or no number.
@@ -590,8 +590,8 @@ impl TrackTotal {
     }
     fn read(text: &str, negative: &dyn Fn(i64) -> Error) -> Result<TrackTotal> {
         match text {
-            "true" | "-1" => return Ok(TrackTotal::Exact),
-            "false" => return Ok(TrackTotal::No),
+            "true" => return Ok(TrackTotal::Exact),
+            "false" | "-1" => return Ok(TrackTotal::No),
             _ => {}
         }
         let number: i64 = text

@@ -60,7 +60,8 @@ pub(super) async fn start(
         if !request.rescore.is_empty() {
             return invalid("using [rescore] is not allowed in a scroll context");
         }
-        if matches!(request.track_total_hits, TrackTotal::No) {
+        let counts = [TrackTotal::Exact, SearchRequest::new(call.dialect).track_total_hits];
+        if !counts.contains(&request.track_total_hits) {
             return invalid("disabling [track_total_hits] is not allowed in a scroll context");
         }
     }
@@ -186,7 +187,7 @@ fn view_of(call: &Call, scroll_id: &str) -> Result<String> {
 }
 
 /// Ids by URL, query, JSON (string or list) or raw text.
-fn take_ids(call: &mut Call) -> Result<(Vec<String>, Option<Duration>)> {
+fn take_ids(call: &mut Call, clears: bool) -> Result<(Vec<String>, Option<Duration>)> {
     let mut ids = Vec::new();
     for given in [call.arg("scroll_id").map(str::to_owned), call.params.take("scroll_id")]
         .into_iter()
@@ -200,7 +201,7 @@ fn take_ids(call: &mut Call) -> Result<(Vec<String>, Option<Duration>)> {
     };
     let content = call.content();
     if !content.iter().all(u8::is_ascii_whitespace) {
-        let body = dsl::document::ScrollBody::parse(&content)?;
+        let body = dsl::document::ScrollBody::parse(&content, clears)?;
         if !body.ids.is_empty() {
             ids = body.ids;
         }
@@ -211,7 +212,7 @@ fn take_ids(call: &mut Call) -> Result<(Vec<String>, Option<Duration>)> {
 
 /// The next page.
 pub(crate) async fn scroll(mut call: Call) -> Result<Answer> {
-    let (ids, keep_alive) = take_ids(&mut call)?;
+    let (ids, keep_alive) = take_ids(&mut call, false)?;
     call.params.finish()?;
     let Some(id) = ids.first() else {
         return Err(Error::new(
@@ -264,7 +265,7 @@ pub(super) fn missing_context(cause: Error) -> Error {
 
 /// `DELETE /_search/scroll`.
 pub(crate) async fn clear(mut call: Call) -> Result<Answer> {
-    let (ids, _) = take_ids(&mut call)?;
+    let (ids, _) = take_ids(&mut call, true)?;
     call.params.finish()?;
     if ids.is_empty() && !call.dialect.typed {
         return Err(Error::new(

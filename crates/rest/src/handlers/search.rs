@@ -376,10 +376,12 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
     if let Some(sort) = params.take("sort") {
         request.sort = Sort::parse_url(&sort);
     }
-    if let Some(fields) = params.take_any(&["stored_fields", "fields"]) {
+    // Of 2015 are the second names.
+    let named = |both: &'static [&'static str]| if dialect.typed { both } else { &both[..1] };
+    if let Some(fields) = params.take_any(named(&["stored_fields", "fields"])) {
         request.stored_fields = Some(split_list(&fields));
     }
-    if let Some(fields) = params.take_any(&["docvalue_fields", "fielddata_fields"]) {
+    if let Some(fields) = params.take_any(named(&["docvalue_fields", "fielddata_fields"])) {
         request.docvalue_fields = split_list(&fields)
             .into_iter()
             .map(|field| FieldAndFormat {
@@ -390,7 +392,10 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
             .collect();
     }
     if let Some(text) = params.take("track_total_hits") {
-        request.track_total_hits = TrackTotal::parse_text(&text)?;
+        request.track_total_hits = TrackTotal::parse_text(&text).map_err(|e| match e.kind() {
+            ErrorKind::NumberFormat => crate::params::no_int("track_total_hits", &text),
+            _ => e,
+        })?;
     }
     for (name, slot) in [
         ("track_scores", &mut request.track_scores),
@@ -406,7 +411,10 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
     if let Some(value) = params.take_bool("seq_no_primary_term")? {
         request.seq_no_primary_term = value;
     }
-    if let Some(timeout) = params.take_duration("timeout")? {
+    if params.peek("timeout") == Some("-1") {
+        params.take("timeout");
+        request.timeout = None;
+    } else if let Some(timeout) = params.take_duration("timeout")? {
         request.timeout = Some(timeout);
     }
     if let Some(n) = params.take_number::<i64>("terminate_after")? {
