@@ -36,6 +36,32 @@ const KEYS: &[&str] = &[
     "if_primary_term",
 ];
 
+/// Why a member is not taken.
+enum Refused {
+    /// There is none of that name.
+    Unknown(Error),
+    /// Its value says nothing.
+    Value(Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Value(error)
+    }
+}
+
+/// May a member have a value of that kind? Of those that there are not anything may be said.
+fn takes(key: &str, value: &json::Node) -> bool {
+    let is_scalar = !value.is_null() && !value.is_object() && !value.is_array();
+    match key {
+        "doc" | "upsert" => value.is_object(),
+        "script" => value.is_object() || value.as_str().is_some(),
+        "_source" => !value.is_null() && !matches!(value.value, json::Json::Number(_)),
+        _ if KEYS.contains(&key) => is_scalar,
+        _ => true,
+    }
+}
+
 impl UpdateBody {
     /// Reads the body of an update.
     ///
@@ -71,67 +97,18 @@ impl UpdateBody {
         let mut siblings = ScriptSiblings::default();
         let mut object_form = false;
         for (key, value) in shape::object(node, "UpdateRequest")? {
-            let document = |value: json::Node| match value.is_object() {
-                true => Ok(Some(value.into_value())),
-                false if dialect.typed => Err(Error::new(
-                    ErrorKind::NotXContent,
-                    "Compressor detection can only be called on some xcontent bytes or compressed xcontent bytes",
-                )
-                .rooted_in(Error::new(ErrorKind::RemoteTransport, "[indices:data/write/update[s]]"))),
-                false => Err(shape::failed_field(
-                    "UpdateRequest",
-                    &key,
-                    (value.line, value.col),
-                    Error::illegal("expected an object"),
-                )),
-            };
-            match key.as_str() {
-                "doc" => out.doc = document(value)?,
-                // A document that is made is parsed where it lands.
-                "upsert" if dialect.typed && !value.is_object() => {
-                    return Err(Error::new(ErrorKind::MapperParsing, "failed to parse"));
-                }
-                "upsert" => out.upsert = document(value)?,
-                "script" if dialect.typed && !value.is_object() && value.as_str().is_none() => {}
-                "script" | "_source" if value.is_null() || matches!(value.value, json::Json::Number(_)) && key == "_source" => {
-                    if !dialect.typed {
-                        return Err(json::unsupported("UpdateRequest", &key, &value));
-                    }
-                }
-                "script" => {
-                    object_form = value.is_object();
-                    out.script = Some(ScriptSource::parse(value, dialect)?);
-                }
-                "script_id" | "script_file" if dialect.typed => {
-                    out.script = Some(ScriptSource {
-                        text: crate::query::script_source::ScriptText::Stored(value.string(&key)?),
-                        lang: None,
-                        params: serde_json::Map::new(),
-                        typed: true,
-                    });
-                }
-                "doc_as_upsert" | "scripted_upsert" | "detect_noop" => {
-                    let set = if dialect.typed {
-                        value.boolean_typed(&key)?
-                    } else {
-                        let at = (value.line, value.col);
-                        value
-                            .boolean(&key)
-                            .map_err(|error| shape::failed_field("UpdateRequest", &key, at, error))?
-                    };
-                    match key.as_str() {
-                        "doc_as_upsert" => out.doc_as_upsert = set,
-                        "scripted_upsert" => out.scripted_upsert = set,
-                        _ => out.detect_noop = set,
-                    }
-                }
-                "fields" if dialect.typed => out.fields = Some(fields_of_2015(&value)),
-                "_source" => out.source = SourceSpec::parse(value)?,
-                "if_seq_no" => out.if_seq_no = Some(value.i64(&key)?),
-                "if_primary_term" => out.if_primary_term = Some(value.i64(&key)?),
-                _ if siblings.take(&key, &value, dialect)? => {}
-                _ if dialect.typed => {}
-                _ => return Err(shape::unknown_field("UpdateRequest", &key, &value, KEYS)),
+            let at = (value.line, value.col);
+            if !dialect.typed && !takes(&key, &value) {
+                return Err(json::unsupported("UpdateRequest", &key, &value));
+            }
+            if key == "script" {
+                object_form = value.is_object();
+            }
+            match out.take(&key, value, &mut siblings, dialect) {
+                Err(Refused::Unknown(error)) => return Err(error),
+                Err(Refused::Value(error)) if dialect.typed => return Err(error),
+                Err(Refused::Value(error)) => return Err(shape::failed_field("UpdateRequest", &key, at, error)),
+                Ok(()) => {}
             }
         }
         // Beside a script that is an object, 2015 passed over `params`.
@@ -140,6 +117,61 @@ impl UpdateBody {
         }
         Ok(out)
     }
+    fn take(
+        &mut self,
+        key: &str,
+        value: json::Node,
+        siblings: &mut ScriptSiblings,
+        dialect: Dialect,
+    ) -> std::result::Result<(), Refused> {
+        let not_read = |value: &json::Node| dialect.typed && !value.is_object();
+        match key {
+            "doc" if not_read(&value) => {
+                let reason = "Compressor detection can only be called on some xcontent bytes or compressed xcontent bytes";
+                let error = Error::new(ErrorKind::NotXContent, reason);
+                return Err(Refused::Value(
+                    error.rooted_in(Error::new(ErrorKind::RemoteTransport, "[indices:data/write/update[s]]")),
+                ));
+            }
+            "doc" => self.doc = Some(value.into_value()),
+            // A document that is made is parsed where it lands.
+            "upsert" if not_read(&value) => {
+                return Err(Refused::Value(Error::new(ErrorKind::MapperParsing, "failed to parse")));
+            }
+            "upsert" => self.upsert = Some(value.into_value()),
+            "script" if not_read(&value) && value.as_str().is_none() => {}
+            "_source" if dialect.typed && (value.is_null() || matches!(value.value, json::Json::Number(_))) => {}
+            "script" => self.script = Some(ScriptSource::parse(value, dialect)?),
+            "script_id" | "script_file" if dialect.typed => {
+                self.script = Some(ScriptSource {
+                    text: crate::query::script_source::ScriptText::Stored(value.string(key)?),
+                    lang: None,
+                    params: serde_json::Map::new(),
+                    typed: true,
+                });
+            }
+            "doc_as_upsert" | "scripted_upsert" | "detect_noop" => {
+                let set = match dialect.typed {
+                    true => value.boolean_typed(key)?,
+                    false => value.boolean(key)?,
+                };
+                match key {
+                    "doc_as_upsert" => self.doc_as_upsert = set,
+                    "scripted_upsert" => self.scripted_upsert = set,
+                    _ => self.detect_noop = set,
+                }
+            }
+            "fields" if dialect.typed => self.fields = Some(fields_of_2015(&value)),
+            "_source" => self.source = SourceSpec::parse(value)?,
+            "if_seq_no" => self.if_seq_no = Some(value.i64(key)?),
+            "if_primary_term" => self.if_primary_term = Some(value.i64(key)?),
+            _ if siblings.take(key, &value, dialect)? => {}
+            _ if dialect.typed => {}
+            _ => return Err(Refused::Unknown(shape::unknown_field("UpdateRequest", key, &value, KEYS))),
+        }
+        Ok(())
+    }
+
     /// The body, if it asks for exactly one thing.
     ///
     /// # Errors

@@ -36,6 +36,8 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let url = UpdateUrl::take(&mut call)?;
     let from_url = source_params(&mut call)?;
     let content = call.content();
+    let parsed = UpdateBody::parse_unvalidated(&content, call.dialect);
+    let mut body = parsed.map_err(|e| words_2015::unread_if(e, &content, call.dialect))?;
     call.params.finish()?;
     if !call.dialect.typed && (expect.version.is_some() || expect.version_type.is_some()) {
         return Err(Error::new(
@@ -43,8 +45,6 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
             "Validation Failed: 1: internal versioning can not be used for optimistic concurrency control. Please use `if_seq_no` and `if_primary_term` instead;",
         ));
     }
-    let mut body =
-        UpdateBody::parse_unvalidated(&content, call.dialect).map_err(|e| words_2015::unread_if(e, &content, call.dialect))?;
     let fields = url.over(&mut body);
     let body = body.validated()?;
     write.expect = expect.or(body.if_seq_no, body.if_primary_term)?.expect(call.dialect.typed)?;
