@@ -257,7 +257,8 @@ fn bodies(input: &[u8]) -> String {
             drop(query.render().to_string());
         }
     }
-    out.push_str(&told(ScrollBody::parse(input)));
+    out.push_str(&told(ScrollBody::parse(input, false)));
+    out.push_str(&told(ScrollBody::parse(input, true)));
     out
 }
 

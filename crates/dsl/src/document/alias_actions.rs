@@ -32,12 +32,8 @@ pub struct AliasAction {
     pub must_exist: Option<bool>,
 }
 
-/// What an `add` may say.
-const ADD_KEYS: &[&str] = &[
-    "index",
-    "indices",
-    "alias",
-    "aliases",
+/// What may be said of an alias.
+pub const ALIAS_OPTIONS: [&str; 6] = [
     "filter",
     "routing",
     "index_routing",
@@ -45,6 +41,8 @@ const ADD_KEYS: &[&str] = &[
     "is_write_index",
     "is_hidden",
 ];
+/// What an action is about.
+const NAMES: [&str; 4] = ["index", "indices", "alias", "aliases"];
 
 impl AliasActions {
     /// Reads the body.
@@ -107,13 +105,13 @@ impl AliasAction {
                 if ["index", "alias"].contains(&key.as_str()) && value.is_array() {
                     return Err(unsupported(owner, key, value));
                 }
-                let known: &[&str] = match verb {
-                    AliasVerb::Add => ADD_KEYS,
-                    AliasVerb::Remove => &["index", "indices", "alias", "aliases", "must_exist"],
-                    AliasVerb::RemoveIndex => &["index", "indices"],
+                let known = match verb {
+                    AliasVerb::Add => [&NAMES[..], &ALIAS_OPTIONS].concat(),
+                    AliasVerb::Remove => [&NAMES[..], &["must_exist"]].concat(),
+                    AliasVerb::RemoveIndex => NAMES[..2].to_vec(),
                 };
                 if !known.contains(&key.as_str()) {
-                    return Err(shape::unknown_field(owner, key, value, known));
+                    return Err(shape::unknown_field(owner, key, value, &known));
                 }
             }
         }

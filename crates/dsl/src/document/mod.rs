@@ -12,7 +12,7 @@ mod term_vectors;
 mod transaction;
 mod update;
 
-pub use alias_actions::{AliasAction, AliasActions, AliasVerb};
+pub use alias_actions::{ALIAS_OPTIONS, AliasAction, AliasActions, AliasVerb};
 pub use analyze::AnalyzeBody;
 pub use bulk::{BulkAction, BulkDefaults, BulkItem, lock_ids, parse_bulk, some_lock};
 pub use by_query::{ByQueryBody, ReindexBody, ReindexDest};

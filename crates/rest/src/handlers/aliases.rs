@@ -178,16 +178,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         return Err(Error::illegal("index and alias are both required"));
     };
     for name in body.keys() {
-        if ![
-            "filter",
-            "routing",
-            "index_routing",
-            "search_routing",
-            "is_write_index",
-            "is_hidden",
-        ]
-        .contains(&name.as_str())
-        {
+        if !dsl::document::ALIAS_OPTIONS.contains(&name.as_str()) {
             return Err(Error::illegal(format!("unknown field [{name}]")));
         }
     }
