@@ -42,12 +42,13 @@ fn what_is_too_deep_is_refused() {
     };
     let text = |name: &str, text: String| json!({ "query": { name: { "query": text } } }).to_string();
     let script = |source: String| json!({ "query": { "script": { "script": { "source": source } } } }).to_string();
+    // What is no object is not read any further.
     check(
         &server,
         ("PUT", "/i/_doc/2"),
         &deep("[", "", "]", ABSURD),
         400,
-        "nesting depth",
+        "not_x_content_exception",
     );
     check(
         &server,
