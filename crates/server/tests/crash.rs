@@ -479,6 +479,8 @@ fn contract_29_changes_of_lock_documents_beside_each_other() {
                         }
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "{way:?}: two hold them at once");
                         assert_eq!(held(&relations), ["x", "y"], "{way:?}");
+                        // Long enough that somebody else tries.
+                        tokio::time::sleep(Duration::from_millis(1)).await;
                         let n = number(&*engine, account(1)).await.unwrap();
                         let plain = Write::new(account(1), WriteOp::Put(Source::from_value(&json!({ "n": n + 1 }))));
                         let written = relations.write(vec![plain], Refresh::No).await.unwrap();
