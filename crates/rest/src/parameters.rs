@@ -20,6 +20,8 @@ pub struct Parameter {
     pub name: &'static str,
     /// What it does.
     pub effect: Effect,
+    /// The name went with 2015: today it is unknown.
+    pub of_2015: bool,
 }
 
 /// The parameters of an API by its name in `ENDPOINTS`; `*` is every API.
@@ -28,33 +30,6 @@ pub fn of(api: &str) -> impl Iterator<Item = &'static Parameter> {
         .iter()
         .filter(move |(apis, _)| apis.contains(&api) || apis.contains(&"*"))
         .flat_map(|(_, groups)| groups.iter().flat_map(|group| group.iter()))
-}
-
-/// Did the name go with 2015, so that today it is unknown?
-pub(crate) fn is_of_2015(api: &str, name: &str) -> bool {
-    if matches!(name, "_source_include" | "_source_exclude") {
-        return true;
-    }
-    match api {
-        "index" | "create" | "delete" => matches!(name, "parent" | "consistency" | "replication"),
-        "update" => matches!(
-            name,
-            "parent"
-                | "consistency"
-                | "replication"
-                | "lang"
-                | "script"
-                | "script_id"
-                | "detect_noop"
-                | "doc_as_upsert"
-                | "scripted_upsert"
-                | "fields"
-        ),
-        "bulk" => matches!(name, "consistency" | "replication" | "fields"),
-        "get" | "mget" => name == "parent",
-        "get_source" => matches!(name, "parent" | "version" | "version_type"),
-        _ => false,
-    }
 }
 
 /// Every row, API by API: `*` first, then as `ENDPOINTS` has them.
@@ -74,11 +49,19 @@ pub fn all() -> Vec<(&'static str, Parameter)> {
 }
 
 macro_rules! changes {
-    ($($name:ident)*) => { &[$(Parameter { name: stringify!($name), effect: Effect::Changes }),*] };
+    ($($name:ident)*) => { &[$(Parameter { name: stringify!($name), effect: Effect::Changes, of_2015: false }),*] };
 }
 macro_rules! nothing {
     ($($reason:literal: $($name:ident)*;)*) => {
-        &[$($(Parameter { name: stringify!($name), effect: Effect::Nothing($reason) },)*)*]
+        &[$($(Parameter { name: stringify!($name), effect: Effect::Nothing($reason), of_2015: false },)*)*]
+    };
+}
+macro_rules! changed {
+    ($($name:ident)*) => { &[$(Parameter { name: stringify!($name), effect: Effect::Changes, of_2015: true }),*] };
+}
+macro_rules! did_nothing {
+    ($($reason:literal: $($name:ident)*;)*) => {
+        &[$($(Parameter { name: stringify!($name), effect: Effect::Nothing($reason), of_2015: true },)*)*]
     };
 }
 
@@ -101,15 +84,14 @@ const LOCAL: Group =
 const WAIT_FOR_SHARDS: Group = nothing!("one process: the copy that is written is the only one": wait_for_active_shards;);
 /// Writes of one document.
 const WRITE: Group = changes!(refresh routing pipeline);
-const PARENT: Group = changes!(parent);
+const PARENT: Group = changed!(parent);
 const WRITE_ALIAS: Group = changes!(require_alias);
 const CONDITIONS: Group = changes!(version version_type if_seq_no if_primary_term);
 const WRITE_WAITS: Group = nothing!(
-    "one process: the copy that is written is the only one": wait_for_active_shards consistency replication;
+    "one process: the copy that is written is the only one": wait_for_active_shards;
     "a write is answered when it is durable; there is no primary to wait for": timeout;
 );
-const WRITE_COPIES: Group =
-    nothing!("one process: the copy that is written is the only one": wait_for_active_shards consistency replication;);
+const COPIES_2015: Group = did_nothing!("one process: the copy that is written is the only one": consistency replication;);
 /// `_timestamp` and `_ttl` of types.
 const TIMES: Group = changes!(timestamp ttl);
 const WRITE_2015: Group = nothing!(
@@ -120,10 +102,11 @@ const QUERY: Group = changes!(q df analyzer lenient default_operator);
 const WILDCARDS: Group = changes!(analyze_wildcard);
 const QUERY_2015: Group =
     nothing!("the field's analyzer decides what becomes of the case of wildcards": lowercase_expanded_terms;);
-const SOURCE: Group = changes!(_source _source_includes _source_include _source_excludes _source_exclude);
+const SOURCE: Group = changes!(_source _source_includes _source_excludes);
+const SOURCE_2015: Group = changed!(_source_include _source_exclude);
 const ONE_SHARD: Group = nothing!("there is one shard, which every routing leads to": routing preference;);
 const ONE_COPY: Group = nothing!("there is one copy": preference;);
-const READ: Group = changes!(routing parent realtime refresh version version_type);
+const READ: Group = changes!(routing realtime refresh);
 const SYNTHETIC: Group =
     nothing!("_source is always kept as it was sent": force_synthetic_source ignore_errors_on_generated_fields;);
 /// Locks under which something is done.
@@ -158,19 +141,19 @@ const UNLOADED: Group = nothing!("segments are always loaded": include_unloaded_
 const TABLE: &[(&[&str], &[Group])] = &[
     (&["*"], &[changes!(pretty human filter_path format error_trace)]),
     // Documents.
-    (&["index"], &[WRITE, PARENT, TIMES, WRITE_ALIAS, CONDITIONS, BODY, BODY_TYPE, WRITE_WAITS, WRITE_2015, changes!(op_type)]),
-    (&["create"], &[WRITE, PARENT, TIMES, WRITE_ALIAS, CONDITIONS, BODY, BODY_TYPE, WRITE_WAITS, WRITE_2015, changes!(op_type)]),
-    (&["update"], &[WRITE, PARENT, TIMES, WRITE_ALIAS, CONDITIONS, SOURCE, BODY, BODY_TYPE, WRITE_WAITS, WRITE_2015,
-        changes!(retry_on_conflict fields),
-        nothing!("the body has them": lang script script_id detect_noop doc_as_upsert scripted_upsert;)]),
-    (&["delete"], &[WRITE, PARENT, CONDITIONS, WRITE_WAITS, WRITE_2015]),
-    (&["get", "get_source"], &[READ, SOURCE, ONE_COPY, SYNTHETIC]),
-    (&["get"], &[changes!(stored_fields fields)]),
-    (&["mget"], &[SOURCE, BODY, BODY_TYPE, ONE_COPY, changes!(stored_fields fields routing realtime refresh)]),
-    (&["bulk"], &[WRITE, WRITE_ALIAS, SOURCE, CHANGE, WRITE_COPIES, WRITE_2015, changes!(atomic batch_size),
-        nothing!(
-            "only updates answer fields, by their own lines": fields;
-        )]),
+    (&["index"], &[WRITE, PARENT, TIMES, WRITE_ALIAS, CONDITIONS, BODY, BODY_TYPE, WRITE_WAITS, COPIES_2015, WRITE_2015, changes!(op_type)]),
+    (&["create"], &[WRITE, PARENT, TIMES, WRITE_ALIAS, CONDITIONS, BODY, BODY_TYPE, WRITE_WAITS, COPIES_2015, WRITE_2015, changes!(op_type)]),
+    (&["update"], &[WRITE, PARENT, TIMES, WRITE_ALIAS, CONDITIONS, SOURCE, SOURCE_2015, BODY, BODY_TYPE, WRITE_WAITS, COPIES_2015, WRITE_2015,
+        changes!(retry_on_conflict), changed!(fields),
+        did_nothing!("the body has them": lang script script_id detect_noop doc_as_upsert scripted_upsert;)]),
+    (&["delete"], &[WRITE, PARENT, CONDITIONS, WRITE_WAITS, COPIES_2015, WRITE_2015]),
+    (&["get", "get_source"], &[READ, PARENT, SOURCE, SOURCE_2015, ONE_COPY, SYNTHETIC]),
+    (&["get"], &[changes!(version version_type stored_fields fields)]),
+    // A source has no version.
+    (&["get_source"], &[changed!(version version_type)]),
+    (&["mget"], &[SOURCE, SOURCE_2015, BODY, BODY_TYPE, ONE_COPY, changes!(stored_fields fields routing realtime refresh)]),
+    (&["bulk"], &[WRITE, WRITE_ALIAS, SOURCE, SOURCE_2015, CHANGE, WAIT_FOR_SHARDS, COPIES_2015, WRITE_2015, changes!(atomic batch_size),
+        did_nothing!("only updates answer fields, by their own lines": fields;)]),
     // Changes and locks.
     (&["index", "create", "update", "delete"], &[LOCK]),
     (&["indices.delete", "indices.close", "indices.update_aliases", "indices.put_alias", "indices.delete_alias"], &[LOCK]),
@@ -187,8 +170,9 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["lock.renew"], &[changes!(keep_alive)]),
     (&["cat.locks"], &[TABLE_FORM, NO_SIZES, CAT_TIMES, LOCAL]),
     // Searches.
-    (&["search"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, SOURCE, BODY, BODY_TYPE, ONE_SHARD,
-        changes!(scroll search_type from size sort stored_fields fields docvalue_fields fielddata_fields track_total_hits
+    (&["search"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, SOURCE, SOURCE_2015, BODY, BODY_TYPE, ONE_SHARD,
+        changed!(fields fielddata_fields),
+        changes!(scroll search_type from size sort stored_fields docvalue_fields track_total_hits
             track_scores version explain seq_no_primary_term timeout terminate_after rest_total_hits_as_int typed_keys
             allow_partial_search_results include_named_queries_score suggest_field suggest_mode suggest_size suggest_text search_pipeline),
         nothing!(
@@ -208,7 +192,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
             "timeout ends a search": cancel_after_time_interval;
         )]),
     (&["suggest_2015"], &[TARGET, THROTTLED, BODY, BODY_TYPE, ONE_SHARD]),
-    (&["explain"], &[QUERY, WILDCARDS, QUERY_2015, SOURCE, BODY, BODY_TYPE, ONE_SHARD,
+    (&["explain"], &[QUERY, WILDCARDS, QUERY_2015, SOURCE, SOURCE_2015, BODY, BODY_TYPE, ONE_SHARD,
         nothing!(
             "there is one shard, which every routing leads to": parent;
             "the explanation is the answer": stored_fields fields;

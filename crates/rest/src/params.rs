@@ -157,8 +157,7 @@ impl Params {
                     "version" | "if_seq_no" | "if_primary_term" => "long",
                     _ => "int",
                 };
-                Error::illegal(format!("Failed to parse {kind} parameter [{name}] with value [{text}]"))
-                    .caused_by(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))
+                no_number(kind, name, &text)
             }),
         }
     }
@@ -247,8 +246,12 @@ impl Params {
             return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
         }
         // Without a version there is nothing to compare.
-        let known = ["internal", "external", "external_gt", "external_gte", "force"];
-        if parts.version.is_none() && parts.version_type.as_deref().is_none_or(|given| known.contains(&given)) {
+        if parts.version.is_none()
+            && parts
+                .version_type
+                .as_deref()
+                .is_none_or(|given| VERSION_TYPES.contains(&given))
+        {
             return Ok(Expect::Anything);
         }
         parts.expect(true)
@@ -329,24 +332,15 @@ impl Params {
             return Ok(());
         }
         self.check_silent()?;
-        let silent = |name: &str| {
-            !parameters::is_of_2015(self.api, name)
-                && parameters::of(self.api).any(|p| p.name == name && p.effect != Effect::Changes)
-        };
+        let known = || parameters::of(self.api).filter(|p| !p.of_2015);
+        let silent = |name: &str| known().any(|p| p.name == name && p.effect != Effect::Changes);
         let words: Vec<String> = self
             .given
             .keys()
             .filter(|name| !silent(name))
-            .map(|name| {
-                match nearest(
-                    name,
-                    parameters::of(self.api)
-                        .map(|p| p.name)
-                        .filter(|known| !parameters::is_of_2015(self.api, known)),
-                ) {
-                    Some(known) => format!("[{name}] -> did you mean [{known}]?"),
-                    None => format!("[{name}]"),
-                }
+            .map(|name| match nearest(name, known().map(|p| p.name)) {
+                Some(known) => format!("[{name}] -> did you mean [{known}]?"),
+                None => format!("[{name}]"),
             })
             .collect();
         if words.is_empty() {
@@ -379,7 +373,7 @@ impl Params {
                     "Failed to parse value [{text}] as only [true] or [false] are allowed."
                 )));
             } else if let Some((name, words, least)) = COUNTS.iter().find(|(known, ..)| known == name) {
-                let number: i32 = text.parse().map_err(|_| no_int(name, text))?;
+                let number: i32 = text.parse().map_err(|_| no_number("int", name, text))?;
                 if number < *least {
                     return Err(Error::illegal(format!("{words} must be >= {least}")));
                 }
@@ -396,9 +390,9 @@ const COUNTS: &[(&str, &str, i32)] = &[
     ("pre_filter_shard_size", "preFilterShardSize", 1),
 ];
 
-/// What is no number.
-pub(crate) fn no_int(name: &str, text: &str) -> Error {
-    Error::illegal(format!("Failed to parse int parameter [{name}] with value [{text}]"))
+/// What is no number of a kind, `int` or `long`.
+pub(crate) fn no_number(kind: &str, name: &str, text: &str) -> Error {
+    Error::illegal(format!("Failed to parse {kind} parameter [{name}] with value [{text}]"))
         .caused_by(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))
 }
 
@@ -441,15 +435,7 @@ impl ExpectParts {
             (Some(given), of_type) => match u64::try_from(given) {
                 Ok(version) => Some(version),
                 Err(_) => {
-                    let word = of_type
-                        .unwrap_or("internal")
-                        .replace("external_gt", "external")
-                        .to_uppercase();
-                    let word = if of_type == Some("external_gte") {
-                        "EXTERNAL_GTE"
-                    } else {
-                        &word
-                    };
+                    let word = version_type_word(of_type);
                     return invalid(&format!("illegal version value [{given}] for version type [{word}]"));
                 }
             },
@@ -531,13 +517,23 @@ pub(crate) fn written_version(given: i64, version_type: Option<&str>) -> Result<
     }
 }
 
+/// How versions may be compared.
+const VERSION_TYPES: [&str; 5] = ["internal", "external", "external_gt", "external_gte", "force"];
+
+/// What a refusal calls a type of versions.
+fn version_type_word(name: Option<&str>) -> String {
+    match name {
+        Some("external_gt") => "EXTERNAL".into(),
+        name => name.unwrap_or("internal").to_uppercase(),
+    }
+}
+
 /// A type of versions by its name, which is refused as soon as it is read.
 ///
 /// # Errors
 /// A name that none has.
 pub(crate) fn known_version_type(name: String) -> Result<String> {
-    let known = ["internal", "external", "external_gt", "external_gte", "force"];
-    if known.contains(&name.as_str()) {
+    if VERSION_TYPES.contains(&name.as_str()) {
         Ok(name)
     } else {
         Err(Error::illegal(format!("No version type match [{name}]")))

@@ -67,27 +67,3 @@ fn unfit(name: &str, node: &Node) -> Error {
         node.kind_name()
     ))
 }
-
-/// Closing points in time: `id` of Elasticsearch, `pit_id` of OpenSearch.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct PitBody {
-    pub ids: Vec<String>,
-}
-
-impl PitBody {
-    /// Reads the body.
-    ///
-    /// # Errors
-    /// No id, or a key that does not exist.
-    pub fn parse(node: Node) -> Result<PitBody> {
-        let mut fields = node.fields("close_point_in_time")?;
-        let ids = fields
-            .take_any(&["id", "pit_id"])
-            .map(|node| shape::strings(node, "id"))
-            .transpose()?;
-        unknown(&mut fields)?;
-        ids.filter(|ids| !ids.is_empty())
-            .map(|ids| PitBody { ids })
-            .ok_or_else(|| shape::required("id"))
-    }
-}

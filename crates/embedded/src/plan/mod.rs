@@ -285,17 +285,15 @@ pub fn plan(view: &IndexView, query: Option<&Query>, filter: Option<&Query>, cx:
     Ok(planner.finish(node))
 }
 
-/// A compiled clause that is not restricted to visible roots: for filters inside aggregations and sorts.
+/// A compiled clause that is not restricted to visible roots: for rescoring.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn compile(view: &IndexView, query: &Query, cx: &Context<'_>, nested_path: Option<&str>) -> Result<Shared> {
-    let mut planner = Planner::new(view, cx);
-    planner.path = nested_path.map(str::to_owned);
-    planner.compile(query, 1.0)
+pub fn compile(view: &IndexView, query: &Query, cx: &Context<'_>) -> Result<Shared> {
+    Planner::new(view, cx).compile(query, 1.0)
 }
 
-/// As [`compile`], for who asks only which documents match.
+/// The same for who asks only which documents match, of a nested path or of roots: for filters inside aggregations and sorts.
 ///
 /// # Errors
 /// As [`plan`].

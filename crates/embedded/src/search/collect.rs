@@ -251,6 +251,9 @@ pub fn collect(
         || request.track_scores
         || request.min_score.is_some()
         || sink.as_ref().is_some_and(|s| s.wants_scores());
+    if let Some(members) = &mut found.members {
+        members.come_with(scores);
+    }
     let mut base = 0u64;
     let mut seen = 0u64;
     for (segment_no, segment) in source.view.segments.iter().enumerate() {

@@ -9,7 +9,7 @@ use super::Searched;
 use super::collect::{Best, Order, Ranked};
 use super::fetch::{Fetch, Shelf};
 use super::inner_hits::{self, by_score};
-use super::members::Member;
+use super::members::{Member, Members};
 use super::pass::{collapse_key, index_boost};
 use super::sort::{Key, Plan, Reader};
 use crate::plan::combine::{and, seek_to};
@@ -109,16 +109,15 @@ struct Found {
     max_score: Option<f32>,
 }
 
-/// Whether a search may keep what it finds for [`expand`]: its scores are worked out where members need them.
-pub(super) fn reuses(request: &SearchRequest) -> bool {
-    let Some(collapse) = request.collapse.as_ref() else {
-        return false;
-    };
-    let specs: Vec<Spec<'_>> = collapse.inner_hits.iter().map(|of| Spec::new(of, request)).collect();
-    let sort: &[Sort] = if by_score(&request.sort) { &[] } else { &request.sort };
-    let scored =
-        sort.is_empty() || sort.iter().any(|s| s.by == SortBy::Score) || request.track_scores || request.min_score.is_some();
-    !specs.is_empty() && (scored || !specs.iter().any(Spec::needs_scores))
+/// Where a search keeps what it finds for [`expand`], if it shows members of groups.
+pub(super) fn members(request: &SearchRequest) -> Option<Members> {
+    let inner_hits = &request.collapse.as_ref()?.inner_hits;
+    (!inner_hits.is_empty()).then(|| Members::new(inner_hits.iter().any(needs_scores)))
+}
+
+fn needs_scores(of: &InnerHits) -> bool {
+    let of = &of.request;
+    by_score(&of.sort) || of.track_scores || of.sort.iter().any(|s| s.by == SortBy::Score)
 }
 
 /// Adds inner hits to the hits of a page; `groups` has the group of each, `keys` its value. What is shown of a group has
@@ -166,7 +165,7 @@ pub(super) fn expand(
         })
         .collect();
     let mut found = vec![Found::default(); groups.len()];
-    let scores = request.min_score.is_some() || specs.iter().any(Spec::needs_scores);
+    let scores = request.min_score.is_some() || specs.iter().any(|spec| needs_scores(spec.of));
     let mut kept = members;
     for (no, (((view, _), compiled), parts)) in views.iter().zip(compiled).zip(&parts).enumerate() {
         let boost = index_boost(request, view);
@@ -339,9 +338,5 @@ impl<'a> Spec<'a> {
     }
     fn name(&self) -> &str {
         self.of.name.as_deref().unwrap_or_default()
-    }
-    fn needs_scores(&self) -> bool {
-        let by_score = self.sort.iter().any(|s| s.by == SortBy::Score);
-        self.sort.is_empty() || self.request.track_scores || by_score
     }
 }

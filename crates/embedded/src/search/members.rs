@@ -23,13 +23,29 @@ pub(super) struct Member {
 }
 
 /// All that were found, in order, or none.
-#[derive(Default)]
 pub(super) struct Members {
     list: Vec<Member>,
     left_out: bool,
+    need_scores: bool,
 }
 
 impl Members {
+    /// None yet; who shows them needs their scores or does not.
+    pub(super) fn new(need_scores: bool) -> Members {
+        Members {
+            list: Vec::new(),
+            left_out: false,
+            need_scores,
+        }
+    }
+
+    /// What is added from now on has scores or has none.
+    pub(super) fn come_with(&mut self, scores: bool) {
+        if self.need_scores && !scores {
+            self.leave_out();
+        }
+    }
+
     /// Keeps one more, while they are few.
     #[inline]
     pub(super) fn add(&mut self, member: Member) {
@@ -41,7 +57,7 @@ impl Members {
     }
 
     /// Something was found that is not kept: nothing is.
-    pub(super) fn leave_out(&mut self) {
+    fn leave_out(&mut self) {
         self.left_out = true;
         self.list = Vec::new();
     }

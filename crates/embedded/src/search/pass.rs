@@ -162,7 +162,7 @@ fn gather(
     mut sink: Option<&mut dyn DocSink>,
 ) -> Result<Collected> {
     let mut found = Collected {
-        members: expand::reuses(request).then(Members::default),
+        members: expand::members(request),
         ..Collected::default()
     };
     for (no, ((view, _), compiled)) in views.iter().zip(compiled).enumerate() {

@@ -10,7 +10,7 @@ use model::Result;
 pub(super) fn rescore(views: &[Searched], ranked: &mut [Ranked], rescore: &dsl::search::Rescore, cx: &Context<'_>) -> Result<()> {
     let mut nodes: Vec<Shared> = Vec::new();
     for (view, _) in views {
-        nodes.push(crate::plan::compile(view, &rescore.query, cx, None)?);
+        nodes.push(crate::plan::compile(view, &rescore.query, cx)?);
     }
     let window = rescore.window_size.min(ranked.len());
     for one in &mut ranked[..window] {

@@ -70,13 +70,17 @@ async fn removals_must_exist(call: &Call, actions: &[dsl::document::AliasAction]
             return Ok(false);
         }
         for info in call.rest.indices(&target_of(action.indices.clone())).await? {
-            let named = |alias: &String| action.aliases.iter().any(|n| n == "_all" || path::matches(n, alias));
-            if info.aliases.keys().any(named) {
+            if info.aliases.keys().any(|alias| is_named(&action.aliases, alias)) {
                 return Ok(false);
             }
         }
     }
     Ok(true)
+}
+
+/// Is an alias among those named?
+fn is_named(names: &[String], alias: &str) -> bool {
+    names.iter().any(|name| name == "_all" || path::matches(name, alias))
 }
 
 /// Aliases are of indices, and not of other aliases.
@@ -215,7 +219,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     refuse_aliases_as_indices(&call, &split_list(&index)).await?;
     let names = split_list(&name);
     let infos = call.rest.indices(&target).await?;
-    let matched = |alias: &str| names.iter().any(|n| n == "_all" || path::matches(n, alias));
+    let matched = |alias: &str| is_named(&names, alias);
     if !infos.iter().any(|i| i.aliases.keys().any(|a| matched(a))) {
         return Err(Error::new(ErrorKind::AliasesNotFound, format!("aliases [{name}] missing"))
             .with("resource.type", "aliases")

@@ -66,9 +66,14 @@ fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
 pub(super) fn source_params(call: &mut Call) -> Result<SourceSpec> {
     let source = call.params.take("_source");
     // The names of 2015 went with it.
-    let old = |call: &mut Call, name| call.params.take_2015(name);
-    let includes = call.params.take("_source_includes").or_else(|| old(call, "_source_include"));
-    let excludes = call.params.take("_source_excludes").or_else(|| old(call, "_source_exclude"));
+    let includes = call
+        .params
+        .take("_source_includes")
+        .or(call.params.take_2015("_source_include"));
+    let excludes = call
+        .params
+        .take("_source_excludes")
+        .or(call.params.take_2015("_source_exclude"));
     Ok(match (source.as_deref(), includes, excludes) {
         (Some("false"), ..) => SourceSpec::None,
         (Some("true" | ""), None, None) => SourceSpec::All,

@@ -376,12 +376,11 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
     if let Some(sort) = params.take("sort") {
         request.sort = Sort::parse_url(&sort);
     }
-    // Of 2015 are the second names.
-    let named = |both: &'static [&'static str]| if dialect.typed { both } else { &both[..1] };
-    if let Some(fields) = params.take_any(named(&["stored_fields", "fields"])) {
+    // The second names are of 2015.
+    if let Some(fields) = params.take("stored_fields").or(params.take_2015("fields")) {
         request.stored_fields = Some(split_list(&fields));
     }
-    if let Some(fields) = params.take_any(named(&["docvalue_fields", "fielddata_fields"])) {
+    if let Some(fields) = params.take("docvalue_fields").or(params.take_2015("fielddata_fields")) {
         request.docvalue_fields = split_list(&fields)
             .into_iter()
             .map(|field| FieldAndFormat {
@@ -393,7 +392,7 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
     }
     if let Some(text) = params.take("track_total_hits") {
         request.track_total_hits = TrackTotal::parse_text(&text).map_err(|e| match e.kind() {
-            ErrorKind::NumberFormat => crate::params::no_int("track_total_hits", &text),
+            ErrorKind::NumberFormat => crate::params::no_number("int", "track_total_hits", &text),
             _ => e,
         })?;
     }

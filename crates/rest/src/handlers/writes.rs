@@ -369,13 +369,13 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
     // A bulk tells of copies even where nothing was written.
     let noop = written.effect == Effect::Noop;
     let nowhere = noop && op != "update in bulk";
+    let shards = if nowhere {
+        json!({ "total": 0, "successful": 0, "failed": 0 })
+    } else {
+        write_shards(replicas)
+    };
     out.insert("_version".into(), written.stamp.version.into());
     if answers_of_2015(dialect) {
-        let shards = if nowhere {
-            json!({ "total": 0, "successful": 0, "failed": 0 })
-        } else {
-            write_shards(replicas)
-        };
         out.insert("_shards".into(), shards);
         // Nothing came of an upsert: there is no version.
         if noop && written.stamp.version == 0 {
@@ -388,14 +388,7 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
     if written.forced_refresh && !noop {
         out.insert("forced_refresh".into(), true.into());
     }
-    out.insert(
-        "_shards".into(),
-        if nowhere {
-            json!({ "total": 0, "successful": 0, "failed": 0 })
-        } else {
-            write_shards(replicas)
-        },
-    );
+    out.insert("_shards".into(), shards);
     // Nothing came of an upsert: there is no version.
     if noop && written.stamp.version == 0 && !written.stamp.is_staged() {
         out.insert("_version".into(), (-1).into());
