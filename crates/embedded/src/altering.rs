@@ -148,18 +148,8 @@ impl Store {
             }))
         };
         let _publishing = self.publishing.lock();
-        let published = self.searchable.load().indices.get(&entry.no).cloned();
         let next = again(&built)?;
-        let shown = match &published {
-            Some(published) if !Arc::ptr_eq(published, &built) => Some(again(published)?),
-            Some(_) => Some(next.clone()),
-            None => None,
-        };
-        state.built.store(next);
-        if let Some(shown) = shown {
-            self.replace_published(&shown);
-        }
-        Ok(())
+        self.replace(&state, &built, &next, again)
     }
 
     /// The catalog of now.

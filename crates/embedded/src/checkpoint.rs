@@ -222,7 +222,6 @@ impl Store {
         };
         let built = state.built.load_full();
         let _publishing = self.publishing.lock();
-        let published = self.searchable.load().indices.get(&state.no).cloned();
         let again = |old: &Arc<IndexView>| -> Result<Arc<IndexView>> {
             let mut segments: Vec<Arc<SegmentView>> = Vec::with_capacity(old.segments.len());
             let all: Vec<_> = moved.values().cloned().collect();
@@ -249,16 +248,7 @@ impl Store {
         if Arc::ptr_eq(&built, written) {
             *state.flushed.lock() = Some((next.clone(), revision));
         }
-        let shown = match &published {
-            Some(published) if !Arc::ptr_eq(published, &built) => Some(again(published)?),
-            Some(_) => Some(next.clone()),
-            None => None,
-        };
-        state.built.store(next);
-        if let Some(shown) = shown {
-            self.replace_published(&shown);
-        }
-        Ok(())
+        self.replace(state, &built, &next, again)
     }
 
     /// Tells files whether the manifest names them; those it no longer does go with their last reader.

@@ -408,6 +408,28 @@ impl Store {
         flipped
     }
 
+    /// Puts `next`, which is `built` opened again, in its place, and what is published opened again in that of the published
+    /// one. The callers hold the locks of building and publishing.
+    pub(crate) fn replace(
+        &self,
+        state: &IndexState,
+        built: &Arc<IndexView>,
+        next: &Arc<IndexView>,
+        again: impl Fn(&Arc<IndexView>) -> Result<Arc<IndexView>>,
+    ) -> Result<()> {
+        let published = self.searchable.load().indices.get(&state.no).cloned();
+        let shown = match &published {
+            Some(published) if !Arc::ptr_eq(published, built) => Some(again(published)?),
+            Some(_) => Some(next.clone()),
+            None => None,
+        };
+        state.built.store(next.clone());
+        if let Some(shown) = shown {
+            self.replace_published(&shown);
+        }
+        Ok(())
+    }
+
     /// Puts a new set in place of a published one that shows the same documents (after a merge, an alteration).
     pub(crate) fn replace_published(&self, set: &Arc<IndexView>) {
         let old = self.searchable.load_full();

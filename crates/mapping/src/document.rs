@@ -346,8 +346,7 @@ impl<'a> Reader<'a> {
         ) && text.parse::<i64>().is_err()
         {
             // A text had to be a whole number.
-            let reason = format!("For input string: \"{text}\"");
-            Err(Error::new(model::ErrorKind::NumberFormat, reason))
+            Err(Error::no_number(text))
         } else if self.mapping.typed && field.kind.is_date() && value.is_f64() {
             Err(Error::illegal(format!("Invalid format: \"{}\"", text_of(value))))
         } else if field.kind == Kind::Completion

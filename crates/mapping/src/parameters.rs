@@ -164,8 +164,7 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
         && let Some(Value::String(boost)) = body.get("boost")
         && boost.trim().parse::<f32>().is_err()
     {
-        let reason = format!("For input string: \"{boost}\"");
-        return Err(Error::new(model::ErrorKind::NumberFormat, reason));
+        return Err(Error::no_number(boost));
     }
     if context.typed && string {
         crate::typed::check_string(name, &params, body)?;
@@ -270,10 +269,7 @@ fn check(name: &str, kind: Kind, key: &str, value: &Value, multi: bool) -> Resul
         "copy_to" if multi => Err(malformed(format!(
             "copy_to in multi fields is not allowed. Found the copy_to in field [{name}] which is within a multi field."
         ))),
-        "boost" if text_of(value).trim().parse::<f32>().is_err() => Err(Error::new(
-            model::ErrorKind::NumberFormat,
-            format!("For input string: \"{}\"", text_of(value)),
-        )),
+        "boost" if text_of(value).trim().parse::<f32>().is_err() => Err(Error::no_number(&text_of(value))),
         "index_options" if kind == Kind::Text => one_of(&["positions", "docs", "freqs", "offsets"]),
         "index_options" if kind == Kind::Keyword => one_of(&["docs", "freqs"]),
         "term_vector" => one_of(&[

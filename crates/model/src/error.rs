@@ -153,6 +153,10 @@ impl Error {
     pub fn parsing(reason: impl Into<String>, line: usize, col: usize) -> Error {
         Error::new(ErrorKind::Parsing, reason).with("line", line).with("col", col)
     }
+    /// What was to be a number and is none, as a server in Java says it.
+    pub fn no_number(text: &str) -> Error {
+        Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\""))
+    }
     /// A fact beside the reason: `index`, `shard`, `line`, `col` and the like.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Error {
         self.0.details.insert(name.to_owned(), value.into());

@@ -392,8 +392,7 @@ const COUNTS: &[(&str, &str, i32)] = &[
 
 /// What is no number of a kind, `int` or `long`.
 pub(crate) fn no_number(kind: &str, name: &str, text: &str) -> Error {
-    Error::illegal(format!("Failed to parse {kind} parameter [{name}] with value [{text}]"))
-        .caused_by(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))
+    Error::illegal(format!("Failed to parse {kind} parameter [{name}] with value [{text}]")).caused_by(Error::no_number(text))
 }
 
 /// The parts of an expectation, from a URL or a bulk line.

@@ -268,5 +268,5 @@ pub(super) fn not_a_number(text: &str) -> Error {
     if text.trim().is_empty() {
         return Error::new(ErrorKind::NumberFormat, "empty String");
     }
-    Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\""))
+    Error::no_number(text)
 }

@@ -191,9 +191,7 @@ pub fn metres(text: &str, unit: &str) -> Result<f64> {
             metres_of(unit).ok_or_else(|| Error::illegal(format!("No distance unit match [{unit}]")))?,
         ),
     };
-    let number: f64 = number
-        .parse()
-        .map_err(|_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{number}\"")))?;
+    let number: f64 = number.parse().map_err(|_| Error::no_number(number))?;
     Ok(number * factor)
 }
 

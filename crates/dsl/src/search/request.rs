@@ -594,9 +594,7 @@ impl TrackTotal {
             "false" | "-1" => return Ok(TrackTotal::No),
             _ => {}
         }
-        let number: i64 = text
-            .parse()
-            .map_err(|_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))?;
+        let number: i64 = text.parse().map_err(|_| Error::no_number(text))?;
         usize::try_from(number).map(TrackTotal::UpTo).map_err(|_| negative(number))
     }
     /// As in a request.

@@ -322,10 +322,7 @@ impl Source {
                     model::date::parse_math(text, format, zone.as_ref(), now_ms, false).map(|ms| ms as f64)
                 }
                 _ if self.class == Class::Bool => Ok(f64::from(u8::from(text == "true"))),
-                _ => text
-                    .trim()
-                    .parse()
-                    .map_err(|_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\""))),
+                _ => text.trim().parse().map_err(|_| Error::no_number(text)),
             },
             other => Err(Error::illegal(format!("[{other}] is no value"))),
         }

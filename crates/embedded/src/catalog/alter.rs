@@ -2,6 +2,7 @@
 //!
 //! Not here: logging the deltas, what becomes of segments; `Flush` and `ForceMerge` are no changes of the catalog.
 
+use super::resolve::Resolved;
 use super::{Catalog, IndexEntry, Mappings, names, parse_mappings, settings, templates, union};
 use crate::index::schema::IndexSchema;
 use engine::{AliasAction, Alteration, Altered, TemplateKind};
@@ -330,13 +331,18 @@ fn open(next: &mut Next, target: &Target, open: bool, moment: &Moment) -> Result
     Ok(())
 }
 
-fn put_mapping(next: &mut Next, target: &Target, doc_type: Option<&str>, body: &Value, moment: &Moment) -> Result<()> {
+/// Indices whose metadata is to be changed, closed ones among them: at least one.
+fn alterable(next: &Next, target: &Target, moment: &Moment) -> Result<Vec<Resolved>> {
     let strict = Target {
         allow_no_indices: false,
         forbid_closed: false,
         ..target.clone()
     };
-    for found in next.catalog.resolve(&strict, moment.now_ms)? {
+    next.catalog.resolve(&strict, moment.now_ms)
+}
+
+fn put_mapping(next: &mut Next, target: &Target, doc_type: Option<&str>, body: &Value, moment: &Moment) -> Result<()> {
+    for found in alterable(next, target, moment)? {
         let entry = &found.entry;
         blocks::check(&entry.settings, entry.name.as_str(), Level::MetadataWrite)?;
         let limits = mapping::settings::limits(&entry.settings);
@@ -428,12 +434,7 @@ fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<
     for action in actions {
         match action {
             AliasAction::Add { target, alias, body } => {
-                let strict = Target {
-                    allow_no_indices: false,
-                    forbid_closed: false,
-                    ..target.clone()
-                };
-                for found in next.catalog.resolve(&strict, moment.now_ms)? {
+                for found in alterable(next, target, moment)? {
                     let entry = &found.entry;
                     blocks::check(&entry.settings, entry.name.as_str(), Level::MetadataWrite)?;
                     check_alias(&next.catalog, alias, entry.name.as_str(), entry.typed())?;

@@ -130,7 +130,7 @@ impl Planner<'_> {
         if let (Value::String(text), true) = (value, self.view.typed && kind.is_integer())
             && text.parse::<i64>().is_err()
         {
-            let cause = Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\""));
+            let cause = Error::no_number(text);
             return Err(query_shard(self.view, format!("failed to create query: {}", cause.reason())).caused_by(cause));
         }
         let parsed = if target.kind.kind.is_date() && value.is_string() {

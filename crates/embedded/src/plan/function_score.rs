@@ -757,14 +757,7 @@ impl Planner<'_> {
                     reach = metres(&text_of(scale), "m")?;
                     ahead = metres(&text_of(&offset), "m")?;
                 } else {
-                    let number = |v: &serde_json::Value| {
-                        text_of(v).parse::<f64>().map_err(|_| {
-                            Error::new(
-                                model::ErrorKind::NumberFormat,
-                                format!("For input string: \"{}\"", text_of(v)),
-                            )
-                        })
-                    };
+                    let number = |v: &serde_json::Value| text_of(v).parse::<f64>().map_err(|_| Error::no_number(&text_of(v)));
                     let Some(origin) = origin else {
                         return Err(Error::new(
                             model::ErrorKind::Parse,

@@ -8,7 +8,7 @@ use model::{Error, Result};
 /// Texts that are no specification.
 pub(super) fn minimum_should_match(spec: &str, count: usize) -> Result<usize> {
     let spec = spec.trim();
-    let malformed = || Error::new(model::ErrorKind::NumberFormat, format!("For input string: \"{spec}\""));
+    let malformed = || Error::no_number(spec);
     if spec.contains('<') {
         let joined = spec.replace(" <", "<").replace("< ", "<");
         let mut result = count;

@@ -2,7 +2,7 @@
 
 use super::explain::Explained;
 use super::node::{Node, or_none};
-use super::similarity::{Bm25, Counted, Counting, counted_at};
+use super::similarity::{Bm25, Counted, Counting, explained_at};
 use super::term::{norms, postings};
 use crate::searchable::SegmentView;
 use model::Result;
@@ -316,11 +316,7 @@ impl Node for PhraseNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let what = format!("{} in {doc}", self.what);
-        let found = self.open(segment)?.and_then(|scorer| counted_at(scorer, doc));
-        Ok(found.map_or_else(
-            || Explained::no_match("no matching phrase"),
-            |(freq, norm)| self.bm25.explain(&what, Counted::Phrase, freq, norm),
-        ))
+        let found = explained_at(self.open(segment)?, doc, &self.bm25, &self.what, Counted::Phrase);
+        Ok(found.unwrap_or_else(|| Explained::no_match("no matching phrase")))
     }
 }

@@ -183,10 +183,7 @@ impl Planner<'_> {
             let read = |v: &Value| -> Result<f64> {
                 match v {
                     Value::Number(n) => Ok(n.as_f64().unwrap_or(f64::NAN)),
-                    other => text_of(other).trim().parse().map_err(|_| {
-                        let reason = format!("For input string: \"{}\"", text_of(other));
-                        Error::new(model::ErrorKind::NumberFormat, reason)
-                    }),
+                    other => text_of(other).trim().parse().map_err(|_| Error::no_number(&text_of(other))),
                 }
             };
             let single = matches!(kind, Kind::Float | Kind::HalfFloat);
@@ -494,9 +491,7 @@ fn whole(value: &Value, included: bool, low: bool) -> Result<Option<i128>> {
     if let Ok(n) = text.parse::<i128>() {
         return Ok(Some(if low { n.saturating_add(step) } else { n.saturating_sub(step) }));
     }
-    let number: f64 = text
-        .parse()
-        .map_err(|_| Error::new(model::ErrorKind::NumberFormat, format!("For input string: \"{text}\"")))?;
+    let number: f64 = text.parse().map_err(|_| Error::no_number(text))?;
     if number.is_nan() {
         return Ok(None);
     }

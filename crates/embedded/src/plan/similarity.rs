@@ -183,6 +183,18 @@ pub(super) fn counted_at(mut scorer: impl Counting, doc: DocId) -> Option<(f32, 
     (at == doc).then(|| scorer.parts())
 }
 
+/// Why a document scores as it does by what is counted in one field; `None`: not at all.
+pub(super) fn explained_at(
+    scorer: Option<impl Counting>,
+    doc: DocId,
+    bm25: &Bm25,
+    what: &str,
+    counted: Counted,
+) -> Option<Explained> {
+    let (freq, norm) = counted_at(scorer?, doc)?;
+    Some(bm25.explain(&format!("{what} in {doc}"), counted, freq, norm))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

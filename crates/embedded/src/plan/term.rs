@@ -4,7 +4,7 @@ use super::explain::Explained;
 use super::filters::Filters;
 use super::node::{ConstantScorer, NoScorer, Node, broken, or_none, score_at};
 use super::prune::Numbers;
-use super::similarity::{Bm25, Counted, Counting, counted_at};
+use super::similarity::{Bm25, Counted, Counting, explained_at};
 use super::visible::Sight;
 use crate::index::derived::Footprint;
 use crate::searchable::SegmentView;
@@ -133,12 +133,8 @@ impl Node for TermNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let what = format!("{} in {doc}", self.what);
-        let found = self.open(segment)?.and_then(|scorer| counted_at(scorer, doc));
-        Ok(found.map_or_else(
-            || Explained::no_match("no matching term"),
-            |(freq, norm)| self.bm25.explain(&what, Counted::Term, freq, norm),
-        ))
+        let found = explained_at(self.open(segment)?, doc, &self.bm25, &self.what, Counted::Term);
+        Ok(found.unwrap_or_else(|| Explained::no_match("no matching term")))
     }
 
     fn as_term(&self) -> Option<&TermNode> {
@@ -281,12 +277,8 @@ impl Node for SynonymNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let what = format!("{} in {doc}", self.what);
-        let found = self.open(segment)?.and_then(|scorer| counted_at(scorer, doc));
-        Ok(found.map_or_else(
-            || Explained::no_match("no matching term"),
-            |(freq, norm)| self.bm25.explain(&what, Counted::Synonyms, freq, norm),
-        ))
+        let found = explained_at(self.open(segment)?, doc, &self.bm25, &self.what, Counted::Synonyms);
+        Ok(found.unwrap_or_else(|| Explained::no_match("no matching term")))
     }
 }
 

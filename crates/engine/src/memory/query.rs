@@ -347,7 +347,7 @@ impl Scalar {
         if let Ok(whole) = text.trim().parse::<i128>() {
             return Ok(Scalar::Whole(whole));
         }
-        let refuse = |_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\""));
+        let refuse = |_| Error::no_number(&text);
         text.trim().parse::<f64>().map(Scalar::Fraction).map_err(refuse)
     }
 

@@ -60,10 +60,7 @@ fn number(value: &Value) -> Result<Number> {
     match text.parse::<f64>() {
         Ok(number) if spelled => Ok(Number::Fraction(number)),
         _ if text.is_empty() => Err(Error::new(ErrorKind::NumberFormat, "empty String")),
-        _ => Err(Error::new(
-            ErrorKind::NumberFormat,
-            format!("For input string: \"{}\"", text_of(value)),
-        )),
+        _ => Err(Error::no_number(&text_of(value))),
     }
 }
 

@@ -193,17 +193,10 @@ pub(super) fn refused(folded: &Folded, outcomes: &[Outcome]) -> Option<Vec<NotDo
     let mut failures: Vec<NotDone> = folded.steps.iter().map(|_| NotDone::NotApplied).collect();
     let mut any = false;
     for (outcome, writer) in outcomes.iter().zip(&folded.writers) {
-        let failure = match outcome {
-            Outcome::Written(_) | Outcome::Unknown => continue,
-            Outcome::Conflict(conflict) => NotDone::Conflict(conflict.clone()),
-            Outcome::Refused(error) => NotDone::Refused(error.clone()),
-            Outcome::Held(_) => NotDone::Refused(Error::new(
-                ErrorKind::VersionConflict,
-                "the document is held by a change that is not finished",
-            )),
-        };
-        failures[*writer] = failure;
-        any = true;
+        if let Some(failure) = NotDone::of(outcome) {
+            failures[*writer] = failure;
+            any = true;
+        }
     }
     any.then_some(failures)
 }

@@ -21,8 +21,8 @@ pub(crate) use record::KEPT_MS;
 pub use record::{Digest, Key};
 
 use crate::leases::{Caller, Place, Turn, Wanted};
-use engine::{Conflict, Refresh, Written};
-use model::{CommitSeq, Error};
+use engine::{Conflict, Outcome, Refresh, Written};
+use model::{CommitSeq, Error, ErrorKind};
 
 /// A change as it is asked for.
 #[derive(Clone, Debug)]
@@ -132,4 +132,19 @@ pub enum NotDone {
     Conflict(Conflict),
     /// It was not possible.
     Refused(Error),
+}
+
+impl NotDone {
+    /// Why an engine did not do it. `None`: it was done, or nobody knows.
+    fn of(outcome: &Outcome) -> Option<NotDone> {
+        Some(match outcome {
+            Outcome::Written(_) | Outcome::Unknown => return None,
+            Outcome::Conflict(conflict) => NotDone::Conflict(conflict.clone()),
+            Outcome::Refused(error) => NotDone::Refused(error.clone()),
+            Outcome::Held(_) => NotDone::Refused(Error::new(
+                ErrorKind::VersionConflict,
+                "the document is held by a change that is not finished",
+            )),
+        })
+    }
 }

@@ -62,15 +62,21 @@ fn lease(id: &str, state: SessionState) -> Write {
     put(session_address(id), &lease.render())
 }
 
-/// Runs a change on index `a` with document 1, after `first`. Unless it is committed, every document is as it was.
-fn answer(first: Vec<Write>, change: Change) -> (Result<Verdict>, Vec<String>) {
+/// Runs a test in a world of its own, on a store that tells the truth.
+fn simulated<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(Arc<World>, Arc<SimStore>) -> F) {
     let world = World::new(1);
     let engine = indices(Arc::new(SimClock(world.clone()))).expect("indices");
     let store = Arc::new(SimStore::new(world.clone(), engine, Lies::default(), None));
-    let answered: Arc<Mutex<Option<(Result<Verdict>, Vec<String>)>>> = Arc::default();
     let mut scheduler = Scheduler::new(world.clone());
+    scheduler.spawn(test(world, store));
+    scheduler.run(100_000).expect("it ends");
+}
+
+/// Runs a change on index `a` with document 1, after `first`. Unless it is committed, every document is as it was.
+fn answer(first: Vec<Write>, change: Change) -> (Result<Verdict>, Vec<String>) {
+    let answered: Arc<Mutex<Option<(Result<Verdict>, Vec<String>)>>> = Arc::default();
     let out = answered.clone();
-    scheduler.spawn(async move {
+    simulated(|world, store| async move {
         let writes = [vec![put(at("a", "1"), &json!({"n": 1}))], first].concat();
         let outcomes = store.write(writes, Refresh::No).await.expect("the beginning is written");
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_))));
@@ -101,7 +107,6 @@ fn answer(first: Vec<Write>, change: Change) -> (Result<Verdict>, Vec<String>) {
         }
         *out.lock().expect("one thread") = Some((verdict, guards));
     });
-    scheduler.run(100_000).expect("it ends");
     answered.lock().expect("one thread").take().expect("an answer")
 }
 
@@ -109,11 +114,7 @@ fn answer(first: Vec<Write>, change: Change) -> (Result<Verdict>, Vec<String>) {
 /// still expect them. What was written in between may not be.
 #[test]
 fn marks_alone_are_no_change() {
-    let world = World::new(1);
-    let engine = indices(Arc::new(SimClock(world.clone()))).expect("indices");
-    let store = Arc::new(SimStore::new(world.clone(), engine, Lies::default(), None));
-    let mut scheduler = Scheduler::new(world.clone());
-    scheduler.spawn(async move {
+    simulated(|world, store| async move {
         let runner = runner(&world, &store, "n1");
         let there = || async { store.read_one(at("a", "1")).await.expect("a read").expect("a document") };
         let outcomes = store
@@ -159,7 +160,6 @@ fn marks_alone_are_no_change() {
         let verdict = runner.run(&expecting("c-again", written)).await.expect("no failure");
         assert!(matches!(verdict, Verdict::Failed(_)), "once: {verdict:?}");
     });
-    scheduler.run(100_000).expect("it ends");
 }
 
 #[test]
@@ -259,12 +259,7 @@ fn locks_are_respected() {
 /// as do chunks that nobody names.
 #[test]
 fn chunks_are_found_and_forgotten() {
-    let world = World::new(1);
-    let engine = indices(Arc::new(SimClock(world.clone()))).expect("indices");
-    let store = Arc::new(SimStore::new(world.clone(), engine, Lies::default(), None));
-    let mut scheduler = Scheduler::new(world.clone());
-    let beside = store.clone();
-    scheduler.spawn(async move {
+    simulated(|world, store| async move {
         let room = Room {
             operations: 2,
             ..Room::default()
@@ -325,24 +320,17 @@ fn chunks_are_found_and_forgotten() {
         // A clock of this world says anything.
         assert_eq!(runner.collect(i64::MIN / 4).await.expect("no failure"), 1);
         assert_eq!(control(), Vec::<String>::new());
+        let all = store.truth().into_values();
+        let marks = all.filter(|document| document.hidden.as_ref().is_some_and(|h| h.held));
+        assert_eq!(marks.count(), 0);
     });
-    scheduler.run(100_000).expect("it ends");
-    let marks = beside
-        .truth()
-        .into_values()
-        .filter(|document| document.hidden.as_ref().is_some_and(|h| h.held));
-    assert_eq!(marks.count(), 0);
 }
 
 /// A document that the server keeps for a change, and that is deleted when the change is long forgotten, leaves nothing:
 /// a lease of a lock document that was held for more than a day. What a change that is remembered deleted stays as long as it does.
 #[test]
 fn tombstones_of_forgotten_changes_go() {
-    let world = World::new(1);
-    let engine = indices(Arc::new(SimClock(world.clone()))).expect("indices");
-    let store = Arc::new(SimStore::new(world.clone(), engine, Lies::default(), None));
-    let mut scheduler = Scheduler::new(world.clone());
-    scheduler.spawn(async move {
+    simulated(|world, store| async move {
         let runner = runner(&world, &store, "n1");
         let there = || {
             let all = store.truth().into_keys().map(|at| at.id.id.to_string());
@@ -363,5 +351,4 @@ fn tombstones_of_forgotten_changes_go() {
         runner.collect(i64::MAX / 4).await.expect("no failure");
         assert_eq!(there(), Vec::<String>::new());
     });
-    scheduler.run(100_000).expect("it ends");
 }

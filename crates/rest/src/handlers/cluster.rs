@@ -141,7 +141,7 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         .as_deref()
         .filter(|wanted| of_2015 && !wanted.contains(|c: char| c.is_ascii_digit()))
     {
-        return Err(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{wanted}\"")));
+        return Err(Error::no_number(wanted));
     }
     let nodes_ok = wait_nodes.as_deref().is_none_or(nodes_hold);
     let shards_ok = wait_active.as_deref().is_none_or(|w| match w {

@@ -150,8 +150,7 @@ pub(super) async fn as_indexed(call: &Call, document: &Document, answer: &mut Ma
                     match serde_json::from_str(text.trim()) {
                         Ok(number @ Value::Number(_)) => *value = number,
                         _ => {
-                            let said = format!("For input string: \"{text}\"");
-                            let error = Error::new(ErrorKind::NumberFormat, said);
+                            let error = Error::no_number(&text);
                             return Err(words_2015::remote(error, "indices:data/read/get[s]"));
                         }
                     }

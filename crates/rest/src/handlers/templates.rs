@@ -112,7 +112,7 @@ fn check_2015(name: &str, body: &Map<String, Value>) -> Result<()> {
     if let Some(Value::String(order)) = body.get("order")
         && order.parse::<i64>().is_err()
     {
-        return Err(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{order}\"")));
+        return Err(Error::no_number(order));
     }
     let settings = body.get("settings").cloned().unwrap_or_else(|| json!({}));
     let flat = super::settings::of_template(&settings, true);

@@ -481,7 +481,7 @@ pub(super) fn refuse_pipeline(call: &mut Call) -> Result<()> {
             Ok(..0) => return Err(Error::illegal("shard count cannot be a negative value")),
             Ok(_) => {}
             Err(_) => {
-                let cause = Error::new(ErrorKind::NumberFormat, format!("For input string: \"{given}\""));
+                let cause = Error::no_number(given);
                 return Err(Error::illegal(format!("cannot parse ActiveShardCount[{given}]")).caused_by(cause));
             }
         }

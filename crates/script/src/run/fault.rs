@@ -71,11 +71,7 @@ pub(crate) fn number_format<T>(text: &str) -> R<T> {
     fault(
         "java.lang.NumberFormatException",
         ErrorKind::NumberFormat,
-        if text.is_empty() {
-            "For input string: \"\"".to_owned()
-        } else {
-            format!("For input string: \"{text}\"")
-        },
+        format!("For input string: \"{text}\""),
     )
 }
 

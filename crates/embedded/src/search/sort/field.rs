@@ -25,7 +25,7 @@ pub(super) fn given(value: &Value, key: &FieldKey, text: bool, float: bool) -> R
         return Ok(Key::Text(shown.into()));
     }
     if key.unsigned && !float {
-        let refuse = |_| Error::new(ErrorKind::NumberFormat, format!("For input string: \"{shown}\""));
+        let refuse = |_| Error::no_number(&shown);
         return shown.parse().map(Key::Unsigned).map_err(refuse);
     }
     if let Ok(n) = shown.parse::<i64>()
@@ -41,7 +41,7 @@ pub(super) fn given(value: &Value, key: &FieldKey, text: bool, float: bool) -> R
     match shown.parse::<f64>() {
         Ok(n) if float => Ok(Key::Float(n)),
         Ok(n) => Ok(Key::Int(n as i64)),
-        Err(_) => Err(Error::new(ErrorKind::NumberFormat, format!("For input string: \"{shown}\""))),
+        Err(_) => Err(Error::no_number(&shown)),
     }
 }
 

@@ -180,20 +180,10 @@ impl crate::Relations {
                     return Ok(None);
                 }
                 let net: Vec<Net> = committing.net().collect();
-                let mut failed = Vec::new();
-                for (net, outcome) in net.iter().zip(&decided.outcomes) {
-                    let why = match outcome {
-                        // It would have been possible, unless nothing was refused.
-                        Outcome::Written(_) | Outcome::Unknown => continue,
-                        Outcome::Conflict(conflict) => NotDone::Conflict(conflict.clone()),
-                        Outcome::Refused(error) => NotDone::Refused(error.clone()),
-                        Outcome::Held(_) => NotDone::Refused(Error::new(
-                            ErrorKind::VersionConflict,
-                            "the document is held by a change that is not finished",
-                        )),
-                    };
-                    failed.push((net.staged.at.clone(), why));
-                }
+                let tried = net.iter().zip(&decided.outcomes);
+                let failed: Vec<_> = tried
+                    .filter_map(|(net, outcome)| Some((net.staged.at.clone(), NotDone::of(outcome)?)))
+                    .collect();
                 if !failed.is_empty() {
                     return Ok(Some(Finished::Failed(failed)));
                 }
