@@ -208,7 +208,9 @@ impl Store {
         for (view, _) in &views {
             model::blocks::check(&view.settings, view.name.as_str(), model::blocks::Level::Read)?;
         }
-        for (name, _) in &request.indices_boost {
+        // 2015 took a boost of an index that there is not for one of none.
+        let boosts = request.indices_boost.iter().filter(|_| !request.dialect.typed);
+        for (name, _) in boosts {
             let boosted = Target {
                 expressions: vec![name.clone()],
                 ..target.clone()

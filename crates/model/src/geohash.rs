@@ -2,6 +2,10 @@
 
 use std::ops::Range;
 
+/// Around the equator, and from pole to pole, in metres.
+const EQUATOR_METRES: f64 = 40_075_016.685_578_49;
+const POLAR_METRES: f64 = 19_970_326.371_122_5;
+
 /// The longest.
 pub const LENGTH_MAX: usize = 12;
 
@@ -40,6 +44,18 @@ pub fn centre(text: &str) -> Option<(f64, f64)> {
         }
     }
     Some((f64::midpoint(lats.start, lats.end), f64::midpoint(lons.start, lons.end)))
+}
+
+/// How many digits a cell has that is no larger than so many metres, as Elasticsearch reckons it.
+pub fn digits_of(metres: f64) -> usize {
+    if metres <= 0.0 {
+        return LENGTH_MAX;
+    }
+    let width = metres / (1.0 + POLAR_METRES / EQUATOR_METRES);
+    let parts = (EQUATOR_METRES / width).ceil().max(1.0) as u64;
+    let bits = parts.ilog2() as usize;
+    let (full, left) = (bits / 5, bits % 5);
+    (2 * full + usize::from(left > 0) + usize::from(left > 3)).clamp(1, LENGTH_MAX)
 }
 
 /// Longitudes at even bits, latitudes at odd ones.

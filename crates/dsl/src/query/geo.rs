@@ -28,6 +28,34 @@ pub enum GeoArea {
     Box { top: f64, left: f64, bottom: f64, right: f64 },
     /// Inside a ring.
     Polygon(Vec<GeoPlace>),
+    /// From one distance to another.
+    Ring {
+        from: GeoPlace,
+        least: Option<Bound>,
+        most: Option<Bound>,
+    },
+    /// In a geohash's cell, or also in one of the eight around it.
+    Cell { hash: String, neighbors: bool },
+}
+
+/// An end of a range of distances.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
+    pub metres: f64,
+    /// What is just as far is in.
+    pub included: bool,
+}
+
+impl GeoArea {
+    /// A cell's southern, northern, western and eastern ends, widened by its own size with its neighbors.
+    ///
+    /// # Errors
+    /// No geohash.
+    pub fn cell(hash: &str, neighbors: bool) -> Result<(f64, f64, f64, f64)> {
+        let ((south, north), (west, east)) = geohash_cell(hash)?;
+        let (height, width) = if neighbors { (north - south, east - west) } else { (0.0, 0.0) };
+        Ok((south - height, north + height, west - width, east + width))
+    }
 }
 
 /// `validation_method`.
@@ -382,6 +410,23 @@ pub(super) fn render(q: &GeoQuery) -> (&'static str, Map<String, Value>) {
                 json!({ "top": top, "left": left, "bottom": bottom, "right": right }),
             );
             "geo_bounding_box"
+        }
+        GeoArea::Ring { from, least, most } => {
+            let mut end = |bound: &Option<Bound>, included: &str, excluded: &str| {
+                if let Some(bound) = bound {
+                    let name = if bound.included { included } else { excluded };
+                    body.insert(name.to_owned(), format!("{}m", bound.metres).into());
+                }
+            };
+            end(least, "gte", "gt");
+            end(most, "lte", "lt");
+            body.insert(q.field.clone(), place(from));
+            "geo_distance_range"
+        }
+        GeoArea::Cell { hash, neighbors } => {
+            body.insert(q.field.clone(), json!({ "geohash": hash }));
+            body.insert("neighbors".into(), (*neighbors).into());
+            "geohash_cell"
         }
         GeoArea::Polygon(ring) => {
             body.insert(

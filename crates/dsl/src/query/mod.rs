@@ -15,6 +15,7 @@ mod exists;
 mod function_score;
 mod fuzzy;
 pub(crate) mod geo;
+mod geo_2015;
 mod has_child;
 mod has_parent;
 mod ids;
@@ -46,7 +47,7 @@ mod words;
 mod wrapper;
 
 pub use distance_feature::DistanceFeatureQuery;
-pub use geo::{GeoArea, GeoPlace, GeoQuery, GeoValidation, bounding_box, metres, parse_place};
+pub use geo::{Bound, GeoArea, GeoPlace, GeoQuery, GeoValidation, bounding_box, metres, parse_place};
 pub use intervals::{IntervalFilter, IntervalMode, IntervalRelation, IntervalRule, IntervalShape, IntervalSource};
 pub use more_like_this::{Like, MoreLikeThisQuery};
 pub use parse::{Parsing, parse_query_bytes};

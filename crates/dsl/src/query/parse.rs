@@ -4,7 +4,7 @@ use super::{Clause, Fuzziness, InnerHits, Place, Query, script, typed, wrapper};
 use super::{
     bool_query, boosting, common_terms, constant_score, dis_max, exists, function_score, fuzzy, has_child, has_parent, ids, join,
 };
-use super::{distance_feature, geo, intervals, more_like_this, span, terms_set};
+use super::{distance_feature, geo, geo_2015, intervals, more_like_this, span, terms_set};
 use super::{
     match_all, match_phrase, match_query, multi_match, nested, pattern, query_string, range, simple_query_string, term, terms,
 };
@@ -316,6 +316,7 @@ fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
         "terms_set" => |_, body, cx| terms_set::parse(body, cx),
         "more_like_this" | "mlt" => |_, body, cx| more_like_this::parse(body, cx),
         "geo_distance" | "geo_bounding_box" | "geo_bbox" | "geo_polygon" => geo::parse,
+        "geo_distance_range" | "geohash_cell" if cx.dialect.typed => geo_2015::parse,
         "distance_feature" => |_, body, cx| distance_feature::parse(body, cx),
         "nested" => |_, body, cx| nested::parse(body, cx),
         "has_child" => |_, body, cx| has_child::parse(body, cx),

@@ -1,9 +1,11 @@
 //! `bool`, `dis_max`, `boosting`, `constant_score` over compiled clauses.
 
 use super::combine::{Sum, among, and, or, rescored, seek_to, with_option, without};
+use super::coordinated::coordinated;
 use super::explain::Explained;
 use super::node::{AllScorer, ConstantScorer, NoScorer, Node, score_at};
 use super::prune::Numbers;
+use super::said::{self, boosted};
 use super::term::{BitsDocs, DocBits, TermNode, postings};
 use super::visible::Sight;
 use crate::searchable::SegmentView;
@@ -20,6 +22,9 @@ pub type Shared = Arc<dyn Node>;
 pub struct AllNode(pub f32);
 
 impl Node for AllNode {
+    fn says(&self) -> Option<String> {
+        Some(boosted("*:*", self.0))
+    }
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(Box::new(AllScorer::new(segment.reader.max_doc(), self.0)))
     }
@@ -47,6 +52,9 @@ impl NoneNode {
 }
 
 impl Node for NoneNode {
+    fn says(&self) -> Option<String> {
+        Some("MatchNoDocsQuery".into())
+    }
     fn scorer(&self, _segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(Box::new(NoScorer))
     }
@@ -56,8 +64,36 @@ impl Node for NoneNode {
     fn is_none(&self) -> bool {
         true
     }
+    fn squares(&self) -> f32 {
+        0.0
+    }
     fn is_absent(&self) -> bool {
         self.0 == NoneNode::ABSENT
+    }
+}
+
+/// A word of a field that an index does not have.
+pub struct UnheldNode {
+    /// `field:word`.
+    pub what: String,
+    /// What it would be multiplied with.
+    pub boost: f32,
+    /// The square of its part in the query's norm.
+    pub squares: f32,
+}
+
+impl Node for UnheldNode {
+    fn scorer(&self, _segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+        Ok(Box::new(NoScorer))
+    }
+    fn explain(&self, _segment: &SegmentView, _doc: DocId) -> Result<Explained> {
+        Ok(Explained::no_match("no matching term"))
+    }
+    fn squares(&self) -> f32 {
+        self.squares
+    }
+    fn says(&self) -> Option<String> {
+        Some(boosted(&self.what, self.boost))
     }
 }
 
@@ -74,9 +110,16 @@ pub struct BoolNode {
     pub must_not: Vec<Shared>,
     /// How many of `should`.
     pub least: usize,
+    /// Scored by how many of the clauses that score match, too.
+    pub coordinated: bool,
 }
 
 impl BoolNode {
+    /// How many match makes a difference: some of several need not.
+    fn counts_matches(&self) -> bool {
+        self.coordinated && !self.should.is_empty() && self.must.len() + self.should.len() > 1
+    }
+
     /// One of several, and nothing else.
     fn is_choice(&self) -> bool {
         self.must.is_empty() && self.filter.is_empty() && self.must_not.is_empty() && self.least == 1 && !self.should.is_empty()
@@ -84,6 +127,16 @@ impl BoolNode {
 }
 
 impl Node for BoolNode {
+    fn says(&self) -> Option<String> {
+        said::of_bool(self)
+    }
+    fn is_several(&self) -> bool {
+        self.least <= 1
+    }
+    fn squares(&self) -> f32 {
+        self.must.iter().chain(&self.should).map(|node| node.squares()).sum()
+    }
+
     fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
         if self.least > 0 || !self.must_not.is_empty() {
             return Ok(None);
@@ -158,6 +211,10 @@ impl Node for BoolNode {
             }
             set = without(set, or(excluded, 1, Sum::Sum));
         }
+        if self.counts_matches() {
+            let clauses: Vec<&Shared> = self.must.iter().chain(&self.should).collect();
+            return coordinated(set, &clauses, segment);
+        }
         Ok(set)
     }
 
@@ -204,7 +261,15 @@ impl Node for BoolNode {
             let what = format!("Failure to match minimum number of optional clauses: {}", self.least);
             return Ok(Explained::no_match(what));
         }
-        Ok(Explained::new(sum as f32, "sum of:").of(details))
+        let found = matching + self.must.len();
+        let all = self.must.len() + self.should.len();
+        let explained = Explained::new(sum as f32, "sum of:").of(details);
+        if !self.counts_matches() || found == all {
+            return Ok(explained);
+        }
+        let part = found as f32 / all as f32;
+        let coord = Explained::new(part, format!("coord({found}/{all})"));
+        Ok(Explained::new(sum as f32 * part, "product of:").of(vec![explained, coord]))
     }
 
     fn most_score(&self) -> Option<f32> {
@@ -233,7 +298,7 @@ impl Node for BoolNode {
     }
 
     fn choice(&self) -> Option<Vec<&TermNode>> {
-        if !self.is_choice() {
+        if !self.is_choice() || self.coordinated {
             return None;
         }
         let should = self.should.iter().filter(|node| !node.is_none());
@@ -292,9 +357,20 @@ pub struct DisMaxNode {
     pub nodes: Vec<Shared>,
     /// Part of the others.
     pub tie_breaker: f32,
+    /// What it stands for, if it is more than they say.
+    pub what: Option<String>,
 }
 
 impl Node for DisMaxNode {
+    fn says(&self) -> Option<String> {
+        self.what.clone().or_else(|| said::of_best(&self.nodes, self.tie_breaker))
+    }
+    fn squares(&self) -> f32 {
+        let squares = self.nodes.iter().map(|node| node.squares());
+        let (sum, best) = squares.fold((0f32, 0f32), |(sum, best), one| (sum + one, best.max(one)));
+        (sum - best) * self.tie_breaker * self.tie_breaker + best
+    }
+
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         let sets = self
             .nodes
@@ -339,6 +415,13 @@ pub struct BoostingNode {
 }
 
 impl Node for BoostingNode {
+    fn says(&self) -> Option<String> {
+        Some(format!("{}/{}", self.positive.says()?, self.negative.says()?))
+    }
+    fn squares(&self) -> f32 {
+        self.positive.squares()
+    }
+
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         let mut negative = self.negative.scorer(segment)?;
         let boost = self.negative_boost;
@@ -372,6 +455,9 @@ pub struct ConstantNode {
 }
 
 impl Node for ConstantNode {
+    fn says(&self) -> Option<String> {
+        Some(boosted(&format!("ConstantScore({})", self.filter.says()?), self.boost))
+    }
     fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
         self.filter.bits(segment)
     }

@@ -65,6 +65,7 @@ impl Planner<'_> {
         Ok(Arc::new(BoolNode {
             must: vec![rare],
             should: vec![frequent],
+            coordinated: self.classic(),
             ..BoolNode::default()
         }))
     }

@@ -6,7 +6,7 @@ use super::field::{Target, query_shard, setting, text_of};
 use super::levenshtein::{Levenshtein, edits};
 use super::node::broken;
 use super::regexp::{MAX_REGEX, Pattern};
-use super::similarity::{Bm25, Rarity};
+use super::similarity::Rarity;
 use super::term::TermNode;
 use dsl::query::{FuzzyQuery, PatternQuery};
 use model::{Error, Result};
@@ -174,7 +174,7 @@ impl Planner<'_> {
                 };
                 let node: Shared = Arc::new(TermNode {
                     filters: self.view.filters.clone(),
-                    bm25: Bm25::new(field, vec![rarity], boost, self.bm25_factor()),
+                    similarity: self.similarity(target, field, vec![rarity], boost),
                     term: Term::from_field_text(target.slot.field, &term),
                     norms,
                     what: format!("{}:{term}", target.path),

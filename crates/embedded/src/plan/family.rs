@@ -189,7 +189,7 @@ impl Planner<'_> {
         };
         let mut child = match q.score_mode {
             ScoreMode::None => self.filtering(&q.query)?,
-            _ => self.compile(&q.query, 1.0)?,
+            _ => self.whole(&q.query)?,
         };
         // Of one relation all children are; of several they are told apart by their terms.
         if family.children_of(&parent).len() > 1 {
@@ -357,7 +357,7 @@ impl Planner<'_> {
         }
         let parent = match q.score {
             false => self.filtering(&q.query)?,
-            true => self.compile(&q.query, 1.0)?,
+            true => self.whole(&q.query)?,
         };
         let parent = self.of_relation(parent, &family, &[&q.parent_type]);
         let mut by_segment = FxHashMap::default();
@@ -465,7 +465,7 @@ impl Planner<'_> {
         };
         let by_parent: Shared = Arc::new(super::term::TermNode {
             filters: self.view.filters.clone(),
-            bm25: super::similarity::Bm25::new(field, vec![rarity], boost, self.bm25_factor()),
+            similarity: self.similarity_of(None, field, vec![rarity], boost),
             term,
             norms: false,
             what: format!("parent:{id}"),

@@ -1,6 +1,8 @@
 //! What a path of a query leads to in one index.
 
 use super::Planner;
+use super::classic::Classic;
+use super::similarity::{Bm25, FieldStatistics, Rarity, Similarity};
 use crate::index::schema::{IndexSchema, Slot};
 use crate::searchable::IndexView;
 use mapping::{FieldType, FieldValue, Kind, Mapping};
@@ -111,6 +113,38 @@ impl Planner<'_> {
             Some("BM25") => 1.0,
             _ => self.cx.bm25_factor,
         }
+    }
+
+    /// Typed indices score as 2015 did, unless they say otherwise.
+    pub(super) fn classic(&self) -> bool {
+        let setting = self.view.settings.get(model::settings::SIMILARITY_FACTOR.name);
+        self.view.typed && !matches!(setting.and_then(Value::as_str), Some("BM25" | "LegacyBM25"))
+    }
+
+    /// The scoring of a term, a phrase or several terms in a field.
+    pub(super) fn similarity(
+        &self,
+        target: &Target<'_>,
+        field: FieldStatistics,
+        rarities: Vec<Rarity>,
+        boost: f32,
+    ) -> Similarity {
+        self.similarity_of(target.kind.similarity.as_deref(), field, rarities, boost)
+    }
+
+    /// The same by the name that a field gives its similarity.
+    pub(super) fn similarity_of(
+        &self,
+        name: Option<&str>,
+        field: FieldStatistics,
+        rarities: Vec<Rarity>,
+        boost: f32,
+    ) -> Similarity {
+        if self.classic() && name != Some("BM25") {
+            let docs = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
+            return Similarity::Classic(Classic::new(docs, rarities, boost, self.query_norm.get()));
+        }
+        Similarity::Bm25(Bm25::new(field, rarities, boost, self.bm25_factor()))
     }
 
     /// A query's value in a field, with the error of the index around it.

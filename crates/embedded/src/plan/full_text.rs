@@ -7,7 +7,7 @@ use super::field::{Target, query_shard, text_of};
 use super::least::minimum_should_match;
 use super::levenshtein::edits;
 use super::phrase::{PhraseNode, Place};
-use super::similarity::{Bm25, Rarity};
+use super::similarity::Rarity;
 use super::term::SynonymNode;
 use analysis::{Analyzer, Token};
 use dsl::query::{MatchPhraseQuery, MatchQuery, Operator, ZeroTerms};
@@ -79,13 +79,35 @@ impl Planner<'_> {
             if let Some(node) = self.meta_term(&q.field, &[&q.query], boost) {
                 return Ok(node);
             }
-            return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
+            return self.unmapped(q, &text, boost);
         };
         let result = self.match_in(&target, q, &text, boost);
         if q.lenient && result.is_err() {
             return Ok(self.nothing(format!("failed to create query on [{}]", q.field)));
         }
         result
+    }
+
+    /// Words of a field that no document has: they find nothing, but counted in the norms of 2015.
+    fn unmapped(&self, q: &MatchQuery, text: &str, boost: f32) -> Result<Shared> {
+        let named = q.analyzer.as_deref().unwrap_or("default");
+        let registry = &self.view.registry;
+        let analyzer = registry.analyzer(named).or_else(|| registry.analyzer("standard"));
+        let Some(analyzer) = analyzer.filter(|_| self.classic() && q.fuzziness.is_none()) else {
+            return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
+        };
+        let none = super::similarity::FieldStatistics { docs: 0, tokens: 0 };
+        let one = |term: String| -> Shared {
+            let what = format!("{}:{term}", q.field);
+            let rarity = Rarity { term, doc_freq: 0 };
+            let squares = self.similarity_of(None, none, vec![rarity], boost).squares();
+            Arc::new(super::boolean::UnheldNode { what, boost, squares })
+        };
+        let nodes: Vec<Shared> = analyzer.try_analyze(text)?.into_iter().map(|token| one(token.term)).collect();
+        if nodes.is_empty() {
+            return Ok(self.zero_terms(q.zero_terms_query, boost));
+        }
+        self.joined(nodes, q.operator, q.minimum_should_match.as_deref())
     }
 
     fn match_in(&self, target: &Target<'_>, q: &MatchQuery, text: &str, boost: f32) -> Result<Shared> {
@@ -141,6 +163,7 @@ impl Planner<'_> {
             }
             return Ok(Arc::new(BoolNode {
                 must: nodes,
+                coordinated: self.classic(),
                 ..BoolNode::default()
             }));
         }
@@ -154,6 +177,7 @@ impl Planner<'_> {
         Ok(Arc::new(BoolNode {
             should: nodes,
             least,
+            coordinated: self.classic(),
             ..BoolNode::default()
         }))
     }
@@ -247,6 +271,15 @@ impl Planner<'_> {
 
     /// Several words that count as one.
     pub(super) fn synonyms(&self, target: &Target<'_>, words: &[&str], boost: f32) -> Result<Shared> {
+        if self.classic() {
+            // Each counted for itself, and nothing for how many there are.
+            let one = |word: &&str| self.scored_term(target, target.text_term(word), word, boost);
+            return Ok(Arc::new(BoolNode {
+                should: words.iter().map(one).collect::<Result<_>>()?,
+                least: 1,
+                ..BoolNode::default()
+            }));
+        }
         let terms: Vec<Term> = words.iter().map(|w| target.text_term(w)).collect();
         let mut doc_freq = 0;
         for term in &terms {
@@ -263,7 +296,7 @@ impl Planner<'_> {
         };
         Ok(Arc::new(SynonymNode {
             terms,
-            bm25: Bm25::new(field, vec![rarity], boost * target.kind.boost, self.bm25_factor()),
+            similarity: self.similarity(target, field, vec![rarity], boost * target.kind.boost),
             what: format!("Synonym({})", shown.join(" ")),
         }))
     }
@@ -333,7 +366,7 @@ impl Planner<'_> {
         Ok(Arc::new(PhraseNode {
             places,
             slop,
-            bm25: Bm25::new(field, rarities, boost * target.kind.boost, self.bm25_factor()),
+            similarity: self.similarity(target, field, rarities, boost * target.kind.boost),
             what: format!("{}:\"{}\"{slop_shown}", target.path, shown.join(" ")),
         }))
     }

@@ -273,9 +273,23 @@ pub(crate) fn pick(mode: MultiValueMode, values: &mut [f64]) -> Option<f64> {
 
 /// Metres between two places, in degrees.
 pub(crate) fn haversine(a: (f64, f64), b: (f64, f64)) -> f64 {
+    haversine_around(a, b, 6_371_008.771_4)
+}
+
+/// The same as Lucene 5 measured it: around the earth as it is at the latitude between the two.
+pub(crate) fn haversine_2015(a: (f64, f64), b: (f64, f64)) -> f64 {
+    const EQUATOR: f64 = 6_378_137.0;
+    const POLE: f64 = 6_356_752.314_2;
+    let (sin, cos) = f64::midpoint(a.0, b.0).to_radians().sin_cos();
+    let (east, north) = (EQUATOR * cos, POLE * sin);
+    let radius = ((EQUATOR * east).powi(2) + (POLE * north).powi(2)) / (east.powi(2) + north.powi(2));
+    haversine_around(a, b, radius.sqrt())
+}
+
+fn haversine_around(a: (f64, f64), b: (f64, f64), radius: f64) -> f64 {
     let (la, lb) = (a.0.to_radians(), b.0.to_radians());
     let x = ((lb - la) / 2.0).sin().powi(2) + la.cos() * lb.cos() * ((b.1 - a.1).to_radians() / 2.0).sin().powi(2);
-    2.0 * 6_371_008.771_4 * x.sqrt().min(1.0).asin()
+    2.0 * radius * x.sqrt().min(1.0).asin()
 }
 
 impl FunctionNode {
@@ -416,6 +430,10 @@ fn with_query(mode: BoostMode, query: f32, value: f64) -> f32 {
 }
 
 impl Node for FunctionNode {
+    fn squares(&self) -> f32 {
+        self.query.squares()
+    }
+
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         let mut functions = self.open(segment)?;
         let (score_mode, boost_mode, max_boost, min_score) =

@@ -20,9 +20,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tantivy::query::Scorer;
 
 pub mod boolean;
+mod classic;
 pub mod columns;
 pub mod combine;
 mod common_terms;
+mod coordinated;
 mod exists;
 mod expand;
 pub mod explain;
@@ -43,6 +45,7 @@ mod more_like_this;
 mod multi_match;
 mod nested;
 pub mod node;
+mod normalized;
 mod parent_ids;
 mod phrase;
 mod places;
@@ -54,6 +57,7 @@ mod range;
 pub(crate) mod rarest;
 mod regexp;
 pub(crate) mod routed;
+mod said;
 pub mod scripts;
 mod similarity;
 mod slice;
@@ -67,7 +71,7 @@ pub mod visible;
 pub use explain::Explained;
 pub(crate) use field::query_shard;
 pub use field::{Target, setting, text_of};
-pub(crate) use function_score::{haversine, pick};
+pub(crate) use function_score::{haversine, haversine_2015, pick};
 pub(crate) use nested::{enclosing, no_nested};
 pub use regexp::Pattern;
 
@@ -270,7 +274,7 @@ impl Planned {
 pub fn plan(view: &IndexView, query: Option<&Query>, filter: Option<&Query>, cx: &Context<'_>) -> Result<Planned> {
     let planner = Planner::new(view, cx);
     let mut node = match query {
-        Some(query) => planner.compile(query, 1.0)?,
+        Some(query) => planner.whole(query)?,
         None if cx.profile.get() => planner.compile(&Query::all(), 1.0)?,
         None => Arc::new(AllNode(1.0)),
     };
@@ -290,7 +294,25 @@ pub fn plan(view: &IndexView, query: Option<&Query>, filter: Option<&Query>, cx:
 /// # Errors
 /// As [`plan`].
 pub fn compile(view: &IndexView, query: &Query, cx: &Context<'_>) -> Result<Shared> {
-    Planner::new(view, cx).compile(query, 1.0)
+    Planner::new(view, cx).whole(query)
+}
+
+/// A query in Lucene's words, as it is for an index; in those of the request where Lucene has none.
+///
+/// # Errors
+/// As [`plan`].
+pub fn said(view: &IndexView, query: &Query, cx: &Context<'_>) -> Result<String> {
+    let node = Planner::new(view, cx).compile(query, 1.0)?;
+    let types: &[String] = if view.typed { cx.types } else { &[] };
+    let text = if node.is_none() && !view.typed {
+        None
+    } else {
+        said::of_types(&node, types)
+    };
+    Ok(text.unwrap_or_else(|| match node.is_none() {
+        true => "MatchNoDocsQuery".to_owned(),
+        false => query.render().to_string(),
+    }))
 }
 
 /// The same for who asks only which documents match, of a nested path or of roots: for filters inside aggregations and sorts.
@@ -336,7 +358,7 @@ pub fn part(view: &IndexView, query: Option<&Query>, cx: &Context<'_>, nested_pa
     let mut planner = Planner::new(view, cx);
     planner.path = nested_path.map(str::to_owned);
     let node = match query {
-        Some(query) => planner.compile(query, 1.0)?,
+        Some(query) => planner.whole(query)?,
         None => Arc::new(AllNode(1.0)),
     };
     Ok(Part {
@@ -368,6 +390,10 @@ pub struct Planner<'a> {
     failure: scripts::Failure,
     /// Inside `query_string`: words that analysis drops leave no clause behind.
     absent: Cell<bool>,
+    /// What typed indices multiply the boosts of the query with that is compiled.
+    query_norm: Cell<f32>,
+    /// Inside a filter.
+    only_filters: Cell<bool>,
     /// The profiled clauses of the clause that is being compiled.
     profile: RefCell<Vec<Arc<profile::ProfiledNode>>>,
 }
@@ -384,6 +410,8 @@ impl<'a> Planner<'a> {
             clauses: RefCell::default(),
             failure: scripts::Failure::default(),
             absent: Cell::new(false),
+            query_norm: Cell::new(1.0),
+            only_filters: Cell::new(false),
             profile: RefCell::default(),
         }
     }
@@ -413,6 +441,8 @@ impl<'a> Planner<'a> {
             clauses: RefCell::new(*self.clauses.borrow()),
             failure: self.failure.clone(),
             absent: self.absent.clone(),
+            query_norm: self.query_norm.clone(),
+            only_filters: self.only_filters.clone(),
             profile: RefCell::default(),
         };
         let result = f(&inner)?;
@@ -462,19 +492,28 @@ impl<'a> Planner<'a> {
         Ok(node)
     }
 
+    /// Whether scores of the clause that is compiled reach anyone.
+    fn scores_matter(&self) -> bool {
+        !self.only_filters.get()
+    }
+
     /// Compiles a clause whose scores nobody asks for: nothing is counted for them.
     fn filtering(&self, query: &Query) -> Result<Shared> {
+        let filters = self.only_filters.replace(true);
         let around = self.statistics.need(self.statistics.needed() && self.cx.filters_score.get());
         let node = self.compile(query, 1.0);
         self.statistics.need(around);
+        self.only_filters.set(filters);
         node
     }
 
     /// Compiles a clause whose scores decide what matches, whoever asks.
     fn scoring(&self, query: &Query, boost: f32) -> Result<Shared> {
         let around = self.statistics.need(true);
+        let filters = self.only_filters.replace(false);
         let node = self.compile(query, boost);
         self.statistics.need(around);
+        self.only_filters.set(filters);
         node
     }
 
@@ -618,6 +657,7 @@ impl<'a> Planner<'a> {
             should: scored(&q.should)?,
             must_not: filters(&q.must_not)?,
             least: 0,
+            coordinated: self.classic(),
         };
         let empty = |node: &BoolNode| {
             node.must.is_empty() && node.filter.is_empty() && node.should.is_empty() && node.must_not.is_empty()
@@ -656,7 +696,11 @@ pub(crate) fn dis_max(mut nodes: Vec<Shared>, tie_breaker: f32) -> Shared {
     match nodes.len() {
         0 => Arc::new(NoneNode("empty dis_max".into())),
         1 => nodes.remove(0),
-        _ => Arc::new(DisMaxNode { nodes, tie_breaker }),
+        _ => Arc::new(DisMaxNode {
+            nodes,
+            tie_breaker,
+            what: None,
+        }),
     }
 }
 

@@ -73,6 +73,7 @@ impl Planner<'_> {
             should.push(Arc::new(BoolNode {
                 should: terms,
                 least,
+                coordinated: self.classic(),
                 ..BoolNode::default()
             }));
         }

@@ -1,9 +1,9 @@
 //! `multi_match`: one text over several fields.
 
-use super::boolean::{BoolNode, Shared};
+use super::boolean::{BoolNode, DisMaxNode, Shared, UnheldNode};
 use super::field::{Target, text_of};
 use super::full_text::by_position;
-use super::similarity::{Bm25, Rarity};
+use super::similarity::Rarity;
 use super::term::TermNode;
 use super::{Planner, dis_max};
 use dsl::query::{MatchPhraseQuery, MatchQuery, MultiMatchQuery, MultiMatchType};
@@ -106,6 +106,7 @@ impl Planner<'_> {
             return Ok(Arc::new(BoolNode {
                 should: nodes,
                 least: 1,
+                coordinated: self.classic(),
                 ..BoolNode::default()
             }));
         }
@@ -189,6 +190,20 @@ impl Planner<'_> {
             min_tokens = min_tokens.min(field.tokens);
             freqs.push((freq, field));
         }
+        let shown: Vec<String> = group.iter().map(|(target, _)| format!("{}:{text}", target.path)).collect();
+        let what = match shown.as_slice() {
+            [one] => one.clone(),
+            several => format!("blended(terms:[{}])", several.join(", ")),
+        };
+        if max == 0 && self.classic() {
+            let all = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
+            let weight = boost * super::classic::idf(0, all);
+            return Ok(Arc::new(UnheldNode {
+                what,
+                boost,
+                squares: weight * weight,
+            }));
+        }
         if max == 0 {
             return Ok(self.nothing(format!("no matching term [{text}]")));
         }
@@ -213,29 +228,37 @@ impl Planner<'_> {
         let mut nodes: Vec<Shared> = Vec::new();
         for (i, (target, field_boost)) in group.iter().enumerate() {
             let (freq, field) = freqs[i];
-            if freq == 0 {
+            // In a norm a word counts in fields too that do not have it.
+            if freq == 0 && !self.classic() {
                 continue;
             }
             let norms = target.kind.kind.is_text();
-            let bm25 = Bm25::new(
+            let similarity = self.similarity(
+                target,
                 field,
                 vec![Rarity {
                     term: text.to_owned(),
-                    doc_freq: df[i].min(field.docs),
+                    doc_freq: if self.classic() { df[i] } else { df[i].min(field.docs) },
                 }],
                 boost * field_boost * target.kind.boost,
-                self.bm25_factor(),
             );
             nodes.push(Arc::new(TermNode {
                 filters: self.view.filters.clone(),
                 term: target.text_term(text),
-                bm25,
+                similarity,
                 norms,
                 what: format!("{}:{text}", target.path),
                 boost: None,
                 of_roots: self.view.mapping.nested_path_of(target.path).is_none(),
             }));
         }
-        Ok(dis_max(nodes, tie))
+        if nodes.len() == 1 {
+            return Ok(dis_max(nodes, tie));
+        }
+        Ok(Arc::new(DisMaxNode {
+            nodes,
+            tie_breaker: tie,
+            what: Some(what),
+        }))
     }
 }

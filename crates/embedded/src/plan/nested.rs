@@ -114,6 +114,13 @@ impl Scorer for ToParent {
 }
 
 impl Node for NestedNode {
+    fn says(&self) -> Option<String> {
+        Some(format!("ToParentBlockJoinQuery ({})", self.child.says()?))
+    }
+    fn squares(&self) -> f32 {
+        self.child.squares()
+    }
+
     fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
         let Some(children) = self.child.bits(segment)? else {
             return Ok(None);

@@ -40,6 +40,16 @@ pub trait Node: Send + Sync {
         None
     }
 
+    /// In Lucene's words what the clause asks for, where there are any (`said.rs`).
+    fn says(&self) -> Option<String> {
+        None
+    }
+
+    /// The square of its part in the norm of a query, in typed indices: of what scores by its boost alone, the boost's.
+    fn squares(&self) -> f32 {
+        self.most_score().unwrap_or(1.0).powi(2)
+    }
+
     /// The documents of a segment as a set of bits, deleted and nested ones too, where that is at hand. Scores are
     /// another matter.
     ///
@@ -66,6 +76,11 @@ pub trait Node: Send + Sync {
     /// The term, if it is one.
     fn as_term(&self) -> Option<&TermNode> {
         None
+    }
+
+    /// Made of several clauses, so that it stands in brackets inside others.
+    fn is_several(&self) -> bool {
+        false
     }
 
     /// Matches every document.

@@ -2,7 +2,7 @@
 
 use super::explain::Explained;
 use super::node::{Node, or_none};
-use super::similarity::{Bm25, Counted, Counting, explained_at};
+use super::similarity::{Counted, Counting, Similarity, explained_at};
 use super::term::{norms, postings};
 use crate::searchable::SegmentView;
 use model::Result;
@@ -28,7 +28,7 @@ pub(super) struct PhraseNode {
     /// How far terms may be moved.
     pub slop: u32,
     /// The scoring, for the summed idf of all terms.
-    pub bm25: Bm25,
+    pub similarity: Similarity,
     /// For explanations: `field:"a b"`.
     pub what: String,
 }
@@ -89,7 +89,7 @@ struct PhraseScorer {
     order: Vec<usize>,
     slop: u32,
     norms: Option<FieldNormReader>,
-    bm25: Bm25,
+    similarity: Similarity,
     doc: DocId,
     freq: f32,
     starts: Vec<i64>,
@@ -259,7 +259,7 @@ impl Counting for PhraseScorer {
 
 impl Scorer for PhraseScorer {
     fn score(&mut self) -> f32 {
-        self.bm25.score(self.freq, self.norm())
+        self.similarity.score(self.freq, self.norm())
     }
 }
 
@@ -300,7 +300,7 @@ impl PhraseNode {
             order,
             slop: self.slop,
             norms,
-            bm25: self.bm25.clone(),
+            similarity: self.similarity.clone(),
             doc: 0,
             freq: 0.0,
             starts: Vec::new(),
@@ -311,12 +311,19 @@ impl PhraseNode {
 }
 
 impl Node for PhraseNode {
+    fn says(&self) -> Option<String> {
+        Some(super::said::boosted(&self.what, self.similarity.boost()))
+    }
+    fn squares(&self) -> f32 {
+        self.similarity.squares()
+    }
+
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(or_none(self.open(segment)?))
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let found = explained_at(self.open(segment)?, doc, &self.bm25, &self.what, Counted::Phrase);
+        let found = explained_at(self.open(segment)?, doc, &self.similarity, &self.what, Counted::Phrase);
         Ok(found.unwrap_or_else(|| Explained::no_match("no matching phrase")))
     }
 }

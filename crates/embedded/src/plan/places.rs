@@ -66,6 +66,17 @@ fn inside(area: &GeoArea, at: (f64, f64)) -> bool {
             };
             *bottom <= lat && lat <= *top && east
         }
+        GeoArea::Ring { from, least, most } => {
+            let far = haversine(*from, at);
+            least.is_none_or(|b| far > b.metres || b.included && far == b.metres)
+                && most.is_none_or(|b| far < b.metres || b.included && far == b.metres)
+        }
+        GeoArea::Cell { hash, neighbors } => GeoArea::cell(hash, *neighbors).is_ok_and(|(south, north, west, east)| {
+            // The map goes on at its edge.
+            let (lat, lon) = at;
+            let along = [lon, lon - 360.0, lon + 360.0];
+            south <= lat && lat < north && along.iter().any(|lon| west <= *lon && *lon < east)
+        }),
         GeoArea::Polygon(ring) => {
             let mut odd = false;
             for pair in ring.windows(2) {

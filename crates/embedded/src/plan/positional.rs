@@ -9,7 +9,7 @@ use super::field::{Target, query_shard, text_of};
 use super::node::{NoScorer, Node, broken};
 use super::positions::{self, Part, Span};
 use super::scripts::Failure;
-use super::similarity::{Bm25, Counted, Rarity};
+use super::similarity::{Counted, Rarity, Similarity};
 use super::term::{norms, postings};
 use super::{Fuzz, Levenshtein, Pattern};
 use crate::searchable::SegmentView;
@@ -256,8 +256,8 @@ impl script::Host for AtInterval {
 /// How found positions become a score.
 #[derive(Clone)]
 enum Scoring {
-    /// BM25 over the frequency; every span counts 1 / (1 + how much it was stretched).
-    Spans(Bm25),
+    /// The similarity over the frequency; every span counts 1 / (1 + how much it was stretched).
+    Spans(Similarity),
     /// Saturation of the frequency; every interval counts by how much longer it is than it need be.
     Intervals { boost: f32, extent: i64 },
 }
@@ -275,13 +275,13 @@ impl Scoring {
     }
     fn score(&self, freq: f32, norm: u8) -> f32 {
         match self {
-            Scoring::Spans(bm25) => bm25.score(freq, norm),
+            Scoring::Spans(similarity) => similarity.score(freq, norm),
             Scoring::Intervals { boost, .. } => boost * (1.0 - 1.0 / (1.0 + freq)),
         }
     }
     fn explain(&self, what: &str, freq: f32, norm: u8) -> Explained {
         match self {
-            Scoring::Spans(bm25) => bm25.explain(what, Counted::Phrase, freq, norm),
+            Scoring::Spans(similarity) => similarity.explain(what, Counted::Phrase, freq, norm),
             Scoring::Intervals { boost, .. } => Explained::new(
                 self.score(freq, norm),
                 "Saturation function on interval frequency, computed as w * S / (S + k) from:",
@@ -383,6 +383,13 @@ impl PositionalNode {
 }
 
 impl Node for PositionalNode {
+    fn squares(&self) -> f32 {
+        match &self.scoring {
+            Scoring::Spans(similarity) => similarity.squares(),
+            Scoring::Intervals { boost, .. } => boost.powi(2),
+        }
+    }
+
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         let scorer = self.open(segment)?;
         Ok(if scorer.doc == TERMINATED {
@@ -426,7 +433,7 @@ impl Planner<'_> {
         Ok(Arc::new(PositionalNode {
             tree,
             field: target.slot.field,
-            scoring: Scoring::Spans(Bm25::new(field, rarities, boost * target.kind.boost, self.cx.bm25_factor)),
+            scoring: Scoring::Spans(self.similarity(&target, field, rarities, boost * target.kind.boost)),
             what: format!("spans of {}", q.field()),
             failure: self.failure(),
         }))

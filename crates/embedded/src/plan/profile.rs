@@ -122,6 +122,15 @@ impl ProfiledNode {
 }
 
 impl Node for ProfiledNode {
+    fn says(&self) -> Option<String> {
+        self.inner.says()
+    }
+    fn is_several(&self) -> bool {
+        self.inner.is_several()
+    }
+    fn squares(&self) -> f32 {
+        self.inner.squares()
+    }
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         let inner = self.clocks.build_scorer.time(|| self.inner.scorer(segment))?;
         Ok(Box::new(ProfiledScorer {

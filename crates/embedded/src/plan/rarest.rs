@@ -36,8 +36,11 @@ impl<'a> Rarest<'a> {
         if terms.len() < 2 || terms.len() > TERMS_MAX {
             return None;
         }
-        let docs = terms.iter().map(|term| term.bm25.doc_freq()).collect::<Option<Vec<u64>>>()?;
-        let rare = (0..terms.len()).max_by(|a, b| terms[*a].bm25.bound().total_cmp(&terms[*b].bm25.bound()))?;
+        let docs = terms
+            .iter()
+            .map(|term| term.similarity.doc_freq())
+            .collect::<Option<Vec<u64>>>()?;
+        let rare = (0..terms.len()).max_by(|a, b| terms[*a].similarity.bound().total_cmp(&terms[*b].similarity.bound()))?;
         let others = docs.iter().sum::<u64>() - docs[rare];
         (docs[rare].saturating_mul(OTHERS_LEAST) <= others).then_some(Rarest { terms, rare })
     }
@@ -45,7 +48,7 @@ impl<'a> Rarest<'a> {
     /// No document without the rare term scores more.
     pub(crate) fn bound_of_others(&self) -> f32 {
         let others = self.terms.iter().enumerate().filter(|(at, _)| *at != self.rare);
-        others.map(|(_, term)| f64::from(term.bm25.bound())).sum::<f64>() as f32
+        others.map(|(_, term)| f64::from(term.similarity.bound())).sum::<f64>() as f32
     }
 
     /// Shows every document of the rare term in a segment, deleted ones too, with its score as the choice scores it.

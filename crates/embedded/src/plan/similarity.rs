@@ -1,5 +1,6 @@
-//! BM25 as Lucene computes it, from statistics of the documents that have the field.
+//! BM25 as Lucene computes it, from statistics of the documents that have the field; and which similarity it is.
 
+use super::classic::Classic;
 use super::explain::Explained;
 use std::sync::Arc;
 use tantivy::fieldnorm::FieldNormReader;
@@ -170,6 +171,68 @@ impl Bm25 {
     }
 }
 
+/// The scoring of one term or phrase in one field, by one of the similarities.
+#[derive(Clone, Debug)]
+pub enum Similarity {
+    /// Today's.
+    Bm25(Bm25),
+    /// That of typed indices.
+    Classic(Classic),
+}
+
+impl Similarity {
+    /// How many documents have the term; `None` if it stands for several.
+    pub fn doc_freq(&self) -> Option<u64> {
+        match self {
+            Similarity::Bm25(bm25) => bm25.doc_freq(),
+            Similarity::Classic(classic) => classic.doc_freq(),
+        }
+    }
+    /// What a query multiplies it with.
+    pub fn boost(&self) -> f32 {
+        match self {
+            Similarity::Bm25(bm25) => bm25.boost,
+            Similarity::Classic(classic) => classic.boost(),
+        }
+    }
+    /// No frequency scores more.
+    pub fn bound(&self) -> f32 {
+        match self {
+            Similarity::Bm25(bm25) => bm25.bound(),
+            Similarity::Classic(classic) => classic.bound(),
+        }
+    }
+    /// The square of its part in the query's norm. BM25 has one only where a typed index asks for it by name.
+    pub fn squares(&self) -> f32 {
+        match self {
+            Similarity::Bm25(bm25) => bm25.boost.powi(2),
+            Similarity::Classic(classic) => classic.squares(),
+        }
+    }
+    /// The score of a frequency in a field of a length.
+    #[inline]
+    pub fn score(&self, freq: f32, norm: u8) -> f32 {
+        match self {
+            Similarity::Bm25(bm25) => bm25.score(freq, norm),
+            Similarity::Classic(classic) => classic.score(freq, norm),
+        }
+    }
+    /// How the score came about.
+    pub fn explain(&self, what: &str, counted: Counted, freq: f32, norm: u8) -> Explained {
+        match self {
+            Similarity::Bm25(bm25) => bm25.explain(what, counted, freq, norm),
+            Similarity::Classic(classic) => classic.explain(what, counted, freq, norm),
+        }
+    }
+    /// The numbers that tantivy prunes by, if it can.
+    pub fn as_bm25(&self) -> Option<&Bm25> {
+        match self {
+            Similarity::Bm25(bm25) => Some(bm25),
+            Similarity::Classic(_) => None,
+        }
+    }
+}
+
 /// A scorer that counts in one field.
 pub(super) trait Counting: DocSet {
     /// At the document where it is: how often, and the length as it is kept.
@@ -187,12 +250,12 @@ pub(super) fn counted_at(mut scorer: impl Counting, doc: DocId) -> Option<(f32, 
 pub(super) fn explained_at(
     scorer: Option<impl Counting>,
     doc: DocId,
-    bm25: &Bm25,
+    similarity: &Similarity,
     what: &str,
     counted: Counted,
 ) -> Option<Explained> {
     let (freq, norm) = counted_at(scorer?, doc)?;
-    Some(bm25.explain(&format!("{what} in {doc}"), counted, freq, norm))
+    Some(similarity.explain(&format!("{what} in {doc}"), counted, freq, norm))
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Terms: one term with BM25, several as one (synonyms), sets of terms with one score.
+//! Terms: one scored term, several as one (synonyms), sets of terms with one score.
 
 use super::explain::Explained;
 use super::filters::Filters;
 use super::node::{ConstantScorer, NoScorer, Node, broken, or_none, score_at};
 use super::prune::Numbers;
-use super::similarity::{Bm25, Counted, Counting, explained_at};
+use super::said::boosted;
+use super::similarity::{Counted, Counting, Similarity, explained_at};
 use super::visible::Sight;
 use crate::index::derived::Footprint;
 use crate::searchable::SegmentView;
@@ -30,12 +31,12 @@ pub fn postings(segment: &SegmentView, term: &Term, option: IndexRecordOption) -
     index.read_postings(term, option).map_err(broken)
 }
 
-/// One term, scored by BM25.
+/// One term, scored by its similarity.
 pub struct TermNode {
     /// The term.
     pub term: Term,
     /// Its scoring.
-    pub bm25: Bm25,
+    pub similarity: Similarity,
     /// The field keeps frequencies and lengths; otherwise both are 1.
     pub norms: bool,
     /// For explanations: `field:term`.
@@ -53,7 +54,7 @@ pub(super) struct TermScorer {
     postings: SegmentPostings,
     norms: Option<FieldNormReader>,
     freqs: bool,
-    bm25: Bm25,
+    similarity: Similarity,
 }
 
 impl Counting for TermScorer {
@@ -86,7 +87,7 @@ impl DocSet for TermScorer {
 impl Scorer for TermScorer {
     fn score(&mut self) -> f32 {
         let (freq, norm) = self.parts();
-        self.bm25.score(freq, norm)
+        self.similarity.score(freq, norm)
     }
 }
 
@@ -118,12 +119,19 @@ impl TermNode {
             postings,
             norms,
             freqs: self.norms,
-            bm25: self.bm25.clone(),
+            similarity: self.similarity.clone(),
         }))
     }
 }
 
 impl Node for TermNode {
+    fn says(&self) -> Option<String> {
+        Some(boosted(&self.what, self.similarity.boost()))
+    }
+    fn squares(&self) -> f32 {
+        self.similarity.squares()
+    }
+
     fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
         self.filters.of(segment, &self.term)
     }
@@ -133,7 +141,7 @@ impl Node for TermNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let found = explained_at(self.open(segment)?, doc, &self.bm25, &self.what, Counted::Term);
+        let found = explained_at(self.open(segment)?, doc, &self.similarity, &self.what, Counted::Term);
         Ok(found.unwrap_or_else(|| Explained::no_match("no matching term")))
     }
 
@@ -143,7 +151,7 @@ impl Node for TermNode {
 
     fn most_score(&self) -> Option<f32> {
         // Without frequencies and lengths every match scores the same.
-        (!self.norms).then(|| self.bm25.score(1.0, 1))
+        (!self.norms).then(|| self.similarity.score(1.0, 1))
     }
 
     fn quick_count(&self, segment: &SegmentView, sight: &Sight, _most: u64) -> Result<Option<u64>> {
@@ -167,7 +175,8 @@ impl Node for TermNode {
             return None;
         }
         let boost = self.boost?;
-        numbers.add(&self.term, &self.bm25, self.bm25.doc_freq()?);
+        let bm25 = self.similarity.as_bm25()?;
+        numbers.add(&self.term, bm25, bm25.doc_freq()?);
         let query = Box::new(tantivy::query::TermQuery::new(
             self.term.clone(),
             IndexRecordOption::WithFreqs,
@@ -185,7 +194,7 @@ pub struct SynonymNode {
     /// The terms, at least one.
     pub terms: Vec<Term>,
     /// Their scoring as one.
-    pub bm25: Bm25,
+    pub similarity: Similarity,
     /// For explanations: `Synonym(field:a field:b)`.
     pub what: String,
 }
@@ -193,7 +202,7 @@ pub struct SynonymNode {
 struct SynonymScorer {
     sets: Vec<SegmentPostings>,
     norms: Option<FieldNormReader>,
-    bm25: Bm25,
+    similarity: Similarity,
     doc: DocId,
 }
 
@@ -247,7 +256,7 @@ impl DocSet for SynonymScorer {
 impl Scorer for SynonymScorer {
     fn score(&mut self) -> f32 {
         let (freq, norm) = self.parts();
-        self.bm25.score(freq, norm)
+        self.similarity.score(freq, norm)
     }
 }
 
@@ -263,7 +272,7 @@ impl SynonymNode {
         let mut scorer = SynonymScorer {
             sets,
             norms: norms(segment, field)?,
-            bm25: self.bm25.clone(),
+            similarity: self.similarity.clone(),
             doc: 0,
         };
         scorer.lowest();
@@ -272,12 +281,19 @@ impl SynonymNode {
 }
 
 impl Node for SynonymNode {
+    fn says(&self) -> Option<String> {
+        Some(boosted(&self.what, self.similarity.boost()))
+    }
+    fn squares(&self) -> f32 {
+        self.similarity.squares()
+    }
+
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(or_none(self.open(segment)?))
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let found = explained_at(self.open(segment)?, doc, &self.bm25, &self.what, Counted::Synonyms);
+        let found = explained_at(self.open(segment)?, doc, &self.similarity, &self.what, Counted::Synonyms);
         Ok(found.unwrap_or_else(|| Explained::no_match("no matching term")))
     }
 }
@@ -294,6 +310,9 @@ pub(crate) struct TermsNode {
 }
 
 impl Node for TermsNode {
+    fn says(&self) -> Option<String> {
+        Some(boosted(&self.what, self.boost))
+    }
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(Box::new(ConstantScorer::new(any_of(segment, &self.terms)?, self.boost)))
     }
@@ -337,6 +356,9 @@ impl<F> Node for FilterNode<F>
 where
     F: Fn(&SegmentView) -> Result<Box<dyn Scorer>> + Send + Sync,
 {
+    fn says(&self) -> Option<String> {
+        Some(boosted(&self.what, self.boost))
+    }
     fn most_score(&self) -> Option<f32> {
         Some(self.boost)
     }

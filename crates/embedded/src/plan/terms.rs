@@ -6,7 +6,7 @@ use super::field::{Target, text_of};
 use super::least;
 use super::node::broken;
 use super::regexp::Pattern;
-use super::similarity::Bm25;
+use super::similarity::FieldStatistics;
 use super::term::{FilterNode, TermNode};
 use crate::searchable::SegmentView;
 use dsl::query::{TermQuery, TermsQuery};
@@ -93,6 +93,10 @@ impl Planner<'_> {
                 if !target.kind.index {
                     return self.number_range(target, Some(value), Some(value), boost);
                 }
+                if self.classic() {
+                    // Numbers were terms like others.
+                    return self.scored_term(target, term, &shown(value), boost);
+                }
                 Ok(self.filter(vec![term], boost, format!("{}:{:?}", target.path, value)))
             }
         }
@@ -152,20 +156,25 @@ impl Planner<'_> {
     /// A term of a string field with BM25.
     pub(super) fn scored_term(&self, target: &Target<'_>, term: Term, text: &str, boost: f32) -> Result<Shared> {
         self.check_terms(target)?;
-        let field = self.statistics.field(target)?;
+        let field = match self.classic() && !target.has_string_terms() {
+            true => FieldStatistics { docs: 0, tokens: 0 },
+            false => self.statistics.field(target)?,
+        };
         let rarity = self.statistics.rarity(&term, text)?;
-        if rarity.doc_freq == 0 {
+        // A word that no document has is still a part of a norm.
+        if rarity.doc_freq == 0 && !self.classic() {
             return Ok(self.nothing(format!("no matching term [{}:{text}]", target.path)));
         }
         let norms = target.kind.kind.is_text();
         let boost = boost * target.kind.boost;
         Ok(Arc::new(TermNode {
             filters: self.view.filters.clone(),
-            bm25: Bm25::new(field, vec![rarity], boost, self.bm25_factor()),
+            similarity: self.similarity(target, field, vec![rarity], boost),
             term,
             norms,
             what: format!("{}:{text}", target.path),
-            boost: (norms && (self.bm25_factor() - 2.2).abs() < 1e-6 && !self.statistics.overlaps(target)).then_some(boost),
+            boost: (norms && !self.classic() && (self.bm25_factor() - 2.2).abs() < 1e-6 && !self.statistics.overlaps(target))
+                .then_some(boost),
             of_roots: self.view.mapping.nested_path_of(target.path).is_none(),
         }))
     }
@@ -202,6 +211,17 @@ impl Planner<'_> {
                 ..BoolNode::default()
             }));
         }
+        // Where 2015 scored several terms, it scored them as a choice.
+        let few = q.values.len() <= self.cx.max_clause_count;
+        if self.classic() && self.scores_matter() && few {
+            let should = q.values.iter().map(|v| self.term_value(&target, v, boost));
+            return Ok(Arc::new(BoolNode {
+                should: should.collect::<Result<_>>()?,
+                least: 1,
+                coordinated: true,
+                ..BoolNode::default()
+            }));
+        }
         // 2015 took dates among several for the moment they begin.
         let dates = target.kind.kind.is_date() && !self.view.typed && q.values.iter().any(Value::is_string);
         if !target.kind.index || target.kind.kind == Kind::Ip || dates {
@@ -229,6 +249,16 @@ impl Planner<'_> {
         terms.sort_unstable();
         terms.dedup();
         Ok(self.filter(terms, boost, format!("{}:({} terms)", target.path, q.values.len())))
+    }
+}
+
+/// A number for explanations.
+fn shown(value: &FieldValue) -> String {
+    match value {
+        FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n) => n.to_string(),
+        FieldValue::UnsignedLong(n) => n.to_string(),
+        FieldValue::Double(n) => n.to_string(),
+        other => format!("{other:?}"),
     }
 }
 

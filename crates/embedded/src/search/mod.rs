@@ -156,10 +156,5 @@ pub fn explain(view: &IndexView, query: &Query, segment: usize, doc: DocId, cx: 
 /// # Errors
 /// Why it would not.
 pub fn validate(view: &IndexView, query: &Query, cx: &Context<'_>) -> Result<String> {
-    let planned = plan(view, Some(query), None, cx)?;
-    Ok(if planned.is_none() {
-        "MatchNoDocsQuery".to_owned()
-    } else {
-        format!("{:?}", query.clause)
-    })
+    crate::plan::said(view, query, cx)
 }

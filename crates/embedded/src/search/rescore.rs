@@ -28,6 +28,12 @@ pub(super) fn rescore(views: &[Searched], ranked: &mut [Ranked], rescore: &dsl::
             },
         };
     }
+    // 2015 weighed what it did not score anew all the same.
+    for one in &mut ranked[window..] {
+        if views[one.view].0.typed {
+            one.score *= rescore.query_weight;
+        }
+    }
     ranked[..window].sort_by(|a, b| {
         b.score
             .total_cmp(&a.score)

@@ -14,9 +14,6 @@ use serde_json::{Map, Value, json};
 const MOST: usize = 64;
 /// Between the value of a context and the input.
 pub const CONTEXT_END: char = '\u{1e}';
-/// Around the equator, and from pole to pole, in metres.
-const EQUATOR_METRES: f64 = 40_075_016.685_578_49;
-const POLAR_METRES: f64 = 19_970_326.371_122_5;
 
 /// One context of a field.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,14 +105,7 @@ pub fn length(value: &Value) -> Result<usize> {
     let amount: f64 = text[..split].parse().map_err(|_| bad())?;
     let unit = text[split..].trim();
     let metres = amount * units::metres_of(unit).ok_or_else(bad)?;
-    if metres <= 0.0 {
-        return Ok(LENGTH_MAX);
-    }
-    let width = metres / (1.0 + POLAR_METRES / EQUATOR_METRES);
-    let parts = (EQUATOR_METRES / width).ceil().max(1.0) as u64;
-    let bits = parts.ilog2() as usize;
-    let (full, left) = (bits / 5, bits % 5);
-    Ok((2 * full + usize::from(left > 0) + usize::from(left > 3)).clamp(1, LENGTH_MAX))
+    Ok(geohash::digits_of(metres))
 }
 
 /// As mappings show it.

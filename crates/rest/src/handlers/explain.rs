@@ -120,7 +120,14 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
         Ok(query) => from_url.or(query).unwrap_or_else(Query::all),
         Err(error) => {
             let mut body = json!({ "valid": false, "_shards": shards });
-            if explain {
+            if explain && dialect.typed {
+                let query = Box::new(Query::all());
+                if let Inspected::Validated(list) = call.rest.engine.inspect(Inspection::Validate { target, query }).await? {
+                    let why = format!("org.elasticsearch.index.query.QueryParsingException: {}", error.reason());
+                    let one = |index: &model::IndexName| json!({ "index": index.as_str(), "valid": false, "error": why });
+                    body["explanations"] = list.iter().map(|(index, _)| one(index)).collect();
+                }
+            } else if explain {
                 body["error"] = format!("org.elasticsearch.common.ParsingException: {}", error.reason()).into();
             }
             return Ok(Answer::ok(body));

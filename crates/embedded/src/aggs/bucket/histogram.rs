@@ -379,7 +379,13 @@ impl Collector for Histogram {
             if let Some(text) = &text {
                 out.insert("key_as_string".into(), text.as_str().into());
             }
-            out.insert("key".into(), self.steps.json(code));
+            let key = self.steps.value(code);
+            // In 2015 the keys of numbers were whole.
+            if to.cx.dialect.typed && key.fract() == 0.0 && key.abs() < 1e15 {
+                out.insert("key".into(), (key as i64).into());
+            } else {
+                out.insert("key".into(), self.steps.json(code));
+            }
             out.insert("doc_count".into(), count.into());
             self.subs.finish(own, &mut out, to)?;
             if self.keyed {
