@@ -363,7 +363,7 @@ fn numbered(all: &[Ready], made: &[(Arc<IndexEntry>, Arc<IndexState>)]) -> (Vec<
         let participant = &mut participants[at];
         stamps.push(Stamp {
             seq_no: participant.next_seq_no(),
-            primary_term: ready.state.term,
+            primary_term: ready.state.term + ready.entry.turns,
             version: ready.version,
         });
         participant.count += 1;

@@ -28,6 +28,7 @@ error_kinds! {
     Parsing                = "parsing_exception", 400;
     XContentParse          = "x_content_parse_exception", 400;
     JsonParse              = "json_parse_exception", 400;
+    InputCoercion          = "input_coercion_exception", 400;
     JsonEof                = "json_e_o_f_exception", 400;
     Parse                  = "parse_exception", 400;
     QueryShard             = "query_shard_exception", 400;

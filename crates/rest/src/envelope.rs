@@ -44,6 +44,14 @@ fn worded(error: &Error, dialect: Dialect) -> Error {
     words_2015::reword(error)
 }
 
+/// A refusal of a search's shards where one shard was asked: without the envelope.
+pub(crate) fn of_one_shard(error: Error) -> Error {
+    match error.cause() {
+        Some(refused) if error.kind() == ErrorKind::SearchPhaseExecution => refused.clone(),
+        _ => error,
+    }
+}
+
 /// An error of a search at its shards, as Elasticsearch wraps it.
 pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> Error {
     // Blocks refuse before any shard is asked.

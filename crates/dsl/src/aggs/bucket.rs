@@ -321,10 +321,17 @@ pub(super) fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: 
         exclude,
         show_term_doc_count_error: fields.take_bool("show_term_doc_count_error")?.unwrap_or(false),
         collect_mode,
-        execution_hint: fields.take_string("execution_hint")?,
-        value_type: match fields.take_any(&["value_type", "valueType"]) {
+        execution_hint: match fields.take_string("execution_hint")? {
+            Some(hint) if !dialect.typed && !matches!(hint.as_str(), "map" | "global_ordinals") => {
+                return Err(shape::all_shards_failed(Error::illegal(format!(
+                    "Unknown `execution_hint`: [{hint}], expected any of [map, global_ordinals]"
+                ))));
+            }
+            hint => hint,
+        },
+        value_type: match dialect.typed.then(|| fields.take("valueType")).flatten() {
             Some(node) => Some(node.string("value_type")?),
-            None => None,
+            None => take_value_type(fields, kind, dialect)?,
         },
     })
 }
@@ -353,7 +360,20 @@ fn parse_rare_terms(fields: &mut Fields, name: &str, dialect: Dialect) -> Result
         max_doc_count: max_doc_count.unwrap_or(1),
         include,
         exclude,
-        value_type: fields.take_string("value_type")?,
+        value_type: take_value_type(fields, KIND, dialect)?,
+    })
+}
+
+/// The type of values whose field says none.
+fn take_value_type(fields: &mut Fields, kind: &str, dialect: Dialect) -> Result<Option<String>> {
+    option(fields, kind, "value_type", |n| {
+        let text = n.string("value_type")?;
+        match text.as_str() {
+            "string" | "byte" | "short" | "integer" | "long" | "unsigned_long" | "float" | "double" | "number" | "numeric"
+            | "date" | "ip" | "boolean" => Ok(text),
+            _ if dialect.typed => Ok(text),
+            _ => Err(Error::illegal(format!("Unknown value type [{text}]"))),
+        }
     })
 }
 
@@ -565,13 +585,15 @@ fn parse_date_histogram(fields: &mut Fields, dialect: Dialect) -> Result<DateHis
         inner.finish()?;
         Ok(bounds)
     };
-    let time_zone = match fields.take_any(if dialect.typed {
-        &["time_zone", "timeZone"]
-    } else {
-        &["time_zone"]
-    }) {
+    let time_zone = match dialect.typed.then(|| fields.take("timeZone")).flatten() {
         Some(node) => Some(node.string("time_zone")?),
-        None => None,
+        None => option(fields, KIND, "time_zone", |n| {
+            let zone = n.string("time_zone")?;
+            if !dialect.typed {
+                model::date::parse_zone(&zone)?;
+            }
+            Ok(zone)
+        })?,
     };
     Ok(DateHistogramAgg {
         source,
@@ -625,9 +647,8 @@ fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<Option<Da
         fixed(&n.string("fixed_interval")?, dialect).map(DateInterval::Fixed)
     })?;
     if old.is_some() && calendar.is_some() {
-        return Err(Error::illegal(
-            "Cannot use [interval] with [fixed_interval] or [calendar_interval] configuration options.",
-        ));
+        let cause = Error::illegal("Cannot use [interval] with [fixed_interval] or [calendar_interval] configuration options.");
+        return Err(shape::failed_field(KIND, "interval", (1, 1), cause));
     }
     Ok(old.or(calendar).or(fixed))
 }

@@ -223,6 +223,16 @@ pub(crate) fn validate(aggs: &[Agg], parent: Option<&AggKind>, typed: bool) -> R
                     "{kind} aggregation [{name}] must have a histogram, date_histogram or auto_date_histogram as parent"
                 ));
             }
+            let leaves_out = match parent {
+                Some(AggKind::Histogram(histogram)) => histogram.min_doc_count != 0,
+                Some(AggKind::DateHistogram(histogram)) => histogram.min_doc_count != 0,
+                _ => false,
+            };
+            if SEQUENTIAL.contains(&kind.as_str()) && leaves_out && !typed {
+                problems.push(format!(
+                    "parent histogram of {kind} aggregation [{name}] must have min_doc_count of 0"
+                ));
+            }
             if let (true, Some(path)) = (kind.ends_with("_bucket"), first_path(buckets_path)) {
                 let first = path.split(['>', '.', '[']).next().unwrap_or(path);
                 if !aggs.iter().any(|other| other.name == first || path.starts_with(&other.name)) {

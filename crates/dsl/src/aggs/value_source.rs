@@ -27,7 +27,17 @@ impl ValueSource {
         Ok(ValueSource {
             field: fields.take_string("field")?,
             script,
-            missing: fields.take_value("missing").filter(|value| !value.is_null()),
+            missing: match fields.take("missing") {
+                Some(node) if node.is_null() && !dialect.typed => {
+                    return Err(crate::search::shape::failed_field(
+                        fields.owner(),
+                        "missing",
+                        (node.line, node.col),
+                        Error::illegal("[missing] must not be null"),
+                    ));
+                }
+                node => node.map(Node::into_value).filter(|value| !value.is_null()),
+            },
             format: fields.take_string("format")?,
         })
     }

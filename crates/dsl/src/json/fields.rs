@@ -145,6 +145,11 @@ impl Fields {
             .ok_or_else(|| Error::illegal(format!("Required [{name}] for [{}]", self.owner)))
     }
 
+    /// Whose members they are, for errors.
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
     /// The next member, whatever its name.
     pub fn next_field(&mut self) -> Option<(String, Node)> {
         self.members.pop_front()

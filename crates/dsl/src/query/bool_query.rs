@@ -69,7 +69,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     if cx.dialect.typed {
         fields.take("disable_coord");
     }
-    fields.take_bool("adjust_pure_negative")?;
+    q.nothing_of_exclusions = fields.take_bool("adjust_pure_negative")? == Some(false);
     let query = cx.common(&mut fields, "bool", Clause::Bool(q))?;
     fields.finish_as_object()?;
     Ok(query)
@@ -89,6 +89,9 @@ pub(super) fn render(q: &BoolQuery) -> Map<String, Value> {
     }
     if let Some(minimum) = &q.minimum_should_match {
         body.insert("minimum_should_match".into(), minimum.clone().into());
+    }
+    if q.nothing_of_exclusions {
+        body.insert("adjust_pure_negative".into(), false.into());
     }
     body
 }

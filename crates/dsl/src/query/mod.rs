@@ -354,6 +354,8 @@ pub struct BoolQuery {
     pub filter: Vec<Query>,
     pub must_not: Vec<Query>,
     pub minimum_should_match: Option<String>,
+    /// `adjust_pure_negative: false`: exclusions alone find nothing.
+    pub nothing_of_exclusions: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

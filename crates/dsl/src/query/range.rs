@@ -11,6 +11,9 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let Some((field, body)) = outer.next_field() else {
         return Err(Error::illegal("field name is null or empty"));
     };
+    if field.is_empty() && !cx.dialect.typed {
+        return Err(Error::illegal("field name is null or empty"));
+    }
     if !cx.dialect.typed && matches!(&body.value, Json::Array(items) if items.is_empty()) {
         return Err(Error::illegal("field name is null or empty"));
     }
@@ -25,6 +28,10 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             false => node.error(format!("[range] query does not support [{other}]")),
         });
     }
+    let order: Vec<String> = match &body.value {
+        Json::Object(members) => members.iter().map(|(name, _)| name.clone()).collect(),
+        _ => Vec::new(),
+    };
     let mut fields = cx.options(body, "range")?;
     for bound in ["gt", "gte", "lt", "lte", "from", "to"] {
         if let Some(node) = fields.listed(bound).filter(|node| !cx.dialect.typed && node.is_object()) {
@@ -35,32 +42,10 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         field,
         ..RangeQuery::default()
     };
-    let value = |fields: &mut Fields, name: &str| fields.take_value(name).filter(|v| !v.is_null());
-    range.gt = value(&mut fields, "gt");
-    range.gte = value(&mut fields, "gte").or(if cx.dialect.typed { value(&mut fields, "ge") } else { None });
-    range.lt = value(&mut fields, "lt");
-    range.lte = value(&mut fields, "lte").or(if cx.dialect.typed { value(&mut fields, "le") } else { None });
-    let from = value(&mut fields, "from");
-    let to = value(&mut fields, "to");
-    let lower = fields.take_bool("include_lower")?;
-    let upper = fields.take_bool("include_upper")?;
-    if let Some(from) = from {
-        (range.gt, range.gte) = if lower == Some(false) {
-            (Some(from), None)
-        } else {
-            (None, Some(from))
-        };
-    } else if lower == Some(false) {
-        range.gt = range.gt.or(range.gte.take());
-    }
-    if let Some(to) = to {
-        (range.lt, range.lte) = if upper == Some(false) {
-            (Some(to), None)
-        } else {
-            (None, Some(to))
-        };
-    } else if upper == Some(false) {
-        range.lt = range.lt.or(range.lte.take());
+    if cx.dialect.typed {
+        bounds_of_2015(&mut range, &mut fields)?;
+    } else {
+        bounds(&mut range, &mut fields, &order)?;
     }
     range.format = fields.take_string("format")?;
     range.time_zone = fields.take_string("time_zone")?;
@@ -80,6 +65,64 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     query.boost *= inner.boost;
     query.name = inner.name.or(query.name);
     Ok(query)
+}
+
+/// The two ends of a range: what comes later in the body stands in for what came before, and `from` and `to` say nothing
+/// about whether their end is included.
+fn bounds(range: &mut RangeQuery, fields: &mut Fields, order: &[String]) -> Result<()> {
+    let (mut low, mut low_in, mut high, mut high_in) = (None, true, None, true);
+    for name in order {
+        match name.as_str() {
+            "include_lower" => low_in = fields.take_bool(name)?.unwrap_or(low_in),
+            "include_upper" => high_in = fields.take_bool(name)?.unwrap_or(high_in),
+            "from" => low = fields.take_value(name),
+            "to" => high = fields.take_value(name),
+            "gt" | "gte" => (low, low_in) = (fields.take_value(name), name == "gte"),
+            "lt" | "lte" => (high, high_in) = (fields.take_value(name), name == "lte"),
+            _ => {}
+        }
+    }
+    let given = |value: Option<Value>| value.filter(|value| !value.is_null());
+    match low_in {
+        true => range.gte = given(low),
+        false => range.gt = given(low),
+    }
+    match high_in {
+        true => range.lte = given(high),
+        false => range.lt = given(high),
+    }
+    Ok(())
+}
+
+fn bounds_of_2015(range: &mut RangeQuery, fields: &mut Fields) -> Result<()> {
+    let value = |fields: &mut Fields, name: &str| fields.take_value(name).filter(|v| !v.is_null());
+    range.gt = value(fields, "gt");
+    range.gte = value(fields, "gte").or(value(fields, "ge"));
+    range.lt = value(fields, "lt");
+    range.lte = value(fields, "lte").or(value(fields, "le"));
+    let from = value(fields, "from");
+    let to = value(fields, "to");
+    let lower = fields.take_bool("include_lower")?;
+    let upper = fields.take_bool("include_upper")?;
+    if let Some(from) = from {
+        (range.gt, range.gte) = if lower == Some(false) {
+            (Some(from), None)
+        } else {
+            (None, Some(from))
+        };
+    } else if lower == Some(false) {
+        range.gt = range.gt.take().or(range.gte.take());
+    }
+    if let Some(to) = to {
+        (range.lt, range.lte) = if upper == Some(false) {
+            (Some(to), None)
+        } else {
+            (None, Some(to))
+        };
+    } else if upper == Some(false) {
+        range.lt = range.lt.take().or(range.lte.take());
+    }
+    Ok(())
 }
 
 pub(super) fn render(q: &RangeQuery) -> Map<String, Value> {

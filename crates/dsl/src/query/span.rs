@@ -4,7 +4,7 @@
 
 use super::{Clause, Parsing, Query, query_of};
 use crate::json::{Json, Node};
-use model::{Error, ErrorKind, Result};
+use model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 /// What stands where.
@@ -58,6 +58,35 @@ impl SpanQuery {
                 _ => "",
             },
         }
+    }
+    /// The fields of two clauses that had to be of one field, and are not.
+    pub fn divided(&self) -> Option<(&str, &str)> {
+        let mut found = None;
+        let look = |first: &SpanQuery, other: &SpanQuery| first.field() != other.field();
+        match self {
+            SpanQuery::Term { .. } | SpanQuery::Gap { .. } | SpanQuery::Multi(_) => {}
+            SpanQuery::Near { clauses, .. } | SpanQuery::Or(clauses) => {
+                found = clauses.iter().find_map(SpanQuery::divided);
+                if let (None, Some(first)) = (found, clauses.first()) {
+                    let other = clauses.iter().find(|clause| look(first, clause));
+                    found = other.map(|other| (first.field(), other.field()));
+                }
+            }
+            SpanQuery::First { inner, .. } | SpanQuery::Masking { inner, .. } => found = inner.divided(),
+            SpanQuery::Not {
+                include: one,
+                exclude: other,
+                ..
+            }
+            | SpanQuery::Containing { big: one, little: other }
+            | SpanQuery::Within { big: one, little: other } => {
+                found = one.divided().or_else(|| other.divided());
+                if found.is_none() && look(one, other) {
+                    found = Some((one.field(), other.field()));
+                }
+            }
+        }
+        found
     }
     /// Calls `f` with this span and every one below it.
     pub fn visit(&self, f: &mut dyn FnMut(&SpanQuery)) {
@@ -121,7 +150,6 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
             if clauses.is_empty() {
                 return Err(missing(format!("{name} must include [clauses]")));
             }
-            same_field(&clauses)?;
             if name == "span_or" {
                 SpanQuery::Or(clauses)
             } else {
@@ -167,7 +195,6 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         "span_containing" | "span_within" => {
             let big = one(&mut fields, "big", cx)?.ok_or_else(|| missing(format!("[{name}] must have [big] clause")))?;
             let little = one(&mut fields, "little", cx)?.ok_or_else(|| missing(format!("[{name}] must have [little] clause")))?;
-            same_field(&[(*big).clone(), (*little).clone()])?;
             if name == "span_within" {
                 SpanQuery::Within { big, little }
             } else {
@@ -253,14 +280,6 @@ fn gap(node: &Node, owner: &str) -> Result<Option<SpanQuery>> {
         field: field.clone(),
         width: width.u32("width")?,
     }))
-}
-
-fn same_field(clauses: &[SpanQuery]) -> Result<()> {
-    let first = clauses.first().map_or("", SpanQuery::field);
-    if clauses.iter().any(|c| c.field() != first) {
-        return Err(Error::new(ErrorKind::IllegalArgument, "Clauses must have same field."));
-    }
-    Ok(())
 }
 
 /// As in a request: the name of the clause and its body.

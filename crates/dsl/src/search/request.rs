@@ -8,7 +8,7 @@ use super::{
 };
 use crate::aggs::{self, Agg};
 use crate::json::{self, Json, Node};
-use crate::query::{Parsing, Query};
+use crate::query::{BoolQuery, Clause, Parsing, Query};
 use model::units::{parse_duration, parse_duration_or_never};
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -44,6 +44,8 @@ pub struct SearchRequest {
     pub seq_no_primary_term: bool,
     pub timeout: Option<Duration>,
     pub terminate_after: usize,
+    /// A negative `terminate_after`: over before the first document.
+    pub collects_nothing: bool,
     pub profile: bool,
     /// Names of matching clauses come with their scores.
     pub named_scores: bool,
@@ -94,6 +96,7 @@ impl Default for SearchRequest {
             seq_no_primary_term: false,
             timeout: None,
             terminate_after: 0,
+            collects_nothing: false,
             profile: false,
             named_scores: false,
             allow_partial: true,
@@ -250,6 +253,14 @@ impl SearchRequest {
                 if wrapped { cause } else { shape::all_shards_failed(cause) }
             })?;
         }
+        if out.collects_nothing {
+            let nothing = BoolQuery {
+                must: out.query.take().into_iter().collect(),
+                filter: vec![Query::from(Clause::MatchNone)],
+                ..BoolQuery::default()
+            };
+            out.query = Some(Query::from(Clause::Bool(nothing)));
+        }
         Ok(out)
     }
     /// As the body of a search: what differs from its defaults.
@@ -405,7 +416,10 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
         "profile" => out.profile = flag(&value)?,
         "include_named_queries_score" if dialect.persona.is_opensearch() => out.named_scores = flag(&value)?,
         "timeout" => out.timeout = parse_timeout(&value, dialect)?,
-        "terminate_after" => out.terminate_after = usize::try_from(value.i64(key)?).unwrap_or(0),
+        "terminate_after" => match usize::try_from(value.i64(key)?) {
+            Ok(most) => (out.terminate_after, out.collects_nothing) = (most, false),
+            Err(_) => (out.terminate_after, out.collects_nothing) = (0, !dialect.typed),
+        },
         "indices_boost" | "indicesBoost" => out.indices_boost = parse_indices_boost(value, dialect)?,
         "stats" if dialect.typed => out.stats = shape::strings(value, key)?,
         "stats" => out.stats = shape::texts(value, key)?,
@@ -450,6 +464,14 @@ fn takes(key: &str, kind: &str) -> bool {
 }
 
 fn not_negative(value: &Node, key: &str, dialect: Dialect) -> Result<usize> {
+    if let (false, Json::Number(number)) = (dialect.typed, &value.value)
+        && number
+            .as_f64()
+            .is_some_and(|n| n < f64::from(i32::MIN) || n > f64::from(i32::MAX))
+    {
+        let reason = format!("Numeric value ({number}) out of range of int ({} - {})", i32::MIN, i32::MAX);
+        return Err(Error::new(ErrorKind::InputCoercion, reason));
+    }
     let number = value.i64(key)?;
     usize::try_from(number).map_err(|_| {
         if dialect.typed {

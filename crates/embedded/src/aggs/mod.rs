@@ -28,6 +28,7 @@ use std::sync::Arc;
 use tantivy::DocId;
 
 pub(crate) use shown::decimal;
+pub(crate) use values::{refuse_text, refuse_without_values};
 
 /// The bucket that nothing was collected into.
 pub(crate) const EMPTY: u32 = u32::MAX;

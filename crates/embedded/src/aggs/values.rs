@@ -77,6 +77,38 @@ pub(crate) fn refuse_text(target: &Target<'_>, path: &str) -> Result<()> {
     Ok(())
 }
 
+/// Metadata that is kept, and that no values are read off.
+///
+/// # Errors
+/// The field is one of them.
+pub(crate) fn refuse_without_values(view: &IndexView, path: &str) -> Result<()> {
+    let kept = ["_source", "_version", "_field_names", "_routing", "_ignored", "_nested_path"];
+    match kept.contains(&path) && !view.typed {
+        true => Err(Error::illegal(format!(
+            "Fielddata is not supported on field [{path}] of type [{path}]"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Words and addresses are shown as they are, and are no numbers whatever is said of them.
+fn check_shown(target: &Target<'_>, path: &str, formatted: bool, named: Option<Class>) -> Result<()> {
+    let class = Class::of(target.kind.kind);
+    let plain = matches!(class, Class::Str | Class::Ip | Class::Bool) && target.kind.kind.range_of().is_none();
+    let wire = target.kind.wire();
+    if formatted && plain {
+        return Err(Error::illegal(format!(
+            "Field [{path}] of type [{wire}] does not support custom formats"
+        )));
+    }
+    if named.is_some_and(Class::is_number) && class == Class::Str {
+        return Err(Error::illegal(format!(
+            "Expected numeric type on field [{path}], but got [{wire}]"
+        )));
+    }
+    Ok(())
+}
+
 enum Reader {
     Nothing,
     Column(Column),
@@ -182,6 +214,9 @@ impl Source {
                 let found = match Target::valued(view, path) {
                     Some(target) => {
                         refuse_text(&target, path)?;
+                        if !view.typed {
+                            check_shown(&target, path, spec.format.is_some(), named)?;
+                        }
                         check(&target, path, wants, kind)?;
                         if format.is_none() {
                             format = target.kind.format.clone();
@@ -194,8 +229,19 @@ impl Source {
                             _ => Class::of(target.kind.kind),
                         }
                     }
-                    None if path == "_index" || metadata_column(view, path).is_some() => Class::Str,
-                    None => continue,
+                    None if path == "_index" || metadata_column(view, path).is_some() => {
+                        if wants != Wants::Any && !view.typed {
+                            return Err(Error::illegal(format!(
+                                "Field [{path}] of type [{path}] is not supported for aggregation [{kind}]"
+                            )));
+                        }
+                        Class::Str
+                    }
+                    None if path == "_seq_no" && !view.typed => Class::Unsigned,
+                    None => {
+                        refuse_without_values(view, path)?;
+                        continue;
+                    }
                 };
                 mapped = true;
                 class = Some(match class {
@@ -383,6 +429,10 @@ impl Source {
                 // The column of a relation's ids belongs to no field that ordinals are kept of.
                 name = target.slot.column.clone().filter(|_| !target.is_relation());
                 Column::open(at.segment, &target)?
+            }
+            None if path == "_seq_no" && !at.view.typed => {
+                let numbers = at.segment.reader.fast_fields().u64("_seq_no").map_err(broken)?;
+                Some(Column::U64(numbers))
             }
             None if path == "_index" => {
                 self.interner.leave_direct()?;

@@ -215,6 +215,7 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
         aliases: checked,
         revision: 1,
         unclean_before: moment.unclean,
+        turns: 0,
     });
     Ok(())
 }
@@ -321,6 +322,7 @@ fn open(next: &mut Next, target: &Target, open: bool, moment: &Moment) -> Result
         if found.entry.open != open {
             next.put(IndexEntry {
                 open,
+                turns: found.entry.turns + 1,
                 revision: found.entry.revision + 1,
                 ..(*found.entry).clone()
             });

@@ -80,6 +80,8 @@ pub struct IndexEntry {
     pub revision: u64,
     /// Unclean starts of the folder before it was made: the primary term counts from there.
     pub unclean_before: u64,
+    /// How often it was closed or opened: the primary term counts these too.
+    pub turns: u64,
 }
 
 impl IndexEntry {
@@ -208,7 +210,7 @@ impl IndexEntry {
             "no": self.no, "name": self.name.as_str(), "uuid": self.uuid, "created": self.created_ms, "open": self.open,
             "typed": self.typed(), "settings": *self.settings, "mappings": self.render_mappings(),
             "shapes": self.schema.to_json(), "aliases": self.aliases, "revision": self.revision,
-            "unclean_before": self.unclean_before,
+            "unclean_before": self.unclean_before, "turns": self.turns,
         })
     }
     /// From that form.
@@ -250,6 +252,7 @@ impl IndexEntry {
             aliases: object("aliases")?,
             revision: number("revision")?,
             unclean_before: number("unclean_before")?,
+            turns: value["turns"].as_u64().unwrap_or(0),
         })
     }
 }

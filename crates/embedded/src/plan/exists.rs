@@ -11,10 +11,12 @@ use tantivy::Term;
 
 impl Planner<'_> {
     pub(super) fn exists(&self, field: &str, boost: f32) -> Result<Shared> {
-        if matches!(
-            field,
-            "_id" | "_index" | "_source" | "_seq_no" | "_version" | "_type" | "_primary_term"
-        ) {
+        self.refuse_meta_exists(field)?;
+        let of_all = match self.view.typed {
+            true => matches!(field, "_source" | "_type" | "_primary_term"),
+            false => false,
+        };
+        if of_all || matches!(field, "_id" | "_index" | "_seq_no" | "_version") {
             return Ok(Arc::new(AllNode(boost)));
         }
         if field == "_ignored" {

@@ -42,23 +42,13 @@ impl Planner<'_> {
     }
 
     fn pattern(&self, q: &PatternQuery, boost: f32, what: &str, build: impl FnOnce(&str) -> Result<Pattern>) -> Result<Shared> {
-        if matches!(q.field.as_str(), "_id" | "_index" | "_type") {
-            let pattern = build(&q.value)?;
-            if q.field == "_index" {
-                let here = pattern.matches(self.view.name.as_str());
-                return Ok(if here {
-                    self.everything(boost, "_index".into())
-                } else {
-                    self.nothing("_index")
-                });
-            }
-            return Err(query_shard(
-                self.view,
-                format!(
-                    "Can only use {what} queries on keyword, text and wildcard fields - not on [{}] which is of type [{}]",
-                    q.field, q.field
-                ),
-            ));
+        self.refuse_meta_pattern(&q.field, what)?;
+        if q.field == "_index" {
+            let here = build(&q.value)?.matches(self.view.name.as_str());
+            return Ok(match here {
+                true => self.everything(boost, "_index".into()),
+                false => self.nothing("_index"),
+            });
         }
         let Some(target) = self.pattern_target(&q.field, what)? else {
             return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
@@ -110,6 +100,7 @@ impl Planner<'_> {
     }
 
     pub(super) fn fuzzy(&self, q: &FuzzyQuery, boost: f32) -> Result<Shared> {
+        self.refuse_meta_pattern(&q.field, "fuzzy")?;
         let Some(target) = Target::of(self.view, &q.field) else {
             return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
         };

@@ -172,10 +172,13 @@ impl Planner<'_> {
         } else {
             target.kind.parse_term(value)
         };
-        parsed.map_err(|cause| {
-            let reason = format!("failed to create query: {}", cause.reason());
-            query_shard(self.view, reason).caused_by(cause)
-        })
+        parsed.map_err(|cause| self.failed_to_create(cause))
+    }
+
+    /// What went wrong with a value of a query, with the error of the index around it.
+    pub(super) fn failed_to_create(&self, cause: Error) -> Error {
+        let reason = format!("failed to create query: {}", cause.reason());
+        query_shard(self.view, reason).caused_by(cause)
     }
 
     /// A date of a query in epoch milliseconds (nanoseconds in a `date_nanos` field).

@@ -76,7 +76,7 @@ impl Planner<'_> {
     pub(super) fn match_query(&self, q: &MatchQuery, boost: f32) -> Result<Shared> {
         let text = Self::refuse_compound(&q.query)?;
         let Some(target) = Target::of(self.view, &q.field) else {
-            if let Some(node) = self.meta_term(&q.field, &[&q.query], boost) {
+            if let Some(node) = self.meta_term(&q.field, &[&q.query], boost)? {
                 return Ok(node);
             }
             return self.unmapped(q, &text, boost);
@@ -329,7 +329,7 @@ impl Planner<'_> {
                 ..p
             })
             .collect();
-        if !target.slot.shape.positions {
+        if !target.slot.shape.positions || !target.kind.kind.is_text() {
             let reason = format!(
                 "field:[{}] was indexed without position data; cannot run PhraseQuery",
                 target.path
@@ -374,6 +374,9 @@ impl Planner<'_> {
     pub(super) fn match_phrase(&self, q: &MatchPhraseQuery, boost: f32) -> Result<Shared> {
         let text = Self::refuse_compound(&q.query)?;
         let Some(target) = Target::of(self.view, &q.field) else {
+            if let Some(node) = self.meta_term(&q.field, &[&q.query], boost)? {
+                return Ok(node);
+            }
             return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
         };
         let analyzer = self.query_analyzer(&target, q.analyzer.as_deref(), true)?;
@@ -446,7 +449,7 @@ impl Planner<'_> {
                 q.field,
                 target.kind.wire()
             );
-            return Err(Error::illegal(reason));
+            return Err(self.failed_to_create(Error::illegal(reason)));
         }
         let positions = match analyzer {
             Some(analyzer) => by_position(analyzer.try_analyze(&text)?),
@@ -457,7 +460,7 @@ impl Planner<'_> {
         };
         let mut expanded = Vec::new();
         for token in last {
-            expanded.extend(self.expand_prefix(&target, &token.term, q.max_expansions as usize)?);
+            expanded.extend(self.expand_prefix(&target, &token.term, (q.max_expansions as usize).max(1))?);
         }
         if expanded.is_empty() {
             return Ok(self.nothing("no matching phrase"));
@@ -510,8 +513,14 @@ impl Planner<'_> {
             return Ok(self.matching_terms(&target, pattern, boost, format!("{}:{text}*", target.path)));
         };
         let positions = by_position(analyzer.try_analyze(&text)?);
-        let Some(((_, last), before)) = positions.split_last() else {
-            return Ok(self.zero_terms(q.zero_terms_query, boost));
+        // A last word that something follows, be it a comma or a word that is left out, is whole.
+        let open = |tokens: &Vec<Token>| tokens.iter().any(|token| token.end >= text.len());
+        let Some(((_, last), before)) = positions.split_last().filter(|((_, last), _)| open(last)) else {
+            if positions.is_empty() {
+                return Ok(self.zero_terms(q.zero_terms_query, boost));
+            }
+            let nodes = self.token_nodes(&target, q, &positions, boost)?;
+            return self.joined(nodes, q.operator, q.minimum_should_match.as_deref());
         };
         let mut nodes = self.token_nodes(&target, q, &before.to_vec(), boost)?;
         if let Some(token) = last.first() {

@@ -657,6 +657,22 @@ impl Planner<'_> {
         }))
     }
 
+    /// A factor is a number: words have none.
+    fn refuse_other_than_numbers(&self, path: &str, kind: &FieldType) -> Result<()> {
+        let numeric = kind.kind.is_numeric() || kind.kind.is_date() || kind.kind == mapping::Kind::Boolean;
+        if numeric {
+            return Ok(());
+        }
+        if let Some(target) = Target::of(self.view, path) {
+            crate::aggs::refuse_text(&target, path).map_err(|cause| self.failed_to_create(cause))?;
+        }
+        let reason = format!(
+            "field [{path}] of type [{}] has no numbers for a field value factor",
+            kind.wire()
+        );
+        Err(self.failed_to_create(Error::illegal(reason)))
+    }
+
     fn compute(&self, function: &Function, cx: &Context<'_>) -> Result<Compute> {
         let field = |path: &str| {
             Target::of(self.view, path).map(|t| Field {
@@ -675,6 +691,9 @@ impl Planner<'_> {
                 missing,
             } => {
                 let found = field(path);
+                if let Some(found) = found.as_ref().filter(|_| !self.view.typed) {
+                    self.refuse_other_than_numbers(&found.path, &found.kind)?;
+                }
                 if found.is_none() && missing.is_none() {
                     return Err(super::field::query_shard(
                         self.view,
@@ -705,7 +724,12 @@ impl Planner<'_> {
                     None | Some("_id") => Source::Id,
                     Some("_seq_no") => Source::SeqNo,
                     Some(path) => match field(path) {
-                        Some(found) => Source::Field(Box::new(found)),
+                        Some(found) => {
+                            if let Some(target) = Target::of(self.view, path) {
+                                crate::aggs::refuse_text(&target, path).map_err(|cause| self.failed_to_create(cause))?;
+                            }
+                            Source::Field(Box::new(found))
+                        }
                         None => {
                             return Err(Error::illegal(format!(
                                 "Field [{path}] is not mapped on [{}] and cannot be used as a source of random numbers.",
@@ -754,10 +778,14 @@ impl Planner<'_> {
                     at = (date, 0.0);
                     let unit = |v: &serde_json::Value, name: &str| -> Result<f64> {
                         let text = text_of(v);
-                        if let Ok(ms) = text.parse::<f64>() {
+                        // 2015 took a number for milliseconds; a time of 0 needs no unit.
+                        if let Ok(ms) = text.parse::<f64>()
+                            && (self.view.typed || ms == 0.0)
+                        {
                             return Ok(ms);
                         }
-                        Ok(model::units::parse_duration(&text, name)?.as_millis() as f64)
+                        let span = model::units::parse_duration(&text, &format!("DecayFunctionParser.{name}"));
+                        Ok(span.map_err(|cause| self.failed_to_create(cause))?.as_millis() as f64)
                     };
                     reach = unit(scale, "scale")?;
                     ahead = unit(&offset, "offset")?;

@@ -1,7 +1,7 @@
 //! Fields that every document has: `_id`, `_type`, `_index`, `_routing`; the clauses `ids` and `type`.
 
 use super::boolean::{AllNode, Shared};
-use super::field::text_of;
+use super::field::{query_shard, text_of};
 use super::keys::{ByKey, Key, Keys};
 use super::node::ConstantScorer;
 use super::term::{BitsDocs, DocBits, FilterNode, TermsNode};
@@ -15,6 +15,12 @@ use tantivy::{DocId, Term};
 
 /// So many ids are looked up by their hashes.
 const MANY: usize = 256;
+
+/// The number of a write, as a query has it.
+fn seq_no(value: &Value) -> Result<i64> {
+    let text = text_of(value);
+    text.trim().parse().map_err(|_| model::Error::no_number(&text))
+}
 
 /// The root documents of a segment by the hash of their id; of two with one id the later, for the other is dead.
 fn roots_by_id(segment: &SegmentView) -> Result<Arc<ByKey<DocId>>> {
@@ -53,7 +59,117 @@ pub(super) fn type_terms(view: &IndexView, types: &[String]) -> Vec<Term> {
 
 impl Planner<'_> {
     /// A term of a metadata field; `None` if the field is none.
-    pub(super) fn meta_term(&self, field: &str, values: &[&Value], boost: f32) -> Option<Shared> {
+    ///
+    /// # Errors
+    /// The field has no terms, or a value is none of its numbers.
+    pub(super) fn meta_term(&self, field: &str, values: &[&Value], boost: f32) -> Result<Option<Shared>> {
+        if self.view.typed {
+            return Ok(self.meta_terms(field, values, boost));
+        }
+        match field {
+            "_source" | "_version" => Err(self.not_searchable(field)),
+            "_seq_no" => {
+                let mut any = Vec::new();
+                for value in values {
+                    let n = seq_no(value).map_err(|cause| self.failed_to_create(cause))?;
+                    any.push(self.seq_nos(n, n, boost));
+                }
+                Ok(Some(match any.pop() {
+                    Some(only) if any.is_empty() => only,
+                    last => {
+                        any.extend(last);
+                        let filter = Arc::new(super::boolean::BoolNode {
+                            should: any,
+                            least: 1,
+                            ..super::boolean::BoolNode::default()
+                        });
+                        Arc::new(super::boolean::ConstantNode { filter, boost })
+                    }
+                }))
+            }
+            _ => Ok(self.meta_terms(field, values, boost)),
+        }
+    }
+
+    /// Numbers of writes between two, both included.
+    fn seq_nos(&self, low: i64, high: i64, boost: f32) -> Shared {
+        let Ok(high) = u64::try_from(high) else {
+            return self.nothing("_seq_no");
+        };
+        let low = u64::try_from(low).unwrap_or(0);
+        Arc::new(FilterNode {
+            boost,
+            what: format!("_seq_no:[{low} TO {high}]"),
+            docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
+                let column = segment.reader.fast_fields().u64("_seq_no").map_err(super::node::broken)?;
+                Ok(super::range::column_range(segment, column, low, high))
+            },
+        })
+    }
+
+    fn not_searchable(&self, field: &str) -> model::Error {
+        query_shard(self.view, format!("The {field} field is not searchable"))
+    }
+
+    /// A range over a metadata field; `None` if the field is none that a range says anything about.
+    ///
+    /// # Errors
+    /// The field is not in an order, or has no name.
+    pub(super) fn meta_range(&self, q: &dsl::query::RangeQuery, boost: f32) -> Result<Option<Shared>> {
+        let field = q.field.as_str();
+        if !self.view.typed && field == "_seq_no" {
+            let end = |bound: &Option<Value>, open: i64, step: i64| -> Result<i64> {
+                match bound.as_ref().filter(|value| !value.is_null()) {
+                    None => Ok(open),
+                    Some(value) => Ok(seq_no(value)
+                        .map_err(|cause| self.failed_to_create(cause))?
+                        .saturating_add(step)),
+                }
+            };
+            let low = end(&q.gte, i64::MIN, 0)?.max(end(&q.gt, i64::MIN, 1)?);
+            let high = end(&q.lte, i64::MAX, 0)?.min(end(&q.lt, i64::MAX, -1)?);
+            return Ok(Some(self.seq_nos(low, high, boost)));
+        }
+        let unordered = match self.view.typed {
+            true => matches!(field, "_id" | "_index"),
+            false => matches!(field, "_id" | "_index" | "_source" | "_version" | "_field_names"),
+        };
+        match unordered {
+            true => Err(query_shard(
+                self.view,
+                format!("Field [{field}] of type [{field}] does not support range queries"),
+            )),
+            false => Ok(None),
+        }
+    }
+
+    /// Refuses a pattern over a metadata field that has no strings in an order.
+    pub(super) fn refuse_meta_pattern(&self, field: &str, what: &str) -> Result<()> {
+        let refused = match field {
+            "_id" => true,
+            "_source" | "_version" | "_seq_no" | "_field_names" => !self.view.typed,
+            "_type" => self.view.typed,
+            "_index" => matches!(what, "regexp" | "fuzzy") && !self.view.typed,
+            _ => false,
+        };
+        if !refused {
+            return Ok(());
+        }
+        Err(query_shard(
+            self.view,
+            format!("Can only use {what} queries on keyword and text fields - not on [{field}] which is of type [{field}]"),
+        ))
+    }
+
+    /// Refuses `exists` of what every document has and nobody can search.
+    pub(super) fn refuse_meta_exists(&self, field: &str) -> Result<()> {
+        match field {
+            "_source" if !self.view.typed => Err(self.not_searchable(field)),
+            _ => Ok(()),
+        }
+    }
+
+    fn meta_terms(&self, field: &str, values: &[&Value], boost: f32) -> Option<Shared> {
         if field == "_id" && values.len() >= MANY && !self.view.typed && self.path.is_none() {
             return Some(self.many_ids(values, boost));
         }

@@ -673,6 +673,10 @@ impl<'a> Planner<'a> {
         if empty(&node) {
             return Ok(Arc::new(AllNode(boost)));
         }
+        let excludes = node.must.is_empty() && node.filter.is_empty() && node.should.is_empty();
+        if q.nothing_of_exclusions && excludes {
+            return Ok(self.nothing("No matching clauses"));
+        }
         node.least = match &q.minimum_should_match {
             Some(text) => least::minimum_should_match(text, node.should.len())?,
             None => usize::from(node.must.is_empty() && node.filter.is_empty() && !node.should.is_empty()),

@@ -410,6 +410,10 @@ impl Node for PositionalNode {
 
 impl Planner<'_> {
     pub(super) fn span(&self, q: &SpanQuery, boost: f32) -> Result<Shared> {
+        if let Some((one, other)) = q.divided() {
+            let reason = format!("Clauses must have same field: [{one}] and [{other}]");
+            return Err(self.failed_to_create(Error::illegal(reason)));
+        }
         let Some(target) = Target::of(self.view, q.field()) else {
             return Ok(self.nothing(format!("unmapped field [{}]", q.field())));
         };

@@ -16,6 +16,9 @@ use tantivy::query::Scorer;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, TERMINATED};
 
+/// From here on a number is nearer to 2^16 than to the last half float, 65504.
+const HALF_FLOAT_END: f64 = 65_520.0;
+
 /// The documents of a column with a value between two, both included.
 pub(super) fn column_range<T>(_segment: &SegmentView, column: Column<T>, low: T, high: T) -> Box<dyn Scorer>
 where
@@ -100,11 +103,8 @@ fn shown_json(bound: Option<&Value>) -> String {
 
 impl Planner<'_> {
     pub(super) fn range(&self, q: &RangeQuery, boost: f32) -> Result<Shared> {
-        if q.field == "_id" || q.field == "_index" {
-            return Err(query_shard(
-                self.view,
-                format!("Field [{}] of type [{}] does not support range queries", q.field, q.field),
-            ));
+        if let Some(node) = self.meta_range(q, boost)? {
+            return Ok(node);
         }
         let Some(target) = Target::of(self.view, &q.field) else {
             return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
@@ -121,7 +121,8 @@ impl Planner<'_> {
         if kind.is_date() {
             return self.date_range(&target, q, (low, low_in), (high, high_in), boost);
         }
-        if q.time_zone.is_some() && !kind.is_date() && !q.time_zone.as_deref().unwrap_or("").is_empty() {
+        // Today's zone is for dates and says nothing about other values.
+        if self.view.typed && q.time_zone.as_deref().is_some_and(|zone| !zone.is_empty()) {
             return Err(query_shard(
                 self.view,
                 format!(
@@ -155,10 +156,16 @@ impl Planner<'_> {
             return Ok(self.ip_between(&target, from, to, boost));
         }
         if kind.is_integer() {
-            let Some(from) = low.map_or(Ok(Some(i128::MIN)), |v| whole(v, low_in, true))? else {
+            self.check_reach(&target, low)?;
+            self.check_reach(&target, high)?;
+            let wrong = |cause: Error| self.failed_to_create(cause);
+            let Some(from) = low.map_or(Ok(Some(i128::MIN)), |v| whole(v, low_in, true)).map_err(wrong)? else {
                 return Ok(self.nothing("empty range"));
             };
-            let Some(to) = high.map_or(Ok(Some(i128::MAX)), |v| whole(v, high_in, false))? else {
+            let Some(to) = high
+                .map_or(Ok(Some(i128::MAX)), |v| whole(v, high_in, false))
+                .map_err(wrong)?
+            else {
                 return Ok(self.nothing("empty range"));
             };
             if from > to {
@@ -183,9 +190,14 @@ impl Planner<'_> {
             let read = |v: &Value| -> Result<f64> {
                 match v {
                     Value::Number(n) => Ok(n.as_f64().unwrap_or(f64::NAN)),
-                    other => text_of(other).trim().parse().map_err(|_| Error::no_number(&text_of(other))),
+                    other => text_of(other)
+                        .trim()
+                        .parse()
+                        .map_err(|_| self.failed_to_create(Error::no_number(&text_of(other)))),
                 }
             };
+            self.check_reach(&target, low)?;
+            self.check_reach(&target, high)?;
             let single = matches!(kind, Kind::Float | Kind::HalfFloat);
             let fit = |v: f64| if single { f64::from(v as f32) } else { v };
             let mut from = low.map_or(Ok(f64::NEG_INFINITY), read).map(fit)?;
@@ -236,6 +248,45 @@ impl Planner<'_> {
                 target.kind.wire()
             ),
         ))
+    }
+
+    /// A bound that the type cannot hold is refused where it is in the reference: of bytes, shorts and doubles it is
+    /// a bound like any other.
+    fn check_reach(&self, target: &Target<'_>, bound: Option<&Value>) -> Result<()> {
+        let Some(value) = bound.filter(|_| !self.view.typed) else {
+            return Ok(());
+        };
+        let Ok(number) = text_of(value).trim().parse::<f64>() else {
+            return Ok(());
+        };
+        let held = match target.kind.kind {
+            Kind::Integer => !(number < f64::from(i32::MIN) || number > f64::from(i32::MAX)),
+            // The first double beyond a long is the least that none holds.
+            Kind::Long => match text_of(value).trim().parse::<i128>() {
+                Ok(whole) => i64::try_from(whole).is_ok(),
+                Err(_) => number.is_nan() || (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number),
+            },
+            Kind::Float => (number as f32).is_finite(),
+            Kind::HalfFloat => number.abs() < HALF_FLOAT_END,
+            _ => true,
+        };
+        if held {
+            return Ok(());
+        }
+        let reason = match target.kind.kind {
+            Kind::Integer => format!("Value [{}] is out of range for an integer", text_of(value)),
+            Kind::Long => format!("Value [{}] is out of range for a long", text_of(value)),
+            kind => {
+                let name = if kind == Kind::Float { "float" } else { "half_float" };
+                let seen = if number.is_nan() {
+                    "NaN".to_owned()
+                } else {
+                    format!("{number:?}")
+                };
+                format!("[{name}] supports only finite values, but got [{seen}]")
+            }
+        };
+        Err(self.failed_to_create(Error::illegal(reason)))
     }
 
     fn date_range(

@@ -2,7 +2,7 @@
 
 use super::Planner;
 use super::boolean::{BoolNode, ConstantNode, Shared};
-use super::field::{Target, text_of};
+use super::field::{Target, query_shard, text_of};
 use super::least;
 use super::node::broken;
 use super::regexp::Pattern;
@@ -23,13 +23,20 @@ const MAX_TERMS: usize = 65_536;
 
 impl Planner<'_> {
     pub(super) fn term(&self, q: &TermQuery, boost: f32) -> Result<Shared> {
-        if let Some(node) = self.meta_term(&q.field, &[&q.value], boost) {
+        if let Some(node) = self.meta_term(&q.field, &[&q.value], boost)? {
             return Ok(node);
         }
         let Some(target) = Target::of(self.view, &q.field) else {
             return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
         };
-        if q.case_insensitive && target.has_string_terms() {
+        if q.case_insensitive && !target.has_string_terms() {
+            let (path, wire) = (target.path, target.kind.wire());
+            return Err(query_shard(
+                self.view,
+                format!("[{path}] field which is of type [{wire}], does not support case insensitive term queries"),
+            ));
+        }
+        if q.case_insensitive {
             self.check_terms(&target)?;
             let text = self.query_text(&target, &text_of(&q.value));
             let pattern = Pattern::literal(&text, true)?;
@@ -189,7 +196,7 @@ impl Planner<'_> {
             )));
         }
         let values: Vec<&Value> = q.values.iter().collect();
-        if let Some(node) = self.meta_term(&q.field, &values, boost) {
+        if let Some(node) = self.meta_term(&q.field, &values, boost)? {
             return Ok(node);
         }
         let Some(target) = Target::of(self.view, &q.field) else {

@@ -273,6 +273,7 @@ impl<'a> Fetch<'a> {
         limit("index.max_script_fields", 32, request.script_fields.len(), "script_fields")?;
         let mut docvalues = Vec::new();
         for field in &request.docvalue_fields {
+            crate::aggs::refuse_without_values(view, &field.field)?;
             let mut paths = view.mapping.expand(&field.field);
             if paths.is_empty() && Target::valued(view, &field.field).is_some() {
                 paths.push(field.field.clone());

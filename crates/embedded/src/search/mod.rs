@@ -59,6 +59,7 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
         cx,
         query: request.query.as_ref(),
         dialect: request.dialect,
+        named: request.query.as_ref().is_some_and(has_name),
     };
     let context = crate::aggs::Context {
         plan: cx,
@@ -77,6 +78,13 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
     }
     response.suggest = suggest;
     Ok(response)
+}
+
+/// Whether a clause of the query has a name.
+fn has_name(query: &Query) -> bool {
+    let mut any = false;
+    query.visit(&mut |clause| any |= clause.name.is_some());
+    any
 }
 
 fn only_suggestions(views: &[Searched], request: &SearchRequest, suggest: Option<serde_json::Value>) -> SearchResponse {

@@ -292,6 +292,9 @@ fn max_score(views: &[Searched], request: &SearchRequest, ranked: &[Ranked], fou
     let counted_then = request.size == 0 && request.dialect.typed && request.dialect.persona == model::Persona::Es2;
     if counted_then {
         Some(0.0)
+    } else if request.size == 0 && !request.dialect.typed && !views.is_empty() {
+        // Who wants no hits is told nothing of the best one.
+        None
     } else if by_score(request) && !ranked.is_empty() {
         ranked.iter().map(|r| r.score).reduce(f32::max)
     } else if request.track_scores {

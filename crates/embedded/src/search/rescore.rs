@@ -28,11 +28,9 @@ pub(super) fn rescore(views: &[Searched], ranked: &mut [Ranked], rescore: &dsl::
             },
         };
     }
-    // 2015 weighed what it did not score anew all the same.
+    // What lies beyond the window keeps its part of a score.
     for one in &mut ranked[window..] {
-        if views[one.view].0.typed {
-            one.score *= rescore.query_weight;
-        }
+        one.score *= rescore.query_weight;
     }
     ranked[..window].sort_by(|a, b| {
         b.score

@@ -15,6 +15,8 @@ pub(crate) struct TopHits<'a> {
     /// The query of the request: what is highlighted.
     pub(crate) query: Option<&'a Query>,
     pub(crate) dialect: Dialect,
+    /// Some clause of the query has a name.
+    pub(crate) named: bool,
 }
 
 impl aggs::Fetch for TopHits<'_> {
@@ -54,6 +56,12 @@ impl aggs::Fetch for TopHits<'_> {
                 .cx
                 .explained(true, || crate::plan::plan(&found.view, Some(query), None, self.cx))?;
             hit.explanation = Some(planned.explain(&found.segment, found.doc)?.to_json());
+        }
+        if self.named
+            && let Some(query) = self.query
+        {
+            let planned = crate::plan::plan(&found.view, Some(query), None, self.cx)?;
+            hit.matched_queries = planned.matched(&found.segment, found.doc)?;
         }
         Ok(hit)
     }

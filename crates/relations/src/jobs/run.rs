@@ -395,7 +395,8 @@ impl crate::Relations {
         self.engine.close_view(&run.view).await?;
         run.ahead.clear();
         run.counts.took_ms = self.clock.wall_ms() - run.started_ms;
-        if !run.job.refresh {
+        // What nothing was written to is not refreshed.
+        if !run.job.refresh || run.counts.created + run.counts.updated + run.counts.deleted == 0 {
             return Ok(());
         }
         let target = match &run.job.action {

@@ -59,7 +59,8 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
         if crate::answers_of_2015(call.dialect) {
             crate::words_2015::alone(error)
         } else {
-            error
+            // One shard was asked, and its refusal is the answer.
+            crate::envelope::of_one_shard(error)
         }
     })?;
     match response.hits.hits.first().and_then(|h| h.explanation.clone()) {

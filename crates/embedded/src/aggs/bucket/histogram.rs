@@ -325,9 +325,12 @@ impl Collector for Histogram {
             }
             last = Some(code);
             if let Some((low, high)) = self.hard {
-                // A bound lets in the bucket that it lies in.
-                let key = self.steps.value(code);
-                if low.is_some_and(|low| key < self.steps.value(self.steps.code(low))) || high.is_some_and(|high| key > high) {
+                // Of dates a bound lets in the bucket that it lies in; of numbers the bucket without its offset counts.
+                let (key, low) = match &self.steps {
+                    Steps::Number { offset, .. } => (self.steps.value(code) - offset, low),
+                    Steps::Date(_) => (self.steps.value(code), low.map(|low| self.steps.value(self.steps.code(low)))),
+                };
+                if low.is_some_and(|low| key < low) || high.is_some_and(|high| key > high) {
                     continue;
                 }
             }

@@ -165,7 +165,7 @@ fn one(job: &Job<'_>, agg: &Agg, list: &mut Vec<Value>, cx: &Context<'_>) -> Res
             }
         }
         "serial_diff" => {
-            let lag = job.body.get("lag").and_then(Value::as_u64).unwrap_or(1).max(1) as usize;
+            let lag = whole(job.body, "lag").map_or(1, |n| usize::try_from(n).unwrap_or(1)).max(1);
             let values = values(list);
             for place in lag..list.len() {
                 let (now, before) = (values[place], values[place - lag]);
@@ -272,14 +272,18 @@ fn scripted(job: &Job<'_>, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<()
     Ok(())
 }
 
+/// A whole number among the options: its text does too, and what is behind the point goes.
+fn whole(body: &serde_json::Map<String, Value>, name: &str) -> Option<i64> {
+    match body.get(name)? {
+        Value::Number(n) => n.as_i64().or_else(|| n.as_f64().map(|n| n as i64)),
+        Value::String(text) => text.trim().parse::<f64>().ok().map(|n| n as i64),
+        _ => None,
+    }
+}
+
 fn sort(job: &Job<'_>, list: &mut Vec<Value>) -> Result<()> {
     let keys = sort_keys(job.body);
-    let whole = |name: &str| {
-        job.body
-            .get(name)
-            .and_then(Value::as_u64)
-            .and_then(|n| usize::try_from(n).ok())
-    };
+    let whole = |name: &str| whole(job.body, name).and_then(|n| usize::try_from(n).ok());
     if !keys.is_empty() {
         let read = |bucket: &Value, path: &str| -> Value {
             if path == "_key" {
@@ -320,11 +324,10 @@ fn sort(job: &Job<'_>, list: &mut Vec<Value>) -> Result<()> {
 
 /// The functions of `MovingFunctions` over a window of values before each bucket.
 fn moving(job: &Job<'_>, list: &mut [Value], values: &[f64], cx: &Context<'_>) -> Result<()> {
-    let window = job.body.get("window").and_then(Value::as_u64).unwrap_or(5).max(1) as usize;
-    let shift = job
-        .body
-        .get("shift")
-        .and_then(Value::as_i64)
+    let window = whole(job.body, "window")
+        .map_or(5, |n| usize::try_from(n).unwrap_or(1))
+        .max(1);
+    let shift = whole(job.body, "shift")
         // In 2015 the bucket itself was no part of its average.
         .unwrap_or(i64::from(job.kind == "moving_avg" && !cx.dialect.typed));
     let script = match job.body.get("script") {

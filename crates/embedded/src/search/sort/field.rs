@@ -31,7 +31,8 @@ pub(super) fn given(value: &Value, key: &FieldKey, text: bool, float: bool) -> R
     if let Ok(n) = shown.parse::<i64>()
         && !float
     {
-        return Ok(Key::Int(n));
+        // What 32 bits do not hold loses its upper ones, as there.
+        return Ok(Key::Int(if key.narrow { i64::from(n as i32) } else { n }));
     }
     if let Some(format) = &key.format
         && let Ok(ms) = format.parse(&shown, None)
@@ -99,6 +100,7 @@ pub(super) fn field_key(
         return Ok(By::Field(Box::new(key)));
     }
     let Some(target) = Target::valued(view, &field.field) else {
+        crate::aggs::refuse_without_values(view, &field.field)?;
         return match field.unmapped_type.as_deref() {
             Some(name) => {
                 let kind = match name {
@@ -194,6 +196,10 @@ pub(super) fn field_key(
     key.narrow = narrow(target.kind.kind, field, cx);
     key.to_nanos = field.numeric_type.as_deref() == Some("date_nanos") && target.kind.kind == Kind::Date;
     key.path = target.path.to_owned();
+    // Whether it can stand for a value does not hang on there being a hit.
+    if let Some(value) = field.missing.as_ref().filter(|value| !is_end(value)) {
+        given(value, &key, text, key.as_float || target.kind.kind.is_float())?;
+    }
     Ok(By::Field(Box::new(key)))
 }
 

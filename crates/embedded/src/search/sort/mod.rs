@@ -199,7 +199,7 @@ impl Plan {
             SortBy::ShardDoc => By::ShardDoc,
             SortBy::Field(field) if field.field == "_doc" => By::Doc,
             SortBy::Field(field) if field.field == "_score" => By::Score,
-            SortBy::Field(field) if field.field == "_type" => By::Type,
+            SortBy::Field(field) if field.field == "_type" && view.typed => By::Type,
             SortBy::Field(field) if field.field == "_index" => {
                 check_mode(view, field)?;
                 By::Constant(Key::Text(view.name.as_str().into()))
