@@ -8,5 +8,6 @@ pub mod document;
 pub mod json;
 pub mod query;
 pub mod query_string;
+pub mod rank_eval;
 pub mod search;
 pub mod template;

@@ -193,8 +193,20 @@ fn find<'a>(around: &[&'a Value], name: &str) -> Option<&'a Value> {
 fn shown(value: &Value, raw: bool) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) if raw => text.clone(),
-        Value::String(text) => model::text::escaped(text),
+        value if raw => in_java(value),
+        value => model::text::escaped(&in_java(value)),
+    }
+}
+
+/// A value as Java's collections write themselves: `{a=1, b=[x, y]}`. The depth is the reader's.
+fn in_java(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(in_java).collect::<Vec<_>>().join(", ")),
+        Value::Object(map) => {
+            let each = map.iter().map(|(name, value)| format!("{name}={}", in_java(value)));
+            format!("{{{}}}", each.collect::<Vec<_>>().join(", "))
+        }
         other => other.to_string(),
     }
 }

@@ -27,6 +27,7 @@ error_kinds! {
     IllegalState           = "illegal_state_exception", 500;
     Parsing                = "parsing_exception", 400;
     XContentParse          = "x_content_parse_exception", 400;
+    NamedObjectNotFound    = "named_object_not_found_exception", 400;
     JsonParse              = "json_parse_exception", 400;
     InputCoercion          = "input_coercion_exception", 400;
     JsonEof                = "json_e_o_f_exception", 400;

@@ -136,6 +136,13 @@ const NO_TIMES: Group = nothing!("the table has no durations": time;);
 const NO_INDICES: Group = nothing!("the table is not about indices": expand_wildcards ignore_unavailable allow_no_indices;);
 const UNLOADED: Group = nothing!("segments are always loaded": include_unloaded_segments;);
 
+/// `type` is a word of Rust.
+const CPU_TYPE: Group = &[Parameter {
+    name: "type",
+    effect: Effect::Nothing("threads are told by the time they took"),
+    of_2015: false,
+}];
+
 /// APIs and their parameters, in groups.
 #[rustfmt::skip]
 const TABLE: &[(&[&str], &[Group])] = &[
@@ -184,7 +191,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
         )]),
     (&["count", "search_exists"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, BODY, BODY_TYPE, ONE_SHARD,
         changes!(min_score terminate_after)]),
-    (&["msearch", "msearch_template"], &[TARGET, THROTTLED, BODY, BODY_TYPE, changes!(search_type rest_total_hits_as_int typed_keys),
+    (&["msearch", "msearch_template"], &[TARGET, THROTTLED, BODY, BODY_TYPE, changes!(index search_type rest_total_hits_as_int typed_keys),
         nothing!(
             "the searches of one request run one after the other": max_concurrent_searches;
             "there is one shard, and no other cluster": pre_filter_shard_size max_concurrent_shard_requests
@@ -241,6 +248,8 @@ const TABLE: &[(&[&str], &[Group])] = &[
             "the list is of what runs; waiting is for one task by its id": wait_for_completion timeout;
         )]),
     (&["tasks.get"], &[changes!(wait_for_completion timeout)]),
+    (&["rethrottle"], &[changes!(requests_per_second)]),
+    (&["rank_eval"], &[TARGET, BODY, BODY_TYPE, changes!(search_type)]),
     (&["tasks.cancel"], &[changes!(actions nodes node_id),
         nothing!(
             "tasks have no parents": parent_task_id parent_task parent_node;
@@ -376,6 +385,9 @@ const TABLE: &[(&[&str], &[Group])] = &[
         nothing!("there is one node, and every shard is on it": dry_run retry_failed;)]),
     (&["cluster.pending_tasks"], &[LOCAL]),
     (&["nodes.info"], &[changes!(flat_settings), nothing!("one process: there is no one to wait for": timeout;)]),
+    (&["nodes.hot_threads"], &[changes!(interval threads ignore_idle_threads),
+        nothing!("threads are looked at once in an interval, and answer by themselves": snapshots timeout;), CPU_TYPE]),
+    (&["nodes.reload_secure_settings"], &[nothing!("one process: there is no one to wait for": timeout;)]),
     (&["nodes.stats"], &[changes!(level),
         nothing!(
             "columns are counted as a whole": fields fielddata_fields completion_fields;
@@ -400,6 +412,12 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["cat.nodes"], &[TABLE_FORM, CAT_SIZES, NO_TIMES, LOCAL, changes!(full_id), NO_INDICES]),
     (&["cat.tasks"], &[TABLE_FORM, NO_SIZES, CAT_TIMES, LOCAL, changes!(actions nodes node_id detailed),
         nothing!("tasks have no parents": parent_task_id parent_task parent_node;)]),
+    (&["cat.fielddata"], &[TABLE_FORM, CAT_SIZES, NO_TIMES, LOCAL, nothing!("no field is loaded": fields;)]),
+    (&["cat.pending_tasks"], &[TABLE_FORM, NO_SIZES, CAT_TIMES, LOCAL]),
+    (&["cat.repositories", "cat.component_templates"], &[TABLE_FORM, NO_SIZES, NO_TIMES, LOCAL]),
+    (&["cat.snapshots"], &[TABLE_FORM, NO_SIZES, CAT_TIMES, LOCAL, changes!(ignore_unavailable repository)]),
+    (&["cat.thread_pool"], &[TABLE_FORM, LOCAL, changes!(thread_pool_patterns),
+        nothing!("queues have no sizes here, and nothing waits": size bytes time;)]),
     (&["cat.templates", "cat.master", "cat.allocation"], &[NO_TIMES]),
     (&["cat.allocation"], &[TABLE_FORM, CAT_SIZES, LOCAL]),
     (&["cat.templates", "cat.master"], &[TABLE_FORM, NO_SIZES, LOCAL]),

@@ -3,8 +3,8 @@
 use crate::call::Call;
 use crate::handlers::{
     absent, aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, documents, explain, get, indices, locks,
-    mappings, mget, percolate, resolve, rollover, scroll, search, search_templates, settings, shards, simulate, stored_scripts,
-    tasks, templates, term_vectors, transactions, unsupported, update, warmers,
+    mappings, mget, nodes, percolate, rank_eval, resolve, rollover, scroll, search, search_templates, settings, shards, simulate,
+    stored_scripts, tasks, templates, term_vectors, transactions, unsupported, update, warmers,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -95,6 +95,8 @@ endpoints! {
     "delete_by_query_2015" ["DELETE"] ["/{index}/_query", "/{index}/{type}/_query"] => by_query::delete_2015;
     "update_by_query" ["POST"] ["/{index}/_update_by_query", "/{index}/{type}/_update_by_query"] => by_query::update;
     "reindex" ["POST"] ["/_reindex"] => by_query::reindex;
+    "rethrottle" ["POST"] ["/_reindex/{task_id}/_rethrottle", "/_update_by_query/{task_id}/_rethrottle",
+        "/_delete_by_query/{task_id}/_rethrottle"] => tasks::rethrottle;
     "tasks.list" ["GET"] ["/_tasks"] => tasks::list;
     "tasks.get" ["GET"] ["/_tasks/{task_id}"] => tasks::get;
     "tasks.cancel" ["POST"] ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"] => tasks::cancel;
@@ -139,7 +141,7 @@ endpoints! {
     "indices.shard_stores" ["GET"] ["/_shard_stores", "/{index}/_shard_stores"] => shards::stores;
     "snapshot.get_repository" ["GET"] ["/_snapshot", "/_snapshot/{repository}"] => apis_2015::repositories;
     "indices.update_aliases" ["POST"] ["/_aliases"] => aliases::update;
-    "indices.put_alias" ["PUT", "POST"] ["/_alias", "/{index}/_alias/{name}", "/{index}/_aliases/{name}", "/_alias/{name}", "/_aliases/{name}", "/{index}/_alias"] => aliases::put;
+    "indices.put_alias" ["PUT", "POST"] ["/_alias", "/{index}/_alias/{name}", "/{index}/_aliases/{name}", "/_alias/{name}", "/_aliases/{name}", "/{index}/_alias", "/{index}/_aliases"] => aliases::put;
     "indices.get_alias" ["GET"] ["/_alias", "/_aliases", "/_alias/{name}", "/{index}/_alias", "/{index}/_alias/{name}", "/{index}/_aliases",
         "/_aliases/{name}", "/{index}/_aliases/{name}"] => aliases::get;
     "indices.exists_alias" ["HEAD"] ["/_alias/{name}", "/{index}/_alias/{name}", "/{index}/_alias"] => aliases::exists;
@@ -190,6 +192,12 @@ endpoints! {
     "cat.tasks" ["GET"] ["/_cat/tasks"] => cat::tasks;
     "cat.templates" ["GET"] ["/_cat/templates", "/_cat/templates/{name}"] => cat::templates;
     "cat.allocation" ["GET"] ["/_cat/allocation", "/_cat/allocation/{node_id}"] => cat::allocation;
+    "cat.component_templates" ["GET"] ["/_cat/component_templates", "/_cat/component_templates/{name}"] => cat::component_templates;
+    "cat.fielddata" ["GET"] ["/_cat/fielddata", "/_cat/fielddata/{fields}"] => cat::fielddata;
+    "cat.pending_tasks" ["GET"] ["/_cat/pending_tasks"] => cat::pending_tasks;
+    "cat.repositories" ["GET"] ["/_cat/repositories"] => cat::repositories;
+    "cat.snapshots" ["GET"] ["/_cat/snapshots", "/_cat/snapshots/{repository}"] => cat::snapshots;
+    "cat.thread_pool" ["GET"] ["/_cat/thread_pool", "/_cat/thread_pool/{thread_pool_patterns}"] => cat::thread_pool;
     "cat.master" ["GET"] ["/_cat/master", "/_cat/cluster_manager"] => cat::master;
 
     "indices.shrink" ["PUT", "POST"] ["/{index}/_shrink/{target}"] => unsupported::refuse;
@@ -206,9 +214,14 @@ endpoints! {
     "snapshot.status" ["GET"] ["/_snapshot/_status"] => absent::running_snapshots;
     "snapshot" ["PUT", "POST"] ["/_snapshot/{repository}", "/_snapshot/{repository}/{snapshot}",
         "/_snapshot/{repository}/{snapshot}/_restore"] => unsupported::refuse;
-    "rank_eval" ["GET", "POST"] ["/_rank_eval", "/{index}/_rank_eval"] => unsupported::refuse;
+    "rank_eval" ["GET", "POST"] ["/_rank_eval", "/{index}/_rank_eval"] => rank_eval::rank_eval;
     "cluster.allocation_explain" ["GET", "POST"] ["/_cluster/allocation/explain"] => unsupported::refuse;
-    "nodes.hot_threads" ["GET"] ["/_nodes/hot_threads", "/_nodes/{node_id}/hot_threads"] => unsupported::refuse;
+    "cluster.remote_info" ["GET"] ["/_remote/info"] => absent::remote_clusters;
+    "cluster.post_voting_config_exclusions" ["POST"] ["/_cluster/voting_config_exclusions"] => unsupported::refuse;
+    "dangling_indices.list" ["GET"] ["/_dangling"] => absent::dangling;
+    "nodes.hot_threads" ["GET"] ["/_nodes/hot_threads", "/_nodes/{node_id}/hot_threads", "/_cluster/nodes/hot_threads",
+        "/_cluster/nodes/{node_id}/hot_threads", "/_nodes/hotthreads", "/_nodes/{node_id}/hotthreads"] => nodes::hot_threads;
+    "nodes.reload_secure_settings" ["POST"] ["/_nodes/reload_secure_settings", "/_nodes/{node_id}/reload_secure_settings"] => nodes::reload_secure_settings;
 }
 
 /// The list that `GET /_cat` shows.

@@ -124,6 +124,10 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// Only the columns are asked for.
+    pub(crate) fn is_help(&self) -> bool {
+        self.help
+    }
     /// Takes `help`, `v`, `h`, `s`, `format`, and `bytes` and `time` where the table has such columns.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             .filter(|most| *most > 0)
             .ok_or_else(|| words::not_created("maxExpansions must be positive."))?;
         q.transpositions = fields.take_bool("transpositions")?.unwrap_or(true);
-        q.rewrite = words::rewrite(fields.take_string("rewrite")?, cx.dialect.typed)?;
+        q.rewrite = words::take_rewrite(&mut fields, "rewrite", cx.dialect)?;
         fields.joined(beside)
     } else {
         q.value = body.into_value();
@@ -63,8 +63,8 @@ pub(super) fn render(q: &FuzzyQuery) -> Map<String, Value> {
     if !q.transpositions {
         body.insert("transpositions".into(), false.into());
     }
-    if let Some(rewrite) = &q.rewrite {
-        body.insert("rewrite".into(), rewrite.clone().into());
+    if let Some(rewrite) = q.rewrite {
+        body.insert("rewrite".into(), rewrite.name().into());
     }
     body
 }

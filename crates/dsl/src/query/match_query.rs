@@ -95,7 +95,7 @@ pub(super) fn options(q: &mut MatchQuery, fields: &mut Fields, cx: &Parsing) -> 
         n => n.unwrap_or(50),
     };
     q.fuzzy_transpositions = fields.take_bool("fuzzy_transpositions")?.unwrap_or(true);
-    words::rewrite(fields.take_string("fuzzy_rewrite")?, cx.dialect.typed)?;
+    q.fuzzy_rewrite = words::take_rewrite(fields, "fuzzy_rewrite", cx.dialect)?;
     q.analyzer = fields.take_string("analyzer")?;
     q.lenient = fields.take_bool("lenient")?.unwrap_or(false);
     if let Some(word) = fields.take_string("zero_terms_query")? {
@@ -142,6 +142,9 @@ pub(super) fn render_options(q: &MatchQuery, body: &mut Map<String, Value>) {
     }
     if !q.fuzzy_transpositions {
         body.insert("fuzzy_transpositions".into(), false.into());
+    }
+    if let Some(rewrite) = q.fuzzy_rewrite {
+        body.insert("fuzzy_rewrite".into(), rewrite.name().into());
     }
     if q.lenient {
         body.insert("lenient".into(), true.into());

@@ -33,6 +33,7 @@ mod place;
 mod query_string;
 mod range;
 mod render;
+mod rewrite;
 mod script;
 pub mod script_source;
 mod simple_query_string;
@@ -52,6 +53,7 @@ pub use intervals::{IntervalFilter, IntervalMode, IntervalRelation, IntervalRule
 pub use more_like_this::{Like, MoreLikeThisQuery};
 pub use parse::{Parsing, parse_query_bytes};
 pub use place::Place;
+pub use rewrite::Rewrite;
 pub use span::SpanQuery;
 pub use terms_set::TermsSetQuery;
 
@@ -217,7 +219,7 @@ pub struct PatternQuery {
     pub field: String,
     pub value: String,
     pub case_insensitive: bool,
-    pub rewrite: Option<String>,
+    pub rewrite: Option<Rewrite>,
     /// `regexp` only.
     pub flags: Option<String>,
     /// `regexp` only.
@@ -239,7 +241,7 @@ pub struct FuzzyQuery {
     pub prefix_length: u32,
     pub max_expansions: u32,
     pub transpositions: bool,
-    pub rewrite: Option<String>,
+    pub rewrite: Option<Rewrite>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -266,6 +268,7 @@ pub struct MatchQuery {
     pub prefix_length: u32,
     pub max_expansions: u32,
     pub fuzzy_transpositions: bool,
+    pub fuzzy_rewrite: Option<Rewrite>,
     pub analyzer: Option<String>,
     pub lenient: bool,
     pub zero_terms_query: ZeroTerms,
@@ -304,6 +307,7 @@ impl MatchQuery {
             prefix_length: 0,
             max_expansions: 50,
             fuzzy_transpositions: true,
+            fuzzy_rewrite: None,
             analyzer: None,
             lenient: false,
             zero_terms_query: ZeroTerms::None,
@@ -486,7 +490,8 @@ pub struct QueryStringQuery {
     pub kind: MultiMatchType,
     pub time_zone: Option<String>,
     pub max_determinized_states: u32,
-    pub rewrite: Option<String>,
+    /// Of patterns.
+    pub rewrite: Option<Rewrite>,
     /// `simple_query_string` only: enabled operators, `None` for all.
     pub flags: Option<Vec<String>>,
 }

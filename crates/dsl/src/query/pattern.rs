@@ -26,7 +26,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
             _ => fields.take("value"),
         };
         q.case_insensitive = fields.take_bool("case_insensitive")?.unwrap_or(false);
-        q.rewrite = words::rewrite(fields.take_string("rewrite")?, cx.dialect.typed)?;
+        q.rewrite = words::take_rewrite(&mut fields, "rewrite", cx.dialect)?;
         if name == "regexp" {
             q.flags = fields.take_string("flags")?;
             if let (Some(flags), false) = (&q.flags, cx.dialect.typed) {
@@ -77,10 +77,11 @@ pub(super) fn render(q: &PatternQuery) -> Map<String, Value> {
     if q.case_insensitive {
         body.insert("case_insensitive".into(), true.into());
     }
-    for (name, value) in [("rewrite", &q.rewrite), ("flags", &q.flags)] {
-        if let Some(value) = value {
-            body.insert(name.into(), value.clone().into());
-        }
+    if let Some(rewrite) = q.rewrite {
+        body.insert("rewrite".into(), rewrite.name().into());
+    }
+    if let Some(flags) = &q.flags {
+        body.insert("flags".into(), flags.clone().into());
     }
     if q.max_determinized_states != STATES {
         body.insert("max_determinized_states".into(), q.max_determinized_states.into());

@@ -42,14 +42,15 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     }
     q.time_zone = fields.take_string("time_zone")?;
     q.max_determinized_states = fields.take_u32("max_determinized_states")?.unwrap_or(super::pattern::STATES);
-    q.rewrite = words::rewrite(fields.take_string("rewrite")?, cx.dialect.typed)?;
+    q.rewrite = words::take_rewrite(&mut fields, "rewrite", cx.dialect)?;
+    // Read, and of no effect on its fuzzy words, as in the reference.
+    words::take_rewrite(&mut fields, "fuzzy_rewrite", cx.dialect)?;
     for without_effect in [
         "escape",
         "locale",
         "auto_generate_phrase_queries",
         "split_on_whitespace",
         "use_dis_max",
-        "fuzzy_rewrite",
         "all_fields",
     ] {
         fields.take(without_effect);
@@ -104,11 +105,13 @@ pub(super) fn render(q: &QueryStringQuery) -> Map<String, Value> {
         ("quote_field_suffix", &q.quote_field_suffix),
         ("minimum_should_match", &q.minimum_should_match),
         ("time_zone", &q.time_zone),
-        ("rewrite", &q.rewrite),
     ] {
         if let Some(value) = value {
             body.insert(name.into(), value.clone().into());
         }
+    }
+    if let Some(rewrite) = q.rewrite {
+        body.insert("rewrite".into(), rewrite.name().into());
     }
     for (name, value, usual) in [
         ("allow_leading_wildcard", q.allow_leading_wildcard, true),

@@ -1,10 +1,11 @@
 //! The words of the options that are one of a few.
 
+use super::rewrite::Rewrite;
 use super::{
     BoostMode, DecayKind, Fuzziness, JoinKind, Modifier, MultiMatchType, MultiValueMode, Operator, ScoreMode, ZeroTerms,
 };
-use crate::json::Node;
-use model::{Error, ErrorKind, Result};
+use crate::json::{Fields, Node};
+use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::Value;
 
 macro_rules! words {
@@ -62,25 +63,12 @@ pub(super) fn not_created(reason: impl std::fmt::Display) -> Error {
     crate::search::shape::all_shards_failed(cause)
 }
 
-/// How the words of a pattern are scored: by one of these names.
-pub(super) fn rewrite(name: Option<String>, typed: bool) -> Result<Option<String>> {
-    let known = |name: &str| {
-        let counted = ["top_terms_boost_", "top_terms_blended_freqs_", "top_terms_"];
-        [
-            "constant_score",
-            "constant_score_boolean",
-            "constant_score_blended",
-            "scoring_boolean",
-        ]
-        .contains(&name)
-            || counted
-                .iter()
-                .any(|start| name.strip_prefix(start).is_some_and(|n| n.parse::<u32>().is_ok()))
-    };
-    match name {
-        Some(name) if !typed && !known(&name) => Err(not_created(format!("Failed to parse rewrite_method [{name}]"))),
-        name => Ok(name),
-    }
+/// Takes how the words that others stand for are scored.
+pub(super) fn take_rewrite(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<Option<Rewrite>> {
+    fields
+        .take_string(name)?
+        .map(|word| Rewrite::parse(&word, dialect))
+        .transpose()
 }
 
 /// `and` or `or`.

@@ -228,7 +228,7 @@ impl Expansion<'_> {
             field: field.to_owned(),
             value: self.expanded(text),
             case_insensitive: false,
-            rewrite: self.options.rewrite.clone(),
+            rewrite: self.options.rewrite,
             flags: None,
             max_determinized_states: self.options.max_determinized_states,
         }

@@ -1,17 +1,14 @@
 //! Clauses that stand for many terms: `prefix`, `wildcard`, `regexp`, `fuzzy`.
 
 use super::Planner;
-use super::boolean::{BoolNode, Shared};
+use super::boolean::Shared;
 use super::field::{Target, query_shard, setting, text_of};
 use super::levenshtein::{Levenshtein, edits};
 use super::node::broken;
 use super::regexp::{MAX_REGEX, Pattern};
-use super::similarity::Rarity;
-use super::term::TermNode;
-use dsl::query::{FuzzyQuery, PatternQuery};
+use super::rewrite::Word;
+use dsl::query::{FuzzyQuery, PatternQuery, Rewrite};
 use model::{Error, Result};
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use tantivy::Term;
 
 /// How a text is looked for with some edits.
@@ -21,6 +18,8 @@ pub(super) struct Fuzz {
     pub(super) prefix: u32,
     pub(super) expansions: u32,
     pub(super) transpositions: bool,
+    /// How what is found is scored; as nearness and the commonest of them tell, if nothing is said.
+    pub(super) rewrite: Option<Rewrite>,
 }
 
 impl Planner<'_> {
@@ -55,10 +54,15 @@ impl Planner<'_> {
         };
         self.check_terms(&target)?;
         let pattern = build(&q.value)?;
-        Ok(self.matching_terms(&target, pattern, boost, {
-            let star = if what == "prefix" { "*" } else { "" };
-            format!("{}:{}{star}", target.path, q.value)
-        }))
+        let star = if what == "prefix" { "*" } else { "" };
+        let what = format!("{}:{}{star}", target.path, q.value);
+        match q.rewrite {
+            None | Some(Rewrite::ConstantScore(_)) => Ok(self.matching_terms(&target, pattern, boost, what)),
+            Some(how) => {
+                let words = self.accepted_words(&target, &pattern, self.words_most(how), |_| Some(1.0))?;
+                self.rewritten(&target, words, how, boost, &what)
+            }
+        }
     }
 
     pub(super) fn prefix(&self, q: &PatternQuery, boost: f32) -> Result<Shared> {
@@ -118,71 +122,39 @@ impl Planner<'_> {
             prefix: q.prefix_length,
             expansions: q.max_expansions,
             transpositions: q.transpositions,
+            rewrite: q.rewrite,
         };
         self.fuzzy_term(&target, &text, fuzz, boost)
     }
 
-    /// The nearest terms of a text, scored with the frequency of the commonest of them.
+    /// The nearest words of a text.
     pub(super) fn fuzzy_term(&self, target: &Target<'_>, text: &str, fuzz: Fuzz, boost: f32) -> Result<Shared> {
-        if fuzz.edits == 0 {
+        let how = fuzz.rewrite.unwrap_or(Rewrite::TopTermsBlendedFreqs(fuzz.expansions));
+        if fuzz.edits == 0
+            && !matches!(
+                how,
+                Rewrite::ConstantScore(_) | Rewrite::ConstantScoreBoolean | Rewrite::TopTermsBoost(_)
+            )
+        {
             return self.scored_term(target, target.text_term(text), text, boost);
         }
+        let words = self.near_words(target, text, fuzz)?;
+        self.rewritten(target, words, how, boost, &format!("{}:{text}~{}", target.path, fuzz.edits))
+    }
+
+    /// The words of a field within some edits of a text.
+    pub(super) fn near_words(&self, target: &Target<'_>, text: &str, fuzz: Fuzz) -> Result<Vec<Word>> {
         let automaton = Levenshtein::new(text, fuzz.edits, fuzz.prefix as usize, fuzz.transpositions);
         let length = text.chars().count();
-        let mut found: BTreeMap<String, (f32, u64)> = BTreeMap::new();
-        for segment in &self.view.segments {
-            let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
-            let mut stream = index.terms().search(&automaton).into_stream().map_err(broken)?;
-            while stream.advance() {
-                let Ok(term) = std::str::from_utf8(stream.key()) else {
-                    continue;
-                };
-                let Some(distance) = automaton.distance(term) else { continue };
-                let shorter = term.chars().count().min(length).max(1);
-                let nearness = if distance == 0 {
-                    1.0
-                } else {
-                    1.0 - f32::from(distance) / shorter as f32
-                };
-                let entry = found.entry(term.to_owned()).or_insert((nearness, 0));
-                entry.1 += u64::from(stream.value().doc_freq);
-            }
-        }
-        let mut best: Vec<(String, (f32, u64))> = found.into_iter().collect();
-        best.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
-        best.truncate((fuzz.expansions as usize).min(self.cx.max_clause_count));
-        let doc_freq = best.iter().map(|(_, (_, freq))| *freq).max().unwrap_or(0);
-        let field = self.statistics.field(target)?;
-        let norms = target.kind.kind.is_text();
-        let should: Vec<Shared> = best
-            .into_iter()
-            .map(|(term, (nearness, _))| {
-                // What is further away than it is long is found, and adds nothing.
-                let boost = boost * target.kind.boost * nearness.max(0.0);
-                let rarity = Rarity {
-                    term: term.clone(),
-                    doc_freq,
-                };
-                let node: Shared = Arc::new(TermNode {
-                    filters: self.view.filters.clone(),
-                    similarity: self.similarity(target, field, vec![rarity], boost),
-                    term: Term::from_field_text(target.slot.field, &term),
-                    norms,
-                    what: format!("{}:{term}", target.path),
-                    boost: None,
-                    of_roots: self.view.mapping.nested_path_of(target.path).is_none(),
-                });
-                node
+        self.accepted_words(target, &automaton, usize::MAX, |term| {
+            let distance = automaton.distance(term)?;
+            let shorter = term.chars().count().min(length).max(1);
+            Some(if distance == 0 {
+                1.0
+            } else {
+                1.0 - f32::from(distance) / shorter as f32
             })
-            .collect();
-        if should.is_empty() {
-            return Ok(self.nothing(format!("no matching term [{}:{text}~{}]", target.path, fuzz.edits)));
-        }
-        Ok(Arc::new(BoolNode {
-            should,
-            least: 1,
-            ..BoolNode::default()
-        }))
+        })
     }
 
     /// The terms of a text field that begin with a text, the first ones in order.

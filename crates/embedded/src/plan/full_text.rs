@@ -188,6 +188,7 @@ impl Planner<'_> {
             prefix: q.prefix_length,
             expansions: q.max_expansions,
             transpositions: q.fuzzy_transpositions,
+            rewrite: q.fuzzy_rewrite,
         }
     }
 

@@ -11,7 +11,6 @@ use boolean::{AllNode, BoolNode, BoostingNode, ConstantNode, DisMaxNode, NoneNod
 use dsl::query::script_source::ScriptSource;
 use dsl::query::{BoolQuery, Clause, Query};
 use expand::Fuzz;
-use levenshtein::Levenshtein;
 use model::{Error, ErrorKind, Result};
 use node::AllScorer;
 use std::cell::{Cell, RefCell};
@@ -56,6 +55,7 @@ pub mod prune;
 mod range;
 pub(crate) mod rarest;
 mod regexp;
+mod rewrite;
 pub(crate) mod routed;
 mod said;
 pub mod scripts;

@@ -11,7 +11,7 @@ use super::positions::{self, Part, Span};
 use super::scripts::Failure;
 use super::similarity::{Counted, Rarity, Similarity};
 use super::term::{norms, postings};
-use super::{Fuzz, Levenshtein, Pattern};
+use super::{Fuzz, Pattern};
 use crate::searchable::SegmentView;
 use dsl::query::script_source::ScriptSource;
 use dsl::query::{
@@ -563,6 +563,7 @@ impl Planner<'_> {
                     prefix: q.prefix_length,
                     expansions: q.max_expansions,
                     transpositions: q.transpositions,
+                    rewrite: None,
                 };
                 self.near_terms(&target, &text, fuzz)
             }
@@ -621,23 +622,8 @@ impl Planner<'_> {
 
     /// The nearest terms of a text.
     fn near_terms(&self, target: &Target<'_>, text: &str, fuzz: Fuzz) -> Result<Vec<Term>> {
-        let automaton = Levenshtein::new(text, fuzz.edits, fuzz.prefix as usize, fuzz.transpositions);
-        let mut found: BTreeMap<String, u8> = BTreeMap::new();
-        for segment in &self.view.segments {
-            let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
-            let mut stream = index.terms().search(&automaton).into_stream().map_err(broken)?;
-            while stream.advance() {
-                if let Ok(term) = std::str::from_utf8(stream.key())
-                    && let Some(distance) = automaton.distance(term)
-                {
-                    found.insert(term.to_owned(), distance);
-                }
-            }
-        }
-        let mut best: Vec<(String, u8)> = found.into_iter().collect();
-        best.sort_by_key(|(_, distance)| *distance);
-        best.truncate((fuzz.expansions as usize).min(self.cx.max_clause_count));
-        Ok(best.iter().map(|(term, _)| target.text_term(term)).collect())
+        let words = self.near_words(target, text, fuzz)?;
+        Ok(self.best_terms(target, words, fuzz.expansions))
     }
 
     pub(super) fn intervals(&self, field: &str, rule: &IntervalRule, boost: f32) -> Result<Shared> {
@@ -785,6 +771,7 @@ impl Planner<'_> {
                     prefix: *prefix_length,
                     expansions: 128,
                     transpositions: *transpositions,
+                    rewrite: None,
                 };
                 Some(Tree::words(self.near_terms(&used, &text, fuzz)?))
             }

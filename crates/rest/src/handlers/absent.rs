@@ -12,7 +12,7 @@ use model::Result;
 use serde_json::json;
 
 /// Whether a name stands for any number of things, none included.
-fn is_pattern(name: &str) -> bool {
+pub(super) fn is_pattern(name: &str) -> bool {
     name.contains('*') || name == "_all"
 }
 
@@ -24,6 +24,20 @@ pub(crate) async fn data_streams(call: Call) -> Result<Answer> {
         Some(name) => Err(missing_index(name)),
         None => Ok(Answer::ok(json!({ "data_streams": [] }))),
     }
+}
+
+/// `GET /_remote/info`: no other cluster is known.
+pub(crate) async fn remote_clusters(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    Ok(Answer::ok(json!({})))
+}
+
+/// `GET /_dangling`: every index in the folder is in the catalog.
+pub(crate) async fn dangling(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    Ok(Answer::ok(
+        json!({ "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": call.rest.names.cluster, "dangling_indices": [] }),
+    ))
 }
 
 /// `DELETE /_data_stream/{name}`.

@@ -142,7 +142,7 @@ fn shown(rest: &Rest, lease: &Lease, waiters: usize) -> String {
     out
 }
 
-fn iso(ms: i64) -> String {
+pub(super) fn iso(ms: i64) -> String {
     static FORMAT: LazyLock<Option<DateFormat>> = LazyLock::new(|| DateFormat::parse_pattern("strict_date_optional_time").ok());
     FORMAT
         .as_ref()

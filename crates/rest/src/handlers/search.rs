@@ -206,7 +206,7 @@ const PREFERENCES: &[&str] = &[
 ];
 
 /// `count` and `scan` are of 2015; the others choose how statistics are gathered, which is one way here.
-fn apply_search_type(search_type: Option<&str>, request: &mut SearchRequest, scroll: bool) -> Result<()> {
+pub(super) fn apply_search_type(search_type: Option<&str>, request: &mut SearchRequest, scroll: bool) -> Result<()> {
     match search_type {
         None | Some("query_then_fetch" | "dfs_query_then_fetch") => Ok(()),
         Some(other @ ("query_and_fetch" | "dfs_query_and_fetch")) if request.dialect.typed => {

@@ -131,6 +131,34 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     Ok(Answer::ok(Value::Object(out)))
 }
 
+/// `POST /_reindex/{id}/_rethrottle`, and of the other jobs: they run as fast as the disk lets them, so that the answer tells
+/// of the job and changes nothing.
+pub(crate) async fn rethrottle(mut call: Call) -> Result<Answer> {
+    let id = call.needed("task_id")?;
+    let Some(given) = call.params.take("requests_per_second") else {
+        return Err(Error::illegal("requests_per_second is a required parameter"));
+    };
+    call.params.finish()?;
+    if given != "-1" && !given.parse::<f32>().is_ok_and(|rate| rate > 0.0) {
+        let reason = "[requests_per_second] must be a float greater than 0. Use -1 to disable throttling.";
+        return Err(Error::illegal(reason));
+    }
+    let rest = &call.rest;
+    let elsewhere = id
+        .rsplit_once(':')
+        .filter(|(node, number)| *node != rest.names.node_id && number.parse::<u64>().is_ok());
+    if let Some((node, _)) = elsewhere {
+        return Ok(Answer::ok(json!({ "nodes": {}, "node_failures": [{
+            "type": "failed_node_exception", "reason": format!("Failed node [{node}]"), "node_id": node,
+            "caused_by": { "type": "no_such_node_exception", "reason": format!("No such node [{node}]"), "node_id": node } }] })));
+    }
+    let task = rest.tasks.get(number(rest, &id)?).filter(|task| task.outcome().is_none());
+    let task = task.ok_or_else(|| Error::new(ErrorKind::ResourceNotFound, format!("task [{id}] is missing")))?;
+    Ok(Answer::ok(json!({ "nodes": { rest.names.node_id.clone(): {
+        "name": rest.names.node, "transport_address": rest.names.address, "host": "127.0.0.1", "ip": rest.names.address,
+        "roles": ["data", "ingest", "master"], "tasks": { id: render(rest, &task, true) } } } })))
+}
+
 /// `POST /_tasks/{id}/_cancel`.
 pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
     let actions = call.params.take_list("actions").unwrap_or_default();

@@ -178,6 +178,57 @@ pub(crate) async fn shards(mut call: Call) -> Result<Answer> {
     layout.write(SHARDS, rows)
 }
 
+const COMPONENT_TEMPLATES: &[Column] = &[
+    col("name", &["n"], "component template name"),
+    num("version", &["v"], "version"),
+    num("alias_count", &["a"], "number of aliases in the component template"),
+    num("mapping_count", &["m"], "number of mappings in the component template"),
+    num("settings_count", &["s"], "number of settings in the component template"),
+    num("metadata_count", &["me"], "number of metadata in the component template"),
+    col("included_in", &["i"], "index templates included in the component template"),
+];
+
+/// `_cat/component_templates`.
+pub(crate) async fn component_templates(mut call: Call) -> Result<Answer> {
+    let layout = super::layout_only(&mut call)?;
+    let names = call.arg("name").map(split_list).unwrap_or_default();
+    let of_kind = async |kind| match call.rest.engine.inspect(Inspection::Templates(kind)).await? {
+        Inspected::Templates(list) => Ok::<_, model::Error>(list),
+        _ => Ok(Vec::new()),
+    };
+    let indices = of_kind(TemplateKind::Index).await?;
+    let users = |name: &str| {
+        let uses = |body: &Value| {
+            let of = body["composed_of"].as_array();
+            of.is_some_and(|of| of.iter().any(|one| one == name))
+        };
+        let users: Vec<&str> = indices
+            .iter()
+            .filter(|(_, body)| uses(body))
+            .map(|(user, _)| user.as_str())
+            .collect();
+        format!("[{}]", users.join(", "))
+    };
+    let mut rows = Vec::new();
+    for (name, body) in of_kind(TemplateKind::Component).await? {
+        if !names.is_empty() && !names.iter().any(|n| path::matches(n, &name)) {
+            continue;
+        }
+        let count = |part: &Value| part.as_object().map_or(0, |part| part.len());
+        let template = &body["template"];
+        rows.push(vec![
+            Cell::of(&name),
+            Cell::if_any(body.get("version")),
+            Cell::of(count(&template["aliases"])),
+            Cell::of(count(&template["mappings"])),
+            Cell::of(count(&template["settings"])),
+            Cell::of(count(&body["_meta"])),
+            Cell::Text(users(&name)),
+        ]);
+    }
+    layout.write(COMPONENT_TEMPLATES, rows)
+}
+
 const TEMPLATES: &[Column] = &[
     col("name", &["n"], "template name"),
     col("index_patterns", &["t"], "template index patterns"),

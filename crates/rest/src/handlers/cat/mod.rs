@@ -1,12 +1,14 @@
 //! `_cat`: the same facts as tables. Indices in `indices`, what shards are made of in `shards`, what runs and where
-//! in `nodes`.
+//! in `nodes`, what there is none of in `nothing`.
 
 mod indices;
 mod nodes;
+mod nothing;
 mod shards;
 
-pub(crate) use indices::{aliases, count, indices, shards, templates};
+pub(crate) use indices::{aliases, component_templates, count, indices, shards, templates};
 pub(crate) use nodes::{allocation, attributes, health, master, nodes, plugins, tasks};
+pub(crate) use nothing::{fielddata, pending_tasks, repositories, snapshots, thread_pool};
 pub(crate) use shards::{recovery, segments};
 
 use crate::call::Call;
