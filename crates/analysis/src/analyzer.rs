@@ -132,6 +132,11 @@ impl Analyzer {
         })
     }
 
+    /// Whether a filter makes parts of terms.
+    pub fn grams(&self) -> bool {
+        self.0.chain.filters.iter().any(|filter| filter.part.grams())
+    }
+
     /// Its name in the registry.
     pub fn name(&self) -> &str {
         &self.0.name

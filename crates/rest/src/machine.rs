@@ -11,6 +11,8 @@ pub(crate) struct Machine {
     pub(crate) virtual_bytes: u64,
     pub(crate) memory_total_bytes: u64,
     pub(crate) memory_available_bytes: u64,
+    pub(crate) swap_total_bytes: u64,
+    pub(crate) swap_free_bytes: u64,
     pub(crate) open_files: u64,
     pub(crate) open_files_max: u64,
     /// Of the machine, over 1, 5 and 15 minutes.
@@ -50,6 +52,8 @@ impl Machine {
             virtual_bytes: kilobytes(&status, "VmSize:"),
             memory_total_bytes: total,
             memory_available_bytes: kilobytes(&memory, "MemAvailable:").min(total),
+            swap_total_bytes: kilobytes(&memory, "SwapTotal:"),
+            swap_free_bytes: kilobytes(&memory, "SwapFree:"),
             open_files: std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64),
             open_files_max: after(&limits, "Max open files").unwrap_or(0),
             load,

@@ -418,13 +418,15 @@ fn part(text: &'static str) -> Part {
 
 /// How well a pattern fits: one bit a literal segment, the first the highest. `None` if it does not.
 fn rank(parts: &[Part], segments: &[Cow<'_, str>]) -> Option<u32> {
-    let mut rank = 0;
+    let (mut rank, mut after_mapping) = (0, false);
     for (part, segment) in parts.iter().zip(segments) {
         rank <<= 1;
+        let of_mapping = std::mem::replace(&mut after_mapping, matches!(part, Part::Literal("_mapping" | "_mappings")));
         match part {
             Part::Literal(literal) if literal == segment => rank |= 1,
             Part::Literal(_) => return None,
-            // Names never begin with an underscore; `_all` is every index or type.
+            // Names never begin with an underscore; `_all` is every index or type. After `_mapping` a type stands, whatever it is.
+            Part::Name(_) if of_mapping && segment.len() > 1 => {}
             Part::Name(_) if segment.starts_with('_') && segment != "_all" && segment != "_default_" => return None,
             Part::Name(_) | Part::Other(_) if segment.is_empty() => return None,
             Part::Name(_) | Part::Other(_) => {}

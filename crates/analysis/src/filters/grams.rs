@@ -16,6 +16,9 @@ pub(crate) struct Grams {
 }
 
 impl All for Grams {
+    fn grams(&self) -> bool {
+        true
+    }
     fn grows(&self) -> u32 {
         1
     }

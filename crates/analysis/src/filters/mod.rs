@@ -79,6 +79,10 @@ pub(crate) trait All: Send + Sync {
     fn shingles(&self) -> Option<crate::Shingles> {
         None
     }
+    /// Whether it makes parts of terms.
+    fn grams(&self) -> bool {
+        false
+    }
 }
 
 /// A token filter.
@@ -119,6 +123,14 @@ impl Filter {
         match self {
             Filter::Each(_) => None,
             Filter::All(all) => all.shingles(),
+        }
+    }
+
+    /// As [`All::grams`].
+    pub(crate) fn grams(&self) -> bool {
+        match self {
+            Filter::Each(_) => false,
+            Filter::All(all) => all.grams(),
         }
     }
 

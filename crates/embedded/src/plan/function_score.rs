@@ -56,6 +56,7 @@ enum Compute {
     },
     Decay {
         field: Field,
+        far: Far,
         kind: DecayKind,
         origin: (f64, f64),
         scale: f64,
@@ -118,6 +119,7 @@ enum Ready {
     },
     Decay {
         column: Option<Column>,
+        far: Far,
         kind: DecayKind,
         origin: (f64, f64),
         scale: f64,
@@ -186,6 +188,7 @@ impl Ready {
             }
             Ready::Decay {
                 column,
+                far,
                 kind,
                 origin,
                 scale,
@@ -197,7 +200,7 @@ impl Ready {
                     Some(Column::Geo(lat, lon)) => lat
                         .values_for_doc(doc)
                         .zip(lon.values_for_doc(doc))
-                        .map(|(lat, lon)| (haversine(*origin, (lat, lon)) - offset).max(0.0))
+                        .map(|(lat, lon)| (far(*origin, (lat, lon)) - offset).max(0.0))
                         .collect(),
                     Some(column) => {
                         column.numbers(doc, buffer);
@@ -272,6 +275,14 @@ pub(crate) fn pick(mode: MultiValueMode, values: &mut [f64]) -> Option<f64> {
 }
 
 /// Metres between two places, in degrees.
+/// Metres from one place to another.
+pub(crate) type Far = fn((f64, f64), (f64, f64)) -> f64;
+
+/// How an index measures: typed ones as 2015 did.
+pub(crate) fn far_of(view: &crate::searchable::IndexView) -> Far {
+    if view.typed { haversine_2015 } else { haversine }
+}
+
 pub(crate) fn haversine(a: (f64, f64), b: (f64, f64)) -> f64 {
     haversine_around(a, b, 6_371_008.771_4)
 }
@@ -327,6 +338,7 @@ impl FunctionNode {
                 },
                 Compute::Decay {
                     field,
+                    far,
                     kind,
                     origin,
                     scale,
@@ -335,6 +347,7 @@ impl FunctionNode {
                     mode,
                 } => Ready::Decay {
                     column: field.open(segment)?,
+                    far: *far,
                     kind: *kind,
                     origin: *origin,
                     scale: *scale,
@@ -816,6 +829,7 @@ impl Planner<'_> {
                 }
                 at.1 += 0.0;
                 Compute::Decay {
+                    far: far_of(self.view),
                     field: found,
                     kind: *kind,
                     origin: at,

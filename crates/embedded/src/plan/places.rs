@@ -6,7 +6,7 @@ use super::columns::Column;
 use super::combine::{Sum, or, rescored, seek_to};
 use super::explain::Explained;
 use super::field::{Target, query_shard, text_of};
-use super::function_score::haversine;
+use super::function_score::{Far, far_of, haversine};
 use super::node::{Node, score_at};
 use super::scripts::{Failure, Script};
 use super::term::FilterNode;
@@ -49,9 +49,9 @@ impl Owned {
 }
 
 /// Whether a place is in an area.
-fn inside(area: &GeoArea, at: (f64, f64)) -> bool {
+fn inside(area: &GeoArea, at: (f64, f64), far: Far) -> bool {
     match area {
-        GeoArea::Distance { from, metres } => haversine(*from, at) <= *metres,
+        GeoArea::Distance { from, metres } => far(*from, at) <= *metres,
         GeoArea::Box {
             top,
             left,
@@ -67,7 +67,7 @@ fn inside(area: &GeoArea, at: (f64, f64)) -> bool {
             *bottom <= lat && lat <= *top && east
         }
         GeoArea::Ring { from, least, most } => {
-            let far = haversine(*from, at);
+            let far = far(*from, at);
             least.is_none_or(|b| far > b.metres || b.included && far == b.metres)
                 && most.is_none_or(|b| far < b.metres || b.included && far == b.metres)
         }
@@ -119,6 +119,7 @@ impl Planner<'_> {
         debug_assert!(q.validation != GeoValidation::Strict || !matches!(area, GeoArea::Polygon(ref r) if r.is_empty()));
         let field = Owned::of(&target);
         let level = self.level();
+        let far = far_of(self.view);
         Ok(Arc::new(FilterNode {
             boost,
             what: format!("places of {}", q.field),
@@ -130,7 +131,7 @@ impl Planner<'_> {
                 let set = level.restrict(segment, super::every(segment))?;
                 Ok(rescored(set, move |doc, _| {
                     let mut places = lat.values_for_doc(doc).zip(lon.values_for_doc(doc));
-                    places.any(|at| inside(&area, at)).then_some(1.0)
+                    places.any(|at| inside(&area, at, far)).then_some(1.0)
                 }))
             },
         }))

@@ -270,7 +270,12 @@ fn tokens(analyzer: &Analyzer, texts: &[String], gap: u32, typed: bool, max: usi
         let offsets = Offsets(text);
         let found = analyzer.try_analyze(text)?;
         for t in &found {
-            out.push(Value::Object(token(t, &offsets, start, position, typed)));
+            let mut shown = token(t, &offsets, start, position, typed);
+            if typed && analyzer.grams() {
+                // 2015 forgot what the parts were of.
+                shown.insert("type".into(), "word".into());
+            }
+            out.push(Value::Object(shown));
         }
         within(out.len(), max)?;
         position += found.last().map_or(0, |t| t.position + 1) + gap;

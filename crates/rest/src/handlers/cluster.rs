@@ -947,6 +947,18 @@ pub(crate) async fn nodes_stats(mut call: Call) -> Result<Answer> {
             "ram_segments_in_bytes": own.ram_segment_bytes, "read_only": own.read_only, "troubles": troubles(&own.troubles) } });
     if crate::answers_of_2015(call.dialect) {
         let idle = json!({ "threads": 0, "queue": 0, "active": 0, "rejected": 0, "largest": 0, "completed": 0 });
+        let swap_used = machine.swap_total_bytes.saturating_sub(machine.swap_free_bytes);
+        if let Some(os) = node["os"].as_object_mut() {
+            os.remove("cpu");
+            os.insert("cpu_percent".into(), machine.cpu_percent().into());
+            os.insert("load_average".into(), machine.load[0].into());
+            os.insert(
+                "swap".into(),
+                json!({ "total_in_bytes": machine.swap_total_bytes, "free_in_bytes": machine.swap_free_bytes, "used_in_bytes": swap_used }),
+            );
+        }
+        node["fs"]["data"] = json!([{ "path": own.data_path, "total_in_bytes": own.disk_total_bytes,
+            "free_in_bytes": own.disk_free_bytes, "available_in_bytes": own.disk_free_bytes }]);
         node["thread_pool"] = POOLS_2015.iter().map(|name| ((*name).to_owned(), idle.clone())).collect();
     }
     if let (Some(only), Some(indices)) = (

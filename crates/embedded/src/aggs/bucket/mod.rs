@@ -255,12 +255,12 @@ pub(super) fn interval_of(interval: &dsl::aggs::DateInterval) -> Result<model::d
 
 /// Refuses the path of an object that is none of nested documents; one that no index has finds nothing.
 fn not_nested(cx: &Context<'_>, kind: &str, path: &str) -> Result<()> {
-    let flat = cx
-        .views
-        .iter()
-        .any(|view| !view.typed && view.mapping.is_object(path) && !view.mapping.is_nested(path));
-    if flat {
-        return Err(Error::illegal(format!("[{kind}] nested path [{path}] is not nested")));
+    let flat =
+        |view: &&std::sync::Arc<crate::searchable::IndexView>| view.mapping.is_object(path) && !view.mapping.is_nested(path);
+    let why = format!("[{kind}] nested path [{path}] is not nested");
+    match cx.views.iter().find(flat) {
+        Some(view) if view.typed => Err(Error::new(model::ErrorKind::AggregationExecution, why)),
+        Some(_) => Err(Error::illegal(why)),
+        None => Ok(()),
     }
-    Ok(())
 }
