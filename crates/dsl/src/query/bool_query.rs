@@ -67,7 +67,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         q.minimum_should_match = Some("1".to_owned());
     }
     if cx.dialect.typed {
-        fields.take("disable_coord");
+        q.disable_coord = fields.take_bool("disable_coord")?.unwrap_or(false);
     }
     q.nothing_of_exclusions = fields.take_bool("adjust_pure_negative")? == Some(false);
     let query = cx.common(&mut fields, "bool", Clause::Bool(q))?;
@@ -92,6 +92,9 @@ pub(super) fn render(q: &BoolQuery) -> Map<String, Value> {
     }
     if q.nothing_of_exclusions {
         body.insert("adjust_pure_negative".into(), false.into());
+    }
+    if q.disable_coord {
+        body.insert("disable_coord".into(), true.into());
     }
     body
 }

@@ -360,6 +360,8 @@ pub struct BoolQuery {
     pub minimum_should_match: Option<String>,
     /// `adjust_pure_negative: false`: exclusions alone find nothing.
     pub nothing_of_exclusions: bool,
+    /// 2015: how many clauses match changes no score.
+    pub disable_coord: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -492,6 +494,10 @@ pub struct QueryStringQuery {
     pub max_determinized_states: u32,
     /// Of patterns.
     pub rewrite: Option<Rewrite>,
+    /// 2015: each word of the text is a clause of its own.
+    pub split_on_whitespace: bool,
+    /// 2015: a word of the text that becomes several is a phrase.
+    pub phrases_of_words: bool,
     /// `simple_query_string` only: enabled operators, `None` for all.
     pub flags: Option<Vec<String>>,
 }
@@ -523,6 +529,8 @@ impl QueryStringQuery {
             time_zone: None,
             max_determinized_states: 10_000,
             rewrite: None,
+            split_on_whitespace: false,
+            phrases_of_words: false,
             flags: None,
         }
     }

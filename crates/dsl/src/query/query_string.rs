@@ -45,18 +45,29 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     q.rewrite = words::take_rewrite(&mut fields, "rewrite", cx.dialect)?;
     // Read, and of no effect on its fuzzy words, as in the reference.
     words::take_rewrite(&mut fields, "fuzzy_rewrite", cx.dialect)?;
-    for without_effect in [
-        "escape",
-        "locale",
-        "auto_generate_phrase_queries",
-        "split_on_whitespace",
-        "use_dis_max",
-        "all_fields",
-    ] {
+    if fields.take_bool("escape")? == Some(true) {
+        q.query = escaped(&q.query);
+    }
+    q.split_on_whitespace = cx.dialect.typed;
+    // What is one word of the text and several of the field's.
+    q.phrases_of_words = fields.take_bool("auto_generate_phrase_queries")? == Some(true) && cx.dialect.typed;
+    for without_effect in ["locale", "split_on_whitespace", "use_dis_max", "all_fields"] {
         fields.take(without_effect);
     }
     let query = cx.done(fields, "query_string", Clause::QueryString(q))?;
     if absent { Err(missing) } else { Ok(query) }
+}
+
+/// The text without operators but words: what would be one stands for itself.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if "\\+-!():^[]\"{}~*?|&/".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
 }
 
 /// A number below 0 is passed over: only some texts would come to use it.
@@ -114,6 +125,7 @@ pub(super) fn render(q: &QueryStringQuery) -> Map<String, Value> {
         body.insert("rewrite".into(), rewrite.name().into());
     }
     for (name, value, usual) in [
+        ("auto_generate_phrase_queries", q.phrases_of_words, false),
         ("allow_leading_wildcard", q.allow_leading_wildcard, true),
         ("analyze_wildcard", q.analyze_wildcard, false),
         ("lowercase_expanded_terms", q.lowercase_expanded, false),

@@ -1,9 +1,12 @@
 //! `terms`: any of several values, in the request or in another document.
 
-use super::{Clause, Parsing, Query, TermsLookup, TermsQuery};
+use super::{BoolQuery, Clause, Parsing, Query, TermQuery, TermsLookup, TermsQuery};
 use crate::json::{Json, Node};
 use model::{Error, Result};
 use serde_json::{Map, Value};
+
+/// So many terms are scored one by one: more than a `bool` usually may have clauses are not.
+const TERMS_AS_CHOICE: usize = 1024;
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let nameless =
@@ -14,8 +17,8 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     if typed {
         // How 2015 carried it out; the answer was the same.
         fields.take("execution");
-        fields.take("disable_coord");
     }
+    let disable_coord = typed && fields.take_bool("disable_coord")? == Some(true);
     fields.take("value_type");
     let Some((field, body)) = fields.next_field() else {
         return Err(nameless);
@@ -43,11 +46,29 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
                 }
                 values.push(item.into_value());
             }
-            Clause::Terms(TermsQuery {
-                field,
-                values,
-                minimum_should_match: None,
-            })
+            // The only way to say it of several terms is to name each.
+            if disable_coord && !cx.in_filter && values.len() <= TERMS_AS_CHOICE {
+                let each = values.into_iter().map(|value| {
+                    Clause::Term(TermQuery {
+                        field: field.clone(),
+                        value,
+                        case_insensitive: false,
+                    })
+                    .into()
+                });
+                Clause::Bool(BoolQuery {
+                    should: each.collect(),
+                    minimum_should_match: Some("1".to_owned()),
+                    disable_coord,
+                    ..BoolQuery::default()
+                })
+            } else {
+                Clause::Terms(TermsQuery {
+                    field,
+                    values,
+                    minimum_should_match: None,
+                })
+            }
         }
         Json::Object(_) => Clause::TermsLookup(lookup(field, body, cx)?),
         _ => return Err(body.error(format!("[terms] query does not support [{field}]"))),

@@ -2,7 +2,7 @@
 
 use super::{Occur, Syntax};
 use crate::query::{BoolQuery, Clause, Fuzziness, FuzzyQuery, MatchPhraseQuery, MatchQuery, MultiMatchQuery, MultiMatchType};
-use crate::query::{PatternQuery, Query, QueryStringQuery, RangeQuery, ZeroTerms};
+use crate::query::{Operator, PatternQuery, Query, QueryStringQuery, RangeQuery, ZeroTerms};
 use serde_json::Value;
 
 /// Clauses over `fields`: those of the query, or the default ones, with patterns resolved by the engine.
@@ -55,6 +55,17 @@ impl Expansion<'_> {
             }
             Syntax::Bool(clauses) => self.bool(clauses, fields),
             Syntax::Wildcard(text) if text == "*" && self.options.fields.is_empty() && fields.len() != 1 => Query::all(),
+            Syntax::Term(text) if self.options.split_on_whitespace && text.trim().contains(char::is_whitespace) => {
+                let occur = match self.options.default_operator {
+                    Operator::And => Occur::Must,
+                    Operator::Or => Occur::Should,
+                };
+                let words: Vec<(Occur, Syntax)> = text
+                    .split_whitespace()
+                    .map(|word| (occur, Syntax::Term(word.to_owned())))
+                    .collect();
+                self.bool(&words, fields)
+            }
             Syntax::Term(text) if self.options.kind == MultiMatchType::CrossFields && fields.len() > 1 => {
                 let options = MatchQuery {
                     field: String::new(),
@@ -121,6 +132,9 @@ impl Expansion<'_> {
     fn leaf(&self, syntax: &Syntax, field: &str) -> Clause {
         let options = self.options;
         match syntax {
+            Syntax::Term(text) if options.phrases_of_words => {
+                Clause::MatchPhrase(self.phrase(text, field, options.phrase_slop, false))
+            }
             Syntax::Term(text) => match options.kind {
                 MultiMatchType::Phrase => Clause::MatchPhrase(self.phrase(text, field, options.phrase_slop, false)),
                 MultiMatchType::PhrasePrefix => Clause::MatchPhrasePrefix(self.phrase(text, field, options.phrase_slop, false)),

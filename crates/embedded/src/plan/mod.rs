@@ -657,7 +657,7 @@ impl<'a> Planner<'a> {
             should: scored(&q.should)?,
             must_not: filters(&q.must_not)?,
             least: 0,
-            coordinated: self.classic(),
+            coordinated: self.classic() && !q.disable_coord,
         };
         let empty = |node: &BoolNode| {
             node.must.is_empty() && node.filter.is_empty() && node.should.is_empty() && node.must_not.is_empty()

@@ -491,6 +491,7 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
     query.analyze_wildcard = analyze_wildcard.unwrap_or(false);
     query.default_operator = operator;
     query.lowercase_expanded = lowercase.unwrap_or(params.is_lenient());
+    query.split_on_whitespace = params.is_lenient();
     Ok(Some(Clause::QueryString(query).into()))
 }
 
