@@ -40,6 +40,8 @@ pub struct SearchRequest {
     pub track_total_hits: TrackTotal,
     pub track_scores: bool,
     pub explain: bool,
+    /// What is explained of the hits instead of the query: not in a body.
+    pub explained: Option<Query>,
     pub version: bool,
     pub seq_no_primary_term: bool,
     pub timeout: Option<Duration>,
@@ -92,6 +94,7 @@ impl Default for SearchRequest {
             track_total_hits: TrackTotal::UpTo(10_000),
             track_scores: false,
             explain: false,
+            explained: None,
             version: false,
             seq_no_primary_term: false,
             timeout: None,

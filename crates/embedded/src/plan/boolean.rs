@@ -97,6 +97,14 @@ impl Node for UnheldNode {
     }
 }
 
+/// Why a clause refuses a document, with the clause where there are words for it.
+fn refused(why: &str, clause: &Shared) -> Explained {
+    Explained::no_match(match clause.says() {
+        Some(text) => format!("{why} ({text})"),
+        None => why.to_owned(),
+    })
+}
+
 /// A conjunction, options, exclusions.
 #[derive(Default)]
 pub struct BoolNode {
@@ -220,7 +228,7 @@ impl Node for BoolNode {
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
         let mut details = Vec::new();
-        let mut fails = Vec::new();
+        let mut failed = false;
         let (mut sum, mut matching) = (0f64, 0usize);
         for node in &self.must {
             let one = node.explain(segment, doc)?;
@@ -228,7 +236,8 @@ impl Node for BoolNode {
                 sum += f64::from(one.value);
                 details.push(one);
             } else {
-                fails.push(Explained::no_match("no match on required clause").of(vec![one]));
+                failed = true;
+                details.push(refused("no match on required clause", node).of(vec![one]));
             }
         }
         for node in &self.filter {
@@ -237,13 +246,15 @@ impl Node for BoolNode {
                 let reason = vec![Explained::new(0.0, "# clause"), one];
                 details.push(Explained::new(0.0, "match on required clause, product of:").of(reason));
             } else {
-                fails.push(Explained::no_match("no match on required clause").of(vec![one]));
+                failed = true;
+                details.push(refused("no match on required clause", node).of(vec![one]));
             }
         }
         for node in &self.must_not {
             let one = node.explain(segment, doc)?;
             if one.matched {
-                fails.push(Explained::no_match("match on prohibited clause").of(vec![one]));
+                failed = true;
+                details.push(refused("match on prohibited clause", node).of(vec![one]));
             }
         }
         for node in &self.should {
@@ -254,8 +265,8 @@ impl Node for BoolNode {
                 details.push(one);
             }
         }
-        if !fails.is_empty() {
-            return Ok(Explained::no_match("Failure to meet condition(s) of required/prohibited clause(s)").of(fails));
+        if failed {
+            return Ok(Explained::no_match("Failure to meet condition(s) of required/prohibited clause(s)").of(details));
         }
         if matching < self.least {
             let what = format!("Failure to match minimum number of optional clauses: {}", self.least);

@@ -20,6 +20,7 @@ use std::time::Instant;
 struct Compiled {
     planned: Planned,
     post_filter: Option<Planned>,
+    explained: Option<Planned>,
     /// Sort keys; empty for scores alone.
     sort: Vec<Plan>,
     collapse: Option<Plan>,
@@ -28,11 +29,13 @@ struct Compiled {
 impl Compiled {
     fn new(view: &IndexView, filter: Option<&Query>, request: &SearchRequest, cx: &Context<'_>) -> Result<Compiled> {
         let post_filter = request.post_filter.as_ref();
+        let explained = request.explained.as_ref();
         let sort = if by_score(request) { &[][..] } else { &request.sort };
         let collapse = request.collapse.as_ref();
         Ok(Compiled {
             planned: plan(view, request.query.as_ref(), filter, cx)?,
             post_filter: post_filter.map(|q| plan(view, Some(q), None, cx)).transpose()?,
+            explained: explained.map(|q| plan(view, Some(q), None, cx)).transpose()?,
             sort: sort.iter().map(|s| Plan::new(view, s, cx)).collect::<Result<_>>()?,
             collapse: collapse.map(|c| collapse_key(view, &c.field, cx)).transpose()?,
         })
@@ -282,7 +285,8 @@ fn shown(view: &IndexView, compiled: &Compiled, fetch: &Fetch<'_>, one: &Ranked,
         }
     }
     if request.explain {
-        hit.explanation = Some(compiled.planned.explain(segment, one.doc)?.to_json());
+        let planned = compiled.explained.as_ref().unwrap_or(&compiled.planned);
+        hit.explanation = Some(planned.explain(segment, one.doc)?.to_json());
     }
     Ok(hit)
 }

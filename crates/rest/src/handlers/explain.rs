@@ -43,9 +43,10 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
         values: vec![at.id.id.to_string()],
         types: at.id.doc_type.iter().map(ToString::to_string).collect(),
     };
+    let asked = query.clone();
     let only = Clause::Bool(BoolQuery {
         must: vec![query],
-        filter: vec![ids.into()],
+        filter: vec![ids.clone().into()],
         ..BoolQuery::default()
     });
     let request = SearchRequest {
@@ -70,10 +71,19 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
         }
         None => {
             body.insert("matched".into(), false.into());
-            body.insert(
-                "explanation".into(),
-                json!({ "value": 0.0, "description": "no matching term", "details": [] }),
-            );
+            // The document by itself, and what the query says of it.
+            let request = SearchRequest {
+                query: Some(Query::from(ids)),
+                size: 1,
+                explain: true,
+                explained: Some(call.rest.relations.query(&target, asked).await?),
+                source: SourceSpec::None,
+                ..SearchRequest::new(call.dialect)
+            };
+            let response = found(&call, &target, request).await?;
+            let explanation = response.hits.hits.into_iter().next().and_then(|hit| hit.explanation);
+            let none = || json!({ "value": 0.0, "description": "no matching term", "details": [] });
+            body.insert("explanation".into(), explanation.unwrap_or_else(none));
         }
     }
     if !matches!(spec, SourceSpec::Default | SourceSpec::None) {
