@@ -95,6 +95,11 @@ pub trait Host {
         let _ = name;
         None
     }
+    /// A hash of a text under a seed, of which a random score is made; `None` where nothing of outside counts in it.
+    fn seeded(&self, seed: i64, text: &str) -> Option<u32> {
+        let _ = (seed, text);
+        None
+    }
     /// The clock.
     fn now_millis(&self) -> i64 {
         0

@@ -314,7 +314,14 @@ impl Registry {
                     }
                     None => (plain(value), definitions.tokenizer(&plain(value))?),
                 };
-                found.ok_or_else(|| not_found("tokenizer", &name, TOKENIZERS))?
+                let found = found.ok_or_else(|| not_found("tokenizer", &name, TOKENIZERS))?;
+                match object(value) {
+                    Some(_) => Named {
+                        name: format!("__anonymous__{name}").into(),
+                        part: found.part,
+                    },
+                    None => found,
+                }
             }
         };
         let mut filters = Vec::new();

@@ -161,7 +161,10 @@ fn entry(node: Node, cx: &mut Parsing) -> Result<ScoreFunction> {
     let mut fields = node.fields("function_score")?;
     let filter = fields
         .take("filter")
-        .map(|n| Query::parse_optional(n, cx))
+        .map(|n| match cx.dialect.typed {
+            true => Query::parse_optional(n, cx),
+            false => Query::parse(n, cx).map(Some),
+        })
         .transpose()?
         .flatten();
     let mut weight = match fields.take_any(&["weight", "boost_factor"]) {

@@ -86,6 +86,17 @@ pub fn text_of(value: &Value) -> String {
     }
 }
 
+/// A date of a query as text: a number with a fraction is what Java makes of it, which no format reads.
+pub(super) fn date_text(value: &Value) -> String {
+    match value {
+        Value::Number(n) if n.is_f64() => {
+            let n = n.as_f64().unwrap_or(f64::NAN);
+            script::Value::Double(n).text()
+        }
+        other => text_of(other),
+    }
+}
+
 /// An error about a query and the index it failed on.
 pub(crate) fn query_shard(view: &IndexView, reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::QueryShard, reason).with("index", view.name.as_str())

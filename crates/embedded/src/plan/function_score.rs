@@ -4,7 +4,7 @@ use super::boolean::Shared;
 use super::columns::Column;
 use super::combine::{rescored, scored_late, seek_to};
 use super::explain::Explained;
-use super::field::{Target, text_of};
+use super::field::{Target, date_text, text_of};
 use super::hashes;
 use super::node::{Node, score_at};
 use super::scripts::{Bound, Failure, Script};
@@ -782,7 +782,9 @@ impl Planner<'_> {
                 let (mut at, reach, ahead);
                 let offset = offset.clone().unwrap_or(serde_json::Value::from(0));
                 if found.kind.kind.is_date() {
-                    let text = origin.as_ref().map_or_else(|| "now".to_owned(), text_of);
+                    let text = origin
+                        .as_ref()
+                        .map_or_else(|| "now".to_owned(), if self.view.typed { text_of } else { date_text });
                     let date = match self.date(&found.kind, &text, false, None, None)? {
                         mapping::FieldValue::Date(ms) => ms as f64,
                         mapping::FieldValue::DateNanos(n) => n as f64,

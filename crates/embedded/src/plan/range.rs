@@ -2,7 +2,7 @@
 
 use super::Planner;
 use super::boolean::{AllNode, Shared};
-use super::field::{Target, query_shard, text_of};
+use super::field::{Target, date_text, query_shard, text_of};
 use super::node::{ConstantScorer, NoScorer, broken};
 use super::term::{BitsDocs, DocBits, FilterNode, union};
 use crate::searchable::SegmentView;
@@ -311,8 +311,21 @@ impl Planner<'_> {
     ) -> Result<(i64, i64)> {
         let format = q.format.as_deref().map(model::date::DateFormat::parse_pattern).transpose()?;
         let zone = q.time_zone.as_deref().map(model::date::parse_zone).transpose()?;
+        let of_field = format.as_ref().or(kind.format.as_ref());
         let read = |v: &Value, round_up: bool| -> Result<i64> {
-            match self.date(kind, &text_of(v), round_up, format.as_ref(), zone.as_ref())? {
+            if let Some(zone) = zone.as_ref().filter(|_| !self.view.typed && kind.kind == Kind::Date) {
+                let default = model::date::DateFormat::default();
+                if let Some(ms) = of_field.unwrap_or(&default).epoch_in(&date_text(v), zone, round_up) {
+                    return Ok(ms);
+                }
+            }
+            match self.date(
+                kind,
+                &if self.view.typed { text_of(v) } else { date_text(v) },
+                round_up,
+                format.as_ref(),
+                zone.as_ref(),
+            )? {
                 FieldValue::Date(n) | FieldValue::DateNanos(n) => Ok(n),
                 _ => Ok(0),
             }

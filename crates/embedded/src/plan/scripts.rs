@@ -64,6 +64,8 @@ pub struct Script {
     mapping: mapping::Mapping,
     schema: Arc<crate::index::schema::IndexSchema>,
     typed: bool,
+    /// The index has part in random scores.
+    salt: u32,
 }
 
 /// Where the values of a field lie.
@@ -73,11 +75,15 @@ enum Place {
     Field(Box<(crate::index::schema::Slot, mapping::FieldType)>),
     /// A column of strings of the envelope, by its name.
     Envelope(&'static str),
+    /// The numbers of writes.
+    SeqNo,
 }
 
 impl Place {
     fn of(mapping: &mapping::Mapping, schema: &crate::index::schema::IndexSchema, typed: bool, path: &str) -> Place {
         match path {
+            "_id" if !typed => return Place::Envelope("_id"),
+            "_seq_no" if !typed => return Place::SeqNo,
             "_uid" if typed => return Place::Envelope("_id"),
             "_type" if typed => return Place::Envelope("_type"),
             "_parent" if typed => return Place::Envelope("_parent"),
@@ -96,6 +102,10 @@ impl Place {
                 let (slot, kind) = &**field;
                 let column = Column::open(segment, &Target { path, kind, slot })?;
                 Some((kind.kind, kind.doc_values && !kind.kind.is_text() || kind.fielddata, column))
+            }
+            Place::SeqNo => {
+                let column = segment.reader.fast_fields().u64("_seq_no").map_err(super::node::broken)?;
+                Some((Kind::Long, true, Some(Column::U64(column))))
             }
             Place::Envelope(name) => {
                 let column = segment.reader.fast_fields().str(name).map_err(super::node::broken)?;
@@ -126,6 +136,7 @@ impl Script {
             mapping: view.mapping.clone(),
             schema: view.schema.clone(),
             typed: view.typed,
+            salt: model::text::java_hash(view.name.as_str()) << 10,
         })
     }
 
@@ -255,6 +266,11 @@ impl Host for AtDoc<'_> {
             "_source" | "params._source" => self.source.map(Value::from_json),
             _ => None,
         }
+    }
+    fn seeded(&self, seed: i64, text: &str) -> Option<u32> {
+        // A seed is an int there.
+        let seed = super::hashes::mix32(seed as u32 ^ self.bound.script.salt);
+        Some(super::hashes::murmur3(text.as_bytes(), seed))
     }
     fn now_millis(&self) -> i64 {
         self.bound.script.now_ms

@@ -23,6 +23,9 @@ use model::{Error, Result};
 use rustc_hash::FxHashMap;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
 
+/// So many members of a group are counted.
+const COUNTED: u64 = 10_000;
+
 /// A group of hits; what has no value is a group of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Group {
@@ -112,7 +115,9 @@ struct Found {
 /// Where a search keeps what it finds for [`expand`], if it shows members of groups.
 pub(super) fn members(request: &SearchRequest) -> Option<Members> {
     let inner_hits = &request.collapse.as_ref()?.inner_hits;
-    (!inner_hits.is_empty()).then(|| Members::new(inner_hits.iter().any(needs_scores)))
+    // The least score of a search is not asked of the members of its groups: what it leaves out counts among them.
+    let least = request.min_score.is_some() && !request.dialect.typed;
+    (!inner_hits.is_empty() && !least).then(|| Members::new(inner_hits.iter().any(needs_scores)))
 }
 
 fn needs_scores(of: &InnerHits) -> bool {
@@ -228,7 +233,10 @@ pub(super) fn expand(
             while set.doc() != TERMINATED {
                 let doc = set.doc();
                 let score = if scores { set.score() * boost } else { 0.0 };
-                let passes = request.min_score.is_none_or(|min| score >= min)
+                let passes = request
+                    .min_score
+                    .filter(|_| request.dialect.typed)
+                    .is_none_or(|min| score >= min)
                     && filter.as_mut().is_none_or(|filter| seek_to(filter.as_mut(), doc) == doc);
                 if passes {
                     take(doc, score, &group_of.of(doc)?)?;
@@ -312,9 +320,16 @@ fn page(
         hits.push(hit);
     }
     Ok(Hits {
-        total: Some(Total {
-            value: of.count,
-            exact: true,
+        total: Some(match spec.request.dialect.typed {
+            true => Total {
+                value: of.count,
+                exact: true,
+            },
+            // Each group is a search of its own, which counts so far.
+            false => Total {
+                value: of.count.min(COUNTED),
+                exact: of.count <= COUNTED,
+            },
         }),
         max_score: of.max_score.filter(|_| scored || spec.request.track_scores),
         hits,

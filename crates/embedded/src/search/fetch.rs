@@ -216,6 +216,8 @@ pub struct Fetch<'a> {
     show_source: bool,
     show_id: bool,
     docvalues: Vec<(String, Option<ShownAs>)>,
+    /// Why no values of columns can be shown: told where there is a hit to show them of.
+    refused: Option<Error>,
     join_fields: Vec<(String, crate::plan::join::Place)>,
     /// Name, script, whether a failure leaves the field out.
     scripts: Vec<(String, Script, bool)>,
@@ -272,8 +274,11 @@ impl<'a> Fetch<'a> {
         )?;
         limit("index.max_script_fields", 32, request.script_fields.len(), "script_fields")?;
         let mut docvalues = Vec::new();
+        let mut refused = None;
         for field in &request.docvalue_fields {
-            crate::aggs::refuse_without_values(view, &field.field)?;
+            if let Err(refusal) = crate::aggs::refuse_without_values(view, &field.field) {
+                refused = refused.or(Some(refusal));
+            }
             let mut paths = view.mapping.expand(&field.field);
             if paths.is_empty() && Target::valued(view, &field.field).is_some() {
                 paths.push(field.field.clone());
@@ -285,10 +290,12 @@ impl<'a> Fetch<'a> {
                     (Some(format), Some(kind)) if kind.kind.is_date() => Some(ShownAs::Date(DateFormat::parse_pattern(format)?)),
                     (Some(format), Some(kind)) if kind.kind.is_numeric() => Some(ShownAs::Number(format.to_owned())),
                     (Some(_), Some(kind)) => {
-                        return Err(Error::illegal(format!(
+                        let refusal = Error::illegal(format!(
                             "Field [{path}] of type [{}] does not support custom formats",
                             kind.wire()
-                        )));
+                        ));
+                        refused = refused.or(Some(refusal));
+                        None
                     }
                     (Some(_), None) => None,
                 };
@@ -323,6 +330,7 @@ impl<'a> Fetch<'a> {
             show_source: show_source && !none,
             show_id: !none,
             docvalues,
+            refused,
             join_fields: request
                 .join_fields
                 .iter()
@@ -466,6 +474,9 @@ impl<'a> Fetch<'a> {
                 _ => continue,
             };
             hit.fields.insert(field.field.clone(), vec![value].into());
+        }
+        if let Some(refusal) = &self.refused {
+            return Err(refusal.clone());
         }
         for (path, format) in &self.docvalues {
             let Some(target) = Target::valued(self.view, path) else {

@@ -90,6 +90,19 @@ impl DateFormat {
         self.read_nanos(text, tz, false)
     }
 
+    /// A number since 1970 as if its clock stood in `tz`: what Java makes of such a date beside a zone. `None` where the
+    /// text is read as anything else.
+    pub fn epoch_in(&self, text: &str, tz: &TimeZone, round_up: bool) -> Option<i64> {
+        let form = self.forms.iter().find(|form| form.read(text, Some(tz), round_up).is_some())?;
+        if !matches!(form, Form::EpochMillis | Form::EpochSecond) {
+            return None;
+        }
+        let (ms, _) = form.read(text, None, round_up)?;
+        let clock = TimeZone::UTC.to_datetime(jiff::Timestamp::from_millisecond(ms).ok()?);
+        let there = tz.to_ambiguous_zoned(clock).compatible().ok()?;
+        Some(there.timestamp().as_millisecond())
+    }
+
     fn read(&self, text: &str, tz: Option<&TimeZone>, round_up: bool) -> Result<i64> {
         self.read_nanos(text, tz, round_up).map(|(ms, _)| ms)
     }

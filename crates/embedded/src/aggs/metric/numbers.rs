@@ -125,6 +125,14 @@ fn shown(format: &Format, value: f64) -> Option<Value> {
     }
 }
 
+/// A deviation is text, be it that of flags.
+fn in_words(shown: Value) -> Value {
+    match shown {
+        Value::Bool(flag) => flag.to_string().into(),
+        other => other,
+    }
+}
+
 /// The answer of `extended_stats`.
 pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, typed: bool) -> Map<String, Value> {
     let number_of = |name: &str| moments.get(name, sigma).map_or(Value::Null, number);
@@ -157,11 +165,20 @@ pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, 
             "lower_sampling",
         ]
     };
+    let texts = bounds.iter().filter_map(|name| {
+        let value = moments.get(name, sigma)?;
+        Some(((*name).to_owned(), in_words(shown(format, value)?)))
+    });
+    let texts: Map<String, Value> = if moments.count > 0 { texts.collect() } else { Map::new() };
     let bounds: Map<String, Value> = bounds.iter().map(|name| ((*name).to_owned(), number_of(name))).collect();
     out.insert("std_deviation_bounds".into(), Value::Object(bounds));
+    if !texts.is_empty() && !typed {
+        out.insert("std_deviation_bounds_as_string".into(), Value::Object(texts));
+    }
     if moments.count > 0 {
         for name in ["min", "max", "avg", "sum"].iter().chain(names) {
             if let Some(text) = moments.get(name, sigma).and_then(|value| shown(format, value)) {
+                let text = if name.starts_with("std_") { in_words(text) } else { text };
                 out.insert(format!("{name}_as_string"), text);
             }
         }

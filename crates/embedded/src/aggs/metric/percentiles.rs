@@ -84,8 +84,8 @@ fn quantile_of_2015(sorted: &[f64], percent: f64) -> Option<f64> {
     Some(low + (high - low) * at.fract())
 }
 
-/// The percent of values up to a value as the t-digest of 2015 had it, each value being a centroid of its own.
-fn rank_of_2015(sorted: &[f64], value: f64) -> Option<f64> {
+/// The percent of values up to a value as a t-digest has it, each value being a centroid of its own.
+fn rank_among(sorted: &[f64], value: f64) -> Option<f64> {
     let count = sorted.len();
     let between = |from: f64, to: f64| (value - from) / (to - from);
     match count {
@@ -112,20 +112,6 @@ fn rank_of_2015(sorted: &[f64], value: f64) -> Option<f64> {
     })
 }
 
-/// The percent of values up to a value; equal ones count half.
-fn rank(sorted: &[f64], value: f64) -> Option<f64> {
-    let (first, last) = (sorted.first()?, sorted.last()?);
-    if value < *first {
-        return Some(0.0);
-    }
-    if value > *last {
-        return Some(100.0);
-    }
-    let below = sorted.partition_point(|other| *other < value);
-    let equal = sorted.partition_point(|other| *other <= value) - below;
-    Some((below as f64 + equal as f64 / 2.0) / sorted.len() as f64 * 100.0)
-}
-
 fn deviation(sorted: &[f64]) -> Option<f64> {
     let median = quantile(sorted, 50.0)?;
     let mut distances: Vec<f64> = sorted.iter().map(|value| (value - median).abs()).collect();
@@ -135,7 +121,7 @@ fn deviation(sorted: &[f64]) -> Option<f64> {
 
 /// A percent as a key: `50.0`.
 pub(in crate::aggs) fn key(percent: f64) -> String {
-    format!("{percent:?}")
+    script::Value::Double(percent).text()
 }
 
 impl Collector for Percentiles {
@@ -170,8 +156,7 @@ impl Collector for Percentiles {
         };
         let rank = |sorted: &[f64], value: f64| match hdr {
             Some(digits) => Hdr::new(digits, sorted).rank(sorted, value),
-            None if typed => rank_of_2015(sorted, value),
-            None => rank(sorted, value),
+            None => rank_among(sorted, value),
         };
         let none = || if typed { Value::from("NaN") } else { Value::Null };
         let pairs: Vec<(f64, Option<f64>)> = match &self.ask {
@@ -192,14 +177,13 @@ impl Collector for Percentiles {
         };
         let ranks = matches!(self.ask, Ask::Ranks(_));
         let format = &self.source.format;
-        let text = |value: Option<f64>| value.and_then(|value| format.text(value)).filter(|_| !ranks);
+        let text = |value: Option<f64>| value.and_then(|value| format.text(value)).filter(|_| !ranks || !typed);
         let values = if keyed {
             let mut out = Map::new();
             for (percent, value) in &pairs {
-                let name = if ranks {
-                    format.text(*percent).unwrap_or_else(|| key(*percent))
-                } else {
-                    key(*percent)
+                let name = match ranks && typed {
+                    true => format.text(*percent).unwrap_or_else(|| key(*percent)),
+                    false => key(*percent),
                 };
                 out.insert(name.clone(), value.map_or_else(none, number));
                 if let Some(text) = text(*value) {
@@ -235,7 +219,7 @@ impl Collector for Percentiles {
             }
             (Ask::Deviation, _) => deviation(self.at(bucket)),
             (Ask::Values(_), Some(percent)) => quantile(self.at(bucket), percent),
-            (Ask::Ranks(_), Some(value)) => rank(self.at(bucket), value),
+            (Ask::Ranks(_), Some(value)) => rank_among(self.at(bucket), value),
             _ => {
                 return Err(Error::illegal(
                     "When ordering on a multi-value metrics aggregation a metric name must be specified.",
@@ -271,14 +255,14 @@ mod tests {
         ];
         for (values, percent, expected, above) in rows {
             assert_eq!(
-                (quantile(values, percent), rank(values, 9.0)),
+                (quantile(values, percent), rank_among(values, 9.0)),
                 (expected, above),
                 "{percent} of {values:?}"
             );
         }
         let five = [1.0, 1.0, 3.0, 5.0, 9.0];
         assert_eq!(quantile_of_2015(&five, 75.0), Some(5.0));
-        assert_eq!(rank_of_2015(&five, 5.0), Some(50.0));
+        assert_eq!(rank_among(&five, 5.0), Some(50.0));
         assert_eq!(deviation(&[1.0, 2.0, 3.0, 4.0, 100.0]), Some(1.0));
     }
 }
