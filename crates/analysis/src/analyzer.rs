@@ -119,6 +119,16 @@ impl Analyzer {
         }))
     }
 
+    /// The same after another tokenizer: that of `words`.
+    #[must_use]
+    pub fn after_tokenizer_of(&self, words: &Analyzer) -> Analyzer {
+        let chain = Chain {
+            tokenizer: words.0.chain.tokenizer.clone(),
+            ..self.0.chain.clone()
+        };
+        Analyzer::new(self.0.name.clone(), chain)
+    }
+
     /// Whether tokens may stand at the position of the one before. Lengths of fields do not count such tokens.
     pub fn overlaps(&self) -> bool {
         *self.0.overlaps.get_or_init(|| {

@@ -19,6 +19,7 @@ mod read;
 mod references;
 mod render;
 pub mod settings;
+pub mod similarity;
 mod times;
 mod typed;
 pub(crate) mod types;

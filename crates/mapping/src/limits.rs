@@ -17,6 +17,8 @@ pub struct MappingLimits {
     pub ignore_malformed: bool,
     /// `index.mapping.coerce`: the default of fields that do not say.
     pub coerce: bool,
+    /// The similarities that the settings define by name; `None`: nobody looks.
+    pub similarities: Option<Vec<String>>,
 }
 
 impl Default for MappingLimits {
@@ -29,6 +31,7 @@ impl Default for MappingLimits {
             field_name_length: usize::MAX,
             ignore_malformed: false,
             coerce: true,
+            similarities: None,
         }
     }
 }

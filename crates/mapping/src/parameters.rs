@@ -154,6 +154,9 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
         }
         if !context.typed {
             check(name, kind, key, value, multi)?;
+            if key == "similarity" {
+                check_similarity(context, name, value)?;
+            }
         }
         let value = read_value(param, value, context.typed)?;
         if default_of(param) != Some(&value) && !value.is_null() {
@@ -250,6 +253,20 @@ fn parse_fields(context: &Context<'_>, of: &str, value: &Value, multi: bool) -> 
         fields.push((name.clone(), Arc::new(parse(context, name, body, true)?)));
     }
     Ok(fields)
+}
+
+/// A similarity is built in, or defined by the settings.
+fn check_similarity(context: &Context<'_>, field: &str, value: &Value) -> Result<()> {
+    let given = text_of(value);
+    match &context.limits.similarities {
+        Some(names) if !matches!(given.as_str(), "BM25" | "boolean" | "default") && !names.contains(&given) => {
+            let meant = model::nearest::question(&given, names.iter().map(String::as_str).chain(["BM25", "boolean"]));
+            Err(malformed(format!(
+                "Unknown Similarity type [{given}] for field [{field}]{meant}"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What today's dialect refuses of a parameter's value, beside its shape.

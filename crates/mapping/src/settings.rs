@@ -48,5 +48,6 @@ pub fn limits(flat: &Map<String, Value>) -> MappingLimits {
         field_name_length: number(settings::MAPPING_FIELD_NAME),
         ignore_malformed: flag("index.mapping.ignore_malformed", false),
         coerce: flag("index.mapping.coerce", true),
+        similarities: Some(crate::similarity::names(flat)),
     }
 }

@@ -189,7 +189,7 @@ pub fn check(flat: &Map<String, Value>) -> Result<()> {
         }
         check_value(name, value)?;
     }
-    Ok(())
+    mapping::similarity::check(flat)
 }
 
 fn check_value(name: &str, value: &Value) -> Result<()> {
@@ -230,9 +230,6 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
                 ErrorKind::UnsupportedOperation,
                 format!("[{name}] can only be [_none]: ingest pipelines are not supported"),
             ));
-        }
-        "index.similarity.default.type" if !matches!(text, "LegacyBM25" | "BM25") => {
-            return Err(Error::illegal(format!("Unknown Similarity type [{text}] for [default]")));
         }
         "index.pleach.locks" if !matches!(text, "off" | "advisory" | "enforced") => {
             return Err(Error::illegal(format!(

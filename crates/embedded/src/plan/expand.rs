@@ -109,11 +109,11 @@ impl Planner<'_> {
             return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
         };
         if !target.has_string_terms() {
-            return Err(Error::illegal(format!(
+            return Err(self.failed_to_create(Error::illegal(format!(
                 "Can only use fuzzy queries on keyword and text fields - not on [{}] which is of type [{}]",
                 q.field,
                 target.kind.wire()
-            )));
+            ))));
         }
         self.check_terms(&target)?;
         let text = self.query_text(&target, &text_of(&q.value));

@@ -140,7 +140,16 @@ impl Planner<'_> {
         rarities: Vec<Rarity>,
         boost: f32,
     ) -> Similarity {
+        if matches!(target.kind.kind, Kind::MatchOnlyText | Kind::ConstantKeyword | Kind::Wildcard) {
+            // They keep no frequencies and no lengths.
+            return Similarity::Boolean(boost);
+        }
         self.similarity_of(target.kind.similarity.as_deref(), field, rarities, boost)
+    }
+
+    /// What the mapping's `boost` gives to phrases and to words found by another one: today nothing, it is for terms.
+    pub(super) fn boost_of_several(&self, target: &Target<'_>) -> f32 {
+        if self.view.typed { target.kind.boost } else { 1.0 }
     }
 
     /// The same by the name that a field gives its similarity.
@@ -151,11 +160,19 @@ impl Planner<'_> {
         rarities: Vec<Rarity>,
         boost: f32,
     ) -> Similarity {
-        if self.classic() && name != Some("BM25") {
-            let docs = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
-            return Similarity::Classic(Classic::new(docs, rarities, boost, self.query_norm.get()));
+        match mapping::similarity::named(&self.view.settings, name) {
+            Some(mapping::similarity::Similarity::Boolean) => Similarity::Boolean(boost),
+            Some(mapping::similarity::Similarity::Bm25 { k1, b }) => {
+                let legacy = self.bm25_factor() != 1.0;
+                let factor = if legacy { k1 + 1.0 } else { 1.0 };
+                Similarity::Bm25(Bm25::with(field, rarities, boost, factor, (k1, b)))
+            }
+            _ if self.classic() => {
+                let docs = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
+                Similarity::Classic(Classic::new(docs, rarities, boost, self.query_norm.get()))
+            }
+            _ => Similarity::Bm25(Bm25::new(field, rarities, boost, self.bm25_factor())),
         }
-        Similarity::Bm25(Bm25::new(field, rarities, boost, self.bm25_factor()))
     }
 
     /// A query's value in a field, with the error of the index around it.

@@ -47,7 +47,12 @@ impl Planner<'_> {
             };
         }
         if !target.kind.kind.is_text() {
-            return Ok(None);
+            let words = || self.view.registry.analyzer("whitespace");
+            let split = target.kind.split_queries_on_whitespace.then(words).flatten();
+            return Ok(split.map(|words| match &target.kind.normalizer {
+                Some(normalizer) => normalizer.after_tokenizer_of(&words),
+                None => words,
+            }));
         }
         let kind = target.kind;
         let quote = if quoted { kind.search_quote_analyzer.clone() } else { None };
@@ -297,7 +302,7 @@ impl Planner<'_> {
         };
         Ok(Arc::new(SynonymNode {
             terms,
-            similarity: self.similarity(target, field, vec![rarity], boost * target.kind.boost),
+            similarity: self.similarity(target, field, vec![rarity], boost * self.boost_of_several(target)),
             what: format!("Synonym({})", shown.join(" ")),
         }))
     }
@@ -367,7 +372,7 @@ impl Planner<'_> {
         Ok(Arc::new(PhraseNode {
             places,
             slop,
-            similarity: self.similarity(target, field, rarities, boost * target.kind.boost),
+            similarity: self.similarity(target, field, rarities, boost * self.boost_of_several(target)),
             what: format!("{}:\"{}\"{slop_shown}", target.path, shown.join(" ")),
         }))
     }

@@ -437,7 +437,7 @@ impl Planner<'_> {
         Ok(Arc::new(PositionalNode {
             tree,
             field: target.slot.field,
-            scoring: Scoring::Spans(self.similarity(&target, field, rarities, boost * target.kind.boost)),
+            scoring: Scoring::Spans(self.similarity(&target, field, rarities, boost * self.boost_of_several(&target))),
             what: format!("spans of {}", q.field()),
             failure: self.failure(),
         }))
@@ -650,17 +650,17 @@ impl Planner<'_> {
                 .ok_or_else(|| Error::illegal(format!("Cannot create IntervalQuery over field [{name}]: no such field")))?,
         };
         if !used.kind.kind.is_text() {
-            return Err(Error::illegal(format!(
+            return Err(self.failed_to_create(Error::illegal(format!(
                 "Can only use interval queries on text fields - not on [{}] which is of type [{}]",
                 used.path,
                 used.kind.wire()
-            )));
+            ))));
         }
         if !used.slot.shape.positions {
-            return Err(Error::illegal(format!(
+            return Err(self.failed_to_create(Error::illegal(format!(
                 "Cannot create intervals over field [{}] with no positions indexed",
                 used.path
-            )));
+            ))));
         }
         Ok(used)
     }

@@ -5,9 +5,10 @@
 //! Not here: what is done with the documents (`search::top`).
 
 use super::node::broken;
-use super::similarity::{B, Bm25, FieldStatistics};
+use super::similarity::{Bm25, FieldStatistics};
 use crate::index::schema::IndexSchema;
 use crate::searchable::SegmentView;
+use mapping::similarity::B;
 use model::Result;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;

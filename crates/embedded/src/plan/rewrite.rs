@@ -139,7 +139,7 @@ impl Planner<'_> {
         let doc_freq = words.iter().map(|word| word.doc_freq).max().unwrap_or(0);
         let field = self.statistics.field(target)?;
         let each = words.iter().map(|word| -> Shared {
-            let boost = boost * target.kind.boost * word.nearness.max(0.0);
+            let boost = boost * self.boost_of_several(target) * word.nearness.max(0.0);
             let rarity = Rarity {
                 term: word.term.clone(),
                 doc_freq,

@@ -2,12 +2,11 @@
 
 use super::classic::Classic;
 use super::explain::Explained;
+use mapping::similarity::{B, K1};
 use std::sync::Arc;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::{DocId, DocSet};
 
-const K1: f32 = 1.2;
-pub(super) const B: f32 = 0.75;
 /// Lengths up to this norm are kept exactly.
 const EXACT_NORMS: u8 = 39;
 
@@ -62,6 +61,8 @@ pub struct Rarity {
 pub struct Bm25 {
     weight: f32,
     boost: f32,
+    k1: f32,
+    b: f32,
     factor: f32,
     idf: f32,
     rarities: Vec<Rarity>,
@@ -71,19 +72,26 @@ pub struct Bm25 {
 }
 
 impl Bm25 {
-    /// `factor` is k1 + 1 (Elasticsearch, OpenSearch before 3) or 1.
+    /// With the usual numbers; `factor` is k1 + 1 (Elasticsearch, OpenSearch before 3) or 1.
     pub fn new(field: FieldStatistics, rarities: Vec<Rarity>, boost: f32, factor: f32) -> Bm25 {
+        Bm25::with(field, rarities, boost, factor, (K1, B))
+    }
+
+    /// With numbers of its own: `k1` and `b`.
+    pub fn with(field: FieldStatistics, rarities: Vec<Rarity>, boost: f32, factor: f32, (k1, b): (f32, f32)) -> Bm25 {
         let mean = field.mean_length();
         let idf: f64 = rarities.iter().map(|r| f64::from(idf(r.doc_freq, field.docs))).sum();
         let idf = idf as f32;
         let mut inverse_norms = [0f32; 256];
         for (id, inverse) in inverse_norms.iter_mut().enumerate() {
             let length = FieldNormReader::id_to_fieldnorm(u8::try_from(id).unwrap_or(u8::MAX)) as f32;
-            *inverse = 1.0 / (K1 * ((1.0 - B) + B * length / mean));
+            *inverse = 1.0 / (k1 * ((1.0 - b) + b * length / mean));
         }
         Bm25 {
             weight: boost * factor * idf,
             boost,
+            k1,
+            b,
             factor,
             idf,
             rarities,
@@ -149,8 +157,8 @@ impl Bm25 {
                     Counted::Phrase => format!("phraseFreq={freq:?}"),
                 },
             ),
-            Explained::new(K1, "k1, term saturation parameter"),
-            Explained::new(B, "b, length normalization parameter"),
+            Explained::new(self.k1, "k1, term saturation parameter"),
+            Explained::new(self.b, "b, length normalization parameter"),
             Explained::new(
                 length,
                 if norm > EXACT_NORMS {
@@ -178,6 +186,8 @@ pub enum Similarity {
     Bm25(Bm25),
     /// That of typed indices.
     Classic(Classic),
+    /// Nothing but the query's boost.
+    Boolean(f32),
 }
 
 impl Similarity {
@@ -186,6 +196,7 @@ impl Similarity {
         match self {
             Similarity::Bm25(bm25) => bm25.doc_freq(),
             Similarity::Classic(classic) => classic.doc_freq(),
+            Similarity::Boolean(_) => None,
         }
     }
     /// What a query multiplies it with.
@@ -193,6 +204,7 @@ impl Similarity {
         match self {
             Similarity::Bm25(bm25) => bm25.boost,
             Similarity::Classic(classic) => classic.boost(),
+            Similarity::Boolean(boost) => *boost,
         }
     }
     /// No frequency scores more.
@@ -200,6 +212,7 @@ impl Similarity {
         match self {
             Similarity::Bm25(bm25) => bm25.bound(),
             Similarity::Classic(classic) => classic.bound(),
+            Similarity::Boolean(boost) => *boost,
         }
     }
     /// The square of its part in the query's norm. BM25 has one only where a typed index asks for it by name.
@@ -207,6 +220,7 @@ impl Similarity {
         match self {
             Similarity::Bm25(bm25) => bm25.boost.powi(2),
             Similarity::Classic(classic) => classic.squares(),
+            Similarity::Boolean(boost) => boost.powi(2),
         }
     }
     /// The score of a frequency in a field of a length.
@@ -215,6 +229,7 @@ impl Similarity {
         match self {
             Similarity::Bm25(bm25) => bm25.score(freq, norm),
             Similarity::Classic(classic) => classic.score(freq, norm),
+            Similarity::Boolean(boost) => *boost,
         }
     }
     /// How the score came about.
@@ -222,13 +237,18 @@ impl Similarity {
         match self {
             Similarity::Bm25(bm25) => bm25.explain(what, counted, freq, norm),
             Similarity::Classic(classic) => classic.explain(what, counted, freq, norm),
+            Similarity::Boolean(boost) => {
+                let part = Explained::new(*boost, "boost, query boost");
+                let score = Explained::new(*boost, "score(BooleanWeight), computed from:").of(vec![part]);
+                Explained::new(*boost, format!("weight({what}) [PerFieldSimilarity], result of:")).of(vec![score])
+            }
         }
     }
     /// The numbers that tantivy prunes by, if it can.
     pub fn as_bm25(&self) -> Option<&Bm25> {
         match self {
-            Similarity::Bm25(bm25) => Some(bm25),
-            Similarity::Classic(_) => None,
+            Similarity::Bm25(bm25) if (bm25.k1, bm25.b) == (K1, B) => Some(bm25),
+            _ => None,
         }
     }
 }

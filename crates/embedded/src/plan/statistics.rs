@@ -31,17 +31,31 @@ fn by_column(segment: &SegmentView, target: &Target<'_>) -> Result<Option<FieldS
         return Ok(None);
     };
     let docs = column.docs_with_value();
-    // Of terms without frequencies each counts once a document.
-    let mut tokens = docs;
-    if column.is_multivalued() {
-        let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
-        let mut terms = index.terms().stream().map_err(broken)?;
-        tokens = 0;
-        while terms.advance() {
-            tokens += u64::from(terms.value().doc_freq);
-        }
-    }
+    let tokens = if column.is_multivalued() {
+        once_a_document(segment, target)?
+    } else {
+        docs
+    };
     Ok(Some(FieldStatistics { docs, tokens }))
+}
+
+/// The tokens of a field that keeps no frequencies: each term counts once a document.
+fn once_a_document(segment: &SegmentView, target: &Target<'_>) -> Result<u64> {
+    let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
+    let mut terms = index.terms().stream().map_err(broken)?;
+    let mut tokens = 0;
+    while terms.advance() {
+        tokens += u64::from(terms.value().doc_freq);
+    }
+    Ok(tokens)
+}
+
+/// The same of a text without frequencies.
+fn by_terms(segment: &SegmentView, target: &Target<'_>) -> Result<Option<FieldStatistics>> {
+    Ok(Some(FieldStatistics {
+        docs: segment.core.doc_count(&segment.reader, target.slot.field)?,
+        tokens: once_a_document(segment, target)?,
+    }))
 }
 
 impl<'a> Statistics<'a> {
@@ -91,11 +105,15 @@ impl<'a> Statistics<'a> {
                 segment.core.count_places(&segment.reader, field)?;
             }
             // A column takes longer to open than most queries take to run.
-            let of_column = || {
+            let kept = |count: fn(&SegmentView, &Target<'_>) -> Result<Option<FieldStatistics>>| {
                 let name = format!("counted {}", field.field_id());
-                segment.core.once(&name, || by_column(segment, target))
+                segment.core.once(&name, || count(segment, target))
             };
-            let counted = if target.kind.kind.is_text() { None } else { *of_column()? };
+            let counted = match target.kind.kind.is_text() {
+                true if target.slot.shape.freqs => None,
+                true => *kept(by_terms)?,
+                false => *kept(by_column)?,
+            };
             match counted {
                 Some(FieldStatistics { docs, tokens }) => {
                     all.docs += docs;
