@@ -2,9 +2,10 @@
 
 use crate::call::Call;
 use crate::handlers::{
-    absent, aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, documents, explain, get, indices, locks,
-    mappings, mget, nodes, percolate, rank_eval, resolve, rollover, scroll, search, search_templates, settings, shards, simulate,
-    stored_scripts, tasks, templates, term_vectors, transactions, unsupported, update, warmers,
+    absent, aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, cluster_settings, documents, explain, get,
+    hot_threads, indices, locks, mappings, mget, nodes, percolate, rank_eval, resolve, rollover, scroll, search,
+    search_templates, settings, shards, simulate, stored_scripts, tasks, templates, term_vectors, transactions, unsupported,
+    update, warmers,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -167,14 +168,14 @@ endpoints! {
     "cluster.health" ["GET"] ["/_cluster/health", "/_cluster/health/{index}"] => cluster::health;
     "cluster.state" ["GET"] ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"] => cluster::state;
     "cluster.stats" ["GET"] ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"] => cluster::stats;
-    "cluster.get_settings" ["GET"] ["/_cluster/settings"] => cluster::get_settings;
-    "cluster.put_settings" ["PUT"] ["/_cluster/settings"] => cluster::put_settings;
+    "cluster.get_settings" ["GET"] ["/_cluster/settings"] => cluster_settings::get;
+    "cluster.put_settings" ["PUT"] ["/_cluster/settings"] => cluster_settings::put;
     "cluster.reroute" ["POST"] ["/_cluster/reroute"] => apis_2015::reroute;
     "field_stats" ["GET", "POST"] ["/_field_stats", "/{index}/_field_stats"] => apis_2015::field_stats;
     "cluster.pending_tasks" ["GET"] ["/_cluster/pending_tasks"] => cluster::pending_tasks;
-    "nodes.info" ["GET"] ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"] => cluster::nodes;
+    "nodes.info" ["GET"] ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"] => nodes::info;
     "nodes.stats" ["GET"] ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}",
-        "/_nodes/stats/{metric}/{index_metric}", "/_nodes/{node_id}/stats/{metric}/{index_metric}"] => cluster::nodes_stats;
+        "/_nodes/stats/{metric}/{index_metric}", "/_nodes/{node_id}/stats/{metric}/{index_metric}"] => nodes::stats;
 
     "cat.help" ["GET"] ["/_cat"] => cat::help;
     "cat.indices" ["GET"] ["/_cat/indices", "/_cat/indices/{index}"] => cat::indices;
@@ -220,8 +221,8 @@ endpoints! {
     "cluster.post_voting_config_exclusions" ["POST"] ["/_cluster/voting_config_exclusions"] => unsupported::refuse;
     "dangling_indices.list" ["GET"] ["/_dangling"] => absent::dangling;
     "nodes.hot_threads" ["GET"] ["/_nodes/hot_threads", "/_nodes/{node_id}/hot_threads", "/_cluster/nodes/hot_threads",
-        "/_cluster/nodes/{node_id}/hot_threads", "/_nodes/hotthreads", "/_nodes/{node_id}/hotthreads"] => nodes::hot_threads;
-    "nodes.reload_secure_settings" ["POST"] ["/_nodes/reload_secure_settings", "/_nodes/{node_id}/reload_secure_settings"] => nodes::reload_secure_settings;
+        "/_cluster/nodes/{node_id}/hot_threads", "/_nodes/hotthreads", "/_nodes/{node_id}/hotthreads"] => hot_threads::hot_threads;
+    "nodes.reload_secure_settings" ["POST"] ["/_nodes/reload_secure_settings", "/_nodes/{node_id}/reload_secure_settings"] => hot_threads::reload_secure_settings;
 }
 
 /// The list that `GET /_cat` shows.

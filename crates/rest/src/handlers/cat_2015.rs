@@ -2,7 +2,8 @@
 //!
 //! Not here: how a table is written, which is `tables`'.
 
-use super::cluster::{Health, is_this_node, node_stats};
+use super::cluster::Health;
+use super::nodes::{is_this_node, node_stats};
 use crate::call::Call;
 use crate::machine::percent;
 use crate::params::split_list;

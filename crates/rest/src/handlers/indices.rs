@@ -594,7 +594,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
                 entry["stopped"] = why.as_str().into();
             }
             if !one.troubles.is_empty() {
-                entry["troubles"] = super::cluster::troubles(&one.troubles);
+                entry["troubles"] = super::nodes::troubles(&one.troubles);
             }
             if level == "shards" {
                 let mut shard = part.clone();

@@ -1,6 +1,6 @@
 //! `_tasks`: what runs, what has ended, and stopping it.
 
-use super::cluster::is_this_node;
+use super::nodes::is_this_node;
 use crate::call::Call;
 use crate::respond::Answer;
 use crate::{Rest, answers_of_2015};

@@ -1,6 +1,7 @@
 //! Tables about the server: nodes, allocation, health, master, tasks.
 
-use super::super::cluster::{Health, is_this_node, node_stats};
+use super::super::cluster::Health;
+use super::super::nodes::{is_this_node, node_stats};
 use super::{layout_only, stats, time_of_day};
 use crate::call::Call;
 use crate::machine::{Machine, percent};
