@@ -186,6 +186,7 @@ fn after_refresh(options: &Options, report: &mut Report, class: &Class, http: &m
     let (first, warm, rested) = (median(first), median(warm), median(rested));
     let name = "has_child, first after a refresh";
     compared(report, name, &[first], "warm", &[warm], 1.5);
+    let name = "has_child, first after a refresh (rested)";
     compared(report, name, &[first], "warm, after as long a pause", &[rested], 1.5);
 }
 
