@@ -202,6 +202,7 @@ impl Store {
             field: lookup.field.clone(),
             values,
             minimum_should_match: None,
+            disable_coord: false,
         }))
     }
 

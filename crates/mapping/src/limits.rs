@@ -18,7 +18,7 @@ pub struct MappingLimits {
     /// `index.mapping.coerce`: the default of fields that do not say.
     pub coerce: bool,
     /// The similarities that the settings define by name; `None`: nobody looks.
-    pub similarities: Option<Vec<String>>,
+    pub similarities: Option<std::collections::BTreeSet<String>>,
 }
 
 impl Default for MappingLimits {

@@ -4,6 +4,7 @@
 
 use model::{Error, Result};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// A similarity with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,14 +47,11 @@ pub fn named(flat: &Map<String, Value>, name: Option<&str>) -> Option<Similarity
 }
 
 /// The names that the settings define.
-pub(crate) fn names(flat: &Map<String, Value>) -> Vec<String> {
-    let mut out: Vec<String> = flat
-        .keys()
+pub(crate) fn names(flat: &Map<String, Value>) -> BTreeSet<String> {
+    flat.keys()
         .filter_map(|key| key.strip_prefix(PREFIX)?.split_once('.'))
         .map(|(name, _)| name.to_owned())
-        .collect();
-    out.dedup();
-    out
+        .collect()
 }
 
 fn number_of(value: &Value) -> Option<f32> {

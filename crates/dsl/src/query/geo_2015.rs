@@ -8,9 +8,6 @@ use model::{Error, ErrorKind, Result, geohash};
 pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, name)?;
     let mut query = cx.common(&mut fields, name, Clause::MatchAll)?;
-    // Filters were kept by name, and this said how.
-    fields.take("_cache");
-    fields.take("_cache_key");
     let (field, area) = match name {
         "geo_distance_range" => ring(&mut fields)?,
         _ => cell(&mut fields)?,
@@ -41,12 +38,12 @@ fn ring(fields: &mut Fields) -> Result<(String, GeoArea)> {
             "type [{how}] for bounding box optimization not supported"
         )));
     }
-    let lower = flag(fields, "include_lower")?.unwrap_or(true);
-    let upper = flag(fields, "include_upper")?.unwrap_or(true);
+    let lower = fields.take_bool("include_lower")?.unwrap_or(true);
+    let upper = fields.take_bool("include_upper")?.unwrap_or(true);
     let mut bound = |names: [(&str, bool); 3]| -> Result<Option<Bound>> {
         let mut found = None;
         for (name, included) in names {
-            if let Some(node) = fields.take(name).filter(|node| !matches!(node.value, Json::Null)) {
+            if let Some(node) = fields.take(name).filter(|node| !node.is_null()) {
                 let metres = metres(&node.string(name)?, &unit)?;
                 found = Some(Bound { metres, included });
             }
@@ -61,7 +58,7 @@ fn ring(fields: &mut Fields) -> Result<(String, GeoArea)> {
 }
 
 fn cell(fields: &mut Fields) -> Result<(String, GeoArea)> {
-    let neighbors = flag(fields, "neighbors")?.unwrap_or(false);
+    let neighbors = fields.take_bool("neighbors")?.unwrap_or(false);
     let digits = match fields.take("precision") {
         None => None,
         Some(node) => {
@@ -94,10 +91,6 @@ fn cell(fields: &mut Fields) -> Result<(String, GeoArea)> {
     }
     geohash_cell(&hash)?;
     Ok((field, GeoArea::Cell { hash, neighbors }))
-}
-
-fn flag(fields: &mut Fields, name: &str) -> Result<Option<bool>> {
-    fields.take_bool(name)
 }
 
 /// The field and its place: what is left when all options are taken.

@@ -186,6 +186,8 @@ pub struct TermsQuery {
     pub values: Vec<Value>,
     /// 2015: `minimum_should_match`/`execution` on `terms`.
     pub minimum_should_match: Option<String>,
+    /// 2015: how many of them match changes no score.
+    pub disable_coord: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

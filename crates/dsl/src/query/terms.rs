@@ -1,12 +1,9 @@
 //! `terms`: any of several values, in the request or in another document.
 
-use super::{BoolQuery, Clause, Parsing, Query, TermQuery, TermsLookup, TermsQuery};
+use super::{Clause, Parsing, Query, TermsLookup, TermsQuery};
 use crate::json::{Json, Node};
 use model::{Error, Result};
 use serde_json::{Map, Value};
-
-/// So many terms are scored one by one: more than a `bool` usually may have clauses are not.
-const TERMS_AS_CHOICE: usize = 1024;
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let nameless =
@@ -46,29 +43,12 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
                 }
                 values.push(item.into_value());
             }
-            // The only way to say it of several terms is to name each.
-            if disable_coord && !cx.in_filter && values.len() <= TERMS_AS_CHOICE {
-                let each = values.into_iter().map(|value| {
-                    Clause::Term(TermQuery {
-                        field: field.clone(),
-                        value,
-                        case_insensitive: false,
-                    })
-                    .into()
-                });
-                Clause::Bool(BoolQuery {
-                    should: each.collect(),
-                    minimum_should_match: Some("1".to_owned()),
-                    disable_coord,
-                    ..BoolQuery::default()
-                })
-            } else {
-                Clause::Terms(TermsQuery {
-                    field,
-                    values,
-                    minimum_should_match: None,
-                })
-            }
+            Clause::Terms(TermsQuery {
+                field,
+                values,
+                minimum_should_match: None,
+                disable_coord,
+            })
         }
         Json::Object(_) => Clause::TermsLookup(lookup(field, body, cx)?),
         _ => return Err(body.error(format!("[terms] query does not support [{field}]"))),
@@ -153,6 +133,9 @@ pub(super) fn render(q: &TermsQuery) -> Map<String, Value> {
     body.insert(q.field.clone(), Value::Array(q.values.clone()));
     if let Some(minimum) = &q.minimum_should_match {
         body.insert("minimum_should_match".into(), minimum.clone().into());
+    }
+    if q.disable_coord {
+        body.insert("disable_coord".into(), true.into());
     }
     body
 }

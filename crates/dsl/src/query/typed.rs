@@ -217,6 +217,7 @@ fn indices(body: Node, cx: &mut Parsing) -> Result<Query> {
         field: "_index".to_owned(),
         values,
         minimum_should_match: None,
+        disable_coord: false,
     }));
     let inside = BoolQuery {
         must: vec![query],

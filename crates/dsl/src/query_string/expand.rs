@@ -132,11 +132,10 @@ impl Expansion<'_> {
     fn leaf(&self, syntax: &Syntax, field: &str) -> Clause {
         let options = self.options;
         match syntax {
-            Syntax::Term(text) if options.phrases_of_words => {
-                Clause::MatchPhrase(self.phrase(text, field, options.phrase_slop, false))
-            }
             Syntax::Term(text) => match options.kind {
-                MultiMatchType::Phrase => Clause::MatchPhrase(self.phrase(text, field, options.phrase_slop, false)),
+                kind if kind == MultiMatchType::Phrase || options.phrases_of_words => {
+                    Clause::MatchPhrase(self.phrase(text, field, options.phrase_slop, false))
+                }
                 MultiMatchType::PhrasePrefix => Clause::MatchPhrasePrefix(self.phrase(text, field, options.phrase_slop, false)),
                 MultiMatchType::BoolPrefix => Clause::MatchBoolPrefix(self.of_words(text, field)),
                 _ => Clause::Match(self.of_words(text, field)),

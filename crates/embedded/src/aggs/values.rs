@@ -153,14 +153,7 @@ pub(crate) struct Distance {
 
 impl Distance {
     fn to(self, place: (f64, f64)) -> f64 {
-        let metres = if self.arc {
-            crate::plan::haversine(self.origin, place)
-        } else {
-            let x = (place.1 - self.origin.1).to_radians() * ((place.0 + self.origin.0) / 2.0).to_radians().cos();
-            let y = (place.0 - self.origin.0).to_radians();
-            x.hypot(y) * 6_371_008.771_4
-        };
-        metres / self.metres
+        crate::plan::earth::far(self.arc, false)(self.origin, place) / self.metres
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::explain::Explained;
 use super::similarity::{Counted, Rarity};
-use std::sync::Arc;
+use std::sync::LazyLock;
 use tantivy::fieldnorm::FieldNormReader;
 
 /// The scoring of one term or phrase in one field.
@@ -18,7 +18,6 @@ pub struct Classic {
     rarities: Vec<Rarity>,
     /// All documents of the index: deleted, nested and other types' ones too.
     docs: u64,
-    norms: Arc<[f32; 256]>,
 }
 
 /// Inverse document frequency, of all documents.
@@ -33,21 +32,20 @@ fn norm(length: u32) -> f32 {
     f32::from_bits((exact as f32).to_bits() & !LOST)
 }
 
+/// That of every length that is kept.
+static NORMS: LazyLock<[f32; 256]> =
+    LazyLock::new(|| std::array::from_fn(|id| norm(FieldNormReader::id_to_fieldnorm(u8::try_from(id).unwrap_or(u8::MAX)))));
+
 impl Classic {
     /// `boost` has `query_norm` in it, which is kept apart for explanations alone.
     pub fn new(docs: u64, rarities: Vec<Rarity>, boost: f32, query_norm: f32) -> Classic {
         let idf: f64 = rarities.iter().map(|r| f64::from(idf(r.doc_freq, docs))).sum();
-        let mut norms = [0f32; 256];
-        for (id, of) in norms.iter_mut().enumerate() {
-            *of = norm(FieldNormReader::id_to_fieldnorm(u8::try_from(id).unwrap_or(u8::MAX)));
-        }
         Classic {
             boost,
             query_norm,
             idf: idf as f32,
             rarities,
             docs,
-            norms: Arc::new(norms),
         }
     }
 
@@ -77,14 +75,14 @@ impl Classic {
     /// The score of a frequency in a field of a length. Fields without norms count as of length 1.
     #[inline]
     pub fn score(&self, freq: f32, norm: u8) -> f32 {
-        self.boost * self.idf * (freq.sqrt() * self.idf * self.norms[usize::from(norm)])
+        self.boost * self.idf * (freq.sqrt() * self.idf * NORMS[usize::from(norm)])
     }
 
     /// How the score came about, in Lucene's words of 2015. `what` ends with the document: `field:word in 3`.
     pub fn explain(&self, what: &str, counted: Counted, freq: f32, norm: u8) -> Explained {
         let value = self.score(freq, norm);
         let (_, doc) = what.rsplit_once(' ').unwrap_or(("", "0"));
-        let kept = self.norms[usize::from(norm)];
+        let kept = NORMS[usize::from(norm)];
         let frequency = match counted {
             Counted::Term | Counted::Synonyms => format!("termFreq={freq:?}"),
             Counted::Phrase => format!("phraseFreq={freq:?}"),

@@ -12,10 +12,7 @@ use tantivy::Term;
 impl Planner<'_> {
     pub(super) fn exists(&self, field: &str, boost: f32) -> Result<Shared> {
         self.refuse_meta_exists(field)?;
-        let of_all = match self.view.typed {
-            true => matches!(field, "_source" | "_type" | "_primary_term"),
-            false => false,
-        };
+        let of_all = self.view.typed && matches!(field, "_source" | "_type" | "_primary_term");
         if of_all || matches!(field, "_id" | "_index" | "_seq_no" | "_version") {
             return Ok(Arc::new(AllNode(boost)));
         }

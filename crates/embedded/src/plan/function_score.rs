@@ -3,6 +3,7 @@
 use super::boolean::Shared;
 use super::columns::Column;
 use super::combine::{rescored, scored_late, seek_to};
+use super::earth::{self, Far};
 use super::explain::Explained;
 use super::field::{Target, date_text, text_of};
 use super::hashes;
@@ -272,35 +273,6 @@ pub(crate) fn pick(mode: MultiValueMode, values: &mut [f64]) -> Option<f64> {
             }
         }
     })
-}
-
-/// Metres between two places, in degrees.
-/// Metres from one place to another.
-pub(crate) type Far = fn((f64, f64), (f64, f64)) -> f64;
-
-/// How an index measures: typed ones as 2015 did.
-pub(crate) fn far_of(view: &crate::searchable::IndexView) -> Far {
-    if view.typed { haversine_2015 } else { haversine }
-}
-
-pub(crate) fn haversine(a: (f64, f64), b: (f64, f64)) -> f64 {
-    haversine_around(a, b, 6_371_008.771_4)
-}
-
-/// The same as Lucene 5 measured it: around the earth as it is at the latitude between the two.
-pub(crate) fn haversine_2015(a: (f64, f64), b: (f64, f64)) -> f64 {
-    const EQUATOR: f64 = 6_378_137.0;
-    const POLE: f64 = 6_356_752.314_2;
-    let (sin, cos) = f64::midpoint(a.0, b.0).to_radians().sin_cos();
-    let (east, north) = (EQUATOR * cos, POLE * sin);
-    let radius = ((EQUATOR * east).powi(2) + (POLE * north).powi(2)) / (east.powi(2) + north.powi(2));
-    haversine_around(a, b, radius.sqrt())
-}
-
-fn haversine_around(a: (f64, f64), b: (f64, f64), radius: f64) -> f64 {
-    let (la, lb) = (a.0.to_radians(), b.0.to_radians());
-    let x = ((lb - la) / 2.0).sin().powi(2) + la.cos() * lb.cos() * ((b.1 - a.1).to_radians() / 2.0).sin().powi(2);
-    2.0 * radius * x.sqrt().min(1.0).asin()
 }
 
 impl FunctionNode {
@@ -831,7 +803,7 @@ impl Planner<'_> {
                 }
                 at.1 += 0.0;
                 Compute::Decay {
-                    far: far_of(self.view),
+                    far: earth::far(true, self.view.typed),
                     field: found,
                     kind: *kind,
                     origin: at,

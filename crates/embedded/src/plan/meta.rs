@@ -69,23 +69,20 @@ impl Planner<'_> {
         match field {
             "_source" | "_version" => Err(self.not_searchable(field)),
             "_seq_no" => {
-                let mut any = Vec::new();
-                for value in values {
+                let one = |value: &&Value| -> Result<Shared> {
                     let n = seq_no(value).map_err(|cause| self.failed_to_create(cause))?;
-                    any.push(self.seq_nos(n, n, boost));
+                    Ok(self.seq_nos(n, n, boost))
+                };
+                let any = values.iter().map(one).collect::<Result<Vec<_>>>()?;
+                if let [only] = any.as_slice() {
+                    return Ok(Some(only.clone()));
                 }
-                Ok(Some(match any.pop() {
-                    Some(only) if any.is_empty() => only,
-                    last => {
-                        any.extend(last);
-                        let filter = Arc::new(super::boolean::BoolNode {
-                            should: any,
-                            least: 1,
-                            ..super::boolean::BoolNode::default()
-                        });
-                        Arc::new(super::boolean::ConstantNode { filter, boost })
-                    }
-                }))
+                let filter = Arc::new(super::boolean::BoolNode {
+                    should: any,
+                    least: 1,
+                    ..super::boolean::BoolNode::default()
+                });
+                Ok(Some(Arc::new(super::boolean::ConstantNode { filter, boost })))
             }
             _ => Ok(self.meta_terms(field, values, boost)),
         }

@@ -24,6 +24,7 @@ pub mod columns;
 pub mod combine;
 mod common_terms;
 mod coordinated;
+pub(crate) mod earth;
 mod exists;
 mod expand;
 pub mod explain;
@@ -71,7 +72,7 @@ pub mod visible;
 pub use explain::Explained;
 pub(crate) use field::query_shard;
 pub use field::{Target, setting, text_of};
-pub(crate) use function_score::{haversine, haversine_2015, pick};
+pub(crate) use function_score::pick;
 pub(crate) use nested::{enclosing, no_nested};
 pub use regexp::Pattern;
 

@@ -4,9 +4,9 @@ use super::Planner;
 use super::boolean::Shared;
 use super::columns::Column;
 use super::combine::{Sum, or, rescored, seek_to};
+use super::earth::{self, Far};
 use super::explain::Explained;
 use super::field::{Target, query_shard, text_of};
-use super::function_score::{Far, far_of, haversine};
 use super::node::{Node, score_at};
 use super::scripts::{Failure, Script};
 use super::term::FilterNode;
@@ -48,8 +48,25 @@ impl Owned {
     }
 }
 
+/// An area as documents are held against it.
+#[derive(Clone)]
+enum Area {
+    Asked(GeoArea),
+    /// Southern, northern, western and eastern end of a cell.
+    Cell(f64, f64, f64, f64),
+}
+
 /// Whether a place is in an area.
-fn inside(area: &GeoArea, at: (f64, f64), far: Far) -> bool {
+fn inside(area: &Area, at: (f64, f64), far: Far) -> bool {
+    let area = match area {
+        Area::Asked(area) => area,
+        Area::Cell(south, north, west, east) => {
+            // The map goes on at its edge.
+            let (lat, lon) = at;
+            let along = [lon, lon - 360.0, lon + 360.0];
+            return *south <= lat && lat < *north && along.iter().any(|lon| west <= lon && lon < east);
+        }
+    };
     match area {
         GeoArea::Distance { from, metres } => far(*from, at) <= *metres,
         GeoArea::Box {
@@ -71,12 +88,8 @@ fn inside(area: &GeoArea, at: (f64, f64), far: Far) -> bool {
             least.is_none_or(|b| far > b.metres || b.included && far == b.metres)
                 && most.is_none_or(|b| far < b.metres || b.included && far == b.metres)
         }
-        GeoArea::Cell { hash, neighbors } => GeoArea::cell(hash, *neighbors).is_ok_and(|(south, north, west, east)| {
-            // The map goes on at its edge.
-            let (lat, lon) = at;
-            let along = [lon, lon - 360.0, lon + 360.0];
-            south <= lat && lat < north && along.iter().any(|lon| west <= *lon && *lon < east)
-        }),
+        // Worked out before the first document.
+        GeoArea::Cell { .. } => false,
         GeoArea::Polygon(ring) => {
             let mut odd = false;
             for pair in ring.windows(2) {
@@ -117,9 +130,16 @@ impl Planner<'_> {
             let _ = (&top, &right);
         }
         debug_assert!(q.validation != GeoValidation::Strict || !matches!(area, GeoArea::Polygon(ref r) if r.is_empty()));
+        let area = match area {
+            GeoArea::Cell { hash, neighbors } => {
+                let (south, north, west, east) = GeoArea::cell(&hash, neighbors)?;
+                Area::Cell(south, north, west, east)
+            }
+            area => Area::Asked(area),
+        };
         let field = Owned::of(&target);
         let level = self.level();
-        let far = far_of(self.view);
+        let far = earth::far(true, self.view.typed);
         Ok(Arc::new(FilterNode {
             boost,
             what: format!("places of {}", q.field),
@@ -249,7 +269,7 @@ impl NearNode {
             Column::Geo(lat, lon) => lat
                 .values_for_doc(doc)
                 .zip(lon.values_for_doc(doc))
-                .map(|at| haversine(origin, at))
+                .map(|at| earth::arc(origin, at))
                 .reduce(f64::min),
             column => {
                 column.numbers(doc, buffer);

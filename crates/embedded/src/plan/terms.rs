@@ -225,7 +225,7 @@ impl Planner<'_> {
             return Ok(Arc::new(BoolNode {
                 should: should.collect::<Result<_>>()?,
                 least: 1,
-                coordinated: true,
+                coordinated: !q.disable_coord,
                 ..BoolNode::default()
             }));
         }

@@ -49,19 +49,15 @@ impl aggs::Fetch for TopHits<'_> {
                 Some(found.score),
             )?
         };
-        if spec.explain
-            && let Some(query) = self.query
-        {
-            let planned = self
-                .cx
-                .explained(true, || crate::plan::plan(&found.view, Some(query), None, self.cx))?;
-            hit.explanation = Some(planned.explain(&found.segment, found.doc)?.to_json());
-        }
-        if self.named
-            && let Some(query) = self.query
-        {
-            let planned = crate::plan::plan(&found.view, Some(query), None, self.cx)?;
-            hit.matched_queries = planned.matched(&found.segment, found.doc)?;
+        if let Some(query) = self.query.filter(|_| spec.explain || self.named) {
+            let compile = || crate::plan::plan(&found.view, Some(query), None, self.cx);
+            let planned = self.cx.explained(spec.explain, compile)?;
+            if spec.explain {
+                hit.explanation = Some(planned.explain(&found.segment, found.doc)?.to_json());
+            }
+            if self.named {
+                hit.matched_queries = planned.matched(&found.segment, found.doc)?;
+            }
         }
         Ok(hit)
     }

@@ -66,6 +66,7 @@ async fn partners(engine: &dyn Engine, view: Option<&str>, one: &Partners, hit: 
         field: one.on.1.clone(),
         values,
         minimum_should_match: None,
+        disable_coord: false,
     });
     let query: Query = Clause::Bool(BoolQuery {
         must: vec![one.query.clone()],

@@ -305,6 +305,7 @@ impl<'a> Resolver<'a> {
             field: lookup.field,
             values,
             minimum_should_match: None,
+            disable_coord: false,
         }))
     }
 

@@ -305,6 +305,7 @@ impl crate::Relations {
             field: "kind".into(),
             values: kinds.iter().map(|kind| json!(kind)).collect(),
             minimum_should_match: None,
+            disable_coord: false,
         });
         let query: Query = terms.into();
         let mut found = self.engine.scan(&target, query, See::Everything, Barrier::None).await?;

@@ -3,7 +3,7 @@
 //! Not here: `_nodes` and `_nodes/stats`, which are `nodes`'.
 
 use super::locks::iso;
-use super::nodes::is_this_node;
+use super::nodes::{is_this_node, of_node};
 use crate::call::Call;
 use crate::params::split_list;
 use crate::respond::Answer;
@@ -84,11 +84,7 @@ pub(crate) async fn reload_secure_settings(call: Call) -> Result<Answer> {
     let names = &call.rest.names;
     let nodes = call.arg("node_id").map(split_list).unwrap_or_default();
     let here = is_this_node(names, &nodes);
-    let node = json!({ names.node_id.clone(): { "name": names.node,
-        "reload_exception": { "type": "illegal_state_exception", "reason": "Keystore is missing" } } });
-    let count = u8::from(here);
-    Ok(Answer::ok(
-        json!({ "_nodes": { "total": count, "successful": count, "failed": 0 }, "cluster_name": names.cluster,
-            "nodes": if here { node } else { json!({}) } }),
-    ))
+    let node = json!({ "name": names.node,
+        "reload_exception": { "type": "illegal_state_exception", "reason": "Keystore is missing" } });
+    Ok(of_node(&call, here, node))
 }

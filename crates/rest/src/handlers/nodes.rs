@@ -188,7 +188,7 @@ fn cut(node: &mut Value, metrics: &[String], sections: &[&str]) {
 }
 
 /// The answer of a request to nodes.
-fn of_node(call: &Call, chosen: bool, node: Value) -> Answer {
+pub(super) fn of_node(call: &Call, chosen: bool, node: Value) -> Answer {
     let names = &call.rest.names;
     let nodes = if chosen {
         json!({ names.node_id.clone(): node })

@@ -124,40 +124,17 @@ struct Distance {
     points: Vec<(f64, f64)>,
     unit: f64,
     mode: MultiValueMode,
-    arc: bool,
-    /// As 2015 measured: on a plane whose degrees are as long everywhere, around an earth that is no sphere.
-    of_2015: bool,
+    far: crate::plan::earth::Far,
 }
 
 impl Distance {
     /// Of one document's places, or those of its nested documents.
     fn of(&self, places: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
-        let far = |at: (f64, f64), from: &(f64, f64)| {
-            if self.arc {
-                match self.of_2015 {
-                    true => crate::plan::haversine_2015(*from, at),
-                    false => crate::plan::haversine(*from, at),
-                }
-            } else {
-                plane(*from, at, self.of_2015)
-            }
-        };
         let mut all: Vec<f64> = places
-            .flat_map(|at| self.points.iter().map(move |from| far(at, from)))
+            .flat_map(|at| self.points.iter().map(move |from| (self.far)(*from, at)))
             .collect();
         crate::plan::pick(self.mode, &mut all).map(|metres| metres / self.unit)
     }
-}
-
-/// As if the world were flat around the two, with the mean radius of the earth.
-fn plane(a: (f64, f64), b: (f64, f64), even: bool) -> f64 {
-    if even {
-        const DEGREE_METRES: f64 = 40_075_016.685_578_49 / 360.0;
-        return (b.1 - a.1).hypot(b.0 - a.0) * DEGREE_METRES;
-    }
-    let x = (b.1 - a.1).to_radians() * ((a.0 + b.0) / 2.0).to_radians().cos();
-    let y = (b.0 - a.0).to_radians();
-    x.hypot(y) * 6_371_008.771_4
 }
 
 struct FieldKey {
@@ -271,8 +248,7 @@ impl Plan {
                         points: points.clone(),
                         unit: unit_metres(unit),
                         mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
-                        arc: *arc || plain && !view.typed,
-                        of_2015: view.typed,
+                        far: crate::plan::earth::far(*arc || plain && !view.typed, view.typed),
                     },
                     nested: Levels::named(view, nested.as_ref(), scope, cx)?,
                 }
