@@ -17,6 +17,7 @@ pub mod disk;
 mod family_routing;
 pub mod index;
 mod joining;
+mod lately;
 mod leading;
 pub mod log;
 mod merging;

@@ -11,6 +11,7 @@ use crate::disk::Disk;
 use crate::index::cache::DocumentCache;
 use crate::index::derived::{Budget, Derived};
 use crate::index::segment::DataFile;
+use crate::lately::Lately;
 use crate::log::{FolderLock, Log, Manifest};
 use crate::pending::PendingOp;
 use crate::plan::filters::Filters;
@@ -106,7 +107,9 @@ pub(crate) struct Store {
     pub(crate) versions: Versions,
     pub(crate) searchable: ArcSwap<Searchable>,
     pub(crate) answers: Answers,
-    /// Stored documents that were read lately.
+    /// Documents that were read by their ids lately.
+    pub(crate) lately: Lately,
+    /// Stored documents that searches showed lately.
     pub(crate) documents: Arc<DocumentCache>,
     /// Sets of terms that filters ask for often.
     pub(crate) filters: Arc<Filters>,
@@ -485,7 +488,9 @@ impl Store {
         let versions = Versions::new(manifest.folder_id());
         let answers = Answers::new(limits.answers_bytes);
         let filters = Arc::new(Filters::new(limits.filters_bytes));
-        let documents = Arc::new(DocumentCache::new(limits.documents_bytes));
+        // Half for those that are read by id, half for those that searches show.
+        let lately = Lately::new(limits.documents_bytes / 2);
+        let documents = Arc::new(DocumentCache::new(limits.documents_bytes / 2));
         let derived = Budget::new(limits.derived_bytes);
         Store {
             segments_dir: dir.join("segments"),
@@ -506,6 +511,7 @@ impl Store {
             versions,
             searchable: ArcSwap::from_pointee(Searchable::default()),
             answers,
+            lately,
             documents,
             filters,
             publishing: Mutex::new(()),

@@ -5,8 +5,9 @@
 use crate::catalog::IndexEntry;
 use crate::commit::{After, Beside, Growth, Ready};
 use crate::index::segment::Held;
+use crate::lately;
 use crate::pending::{KeptParsed, Kind, Put, mark_bytes, read_mark};
-use crate::store::{IndexState, Store, locate};
+use crate::store::{IndexState, Store};
 use crate::versions::{Key, Newest};
 use engine::{Alteration, Applied, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written};
 use mapping::{Mapping, Parsed, ReadOptions, Times};
@@ -72,12 +73,11 @@ impl Store {
             }),
             None => {
                 let set = state.built.load_full();
-                let Some(location) = locate(&set, uid)? else {
+                let Some(document) = lately::read(&self.lately, &set, at, uid, key)? else {
                     return Ok(Here::nothing());
                 };
-                let document = stored(&set, &location, at)?;
                 Ok(Here {
-                    found: Found::Here(location.stamp()),
+                    found: Found::Here(document.stamp),
                     document: Some(document),
                     position: 0,
                 })

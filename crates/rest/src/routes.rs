@@ -296,15 +296,8 @@ pub(crate) fn find(method: &str, path: &str, plus_is_space: bool) -> Matched {
         let of_method = rows.by_method.iter().find(|(known, _)| *known == method);
         of_method.map(|(_, [any, with_name])| if named { with_name } else { any })
     });
-    let mut best: Option<(u32, &'static Row)> = None;
-    for row in fitting.into_iter().flatten() {
-        let Some(rank) = rank(&row.parts, &segments) else { continue };
-        if best.is_none_or(|(found, _)| rank > found) {
-            best = Some((rank, row));
-        }
-    }
-    match best {
-        Some((_, row)) => {
+    match fitting.into_iter().flatten().find(|row| fits(&row.parts, &segments)) {
+        Some(row) => {
             let mut args = Args(Vec::with_capacity(row.parts.len()));
             for (at, (part, value)) in row.parts.iter().zip(segments).enumerate() {
                 let (Part::Name(name) | Part::Other(name)) = *part else {
@@ -320,7 +313,7 @@ pub(crate) fn find(method: &str, path: &str, plus_is_space: bool) -> Matched {
             Matched::Found(row.endpoint, args)
         }
         None => {
-            let others = rows().filter(|row| rank(&row.parts, &segments).is_some());
+            let others = rows().filter(|row| fits(&row.parts, &segments));
             let mut allowed: Vec<&'static str> = others.flat_map(|row| row.endpoint.methods).copied().collect();
             allowed.sort_unstable();
             allowed.dedup();
@@ -337,7 +330,7 @@ pub(crate) fn find(method: &str, path: &str, plus_is_space: bool) -> Matched {
 #[derive(Default)]
 struct Rows {
     all: Vec<Row>,
-    /// Of each method all of them, and those that do not begin with a literal.
+    /// Of each method all of them, and those that do not begin with a literal, the best first.
     by_method: Vec<(&'static str, [Vec<Row>; 2])>,
 }
 
@@ -374,6 +367,12 @@ fn by_length() -> &'static [Rows] {
                     pattern,
                     parts,
                 });
+            }
+        }
+        for (_, lists) in rows.iter_mut().flat_map(|rows| &mut rows.by_method) {
+            for list in lists {
+                // Of two alike the first of the table.
+                list.sort_by_key(|row| std::cmp::Reverse(rank(&row.parts)));
             }
         }
         rows
@@ -417,23 +416,24 @@ fn part(text: &'static str) -> Part {
     }
 }
 
-/// How well a pattern fits: one bit a literal segment, the first the highest. `None` if it does not.
-fn rank(parts: &[Part], segments: &[Cow<'_, str>]) -> Option<u32> {
-    let (mut rank, mut after_mapping) = (0, false);
-    for (part, segment) in parts.iter().zip(segments) {
-        rank <<= 1;
+/// How good a pattern is where it fits: one bit a literal segment, the first the highest.
+fn rank(parts: &[Part]) -> u32 {
+    let bit = |part: &Part| u32::from(matches!(part, Part::Literal(_)));
+    parts.iter().fold(0, |rank, part| rank << 1 | bit(part))
+}
+
+fn fits(parts: &[Part], segments: &[Cow<'_, str>]) -> bool {
+    let mut after_mapping = false;
+    parts.iter().zip(segments).all(|(part, segment)| {
         let of_mapping = std::mem::replace(&mut after_mapping, matches!(part, Part::Literal("_mapping" | "_mappings")));
         match part {
-            Part::Literal(literal) if literal == segment => rank |= 1,
-            Part::Literal(_) => return None,
+            Part::Literal(literal) => literal == segment,
             // Names never begin with an underscore; `_all` is every index or type. After `_mapping` a type stands, whatever it is.
-            Part::Name(_) if of_mapping && segment.len() > 1 => {}
-            Part::Name(_) if segment.starts_with('_') && segment != "_all" && segment != "_default_" => return None,
-            Part::Name(_) | Part::Other(_) if segment.is_empty() => return None,
-            Part::Name(_) | Part::Other(_) => {}
+            Part::Name(_) if of_mapping && segment.len() > 1 => true,
+            Part::Name(_) if segment.starts_with('_') => segment == "_all" || segment == "_default_",
+            Part::Name(_) | Part::Other(_) => !segment.is_empty(),
         }
-    }
-    Some(rank)
+    })
 }
 
 #[cfg(test)]

@@ -101,6 +101,17 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
             used: false,
         });
     }
+
+    /// The same, but in place of what is there.
+    pub fn replace(&self, key: K, bytes: usize, value: impl FnOnce() -> V) {
+        {
+            let mut part = self.part(&key).lock();
+            if let Some(place) = part.places.get(&key).copied() {
+                part.take_out(place);
+            }
+        }
+        self.put(key, bytes, value);
+    }
 }
 
 impl<K: Hash + Eq + Clone, V> Part<K, V> {
@@ -115,14 +126,18 @@ impl<K: Hash + Eq + Clone, V> Part<K, V> {
                 self.hand += 1;
                 continue;
             }
-            let gone = self.slots.swap_remove(self.hand);
-            self.places.remove(&gone.key);
-            if let Some(moved) = self.slots.get(self.hand) {
-                self.places.insert(moved.key.clone(), self.hand);
-            }
-            self.bytes -= gone.bytes;
-            return;
+            return self.take_out(self.hand);
         }
+    }
+
+    /// Takes the entry out of a slot; the last one comes there.
+    fn take_out(&mut self, place: usize) {
+        let gone = self.slots.swap_remove(place);
+        self.places.remove(&gone.key);
+        if let Some(moved) = self.slots.get(place) {
+            self.places.insert(moved.key.clone(), place);
+        }
+        self.bytes -= gone.bytes;
     }
 }
 
@@ -154,6 +169,24 @@ mod tests {
         }
         put(&cache, 3, 8, &vec![0; 20_000]);
         assert!(cache.get(&(3, 8)).is_none(), "too large to keep");
+    }
+
+    #[test]
+    fn what_is_replaced_weighs_once() {
+        let cache = DocumentCache::new(4000 * PARTS);
+        for n in 0..100 {
+            let bytes = vec![n; 100 + usize::from(n)];
+            cache.replace((1, 1), bytes.len(), || bytes.as_slice().into());
+            assert_eq!(*cache.get(&(1, 1)).unwrap(), *bytes, "the newest");
+        }
+        put(&cache, 1, 1, b"x");
+        assert_eq!(
+            cache.get(&(1, 1)).unwrap().len(),
+            199,
+            "what is put stays behind what is there"
+        );
+        let held: usize = cache.parts.iter().map(|part| part.lock().bytes).sum();
+        assert_eq!(held, 199 + ENTRY_BYTES);
     }
 
     #[test]
