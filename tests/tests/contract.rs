@@ -43,7 +43,7 @@ const PROMISES: &[&str] = &[
     "By-query jobs are cancelled between batches and go on after a restart",
     "After a start: locks with a fresh keep alive, transactions aborted",
     "Over a cluster: anybody finishes anybody's change",
-    "Over a cluster: plain writes keep marks",
+    "By the portable path plain writes keep marks; what is stuck is seen, retried or skipped",
 ];
 
 #[test]

@@ -11,7 +11,7 @@ use crate::pending::{Kind, PendingOp, Put, extras};
 use crate::store::{IndexState, Store};
 use crate::versions::{Key, Newest};
 use crate::writing::Accepted;
-use engine::{Effect, Outcome, Source, Written};
+use engine::{Effect, Judge, Outcome, Source, Written};
 use mapping::Mapping;
 use model::{DocAddress, Error, Result, Stamp, settings};
 use parking_lot::Mutex;
@@ -153,7 +153,7 @@ impl Store {
         };
         let mut routing = put.routing.as_deref().map(str::to_owned);
         let source = Source(put.source.clone());
-        let read = Accepted::read(entry, &ready.at, &source, &mut routing, put.times, &family)?;
+        let read = Accepted::read(entry, &ready.at, &source, &mut routing, put.times, Judge::Fully, &family)?;
         put.mapping = read.mapping;
         put.parsed = Mutex::default();
         ready.growth = read.growth;

@@ -309,6 +309,7 @@ impl Store {
             type_name: id.doc_type.as_deref().unwrap_or(""),
             routing: put.routing.as_deref(),
             times: put.times,
+            lenient: true,
         };
         // It was read under this mapping before it was stamped; after a crash the newest stands in.
         let parsed = put.take_parsed().or_else(|| {

@@ -9,7 +9,9 @@ use crate::lately;
 use crate::pending::{KeptParsed, Kind, Put, mark_bytes, read_mark};
 use crate::store::{IndexState, Store};
 use crate::versions::{Key, Newest};
-use engine::{Alteration, Applied, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written};
+use engine::{
+    Alteration, Applied, Document, Effect, Expect, Found, Hidden, Hide, Judge, Outcome, See, Source, Write, WriteOp, Written,
+};
 use mapping::{Mapping, Parsed, ReadOptions, Times};
 use model::blocks;
 use model::routing::lead_together;
@@ -216,18 +218,19 @@ impl Store {
         let sent = match &write.op {
             WriteOp::Put(source) if write.expect != Expect::Anything => {
                 let routing = write.routing.clone();
-                Some((source.clone(), write.at.id.doc_type.clone(), routing))
+                Some((source.clone(), write.at.id.doc_type.clone(), routing, write.judge))
             }
             _ => None,
         };
         match work_out(entry, write, here, None, self.clock.wall_ms(), &family)? {
             WorkedOut::Done(outcome) => {
                 // A document that could never be written is no conflict: its source is read before it is compared.
-                if let (Outcome::Conflict(_), Some((source, doc_type, routing))) = (&outcome, sent) {
+                if let (Outcome::Conflict(_), Some((source, doc_type, routing, judge))) = (&outcome, sent) {
                     let options = ReadOptions {
                         id: &at.id.id,
                         type_name: doc_type.as_deref().unwrap_or(""),
                         routing: routing.as_deref(),
+                        lenient: judge != Judge::Fully,
                         ..ReadOptions::default()
                     };
                     entry.mapping_for(doc_type.as_deref())?.read(&source.parse()?, &options)?;
@@ -355,6 +358,7 @@ pub(crate) fn work_out(
             None => return Ok(WorkedOut::Done(Outcome::Conflict(conflict))),
         }
     }
+    let judge = write.judge;
     let hidden = match write.hide {
         // What was deleted under its mark and is written again is seen again.
         Hide::Keep => mark.map(|mark| Hidden { visible: true, ..mark }),
@@ -410,7 +414,7 @@ pub(crate) fn work_out(
     let (put, parsed, growth) = match source {
         Some(source) => {
             let times = entry.mapping_for(at.id.doc_type.as_deref())?.times(&at, &timing, now_ms)?;
-            let read = Accepted::read(entry, &at, &source, &mut routing, times, family)?;
+            let read = Accepted::read(entry, &at, &source, &mut routing, times, judge, family)?;
             let put = Put {
                 mapping: read.mapping,
                 source: source.0,
@@ -463,6 +467,7 @@ impl Accepted {
         source: &Source,
         routing: &mut Option<String>,
         times: Times,
+        judge: Judge,
         family: &dyn Fn(&DocAddress) -> Result<Option<Document>>,
     ) -> Result<Accepted> {
         let doc_type = at.id.doc_type.clone();
@@ -478,6 +483,7 @@ impl Accepted {
             type_name: doc_type.as_deref().unwrap_or(""),
             routing: routing.as_deref(),
             times,
+            lenient: judge != Judge::Fully,
         };
         let mut parsed = mapping.read(&value, &options)?;
         // A field that another type has is as that type has it: the document must be readable so.
@@ -540,7 +546,9 @@ pub(crate) fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
     if id.len() + 1 + write.at.id.doc_type.as_ref().map_or(0, |t| t.len()) > 2 * ID_MAX_BYTES {
         return Err(Error::illegal("type and id are too long together"));
     }
-    blocks::check(&entry.settings, entry.name.as_str(), blocks::Level::Write)?;
+    if write.judge != Judge::Unseen {
+        blocks::check(&entry.settings, entry.name.as_str(), blocks::Level::Write)?;
+    }
     if let (WriteOp::Put(_), Some(_), true) = (&write.op, &write.parent, entry.typed())
         && entry.mapping_for(write.at.id.doc_type.as_deref())?.parent_type().is_none()
     {

@@ -241,6 +241,8 @@ pub struct Write {
     pub timing: Timing,
     /// What becomes of marks.
     pub hide: Hide,
+    /// What may refuse it.
+    pub judge: Judge,
     /// The name must be an alias.
     pub require_alias: bool,
     /// Among how many shards documents are told apart by routing: of more than one, a deletion or an update finds a
@@ -259,6 +261,7 @@ impl Write {
             parent: None,
             timing: Timing::default(),
             hide: Hide::Keep,
+            judge: Judge::Fully,
             require_alias: false,
             routed_among: 1,
         }
@@ -391,6 +394,19 @@ pub enum Hide {
     Set(Hidden),
     /// Takes it away.
     Drop,
+}
+
+/// What of an index may refuse a write. An engine that cannot tell them apart judges fully.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Judge {
+    /// Its blocks and its mapping.
+    #[default]
+    Fully,
+    /// It was judged and decided before: a mapping that has become strict since is no reason any more; what that does not know
+    /// is kept in the source only.
+    Decided,
+    /// Nothing that plain readers see is altered: neither is a block of writes.
+    Unseen,
 }
 
 /// A change of the catalog, as data: logged as it is.

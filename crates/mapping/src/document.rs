@@ -21,6 +21,8 @@ pub struct ReadOptions<'a> {
     pub routing: Option<&'a str>,
     /// What the type keeps beside the source.
     pub times: Times,
+    /// What a strict mapping does not know is kept in the source only, and refuses nothing: the document was taken before.
+    pub lenient: bool,
 }
 
 /// Fields that belong to the document's envelope.
@@ -209,6 +211,7 @@ impl<'a> Reader<'a> {
         match dynamic {
             _ if says_nothing(value) => {}
             Dynamic::False => {}
+            _ if self.options.lenient && dynamic != Dynamic::True => {}
             Dynamic::True | Dynamic::StrictAllowTemplates => self.grows = true,
             Dynamic::Strict => {
                 let type_name = Some(self.options.type_name).filter(|name| !name.is_empty());

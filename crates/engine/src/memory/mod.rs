@@ -191,6 +191,7 @@ impl State {
                     id: &id.id,
                     type_name: id.doc_type.as_deref().unwrap_or(""),
                     routing: write.routing.as_deref(),
+                    lenient: write.judge != Judge::Fully,
                     ..ReadOptions::default()
                 };
                 entry.mapping_for(&id)?.read(&source.parse()?, &options)?;
@@ -277,6 +278,7 @@ impl State {
                 type_name: id.doc_type.as_deref().unwrap_or(""),
                 routing: stored.routing.as_deref().or(stored.parent.as_deref()),
                 times: stored.times,
+                lenient: write.judge != Judge::Fully,
             };
             let parsed = entry.mapping_for(&id)?.read(value, &options)?;
             grown = parsed.growth.as_ref().map(|growth| entry.grown(&id, growth)).transpose()?;

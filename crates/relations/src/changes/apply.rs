@@ -5,7 +5,7 @@
 use super::attempt::Resolved;
 use super::decide::{Apply, RecordState, apply};
 use super::marked::{Marked, applied, rewrite, unchanged};
-use super::record::{Effects, Mark, Record, Token, Touched};
+use super::record::{Mark, NotApplied, Record, Token, Touched};
 use super::runner::Runner;
 use crate::locks::Owner;
 use engine::{Expect, Outcome, Refresh};
@@ -18,50 +18,121 @@ const BATCH: usize = 1_000;
 
 /// May it be possible later? An index that is closed or blocked may be opened again.
 pub(crate) fn is_for_now(error: &Error) -> bool {
-    error.is_transient() || matches!(error.kind(), ErrorKind::IndexClosed | ErrorKind::ClusterBlock)
+    error.is_transient() || is_of_an_index(error)
+}
+
+/// Is it one index that takes nothing for now, and not the engine?
+pub(crate) fn is_of_an_index(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::IndexClosed | ErrorKind::ClusterBlock)
+}
+
+/// What came of bringing the outcomes of a change to their documents.
+enum Brought {
+    /// Each is there.
+    All,
+    /// Somebody else has come to this.
+    Elsewhere(Resolved),
+    /// To these it could not be brought.
+    Left(Vec<(DocAddress, Error)>),
 }
 
 impl Runner {
     /// W6 and W7: every outcome reaches its document, by the marks. `at_hand` are documents as this process has just
     /// written them; the others, and those that have moved, are read.
+    ///
+    /// What cannot be brought to one document does not keep the others waiting. A change is stuck if one is refused for good.
+    ///
+    /// # Errors
+    /// The engine's; what is refused for now.
     pub(super) async fn apply_all(
+        &self,
+        change: &Owner,
+        record: &Record,
+        token: Token,
+        at_hand: BTreeMap<DocAddress, Marked>,
+        stamped: &mut BTreeMap<DocAddress, Stamp>,
+    ) -> Result<Resolved> {
+        let mut left = match self.bring(change, record, token, at_hand, stamped).await? {
+            Brought::All => return self.finish(change, RecordState::Done).await,
+            Brought::Elsewhere(resolved) => return Ok(resolved),
+            Brought::Left(left) => left,
+        };
+        match left.iter().all(|(_, error)| is_for_now(error)) {
+            // Somebody else goes on, or we do later: it is committed.
+            true => Err(left.swap_remove(0).1),
+            false => self.stick(change, &left).await,
+        }
+    }
+
+    async fn bring(
         &self,
         change: &Owner,
         record: &Record,
         token: Token,
         mut at_hand: BTreeMap<DocAddress, Marked>,
         stamped: &mut BTreeMap<DocAddress, Stamp>,
-    ) -> Result<Resolved> {
+    ) -> Result<Brought> {
         let mut open: Vec<&Touched> = record.documents.iter().collect();
+        let mut left: Vec<(DocAddress, Error)> = Vec::new();
         let mut turn = 0;
         while !open.is_empty() {
             let batch: Vec<&Touched> = open.iter().copied().take(BATCH).collect();
-            let addresses: BTreeSet<DocAddress> = batch
+            let places = self.places(&batch).await?;
+            let mut acknowledged: BTreeSet<&DocAddress> = BTreeSet::new();
+            let mut here: Vec<&Touched> = Vec::with_capacity(batch.len());
+            for touched in batch {
+                let index = touched.at.index.as_str();
+                match places.shut.get(index) {
+                    None if !places.gone.contains(index) => {
+                        here.push(touched);
+                        continue;
+                    }
+                    Some(error) if !record.skips(&touched.at) => left.push((touched.at.clone(), error.clone())),
+                    _ => {}
+                }
+                acknowledged.insert(&touched.at);
+            }
+            let missing: BTreeSet<DocAddress> = here
                 .iter()
                 .map(|touched| touched.at.clone())
                 .filter(|at| !at_hand.contains_key(at))
                 .collect();
-            let gone = self.gone(&batch).await?;
-            let missing = addresses.into_iter().filter(|at| !gone.contains(at.index.as_str())).collect();
-            let mut read = self.read_marked(&missing).await?;
+            let mut read = match self.read_marked(&missing).await {
+                Err(error) if is_of_an_index(&error) => {
+                    // One index that cannot be read keeps the others from nothing.
+                    let mut read = BTreeMap::new();
+                    for at in missing {
+                        match self.read_marked(&BTreeSet::from([at.clone()])).await {
+                            Ok(one) => read.extend(one),
+                            Err(error) if is_of_an_index(&error) => {
+                                here.retain(|touched| touched.at != at);
+                                acknowledged.extend(record.documents.iter().map(|touched| &touched.at).filter(|one| **one == at));
+                                if !record.skips(&at) {
+                                    left.push((at, error));
+                                }
+                            }
+                            Err(error) => return Err(error),
+                        }
+                    }
+                    read
+                }
+                read => read?,
+            };
             // The second guard: what was read before this is not written after somebody else has finished.
-            if turn > 0 && !self.still_committed(change).await? {
-                return Ok(Resolved::Done);
+            if turn > 0 {
+                match self.touched_again(change).await? {
+                    RecordState::Committed => {}
+                    RecordState::Stuck => return Ok(Brought::Elsewhere(Resolved::Stuck)),
+                    _ => return Ok(Brought::Elsewhere(Resolved::Done)),
+                }
             }
             let mut writes = Vec::new();
             let mut written = Vec::new();
-            let mut acknowledged: BTreeSet<&DocAddress> = BTreeSet::new();
-            for touched in batch {
+            for touched in here {
                 let at = &touched.at;
-                if gone.contains(at.index.as_str()) {
-                    acknowledged.insert(at);
-                    continue;
-                }
                 let Some(marked) = at_hand.remove(at).or_else(|| read.remove(at)) else {
                     continue;
                 };
-                debug_assert!(touched.effect.is_some(), "a whole record says what becomes of {at:?}");
-                let effect = touched.effect.as_ref().unwrap_or(&Effects::Check);
                 let found = marked.document.as_ref().map(|_| marked.mark.intent.as_ref());
                 let confirm = Mark {
                     tombstone: true,
@@ -69,7 +140,7 @@ impl Runner {
                     ..Mark::default()
                 };
                 writes.push(match apply(found, change) {
-                    Apply::Write => applied(at, &marked, effect, token),
+                    Apply::Write => applied(at, &marked, record.effect_on(touched), token),
                     Apply::Confirm => rewrite(at, &marked, &marked.mark),
                     Apply::ConfirmAbsence => rewrite(at, &marked, &confirm),
                 });
@@ -81,9 +152,14 @@ impl Runner {
                         stamped.insert(at.clone(), written.stamp);
                         acknowledged.insert(at);
                     }
-                    // Somebody else goes on, or we do later: it is committed.
-                    Outcome::Refused(error) if is_for_now(&error) => return Err(error),
-                    Outcome::Refused(error) => return self.stick(change, &error).await,
+                    // The engine itself takes nothing now.
+                    Outcome::Refused(error) if error.is_transient() && !is_of_an_index(&error) => return Err(error),
+                    // A mark of what is done is dead: whoever meets it takes it off.
+                    Outcome::Refused(_) if record.skips(at) => drop(acknowledged.insert(at)),
+                    Outcome::Refused(error) => {
+                        left.push((at.clone(), error));
+                        acknowledged.insert(at);
+                    }
                     Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => {}
                 }
             }
@@ -93,7 +169,10 @@ impl Runner {
                 self.rest(turn).await;
             }
         }
-        self.finish(change, RecordState::Done).await
+        Ok(match left.is_empty() {
+            true => Brought::All,
+            false => Brought::Left(left),
+        })
     }
 
     /// W7, and the end of any resolution: writes the state over a committed record, or confirms it.
@@ -117,21 +196,132 @@ impl Runner {
         }
     }
 
-    /// An outcome that can never be applied.
-    pub(super) async fn stick(&self, change: &Owner, why: &Error) -> Result<Resolved> {
-        if let Some((found, stamp)) = self.read_record(change).await?
-            && found.state == RecordState::Committed
-        {
+    /// Outcomes that cannot be applied, as far as anybody but an operator can tell: it is written down which, and why.
+    async fn stick(&self, change: &Owner, left: &[(DocAddress, Error)]) -> Result<Resolved> {
+        let mut turn = 1;
+        loop {
+            let Some((found, stamp)) = self.read_record(change).await? else {
+                return Ok(Resolved::Done);
+            };
+            match found.state {
+                RecordState::Committed => {}
+                RecordState::Stuck => return Ok(Resolved::Stuck),
+                _ => return Ok(Resolved::Done),
+            }
             let mut next = found.touched(stamp, RecordState::Stuck, self.nonce());
-            next.result = Value::Object(why.to_json());
-            self.write_record(change, &next, unchanged(stamp)).await?;
+            next.refused = not_applied(left);
+            if self.write_record(change, &next, unchanged(stamp)).await?.is_some() {
+                return Ok(Resolved::Stuck);
+            }
+            self.rest(turn).await;
+            turn += 1;
         }
-        Ok(Resolved::Stuck)
     }
 
-    /// Touches the record: acknowledged, it is still committed. Where there is none it may be collected, or an isolated primary
-    /// has none yet: that nothing was there is acknowledged as well, by what is put there.
+    /// An operator: what is stuck is tried again. What it has come to.
+    ///
+    /// # Errors
+    /// The engine's; what is refused for now.
+    pub async fn retry(&self, change: &Owner) -> Result<Resolved> {
+        self.unstuck(change, None).await?;
+        self.resolve(change).await
+    }
+
+    /// An operator: what cannot be applied, for good or for now, is left as it is, and listed.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn skip(&self, change: &Owner) -> Result<Resolved> {
+        // What can be done by now is done, so that no more is skipped than must be.
+        self.unstuck(change, None).await?;
+        match self.resolve(change).await {
+            Ok(Resolved::Stuck) => {
+                self.unstuck(change, Some(Vec::new())).await?;
+                self.resolve(change).await
+            }
+            Err(error) if is_of_an_index(&error) => {
+                let Some((record, stamp)) = self.read_record(change).await? else {
+                    return Err(error);
+                };
+                let token = record.token.unwrap_or(Token::of(stamp));
+                let Some(whole) = self.whole(change, record).await? else {
+                    return Ok(Resolved::Done);
+                };
+                let brought = self
+                    .bring(change, &whole, token, BTreeMap::new(), &mut BTreeMap::new())
+                    .await?;
+                if let Brought::Left(left) = brought {
+                    self.unstuck(change, Some(not_applied(&left))).await?;
+                }
+                self.resolve(change).await
+            }
+            resolved => resolved,
+        }
+    }
+
+    /// A change that is stuck is one that is committed again, and skips what it is given, and what it was refused if it
+    /// is given anything.
+    async fn unstuck(&self, change: &Owner, skips: Option<Vec<NotApplied>>) -> Result<()> {
+        let mut turn = 1;
+        loop {
+            let Some((found, stamp)) = self.read_record(change).await? else {
+                return Ok(());
+            };
+            let is_open = match found.state {
+                RecordState::Stuck => true,
+                RecordState::Committed => skips.is_some(),
+                _ => false,
+            };
+            if !is_open {
+                return Ok(());
+            }
+            let mut next = found.touched(stamp, RecordState::Committed, self.nonce());
+            let refused = std::mem::take(&mut next.refused);
+            if let Some(skips) = &skips {
+                for one in refused.into_iter().chain(skips.iter().cloned()) {
+                    if !next.skips(&one.at) {
+                        next.skipped.push(one);
+                    }
+                }
+            }
+            if self.write_record(change, &next, unchanged(stamp)).await?.is_some() {
+                return Ok(());
+            }
+            self.rest(turn).await;
+            turn += 1;
+        }
+    }
+
+    /// The refusal of whoever waits for a change that is stuck.
+    pub(super) async fn why_stuck(&self, change: &Owner) -> Result<Error> {
+        let refused = match self.read_record(change).await? {
+            Some((record, _)) => record.refused,
+            None => Vec::new(),
+        };
+        let why = match refused.first() {
+            Some(one) => format!(
+                ": [{}][{}]: {}",
+                one.at.index,
+                one.at.id.id,
+                one.why["reason"].as_str().unwrap_or_default()
+            ),
+            None => String::new(),
+        };
+        let reason = format!(
+            "change [{change}] is committed and stuck, for the engine refused what it comes to{why}; \
+             see GET /_transaction/{change}, and POST /_transaction/{change}/_resolve"
+        );
+        Ok(Error::new(ErrorKind::IllegalState, reason).with("transaction", change.as_str()))
+    }
+
+    /// Touches the record: acknowledged, it is still committed.
     pub(super) async fn still_committed(&self, change: &Owner) -> Result<bool> {
+        Ok(self.touched_again(change).await? == RecordState::Committed)
+    }
+
+    /// The state of the record, acknowledged. Where there is none it may be collected, or an isolated primary
+    /// has none yet: that nothing was there is acknowledged as well, by what is put there.
+    async fn touched_again(&self, change: &Owner) -> Result<RecordState> {
         let mut turn = 1;
         loop {
             let (state, next, expect) = match self.read_record(change).await? {
@@ -139,10 +329,18 @@ impl Runner {
                 None => (RecordState::Aborted, self.negation(), Expect::Absent),
             };
             if self.write_record(change, &next, expect).await?.is_some() {
-                return Ok(state == RecordState::Committed);
+                return Ok(state);
             }
             self.rest(turn).await;
             turn += 1;
         }
     }
+}
+
+fn not_applied(left: &[(DocAddress, Error)]) -> Vec<NotApplied> {
+    let one = |(at, error): &(DocAddress, Error)| NotApplied {
+        at: at.clone(),
+        why: Value::Object(error.to_json()),
+    };
+    left.iter().map(one).collect()
 }

@@ -12,6 +12,7 @@ use engine::{Conflict, Effect, Expect, Write};
 use model::{DocAddress, Error, Result, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Waiting, from outside: a runtime's sleep, or a scheduler's.
@@ -76,6 +77,8 @@ pub struct Attempt {
     pub addresses: BTreeSet<DocAddress>,
     /// Locks whose leases name it.
     pub locks: Vec<Owner>,
+    /// Leases under which it is made where those do not name it: its record does.
+    pub under: Vec<Arc<str>>,
     /// Of the request.
     pub digest: String,
     /// Waiting for others ends here, by the monotonic clock.

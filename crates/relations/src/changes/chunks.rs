@@ -132,7 +132,7 @@ impl Runner {
     ///
     /// # Errors
     /// The engine's; chunks that are not those of the record.
-    pub(super) async fn whole(&self, change: &Owner, record: Record) -> Result<Option<Record>> {
+    pub(crate) async fn whole(&self, change: &Owner, record: Record) -> Result<Option<Record>> {
         let Some(chunks) = &record.chunks else {
             return Ok(Some(record));
         };

@@ -32,6 +32,10 @@ impl RecordState {
         RecordState::Done,
         RecordState::Stuck,
     ];
+    /// Committed, and not known to be applied everywhere.
+    pub fn is_unfinished(self) -> bool {
+        matches!(self, RecordState::Committed | RecordState::Stuck)
+    }
     /// As records write it.
     pub fn render(self) -> &'static str {
         match self {
@@ -141,6 +145,8 @@ pub enum Meet {
 pub fn meet(asker: Option<Age>, other: Age, state: Option<RecordState>, other_is_dead: bool) -> Meet {
     match state {
         Some(RecordState::Pending) if !other_is_dead && asker.is_none_or(|asker| asker >= other) => Meet::Wait,
+        // Until an operator has come.
+        Some(RecordState::Stuck) => Meet::Wait,
         _ => Meet::Resolve,
     }
 }
@@ -190,6 +196,7 @@ mod tests {
             (None, 1, Some(RecordState::Pending), false, Meet::Wait),
             (None, 1, Some(RecordState::Committed), false, Meet::Resolve),
             (Some(2), 1, None, false, Meet::Resolve),
+            (Some(1), 2, Some(RecordState::Stuck), true, Meet::Wait),
         ] {
             assert_eq!(
                 meet(asker.map(age), age(other), state, dead),

@@ -34,6 +34,7 @@ impl Runner {
             age: change.age,
             addresses: touched(&all, &change.conditions),
             locks: change.locks.clone(),
+            under: Vec::new(),
             digest: change.digest.clone(),
             deadline: change.deadline,
         };

@@ -4,7 +4,7 @@
 
 use super::plan::Before;
 use super::record::{Effects, Mark, Since, Token};
-use engine::{Document, Expect, Hide, Source, Write, WriteOp};
+use engine::{Document, Expect, Hide, Judge, Source, Write, WriteOp};
 use mapping::{Times, Timing};
 use model::{DocAddress, Result, Stamp};
 
@@ -83,6 +83,7 @@ pub(super) fn rewrite_as(at: &DocAddress, read: &Marked, mark: &Mark) -> Write {
         },
         routing: read.document.as_ref().and_then(|d| d.routing.clone()),
         parent: read.document.as_ref().and_then(|d| d.parent.clone()),
+        judge: Judge::Unseen,
         // A stub has none, and what it says is seen by nobody.
         timing: Timing::untouched(read.document.as_ref().map_or_else(Times::default, |d| d.times), 0),
         ..Write::new(at.clone(), WriteOp::Put(source))
@@ -104,6 +105,7 @@ pub(super) fn applied(at: &DocAddress, read: &Marked, effect: &Effects, token: T
         Effects::Check if read.mark.stub => Write {
             expect: read.expect(),
             hide: Hide::Drop,
+            judge: Judge::Unseen,
             ..Write::new(at.clone(), WriteOp::Delete)
         },
         Effects::Check => {
@@ -117,6 +119,7 @@ pub(super) fn applied(at: &DocAddress, read: &Marked, effect: &Effects, token: T
         Effects::Delete => Write {
             expect: read.expect(),
             hide: Hide::Set(mark.hidden()),
+            judge: Judge::Decided,
             ..Write::new(at.clone(), WriteOp::Delete)
         },
         Effects::Put {
@@ -127,6 +130,7 @@ pub(super) fn applied(at: &DocAddress, read: &Marked, effect: &Effects, token: T
         } => Write {
             expect: read.expect(),
             hide: Hide::Set(mark.hidden()),
+            judge: Judge::Decided,
             routing: routing.clone(),
             parent: parent.clone(),
             timing: timing.clone(),

@@ -19,12 +19,12 @@ mod resolve;
 mod runner;
 mod sweep;
 
-pub(crate) use apply::is_for_now;
+pub(crate) use apply::{is_for_now, is_of_an_index};
 pub use attempt::{Attempt, Change, Ended, Pause, Planned, Planning, Resolved, Verdict};
 pub use chunks::{Chunks, Room};
 pub use decide::{Apply, Deciding, Meet, Purge, RecordState, Then, apply, decide, meet, purge};
 pub use folding::OPERATIONS_MAX;
 pub(crate) use growing::rehearsed;
 pub use plan::{Before, Failure, Folded, digest, fold, touched, unmet};
-pub use record::{CONTROL_INDEX, Effects, Mark, Record, Since, Token, Touched, origin, record_address};
+pub use record::{CONTROL_INDEX, Effects, Mark, NotApplied, Record, Since, Token, Touched, origin, record_address};
 pub use runner::{Runner, lock_address, session_address};

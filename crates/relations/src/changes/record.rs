@@ -204,8 +204,49 @@ pub struct Record {
     pub nonce: Arc<str>,
     /// Milliseconds since 1970 by the clock of who opened it: for people, and for when it may be forgotten.
     pub written_ms: i64,
-    /// What the client is answered, from the commit on.
-    pub result: Value,
+    /// Leases that clients hold, under which it is made.
+    pub under: Vec<Arc<str>>,
+    /// Of a change that is stuck: documents that it could not be brought to.
+    pub refused: Vec<NotApplied>,
+    /// Documents that an operator let it leave as they are.
+    pub skipped: Vec<NotApplied>,
+}
+
+/// A document that a committed change was not brought to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NotApplied {
+    /// Which.
+    pub at: DocAddress,
+    /// Why not: an error as answers write it.
+    pub why: Value,
+}
+
+impl NotApplied {
+    /// As records and answers write it.
+    pub fn render(&self) -> Value {
+        let mut out = json!({ "_index": self.at.index.as_str(), "_id": &*self.at.id.id, "error": self.why });
+        if let Some(doc_type) = &self.at.id.doc_type {
+            out["_type"] = Value::from(&**doc_type);
+        }
+        out
+    }
+    fn read(entry: &Value) -> Option<NotApplied> {
+        let id = entry["_id"].as_str()?;
+        Some(NotApplied {
+            at: DocAddress {
+                index: IndexName::new(entry["_index"].as_str()?),
+                id: match entry["_type"].as_str() {
+                    Some(doc_type) => DocId::typed(doc_type, id),
+                    None => DocId::plain(id),
+                },
+            },
+            why: entry["error"].clone(),
+        })
+    }
+    /// A list of them; none where nothing is written.
+    fn list(value: &Value) -> Option<Vec<NotApplied>> {
+        value.as_array().into_iter().flatten().map(NotApplied::read).collect()
+    }
 }
 
 /// The index of sessions, records and locks: one primary shard, which orders them all.
@@ -268,8 +309,27 @@ impl Record {
             "t": self.token.map(|token| [token.term, token.seq]),
             "nonce": &*self.nonce,
             "at": self.written_ms,
-            "result": self.result,
+            "under": self.under.iter().map(|lease| &**lease).collect::<Vec<_>>(),
+            "refused": self.refused.iter().map(NotApplied::render).collect::<Vec<_>>(),
+            "skipped": self.skipped.iter().map(NotApplied::render).collect::<Vec<_>>(),
         })
+    }
+
+    /// What becomes of this document of it: one that is skipped stays as it is.
+    pub(super) fn effect_on<'r>(&'r self, touched: &'r Touched) -> &'r Effects {
+        debug_assert!(
+            touched.effect.is_some(),
+            "a whole record says what becomes of {:?}",
+            touched.at
+        );
+        match &touched.effect {
+            Some(effect) if !self.skips(&touched.at) => effect,
+            _ => &Effects::Check,
+        }
+    }
+    /// Was it let be left as it is?
+    pub(super) fn skips(&self, at: &DocAddress) -> bool {
+        self.skipped.iter().any(|skipped| skipped.at == *at)
     }
 
     /// The inverse of [`Record::render`].
@@ -309,7 +369,15 @@ fn read(source: &Value) -> Option<Record> {
         token: pair(&source["t"]).map(|(term, seq)| Token { term, seq }),
         nonce: Arc::from(source["nonce"].as_str()?),
         written_ms: source["at"].as_i64()?,
-        result: source["result"].clone(),
+        under: source["under"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(Arc::from)
+            .collect(),
+        refused: NotApplied::list(&source["refused"])?,
+        skipped: NotApplied::list(&source["skipped"])?,
     })
 }
 
@@ -495,7 +563,18 @@ mod tests {
             token: None,
             nonce: Arc::from("n"),
             written_ms: 5,
-            result: json!({"x": 1}),
+            under: vec![Arc::from("n1:4")],
+            refused: vec![NotApplied {
+                at: record_address(&Owner::new("x")),
+                why: json!({"type": "t"}),
+            }],
+            skipped: vec![NotApplied {
+                at: DocAddress {
+                    id: DocId::typed("t", "1"),
+                    ..record_address(&Owner::new("x"))
+                },
+                why: Value::Null,
+            }],
         };
         assert_eq!(Record::parse(&record.render()).expect("a record"), record);
         let stamp = Stamp {

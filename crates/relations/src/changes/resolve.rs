@@ -2,6 +2,7 @@
 //!
 //! Not here: what is to be done (`decide`), finding changes that nobody meets (`sweep`).
 
+use super::apply::is_of_an_index;
 use super::attempt::Resolved;
 use super::decide::{Meet, Purge, RecordState, Then, decide, meet, purge};
 use super::marked::{rewrite, unchanged};
@@ -9,7 +10,7 @@ use super::record::{Mark, Record, Token, Touched};
 use super::runner::{Runner, session_address};
 use crate::locks::{Age, Owner};
 use crate::sessions::{Session, SessionState};
-use engine::{EngineExt as _, Expect, Hide, Outcome, Refresh, Write, WriteOp};
+use engine::{EngineExt as _, Expect, Hide, Judge, Outcome, Refresh, Write, WriteOp};
 use model::{DocAddress, Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -91,6 +92,7 @@ impl Runner {
                     Purge::Remove => writes.push(Write {
                         expect: marked.expect(),
                         hide: Hide::Drop,
+                        judge: Judge::Unseen,
                         ..Write::new(at, WriteOp::Delete)
                     }),
                 }
@@ -124,8 +126,13 @@ impl Runner {
         };
         match meet(age, other_age, state, dead) {
             Meet::Wait => Ok(false),
-            Meet::Resolve if self.resolve(other).await? == Resolved::Stuck => Ok(false),
             Meet::Resolve => {
+                match self.resolve(other).await {
+                    Ok(Resolved::Stuck) => return Ok(false),
+                    // It waits for another index than this one's, perhaps: what could be applied was, so it is looked at again.
+                    Err(error) if is_of_an_index(&error) => return Ok(false),
+                    resolved => drop(resolved?),
+                }
                 // A mark that came so late that its record has been collected is named by nobody but itself.
                 if read.is_none() {
                     self.take_off(other, at.clone()).await?;
@@ -133,6 +140,18 @@ impl Runner {
                 Ok(true)
             }
         }
+    }
+
+    /// The refusal of whoever waited too long for another change.
+    pub(super) async fn held_by(&self, other: &Owner, what: String) -> Result<Error> {
+        let stuck = matches!(self.read_record(other).await?, Some((record, _)) if record.state == RecordState::Stuck);
+        Ok(match stuck {
+            false => Error::new(ErrorKind::Timeout, what),
+            true => {
+                let why = self.why_stuck(other).await?;
+                Error::new(ErrorKind::Timeout, format!("{what}; {}", why.reason())).with("transaction", other.as_str())
+            }
+        })
     }
 
     /// A session that is not open any more. No safety hangs on this: what is pending is aborted by comparing.
@@ -158,14 +177,16 @@ impl Runner {
             let Some(other) = held["i"].as_str().map(Owner::new) else {
                 return Err(Error::new(ErrorKind::Corruption, format!("held by no change: {held}")));
             };
-            if !self.meet(None, &other, &at).await? {
-                if self.clock.monotonic() > deadline {
-                    let reason = format!("[{}][{}] is held by change [{other}]", write.at.index, write.at.id.id);
-                    return Err(Error::new(ErrorKind::Timeout, reason));
-                }
-                self.rest(turn).await;
-                turn += 1;
+            let is_gone = self.meet(None, &other, &at).await?;
+            if self.clock.monotonic() > deadline {
+                let what = format!("[{}][{}] is held by change [{other}]", write.at.index, write.at.id.id);
+                return Err(self.held_by(&other, what).await?);
             }
+            // Who takes a mark off may be refused: it is there again then.
+            if !is_gone || turn > 1 {
+                self.rest(turn).await;
+            }
+            turn += 1;
         }
     }
 }

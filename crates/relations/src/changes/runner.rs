@@ -22,9 +22,9 @@ use super::plan::Before;
 use super::record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, record_address};
 use crate::locks::{Age, LockKey, Owner};
 use crate::sessions::{Session, SessionState};
+use engine::catalog::closed;
 use engine::{Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp, Target};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +47,15 @@ enum Marking {
     Moved,
     /// One cannot be.
     Refused(DocAddress, Error),
+}
+
+/// How the indices of a change stand.
+#[derive(Default)]
+pub(super) struct Places {
+    /// Those that are not the ones the change was made for.
+    pub(super) gone: BTreeSet<String>,
+    /// Those that are closed.
+    pub(super) shut: BTreeMap<String, Error>,
 }
 
 /// Where the document of a session or lease is.
@@ -110,7 +119,9 @@ impl Runner {
             token: None,
             nonce: self.nonce(),
             written_ms: self.clock.wall_ms(),
-            result: Value::Null,
+            under: attempt.under.clone(),
+            refused: Vec::new(),
+            skipped: Vec::new(),
         };
         let Some((record, age)) = self.open(attempt, record).await? else {
             let age = attempt.age.unwrap_or_default();
@@ -248,11 +259,7 @@ impl Runner {
             let state = self.apply_all(&change.id, &committed, token, stamps, &mut stamped).await?;
             debug_assert!(state != Resolved::Aborted, "what is committed goes forward");
             if state == Resolved::Stuck {
-                let reason = format!(
-                    "change [{}] is committed, and what it comes to was refused by the engine",
-                    change.id
-                );
-                return Err(Error::new(ErrorKind::IllegalState, reason));
+                return Err(self.why_stuck(&change.id).await?);
             }
             return Ok(Ended::Committed { token, stamps: stamped });
         }
@@ -396,7 +403,12 @@ impl Runner {
 
     /// Names of indices that are not the ones the change was made for: its operations there count as done.
     pub(super) async fn gone(&self, touched: &[&Touched]) -> Result<BTreeSet<String>> {
-        let mut gone = BTreeSet::new();
+        Ok(self.places(touched).await?.gone)
+    }
+
+    /// How the indices of these documents stand.
+    pub(super) async fn places(&self, touched: &[&Touched]) -> Result<Places> {
+        let mut places = Places::default();
         let named: BTreeMap<&str, &str> = touched.iter().map(|t| (t.at.index.as_str(), t.index_uuid.as_str())).collect();
         for (name, uuid) in named {
             let target = Target {
@@ -406,11 +418,13 @@ impl Runner {
                 ..Target::index(name)
             };
             let found = self.engine.indices(&target).await?;
-            if found.first().is_none_or(|info| info.uuid != uuid) {
-                gone.insert(name.to_owned());
+            match found.first().filter(|info| info.uuid == uuid) {
+                None => drop(places.gone.insert(name.to_owned())),
+                Some(info) if !info.open => drop(places.shut.insert(name.to_owned(), closed(&info.name, &info.uuid))),
+                Some(_) => {}
             }
         }
-        Ok(gone)
+        Ok(places)
     }
 
     pub(super) async fn read_marked(&self, addresses: &BTreeSet<DocAddress>) -> Result<BTreeMap<DocAddress, Marked>> {
@@ -461,7 +475,9 @@ impl Runner {
             token: None,
             nonce: self.nonce(),
             written_ms: self.clock.wall_ms(),
-            result: Value::Null,
+            under: Vec::new(),
+            refused: Vec::new(),
+            skipped: Vec::new(),
         }
     }
 

@@ -20,18 +20,19 @@ impl Runner {
     /// One round of a sweeper: finishes what is committed, and aborts what is pending under a session that has ended.
     /// The scan only finds work; what is there is decided by comparing.
     ///
-    /// Those whose index is closed or blocked wait for it: `None`.
+    /// Those whose index is closed or blocked wait for it: `None`. Those that are stuck are told, and left so.
     ///
     /// # Errors
     /// The engine's.
     pub async fn sweep(&self) -> Result<Vec<(Owner, Option<Resolved>)>> {
-        let mut open = Vec::new();
+        let (mut open, mut resolved) = (Vec::new(), Vec::new());
         for (change, record, _) in self.found().await?.records {
-            if matches!(record.state, RecordState::Pending | RecordState::Committed) {
-                open.push((change, record));
+            match record.state {
+                RecordState::Pending | RecordState::Committed => open.push((change, record)),
+                RecordState::Stuck => resolved.push((change, Some(Resolved::Stuck))),
+                RecordState::Aborted | RecordState::Done => {}
             }
         }
-        let mut resolved = Vec::new();
         for (change, record) in open {
             if self.is_dead(&record.session).await? {
                 let came = match self.resolve(&change).await {

@@ -94,7 +94,15 @@ impl crate::Relations {
                     lease.targets.len()
                 )));
             }
-            if table.runs_on(&lease.claims) {
+            let running = table.running_on(&lease.claims);
+            if !running.is_empty() {
+                if let Some(why) = self.held_up(&running) {
+                    let error = Error::new(ErrorKind::LockConflict, why.reason());
+                    return Err(why
+                        .details()
+                        .iter()
+                        .fold(error, |error, (name, value)| error.with(name, value.clone())));
+                }
                 met.store(true, Ordering::Relaxed);
                 return Err(Error::new(
                     ErrorKind::LockConflict,

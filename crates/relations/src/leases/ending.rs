@@ -45,7 +45,7 @@ impl crate::Relations {
     async fn expired_literal(&self, leases: &[Lease]) -> Result<()> {
         let ended_ms = self.clock.wall_ms();
         let ids: Vec<Arc<str>> = leases.iter().map(|lease| lease.id.clone()).collect();
-        self.settled(&ids).await?;
+        self.settled(&ids, true).await?;
         let documents = leases.iter().filter_map(|lease| Some(lease.literal.as_ref()?.at.clone()));
         let deciding = Deciding {
             touches: documents.chain(ids.iter().map(|id| Lease::at(id))).collect(),

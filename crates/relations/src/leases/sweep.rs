@@ -125,7 +125,7 @@ impl crate::Relations {
                     ..Plan::default()
                 })
             };
-            self.settled(&under).await?;
+            self.settled(&under, false).await?;
             let decided = match self.atomic()?.decide(&mut planner, deciding.clone()).await {
                 Err(_) if met.swap(false, Ordering::Relaxed) => continue,
                 decided => decided?,
@@ -149,7 +149,7 @@ impl crate::Relations {
     /// # Errors
     /// The engine's; then nothing has ended, and the next call tries again.
     pub async fn sweep(&self) -> Result<()> {
-        self.finish_left().await?;
+        self.finish_left().await;
         self.expire().await?;
         let overdue = {
             let mut table = self.locks.table();
@@ -159,6 +159,12 @@ impl crate::Relations {
         };
         let (literal, overdue): (Vec<Lease>, Vec<Lease>) = overdue.into_iter().partition(|lease| lease.literal.is_some());
         self.expire_literal(&literal).await;
+        // They guard nothing any more; what was begun under them is decided and finished before they pass on. One whose change
+        // cannot be finished stays, over as it is, and keeps no other from its end.
+        let ids = overdue.iter().map(|lease| lease.id.clone()).collect();
+        let (ids, open) = self.settled_of(ids).await;
+        self.locks.table().not_ended(&open);
+        let overdue: Vec<Lease> = overdue.into_iter().filter(|lease| ids.contains(&lease.id)).collect();
         if overdue.is_empty() {
             return Ok(());
         }
@@ -183,12 +189,7 @@ impl crate::Relations {
                 ..Plan::default()
             })
         };
-        // They guard nothing any more; what was begun under them is decided and finished before they pass on.
-        let ids: Vec<Arc<str>> = overdue.iter().map(|lease| lease.id.clone()).collect();
-        let done = match self.settled(&ids).await {
-            Ok(()) => self.atomic()?.decide(&mut planner, deciding).await,
-            Err(error) => Err(error),
-        };
+        let done = self.atomic()?.decide(&mut planner, deciding).await;
         if done.is_err() {
             self.locks.table().not_ended(&ids);
         }

@@ -115,6 +115,11 @@ impl Table {
     pub(crate) fn runs_on(&self, claims: &[Claim]) -> bool {
         self.running.values().any(|running| exclude(&running.claims, claims))
     }
+    /// Those that do.
+    pub(crate) fn running_on(&self, claims: &[Claim]) -> Vec<Owner> {
+        let there = self.running.iter().filter(|(_, running)| exclude(&running.claims, claims));
+        there.map(|(change, _)| change.clone()).collect()
+    }
     /// Those that are made under one of these leases.
     pub(crate) fn runs_under(&self, leases: &[Arc<str>]) -> Vec<Owner> {
         let under = self

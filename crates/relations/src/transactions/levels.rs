@@ -125,7 +125,9 @@ impl crate::Relations {
         for change in all {
             let state = portable.state_of(change).await?;
             // Done by now, it may have been in the middle of it.
-            if matches!(state, Some(RecordState::Committed)) || state == Some(RecordState::Done) && watched.contains(change) {
+            if matches!(state, Some(RecordState::Committed | RecordState::Stuck))
+                || state == Some(RecordState::Done) && watched.contains(change)
+            {
                 met.push(change.to_string());
             }
         }
@@ -136,7 +138,12 @@ impl crate::Relations {
     async fn finish(&self, portable: &Portable, names: &BTreeSet<String>) -> Result<()> {
         let running = self.locks.table().running_in(names);
         for change in running {
-            if portable.state_of(&change).await? == Some(RecordState::Committed) {
+            let state = portable.state_of(&change).await?;
+            if state == Some(RecordState::Stuck) {
+                let reason = format!("change [{change}] is committed and stuck; see GET /_transaction/{change}");
+                return Err(Error::new(ErrorKind::Timeout, reason).with("transaction", change.as_str()));
+            }
+            if state == Some(RecordState::Committed) {
                 portable.finish(&change).await.map_err(|error| match error.is_transient() {
                     true => error,
                     // Nothing is wrong with the read: it is to be tried again.
@@ -177,14 +184,20 @@ impl crate::Relations {
             table: self.locks.table.clone(),
         };
         let deadline = self.clock.monotonic() + PATIENCE;
-        while self.locks.table().runs_on(&claims) {
+        loop {
+            let running = self.locks.table().running_on(&claims);
+            if running.is_empty() {
+                return Ok(quiet);
+            }
+            if let Some(why) = self.held_up(&running) {
+                return Err(why);
+            }
             if self.clock.monotonic() > deadline {
                 let reason = format!("changes of these indices did not end within {PATIENCE:?}");
                 return Err(Error::new(ErrorKind::Timeout, reason));
             }
             self.breathe().await;
         }
-        Ok(quiet)
     }
 
     async fn searchable(&self, names: &BTreeSet<String>) -> Result<()> {

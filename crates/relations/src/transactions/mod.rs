@@ -17,6 +17,7 @@ mod run;
 
 pub use fold::{Condition, Operation};
 pub use levels::{Look, ReadLevel};
+pub use portable::{Resolution, ShownChange};
 pub(crate) use record::KEPT_MS;
 pub use record::{Digest, Key};
 

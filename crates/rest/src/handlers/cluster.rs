@@ -62,6 +62,14 @@ impl Health {
             troubled: infos.iter().any(|i| i.troubled),
         }
     }
+    /// Of the whole store, where a change may wait for an operator.
+    pub(super) fn of_all(infos: &[IndexInfo], rest: &crate::Rest) -> Health {
+        let health = Health::of(infos);
+        Health {
+            troubled: health.troubled || rest.relations.is_stuck(),
+            ..health
+        }
+    }
     pub(super) fn status(&self) -> &'static str {
         if self.stopped {
             "red"
@@ -108,7 +116,7 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         }
         found => found?,
     };
-    let health = Health::of(&infos);
+    let health = Health::of_all(&infos, &call.rest);
     let rank = |s: &str| ["green", "yellow", "red"].iter().position(|x| *x == s).unwrap_or(2);
     if let Some(wanted) = &wait_status
         && !["green", "yellow", "red"].contains(&wanted.to_lowercase().as_str())
@@ -511,7 +519,7 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
     }
     let mut out = json!({
         "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid,
-        "timestamp": call.rest.clock.wall_ms(), "status": Health::of(&infos).status(), "indices": indices,
+        "timestamp": call.rest.clock.wall_ms(), "status": Health::of_all(&infos, &call.rest).status(), "indices": indices,
         "nodes": { "count": if call.dialect.typed {
                 json!({ "total": 1, "master_only": 0, "data_only": 0, "master_data": 1, "client": 0 })
             } else {

@@ -18,10 +18,11 @@ use dsl::json::Node;
 use dsl::query::Query;
 use engine::{Expect, Outcome, WriteOp};
 use model::{Dialect, Error, ErrorKind, Result, Stamp, Target, settings, units};
+use relations::changes::{NotApplied, RecordState};
 use relations::leases::millis_of;
 use relations::leases::not_staged;
 use relations::transactions::held::{Begin, ByQuery, Finished, HeldWrite, Moved, Shown};
-use relations::transactions::{Committed, Digest, Key, NotDone};
+use relations::transactions::{Committed, Digest, Key, NotDone, Resolution, ShownChange};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -221,8 +222,44 @@ pub(crate) async fn abort(call: Call) -> Result<Answer> {
 /// `GET /_transaction/{id}`
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     call.params.finish()?;
-    let shown = call.rest.relations.transaction(&call.needed("transaction_id")?).await?;
+    let id = call.needed("transaction_id")?;
+    if let Some(change) = call.rest.relations.one_change(&id).await? {
+        return Ok(Answer::ok(Value::Object(change_described(&change, call.dialect))));
+    }
+    let shown = call.rest.relations.transaction(&id).await?;
     Ok(Answer::ok(Value::Object(described(&shown))))
+}
+
+/// A change by the portable path.
+fn change_described(shown: &ShownChange, dialect: Dialect) -> Map<String, Value> {
+    let listed = |documents: &[NotApplied]| -> Value {
+        let one = |one: &NotApplied| {
+            let mut out = head(&one.at, dialect);
+            out.insert("error".into(), one.why.clone());
+            Value::Object(out)
+        };
+        documents.iter().map(one).collect()
+    };
+    let mut out = Map::new();
+    out.insert("id".into(), shown.id.as_str().into());
+    out.insert("state".into(), shown.state.render().into());
+    if let Some(seq) = shown.commit_seq {
+        out.insert("commit_seq".into(), seq.into());
+    }
+    out.extend(shown.reason().map(|reason| ("reason".to_owned(), reason.into())));
+    if shown.state == RecordState::Stuck {
+        out.insert("refused".into(), listed(&shown.refused));
+    }
+    if !shown.skipped.is_empty() {
+        out.insert("skipped".into(), listed(&shown.skipped));
+    }
+    out.insert("session".into(), session(&shown.session).into());
+    out.insert("finisher".into(), shown.finisher().into());
+    out.insert("documents".into(), shown.documents.into());
+    out.insert("locks".into(), json!(shown.under.iter().map(|id| &**id).collect::<Vec<_>>()));
+    out.insert("begun_in_millis".into(), shown.opened_ms.into());
+    out.insert("age_in_millis".into(), millis_of(shown.age).into());
+    out
 }
 
 fn described(shown: &Shown) -> Map<String, Value> {
@@ -253,11 +290,11 @@ fn described(shown: &Shown) -> Map<String, Value> {
 }
 
 fn session(id: &str) -> &str {
-    id.split(':').next().unwrap_or(id)
+    id.split([':', '.']).next().unwrap_or(id)
 }
 
-/// `POST /_transaction/{id}/_resolve`: for what is stuck. Here nothing is: one record of the log has all of a change, or there
-/// is none of it.
+/// `POST /_transaction/{id}/_resolve`: for what is committed and cannot be finished. A change by one record of the log is never:
+/// that has all of it, or there is none of it.
 pub(crate) async fn resolve(mut call: Call) -> Result<Answer> {
     let content = call.json_needed()?;
     call.params.finish()?;
@@ -265,7 +302,8 @@ pub(crate) async fn resolve(mut call: Call) -> Result<Answer> {
     let action = fields.take_string("action")?;
     fields.finish()?;
     let action = match action.as_deref() {
-        Some(known @ ("retry" | "skip")) => known,
+        Some("retry") => Resolution::Retry,
+        Some("skip") => Resolution::Skip,
         Some(other) => {
             return Err(Error::illegal(format!(
                 "[action] must be one of [retry, skip] but was [{other}]"
@@ -273,9 +311,28 @@ pub(crate) async fn resolve(mut call: Call) -> Result<Answer> {
         }
         None => return Err(Error::illegal("[action] is missing: one of [retry, skip]")),
     };
-    let shown = call.rest.relations.transaction(&call.needed("transaction_id")?).await?;
+    let word = match action {
+        Resolution::Retry => "retry",
+        Resolution::Skip => "skip",
+    };
+    let id = call.needed("transaction_id")?;
+    // A lost connection stops nothing that was begun.
+    let (relations, of) = (call.rest.relations.clone(), id.clone());
+    let done = tokio::spawn(async move { relations.resolve_change(&of, action).await }).await;
+    let done = done.map_err(|cause| {
+        let reason = format!("the resolution ended by a fault of the server: {cause}");
+        Error::new(ErrorKind::Internal, reason)
+    })??;
+    if let Some((change, resolved)) = done {
+        let mut out = change_described(&change, call.dialect);
+        out.insert("action".into(), word.into());
+        out.insert("stuck".into(), (change.state == RecordState::Stuck).into());
+        out.insert("resolved".into(), resolved.into());
+        return Ok(Answer::ok(Value::Object(out)));
+    }
+    let shown = call.rest.relations.transaction(&id).await?;
     let mut out = described(&shown);
-    out.insert("action".into(), action.into());
+    out.insert("action".into(), word.into());
     out.insert("stuck".into(), false.into());
     out.insert("resolved".into(), false.into());
     out.entry("reason").or_insert_with(|| {
@@ -287,16 +344,17 @@ pub(crate) async fn resolve(mut call: Call) -> Result<Answer> {
 
 const COLUMNS: &[Column] = &[
     col("id", &[], "transaction id"),
-    col("state", &["s"], "open or committing"),
+    col("state", &["s"], "open or committing; of a change pending, committed or stuck"),
     num("age", &["a"], "since it began"),
     col("session", &[], "the server that holds it"),
-    num("operations", &["ops", "o"], "staged writes"),
+    num("operations", &["ops", "o"], "staged writes; of a change its documents"),
     num("bytes", &["b"], "bytes of them"),
     num("reads", &["r"], "documents read by id"),
     num("read_seq", &[], "what it reads"),
     num("expires_in", &["e"], "time left"),
     col("locks", &["l"], "locks that it runs under"),
     col("finisher", &["f"], "who brings it to its end"),
+    col("reason", &["why"], "why a change that is committed is not finished"),
 ];
 
 /// `GET /_cat/transactions`
@@ -318,6 +376,23 @@ pub(crate) async fn cat(mut call: Call) -> Result<Answer> {
             Cell::Millis(millis_of(open.remaining)),
             Cell::of(open.locks.join(",")),
             Cell::of(shown.state.finisher()),
+            Cell::Nothing,
+        ]);
+    }
+    for change in call.rest.relations.unfinished_changes().await? {
+        rows.push(vec![
+            Cell::of(&change.id),
+            Cell::of(change.state.render()),
+            Cell::Millis(millis_of(change.age)),
+            Cell::of(session(&change.session)),
+            Cell::of(change.documents),
+            Cell::Nothing,
+            Cell::Nothing,
+            Cell::Nothing,
+            Cell::Nothing,
+            Cell::of(change.under.join(",")),
+            Cell::of(change.finisher()),
+            Cell::if_any(change.reason()),
         ]);
     }
     layout.write(COLUMNS, rows)

@@ -8,30 +8,29 @@
 //! there is the change. Its stamps are known only when everything is applied: they are written then, and worked out by
 //! whoever is answered from it if nobody came to that.
 //!
-//! Not here: marks, the record, applying (`changes`), what operations come to (`fold`).
+//! Not here: marks, the record, applying (`changes`), what operations come to (`fold`), changes that their coordinator could
+//! not finish (`unfinished`).
 
 mod names;
 mod planning;
+mod unfinished;
 
 use self::planning::{Came, Portably};
+use self::unfinished::Unfinished;
+pub use self::unfinished::{Resolution, ShownChange};
 use super::fold::Folded;
 use super::run::items;
 use super::{Change, Committed, Failures, NotDone, Verdict};
-use crate::changes::{Attempt, Ended, Mark, Pause, RecordState, Resolved, Runner, Token, is_for_now, session_address};
+use crate::Relations;
+use crate::changes::{Attempt, Ended, Mark, Pause, Record, RecordState, Runner, Token};
 use crate::leases::Place;
 use crate::leases::ledger::Alone;
-use crate::leases::table::After;
 use crate::locks::{Age, Owner};
-use crate::sessions::{Session, SessionKind, SessionState};
-use crate::{Relations, schema};
-use engine::{
-    Clock, Deciding, Decision, Document, Engine, EngineExt as _, Expect, Gate, Hide, Newest, Outcome, Plan, Read, Refresh, See,
-    Source, Write, WriteOp,
-};
+use engine::{Clock, Document, Engine, EngineExt as _, Expect, Outcome, Read, Refresh, See, Source, Write, WriteOp};
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Waiting for other changes, all attempts together.
@@ -47,8 +46,8 @@ pub(crate) struct Portable {
     runner: Runner,
     pause: Arc<dyn Pause>,
     session: Arc<str>,
-    /// Changes whose coordinator met a failure: decided or not, somebody must look.
-    left: Mutex<Vec<Owner>>,
+    /// Changes whose coordinator met a failure.
+    unfinished: Mutex<Unfinished>,
     /// The greatest `commit_seq` that was given out.
     newest: AtomicU64,
 }
@@ -60,7 +59,7 @@ impl Portable {
             runner: Runner::new(engine.clone(), clock.clone(), pause.clone(), session.clone()),
             pause,
             session,
-            left: Mutex::default(),
+            unfinished: Mutex::default(),
             newest: AtomicU64::new(0),
         }
     }
@@ -83,8 +82,8 @@ impl Portable {
         self.newest.fetch_max(commit_seq, Ordering::Relaxed);
     }
 
-    fn leave(&self, change: Owner) {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+    fn unfinished(&self) -> MutexGuard<'_, Unfinished> {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -114,6 +113,10 @@ impl Relations {
         place: &Place,
         beside: Option<&Beside<'_>>,
     ) -> Result<Asked> {
+        if let Some(done) = self.kept_before(change).await? {
+            let done = self.completed(portable, change, done).await?;
+            return Ok(Asked::Verdict(Verdict::Committed(done)));
+        }
         let names = self.names(change).await?;
         let mut named = self.touched(change, &names);
         named.extend(beside.map(|beside| beside.at.clone()));
@@ -142,6 +145,7 @@ impl Relations {
                 age,
                 addresses: addresses.clone(),
                 locks: Vec::new(),
+                under: change.guards.iter().map(|lease| Arc::from(lease.as_str())).collect(),
                 digest: String::new(),
                 deadline,
             };
@@ -149,15 +153,15 @@ impl Relations {
                 Ok(ended) => ended,
                 Err(error) => {
                     // It may be committed and not applied, so it goes on standing among the running.
-                    portable.leave(id);
-                    return Err(unknown(error));
+                    portable.unfinished().leave(&id);
+                    return Err(unknown(&id, error));
                 }
             };
             let came = planning.came;
             if let Ended::Committed { token, .. } = &ended {
                 if let Err(error) = self.concluded(&id, token.commit_seq()).await {
-                    portable.leave(id);
-                    return Err(unknown(error));
+                    portable.unfinished().leave(&id);
+                    return Err(unknown(&id, error));
                 }
             } else {
                 self.locks.table().stopped(&id);
@@ -184,7 +188,7 @@ impl Relations {
                 (Ended::Stopped, Some(Came::Alone(_))) if beside.is_some() => return Ok(Asked::Alone),
                 (Ended::Stopped, Some(Came::Alone(locks))) => alone = Some(self.alone(&locks)),
                 (Ended::Stopped, Some(Came::Verdict(Verdict::Committed(done)))) => {
-                    let done = self.completed(change, done).await?;
+                    let done = self.completed(portable, change, done).await?;
                     return Ok(Asked::Verdict(Verdict::Committed(done)));
                 }
                 (Ended::Stopped, Some(Came::Verdict(verdict))) => return Ok(Asked::Verdict(verdict)),
@@ -200,7 +204,7 @@ impl Relations {
             }
         }
         let reason = format!("other changes of the same documents did not end within {TIMEOUT:?}; nothing was changed");
-        Err(Error::new(ErrorKind::Timeout, reason))
+        self.waited_for(portable, &named, reason).await
     }
 
     #[allow(clippy::too_many_arguments, reason = "all that a change came to, told once")]
@@ -254,8 +258,27 @@ impl Relations {
         Ok(done)
     }
 
-    /// A kept outcome whose stamps nobody wrote down: from the marks that the change left.
-    async fn completed(&self, change: &Change, mut done: Committed) -> Result<Committed> {
+    /// The outcome that is kept under its key, if that is decided. One that comes now is found by the plan.
+    async fn kept_before(&self, change: &Change) -> Result<Option<Committed>> {
+        let Some(key) = &change.key else { return Ok(None) };
+        let read = Read {
+            see: See::Everything,
+            ..Read::whole(key.at())
+        };
+        let found = match self.engine.read(vec![read]).await {
+            Err(error) if error.kind() == ErrorKind::IndexNotFound => None,
+            found => found?.pop().flatten(),
+        };
+        // Under a mark it is not decided, or not applied.
+        match found.filter(|document| document.hidden.as_ref().is_none_or(|hidden| hidden.visible && !hidden.held)) {
+            Some(document) => key.recall(&document.source, self.clock.wall_ms()),
+            None => Ok(None),
+        }
+    }
+
+    /// A kept outcome whose stamps nobody wrote down: from the marks that the change left. It is no answer before all of
+    /// the change is applied.
+    async fn completed(&self, portable: &Portable, change: &Change, mut done: Committed) -> Result<Committed> {
         let (0, Some(key)) = (done.commit_seq, &change.key) else {
             return Ok(done);
         };
@@ -270,6 +293,20 @@ impl Relations {
             return Ok(done);
         };
         done.commit_seq = own.commit_seq();
+        for document in found.iter().flatten() {
+            let Some(other) = Mark::of(document.hidden.as_ref())?.intent else {
+                continue;
+            };
+            let is_own = |record: &Record, stamp| record.token.unwrap_or(Token::of(stamp)) == own;
+            match portable.runner.read_record(&other).await? {
+                Some((record, stamp)) if record.state.is_unfinished() && is_own(&record, stamp) => {
+                    let why = self.held_up(std::slice::from_ref(&other));
+                    let reason = || Error::new(ErrorKind::Timeout, format!("change [{other}] is committed and not finished"));
+                    return Err(unknown(&other, why.unwrap_or_else(reason)));
+                }
+                _ => {}
+            }
+        }
         for (item, document) in done.items.iter_mut().zip(found) {
             if token(&document)? == Some(own)
                 && let Some(document) = document
@@ -322,7 +359,15 @@ impl Relations {
         }
         let before = self.locks.table().running();
         let deadline = self.clock.monotonic() + TIMEOUT;
-        while self.locks.table().running().iter().any(|change| before.contains(change)) {
+        loop {
+            let mut running = self.locks.table().running();
+            running.retain(|change| before.contains(change));
+            if running.is_empty() {
+                break;
+            }
+            if let Some(why) = self.held_up(&running) {
+                return Err(why);
+            }
             if self.clock.monotonic() > deadline {
                 return Err(Error::new(
                     ErrorKind::Timeout,
@@ -341,132 +386,6 @@ impl Relations {
         }
     }
 
-    /// What runs under these leases is decided and finished.
-    pub(crate) async fn settled(&self, leases: &[Arc<str>]) -> Result<()> {
-        let Some(portable) = &self.portable else { return Ok(()) };
-        loop {
-            let running = self.locks.table().runs_under(leases);
-            if running.is_empty() {
-                return Ok(());
-            }
-            for change in running {
-                self.brought_to_its_end(portable, &change).await?;
-            }
-        }
-    }
-
-    /// Decides and finishes it.
-    async fn brought_to_its_end(&self, portable: &Portable, change: &Owner) -> Result<()> {
-        if portable.runner.resolve(change).await? == Resolved::Done {
-            return self.concluded(change, 0).await;
-        }
-        self.locks.table().stopped(change);
-        Ok(())
-    }
-
-    /// A change is committed and finished: the table follows it, once, with no decision beside it.
-    async fn concluded(&self, change: &Owner, commit_seq: CommitSeq) -> Result<()> {
-        let Some((first, begun)) = self.locks.table().begins(change) else {
-            self.locks.table().stopped(change);
-            return Ok(());
-        };
-        // As they are now: who finishes a change may write a document again.
-        let reads = begun.into_iter().map(|at| Read {
-            see: See::Everything,
-            ..Read::whole(at)
-        });
-        let found = self.engine.read(reads.collect()).await?;
-        let stamp = |document: Option<Document>| document.map(|document| document.stamp).unwrap_or_default();
-        let stamps: Arc<[Stamp]> = std::iter::repeat_n(Stamp::default(), first)
-            .chain(found.into_iter().map(stamp))
-            .collect();
-        let mut plan = |_: &mut dyn Newest| {
-            let (shared, change, stamps) = (self.locks.clone(), change.clone(), stamps.clone());
-            Ok(Plan {
-                unheard: true,
-                then: Some(Box::new(move |_: &Decision<'_>| {
-                    let after = shared.table().concluded(&change);
-                    if let Some(After { then, .. }) = after {
-                        then(&Decision {
-                            commit_seq,
-                            stamps: &stamps,
-                        });
-                    }
-                })),
-                ..Plan::default()
-            })
-        };
-        let how = Deciding {
-            gate: Gate::Exclusive,
-            ..Deciding::default()
-        };
-        self.atomic()?.decide(&mut plan, how).await.map(|_| ())
-    }
-
-    /// What coordinators left behind them is decided and finished.
-    pub(crate) async fn finish_left(&self) -> Result<()> {
-        let Some(portable) = &self.portable else { return Ok(()) };
-        let left = std::mem::take(&mut *portable.left.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut failed = Ok(());
-        for change in left {
-            match self.brought_to_its_end(portable, &change).await {
-                Ok(()) => {}
-                Err(error) if is_for_now(&error) => portable.leave(change),
-                Err(error) => {
-                    portable.leave(change);
-                    failed = Err(error);
-                }
-            }
-        }
-        failed
-    }
-
-    /// After a start, before any answer: every server's session before this one is over, and what it left is finished.
-    pub(crate) async fn finish_all(&self) -> Result<()> {
-        let Some(portable) = &self.portable else { return Ok(()) };
-        self.engine.alter(schema::make_control()).await?;
-        let mut writes = Vec::new();
-        for document in self.control_documents(&["server"]).await?.unwrap_or_default() {
-            let session = Session::parse(&document.source.parse()?)?;
-            if session.state == SessionState::Open {
-                let ended = session.ended(SessionState::Expired, Some(portable.session.clone()), nonce(&*self.clock));
-                writes.push(Write {
-                    expect: unchanged(document.stamp),
-                    hide: Hide::Drop,
-                    ..Write::new(document.at, WriteOp::Put(Source::from_value(&ended.render())))
-                });
-            }
-        }
-        let own = Session::open(SessionKind::Server, SESSION_TTL, nonce(&*self.clock));
-        writes.push(Write {
-            expect: Expect::Absent,
-            hide: Hide::Drop,
-            ..Write::new(
-                session_address(&portable.session),
-                WriteOp::Put(Source::from_value(&own.render())),
-            )
-        });
-        for outcome in self.engine.write(writes, Refresh::No).await? {
-            match outcome {
-                // Of one shard, so above every number that was given out before.
-                Outcome::Written(written) => {
-                    portable.reached(Token::of(written.stamp).commit_seq());
-                }
-                Outcome::Refused(error) => return Err(error),
-                other => {
-                    let reason = format!("a session could not be written: {other:?}");
-                    return Err(Error::new(ErrorKind::IllegalState, reason));
-                }
-            }
-        }
-        for (change, came) in portable.runner.sweep().await? {
-            if came.is_none() {
-                portable.leave(change);
-            }
-        }
-        Ok(())
-    }
-
     /// Forgets changes that are long finished.
     pub(crate) async fn collect(&self) -> Result<()> {
         let Some(portable) = &self.portable else { return Ok(()) };
@@ -475,7 +394,11 @@ impl Relations {
 }
 
 /// It may be committed: whoever asked cannot know, and is to ask again.
-fn unknown(error: Error) -> Error {
+fn unknown(change: &Owner, error: Error) -> Error {
+    let error = match error.details().iter().any(|(name, _)| name == "transaction") {
+        true => error,
+        false => error.with("transaction", change.as_str()),
+    };
     if error.status() == 503 {
         return error.with("outcome", "unknown");
     }
@@ -486,6 +409,7 @@ fn unknown(error: Error) -> Error {
     Error::new(ErrorKind::TransactionFailed, reason)
         .status_of(503)
         .with("outcome", "unknown")
+        .with("transaction", change.as_str())
         .caused_by(error)
 }
 

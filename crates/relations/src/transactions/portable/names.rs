@@ -26,19 +26,10 @@ impl Names {
 }
 
 impl Relations {
-    /// The indices that a change names; missing ones that it may make are made, and stay whatever becomes of it.
+    /// The indices that a change names; missing ones that it may make are made, and stay whatever becomes of it. What is
+    /// answered from a kept outcome does not come here, and makes nothing again.
     pub(super) async fn names(&self, change: &Change) -> Result<Names> {
         let mut names = Names::default();
-        // What is answered from a kept outcome makes nothing again.
-        let is_kept = match &change.key {
-            Some(key) => match self.engine.read_one(key.at()).await {
-                Ok(found) => found.is_some(),
-                Err(error) if error.kind() == ErrorKind::IndexNotFound => false,
-                Err(error) => return Err(error),
-            },
-            None => false,
-        };
-        let makes = |operation: &Operation| makes(operation).filter(|_| !is_kept);
         let all = || change.operations.iter().chain(&change.otherwise);
         for operation in all() {
             let name = operation.write.at.index.as_str();
