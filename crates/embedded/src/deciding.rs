@@ -15,6 +15,7 @@ use crate::writing::{Judged, check_write, visible};
 use engine::{Alteration, Deciding, Decision, Document, Gate, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp};
 use model::{DocAddress, DocId, Error, Result, Stamp};
 use rustc_hash::FxHashSet;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -410,6 +411,12 @@ impl Newest for Reading<'_> {
             typed: entry.typed(),
             settings: entry.settings.clone(),
         })
+    }
+
+    fn to_be(&mut self, name: &str) -> Result<Arc<Map<String, Value>>> {
+        self.rests_on_catalog();
+        let catalog = self.store.catalog.load_full();
+        Ok(Arc::new(crate::catalog::templates::for_index(&catalog, name)?.settings))
     }
 
     fn identity(&mut self, at: &DocAddress) -> Result<DocId> {

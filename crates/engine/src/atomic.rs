@@ -65,6 +65,12 @@ pub trait Newest {
     fn identity(&mut self, at: &DocAddress) -> Result<DocId> {
         Ok(at.id.clone())
     }
+    /// The settings that an index of this name, which there is not, would have if it were made now. Of an engine that
+    /// knows no templates: none.
+    fn to_be(&mut self, name: &str) -> Result<Arc<Map<String, Value>>> {
+        let _ = name;
+        Ok(Arc::default())
+    }
     /// Would the mapping take this write?
     fn rehearse(&mut self, write: &Write) -> Result<()>;
 }

@@ -14,8 +14,10 @@ use engine::{Alteration, Applied, Document, Effect, Expect, Found, Newest, Outco
 use mapping::{Times, Timing};
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 /// One operation.
 #[derive(Clone, Debug)]
@@ -60,6 +62,8 @@ pub(super) struct Folded {
     pub(super) superseded: Vec<(usize, Write)>,
     /// Documents among them that are locks, those too that stay as they are.
     pub(super) locks: Vec<LockWrite>,
+    /// It has such documents in an index that it makes: that must be there first, for whose lock it is to be known.
+    pub(super) locks_to_be: bool,
 }
 
 /// What one operation does.
@@ -121,6 +125,7 @@ pub(super) fn fold(newest: &mut dyn Newest, operations: &[Operation], change: &C
         kind,
         guard,
         indices: HashMap::new(),
+        made: HashMap::new(),
         places: HashMap::with_capacity(operations.len()),
         docs: Vec::with_capacity(operations.len()),
         out: Folded::default(),
@@ -207,6 +212,8 @@ struct Folding<'a, 'g, 't> {
     guard: &'g mut Guard<'t>,
     /// By the name that was used; `None`: missing.
     indices: HashMap<String, Option<(WriteIndex, PlaceFields, LockIndex)>>,
+    /// Those that it makes, by name: their settings, and where their documents are.
+    made: HashMap<String, (Arc<Map<String, Value>>, PlaceFields)>,
     places: HashMap<DocAddress, usize>,
     docs: Vec<Doc>,
     out: Folded,
@@ -300,11 +307,18 @@ impl Folding<'_, '_, '_> {
                 true
             }
             (None, Some(typed)) if !operation.write.require_alias => {
-                Alteration::make(&mut self.out.alterations, name, typed);
+                if let Err(error) = self.make(name, typed).and_then(|()| self.is_lock_to_be(&at)) {
+                    return Ok(Err(error));
+                }
                 false
             }
             // An earlier operation makes it.
-            (None, None) if !operation.write.require_alias && Alteration::makes(&self.out.alterations, name) => false,
+            (None, None) if !operation.write.require_alias && Alteration::makes(&self.out.alterations, name) => {
+                if let Err(error) = self.is_lock_to_be(&at) {
+                    return Ok(Err(error));
+                }
+                false
+            }
             (None, _) => {
                 let reason = if operation.write.require_alias {
                     format!("no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias")
@@ -315,6 +329,7 @@ impl Folding<'_, '_, '_> {
                 return Ok(Err(error.with("index", name).with("index_uuid", "_na_")));
             }
         };
+        let index = self.indices.get(name).and_then(Option::as_ref);
         let place = self.docs.len();
         let first = match self.places.entry(at) {
             Entry::Occupied(earlier) => return Ok(Ok(*earlier.get())),
@@ -348,7 +363,10 @@ impl Folding<'_, '_, '_> {
                 Some(((_, fields, _), now)) => fields.place(&now.source.parse()?)?,
                 None => None,
             };
-            let settings = index.map(|(index, _, _)| &*index.settings);
+            let settings = match index {
+                Some((index, _, _)) => Some(&*index.settings),
+                None => self.made.get(name).map(|(settings, _)| &**settings),
+            };
             let places: Vec<LockPath> = doc.place.iter().cloned().collect();
             let covered_later = doc.now.is_none();
             let checked = self.guard.check(settings, &doc.at, &places);
@@ -366,6 +384,26 @@ impl Folding<'_, '_, '_> {
         Ok(Ok(place))
     }
 
+    /// It makes an index: what its templates say of locks counts already.
+    fn make(&mut self, name: &str, typed: bool) -> Result<()> {
+        Alteration::make(&mut self.out.alterations, name, typed);
+        if !self.made.contains_key(name) {
+            let settings = self.newest.to_be(name)?;
+            let fields = place_fields(&settings)?;
+            self.made.insert(name.to_owned(), (settings, fields));
+        }
+        Ok(())
+    }
+
+    /// Is it a lock in an index that is only to be made?
+    fn is_lock_to_be(&mut self, at: &DocAddress) -> Result<()> {
+        let name = at.index.as_str();
+        if let Some((settings, _)) = self.made.get(name) {
+            self.out.locks_to_be |= LockIndex::of(settings)?.has(at.id.doc_type.as_deref());
+        }
+        Ok(())
+    }
+
     /// Documents that are somewhere else now: their new places must be allowed as well.
     fn check_moves(&mut self, failures: &mut [NotDone]) -> Result<()> {
         if self.guard.is_open() {
@@ -373,9 +411,12 @@ impl Folding<'_, '_, '_> {
         }
         for doc in self.docs.iter().filter(|doc| doc.lock.is_none()) {
             let Some(writer) = doc.writer else { continue };
-            let known = self.indices.get(&doc.index).and_then(Option::as_ref);
-            let after = match known.filter(|(_, fields, _)| !fields.is_unset()).zip(doc.now.as_ref()) {
-                Some(((_, fields, _), now)) => match now.source.parse().and_then(|source| fields.place(&source)) {
+            let known = match self.indices.get(&doc.index).and_then(Option::as_ref) {
+                Some((index, fields, _)) => Some((&*index.settings, fields)),
+                None => self.made.get(&doc.index).map(|(settings, fields)| (&**settings, fields)),
+            };
+            let after = match known.filter(|(_, fields)| !fields.is_unset()).zip(doc.now.as_ref()) {
+                Some(((_, fields), now)) => match now.source.parse().and_then(|source| fields.place(&source)) {
                     Ok(after) => after,
                     Err(error) => {
                         failures[writer] = NotDone::Refused(error);
@@ -389,7 +430,7 @@ impl Folding<'_, '_, '_> {
                 continue;
             }
             let places: Vec<LockPath> = doc.place.iter().cloned().chain(after).collect();
-            let settings = known.map(|(index, _, _)| &*index.settings);
+            let settings = known.map(|(settings, _)| settings);
             if let Err(error) = self.guard.check(settings, &doc.at, &places) {
                 failures[writer] = NotDone::Refused(error);
             }

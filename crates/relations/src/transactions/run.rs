@@ -11,8 +11,8 @@ use crate::leases::{Locks, Place, claims_of, full, in_the_way, resolved};
 use crate::locks::{AllAnswer, Claim, Request};
 use crate::schema;
 use engine::{
-    Clock, Deciding, Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, See, Source, Write, WriteOp,
-    Written,
+    Alteration, Clock, Deciding, Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, See, Source,
+    Write, WriteOp, Written,
 };
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target};
@@ -34,6 +34,8 @@ pub(super) enum Planned {
     Done(Committed),
     /// Its own targets are not free; this is what it is to wait for, and as whom.
     Waits(Vec<Claim>, Box<Request>),
+    /// It makes these indices, some for lock documents, and is to be planned again when they are there.
+    Makes(Vec<Alteration>),
     /// It writes these lock documents: it is to be planned again with no other decision beside it.
     Alone(Vec<LockWrite>),
 }
@@ -62,6 +64,11 @@ impl crate::Relations {
             match self.decide_once(change, &place, alone.as_ref()).await? {
                 Decided::Verdict(verdict) => return Ok(verdict),
                 Decided::Alone(ready) => alone = Some(ready),
+                Decided::Makes(indices) => {
+                    for index in indices {
+                        self.engine.alter(index).await?;
+                    }
+                }
                 Decided::Held if self.clock.monotonic() < until => self.breathe().await,
                 Decided::Held => {
                     let reason = format!("a change of the same document did not end within {TIMEOUT:?}; nothing was changed");
@@ -174,6 +181,7 @@ impl crate::Relations {
             }
             Some(Planned::Failed(failures)) => Ok(Decided::Verdict(Verdict::Failed(failures))),
             Some(Planned::Done(committed)) => Ok(Decided::Verdict(Verdict::Committed(committed))),
+            Some(Planned::Makes(indices)) => Ok(Decided::Makes(indices)),
             Some(Planned::Alone(locks)) => Ok(Decided::Alone(self.alone(&locks))),
             Some(Planned::Waits(..)) => {
                 let turn = turn.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -188,6 +196,8 @@ impl crate::Relations {
 /// What one decision came to.
 enum Decided {
     Verdict(Verdict),
+    /// These are to be made first.
+    Makes(Vec<Alteration>),
     /// It is to be made again, excluding all others.
     Alone(Alone),
     /// A change by the portable path has not finished with the document.
@@ -274,6 +284,9 @@ impl Planning<'_> {
         let failed = |operations| Ok((Planned::Failed(Failures { otherwise, operations }), Plan::default()));
         if !folded.failures.is_empty() {
             return failed(folded.failures);
+        }
+        if folded.locks_to_be {
+            return Ok((Planned::Makes(std::mem::take(&mut folded.alterations)), Plan::default()));
         }
         let ledger = match (folded.locks.is_empty(), self.alone) {
             (true, _) => None,

@@ -14,8 +14,9 @@ use engine::{
 };
 use model::lock_index::LockIndex;
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What came of a commit.
@@ -338,8 +339,17 @@ impl Committing<'_> {
         if !moved.is_empty() {
             return Ok((Planned::Moved(moved), Plan::default()));
         }
-        self.check_no_lock(&indices)?;
-        self.check_locks(&indices, &there)?;
+        // What templates say of an index that is only to be made counts already.
+        let mut to_be: HashMap<String, Arc<Map<String, Value>>> = HashMap::new();
+        for (name, _) in indices.iter().filter(|(_, index)| index.is_none()) {
+            to_be.insert(name.clone(), newest.to_be(name)?);
+        }
+        let settings = |name: &str| match indices.get(name).and_then(Option::as_ref) {
+            Some(index) => Some(&*index.settings),
+            None => to_be.get(name).map(|settings| &**settings),
+        };
+        self.check_no_lock(settings)?;
+        self.check_locks(settings, &there)?;
         for net in self.net() {
             let staged = net.staged;
             // Somebody may have made it meanwhile.
@@ -376,11 +386,10 @@ impl Committing<'_> {
     }
 
     /// A lock document is taken and given back at once: none is written here.
-    fn check_no_lock(&self, indices: &HashMap<String, Index>) -> Result<()> {
+    fn check_no_lock<'s>(&self, settings: impl Fn(&str) -> Option<&'s Map<String, Value>>) -> Result<()> {
         for net in self.net() {
             let at = &net.staged.at;
-            let settings = indices.get(at.index.as_str()).and_then(Option::as_ref);
-            let locks = settings.map_or(Ok(LockIndex::None), |index| LockIndex::of(&index.settings))?;
+            let locks = settings(at.index.as_str()).map_or(Ok(LockIndex::None), LockIndex::of)?;
             if locks.has(at.id.doc_type.as_deref()) {
                 return Err(crate::leases::not_staged(at));
             }
@@ -389,7 +398,11 @@ impl Committing<'_> {
     }
 
     /// Its locks are alive, those of a write cover its document, and nobody else's is in the way.
-    fn check_locks(&self, indices: &HashMap<String, Index>, there: &HashMap<&DocAddress, Document>) -> Result<()> {
+    fn check_locks<'s>(
+        &self,
+        settings: impl Fn(&str) -> Option<&'s Map<String, Value>>,
+        there: &HashMap<&DocAddress, Document>,
+    ) -> Result<()> {
         let table = self.relations.locks.table();
         let mut guard = Guard::new(&table, &self.locks, true, self.now)?;
         if guard.is_open() {
@@ -398,8 +411,7 @@ impl Committing<'_> {
         for net in self.net() {
             let at = &net.staged.at;
             let none = Map::new();
-            let settings = indices.get(at.index.as_str()).and_then(Option::as_ref);
-            let settings = settings.map_or(&none, |index| &index.settings);
+            let settings = settings(at.index.as_str()).unwrap_or(&none);
             let fields = place_fields(settings)?;
             let mut places: Vec<LockPath> = Vec::new();
             if !fields.is_unset() {

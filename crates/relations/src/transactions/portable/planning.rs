@@ -154,7 +154,7 @@ impl Planning for Portably<'_> {
                     }
                     runs = relations.locks.table().run(&id, running);
                 }
-                Ok(Checked::Failed(_) | Checked::Done(_) | Checked::Alone(_)) | Err(_) => {}
+                Ok(Checked::Failed(_) | Checked::Done(_) | Checked::Alone(_) | Checked::Makes(_)) | Err(_) => {}
             }
             checked = Some(what.map(|what| (what, runs)));
             Ok(out)
@@ -182,6 +182,11 @@ impl Planning for Portably<'_> {
             Some(Err(error)) => (Came::Refused(error), Planned::Stop),
             Some(Ok((_, false))) => return Ok(Planned::Later),
             Some(Ok((Checked::Failed(failures), _))) => (Came::Verdict(Verdict::Failed(failures)), Planned::Impossible),
+            Some(Ok((Checked::Makes(_), _))) => {
+                // By this path they are there before it is planned.
+                let error = Error::new(ErrorKind::Internal, "a plan makes an index");
+                (Came::Refused(error), Planned::Stop)
+            }
             Some(Ok((Checked::Alone(locks), _))) => (Came::Alone(locks), Planned::Stop),
             Some(Ok((Checked::Done(done), _))) => (Came::Verdict(Verdict::Committed(done)), Planned::Stop),
             Some(Ok((Checked::Waits(..), _))) => {
