@@ -412,7 +412,7 @@ impl Store {
         self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
             Ok(views
                 .iter()
-                .map(|(view, _)| (view.name.clone(), search::validate(view, query, cx)))
+                .map(|one| (one.0.name.clone(), search::validate(one, query, cx)))
                 .collect())
         })
     }

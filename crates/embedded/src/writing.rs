@@ -163,7 +163,9 @@ impl Store {
                 let uid = at.id.uid();
                 let here = self.newest(&entry, &at, &uid, self.versions.key(entry.no, &uid))?;
                 let old = here.document.filter(|document| visible(document, sees(&write.hide)));
-                routing = routing.or_else(|| old.as_ref().and_then(|document| document.routing.clone()));
+                if let Some(document) = &old {
+                    routing = document.routing.clone();
+                }
                 let value = old
                     .as_ref()
                     .map(|document| document.source.parse_to_update(&at))
@@ -376,9 +378,9 @@ pub(crate) fn work_out(
             let kept = before_document.as_ref();
             let value = kept.map(|document| document.source.parse_to_update(&at)).transpose()?;
             let newest = value.as_ref().zip(found.stamp().filter(|_| found.is_here() && !elsewhere));
-            if let Some(document) = &before_document {
-                // An update keeps what only a whole write could change.
-                routing = routing.or_else(|| document.routing.clone());
+            if let Some(document) = before_document.as_ref().filter(|_| !elsewhere) {
+                // An update keeps what only a whole write could change, the routing also where another one found it.
+                routing = document.routing.clone();
                 parent = parent.or_else(|| document.parent.clone());
             }
             let times = kept

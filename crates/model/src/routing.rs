@@ -3,6 +3,8 @@
 //! There is one shard; the number is told in errors and searches, as Elasticsearch 2 and later work it out: murmur3 (32 bits,
 //! seed 0) over the routing value in UTF-16LE, modulo the number of shards.
 
+use crate::error::{Error, Result};
+
 /// The shard of a routing value (the id, where none was given). `shards` of 0 counts as 1.
 pub fn shard_of(routing: &str, shards: u64) -> u64 {
     let bytes: Vec<u8> = routing.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -15,6 +17,20 @@ pub fn shard_of(routing: &str, shards: u64) -> u64 {
 pub fn lead_together(id: &str, one: Option<&str>, other: Option<&str>, shards: u64) -> bool {
     let shard = |routing: Option<&str>| shard_of(routing.unwrap_or(id), shards);
     shards < 2 || shard(one) == shard(other)
+}
+
+/// The routing of a request through a name: that of the alias `name`, if it has one, or the one given.
+///
+/// # Errors
+/// An alias whose routing is another.
+pub fn through(name: &str, own: Option<&str>, given: Option<String>) -> Result<Option<String>> {
+    match (own, given) {
+        (None, given) => Ok(given),
+        (Some(own), Some(given)) if own != given => Err(Error::illegal(format!(
+            "Alias [{name}] has index routing associated with it [{own}], and was provided with routing value [{given}], rejecting operation"
+        ))),
+        (Some(own), _) => Ok(Some(own.to_owned())),
+    }
 }
 
 /// MurmurHash3_x86_32 with seed 0.

@@ -77,6 +77,14 @@ pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> 
         _ => error,
     };
     let mut reason = wrapped.to_json();
+    // An alias is none: the index itself refused.
+    let index = wrapped
+        .details()
+        .get("index")
+        .and_then(Value::as_str)
+        .unwrap_or(index)
+        .to_owned();
+    let index = index.as_str();
     reason.entry("index").or_insert_with(|| index.into());
     Error::new(ErrorKind::SearchPhaseExecution, "all shards failed")
         .status_of(wrapped.status())
@@ -87,5 +95,26 @@ pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> 
             json!([{ "shard": 0, "index": index, "node": "pleach", "reason": reason }]),
         )
         .rooted_in(wrapped.clone())
-        .caused_by(wrapped)
+        .caused_by(twice(wrapped))
+}
+
+/// What is no exception of the server's own is told with itself as its cause.
+fn twice(error: Error) -> Error {
+    let foreign = matches!(
+        error.kind(),
+        ErrorKind::IllegalArgument
+            | ErrorKind::IllegalState
+            | ErrorKind::NumberFormat
+            | ErrorKind::NullPointer
+            | ErrorKind::ArrayIndexOutOfBounds
+            | ErrorKind::ClassCast
+            | ErrorKind::Arithmetic
+            | ErrorKind::UnsupportedOperation
+            | ErrorKind::Security
+    );
+    if foreign {
+        Error::new(error.kind(), error.reason()).caused_by(error)
+    } else {
+        error
+    }
 }

@@ -4,9 +4,9 @@
 
 use arc_swap::ArcSwap;
 use engine::IndexInfo;
-use model::DocId;
 use model::lock_index::LockIndex;
 use model::settings;
+use model::{DocId, IndexName};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,6 +17,10 @@ const KEPT_MAX: usize = 10_000;
 /// What a write or search asks of an index.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
+    /// The index that a document is read from by this name, if it is one.
+    pub(crate) read: Option<IndexName>,
+    /// The index that is written to by this name, if there is one.
+    pub(crate) written: Option<IndexName>,
     pub(crate) typed: bool,
     pub(crate) replicas: u64,
     /// `_source` is enabled.
@@ -43,6 +47,11 @@ impl Known {
         let alias = first.aliases.get(name);
         let shards = settings::number(&first.settings, settings::NUMBER_OF_SHARDS);
         Some(Known {
+            read: (infos.len() == 1).then(|| first.name.clone()),
+            written: infos
+                .iter()
+                .find(|info| is_written(name, info, infos.len()))
+                .map(|info| info.name.clone()),
             typed: first.typed,
             source: source_enabled(first),
             replicas: settings::number(&first.settings, settings::NUMBER_OF_REPLICAS),
@@ -69,6 +78,15 @@ impl Known {
         let untyped = self.typed && id.doc_type.is_none();
         !self.lock_index.is_none() && (untyped || self.lock_index.has(id.doc_type.as_deref()))
     }
+}
+
+/// Does a write by `name`, which `count` indices have, go to this one?
+fn is_written(name: &str, info: &IndexInfo, count: usize) -> bool {
+    let option = info
+        .aliases
+        .get(name)
+        .and_then(|alias| alias.get("is_write_index")?.as_bool());
+    option.unwrap_or(count == 1)
 }
 
 fn lock_index_of(info: &IndexInfo) -> Option<LockIndex> {
@@ -132,6 +150,8 @@ mod tests {
 
     fn known() -> Known {
         Known {
+            read: None,
+            written: None,
             typed: false,
             replicas: 0,
             source: true,

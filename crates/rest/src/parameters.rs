@@ -212,9 +212,8 @@ const TABLE: &[(&[&str], &[Group])] = &[
         )]),
     (&["mtermvectors"], &[changes!(ids)]),
     (&["indices.validate_query"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, BODY, BODY_TYPE,
-        changes!(explain rewrite),
+        changes!(explain rewrite all_shards),
         nothing!(
-            "there is one shard": all_shards;
             "requests wait for no thread of their own": operation_threading;
         )]),
     (&["field_caps"], &[TARGET, THROTTLED, BODY, BODY_TYPE, changes!(fields include_unmapped types filters),

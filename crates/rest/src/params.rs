@@ -127,7 +127,18 @@ impl Params {
     /// # Errors
     /// Neither `true` nor `false`.
     pub(crate) fn take_bool(&mut self, name: &'static str) -> Result<Option<bool>> {
-        match self.take(name).as_deref() {
+        let given = self.take(name);
+        self.boolean(given.as_deref())
+    }
+    /// Refuses a boolean that is none, where nothing depends on it.
+    ///
+    /// # Errors
+    /// As [`Params::take_bool`].
+    pub(crate) fn check_bool(&self, name: &'static str) -> Result<()> {
+        self.boolean(self.peek(name)).map(|_| ())
+    }
+    fn boolean(&self, given: Option<&str>) -> Result<Option<bool>> {
+        match given {
             None => Ok(None),
             Some("true" | "") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
@@ -339,8 +350,9 @@ impl Params {
             .keys()
             .filter(|name| !silent(name))
             .map(|name| match nearest(name, known().map(|p| p.name)) {
-                Some(known) => format!("[{name}] -> did you mean [{known}]?"),
-                None => format!("[{name}]"),
+                // Where another part of the request leaves no room for it, it is itself the nearest.
+                Some(known) if known != name => format!("[{name}] -> did you mean [{known}]?"),
+                _ => format!("[{name}]"),
             })
             .collect();
         if words.is_empty() {

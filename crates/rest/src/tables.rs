@@ -222,13 +222,20 @@ impl Layout {
                 .map(|(i, c)| (c.name.to_owned(), i))
                 .collect();
         };
-        let mut out = Vec::new();
+        let mut out: Vec<(String, usize)> = Vec::new();
+        let mut show = |label: &str, i: usize| {
+            if !out.iter().any(|(shown, _)| shown == label) {
+                out.push((label.to_owned(), i));
+            }
+        };
         for header in headers {
             if header.contains('*') {
-                let found = columns.iter().enumerate().filter(|(_, c)| path::matches(header, c.name));
-                out.extend(found.map(|(i, c)| (c.name.to_owned(), i)));
+                let fits = |c: &Column| path::matches(header, c.name) || c.aliases.iter().any(|a| path::matches(header, a));
+                for (i, c) in columns.iter().enumerate().filter(|(_, c)| fits(c)) {
+                    show(c.name, i);
+                }
             } else if let Some(i) = find(columns, header) {
-                out.push((header.clone(), i));
+                show(header, i);
             }
         }
         out
@@ -312,22 +319,14 @@ fn take_unit(params: &mut Params, name: &'static str, units: &[(&str, u64)]) -> 
 }
 
 fn help(columns: &[Column]) -> String {
+    let aliases: Vec<String> = columns.iter().map(|c| c.aliases.join(",")).collect();
     let names = columns.iter().map(|c| c.name.len()).max().unwrap_or(0);
-    let aliases: Vec<String> = columns
-        .iter()
-        .map(|c| {
-            if c.aliases.is_empty() {
-                "-".into()
-            } else {
-                c.aliases.join(",")
-            }
-        })
-        .collect();
-    let width = aliases.iter().map(String::len).max().unwrap_or(0);
+    let others = aliases.iter().map(String::len).max().unwrap_or(0);
+    let abouts = columns.iter().map(|c| c.about.len()).max().unwrap_or(0);
     columns
         .iter()
         .zip(&aliases)
-        .map(|(c, a)| format!("{:names$} | {a:width$} | {}\n", c.name, c.about))
+        .map(|(c, a)| format!("{:names$} | {a:others$} | {:abouts$}\n", c.name, c.about))
         .collect()
 }
 
@@ -367,6 +366,7 @@ mod tests {
             "[{\"d\":\"10\",\"size\":\"2kb\"},{\"d\":\"9\",\"size\":null}]",
         );
         check("h=size&s=size&bytes=k", " \n2\n");
-        check("help", "index | i | name\ndocs  | d | count\nsize  | - | bytes\n");
+        check("help", "index | i | name \ndocs  | d | count\nsize  |   | bytes\n");
+        check("h=index,i,index,d*&v", "index i  docs\nb     b    10\naa    aa    9\n");
     }
 }

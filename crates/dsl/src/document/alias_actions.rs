@@ -2,7 +2,7 @@
 
 use crate::json::{Json, Node, unsupported};
 use crate::search::shape;
-use model::{Dialect, Error, Result};
+use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::Value;
 
 /// `_aliases`: actions in their order.
@@ -77,6 +77,9 @@ impl AliasActions {
                 let place = (second.line, second.col);
                 return Err(failed(shape::failed_field("alias_action", name, place, cause)));
             }
+            if members.is_empty() && !dialect.typed {
+                return Err(failed(Error::illegal("an alias action adds or removes something")));
+            }
             for (name, body) in members {
                 let verb = match name.as_str() {
                     "add" => AliasVerb::Add,
@@ -87,7 +90,12 @@ impl AliasActions {
                         return Err(shape::failed_field("aliases", "actions", at, cause));
                     }
                 };
-                actions.push(AliasAction::parse(verb, body, &name, dialect).map_err(failed)?);
+                let place = (body.line, body.col);
+                let within = |cause: Error| match dialect.typed || cause.kind() == ErrorKind::JsonParse {
+                    true => cause,
+                    false => failed(shape::failed_field("alias_action", &name, place, cause)),
+                };
+                actions.push(AliasAction::parse(verb, body, &name, dialect).map_err(within)?);
             }
         }
         if actions.is_empty() && !dialect.typed {
@@ -100,20 +108,7 @@ impl AliasActions {
 impl AliasAction {
     fn parse(verb: AliasVerb, body: Node, owner: &str, dialect: Dialect) -> Result<AliasAction> {
         if let (Json::Object(members), false) = (&body.value, dialect.typed) {
-            for (key, value) in members {
-                // One is a text; several have a name of their own.
-                if ["index", "alias"].contains(&key.as_str()) && value.is_array() {
-                    return Err(unsupported(owner, key, value));
-                }
-                let known = match verb {
-                    AliasVerb::Add => [&NAMES[..], &ALIAS_OPTIONS].concat(),
-                    AliasVerb::Remove => [&NAMES[..], &["must_exist"]].concat(),
-                    AliasVerb::RemoveIndex => NAMES[..2].to_vec(),
-                };
-                if !known.contains(&key.as_str()) {
-                    return Err(shape::unknown_field(owner, key, value, &known));
-                }
-            }
+            check_members(verb, members, owner)?;
         }
         let mut fields = body.fields(owner)?;
         let mut both = |one: &'static str, many: &'static str| -> Result<Vec<String>> {
@@ -129,7 +124,10 @@ impl AliasAction {
             verb,
             indices,
             aliases,
-            filter: fields.take_value("filter").filter(|filter| !filter.is_null()),
+            // Today one without a clause is none.
+            filter: fields
+                .take_value("filter")
+                .filter(|filter| !filter.is_null() && (dialect.typed || filter.as_object().is_none_or(|it| !it.is_empty()))),
             index_routing: fields.take_string("index_routing")?.or_else(|| routing.clone()),
             search_routing: fields.take_string("search_routing")?.or(routing),
             is_write_index: fields.take_bool("is_write_index")?,
@@ -145,4 +143,37 @@ impl AliasAction {
         }
         Ok(out)
     }
+}
+
+/// What an option of an action may be.
+fn check_members(verb: AliasVerb, members: &[(String, Node)], owner: &str) -> Result<()> {
+    let known = match verb {
+        AliasVerb::Add => [&NAMES[..], &ALIAS_OPTIONS].concat(),
+        AliasVerb::Remove => [&NAMES[..], &["must_exist"]].concat(),
+        AliasVerb::RemoveIndex => NAMES[..2].to_vec(),
+    };
+    for (key, value) in members {
+        let failed = |cause: Error| shape::failed_field(owner, key, (value.line, value.col), cause);
+        let empty = |what: &str| Err(failed(Error::illegal(format!("[{key}] can't be empty{what}"))));
+        match (key.as_str(), &value.value) {
+            (key, _) if !known.contains(&key) => return Err(shape::unknown_field(owner, key, value, &known)),
+            // One is a text; several have a name of their own.
+            ("index" | "alias", Json::String(text)) if text.is_empty() => return empty(" string"),
+            ("index" | "alias", Json::String(_)) => {}
+            ("indices" | "aliases", Json::Array(list)) if list.is_empty() => return empty(""),
+            ("index" | "alias", _) => return Err(unsupported(owner, key, value)),
+            ("filter", Json::Object(_)) => {}
+            ("filter", _) | (_, Json::Null) => return Err(unsupported(owner, key, value)),
+            ("is_write_index" | "is_hidden" | "must_exist", _) => drop(value.boolean(key).map_err(failed)?),
+            _ => {}
+        }
+    }
+    for (one, many) in [("index", "indices"), ("alias", "aliases")] {
+        let given = |name: &str| members.iter().find(|(key, _)| key == name);
+        if let (Some(_), Some((_, second))) = (given(one), given(many)) {
+            let cause = Error::illegal(format!("Only one of [{one}] and [{many}] is supported"));
+            return Err(shape::failed_field(owner, many, (second.line, second.col), cause));
+        }
+    }
+    Ok(())
 }

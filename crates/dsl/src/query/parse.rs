@@ -415,7 +415,9 @@ fn unknown(name: &str, at: &Node, dialect: Dialect) -> Error {
     }
     let names = READ.iter().chain(CARRIED).copied();
     let meant = nearest::question(name, names);
+    let cause = format!("[{}:{}] unknown field [{name}]", at.line, at.col);
     at.error(format!("unknown query [{name}]{meant}"))
+        .caused_by(Error::new(ErrorKind::NamedObjectNotFound, cause))
 }
 
 /// Reads the bytes of one query.

@@ -419,10 +419,13 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
         "profile" => out.profile = flag(&value)?,
         "include_named_queries_score" if dialect.persona.is_opensearch() => out.named_scores = flag(&value)?,
         "timeout" => out.timeout = parse_timeout(&value, dialect)?,
-        "terminate_after" => match usize::try_from(value.i64(key)?) {
-            Ok(most) => (out.terminate_after, out.collects_nothing) = (most, false),
-            Err(_) => (out.terminate_after, out.collects_nothing) = (0, !dialect.typed),
-        },
+        "terminate_after" => {
+            in_bounds(&value, dialect)?;
+            match usize::try_from(value.i64(key)?) {
+                Ok(most) => (out.terminate_after, out.collects_nothing) = (most, false),
+                Err(_) => (out.terminate_after, out.collects_nothing) = (0, !dialect.typed),
+            }
+        }
         "indices_boost" | "indicesBoost" => out.indices_boost = parse_indices_boost(value, dialect)?,
         "stats" if dialect.typed => out.stats = shape::strings(value, key)?,
         "stats" => out.stats = shape::texts(value, key)?,
@@ -467,14 +470,7 @@ fn takes(key: &str, kind: &str) -> bool {
 }
 
 fn not_negative(value: &Node, key: &str, dialect: Dialect) -> Result<usize> {
-    if let (false, Json::Number(number)) = (dialect.typed, &value.value)
-        && number
-            .as_f64()
-            .is_some_and(|n| n < f64::from(i32::MIN) || n > f64::from(i32::MAX))
-    {
-        let reason = format!("Numeric value ({number}) out of range of int ({} - {})", i32::MIN, i32::MAX);
-        return Err(Error::new(ErrorKind::InputCoercion, reason));
-    }
+    in_bounds(value, dialect)?;
     let number = value.i64(key)?;
     usize::try_from(number).map_err(|_| {
         if dialect.typed {
@@ -486,6 +482,19 @@ fn not_negative(value: &Node, key: &str, dialect: Dialect) -> Result<usize> {
             Error::illegal(format!("[{key}] parameter cannot be negative, found [{number}]"))
         }
     })
+}
+
+/// A number that 32 bits hold, today.
+fn in_bounds(value: &Node, dialect: Dialect) -> Result<()> {
+    if let (false, Json::Number(number)) = (dialect.typed, &value.value)
+        && number
+            .as_f64()
+            .is_some_and(|n| n < f64::from(i32::MIN) || n > f64::from(i32::MAX))
+    {
+        let reason = format!("Numeric value ({number}) out of range of int ({} - {})", i32::MIN, i32::MAX);
+        return Err(Error::new(ErrorKind::InputCoercion, reason));
+    }
+    Ok(())
 }
 
 fn parse_search_after(node: Node) -> Result<Vec<Value>> {

@@ -142,13 +142,7 @@ impl IndexEntry {
             .get(name)
             .and_then(|alias| alias.get("index_routing"))
             .and_then(Value::as_str);
-        match (own, given) {
-            (None, given) => Ok(given),
-            (Some(own), Some(given)) if own != given => Err(Error::illegal(format!(
-                "Alias [{name}] has index routing associated with it [{own}], and was provided with routing value [{given}], rejecting operation"
-            ))),
-            (Some(own), _) => Ok(Some(own.to_owned())),
-        }
+        model::routing::through(name, own, given)
     }
     /// The mappings as rendered.
     pub fn render_mappings(&self) -> Value {

@@ -298,12 +298,21 @@ pub fn compile(view: &IndexView, query: &Query, cx: &Context<'_>) -> Result<Shar
     Planner::new(view, cx).whole(query)
 }
 
-/// A query in Lucene's words, as it is for an index; in those of the request where Lucene has none.
+/// A query in Lucene's words, as it is for an index and behind the filter of an alias; in those of the request where
+/// Lucene has none.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn said(view: &IndexView, query: &Query, cx: &Context<'_>) -> Result<String> {
-    let node = Planner::new(view, cx).compile(query, 1.0)?;
+pub fn said(view: &IndexView, query: &Query, filter: Option<&Query>, cx: &Context<'_>) -> Result<String> {
+    let planner = Planner::new(view, cx);
+    let mut node = planner.compile(query, 1.0)?;
+    if let Some(filter) = filter {
+        node = Arc::new(BoolNode {
+            must: vec![node],
+            filter: vec![planner.compile(filter, 1.0)?],
+            ..BoolNode::default()
+        });
+    }
     let types: &[String] = if view.typed { cx.types } else { &[] };
     let text = if node.is_none() && !view.typed {
         None

@@ -256,10 +256,21 @@ pub fn collect(
     }
     let mut base = 0u64;
     let mut seen = 0u64;
+    // Each index by itself ends after so many; in 2015 the whole search did.
+    let before = if request.dialect.typed { 0 } else { found.count };
+    let most = (request.terminate_after > 0).then(|| before + request.terminate_after as u64);
+    let mut spent = false;
     for (segment_no, segment) in source.view.segments.iter().enumerate() {
         let max_doc = u64::from(segment.reader.max_doc());
         let first = base;
         base += max_doc;
+        if most.is_some_and(|most| found.count >= most) {
+            found.terminated = true;
+            spent = true;
+        }
+        if spent && sink.is_none() {
+            return Ok(());
+        }
         let mut set = source.planned.scorer(segment)?;
         if set.doc() == TERMINATED {
             continue;
@@ -301,11 +312,19 @@ pub fn collect(
             if let Some(sink) = sink {
                 sink.collect(doc, score)?;
             }
-            let passes = match &mut filter {
-                Some(filter) => seek_to(filter.as_mut(), doc) == doc,
-                None => true,
-            };
-            if passes {
+            let passes = !spent
+                && match &mut filter {
+                    Some(filter) => seek_to(filter.as_mut(), doc) == doc,
+                    None => true,
+                };
+            if passes && most.is_some_and(|most| found.count >= most) {
+                // One more than was wanted: hits are over, aggregations see the rest.
+                found.terminated = true;
+                spent = true;
+                if sink.is_none() {
+                    return Ok(());
+                }
+            } else if passes {
                 found.count += 1;
                 if scores {
                     found.max_score = Some(found.max_score.map_or(score, |max| max.max(score)));
@@ -360,7 +379,7 @@ pub fn collect(
                         });
                     }
                 }
-                if request.terminate_after > 0 && found.count >= request.terminate_after as u64 {
+                if request.dialect.typed && most.is_some_and(|most| found.count >= most) {
                     found.terminated = true;
                     return Ok(());
                 }

@@ -163,6 +163,6 @@ pub fn explain(view: &IndexView, query: &Query, segment: usize, doc: DocId, cx: 
 ///
 /// # Errors
 /// Why it would not.
-pub fn validate(view: &IndexView, query: &Query, cx: &Context<'_>) -> Result<String> {
-    crate::plan::said(view, query, cx)
+pub fn validate((view, filter): &Searched, query: &Query, cx: &Context<'_>) -> Result<String> {
+    crate::plan::said(view, query, filter.as_ref(), cx)
 }

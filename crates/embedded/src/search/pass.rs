@@ -123,7 +123,8 @@ pub fn run_with(
     Ok(SearchResponse {
         took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         timed_out: found.timed_out,
-        terminated_early: (request.terminate_after > 0).then_some(found.terminated),
+        terminated_early: (request.terminate_after > 0 || request.collects_nothing)
+            .then_some(found.terminated || request.collects_nothing),
         shards: views
             .iter()
             .map(|(view, filter)| crate::plan::routed::asked(view, request.query.iter().chain(filter)))
@@ -164,6 +165,7 @@ fn gather(
     best: &mut Best<'_>,
     mut sink: Option<&mut dyn DocSink>,
 ) -> Result<Collected> {
+    let window = request.from.saturating_add(request.size);
     let mut found = Collected {
         members: expand::members(request),
         ..Collected::default()
@@ -185,17 +187,42 @@ fn gather(
             boost: index_boost(request, view),
         };
         let entered = Instant::now();
+        let before = found.count;
         if sink.is_none() && top::applies(&source, request) {
             top::top(&source, request, cx, best, &mut found)?;
         } else {
             collect::collect(&source, request, cx, deadline, best, &mut sink, &mut found)?;
         }
         found.took.push(entered.elapsed());
-        if found.timed_out || found.terminated {
+        // Who wants no hits is told what is known without going through them.
+        if found.terminated
+            && window == 0
+            && !request.dialect.typed
+            && let Some(all) = known_count(&source, request)?
+        {
+            found.count = before + all;
+        }
+        if found.timed_out || found.terminated && request.dialect.typed {
             break;
         }
     }
     Ok(found)
+}
+
+/// How many documents of an index match, where every segment knows it without going through them.
+fn known_count(source: &Source<'_>, request: &SearchRequest) -> Result<Option<u64>> {
+    if source.post_filter.is_some() || request.min_score.is_some() {
+        return Ok(None);
+    }
+    let mut all = 0;
+    for segment in &source.view.segments {
+        let sight = source.planned.sight(segment)?;
+        let Some(count) = source.planned.quick_count(segment, &sight, u64::MAX)? else {
+            return Ok(None);
+        };
+        all += count;
+    }
+    Ok(Some(all))
 }
 
 /// The hits of a page, with their inner hits.

@@ -5,7 +5,8 @@ use crate::call::Call;
 use crate::params::split_list;
 use crate::respond::Answer;
 use dsl::document::{AliasActions, AliasVerb};
-use engine::{AliasAction, Alteration};
+use dsl::query::{Clause, Query};
+use engine::{AliasAction, Alteration, Inspected, Inspection};
 use model::{Error, ErrorKind, Result, Target, path};
 use serde_json::{Map, Value, json};
 
@@ -33,6 +34,9 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
         refuse_aliases_as_indices(&call, &action.indices).await?;
         if let Some(routing) = action.index_routing.as_deref().filter(|_| !call.dialect.typed) {
             one_index_routing(action.aliases.first().map_or("", String::as_str), routing)?;
+        }
+        if let (Some(filter), Some(alias), false) = (&action.filter, action.aliases.first(), call.dialect.typed) {
+            check_filter(&call, &target, alias, filter).await?;
         }
         match action.verb {
             AliasVerb::RemoveIndex => actions.push(AliasAction::RemoveIndex { target }),
@@ -83,6 +87,19 @@ fn is_named(names: &[String], alias: &str) -> bool {
     names.iter().any(|name| name == "_all" || path::matches(name, alias))
 }
 
+/// Do the names of a request, read from left to right, choose an alias? Behind a wildcard `-name` takes away.
+fn is_chosen(names: &[String], alias: &str, dialect: model::Dialect) -> bool {
+    let (mut chosen, mut wild) = (false, false);
+    for name in names {
+        match name.strip_prefix('-').filter(|_| wild && !dialect.typed) {
+            Some(out) => chosen &= !path::matches(out, alias),
+            None => chosen |= path::matches(name, alias),
+        }
+        wild |= name.contains('*');
+    }
+    chosen
+}
+
 /// Aliases are of indices, and not of other aliases.
 async fn refuse_aliases_as_indices(call: &Call, expressions: &[String]) -> Result<()> {
     if call.dialect.typed {
@@ -97,6 +114,43 @@ async fn refuse_aliases_as_indices(call: &Call, expressions: &[String]) -> Resul
             return Err(Error::illegal(format!(
                 "The provided expression [{name}] matches an alias, specify the corresponding concrete indices instead."
             )));
+        }
+    }
+    Ok(())
+}
+
+/// The filter of an alias is one that its indices can search by.
+async fn check_filter(call: &Call, target: &Target, alias: &str, filter: &Value) -> Result<()> {
+    let failed = |cause: Error| Error::illegal(format!("failed to parse filter for alias [{alias}]")).caused_by(cause);
+    if !filter.is_object() {
+        return Err(failed(Error::parsing(
+            "[_na] query malformed, must start with start_object",
+            1,
+            1,
+        )));
+    }
+    let mut parsing = dsl::query::Parsing::new(call.dialect);
+    let query = Query::parse(dsl::json::Node::from_value(filter.clone()), &mut parsing).map_err(failed)?;
+    let mut asks_others = false;
+    query.visit(&mut |query| asks_others |= matches!(query.clause, Clause::Join(_) | Clause::TermsLookup(_)));
+    if asks_others {
+        // What others answer is looked at when the alias is searched.
+        return Ok(());
+    }
+    let inspection = Inspection::Validate {
+        target: target.clone(),
+        query: Box::new(query),
+    };
+    // An index that is not there or cannot be searched is refused, or not, by the change itself.
+    let Ok(Inspected::Validated(answers)) = call.rest.engine.inspect(inspection).await else {
+        return Ok(());
+    };
+    for (_, answer) in answers {
+        if let Err(error) = answer
+            && error.status() == 400
+        {
+            let cause = error.cause().cloned().filter(|_| error.kind() == ErrorKind::QueryShard);
+            return Err(failed(cause.unwrap_or(error)));
         }
     }
     Ok(())
@@ -193,6 +247,14 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
                 body.insert(name.to_owned(), text.into());
             }
         }
+        if body.get("filter").and_then(Value::as_object).is_some_and(Map::is_empty) {
+            body.remove("filter");
+        }
+        for name in ["is_write_index", "is_hidden"] {
+            if let Some(value) = body.get_mut(name).filter(|value| !value.is_null()) {
+                *value = dsl::json::Node::from_value(value.take()).boolean(name)?.into();
+            }
+        }
         if let Some(routing) = body
             .get("index_routing")
             .or_else(|| body.get("routing"))
@@ -204,6 +266,9 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     }
     let target = target_of(split_list(&index));
     super::locks::check_alter(&call.rest, &target, &locks).await?;
+    if let (Some(filter), false) = (body.get("filter"), call.dialect.typed) {
+        check_filter(&call, &target, &alias, filter).await?;
+    }
     let add = AliasAction::Add { target, alias, body };
     call.rest.alter(Alteration::UpdateAliases(vec![add])).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
@@ -254,7 +319,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
             continue;
         };
         if let Some(names) = &names {
-            aliases.retain(|alias, _| names.iter().any(|n| path::matches(n, alias)));
+            aliases.retain(|alias, _| is_chosen(names, alias, call.dialect));
             seen.extend(aliases.keys().cloned());
         }
         let all = names.is_none() && (call.arg("name").is_none() || !aliases.is_empty());
@@ -265,7 +330,12 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     if let Some(names) = &names {
         let missing: Vec<&str> = names
             .iter()
-            .filter(|n| !n.contains('*') && !n.starts_with('-') && !seen.contains(n))
+            .enumerate()
+            // A name behind a wildcard may be taken away.
+            .filter(|(i, n)| !(n.starts_with('-') && names[..*i].iter().any(|before| before.contains('*'))))
+            .map(|(_, n)| n)
+            .filter(|n| !n.contains('*') && !seen.contains(n))
+            .filter(|n| !(call.dialect.typed && n.starts_with('-')))
             .map(String::as_str)
             .collect();
         // In 2015 one index without the alias was no error.

@@ -402,7 +402,11 @@ pub(super) async fn failed(planned: &Planned, error: Error, call: &Call) -> Map<
         Ok(write) if answers_of_2015(call.dialect) => placed(&call.rest, words_2015::in_update(error), write).await,
         _ => error,
     };
-    let mut body = head(&planned.at, call.dialect);
+    let at = match answers_of_2015(call.dialect) {
+        true => planned.at.clone(),
+        false => super::get::written_to(call, &planned.at).await,
+    };
+    let mut body = head(&at, call.dialect);
     body.insert("status".into(), envelope::status(&error, call.dialect).into());
     body.insert("error".into(), Value::Object(envelope::object(&error, call.dialect)));
     body

@@ -1,6 +1,6 @@
 //! Explaining the score of one document, and whether a query is valid.
 
-use super::search::{found, query_only, take_query};
+use super::search::{found, query_only, query_without_body, take_query};
 use super::writes::head;
 use crate::call::Call;
 use crate::respond::Answer;
@@ -14,9 +14,15 @@ use serde_json::{Value, json};
 pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     let at = call.address(&id)?;
-    let from_url = take_query(&mut call.params)?;
     let spec = super::get::source_params(&mut call)?;
     let content = call.json();
+    let mut from_url = None;
+    if call.dialect.typed || matches!(content, Ok(None)) {
+        from_url = take_query(&mut call.params)?;
+    } else {
+        // Looked at only where no body says what is asked.
+        call.params.take("q");
+    }
     call.params.finish()?;
     let query = match content {
         Ok(Some(node)) => query_only(node, call.dialect, "explain"),
@@ -35,6 +41,8 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
     let exists = super::get::read_one(&call, at.clone(), None, false, engine::Expect::Anything).await?;
     let mut body = head(&at, call.dialect);
     let Some(document) = exists else {
+        let at = super::get::concrete(&call, &at).await;
+        body.insert("_index".into(), at.index.as_str().into());
         body.insert("matched".into(), false.into());
         return Ok(Answer::of(404, Value::Object(body)));
     };
@@ -111,8 +119,9 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let explain = call.params.flag("explain")?;
     let rewrite = call.params.flag("rewrite")?;
-    let from_url = take_query(&mut call.params)?;
+    let every = call.params.flag("all_shards")?;
     let content = call.json();
+    let from_url = query_without_body(&mut call, matches!(content, Ok(None)))?;
     call.params.finish()?;
     let dialect = call.dialect;
     let parsed = match content {
@@ -130,16 +139,22 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
     let query = match parsed {
         Ok(query) => from_url.or(query).unwrap_or_else(Query::all),
         Err(error) => {
+            if !dialect.typed {
+                // No shard was asked.
+                let mut body = json!({ "valid": false });
+                if explain {
+                    body["error"] = said_in_detail(&super::search::failed_to_parse(error, dialect)).into();
+                }
+                return Ok(Answer::ok(body));
+            }
             let mut body = json!({ "valid": false, "_shards": shards });
-            if explain && dialect.typed {
+            if explain {
                 let query = Box::new(Query::all());
                 if let Inspected::Validated(list) = call.rest.engine.inspect(Inspection::Validate { target, query }).await? {
                     let why = format!("org.elasticsearch.index.query.QueryParsingException: {}", error.reason());
                     let one = |index: &model::IndexName| json!({ "index": index.as_str(), "valid": false, "error": why });
                     body["explanations"] = list.iter().map(|(index, _)| one(index)).collect();
                 }
-            } else if explain {
-                body["error"] = format!("org.elasticsearch.common.ParsingException: {}", error.reason()).into();
             }
             return Ok(Answer::ok(body));
         }
@@ -164,15 +179,88 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
     };
     let valid = answers.iter().all(|(_, answer)| answer.is_ok());
     let mut body = json!({ "valid": valid, "_shards": shards });
-    if explain || rewrite {
+    let every = every && !dialect.typed;
+    if explain || rewrite || every {
         let list: Vec<Value> = answers
             .iter()
-            .map(|(index, answer)| match answer {
-                Ok(text) => json!({ "index": index.as_str(), "valid": true, "explanation": text }),
-                Err(error) => json!({ "index": index.as_str(), "valid": false, "error": error.to_string() }),
+            .map(|(index, answer)| {
+                let mut one = match answer {
+                    Ok(text) => json!({ "index": index.as_str(), "valid": true, "explanation": text }),
+                    Err(error) if dialect.typed => {
+                        json!({ "index": index.as_str(), "valid": false, "error": error.to_string() })
+                    }
+                    Err(error) => json!({ "index": index.as_str(), "valid": false, "error": said_in_detail(error) }),
+                };
+                if every {
+                    one["shard"] = 0.into();
+                }
+                one
             })
             .collect();
         body["explanations"] = list.into();
     }
     Ok(Answer::ok(body))
+}
+
+/// A refusal with what caused it in one line, as a server in Java puts it:
+/// `QueryShardException[no]; nested: NumberFormatException[x];; java.lang.NumberFormatException: x`.
+fn said_in_detail(error: &Error) -> String {
+    let chain: Vec<&Error> = std::iter::successors(Some(error), |error| error.cause()).collect();
+    let mut out = Vec::with_capacity(chain.len());
+    for one in &chain {
+        let (_, class) = java_class(one.kind());
+        let whose = ["index", "index_uuid"].map(|name| one.details().get(name).and_then(Value::as_str));
+        let whose = match whose {
+            [Some(index), Some(uuid)] => format!("[{index}/{uuid}] "),
+            [Some(index), None] => format!("[{index}] "),
+            _ => String::new(),
+        };
+        out.push(format!("{whose}{class}[{}]", one.reason()));
+    }
+    let mut text = out.join("; nested: ");
+    if let [_, .., last] = chain.as_slice() {
+        let (package, class) = java_class(last.kind());
+        text.push_str(&format!(";; {package}{class}: {}", last.reason()));
+    }
+    text
+}
+
+/// The package and the name of the class that a kind of error stands for.
+fn java_class(kind: ErrorKind) -> (&'static str, String) {
+    let package = match kind {
+        ErrorKind::IllegalArgument | ErrorKind::NumberFormat | ErrorKind::IllegalState => "java.lang.",
+        ErrorKind::NamedObjectNotFound | ErrorKind::XContentParse => "org.opensearch.core.xcontent.",
+        _ => "",
+    };
+    let class = match kind {
+        ErrorKind::Parse => "OpenSearchParseException".to_owned(),
+        kind => kind.wire().split('_').map(capitalized).collect(),
+    };
+    (package, class)
+}
+
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_in_detail() {
+        let check = |error: Error, said: &str| assert_eq!(said_in_detail(&error), said);
+        check(Error::parsing("no", 1, 1), "ParsingException[no]");
+        check(
+            Error::new(ErrorKind::QueryShard, "no")
+                .with("index", "i")
+                .with("index_uuid", "u")
+                .caused_by(Error::no_number("x")),
+            "[i/u] QueryShardException[no]; nested: NumberFormatException[For input string: \"x\"];; \
+             java.lang.NumberFormatException: For input string: \"x\"",
+        );
+    }
 }

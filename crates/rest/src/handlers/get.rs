@@ -10,8 +10,8 @@ use crate::{answers_of_2015, shows_doc_type};
 use dsl::search::SourceSpec;
 use engine::{Document, Expect, Found, Read, See};
 use model::path::SourceFilter;
-use model::routing::lead_together;
-use model::{DocAddress, DocId, Error, ErrorKind, Result, path};
+use model::routing::{lead_together, through};
+use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, path};
 use serde_json::{Map, Value};
 use std::io::Write as _;
 
@@ -106,7 +106,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 async fn got(call: &Call, at: &DocAddress, wanted: &Wanted) -> Result<Answer> {
     let document = fetch(call, wanted).await?;
     let Some(document) = document else {
-        let mut body = head(at, call.dialect);
+        let mut body = head(&concrete(call, at).await, call.dialect);
         body.insert("found".into(), false.into());
         return Ok(Answer::of(404, Value::Object(body)));
     };
@@ -127,6 +127,25 @@ async fn got(call: &Call, at: &DocAddress, wanted: &Wanted) -> Result<Answer> {
     )?;
     as_indexed(call, &document, &mut answer).await?;
     Ok(Answer::ok(Value::Object(answer)))
+}
+
+/// The address of a document that is not there: in the index behind an alias.
+pub(super) async fn concrete(call: &Call, at: &DocAddress) -> DocAddress {
+    let known = call.rest.known(at.index.as_str()).await;
+    inside(at, known.and_then(|known| known.read))
+}
+
+/// The address of a document that could not be written.
+pub(super) async fn written_to(call: &Call, at: &DocAddress) -> DocAddress {
+    let known = call.rest.known(at.index.as_str()).await;
+    inside(at, known.and_then(|known| known.written))
+}
+
+fn inside(at: &DocAddress, index: Option<IndexName>) -> DocAddress {
+    DocAddress {
+        index: index.unwrap_or_else(|| at.index.clone()),
+        id: at.id.clone(),
+    }
 }
 
 /// In 2015 the fields of a read were as their types have them, whatever the source wrote.
@@ -266,15 +285,12 @@ pub(super) async fn read_one(
 
 /// The newest of a document, where the routing of the request looks for it.
 async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
+    let name = wanted.read.at.index.as_str();
+    let known = call.rest.known(name).await;
+    let alias = known.and_then(|known| known.index_routing);
+    let own = through(name, alias.as_deref(), wanted.read.routing.clone())?;
     let Some(document) = newest_anywhere(call, wanted).await? else {
         return Ok(None);
-    };
-    let own = match &wanted.read.routing {
-        Some(given) => Some(given.clone()),
-        None => {
-            let known = call.rest.known(wanted.read.at.index.as_str()).await;
-            known.and_then(|known| known.index_routing)
-        }
     };
     if own == document.routing {
         return Ok(Some(document));

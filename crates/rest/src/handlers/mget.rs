@@ -1,6 +1,6 @@
 //! `_mget`: several documents by their ids.
 
-use super::get::{Wanted, as_indexed, expected, fetch, kept, shown, source_params};
+use super::get::{Wanted, as_indexed, concrete, expected, fetch, kept, shown, source_params};
 use super::visibility::Visibility;
 use super::writes::head;
 use crate::answer_room::AnswerRoom;
@@ -27,15 +27,14 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     let realtime = call.params.take_bool("realtime")?;
     let refresh = call.params.flag("refresh")?;
     let visibility = Visibility::take(&mut call)?;
-    let content = call.json()?;
+    let body = call.json()?.map(|node| MgetBody::parse(node, call.dialect)).transpose()?;
     call.params.finish()?;
-    let Some(node) = content else {
+    let Some(body) = body else {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
             "Validation Failed: 1: no documents to get;",
         ));
     };
-    let body = MgetBody::parse(node, call.dialect)?;
     if body.docs.is_empty() {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
@@ -126,7 +125,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
                     Value::Object(out)
                 }
                 Ok(None) => {
-                    let mut out = head(&at, call.dialect);
+                    let mut out = head(&concrete(&call, &at).await, call.dialect);
                     if let (Some(doc_type), true) = (&doc_type, call.dialect.typed) {
                         out.insert("_type".into(), doc_type.as_str().into());
                     } else if at.id.doc_type.as_deref() == Some("_all") {

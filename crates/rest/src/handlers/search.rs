@@ -495,6 +495,24 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
     Ok(Some(Clause::QueryString(query).into()))
 }
 
+/// `q=` where a body would win: beside one there is no such parameter.
+pub(super) fn query_without_body(call: &mut Call, no_body: bool) -> Result<Option<Query>> {
+    if no_body || call.dialect.typed {
+        take_query(&mut call.params)
+    } else {
+        Ok(None)
+    }
+}
+
+/// `terminate_after=` of the URL.
+fn terminate_after(call: &mut Call) -> Result<usize> {
+    if call.dialect.typed {
+        return Ok(call.params.take_number("terminate_after")?.unwrap_or(0));
+    }
+    let given: i32 = call.params.take_number("terminate_after")?.unwrap_or(0);
+    usize::try_from(given).map_err(|_| Error::illegal("terminateAfter must be > 0"))
+}
+
 /// `_count`.
 pub(crate) async fn count(mut call: Call) -> Result<Answer> {
     let visibility = Visibility::take(&mut call)?;
@@ -503,8 +521,12 @@ pub(crate) async fn count(mut call: Call) -> Result<Answer> {
     let look = visibility.look(&call, &target, Some(&request)).await?;
     request.view = request.view.or_else(|| look.view());
     let counted = found(&call, &target, request).await.map(|response| {
-        let shards = response.render(call.dialect).remove("_shards").unwrap_or_default();
-        Answer::ok(json!({ "count": response.hits.total.map_or(0, |t| t.value), "_shards": shards }))
+        let mut body = json!({ "count": response.hits.total.map_or(0, |t| t.value) });
+        if response.terminated_early == Some(true) && !call.dialect.typed {
+            body["terminated_early"] = true.into();
+        }
+        body["_shards"] = response.render(call.dialect).remove("_shards").unwrap_or_default();
+        Answer::ok(body)
     });
     look.over(&call, counted).await
 }
@@ -576,10 +598,10 @@ const SOURCE_OF_2015: &[&str] = &[
 /// A request that takes nothing but a query.
 fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)> {
     let target = call.target()?;
-    let from_url = take_query(&mut call.params)?;
     let min_score = call.params.take_number::<f32>("min_score")?;
-    let terminate_after = call.params.take_number::<usize>("terminate_after")?.unwrap_or(0);
+    let terminate_after = terminate_after(call)?;
     let content = call.content();
+    let from_url = query_without_body(call, content.iter().all(u8::is_ascii_whitespace))?;
     call.params.finish()?;
     let dialect = call.dialect;
     let query = if content.iter().all(u8::is_ascii_whitespace) {

@@ -32,6 +32,7 @@ fn from_url(call: &mut Call) -> Result<(TermVectors, bool)> {
         version_type: params.take("version_type"),
         ..all
     };
+    params.check_bool("payloads")?;
     let realtime = params.take_bool("realtime")? != Some(false);
     Ok((base, realtime))
 }

@@ -33,18 +33,18 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let refresh = call.params.take_refresh()?;
     let retries: Option<u32> = call.params.take_number("retry_on_conflict")?;
     let expect = call.params.take_expect(call.dialect.typed)?;
-    let url = UpdateUrl::take(&mut call)?;
-    let from_url = source_params(&mut call)?;
-    let content = call.content();
-    let parsed = UpdateBody::parse_unvalidated(&content, call.dialect);
-    let mut body = parsed.map_err(|e| words_2015::unread_if(e, &content, call.dialect))?;
-    call.params.finish()?;
     if !call.dialect.typed && (expect.version.is_some() || expect.version_type.is_some()) {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
             "Validation Failed: 1: internal versioning can not be used for optimistic concurrency control. Please use `if_seq_no` and `if_primary_term` instead;",
         ));
     }
+    let url = UpdateUrl::take(&mut call)?;
+    let from_url = source_params(&mut call)?;
+    let content = call.content();
+    let parsed = UpdateBody::parse_unvalidated(&content, call.dialect);
+    let mut body = parsed.map_err(|e| words_2015::unread_if(e, &content, call.dialect))?;
+    call.params.finish()?;
     let fields = url.over(&mut body);
     let body = body.validated()?;
     write.expect = expect.or(body.if_seq_no, body.if_primary_term)?.expect(call.dialect.typed)?;
