@@ -164,7 +164,7 @@ impl Store {
                 let here = self.newest(&entry, &at, &uid, self.versions.key(entry.no, &uid))?;
                 let old = here.document.filter(|document| visible(document, sees(&write.hide)));
                 if let Some(document) = &old {
-                    routing = document.routing.clone();
+                    routing = routing.filter(|_| update.moves).or_else(|| document.routing.clone());
                 }
                 let value = old
                     .as_ref()
@@ -379,8 +379,8 @@ pub(crate) fn work_out(
             let value = kept.map(|document| document.source.parse_to_update(&at)).transpose()?;
             let newest = value.as_ref().zip(found.stamp().filter(|_| found.is_here() && !elsewhere));
             if let Some(document) = before_document.as_ref().filter(|_| !elsewhere) {
-                // An update keeps what only a whole write could change, the routing also where another one found it.
-                routing = document.routing.clone();
+                // An update keeps what only a whole write could change.
+                routing = routing.filter(|_| update.moves).or_else(|| document.routing.clone());
                 parent = parent.or_else(|| document.parent.clone());
             }
             let times = kept

@@ -18,6 +18,8 @@ pub struct Update {
     pub doc_as_upsert: bool,
     /// The script runs over the upsert too.
     pub scripted_upsert: bool,
+    /// The routing that the document is looked for by is its own afterwards; else that stays what it was.
+    pub moves: bool,
     /// A merge that changes nothing writes nothing.
     pub detect_noop: bool,
     /// A `ctx.op` that is none does nothing, as in `_update`; else it is refused, as in by-query jobs.
@@ -39,6 +41,7 @@ impl Update {
             upsert: None,
             doc_as_upsert: false,
             scripted_upsert: false,
+            moves: false,
             detect_noop: false,
             lenient_op: of_2015,
             of_2015,

@@ -1,6 +1,6 @@
 //! A document read through a mapping: typed fields, nested documents, or a refusal. Pure.
 
-use crate::field::{Kind, malformed};
+use crate::field::{FieldType, Kind, malformed};
 use crate::mapping::{Dynamic, Inner, Leaf, Mapping};
 use crate::parameters::{java, text_of};
 use crate::times::{TIMESTAMP, TTL, Times};
@@ -365,7 +365,14 @@ impl<'a> Reader<'a> {
                 self.ignore(&leaf.path);
                 return Ok(());
             }
-            Err(cause) => return Err(self.failed(&leaf.path, field.wire(), value, cause)),
+            Err(cause) => {
+                let cause = if self.mapping.typed {
+                    cause
+                } else {
+                    told_of(field, value, cause)
+                };
+                return Err(self.failed(&leaf.path, field.wire(), value, cause));
+            }
         };
         match &read {
             // Of 2015 texts that are analyzed as well.
@@ -555,5 +562,33 @@ pub(crate) fn says_nothing(value: &Value) -> bool {
         Value::Null => true,
         Value::Array(items) => items.iter().all(says_nothing),
         _ => false,
+    }
+}
+/// Why a value could not be read, as today's readers of JSON tell it: a number that none of 32 or 64 bits holds and what is
+/// no number, no truth and no date have kinds of their own.
+fn told_of(field: &FieldType, value: &Value, cause: Error) -> Error {
+    match (field.kind, value) {
+        (kind, Value::Object(_)) if kind.is_numeric() => Error::new(
+            ErrorKind::JsonParse,
+            "Current token (START_OBJECT) not numeric, can not use numeric value accessors",
+        ),
+        (Kind::Boolean, Value::Number(number)) => {
+            let token = if number.is_f64() {
+                "VALUE_NUMBER_FLOAT"
+            } else {
+                "VALUE_NUMBER_INT"
+            };
+            Error::new(ErrorKind::JsonParse, format!("Current token ({token}) not of boolean type"))
+        }
+        (Kind::Integer | Kind::Long, Value::Number(number)) if cause.reason().contains("is out of range") => {
+            let (name, least, most) = match field.kind {
+                Kind::Integer => ("int", i64::from(i32::MIN), i64::from(i32::MAX)),
+                _ => ("long", i64::MIN, i64::MAX),
+            };
+            let reason = format!("Numeric value ({number}) out of range of {name} ({least} - {most})");
+            Error::new(ErrorKind::InputCoercion, reason)
+        }
+        (Kind::Date | Kind::DateNanos, _) => model::date::of_all_parsers(cause),
+        _ => cause,
     }
 }

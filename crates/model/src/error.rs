@@ -42,6 +42,7 @@ error_kinds! {
     AggregationExecution   = "aggregation_execution_exception", 500;
     AggregationInit        = "aggregation_initialization_exception", 400;
     NumberFormat           = "number_format_exception", 400;
+    DateTimeParse          = "date_time_parse_exception", 400;
     MapperParsing          = "mapper_parsing_exception", 400;
     DocumentParsing        = "document_parsing_exception", 400;
     StrictDynamicMapping   = "strict_dynamic_mapping_exception", 400;

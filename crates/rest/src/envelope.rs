@@ -14,7 +14,13 @@ pub(crate) fn render(error: &Error, dialect: Dialect) -> Value {
         root.remove(name);
     }
     let mut entry = Map::new();
-    entry.insert("root_cause".into(), json!([root]));
+    // Where no shard failed there is no root.
+    let shards = error.details().get("failed_shards").and_then(Value::as_array);
+    let roots = match shards.is_some_and(Vec::is_empty) {
+        true => json!([]),
+        false => json!([root]),
+    };
+    entry.insert("root_cause".into(), roots);
     entry.append(&mut body);
     json!({ "error": entry, "status": error.status() })
 }
@@ -60,6 +66,16 @@ pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> 
     }
     if dialect.typed {
         return words_2015::at_shards(error, None, index);
+    }
+    let persona = dialect.persona;
+    if error.kind() == ErrorKind::TooManyBuckets && (persona.is_opensearch() || persona == Persona::Es7) {
+        // Shards count none: where their answers are put together there are too many.
+        return Error::new(ErrorKind::SearchPhaseExecution, "")
+            .status_of(503)
+            .with("phase", "fetch")
+            .with("grouped", true)
+            .with("failed_shards", json!([]))
+            .caused_by(error);
     }
     let wrapped = match error.kind() {
         ErrorKind::IndexNotFound

@@ -45,12 +45,14 @@ impl Known {
     pub(crate) fn of(name: &str, infos: &[IndexInfo]) -> Option<Known> {
         let first = infos.first()?;
         let alias = first.aliases.get(name);
+        // A pattern is no name to read or write by.
+        let named = name != "_all" && !name.contains(['*', ',']);
         let shards = settings::number(&first.settings, settings::NUMBER_OF_SHARDS);
         Some(Known {
-            read: (infos.len() == 1).then(|| first.name.clone()),
+            read: (named && infos.len() == 1).then(|| first.name.clone()),
             written: infos
                 .iter()
-                .find(|info| is_written(name, info, infos.len()))
+                .find(|info| named && is_written(name, info, infos.len()))
                 .map(|info| info.name.clone()),
             typed: first.typed,
             source: source_enabled(first),

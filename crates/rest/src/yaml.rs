@@ -100,7 +100,7 @@ fn name(key: &str, out: &mut String) {
     let first = key.chars().next();
     let plain = first.is_some_and(|c| c.is_ascii_alphabetic() || c == '_' || c == '/' || c == '.')
         && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-./#$+".contains(c))
-        && !["true", "false", "null", "yes", "no", "on", "off"].contains(&key.to_ascii_lowercase().as_str());
+        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&key.to_ascii_lowercase().as_str());
     if plain {
         out.push_str(key);
     } else {
@@ -124,7 +124,7 @@ mod tests {
         check(json!({}), "--- {}\n");
         check(
             json!({"_id": "1", "_version": 1, "found": true, "_source": {"k": "c", "n": null}}),
-            "---\n_id: \"1\"\n_version: 1\nfound: true\n_source:\n  k: \"c\"\n  n: null\n",
+            "---\n_id: \"1\"\n_version: 1\nfound: true\n_source:\n  k: \"c\"\n  \"n\": null\n",
         );
         check(
             json!({"hits": [{"a": [1, "x"], "b": {}}, {"a": []}], "1": {"é": "\"\n"}}),

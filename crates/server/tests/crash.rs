@@ -114,6 +114,7 @@ fn add(at: DocAddress, by: i64) -> Operation {
         upsert: None,
         doc_as_upsert: false,
         scripted_upsert: false,
+        moves: false,
         detect_noop: true,
         lenient_op: false,
         of_2015: false,

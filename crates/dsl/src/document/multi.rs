@@ -55,6 +55,10 @@ impl MgetBody {
                 return Err(Error::illegal("ids array element should only contain ids"));
             }
         }
+        if !dialect.typed && !node.is_object() {
+            let found = node.kind_name();
+            return Err(node.error(format!("unexpected token [{found}], expected [START_OBJECT]")));
+        }
         let mut fields = node.fields("mget")?;
         let mut docs = Vec::new();
         for id in fields.take_strings("ids")?.unwrap_or_default() {
@@ -98,13 +102,29 @@ impl MgetItem {
         for (key, value) in shape::object(node, "mget")? {
             match key.as_str() {
                 // Names of 2015, gone since 7, and what types went with.
-                "_routing" | "_parent" | "_version" | "_version_type" | "fields" | "parent" if !dialect.typed => {
+                "fields" if !dialect.typed => {
+                    return Err(value.error("Unsupported field [fields] used, expected [stored_fields] instead"));
+                }
+                "_routing" | "_parent" | "_version" | "_version_type" | "parent" if !dialect.typed => {
                     return Err(unknown(&key));
                 }
                 "_type" if !dialect.typed && !matches!(dialect.persona, Persona::Es2 | Persona::Es7 | Persona::Opensearch1) => {
                     return Err(unknown(&key));
                 }
-                "_index" | "_id" | "routing" if value.is_null() && !dialect.typed => {}
+                "_index" | "_id" | "routing" | "_source" if value.is_null() && !dialect.typed => {}
+                "_id" if !dialect.typed && value.is_object() => {
+                    return Err(Error::illegal("Can't get text on a START_OBJECT"));
+                }
+                // Their texts are the truths.
+                "_source" if !dialect.typed && matches!(value.as_str(), Some("true" | "false")) => {
+                    out.source = match value.boolean(&key)? {
+                        true => SourceSpec::All,
+                        false => SourceSpec::None,
+                    };
+                }
+                "_source" if !dialect.typed && matches!(value.value, json::Json::Number(_)) => {
+                    return Err(Error::new(ErrorKind::Parse, "illegal type for _source, found number"));
+                }
                 "_index" => out.index = Some(value.string(&key)?),
                 "_type" => out.doc_type = Some(value.string(&key)?),
                 "_id" => out.id = value.string(&key)?,

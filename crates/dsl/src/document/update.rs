@@ -163,8 +163,13 @@ impl UpdateBody {
             }
             "fields" if dialect.typed => self.fields = Some(fields_of_2015(&value)),
             "_source" => self.source = SourceSpec::parse(value)?,
-            "if_seq_no" => self.if_seq_no = Some(value.i64(key)?),
-            "if_primary_term" => self.if_primary_term = Some(value.i64(key)?),
+            "if_seq_no" | "if_primary_term" => {
+                let number = value.i64(key).map_err(|error| Error::illegal(error.reason()))?;
+                match key {
+                    "if_seq_no" => self.if_seq_no = Some(number),
+                    _ => self.if_primary_term = Some(number),
+                }
+            }
             _ if siblings.take(key, &value, dialect)? => {}
             _ if dialect.typed => {}
             _ => return Err(Refused::Unknown(shape::unknown_field("UpdateRequest", key, &value, KEYS))),

@@ -28,7 +28,7 @@ impl Planner<'_> {
         let Some(target) = Target::of(self.view, field) else {
             return Ok(None);
         };
-        if target.has_string_terms() && target.kind.index {
+        if target.has_string_terms() && (target.kind.index || !self.view.typed) {
             return Ok(Some(target));
         }
         Err(query_shard(
@@ -52,11 +52,14 @@ impl Planner<'_> {
         let Some(target) = self.pattern_target(&q.field, what)? else {
             return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
         };
-        self.check_terms(&target)?;
+        let by_column = self.is_column_of_keywords(&target);
+        if !by_column {
+            self.check_terms(&target)?;
+        }
         let pattern = build(&q.value)?;
         let star = if what == "prefix" { "*" } else { "" };
         let what = format!("{}:{}{star}", target.path, q.value);
-        match q.rewrite {
+        match q.rewrite.filter(|_| !by_column) {
             None | Some(Rewrite::ConstantScore(_)) => Ok(self.matching_terms(&target, pattern, boost, what)),
             Some(how) => {
                 let words = self.accepted_words(&target, &pattern, self.words_most(how), |_| Some(1.0))?;
@@ -115,7 +118,9 @@ impl Planner<'_> {
                 target.kind.wire()
             ))));
         }
-        self.check_terms(&target)?;
+        if !self.is_column_of_keywords(&target) {
+            self.check_terms(&target)?;
+        }
         let text = self.query_text(&target, &text_of(&q.value));
         let fuzz = Fuzz {
             edits: edits(q.fuzziness, &text),
@@ -129,6 +134,11 @@ impl Planner<'_> {
 
     /// The nearest words of a text.
     pub(super) fn fuzzy_term(&self, target: &Target<'_>, text: &str, fuzz: Fuzz, boost: f32) -> Result<Shared> {
+        if self.is_column_of_keywords(target) {
+            let automaton = Levenshtein::new(text, fuzz.edits, fuzz.prefix as usize, fuzz.transpositions);
+            let what = format!("{}:{text}~{}", target.path, fuzz.edits);
+            return Ok(self.texts_accepted(target, automaton, boost, what));
+        }
         let how = fuzz.rewrite.unwrap_or(Rewrite::TopTermsBlendedFreqs(fuzz.expansions));
         if fuzz.edits == 0
             && !matches!(

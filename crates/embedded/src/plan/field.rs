@@ -221,9 +221,17 @@ impl Planner<'_> {
         let default = model::date::DateFormat::default();
         let format = format.or(kind.format.as_ref()).unwrap_or(&default);
         let now_ms = self.cx.now_ms;
-        Ok(match kind.kind {
-            Kind::DateNanos => FieldValue::DateNanos(model::date::parse_math_nanos(text, format, zone, now_ms, round_up)?),
-            _ => FieldValue::Date(model::date::parse_math(text, format, zone, now_ms, round_up)?),
+        let found = match kind.kind {
+            Kind::DateNanos => model::date::parse_math_nanos(text, format, zone, now_ms, round_up).map(FieldValue::DateNanos),
+            _ => model::date::parse_math(text, format, zone, now_ms, round_up).map(FieldValue::Date),
+        };
+        found.map_err(|error| match (self.view.typed, error.cause()) {
+            (true, _) => error,
+            (false, Some(cause)) => {
+                let cause = model::date::of_all_parsers(cause.clone());
+                error.caused_by(cause)
+            }
+            (false, None) => model::date::of_all_parsers(error),
         })
     }
 }

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tantivy::query::Scorer;
 
 pub mod boolean;
+mod by_column;
 mod classic;
 pub mod columns;
 pub mod combine;

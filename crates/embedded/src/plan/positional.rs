@@ -534,6 +534,7 @@ impl Planner<'_> {
             let reason = format!("field \"{field}\" was indexed without position data; cannot run SpanTermQuery");
             return Err(query_shard(self.view, reason.clone()).caused_by(Error::new(ErrorKind::IllegalState, reason)));
         }
+        self.check_terms(&target)?;
         Ok(Some(target))
     }
 

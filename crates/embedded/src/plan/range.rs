@@ -211,7 +211,9 @@ impl Planner<'_> {
             return self.number_range(&target, Some(&FieldValue::Double(from)), Some(&FieldValue::Double(to)), boost);
         }
         if target.has_string_terms() {
-            self.check_terms(&target)?;
+            if !self.is_column_of_keywords(&target) {
+                self.check_terms(&target)?;
+            }
             let text = |v: &Value| self.query_text(&target, &text_of(v));
             return Ok(self.text_range(
                 &target,
@@ -479,6 +481,9 @@ impl Planner<'_> {
             if high.as_ref().is_some_and(|h| !h.1) { '}' } else { ']' },
         );
         let what = format!("{}:{open}{} TO {}{close}", target.path, bound(&low), bound(&high));
+        if self.is_column_of_keywords(target) {
+            return self.texts_between(target, low, high, boost, what);
+        }
         let bytes = |b: Option<(String, bool)>| b.map(|(t, included)| (t.into_bytes(), included));
         self.keys_between(target, bytes(low), bytes(high), boost, what)
     }

@@ -37,7 +37,9 @@ impl Planner<'_> {
             ));
         }
         if q.case_insensitive {
-            self.check_terms(&target)?;
+            if !self.is_column_of_keywords(&target) {
+                self.check_terms(&target)?;
+            }
             let text = self.query_text(&target, &text_of(&q.value));
             let pattern = Pattern::literal(&text, true)?;
             return Ok(self.matching_terms(&target, pattern, boost, format!("{}:{text}", target.path)));
@@ -68,6 +70,13 @@ impl Planner<'_> {
             && let Some((low, high)) = network(&text_of(value))?
         {
             return Ok(self.ip_between(target, low, high, boost));
+        }
+        if target.kind.kind == Kind::Ip
+            && self.by_column(target)
+            && let Some(FieldValue::Ip(bytes)) = self.parse_term(target, value)?
+        {
+            let address = u128::from_be_bytes(bytes);
+            return Ok(self.ip_between(target, address, address, boost));
         }
         if target.kind.kind.is_date() && value.is_string() && !self.view.typed {
             // A date may leave out parts: it stands for all of the time it names.
@@ -109,17 +118,17 @@ impl Planner<'_> {
         }
     }
 
-    /// Not indexed, but with a column. In 2015 nothing looked there.
-    fn by_column(&self, target: &Target<'_>) -> bool {
-        !target.kind.index && !self.view.typed && target.slot.column.is_some()
-    }
-
     /// Refuses a field that has no terms. In 2015 it matched nothing.
     pub(super) fn check_terms(&self, target: &Target<'_>) -> Result<()> {
         if target.kind.index || self.view.typed {
             return Ok(());
         }
-        let reason = format!("Cannot search on field [{}] since it is not indexed.", target.path);
+        let both = "both not indexed, and does not have doc_values enabled";
+        let why = if target.kind.kind.is_text() { "not indexed" } else { both };
+        let reason = format!(
+            "failed to create query: Cannot search on field [{}] since it is {why}.",
+            target.path
+        );
         Err(super::field::query_shard(self.view, reason))
     }
 
@@ -162,6 +171,9 @@ impl Planner<'_> {
 
     /// A term of a string field with BM25.
     pub(super) fn scored_term(&self, target: &Target<'_>, term: Term, text: &str, boost: f32) -> Result<Shared> {
+        if self.is_column_of_keywords(target) {
+            return Ok(self.ordinal_of(target, text, boost));
+        }
         self.check_terms(target)?;
         let field = match self.classic() && !target.has_string_terms() {
             true => FieldStatistics { docs: 0, tokens: 0 },
@@ -305,6 +317,9 @@ pub(super) fn lists(segment: &SegmentView, field: tantivy::schema::Field, patter
 impl Planner<'_> {
     /// The documents with any term that a pattern matches, with one score.
     pub(super) fn matching_terms(&self, target: &Target<'_>, pattern: Pattern, boost: f32, what: String) -> Shared {
+        if self.is_column_of_keywords(target) {
+            return self.texts_accepted(target, pattern, boost, what);
+        }
         let field = target.slot.field;
         Arc::new(FilterNode {
             boost,

@@ -36,6 +36,7 @@ fn partial(doc: Value) -> Update {
         upsert: None,
         doc_as_upsert: false,
         scripted_upsert: false,
+        moves: false,
         detect_noop: true,
         lenient_op: false,
         of_2015: false,

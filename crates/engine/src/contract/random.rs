@@ -167,6 +167,7 @@ fn write(random: &mut Random, known: &[Stamp]) -> Write {
             upsert: random.of(&[None, Some(json!({ "rank": 0, "key": "up" }))]),
             doc_as_upsert: random.below(3) == 0,
             scripted_upsert: false,
+            moves: random.below(2) == 0,
             detect_noop: random.below(4) > 0,
             lenient_op: false,
             of_2015: false,

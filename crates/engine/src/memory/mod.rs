@@ -202,11 +202,11 @@ impl State {
         let is_update = matches!(write.op, WriteOp::Update(_));
         let kept = old.as_ref().filter(|_| is_update);
         let parent = write.parent.clone().or_else(|| kept.and_then(|doc| doc.parent.clone()));
-        let routing = match kept {
-            Some(doc) => doc.routing.clone(),
-            None => write.routing.clone(),
-        };
-        let routing = routing.or_else(|| parent.clone());
+        let stays = matches!(&write.op, WriteOp::Update(update) if !update.moves);
+        let given = write.routing.clone().filter(|_| kept.is_none() || !stays);
+        let routing = given
+            .or_else(|| kept.and_then(|doc| doc.routing.clone()))
+            .or_else(|| parent.clone());
         entry.check_routing(&id, routing.as_deref())?;
         let mut timing = write.timing.clone();
         let doing = match &write.op {

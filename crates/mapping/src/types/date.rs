@@ -23,7 +23,11 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
     let text = match value {
         Value::String(_) | Value::Number(_) => text_of(value),
         Value::Bool(_) => {
-            return Err(Error::illegal(format!("failed to parse date field [{value}]")));
+            let format = field.format.clone().unwrap_or_default();
+            return Err(Error::illegal(format!(
+                "failed to parse date field [{value}] with format [{}]",
+                format.as_str()
+            )));
         }
         other => return Err(super::not_a_text(other)),
     };

@@ -3,7 +3,7 @@
 //! Pure: `now` comes from the caller. Years beyond 9999 are refused (jiff's range).
 //! Not here: which field has which format (`mapping`).
 
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 use std::fmt;
 
 mod calendar;
@@ -54,6 +54,15 @@ pub fn parse_zone(text: &str) -> Result<TimeZone> {
 pub struct DateFormat {
     text: String,
     forms: Vec<Form>,
+}
+
+/// A refusal of a text that no format reads, with the refusal of the formats as its cause.
+pub fn of_all_parsers(error: Error) -> Error {
+    if error.cause().is_some() || !error.reason().starts_with("failed to parse date field [") {
+        return error;
+    }
+    let cause = Error::new(ErrorKind::DateTimeParse, "Failed to parse with all enclosed parsers");
+    error.caused_by(cause)
 }
 
 impl DateFormat {

@@ -97,6 +97,7 @@ fn write_of(plan: &Plan, doc: usize, op: Op) -> Write {
                 upsert: Some(json!({"l": [entry]})),
                 doc_as_upsert: false,
                 scripted_upsert: false,
+                moves: false,
                 detect_noop: true,
                 lenient_op: false,
                 of_2015: false,

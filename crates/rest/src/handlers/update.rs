@@ -55,7 +55,10 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     } else {
         from_url
     };
-    write.op = WriteOp::Update(Box::new(update_op(&call, &write, &body).await?));
+    let mut op = update_op(&call, &write, &body).await?;
+    // A partial document brings the routing of its URL with it; a script and the lines of a bulk do not.
+    op.moves = op.doc.is_some();
+    write.op = WriteOp::Update(Box::new(op));
     let (mut outcome, mut warnings) = sent(&call, &write, &place, refresh).await?;
     // The engine applies updates inside the critical section: only a stated condition can conflict.
     for _ in 0..retries.unwrap_or(0) {
@@ -133,8 +136,8 @@ impl UpdateUrl {
             given.map(|v| !matches!(v.as_str(), "false" | "0" | "no" | "off"))
         };
         out.detect_noop = flag("detect_noop");
-        out.doc_as_upsert = flag("doc_as_upsert").unwrap_or(false);
         out.scripted_upsert = flag("scripted_upsert").unwrap_or(false);
+        out.doc_as_upsert = call.params.flag("doc_as_upsert")?;
         let lang = call.params.take_2015("lang");
         let text = match (call.params.take_2015("script"), call.params.take_2015("script_id")) {
             (Some(text), _) => Some(ScriptText::Inline(text)),
@@ -236,6 +239,7 @@ pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
         upsert: body.upsert.clone(),
         doc_as_upsert: body.doc_as_upsert,
         scripted_upsert: body.scripted_upsert,
+        moves: false,
         detect_noop: body.detect_noop,
         lenient_op: true,
         of_2015: call.dialect.typed,
