@@ -278,10 +278,13 @@ impl EmbeddedEngine {
             ..IndexStats::default()
         };
         for segment in &view.segments {
-            let alive = (0..segment.reader.max_doc()).filter(|doc| segment.is_alive(*doc) && segment.is_root(*doc));
+            let alive = (0..segment.reader.max_doc()).filter(|doc| is_shown(segment, *doc));
             stats.docs += alive.count() as u64;
-            stats.lucene_docs += u64::from(segment.reader.num_docs());
-            stats.deleted += u64::from(segment.reader.num_deleted_docs());
+            // What only changes know of is gone to everybody else.
+            let hidden = (0..segment.reader.max_doc()).filter(|doc| segment.is_hidden(*doc) && segment.is_alive(*doc));
+            let hidden = hidden.count() as u64;
+            stats.lucene_docs += u64::from(segment.reader.num_docs()) - hidden;
+            stats.deleted += u64::from(segment.reader.num_deleted_docs()) + hidden;
             stats.size_bytes += segment.data.bytes();
             stats.segment_list.push(engine::SegmentStats {
                 docs: u64::from(segment.reader.num_docs()),
@@ -382,13 +385,18 @@ impl Drop for Waiting<'_> {
     }
 }
 
+/// Is it a document that plain readers see?
+fn is_shown(segment: &searchable::SegmentView, doc: tantivy::DocId) -> bool {
+    segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc)
+}
+
 fn count_types(schema: &index::schema::IndexSchema, segment: &searchable::SegmentView, out: &mut Vec<(String, u64)>) {
     let Ok(Some(column)) = segment.reader.fast_fields().str("_type") else {
         return;
     };
     let _ = schema;
     let mut by_ord: std::collections::BTreeMap<u64, u64> = std::collections::BTreeMap::new();
-    for doc in (0..segment.reader.max_doc()).filter(|doc| segment.is_alive(*doc) && segment.is_root(*doc)) {
+    for doc in (0..segment.reader.max_doc()).filter(|doc| is_shown(segment, *doc)) {
         if let Some(ord) = column.term_ords(doc).next() {
             *by_ord.entry(ord).or_default() += 1;
         }

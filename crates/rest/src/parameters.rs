@@ -163,7 +163,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
         did_nothing!("only updates answer fields, by their own lines": fields;)]),
     // Changes and locks.
     (&["index", "create", "update", "delete"], &[LOCK]),
-    (&["indices.delete", "indices.close", "indices.update_aliases", "indices.put_alias", "indices.delete_alias"], &[LOCK]),
+    (&["indices.delete", "indices.close", "indices.update_aliases", "indices.put_alias", "indices.delete_alias", "indices.rollover"], &[LOCK]),
     (&["get", "get_source", "mget", "search", "count"], &[SIGHT]),
     (&["transaction"], &[CHANGE, changes!(refresh)]),
     (&["index", "create", "update", "delete", "bulk", "get", "get_source", "mget", "search", "count", "msearch", "msearch_template",

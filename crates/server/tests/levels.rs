@@ -74,6 +74,17 @@ fn contract_18_levels_beside_a_half_applied_change() {
             change.join().unwrap();
         });
 
+        // What a change deleted is counted nowhere.
+        served.ok(
+            "POST",
+            "/_transaction",
+            &json!({"operations": [{"delete": {"_index": "other", "_id": "2"}}]}),
+        );
+        served.ok("POST", "/other/_refresh", &Value::Null);
+        let stats = served.get("/other/_stats/docs");
+        assert_eq!(stats["indices"]["other"]["primaries"]["docs"]["count"], 0, "{stats}");
+        served.ok("PUT", "/other/_doc/2", &json!({"n": 100}));
+
         // A snapshot waits for its end.
         for path in ["/left,right/_search?read_level=snapshot", "/right/_doc/1?read_level=snapshot"] {
             let before = n("/right/_doc/1");

@@ -332,7 +332,7 @@ impl Batch<'_> {
                     _ => None,
                 });
                 for source in sources {
-                    match source.parse().and_then(|value| fields.place(&value)) {
+                    match source.parse().and_then(|value| fields.places(&value)) {
                         Ok(place) => places.extend(place),
                         Err(e) => return Ok(Done::Failed(e)),
                     }

@@ -247,7 +247,7 @@ pub(crate) fn resolved(newest: &mut dyn Newest, targets: &[Wanted]) -> Result<Ve
                     if !fields.is_unset()
                         && let Some(document) = newest.read(at, See::Plain)?
                     {
-                        places.extend(fields.place(&document.source.parse()?)?);
+                        places.extend(fields.places(&document.source.parse()?)?);
                     }
                 }
             }

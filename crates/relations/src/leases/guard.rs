@@ -138,11 +138,10 @@ impl crate::Relations {
         found: Option<&Source>,
     ) -> Result<()> {
         let fields = super::place_fields(settings)?;
-        let place = match found.filter(|_| !fields.is_unset()) {
-            Some(source) => fields.place(&source.parse()?)?,
-            None => None,
+        let places: Vec<LockPath> = match found.filter(|_| !fields.is_unset()) {
+            Some(source) => fields.places(&source.parse()?)?,
+            None => Vec::new(),
         };
-        let places: Vec<LockPath> = place.into_iter().collect();
         let mut table = self.locks.table();
         let now = self.clock.monotonic();
         table.pulse(now);

@@ -58,6 +58,9 @@ impl fmt::Display for LockPath {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PlaceFields(Vec<String>);
 
+/// How many places one document may be in.
+const PLACES_MAX: usize = 100;
+
 impl PlaceFields {
     /// Reads the setting: a name, names separated by commas, or an array of names.
     ///
@@ -90,27 +93,33 @@ impl PlaceFields {
     pub fn is_unset(&self) -> bool {
         self.0.is_empty()
     }
-    /// Where a document is; `None` if a field is missing or is no single word, number or truth value.
+    /// Where a document is: nowhere if a field has no word, number or truth value, in several places if one has several.
     ///
     /// # Errors
-    /// A path deeper than [`path_depth_max`].
-    pub fn place(&self, source: &Value) -> Result<Option<LockPath>> {
-        let mut text = String::new();
-        for name in &self.0 {
-            let values = field::read(source, name);
-            let part = match values.as_slice() {
-                [Value::String(text)] => text.clone(),
-                [value @ (Value::Number(_) | Value::Bool(_))] => value.to_string(),
-                _ => return Ok(None),
-            };
-            text.push('/');
-            text.push_str(&part);
-        }
+    /// A path deeper than [`path_depth_max`]; more than 100 places.
+    pub fn places(&self, source: &Value) -> Result<Vec<LockPath>> {
         if self.is_unset() {
-            Ok(None)
-        } else {
-            LockPath::parse(&text).map(Some)
+            return Ok(Vec::new());
         }
+        let mut texts = vec![String::new()];
+        for name in &self.0 {
+            let word = |value: &Value| match value {
+                Value::String(text) => Some(text.clone()),
+                Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+                _ => None,
+            };
+            let parts: Vec<String> = field::read(source, name).iter().filter_map(|value| word(value)).collect();
+            if texts.len().saturating_mul(parts.len()) > PLACES_MAX {
+                return Err(Error::illegal(format!(
+                    "a document is in more than [{PLACES_MAX}] places by [index.pleach.lock_path]"
+                )));
+            }
+            texts = texts
+                .iter()
+                .flat_map(|text| parts.iter().map(move |part| format!("{text}/{part}")))
+                .collect();
+        }
+        texts.iter().map(|text| LockPath::parse(text)).collect()
     }
 }
 
@@ -148,25 +157,38 @@ mod tests {
 
     #[test]
     fn places() {
-        for (setting, source, place) in [
-            (json!("path"), json!({"path": "/a/b"}), Some("/a/b")),
+        for (setting, source, places) in [
+            (json!("path"), json!({"path": "/a/b"}), &["/a/b"][..]),
+            (json!(["path", "name"]), json!({"path": "/a", "name": "f.txt"}), &["/a/f.txt"]),
+            (json!("[\"path\",\"name\"]"), json!({"path": "/a", "name": "f"}), &["/a/f"]),
+            (json!("path, name"), json!({"path": "/a", "name": 7}), &["/a/7"]),
+            (json!("dir.path"), json!({"dir": {"path": "/a"}}), &["/a"]),
+            (json!(["path", "name"]), json!({"path": "/a"}), &[]),
+            (json!("path"), json!({"path": ["/a", "/b", null]}), &["/a", "/b"]),
             (
-                json!(["path", "name"]),
-                json!({"path": "/a", "name": "f.txt"}),
-                Some("/a/f.txt"),
+                json!("path,name"),
+                json!({"path": ["/a", "/b"], "name": ["x", "y"]}),
+                &["/a/x", "/a/y", "/b/x", "/b/y"],
             ),
-            (json!("[\"path\",\"name\"]"), json!({"path": "/a", "name": "f"}), Some("/a/f")),
-            (json!("path, name"), json!({"path": "/a", "name": 7}), Some("/a/7")),
-            (json!("dir.path"), json!({"dir": {"path": "/a"}}), Some("/a")),
-            (json!(["path", "name"]), json!({"path": "/a"}), None),
-            (json!("path"), json!({"path": ["/a", "/b"]}), None),
-            (json!("path"), json!({"path": {"x": 1}}), None),
-            (json!(""), json!({"path": "/a"}), None),
+            (json!("path"), json!({"path": {"x": 1}}), &[]),
+            (json!(""), json!({"path": "/a"}), &[]),
         ] {
             let fields = PlaceFields::parse(&setting).expect("a good setting");
-            let found = fields.place(&source).expect("a short path").map(|p| p.to_string());
-            assert_eq!(found.as_deref(), place, "{setting} {source}");
+            let found: Vec<String> = fields
+                .places(&source)
+                .expect("short paths")
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            assert_eq!(found, places, "{setting} {source}");
         }
+        let many = json!({ "path": vec!["a"; PLACES_MAX + 1] });
+        assert!(
+            PlaceFields::parse(&json!("path"))
+                .expect("a good setting")
+                .places(&many)
+                .is_err()
+        );
         for bad in [json!(7), json!(["a", 1]), json!("a,,b"), json!([""]), json!("[1]")] {
             assert!(PlaceFields::parse(&bad).is_err(), "{bad}");
         }

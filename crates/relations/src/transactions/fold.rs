@@ -229,7 +229,7 @@ struct Doc {
     /// The index by the name that was used.
     index: String,
     /// Where it was.
-    place: Option<LockPath>,
+    places: Vec<LockPath>,
     /// An external version, for the engine to compare.
     external: Expect,
     /// An operation on it failed: what later ones would see is unknown.
@@ -359,17 +359,16 @@ impl Folding<'_, '_, '_> {
                 operation: 0,
             });
         } else if !self.guard.is_open() {
-            doc.place = match index.filter(|(_, fields, _)| !fields.is_unset()).zip(doc.now.as_ref()) {
-                Some(((_, fields, _), now)) => fields.place(&now.source.parse()?)?,
-                None => None,
+            doc.places = match index.filter(|(_, fields, _)| !fields.is_unset()).zip(doc.now.as_ref()) {
+                Some(((_, fields, _), now)) => fields.places(&now.source.parse()?)?,
+                None => Vec::new(),
             };
             let settings = match index {
                 Some((index, _, _)) => Some(&*index.settings),
                 None => self.made.get(name).map(|(settings, _)| &**settings),
             };
-            let places: Vec<LockPath> = doc.place.iter().cloned().collect();
             let covered_later = doc.now.is_none();
-            let checked = self.guard.check(settings, &doc.at, &places);
+            let checked = self.guard.check(settings, &doc.at, &doc.places);
             // A document that is to be made has no place yet: whether it is covered shows in the end.
             let refused = checked
                 .err()
@@ -416,20 +415,20 @@ impl Folding<'_, '_, '_> {
                 None => self.made.get(&doc.index).map(|(settings, fields)| (&**settings, fields)),
             };
             let after = match known.filter(|(_, fields)| !fields.is_unset()).zip(doc.now.as_ref()) {
-                Some(((_, fields), now)) => match now.source.parse().and_then(|source| fields.place(&source)) {
+                Some(((_, fields), now)) => match now.source.parse().and_then(|source| fields.places(&source)) {
                     Ok(after) => after,
                     Err(error) => {
                         failures[writer] = NotDone::Refused(error);
                         continue;
                     }
                 },
-                None => None,
+                None => Vec::new(),
             };
-            let moved = after.is_some() && after != doc.place;
+            let moved = !after.is_empty() && after != doc.places;
             if !moved && doc.before.is_some() {
                 continue;
             }
-            let places: Vec<LockPath> = doc.place.iter().cloned().chain(after).collect();
+            let places: Vec<LockPath> = doc.places.iter().cloned().chain(after).collect();
             let settings = known.map(|(settings, _)| settings);
             if let Err(error) = self.guard.check(settings, &doc.at, &places) {
                 failures[writer] = NotDone::Refused(error);
@@ -542,7 +541,7 @@ impl Doc {
     fn new(index: &str, at: DocAddress, before: Option<Document>) -> Doc {
         Doc {
             index: index.to_owned(),
-            place: None,
+            places: Vec::new(),
             external: Expect::Anything,
             at,
             before: before.as_ref().map(|document| document.stamp),

@@ -194,7 +194,8 @@ async fn asked(mut call: Call, api: Api) -> Result<Answer> {
     if let Some(script) = script {
         request["script"] = json!({ "source": text_of(&script), "lang": script.lang });
     }
-    let key = options.key.as_deref().map(|text| Key::new("", text, digest)).transpose()?;
+    let user = call.caller.user.as_deref().unwrap_or_default();
+    let key = options.key.as_deref().map(|text| Key::new(user, text, digest)).transpose()?;
     let row = api.row();
     let description = format!("{} [{}]", row.3, job.target.expressions.join(", "));
     let shape = Shape {

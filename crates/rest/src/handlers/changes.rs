@@ -292,7 +292,8 @@ fn operation(call: &Call, planned: &Planned, default: &SourceSpec, limits: &Limi
 
 fn key(call: &Call, options: &Options) -> Result<Option<Key>> {
     let digest = || Digest::of(&[call.params.path().as_bytes(), &call.body]);
-    options.key.as_deref().map(|text| Key::new("", text, digest())).transpose()
+    let user = call.caller.user.as_deref().unwrap_or_default();
+    options.key.as_deref().map(|text| Key::new(user, text, digest())).transpose()
 }
 
 /// The locks of the URL and the body, and those of the lines.

@@ -14,6 +14,7 @@ pub(crate) async fn rollover(mut call: Call) -> Result<Answer> {
     let dry_run = call.params.flag("dry_run")?;
     let include_type_name = call.params.take_bool("include_type_name")?;
     let alias = call.needed("index")?;
+    let locks = call.take_locks()?;
     let content = call.json()?;
     call.params.finish()?;
     let mut body = match content.map(dsl::json::Node::into_value) {
@@ -63,6 +64,10 @@ pub(crate) async fn rollover(mut call: Call) -> Result<Answer> {
         .collect::<Result<Vec<Condition>>>()?;
     let due = found.is_empty() || found.iter().any(|(_, holds)| *holds);
     if due && !dry_run {
+        // The alias moves off it.
+        let mut target = Target::index(old.name.as_str());
+        target.forbid_closed = false;
+        super::locks::check_alter(&call.rest, &target, &locks).await?;
         roll(&call, &alias, &old, &new, (settings, mappings, aliases, typed)).await?;
     }
     let done = due && !dry_run;

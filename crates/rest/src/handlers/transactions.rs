@@ -59,10 +59,11 @@ pub(crate) async fn begin(mut call: Call) -> Result<Answer> {
     }
     // The key stands for the transaction, whatever it comes to.
     let digest = || Digest::of(&[b"/_transaction/_commit"]);
+    let user = call.caller.user.as_deref().unwrap_or_default();
     let begin = Begin {
         keep_alive,
         locks: asked.locks,
-        key: asked.key.as_deref().map(|text| Key::new("", text, digest())).transpose()?,
+        key: asked.key.as_deref().map(|text| Key::new(user, text, digest())).transpose()?,
     };
     let begun = call.rest.relations.begin_held(&begin).await?;
     Ok(Answer::of(

@@ -418,7 +418,7 @@ impl Committing<'_> {
                 let before = there.get(at).map(|document| &document.source);
                 let after = net.staged.put.as_ref().map(|put| &put.source);
                 for source in before.into_iter().chain(after) {
-                    places.extend(fields.place(&source.parse()?)?);
+                    places.extend(fields.places(&source.parse()?)?);
                 }
             }
             guard.respects(Some(settings), at, &places)?;

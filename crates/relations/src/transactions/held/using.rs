@@ -233,10 +233,10 @@ impl crate::Relations {
             if let Some(Ok(seen)) = staging.read(&transaction.view, vec![read]).await?.pop()
                 && let Some(document) = seen.document
             {
-                places.extend(fields.place(&document.source.parse()?)?);
+                places.extend(fields.places(&document.source.parse()?)?);
             }
             if let WriteOp::Put(source) = &held.write.op {
-                places.extend(fields.place(&source.parse()?)?);
+                places.extend(fields.places(&source.parse()?)?);
             }
         }
         let now = self.clock.monotonic();

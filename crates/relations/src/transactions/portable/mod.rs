@@ -22,7 +22,7 @@ use super::fold::Folded;
 use super::run::items;
 use super::{Change, Committed, Failures, NotDone, Verdict};
 use crate::Relations;
-use crate::changes::{Attempt, Ended, Mark, Pause, Record, RecordState, Runner, Token};
+use crate::changes::{Attempt, Ended, Mark, Pause, Record, RecordState, Resolved, Runner, Token};
 use crate::leases::Place;
 use crate::leases::ledger::Alone;
 use crate::locks::{Age, Owner};
@@ -151,6 +151,8 @@ impl Relations {
             };
             let ended = match portable.runner.attempt(&attempt, &mut planning).await {
                 Ok(ended) => ended,
+                // An index that closed while it was planned: nothing has happened, and nothing will.
+                Err(error) if self.is_undone(portable, &id).await => return Err(error),
                 Err(error) => {
                     // It may be committed and not applied, so it goes on standing among the running.
                     portable.unfinished().leave(&id);
@@ -256,6 +258,17 @@ impl Relations {
             }
         }
         Ok(done)
+    }
+
+    /// An attempt that failed before its commit is aborted, and that is acknowledged.
+    async fn is_undone(&self, portable: &Portable, change: &Owner) -> bool {
+        let state = portable.state_of(change).await;
+        let is_open = matches!(state, Ok(None | Some(RecordState::Pending | RecordState::Aborted)));
+        let is_undone = is_open && matches!(portable.runner.resolve(change).await, Ok(Resolved::Aborted));
+        if is_undone {
+            self.locks.table().stopped(change);
+        }
+        is_undone
     }
 
     /// The outcome that is kept under its key, if that is decided. One that comes now is found by the plan.

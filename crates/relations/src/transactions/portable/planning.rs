@@ -369,10 +369,10 @@ fn running(newest: &mut dyn Newest, change: &Change, folded: &Folded) -> Result<
         let mut places: Vec<LockPath> = Vec::new();
         if !fields.is_unset() {
             if let Some(document) = newest.read(&write.at, See::Plain)? {
-                places.extend(fields.place(&document.source.parse()?)?);
+                places.extend(fields.places(&document.source.parse()?)?);
             }
             if let WriteOp::Put(source) = &write.op {
-                places.extend(fields.place(&source.parse()?)?);
+                places.extend(fields.places(&source.parse()?)?);
             }
         }
         claims.extend(write_claims(&write.at, &places));

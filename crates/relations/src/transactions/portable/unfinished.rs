@@ -23,6 +23,9 @@ use std::time::Duration;
 /// The longest time between two trials.
 const LATER: Duration = Duration::from_secs(1);
 
+/// After so many trials, a second or so, nobody waits for an index any more.
+const TRIES: u32 = 5;
+
 /// Changes that are to be looked at.
 #[derive(Debug, Default)]
 pub(super) struct Unfinished {
@@ -73,7 +76,8 @@ impl Unfinished {
                 "change [{change}] is committed and stuck; see GET /_transaction/{change}"
             ));
         }
-        let why = self.left.get(change)?.why.as_ref().filter(|why| is_of_an_index(why))?;
+        let left = self.left.get(change).filter(|later| later.tries >= TRIES)?;
+        let why = left.why.as_ref().filter(|why| is_of_an_index(why))?;
         Some(format!(
             "change [{change}] is committed and cannot be finished now: {}",
             why.reason()
@@ -157,18 +161,14 @@ impl Relations {
                 if matches!(resolved, Ok(Resolved::Aborted | Resolved::Done)) {
                     continue;
                 }
-                let held_up = portable.unfinished().holds_up(&change);
-                return match (held_up, resolved) {
-                    (Some(why), _) => {
-                        let reason = format!("{why}; it was made under the lock");
-                        Err(Error::new(ErrorKind::LockConflict, reason).with("transaction", change.as_str()))
-                    }
-                    (None, Err(error)) => Err(error),
-                    (None, Ok(_)) => {
-                        let reason = format!("change [{change}], which was made under the lock, is not finished");
-                        Err(Error::new(ErrorKind::LockConflict, reason))
-                    }
+                let why = match (portable.unfinished().holds_up(&change), resolved) {
+                    (Some(why), _) => why,
+                    (None, Err(error)) if !is_of_an_index(&error) => return Err(error),
+                    (None, Err(error)) => format!("change [{change}] is not finished: {}", error.reason()),
+                    (None, Ok(_)) => format!("change [{change}] is not finished"),
                 };
+                let error = Error::new(ErrorKind::LockConflict, format!("{why}; it was made under the lock"));
+                return Err(error.with("transaction", change.as_str()));
             }
         }
     }
@@ -377,10 +377,10 @@ impl Relations {
                 if info.open
                     && let Some(document) = self.engine.read_one(touched.at.clone()).await?
                 {
-                    places.extend(fields.place(&document.source.parse()?)?);
+                    places.extend(fields.places(&document.source.parse()?)?);
                 }
                 if let Some(Effects::Put { source, .. }) = &touched.effect {
-                    places.extend(fields.place(&source.parse()?)?);
+                    places.extend(fields.places(&source.parse()?)?);
                 }
             }
             claims.extend(write_claims(&touched.at, &places));
