@@ -31,6 +31,10 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     for action in parsed {
         let target = target_of(action.indices.clone());
         super::locks::check_alter(&call.rest, &target, &locks).await?;
+        if action.is_write_index == Some(true) {
+            // Writes move off the index that has them by this name.
+            super::locks::check_alter(&call.rest, &target_of(action.aliases.clone()), &locks).await?;
+        }
         refuse_aliases_as_indices(&call, &action.indices).await?;
         if let Some(routing) = action.index_routing.as_deref().filter(|_| !call.dialect.typed) {
             one_index_routing(action.aliases.first().map_or("", String::as_str), routing)?;
@@ -266,6 +270,9 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     }
     let target = target_of(split_list(&index));
     super::locks::check_alter(&call.rest, &target, &locks).await?;
+    if body.get("is_write_index") == Some(&Value::Bool(true)) {
+        super::locks::check_alter(&call.rest, &target_of(vec![alias.clone()]), &locks).await?;
+    }
     if let (Some(filter), false) = (body.get("filter"), call.dialect.typed) {
         check_filter(&call, &target, &alias, filter).await?;
     }
