@@ -192,8 +192,13 @@ impl Node for BoolNode {
         for node in &self.should {
             options.push(node.scorer(segment)?);
         }
+        // Without others that score, the options count themselves.
+        let how = match self.counts_matches() && self.must.is_empty() {
+            true => Sum::Coordinated(self.should.len()),
+            false => Sum::Sum,
+        };
         let mut set = if self.least > 0 {
-            let options = or(options, self.least, Sum::Sum);
+            let options = or(options, self.least, how);
             if required.is_empty() {
                 options
             } else {
@@ -209,7 +214,7 @@ impl Node for BoolNode {
             if options.is_empty() {
                 required
             } else {
-                with_option(required, or(options, 1, Sum::Sum))
+                with_option(required, or(options, 1, how))
             }
         };
         if !self.must_not.is_empty() {
@@ -219,7 +224,7 @@ impl Node for BoolNode {
             }
             set = without(set, or(excluded, 1, Sum::Sum));
         }
-        if self.counts_matches() {
+        if self.counts_matches() && how == Sum::Sum {
             let clauses: Vec<&Shared> = self.must.iter().chain(&self.should).collect();
             return coordinated(set, &clauses, segment);
         }

@@ -1,5 +1,6 @@
 //! Scorers made of scorers: and, or (sums and maxima, with a least number), without, with options.
 
+use super::few::{Few, SETS_MAX};
 use super::node::{ConstantScorer, NoScorer};
 use super::term::{BitsDocs, DocBits};
 use std::cmp::Reverse;
@@ -190,9 +191,28 @@ pub enum Sum {
     Sum,
     /// The best, and this part of the others.
     Best(f32),
+    /// All added, times their number, by so many.
+    Coordinated(usize),
 }
 
-/// Documents that are in at least `least` of several sets.
+impl Sum {
+    /// One score of those of the sets that have a document.
+    pub(super) fn of(self, scores: impl Iterator<Item = f32>) -> f32 {
+        let (mut sum, mut best, mut count) = (0f64, f32::MIN, 0f32);
+        for score in scores {
+            sum += f64::from(score);
+            best = best.max(score);
+            count += 1.0;
+        }
+        match self {
+            Sum::Sum => sum as f32,
+            Sum::Best(tie) => (f64::from(best) + (sum - f64::from(best)) * f64::from(tie)) as f32,
+            Sum::Coordinated(all) => sum as f32 * (count / all as f32),
+        }
+    }
+}
+
+/// Documents that are in at least `least` of many sets.
 pub struct Or {
     sets: Vec<Box<dyn Scorer>>,
     heap: BinaryHeap<Reverse<(DocId, u32)>>,
@@ -209,13 +229,18 @@ pub fn or(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> Box<dyn Scorer>
     if sets.len() < least.max(1) {
         return Box::new(NoScorer);
     }
+    let alone = !matches!(how, Sum::Coordinated(_));
     if sets.len() == 1
+        && alone
         && let Some(set) = sets.pop()
     {
         return set;
     }
     if sets.len() == least && how == Sum::Sum {
         return and(sets.into_iter().map(|set| (set, true)).collect());
+    }
+    if sets.len() <= SETS_MAX {
+        return Box::new(Few::new(sets, least, how));
     }
     let heap = (0u32..).zip(&sets).map(|(i, set)| Reverse((set.doc(), i))).collect();
     let cost = sets.iter().map(|set| set.cost()).sum();
@@ -309,16 +334,8 @@ impl DocSet for Or {
 
 impl Scorer for Or {
     fn score(&mut self) -> f32 {
-        let (mut sum, mut best) = (0f64, f32::MIN);
-        for i in &self.here {
-            let score = self.sets[*i as usize].score();
-            sum += f64::from(score);
-            best = best.max(score);
-        }
-        match self.how {
-            Sum::Sum => sum as f32,
-            Sum::Best(tie) => (f64::from(best) + (sum - f64::from(best)) * f64::from(tie)) as f32,
-        }
+        let here = self.here.iter();
+        self.how.of(here.map(|i| self.sets[*i as usize].score()))
     }
 }
 
@@ -583,5 +600,52 @@ mod tests {
             rescored(set(a, 1.0), |doc, s| (doc > 3).then(|| s.score() * 2.0)),
             &[(5, 2.0), (9, 2.0)],
         );
+    }
+
+    /// Few and many sets, walked and sought, give what counting gives. Scores are powers of two: their sums are exact.
+    #[test]
+    fn unions_are_counts() {
+        let mut seed = 7u64;
+        let mut random = |below: u64| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for round in 0..300 {
+            let all = 1 + random(12) as usize;
+            let docs: Vec<Vec<u32>> = (0..all).map(|_| (0..64).filter(|_| random(4) == 0).collect()).collect();
+            let least = 1 + random(all as u64) as usize;
+            let how = [Sum::Sum, Sum::Best(0.5), Sum::Coordinated(all)][round % 3];
+            let score_of = |n: usize| f32::from(1u8 << (n % 4));
+            let expected: Vec<(u32, f32)> = (0..64)
+                .filter_map(|doc| {
+                    let has: Vec<usize> = (0..all).filter(|n| docs[*n].contains(&doc)).collect();
+                    (has.len() >= least).then(|| (doc, how.of(has.into_iter().map(score_of))))
+                })
+                .collect();
+            let made = || {
+                or(
+                    docs.iter().zip(0..).map(|(docs, n)| set(docs, score_of(n))).collect(),
+                    least,
+                    how,
+                )
+            };
+            check(made(), &expected);
+            let mut sought = made();
+            let mut target = random(8) as u32;
+            while target < 64 {
+                let next = expected.iter().find(|(doc, _)| *doc >= target.max(sought.doc()));
+                assert_eq!(
+                    seek_to(sought.as_mut(), target),
+                    next.map_or(TERMINATED, |(doc, _)| *doc),
+                    "{round}: {target}"
+                );
+                if let Some((_, score)) = next {
+                    assert_eq!(sought.score(), *score, "{round}: {target}");
+                }
+                target += 1 + random(8) as u32;
+            }
+        }
     }
 }

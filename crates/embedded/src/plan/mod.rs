@@ -30,6 +30,7 @@ mod exists;
 mod expand;
 pub mod explain;
 pub(crate) mod family;
+mod few;
 mod field;
 mod fielddata;
 pub(crate) mod filters;
@@ -428,7 +429,12 @@ impl<'a> Planner<'a> {
     }
 
     fn finish(self, node: Shared) -> Planned {
-        let types = meta::type_terms(self.view, self.cx.types);
+        // Where all are asked for, none is looked at.
+        let asked = |name: &String| self.cx.types.contains(name);
+        let types = match self.view.typed && !self.view.types.is_empty() && self.view.types.iter().all(asked) {
+            true => Vec::new(),
+            false => meta::type_terms(self.view, self.cx.types),
+        };
         let schema = self.view.schema.clone();
         Planned {
             node,
