@@ -384,6 +384,11 @@ impl Params {
                 return Err(Error::illegal(format!(
                     "Failed to parse value [{text}] as only [true] or [false] are allowed."
                 )));
+            } else if name == "preference" && text.starts_with('_') {
+                let kind = text.split_once(':').map_or(text.as_str(), |(kind, _)| kind);
+                if !PREFERENCES.contains(&kind) {
+                    return Err(Error::illegal(format!("no Preference for [{text}]")));
+                }
             } else if let Some((name, words, least)) = COUNTS.iter().find(|(known, ..)| known == name) {
                 let number: i32 = text.parse().map_err(|_| no_number("int", name, text))?;
                 if number < *least {
@@ -394,6 +399,19 @@ impl Params {
         Ok(())
     }
 }
+
+/// Copies and shards that may be preferred; there is one.
+const PREFERENCES: &[&str] = &[
+    "_local",
+    "_only_local",
+    "_only_nodes",
+    "_prefer_nodes",
+    "_primary",
+    "_primary_first",
+    "_replica",
+    "_replica_first",
+    "_shards",
+];
 
 /// Counts that change nothing: their names, what a refusal calls them, the least they may be.
 const COUNTS: &[(&str, &str, i32)] = &[

@@ -40,14 +40,19 @@ pub(crate) fn reword(error: &Error) -> Error {
                 .replace("[ , \", *, \\, <, |, ,, >, /, ?]", "[\\, /, *, ?, \", <, >, |,  , ,]")
                 .replace("must not start with '_', '-', or '+'", "must not start with '_'"),
         ),
-        ErrorKind::InvalidAliasName => again(
-            error,
-            error.kind(),
-            reason.replace(
+        ErrorKind::InvalidAliasName => {
+            let said = reason.replace(
                 ": an index or data stream exists with the same name as the alias",
                 ", an index exists with the same name as the alias",
-            ),
-        ),
+            );
+            let told = again(error, error.kind(), said);
+            // Every refusal named an index, if only that of the alias.
+            let alias = reason.split_once('[').and_then(|(_, rest)| rest.split_once("]: "));
+            match alias.filter(|_| index.is_empty()) {
+                Some((alias, _)) => told.with("index", alias),
+                None => told,
+            }
+        }
         ErrorKind::IllegalArgument
             if reason.starts_with("alias [") && reason.contains("has more than one index associated with it [") =>
         {

@@ -52,10 +52,9 @@ pub fn check_index(name: &str) -> Result<()> {
 pub fn check_alias(name: &str) -> Result<()> {
     match problem(name) {
         None => Ok(()),
-        Some(why) => Err(
-            Error::new(ErrorKind::InvalidAliasName, format!("Invalid alias name [{name}]: {why}"))
-                .with("index_uuid", "_na_")
-                .with("index", name),
-        ),
+        Some(why) => Err(Error::new(
+            ErrorKind::InvalidAliasName,
+            format!("Invalid alias name [{name}]: {why}"),
+        )),
     }
 }

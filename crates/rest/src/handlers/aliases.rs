@@ -53,6 +53,9 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
                     });
                 }
             }
+            AliasVerb::Remove
+                if !call.dialect.typed
+                    && removals(&call, &action, action.must_exist.unwrap_or(must_exist), &mut actions).await? => {}
             AliasVerb::Remove => {
                 for alias in &action.aliases {
                     actions.push(AliasAction::Remove {
@@ -66,6 +69,29 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     }
     call.rest.alter(Alteration::UpdateAliases(actions)).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// Removes what is there before the request, whatever its other actions add; false if what must be there is not.
+async fn removals(
+    call: &Call,
+    action: &dsl::document::AliasAction,
+    must_exist: bool,
+    actions: &mut Vec<AliasAction>,
+) -> Result<bool> {
+    let mut some = false;
+    for info in call.rest.indices(&target_of(action.indices.clone())).await? {
+        for alias in info.aliases.keys().filter(|alias| is_named(&action.aliases, alias)) {
+            some = true;
+            actions.push(AliasAction::Remove {
+                target: target_of(vec![info.name.as_str().to_owned()]),
+                alias: alias.clone(),
+                must_exist: false,
+            });
+        }
+    }
+    let by_name = |name: &String| !name.contains('*') && name != "_all";
+    let each_must = action.must_exist == Some(true) && action.aliases.iter().any(by_name);
+    Ok(!must_exist || some && !each_must)
 }
 
 /// Is a removal of what is not there refused, if it does not say so itself? Today only where nothing else is asked for.

@@ -4,6 +4,7 @@ use super::indices::{admin_target, mappings_of, must_exist, type_level};
 use crate::call::Call;
 use crate::params::split_list;
 use crate::respond::Answer;
+use dsl::query::{BoolQuery, Clause, Query};
 use engine::{Alteration, IndexInfo, Inspected, Inspection};
 use model::{Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
@@ -529,11 +530,11 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
     }
     let mut infos = call.rest.indices(&target).await?;
     if let Some(node) = filter {
-        let query = dsl::query::Query::parse(node, &mut dsl::query::Parsing::new(call.dialect))?;
+        let query = Query::parse(node, &mut dsl::query::Parsing::new(call.dialect))?;
         let mut kept = Vec::new();
         for info in infos {
             let request = dsl::search::SearchRequest {
-                query: Some(query.clone()),
+                query: Some(told_apart(query.clone(), &info)),
                 size: 0,
                 ..dsl::search::SearchRequest::new(call.dialect)
             };
@@ -551,6 +552,28 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
         map.retain(|name, kinds| keeps(&infos, &types, &filters, name, kinds));
     }
     Ok(Answer::ok(json!({ "indices": names, "fields": found })))
+}
+
+/// What tells whether an index may match at all, without looking for its documents: ranges of dates, fields that it does not
+/// have, nothing; and what other indices answer.
+fn told_apart(query: Query, info: &IndexInfo) -> Query {
+    let each = |list: Vec<Query>| list.into_iter().map(|query| told_apart(query, info)).collect();
+    let kind = |field: &str| info.mapping.resolve(field).map(|(_, field)| field.kind.wire());
+    match query.clause {
+        Clause::Bool(inner) => Query::from(Clause::Bool(BoolQuery {
+            must: each(inner.must),
+            filter: each(inner.filter),
+            should: each(inner.should),
+            must_not: Vec::new(),
+            ..inner
+        })),
+        Clause::ConstantScore { filter } => told_apart(*filter, info),
+        Clause::MatchNone | Clause::Join(_) | Clause::TermsLookup(_) => query,
+        Clause::Range(ref range) if matches!(kind(&range.field), None | Some("date" | "date_nanos")) => query,
+        Clause::Term(ref term) if kind(&term.field).is_none() && !term.field.starts_with('_') => query,
+        Clause::Terms(ref terms) if kind(&terms.field).is_none() && !terms.field.starts_with('_') => query,
+        _ => Query::from(Clause::MatchAll),
+    }
 }
 
 /// Do `types` and `filters` leave a field in?

@@ -43,7 +43,7 @@ pub(super) async fn run_body(mut call: Call, mut request: Box<SearchRequest>) ->
     let target = call.target()?;
     let source = source_params(&mut call)?;
     if request.pit.is_some() {
-        refuse_beside_pit(&call, scroll.is_some())?;
+        refuse_beside_pit(&call, &target, scroll.is_some())?;
     }
     if request.slice.is_some() && scroll.is_none() && request.pit.is_none() {
         return Err(invalid("`slice` cannot be used outside of a scroll context or PIT context"));
@@ -104,7 +104,7 @@ fn invalid(what: &str) -> Error {
 }
 
 /// A point in time says itself which indices are meant.
-fn refuse_beside_pit(call: &Call, scroll: bool) -> Result<()> {
+fn refuse_beside_pit(call: &Call, target: &Target, scroll: bool) -> Result<()> {
     if scroll {
         return Err(invalid("using [point in time] is not allowed in a scroll context"));
     }
@@ -112,6 +112,9 @@ fn refuse_beside_pit(call: &Call, scroll: bool) -> Result<()> {
         if call.params.peek(name).is_some() {
             return Err(invalid(&format!("[{name}] cannot be used with point in time")));
         }
+    }
+    if target.ignore_unavailable && !answers_of_2015(call.dialect) {
+        return Err(invalid("[indicesOptions] cannot be used with point in time"));
     }
     Ok(())
 }
