@@ -393,6 +393,15 @@ fn row(name: &str) -> Option<Row> {
             post("/_lock", json!({ "targets": [{ "index": "i", "path": "/a/b/c" }] })),
             400,
         ),
+        "locks.max_places" => Refused(
+            &["locks.max_places=1"],
+            vec![put(
+                "/p",
+                json!({ "settings": { "index.pleach.locks": "enforced", "index.pleach.lock_path": "path" } }),
+            )],
+            put("/p/_doc/1", json!({ "path": ["/a", "/b"] })),
+            400,
+        ),
         "transactions.max_open" => Refused(
             &[],
             vec![

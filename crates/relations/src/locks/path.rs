@@ -59,7 +59,9 @@ impl fmt::Display for LockPath {
 pub struct PlaceFields(Vec<String>);
 
 /// How many places one document may be in.
-const PLACES_MAX: usize = 100;
+fn places_max() -> usize {
+    settings::node_count(settings::LOCKS_MAX_PLACES)
+}
 
 impl PlaceFields {
     /// Reads the setting: a name, names separated by commas, or an array of names.
@@ -96,7 +98,7 @@ impl PlaceFields {
     /// Where a document is: nowhere if a field has no word, number or truth value, in several places if one has several.
     ///
     /// # Errors
-    /// A path deeper than [`path_depth_max`]; more than 100 places.
+    /// A path deeper than [`path_depth_max`]; more places than `locks.max_places`.
     pub fn places(&self, source: &Value) -> Result<Vec<LockPath>> {
         if self.is_unset() {
             return Ok(Vec::new());
@@ -109,9 +111,10 @@ impl PlaceFields {
                 _ => None,
             };
             let parts: Vec<String> = field::read(source, name).iter().filter_map(|value| word(value)).collect();
-            if texts.len().saturating_mul(parts.len()) > PLACES_MAX {
+            let most = places_max();
+            if texts.len().saturating_mul(parts.len()) > most {
                 return Err(Error::illegal(format!(
-                    "a document is in more than [{PLACES_MAX}] places by [index.pleach.lock_path]"
+                    "by [index.pleach.lock_path] a document is in more places than [locks.max_places] = {most}"
                 )));
             }
             texts = texts
@@ -182,7 +185,7 @@ mod tests {
                 .collect();
             assert_eq!(found, places, "{setting} {source}");
         }
-        let many = json!({ "path": vec!["a"; PLACES_MAX + 1] });
+        let many = json!({ "path": vec!["a"; places_max() + 1] });
         assert!(
             PlaceFields::parse(&json!("path"))
                 .expect("a good setting")
