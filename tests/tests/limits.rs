@@ -395,10 +395,13 @@ fn row(name: &str) -> Option<Row> {
         ),
         "locks.max_places" => Refused(
             &["locks.max_places=1"],
-            vec![put(
-                "/p",
-                json!({ "settings": { "index.pleach.locks": "enforced", "index.pleach.lock_path": "path" } }),
-            )],
+            vec![
+                put(
+                    "/p",
+                    json!({ "settings": { "index.pleach.locks": "enforced", "index.pleach.lock_path": "path" } }),
+                ),
+                post("/_lock", json!({ "targets": [{ "index": "p", "path": "/x" }] })),
+            ],
             put("/p/_doc/1", json!({ "path": ["/a", "/b"] })),
             400,
         ),
