@@ -157,6 +157,7 @@ impl Bank {
                 upsert: None,
                 doc_as_upsert: false,
                 scripted_upsert: false,
+                moves: false,
                 detect_noop: true,
                 lenient_op: false,
                 of_2015: false,
