@@ -96,7 +96,13 @@ impl Store {
         }
         state.built_ms.store(now, Ordering::Relaxed);
         let mut queue = state.queue.lock();
-        let freed: u64 = queue.ops.drain(..ops.len()).map(|op| op.bytes()).sum();
+        // An index that was deleted or stopped meanwhile has nothing pending any more.
+        let there = queue.ops.iter().take_while(|op| op.position <= limit).count();
+        debug_assert!(
+            there == ops.len() || queue.ops.is_empty(),
+            "only this thread takes what is pending"
+        );
+        let freed: u64 = queue.ops.drain(..there).map(|op| op.bytes()).sum();
         queue.bytes -= freed;
         self.pending_bytes.fetch_sub(freed, Ordering::Relaxed);
         self.progress.send_replace(());

@@ -2,6 +2,7 @@
 
 use super::*;
 use engine::Plan;
+use model::ErrorKind;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -82,6 +83,30 @@ async fn no_delete_is_lost_in_a_merge() {
     }
     eprintln!("{n} writes over {merges} merges");
     assert!(merges > 2);
+}
+
+/// Who refreshes an index while it is deleted is told nothing of a fault: it was there, or it is missing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_refresh_beside_a_deletion_is_no_fault() {
+    let engine = Arc::new(open(&FaultyDisk::new(1)));
+    let begun = Instant::now();
+    let mut done = 0;
+    while begun.elapsed() < long() {
+        create(&*engine, "a", json!({ "refresh_interval": "-1" })).await;
+        for id in 0..20 {
+            write(&*engine, put("a", &id.to_string(), json!({ "text": "some words of a text" }))).await;
+        }
+        let refreshing = engine.clone();
+        let refresh = tokio::spawn(async move { refreshing.refresh(&Target::index("a"), None).await });
+        // Now and then it comes in the middle of the build.
+        tokio::time::sleep(Duration::from_micros(done % 40 * 100)).await;
+        engine.alter(Alteration::DeleteIndices(Target::index("a"))).await.unwrap();
+        if let Err(error) = refresh.await.unwrap() {
+            assert_eq!(error.kind(), ErrorKind::IndexNotFound, "{error}");
+        }
+        done += 1;
+    }
+    assert_eq!(node(&*engine).await.pending_bytes, 0, "nothing is left of {done} indices");
 }
 
 /// Money moves among three indices, one of which is refreshed only when asked: every search finds the same sum.
