@@ -27,6 +27,8 @@ mod pace;
 mod pending;
 pub mod plan;
 mod publish;
+#[cfg(test)]
+mod random;
 mod recovery;
 pub mod search;
 pub mod searchable;

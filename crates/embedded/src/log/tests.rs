@@ -710,13 +710,8 @@ fn mutated_logs_are_classified() {
     }
     let entries = Path::new("/m").join(disk.list(Path::new("/m")).unwrap().pop().unwrap());
     let listed = disk.content(&entries).unwrap();
-    let mut state = seed;
-    let mut below = move |bound: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % bound.max(1)
-    };
+    let mut random = crate::random::random(seed);
+    let mut below = |bound: usize| random(bound as u64) as usize;
     let begun = Instant::now();
     let (mut runs, mut corrupt, mut refused, mut forged) = (0u64, 0u64, 0u64, 0u64);
     while begun.elapsed() < seconds {

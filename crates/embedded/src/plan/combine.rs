@@ -605,13 +605,7 @@ mod tests {
     /// Few and many sets, walked and sought, give what counting gives. Scores are powers of two: their sums are exact.
     #[test]
     fn unions_are_counts() {
-        let mut seed = 7u64;
-        let mut random = |below: u64| {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % below
-        };
+        let mut random = crate::random::random(7);
         for round in 0..300 {
             let all = 1 + random(12) as usize;
             let docs: Vec<Vec<u32>> = (0..all).map(|_| (0..64).filter(|_| random(4) == 0).collect()).collect();

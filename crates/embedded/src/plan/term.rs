@@ -656,13 +656,7 @@ mod tests {
         check(200, &[199], &[]);
         check(300, &[255], &[64, 260]);
         // Blocks of every length over words' ends.
-        let mut seed = 7u64;
-        let mut random = |below: u64| {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % below
-        };
+        let mut random = crate::random::random(7);
         for _ in 0..200 {
             let (part, some) = (1 + random(90), 1 + random(20));
             let (mut last, mut inside) = (Vec::new(), Vec::new());

@@ -313,13 +313,7 @@ fn hits_show_what_was_asked() {
 /// make another document the best than with the mean length that tantivy wrote the blocks with.
 #[test]
 fn pruning_loses_nothing() {
-    let mut state = 7u64;
-    let mut below = |bound: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % bound
-    };
+    let mut below = crate::random::random(7);
     // One in ten has the field, as beside nested objects: tantivy's mean is a tenth of ours.
     let docs: Vec<Value> = (0..30_000)
         .map(|n| match n % 10 {

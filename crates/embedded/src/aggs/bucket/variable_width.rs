@@ -354,15 +354,12 @@ mod tests {
     /// The nearest by looking at every gap each time, beside the heap.
     #[test]
     fn the_nearest_are_merged_first() {
-        let mut state = 7_u64;
+        let mut random = crate::random::random(7);
         for case in 0..200 {
             let clusters = || -> Vec<Cluster> {
                 let mut values: Vec<u64> = Vec::new();
                 for _ in 0..case % 40 + 1 {
-                    state = state
-                        .wrapping_mul(6_364_136_223_846_793_005)
-                        .wrapping_add(1_442_695_040_888_963_407);
-                    values.push(state >> 59);
+                    values.push(random(32));
                 }
                 values.sort_unstable();
                 values.dedup();
