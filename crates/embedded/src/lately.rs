@@ -7,26 +7,70 @@
 
 use crate::index::cache::Cache;
 use crate::searchable::IndexView;
-use crate::store::locate;
+use crate::store::{Location, locate};
 use crate::versions::Key;
 use crate::writing::stored;
-use engine::Document;
-use model::{DocAddress, Result};
+use engine::{Document, Hidden, Source};
+use mapping::Times;
+use model::{DocAddress, Result, Stamp};
 use std::sync::Arc;
 use tantivy::DocId;
 
 /// By the key of the document.
 pub(crate) type Lately = Cache<Key, Arc<Kept>>;
 
-/// A document and where it lies.
+/// A document and where it lies. As small as can be: there are many.
 #[derive(Debug)]
 pub(crate) struct Kept {
     segment: u64,
     root: DocId,
-    document: Document,
+    stamp: Stamp,
+    source: Source,
+    rest: Option<Box<Rest>>,
+}
+
+/// What few documents have.
+#[derive(Debug)]
+struct Rest {
+    stored_fields: Option<Source>,
+    routing: Option<String>,
+    parent: Option<String>,
+    times: Times,
+    hidden: Option<Hidden>,
 }
 
 impl Kept {
+    fn of(location: &Location, document: &Document) -> Kept {
+        let rest = Rest {
+            stored_fields: document.stored_fields.clone(),
+            routing: document.routing.clone(),
+            parent: document.parent.clone(),
+            times: document.times,
+            hidden: document.hidden.clone(),
+        };
+        Kept {
+            segment: location.segment.id,
+            root: location.root(),
+            stamp: document.stamp,
+            source: document.source.clone(),
+            rest: (!rest.is_nothing()).then(|| Box::new(rest)),
+        }
+    }
+
+    fn document(&self, at: &DocAddress) -> Document {
+        let rest = self.rest.as_deref();
+        Document {
+            at: at.clone(),
+            stamp: self.stamp,
+            source: self.source.clone(),
+            stored_fields: rest.and_then(|rest| rest.stored_fields.clone()),
+            routing: rest.and_then(|rest| rest.routing.clone()),
+            parent: rest.and_then(|rest| rest.parent.clone()),
+            times: rest.map(|rest| rest.times).unwrap_or_default(),
+            hidden: rest.and_then(|rest| rest.hidden.clone()),
+        }
+    }
+
     /// Is it alive in this set?
     fn lives_in(&self, view: &IndexView) -> bool {
         let own = view.segments.iter().find(|segment| segment.id == self.segment);
@@ -34,10 +78,26 @@ impl Kept {
     }
 
     fn bytes(&self) -> usize {
-        let Document {
-            source, stored_fields, ..
-        } = &self.document;
-        size_of::<Kept>() + source.0.len() + stored_fields.as_ref().map_or(0, |fields| fields.0.len())
+        size_of::<Kept>() + self.source.0.len() + self.rest.as_ref().map_or(0, |rest| rest.bytes())
+    }
+}
+
+impl Rest {
+    fn is_nothing(&self) -> bool {
+        let Rest {
+            stored_fields,
+            routing,
+            parent,
+            times,
+            hidden,
+        } = self;
+        stored_fields.is_none() && routing.is_none() && parent.is_none() && times.is_none() && hidden.is_none()
+    }
+
+    fn bytes(&self) -> usize {
+        let texts = self.routing.iter().chain(&self.parent).map(String::len).sum::<usize>();
+        let mark = self.hidden.as_ref().map_or(0, |hidden| hidden.body.to_string().len());
+        size_of::<Rest>() + texts + mark + self.stored_fields.as_ref().map_or(0, |fields| fields.0.len())
     }
 }
 
@@ -47,18 +107,13 @@ impl Kept {
 /// Unreadable files.
 pub(crate) fn read(lately: &Lately, view: &IndexView, at: &DocAddress, uid: &str, key: Key) -> Result<Option<Document>> {
     if let Some(kept) = lately.get(&key).filter(|kept| kept.lives_in(view)) {
-        debug_assert_eq!(kept.document.at, *at, "keys tell documents apart");
-        return Ok(Some(kept.document.clone()));
+        return Ok(Some(kept.document(at)));
     }
     let Some(location) = locate(view, uid)? else {
         return Ok(None);
     };
     let document = stored(view, &location, at)?;
-    let kept = Arc::new(Kept {
-        segment: location.segment.id,
-        root: location.root(),
-        document,
-    });
-    lately.replace(key, kept.bytes(), || kept.clone());
-    Ok(Some(kept.document.clone()))
+    let kept = Kept::of(&location, &document);
+    lately.replace(key, kept.bytes(), || Arc::new(kept));
+    Ok(Some(document))
 }

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tantivy::columnar::Column;
-use tantivy::directory::FileSlice;
+use tantivy::directory::{FileSlice, OwnedBytes};
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::Postings as _;
 use tantivy::schema::{Field, IndexRecordOption};
@@ -110,10 +110,19 @@ impl IndexView {
         if let Some(bytes) = self.documents.get(&key) {
             return Ok(bytes);
         }
-        let store = segment.core.stored(&segment.reader)?;
-        let bytes: Arc<[u8]> = store.get_document_bytes(doc).map_err(broken)?.as_slice().into();
+        let bytes: Arc<[u8]> = packed(segment, doc)?.as_slice().into();
         self.documents.put(key, bytes.len(), || bytes.clone());
         Ok(bytes)
+    }
+    /// As [`IndexView::each_stored`], for who keeps what he reads.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn each_stored_once(&self, segment: &SegmentView, doc: DocId, f: impl FnMut(Field, &[u8])) -> Result<()> {
+        match self.documents.get(&(segment.id, doc)) {
+            Some(bytes) => each_value(&bytes, doc, f),
+            None => each_value(packed(segment, doc)?.as_slice(), doc, f),
+        }
     }
     /// The mapping of a document's type.
     pub fn mapping_of(&self, doc_type: Option<&str>) -> &Mapping {
@@ -128,6 +137,11 @@ impl IndexView {
             .parse()
             .ok()
     }
+}
+
+/// The bytes of a stored document, as the segment has them.
+fn packed(segment: &SegmentView, doc: DocId) -> Result<OwnedBytes> {
+    segment.core.stored(&segment.reader)?.get_document_bytes(doc).map_err(broken)
 }
 
 /// A segment with the live documents of one moment.

@@ -74,7 +74,7 @@ impl Default for Limits {
             log_max_bytes: 128 << 20,
             ram_segment_bytes: 32 << 20,
             answers_bytes: 16 << 20,
-            documents_bytes: 16 << 20,
+            documents_bytes: 32 << 20,
             filters_bytes: 16 << 20,
             derived_bytes: 256 << 20,
             log_file_bytes: 64 << 20,

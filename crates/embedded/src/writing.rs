@@ -582,7 +582,7 @@ pub(crate) fn stored(
         times: crate::index::times::times_of(view, &location.segment, location.root())?,
         hidden: None,
     };
-    view.each_stored(&location.segment, location.root(), |field, value| {
+    view.each_stored_once(&location.segment, location.root(), |field, value| {
         if field == schema.source {
             match crate::index::kept::stored_fields(value) {
                 Some(fields) => document.stored_fields = Some(Source(fields.into())),

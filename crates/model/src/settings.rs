@@ -60,7 +60,7 @@ settings! {
     MAX_KEEP_ALIVE: "search.max_keep_alive" = "24h", Cluster, "Longest keep alive of a scroll or point in time.";
     MAX_CONCURRENT_SEARCHES: "search.max_concurrent" = "64", Node, "Searches running or waiting; more are answered 429.";
     REQUESTS_CACHE: "indices.requests.cache.size" = "16mb", Node, "Answers of aggregations without hits that are kept.";
-    DOCUMENTS_CACHE: "indices.documents.cache.size" = "16mb", Node, "Stored documents that are kept unpacked after they were read: half of it for those read by id, half for those that searches show.";
+    DOCUMENTS_CACHE: "indices.documents.cache.size" = "32mb", Node, "Stored documents that are kept unpacked after they were read: half of it for those read by id, half for those that searches show.";
     QUERIES_CACHE: "indices.queries.cache.size" = "16mb", Node, "Sets of documents of terms that filters ask for often.";
     FIELDDATA_CACHE: "indices.fielddata.cache.size" = "256mb", Node, "What is derived from segments and kept with them: keys of joins, families, columns made of terms, numbers of strings.";
     MAX_JOIN_KEYS: "search.max_join_keys" = "1000000", Cluster, "Keys of one join.";
