@@ -280,11 +280,14 @@ impl EmbeddedEngine {
             ..IndexStats::default()
         };
         for segment in &view.segments {
-            let alive = (0..segment.reader.max_doc()).filter(|doc| is_shown(segment, *doc));
-            stats.docs += alive.count() as u64;
             // What only changes know of is gone to everybody else.
-            let hidden = (0..segment.reader.max_doc()).filter(|doc| segment.is_hidden(*doc) && segment.is_alive(*doc));
-            let hidden = hidden.count() as u64;
+            let mut hidden = 0;
+            for doc in (0..segment.reader.max_doc()).filter(|doc| segment.is_alive(*doc)) {
+                match segment.is_hidden(doc) {
+                    true => hidden += 1,
+                    false => stats.docs += u64::from(segment.is_root(doc)),
+                }
+            }
             stats.lucene_docs += u64::from(segment.reader.num_docs()) - hidden;
             stats.deleted += u64::from(segment.reader.num_deleted_docs()) + hidden;
             stats.size_bytes += segment.data.bytes();

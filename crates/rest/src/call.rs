@@ -8,6 +8,7 @@ use dsl::document::some_lock;
 use dsl::json::{Node, Reading};
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use relations::leases::Caller;
+use relations::transactions::{Digest, Key};
 use std::sync::Arc;
 
 /// What a handler gets.
@@ -37,6 +38,14 @@ impl Call {
     /// It is there and empty: what relies on a lock is not done without one.
     pub(crate) fn take_locks(&mut self) -> Result<Vec<String>> {
         self.params.take_list("lock").map_or(Ok(Vec::new()), some_lock)
+    }
+    /// An idempotency key of whoever calls, for the request of this digest.
+    ///
+    /// # Errors
+    /// It is empty or too long.
+    pub(crate) fn key(&self, text: Option<&str>, digest: impl FnOnce() -> Digest) -> Result<Option<Key>> {
+        let user = self.caller.user.as_deref().unwrap_or_default();
+        text.map(|text| Key::new(user, text, digest())).transpose()
     }
     /// A part of the path that the route guarantees.
     pub(crate) fn needed(&self, name: &str) -> Result<String> {

@@ -13,6 +13,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+mod pieces;
+
 use async_trait::async_trait;
 use dsl::search::SearchRequest;
 use embedded::disk::FaultyDisk;
@@ -24,8 +26,8 @@ use engine::{
     See, Source, Update, Write, WriteOp, address,
 };
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
+use pieces::{Sleep, commits};
 use relations::Relations;
-use relations::changes::Pause;
 use relations::jobs::{Action, Begun, Counts, Job, Order, Run, State, Step, Whole};
 use relations::leases::{Ask, Asked, OnExpire, Wanted};
 use relations::locks::{LockTarget, Mode};
@@ -37,16 +39,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const BEGIN: i64 = 100;
-
-#[derive(Debug)]
-struct Sleep;
-
-#[async_trait]
-impl Pause for Sleep {
-    async fn pause(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
-    }
-}
 
 /// How changes are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -586,12 +578,6 @@ impl Around for Halting {
         &*self.inner
     }
     async fn writes(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
-        let commits = |write: &Write| match &write.op {
-            WriteOp::Put(source) => source
-                .parse()
-                .is_ok_and(|body| body["kind"] == "change" && body["state"] == "committed"),
-            _ => false,
-        };
         if self.at_commit && writes.iter().any(commits) {
             tokio::task::block_in_place(|| self.halts());
         }

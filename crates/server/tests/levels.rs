@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod halfway;
+mod pieces;
 
 use engine::{Source, Write, WriteOp};
 use halfway::{Finally, with_server, with_server_by};
@@ -298,16 +299,7 @@ fn contract_08_what_is_committed_outlasts_an_index_that_is_shut() {
                 json!({ "update": body })
             };
             let body = json!({"operations": [add("left", "0", -1), add("right", "1", 1)]});
-            std::thread::scope(|scope| {
-                served.engine.arm();
-                let _let_go = served.engine.let_go();
-                let change = scope.spawn(|| served.send("POST", "/_transaction", &body));
-                served.engine.wait();
-                served.ok(shut.0, shut.1, &shut.2);
-                served.engine.go_on.notify_one();
-                let (status, answer) = change.join().unwrap();
-                assert_eq!((status, &answer["error"]["outcome"]), (503, &json!("unknown")), "{answer}");
-            });
+            served.shut_in_between(&body, &shut);
             // Leases begin and end meanwhile.
             let lock = served.ok("POST", "/_lock", &json!({"targets": [{"name": "other"}]}))["id"].clone();
             served.ok("DELETE", &format!("/_lock/{}", lock.as_str().unwrap()), &Value::Null);

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod halfway;
+mod pieces;
 
 use embedded::disk::FaultyDisk;
 use halfway::{Served, started, with_server};
@@ -323,18 +324,8 @@ fn contract_35_what_waits_for_an_index_is_seen_and_skipped() {
         ] {
             let (left, right) = (n(served, "/left/_doc/0"), n(served, "/right/_doc/1"));
             let body = json!({"operations": [add("left", "0", -1), add("right", "1", 1), {"create": {"_index": "right", "_id": "new", "doc": {"n": 1}}}]});
-            let mut id = String::new();
-            std::thread::scope(|scope| {
-                served.engine.arm();
-                let _let_go = served.engine.let_go();
-                let change = scope.spawn(|| served.send("POST", "/_transaction", &body));
-                served.engine.wait();
-                served.ok(shut.0, shut.1, &shut.2);
-                served.engine.go_on.notify_one();
-                let (status, answer) = change.join().unwrap();
-                assert_eq!((status, &answer["error"]["outcome"]), (503, &json!("unknown")), "{answer}");
-                id = answer["error"]["transaction"].as_str().unwrap().to_owned();
-            });
+            let told = served.shut_in_between(&body, &shut);
+            let id = told["error"]["transaction"].as_str().unwrap();
             let began = Instant::now();
             let seen = loop {
                 let seen = served.get(&format!("/_transaction/{id}"));
@@ -358,13 +349,13 @@ fn contract_35_what_waits_for_an_index_is_seen_and_skipped() {
             );
             // Whoever has nothing to do with that index is not kept.
             served.ok("POST", "/_transaction", &json!({"operations": [add("left", "0", 10)]}));
-            let again = resolve(served, &id, "retry");
+            let again = resolve(served, id, "retry");
             assert_eq!(
                 (&again["resolved"], &again["state"]),
                 (&json!(false), &json!("committed")),
                 "{again}"
             );
-            let skipped = resolve(served, &id, "skip");
+            let skipped = resolve(served, id, "skip");
             assert_eq!(
                 (&skipped["resolved"], &skipped["state"]),
                 (&json!(true), &json!("done")),
@@ -376,7 +367,7 @@ fn contract_35_what_waits_for_an_index_is_seen_and_skipped() {
             assert_eq!(served.send("GET", "/right/_doc/new", &Value::Null).0, 404);
             served.ok("PUT", "/right/_create/new", &json!({"n": 1}));
             served.ok("DELETE", "/right/_doc/new", &Value::Null);
-            is_over(served, &id);
+            is_over(served, id);
         }
     });
 }

@@ -193,7 +193,7 @@ impl Node for BoolNode {
             options.push(node.scorer(segment)?);
         }
         // Without others that score, the options count themselves.
-        let how = match self.counts_matches() && self.must.is_empty() {
+        let how = match self.must.is_empty() && self.counts_matches() {
             true => Sum::Coordinated(self.should.len()),
             false => Sum::Sum,
         };
@@ -224,7 +224,7 @@ impl Node for BoolNode {
             }
             set = without(set, or(excluded, 1, Sum::Sum));
         }
-        if self.counts_matches() && how == Sum::Sum {
+        if !self.must.is_empty() && self.counts_matches() {
             let clauses: Vec<&Shared> = self.must.iter().chain(&self.should).collect();
             return coordinated(set, &clauses, segment);
         }

@@ -97,27 +97,17 @@ impl Runner {
                 .map(|touched| touched.at.clone())
                 .filter(|at| !at_hand.contains_key(at))
                 .collect();
-            let mut read = match self.read_marked(&missing).await {
-                Err(error) if is_of_an_index(&error) => {
-                    // One index that cannot be read keeps the others from nothing.
-                    let mut read = BTreeMap::new();
-                    for at in missing {
-                        match self.read_marked(&BTreeSet::from([at.clone()])).await {
-                            Ok(one) => read.extend(one),
-                            Err(error) if is_of_an_index(&error) => {
-                                here.retain(|touched| touched.at != at);
-                                acknowledged.extend(record.documents.iter().map(|touched| &touched.at).filter(|one| **one == at));
-                                if !record.skips(&at) {
-                                    left.push((at, error));
-                                }
-                            }
-                            Err(error) => return Err(error),
-                        }
-                    }
-                    read
+            let (mut read, unreadable) = self.read_each(missing).await?;
+            here.retain(|touched| {
+                let Some(error) = unreadable.get(&touched.at) else {
+                    return true;
+                };
+                if !record.skips(&touched.at) {
+                    left.push((touched.at.clone(), error.clone()));
                 }
-                read => read?,
-            };
+                acknowledged.insert(&touched.at);
+                false
+            });
             // The second guard: what was read before this is not written after somebody else has finished.
             if turn > 0 {
                 match self.touched_again(change).await? {
@@ -173,6 +163,26 @@ impl Runner {
             true => Brought::All,
             false => Brought::Left(left),
         })
+    }
+
+    /// As [`Runner::read_marked`]; one index that cannot be read keeps the others from nothing.
+    async fn read_each(
+        &self,
+        addresses: BTreeSet<DocAddress>,
+    ) -> Result<(BTreeMap<DocAddress, Marked>, BTreeMap<DocAddress, Error>)> {
+        let (mut read, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+        match self.read_marked(&addresses).await {
+            Err(error) if is_of_an_index(&error) => {}
+            all => return Ok((all?, unreadable)),
+        }
+        for at in addresses {
+            match self.read_marked(&BTreeSet::from([at.clone()])).await {
+                Ok(one) => read.extend(one),
+                Err(error) if is_of_an_index(&error) => drop(unreadable.insert(at, error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((read, unreadable))
     }
 
     /// W7, and the end of any resolution: writes the state over a committed record, or confirms it.
@@ -298,15 +308,7 @@ impl Runner {
             Some((record, _)) => record.refused,
             None => Vec::new(),
         };
-        let why = match refused.first() {
-            Some(one) => format!(
-                ": [{}][{}]: {}",
-                one.at.index,
-                one.at.id.id,
-                one.why["reason"].as_str().unwrap_or_default()
-            ),
-            None => String::new(),
-        };
+        let why = refused.first().map_or_else(String::new, |one| format!(": {}", one.reason()));
         let reason = format!(
             "change [{change}] is committed and stuck, for the engine refused what it comes to{why}; \
              see GET /_transaction/{change}, and POST /_transaction/{change}/_resolve"

@@ -230,6 +230,11 @@ impl NotApplied {
         }
         out
     }
+    /// In one sentence.
+    pub fn reason(&self) -> String {
+        let why = self.why["reason"].as_str().unwrap_or_default();
+        format!("[{}][{}]: {why}", self.at.index, self.at.id.id)
+    }
     fn read(entry: &Value) -> Option<NotApplied> {
         let id = entry["_id"].as_str()?;
         Some(NotApplied {

@@ -17,8 +17,8 @@ use engine::{Inspected, Inspection};
 use model::path::SourceFilter;
 use model::{Error, ErrorKind, Result, Target};
 use relations::jobs::{Action, Job, Order};
+use relations::transactions::Digest;
 use relations::transactions::held::ByQuery;
-use relations::transactions::{Digest, Key};
 use script::{Params as ScriptParams, Program};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -194,8 +194,7 @@ async fn asked(mut call: Call, api: Api) -> Result<Answer> {
     if let Some(script) = script {
         request["script"] = json!({ "source": text_of(&script), "lang": script.lang });
     }
-    let user = call.caller.user.as_deref().unwrap_or_default();
-    let key = options.key.as_deref().map(|text| Key::new(user, text, digest)).transpose()?;
+    let key = call.key(options.key.as_deref(), || digest)?;
     let row = api.row();
     let description = format!("{} [{}]", row.3, job.target.expressions.join(", "));
     let shape = Shape {

@@ -291,9 +291,9 @@ fn operation(call: &Call, planned: &Planned, default: &SourceSpec, limits: &Limi
 }
 
 fn key(call: &Call, options: &Options) -> Result<Option<Key>> {
-    let digest = || Digest::of(&[call.params.path().as_bytes(), &call.body]);
-    let user = call.caller.user.as_deref().unwrap_or_default();
-    options.key.as_deref().map(|text| Key::new(user, text, digest())).transpose()
+    call.key(options.key.as_deref(), || {
+        Digest::of(&[call.params.path().as_bytes(), &call.body])
+    })
 }
 
 /// The locks of the URL and the body, and those of the lines.

@@ -22,7 +22,7 @@ use relations::changes::{NotApplied, RecordState};
 use relations::leases::millis_of;
 use relations::leases::not_staged;
 use relations::transactions::held::{Begin, ByQuery, Finished, HeldWrite, Moved, Shown};
-use relations::transactions::{Committed, Digest, Key, NotDone, Resolution, ShownChange};
+use relations::transactions::{Committed, Digest, NotDone, Resolution, ShownChange};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -58,12 +58,11 @@ pub(crate) async fn begin(mut call: Call) -> Result<Answer> {
         return Err(Error::illegal(reason));
     }
     // The key stands for the transaction, whatever it comes to.
-    let digest = || Digest::of(&[b"/_transaction/_commit"]);
-    let user = call.caller.user.as_deref().unwrap_or_default();
+    let key = call.key(asked.key.as_deref(), || Digest::of(&[b"/_transaction/_commit"]))?;
     let begin = Begin {
         keep_alive,
         locks: asked.locks,
-        key: asked.key.as_deref().map(|text| Key::new(user, text, digest())).transpose()?,
+        key,
     };
     let begun = call.rest.relations.begin_held(&begin).await?;
     Ok(Answer::of(

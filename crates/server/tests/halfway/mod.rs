@@ -4,15 +4,13 @@
 
 #![allow(dead_code, reason = "each of those who share it uses a part")]
 
+use crate::pieces::{Sleep, commits};
 use async_trait::async_trait;
 use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
-use engine::{
-    Around, AtomicWrites, Clock, Decided, Deciding, Engine, Gate, Hide, Outcome, Planner, Refresh, Staging, Write, WriteOp,
-};
+use engine::{Around, AtomicWrites, Clock, Decided, Deciding, Engine, Gate, Hide, Outcome, Planner, Refresh, Staging, Write};
 use model::{DocAddress, Error, Persona, Result};
-use relations::changes::Pause;
 use rest::{Names, Rest};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
@@ -21,16 +19,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
-
-#[derive(Debug)]
-struct Sleep;
-
-#[async_trait]
-impl Pause for Sleep {
-    async fn pause(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
-    }
-}
 
 /// Runs on every way out: a thread that others wait for must not wait for a test that has failed.
 pub(crate) struct Finally<F: FnMut()>(pub(crate) F);
@@ -105,12 +93,6 @@ impl Around for Halfway {
         &*self.inner
     }
     async fn writes(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
-        let commits = |write: &Write| match &write.op {
-            WriteOp::Put(source) => source
-                .parse()
-                .is_ok_and(|body| body["kind"] == "change" && body["state"] == "committed"),
-            _ => false,
-        };
         if self.armed.load(Ordering::SeqCst) && writes.iter().any(commits) {
             self.committed.store(true, Ordering::SeqCst);
         }
@@ -184,6 +166,20 @@ impl Served {
             answer["aggregations"]["sum"]["value"].as_f64().unwrap() as i64,
             answer["_changes"].clone(),
         )
+    }
+    /// Sends a change; between its commit and its end `shut` is done, so that its outcome is told unknown. What it was told.
+    pub(crate) fn shut_in_between(&self, body: &Value, (method, path, shut): &(&str, &str, Value)) -> Value {
+        std::thread::scope(|scope| {
+            self.engine.arm();
+            let _let_go = self.engine.let_go();
+            let change = scope.spawn(|| self.send("POST", "/_transaction", body));
+            self.engine.wait();
+            self.ok(method, path, shut);
+            self.engine.go_on.notify_one();
+            let (status, answer) = change.join().unwrap();
+            assert_eq!((status, &answer["error"]["outcome"]), (503, &json!("unknown")), "{answer}");
+            answer
+        })
     }
     pub(crate) fn transfer(&self) -> Value {
         let add = |index: &str, id: &str, by: i64| json!({"update": {"_index": index, "_id": id, "script": {"source": "ctx._source.n += params.by", "params": {"by": by}}}});

@@ -124,11 +124,8 @@ pub struct ShownChange {
 impl ShownChange {
     /// In one sentence: why it is not finished.
     pub fn reason(&self) -> Option<String> {
-        if let Some(one) = self.refused.first() {
-            let why = one.why["reason"].as_str().unwrap_or_default();
-            return Some(format!("[{}][{}]: {why}", one.at.index, one.at.id.id));
-        }
-        self.waits.as_ref().map(|why| why.reason().to_owned())
+        let refused = self.refused.first().map(NotApplied::reason);
+        refused.or_else(|| self.waits.as_ref().map(|why| why.reason().to_owned()))
     }
     /// Who brings it to its end.
     pub fn finisher(&self) -> &'static str {
