@@ -64,8 +64,7 @@ impl Store {
             for entry in changed.iter().filter(|entry| catalog.by_no(entry.no).is_none()) {
                 self.begin_index(entry, ticket.position, ticket.end);
             }
-            self.catalog.store(Arc::new(next.catalog));
-            self.altered_at.fetch_max(ticket.end, Ordering::AcqRel);
+            self.altered_to(next.catalog, ticket.end);
             ticket.end
         };
         for entry in &changed {

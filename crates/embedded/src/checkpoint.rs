@@ -28,7 +28,10 @@ impl Store {
         match &done {
             // What was counted is still not flushed.
             Err(_) => self.unflushed.give_back(unflushed),
-            Ok(()) => self.progress.send_replace(()),
+            Ok(()) => {
+                self.replayed.store(false, Ordering::Release);
+                self.progress.send_replace(());
+            }
         }
         if let Err(e) = &done
             && e.kind() == ErrorKind::LogFailed

@@ -76,6 +76,8 @@ pub(crate) struct Beside {
     pub(crate) seal: Option<Sealing>,
     /// Told the same once the record has its place.
     pub(crate) then: Option<Settling>,
+    /// It is a change: acknowledged once it is synced, whatever the settings of its indices say.
+    pub(crate) is_change: bool,
 }
 
 /// Which write is sealed, and how.
@@ -100,6 +102,24 @@ fn brought(no: u32, growth: &Growth) -> Brought {
 }
 
 impl Store {
+    /// A place among all changes for one that writes nothing: a record without parts. Nobody waits for it: if it is lost,
+    /// the next start begins behind it all the same.
+    pub(crate) fn place_of_nothing(&self) -> Result<u64> {
+        let record = Record {
+            participants: Vec::new(),
+            parts: Vec::new(),
+            idempotency_key: None,
+        };
+        let bytes = record.log_bytes();
+        let mut room = self.log.reserve(bytes)?;
+        let ticket = {
+            let _sequencer = self.sequencer.lock();
+            self.log.enqueue(&mut room, record, Durability::Async)?
+        };
+        self.unflushed.add(bytes, 0, self.clock.monotonic());
+        Ok(ticket.position)
+    }
+
     /// Under the catalog lock: reads the document again if the mapping has moved, so that what grows is
     /// measured against the newest.
     pub(crate) fn settle_growth(&self, ready: &mut Ready) -> Result<()> {
@@ -174,11 +194,19 @@ impl Store {
             made,
             seal,
             then,
+            is_change,
         } = beside;
         let mut parts = Vec::with_capacity(all.len() + deltas.len() + 1);
         parts.extend(deltas.iter().map(|(no, delta)| alter(*no, delta)));
         let grown = grow(&mut all, &mut parts)?;
-        let durability = durability(&all);
+        let durability = match is_change {
+            true => Durability::Request,
+            false => durability(&all),
+        };
+        for ready in &all {
+            // What replay would refuse is not logged.
+            ready.entry.replayed_mapping(&ready.uid)?;
+        }
 
         let sequencer = self.sequencer.lock();
         let catalog = catalog.unwrap_or_else(|| self.catalog.load_full());
@@ -219,8 +247,7 @@ impl Store {
             for entry in grown.into_values() {
                 next.put((*entry).clone());
             }
-            self.catalog.store(Arc::new(next));
-            self.altered_at.fetch_max(ticket.end, Ordering::AcqRel);
+            self.altered_to(next, ticket.end);
         }
         if let Some(then) = then {
             then(ticket.position, &given);

@@ -9,6 +9,7 @@
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::commit::{After, Beside, Ready};
+use crate::durability::is_of_the_moment;
 use crate::store::{STRIPES, Store};
 use crate::versions::{Key, Versions};
 use crate::writing::{Judged, check_write, visible};
@@ -98,8 +99,11 @@ impl Store {
             }
             let planned = planned?;
             if planned.writes.is_empty() && planned.alterations.is_empty() {
+                if planned.numbered {
+                    *place = Some(self.place_of_nothing()?);
+                }
                 if let Some(then) = planned.then {
-                    let commit_seq = self.log.end_position();
+                    let commit_seq = place.unwrap_or_else(|| self.log.end_position());
                     then(&Decision { commit_seq, stamps: &[] });
                 }
                 if planned.unheard {
@@ -108,7 +112,7 @@ impl Store {
                 return Ok(Vec::new());
             }
             keys.rewind();
-            match self.carried_out(planned, &wanted, &mut keys, how.gate, after, numbers)? {
+            match self.carried_out(planned, &wanted, &mut keys, how, after, numbers)? {
                 Carried::Out(outcomes, at) => {
                     *place = at;
                     return Ok(outcomes);
@@ -125,27 +129,34 @@ impl Store {
         plan: Plan,
         held: &BTreeSet<usize>,
         keys: &mut Keys,
-        gate: Gate,
+        how: &Deciding,
         after: &mut After,
         numbers: &mut Vec<u32>,
     ) -> Result<Carried> {
         let making = !plan.alterations.is_empty();
         let _altering = making.then(|| self.altering.lock());
         let now = self.clock.wall_ms();
-        let mut beside = Beside::default();
+        let mut beside = Beside {
+            is_change: !how.plain,
+            ..Beside::default()
+        };
         let mut catalog: Arc<Catalog> = self.catalog.load_full();
         if making {
             catalog = match self.with_indices(catalog, &plan.alterations, &mut beside) {
                 Ok(catalog) => catalog,
                 // Who writes there is told.
                 Err((index, error)) if plan.writes.iter().any(|write| write.at.index.as_str() == index) => {
+                    after.durable = after.durable.max(self.altered_at.load(Ordering::Acquire));
                     let outcome = |write: &Write| match write.at.index.as_str() == index {
                         true => Outcome::Refused(error.clone()),
                         false => Outcome::Unknown,
                     };
                     return Ok(Carried::Out(plan.writes.iter().map(outcome).collect(), None));
                 }
-                Err((_, error)) => return Err(error),
+                Err((_, error)) => {
+                    after.durable = after.durable.max(self.altered_at.load(Ordering::Acquire));
+                    return Err(error);
+                }
             };
         }
         let mut missing = Vec::new();
@@ -190,7 +201,12 @@ impl Store {
                     ready.push((n, *one));
                 }
                 Ok(Judged::Done(outcome)) => outcomes.push(outcome),
-                Err(e) => outcomes.push(Outcome::Refused(e)),
+                Err(e) => {
+                    if !is_of_the_moment(e.kind()) {
+                        after.durable = after.durable.max(self.altered_at.load(Ordering::Acquire));
+                    }
+                    outcomes.push(Outcome::Refused(e));
+                }
             }
         }
         if !missing.is_empty() {
@@ -198,14 +214,18 @@ impl Store {
         }
         let failed = outcomes.iter().any(|o| !matches!(o, Outcome::Unknown | Outcome::Written(_)));
         if failed || (ready.is_empty() && !making) {
+            let place = match plan.numbered && !failed {
+                true => Some(self.place_of_nothing()?),
+                false => None,
+            };
             if let (false, Some(then)) = (failed, plan.then) {
-                let (commit_seq, stamps) = (self.log.end_position(), stamps_of(&outcomes, &[], &[]));
+                let commit_seq = place.unwrap_or_else(|| self.log.end_position());
                 then(&Decision {
                     commit_seq,
-                    stamps: &stamps,
+                    stamps: &stamps_of(&outcomes, &[], &[]),
                 });
             }
-            return Ok(Carried::Out(outcomes, None));
+            return Ok(Carried::Out(outcomes, place));
         }
         let mut room = self.log.reserve(bytes as u64)?.waited_for();
         let growing = !making && ready.iter().any(|(_, ready)| ready.growth.is_some());
@@ -249,7 +269,7 @@ impl Store {
             }));
         }
         let (written, waits, place) = self.commit(all, beside, &mut room)?;
-        if gate == Gate::Exclusive {
+        if how.gate == Gate::Exclusive {
             self.gate_at.fetch_max(waits.durable.max(waits.written), Ordering::AcqRel);
         }
         for (place, outcome) in places.into_iter().zip(written) {
@@ -383,10 +403,9 @@ struct Reading<'a> {
 impl Newest for Reading<'_> {
     fn read(&mut self, at: &DocAddress, see: See) -> Result<Option<Document>> {
         let catalog = self.store.catalog.load_full();
-        let entry = catalog.read_index(at.index.as_str(), self.store.clock.wall_ms());
-        let entry = entry.inspect_err(|_| self.rests_on_catalog())?;
+        self.rests_on(at.index.as_str());
+        let entry = catalog.read_index(at.index.as_str(), self.store.clock.wall_ms())?;
         if !entry.open {
-            self.rests_on_catalog();
             return Err(engine::catalog::closed(&entry.name, &entry.uuid));
         }
         let at = DocAddress {
@@ -402,9 +421,8 @@ impl Newest for Reading<'_> {
 
     fn index(&mut self, name: &str) -> Result<WriteIndex> {
         let catalog = self.store.catalog.load_full();
-        let entry: Arc<IndexEntry> = catalog
-            .write_index(name, false, self.store.clock.wall_ms())
-            .inspect_err(|_| self.rests_on_catalog())?;
+        self.rests_on(name);
+        let entry: Arc<IndexEntry> = catalog.write_index(name, false, self.store.clock.wall_ms())?;
         Ok(WriteIndex {
             name: entry.name.clone(),
             uuid: entry.uuid.clone(),
@@ -414,19 +432,22 @@ impl Newest for Reading<'_> {
     }
 
     fn to_be(&mut self, name: &str) -> Result<Arc<Map<String, Value>>> {
-        self.rests_on_catalog();
         let catalog = self.store.catalog.load_full();
+        self.rests_on_catalog();
         Ok(Arc::new(crate::catalog::templates::for_index(&catalog, name)?.settings))
     }
 
     fn identity(&mut self, at: &DocAddress) -> Result<DocId> {
         let catalog = self.store.catalog.load_full();
-        let entry = catalog.write_index(at.index.as_str(), false, self.store.clock.wall_ms());
-        entry.inspect_err(|_| self.rests_on_catalog())?.identity(&at.id)
+        self.rests_on(at.index.as_str());
+        catalog
+            .write_index(at.index.as_str(), false, self.store.clock.wall_ms())?
+            .identity(&at.id)
     }
 
     fn rehearse(&mut self, write: &Write) -> Result<()> {
         let catalog = self.store.catalog.load_full();
+        self.rests_on_catalog();
         let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.store.clock.wall_ms())?;
         check_write(&entry, write)?;
         let WriteOp::Put(source) = &write.op else { return Ok(()) };
@@ -442,6 +463,11 @@ impl Newest for Reading<'_> {
 }
 
 impl Reading<'_> {
+    /// On what this name means.
+    fn rests_on(&mut self, name: &str) {
+        self.after.durable = self.after.durable.max(self.store.rests_on([name]));
+    }
+    /// On templates and mappings as well.
     fn rests_on_catalog(&mut self) {
         self.after.durable = self.after.durable.max(self.store.altered_at.load(Ordering::Acquire));
     }

@@ -14,6 +14,7 @@ mod checkpoint;
 mod commit;
 mod deciding;
 pub mod disk;
+mod durability;
 mod family_routing;
 pub mod index;
 mod joining;
@@ -46,6 +47,7 @@ pub use store::Limits;
 pub use workers::at_rest;
 
 use crate::commit::After;
+use crate::durability::{is_of_the_moment, names_of};
 use crate::disk::{Disk, RealDisk};
 use crate::pace::Pace;
 use crate::searching::{ScanAt, missing_view};
@@ -149,18 +151,6 @@ impl EmbeddedEngine {
         if let Some(upkeep) = upkeep {
             upkeep.join();
         }
-    }
-
-    async fn wait(&self, after: After) -> Result<()> {
-        self.company.seen();
-        if after.durable > self.store.log.durable_position() {
-            leading::lead(&self.store.log, &self.company);
-            self.store.log.durable(after.durable).await?;
-        }
-        if after.written > self.store.log.written_position() {
-            self.store.log.written(after.written).await?;
-        }
-        Ok(())
     }
 
     /// Waits a while for room, as long as builds and checkpoints make some; who finds none is refused later.
@@ -417,104 +407,9 @@ fn count_types(schema: &index::schema::IndexSchema, segment: &searchable::Segmen
     }
 }
 
+/// What is asked for, before it is known to be durable.
 impl EmbeddedEngine {
-    /// Every matching document, part by part, from one moment.
-    async fn scan_in(
-        &self,
-        target: &Target,
-        query: Query,
-        see: See,
-        view: Option<String>,
-    ) -> Result<BoxStream<'static, Result<Document>>> {
-        let (store, aim) = (self.store.clone(), target.clone());
-        let views = Arc::new(self.workers.run(move || store.views_of(&aim, view.as_deref())).await?);
-        let (store, types) = (self.store.clone(), target.types.clone());
-        let parts = stream::try_unfold(Some(ScanAt::default()), move |at| {
-            let part = at
-                .map(|at| store.scan_part(&views, &query, see, &types, at, SCAN_BATCH))
-                .transpose()
-                .map_err(|e| store.settle(e));
-            async move { Ok::<_, Error>(part?.map(|(documents, next)| (stream::iter(documents.into_iter().map(Ok)), next))) }
-        });
-        Ok(parts
-            .flat_map(|part: Result<_>| match part {
-                Ok(documents) => documents.boxed(),
-                Err(e) => stream::once(async move { Err(e) }).boxed(),
-            })
-            .boxed())
-    }
-}
-
-#[async_trait]
-impl Engine for EmbeddedEngine {
-    async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
-        let mut out = Vec::with_capacity(reads.len());
-        let mut position = 0;
-        for read in &reads {
-            let (document, at) = self.read_now(read).map_err(|e| self.store.settle(e))?;
-            position = position.max(at);
-            out.push(document);
-        }
-        // What is not durable might not be there after a crash: it is not told.
-        self.wait(After {
-            durable: position,
-            written: 0,
-        })
-        .await?;
-        Ok(out)
-    }
-
-    async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
-        self.room().await;
-        let done = self.worked(writes).await;
-        let mut after = After::default();
-        let mut numbers: Vec<u32> = Vec::new();
-        let mut outcomes = Vec::with_capacity(done.len());
-        for (outcome, wait, no) in done {
-            after.also(wait);
-            numbers.extend(no);
-            outcomes.push(outcome);
-        }
-        numbers.sort_unstable();
-        numbers.dedup();
-        if let Err(e) = self.wait(after).await {
-            if e.kind() != ErrorKind::LogFailed {
-                return Err(e);
-            }
-            // Refusals rest on nothing that was lost; of the rest nobody knows.
-            return Ok(outcomes
-                .into_iter()
-                .map(|o| {
-                    if matches!(o, Outcome::Refused(_)) {
-                        o
-                    } else {
-                        Outcome::Unknown
-                    }
-                })
-                .collect());
-        }
-        if !numbers.is_empty() {
-            let forced = self.refreshed(numbers, after.durable.max(after.written), refresh).await?;
-            for outcome in &mut outcomes {
-                if let Outcome::Written(written) = outcome
-                    && written.effect != Effect::Noop
-                {
-                    written.forced_refresh = forced;
-                }
-            }
-        }
-        Ok(outcomes)
-    }
-
-    async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>> {
-        let settled = |e| self.store.settle(e);
-        Ok(writes
-            .iter()
-            .map(|write| self.store.rehearse(write).map_err(settled))
-            .collect())
-    }
-
-    async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
+    async fn refresh_now(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
         let found = self.store.catalog_now().resolve(target, self.store.clock.wall_ms())?;
         let numbers: Vec<u32> = found.iter().map(|r| r.entry.no).collect();
         let count = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
@@ -537,36 +432,7 @@ impl Engine for EmbeddedEngine {
         Ok(count)
     }
 
-    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
-        let (store, target) = (self.store.clone(), target.clone());
-        self.workers.run(move || store.open_view(&target, keep_alive)).await
-    }
-
-    async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
-        self.store.check_keep_alive(&self.store.catalog_now(), keep_alive)?;
-        self.store.expire_views();
-        let mut views = self.store.views.lock();
-        let open = views.get_mut(view).ok_or_else(|| missing_view(view))?;
-        open.used = self.store.clock.monotonic();
-        open.view.keep_alive = open.view.keep_alive.max(keep_alive);
-        Ok(())
-    }
-
-    async fn close_view(&self, view: &str) -> Result<bool> {
-        if engine::is_staging(view) {
-            return Ok(self.store.end_staging(view));
-        }
-        Ok(self.store.views.lock().remove(view).is_some())
-    }
-
-    async fn views(&self) -> Result<Vec<View>> {
-        self.store.expire_views();
-        let views = self.store.views.lock();
-        let own = views.values().filter(|open| !open.view.id.starts_with(joining::MOMENT));
-        Ok(own.map(|open| open.view.clone()).collect())
-    }
-
-    async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
+    async fn search_now(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
         self.company.seen();
         let shape = pace::shape(target, &request);
         if self.pace.is_quick(shape) && self.store.is_quiet(target) {
@@ -588,43 +454,7 @@ impl Engine for EmbeddedEngine {
         done.map_err(|e| self.store.settle(e))
     }
 
-    async fn scan(
-        &self,
-        target: &Target,
-        query: Query,
-        see: See,
-        barrier: Barrier,
-    ) -> Result<BoxStream<'static, Result<Document>>> {
-        // One process, one moment: the view itself proves that everything before it is there.
-        drop(barrier);
-        self.scan_in(target, query, see, None).await
-    }
-
-    async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
-        self.scan_in(target, query, See::Plain, Some(view.to_owned())).await
-    }
-
-    async fn extents(&self, target: &Target, query: Query, view: &str) -> Result<Vec<Extent>> {
-        let (store, target, view) = (self.store.clone(), target.clone(), view.to_owned());
-        let done = self.workers.run(move || store.extents(&target, &query, &view)).await;
-        done.map_err(|e| self.store.settle(e))
-    }
-
-    async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Document>> {
-        let (store, target, view) = (self.store.clone(), target.clone(), view.to_owned());
-        let done = self.workers.run(move || store.numbered(&target, &query, &view, &part)).await;
-        done.map_err(|e| self.store.settle(e))
-    }
-
-    async fn align(&self, targets: &[Target]) -> Result<View> {
-        if targets.iter().all(|target| self.store.is_quiet(target)) {
-            return self.store.align(targets);
-        }
-        let (store, targets) = (self.store.clone(), targets.to_vec());
-        self.workers.run(move || store.align(&targets)).await
-    }
-
-    async fn keys(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
+    async fn keys_now(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
         self.company.seen();
         let shape = pace::shape_of_keys(target, &of);
         if self.pace.is_quick(shape) && self.store.is_quiet(target) {
@@ -644,52 +474,11 @@ impl Engine for EmbeddedEngine {
             .await
     }
 
-    async fn alter(&self, alteration: Alteration) -> Result<Altered> {
-        let store = self.store.clone();
-        let (altered, end) = self
-            .workers
-            .run(move || {
-                let (mut altered, end) = store.alter(&alteration)?;
-                match &alteration {
-                    Alteration::Flush(target) => {
-                        altered.indices = store
-                            .catalog_now()
-                            .resolve(target, store.clock.wall_ms())?
-                            .into_iter()
-                            .map(|r| r.entry.name.clone())
-                            .collect();
-                        store.checkpoint(false)?;
-                    }
-                    Alteration::ForceMerge {
-                        target,
-                        max_num_segments,
-                        only_expunge_deletes,
-                    } => {
-                        for found in store.catalog_now().resolve(target, store.clock.wall_ms())? {
-                            let state = store.state(&found.entry)?;
-                            store.publish(&[found.entry.no], 0)?;
-                            store.force_merge(&state, *max_num_segments, *only_expunge_deletes)?;
-                            altered.indices.push(found.entry.name.clone());
-                        }
-                    }
-                    _ => {}
-                }
-                Ok((altered, end))
-            })
-            .await?;
-        self.wait(After {
-            durable: end,
-            written: 0,
-        })
-        .await?;
-        Ok(altered)
-    }
-
-    async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
+    async fn inspected(&self, inspection: Inspection) -> Result<Inspected> {
         let store = &self.store;
         let catalog = store.catalog_now();
         let now = store.clock.wall_ms();
-        let answer = match inspection {
+        Ok(match inspection {
             Inspection::Indices(target) => {
                 Inspected::Indices(catalog.resolve(&target, now)?.iter().map(|r| self.info(&r.entry)).collect())
             }
@@ -743,14 +532,250 @@ impl Engine for EmbeddedEngine {
                 ram_segment_bytes: store.ram_bytes.load(Ordering::Relaxed),
                 troubles: store.troubles.of(0),
             }),
-        };
-        // An answer that rests on the catalog leaves once that is durable.
+        })
+    }
+
+    /// Every matching document, part by part, from one moment.
+    async fn scan_in(
+        &self,
+        target: &Target,
+        query: Query,
+        see: See,
+        view: Option<String>,
+    ) -> Result<BoxStream<'static, Result<Document>>> {
+        let (store, aim) = (self.store.clone(), target.clone());
+        let views = Arc::new(self.workers.run(move || store.views_of(&aim, view.as_deref())).await?);
+        let (store, types) = (self.store.clone(), target.types.clone());
+        let parts = stream::try_unfold(Some(ScanAt::default()), move |at| {
+            let part = at
+                .map(|at| store.scan_part(&views, &query, see, &types, at, SCAN_BATCH))
+                .transpose()
+                .map_err(|e| store.settle(e));
+            async move { Ok::<_, Error>(part?.map(|(documents, next)| (stream::iter(documents.into_iter().map(Ok)), next))) }
+        });
+        Ok(parts
+            .flat_map(|part: Result<_>| match part {
+                Ok(documents) => documents.boxed(),
+                Err(e) => stream::once(async move { Err(e) }).boxed(),
+            })
+            .boxed())
+    }
+}
+
+#[async_trait]
+impl Engine for EmbeddedEngine {
+    async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
+        let mut out = Vec::with_capacity(reads.len());
+        let mut position = 0;
+        let mut refused = None;
+        for read in &reads {
+            match self.read_now(read) {
+                Ok((document, at)) => {
+                    position = position.max(at);
+                    out.push(document);
+                }
+                Err(e) => {
+                    refused = Some(self.store.settle(e));
+                    break;
+                }
+            }
+        }
+        // What is not durable might not be there after a crash: it is not told, and neither is a refusal for its sake.
+        let catalog = self.store.rests_on(reads.iter().map(|read| read.at.index.as_str()));
         self.wait(After {
-            durable: store.altered_at.load(Ordering::Acquire),
+            durable: position.max(catalog),
             written: 0,
         })
         .await?;
-        Ok(answer)
+        refused.map_or(Ok(out), Err)
+    }
+
+    async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+        self.room().await;
+        let done = self.worked(writes).await;
+        let mut after = After::default();
+        let mut numbers: Vec<u32> = Vec::new();
+        for (_, wait, no) in &done {
+            after.also(*wait);
+            numbers.extend(no);
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        if let Err(e) = self.wait(after).await {
+            if e.kind() != ErrorKind::LogFailed {
+                return Err(e);
+            }
+            return Ok(self.known(done));
+        }
+        let mut outcomes: Vec<Outcome> = done.into_iter().map(|(outcome, _, _)| outcome).collect();
+        if !numbers.is_empty() {
+            let forced = self.refreshed(numbers, after.durable.max(after.written), refresh).await?;
+            for outcome in &mut outcomes {
+                if let Outcome::Written(written) = outcome
+                    && written.effect != Effect::Noop
+                {
+                    written.forced_refresh = forced;
+                }
+            }
+        }
+        Ok(outcomes)
+    }
+
+    async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>> {
+        let settled = |e| self.store.settle(e);
+        Ok(writes
+            .iter()
+            .map(|write| self.store.rehearse(write).map_err(settled))
+            .collect())
+    }
+
+    async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
+        let done = self.refresh_now(target, at_least).await;
+        self.answered(names_of(target), done).await
+    }
+
+    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
+        let (store, aim) = (self.store.clone(), target.clone());
+        let opened = self.workers.run(move || store.open_view(&aim, keep_alive)).await;
+        self.answered(names_of(target), opened).await
+    }
+
+    async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
+        self.store.check_keep_alive(&self.store.catalog_now(), keep_alive)?;
+        self.store.expire_views();
+        let mut views = self.store.views.lock();
+        let open = views.get_mut(view).ok_or_else(|| missing_view(view))?;
+        open.used = self.store.clock.monotonic();
+        open.view.keep_alive = open.view.keep_alive.max(keep_alive);
+        Ok(())
+    }
+
+    async fn close_view(&self, view: &str) -> Result<bool> {
+        if engine::is_staging(view) {
+            return Ok(self.store.end_staging(view));
+        }
+        Ok(self.store.views.lock().remove(view).is_some())
+    }
+
+    async fn views(&self) -> Result<Vec<View>> {
+        self.store.expire_views();
+        let views = self.store.views.lock();
+        let own = views.values().filter(|open| !open.view.id.starts_with(joining::MOMENT));
+        Ok(own.map(|open| open.view.clone()).collect())
+    }
+
+    async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
+        let found = self.search_now(target, request, see).await;
+        self.answered(names_of(target), found).await
+    }
+
+    async fn scan(
+        &self,
+        target: &Target,
+        query: Query,
+        see: See,
+        barrier: Barrier,
+    ) -> Result<BoxStream<'static, Result<Document>>> {
+        // One process, one moment: the view itself proves that everything before it is there.
+        drop(barrier);
+        let found = self.scan_in(target, query, see, None).await;
+        self.answered(names_of(target), found).await
+    }
+
+    async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
+        self.scan_in(target, query, See::Plain, Some(view.to_owned())).await
+    }
+
+    async fn extents(&self, target: &Target, query: Query, view: &str) -> Result<Vec<Extent>> {
+        let (store, aim, view) = (self.store.clone(), target.clone(), view.to_owned());
+        let done = self.workers.run(move || store.extents(&aim, &query, &view)).await;
+        let done = done.map_err(|e| self.store.settle(e));
+        self.answered(names_of(target), done).await
+    }
+
+    async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Document>> {
+        let (store, aim, view) = (self.store.clone(), target.clone(), view.to_owned());
+        let done = self.workers.run(move || store.numbered(&aim, &query, &view, &part)).await;
+        let done = done.map_err(|e| self.store.settle(e));
+        self.answered(names_of(target), done).await
+    }
+
+    async fn align(&self, targets: &[Target]) -> Result<View> {
+        let aligned = if targets.iter().all(|target| self.store.is_quiet(target)) {
+            self.store.align(targets)
+        } else {
+            let (store, targets) = (self.store.clone(), targets.to_vec());
+            self.workers.run(move || store.align(&targets)).await
+        };
+        self.answered(targets.iter().flat_map(names_of), aligned).await
+    }
+
+    async fn keys(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
+        let found = self.keys_now(target, of).await;
+        self.answered(names_of(target), found).await
+    }
+
+    async fn alter(&self, alteration: Alteration) -> Result<Altered> {
+        let store = self.store.clone();
+        let done = self
+            .workers
+            .run(move || {
+                let (mut altered, end) = store.alter(&alteration)?;
+                match &alteration {
+                    Alteration::Flush(target) => {
+                        altered.indices = store
+                            .catalog_now()
+                            .resolve(target, store.clock.wall_ms())?
+                            .into_iter()
+                            .map(|r| r.entry.name.clone())
+                            .collect();
+                        store.checkpoint(false)?;
+                    }
+                    Alteration::ForceMerge {
+                        target,
+                        max_num_segments,
+                        only_expunge_deletes,
+                    } => {
+                        for found in store.catalog_now().resolve(target, store.clock.wall_ms())? {
+                            let state = store.state(&found.entry)?;
+                            store.publish(&[found.entry.no], 0)?;
+                            store.force_merge(&state, *max_num_segments, *only_expunge_deletes)?;
+                            altered.indices.push(found.entry.name.clone());
+                        }
+                    }
+                    _ => {}
+                }
+                Ok((altered, end))
+            })
+            .await;
+        let (altered, end) = match done {
+            Ok(done) => done,
+            Err(e) if is_of_the_moment(e.kind()) => return Err(e),
+            // That an index is there, or is not, may rest on an alteration before.
+            Err(e) => {
+                let durable = self.store.altered_at.load(Ordering::Acquire);
+                self.wait(After { durable, written: 0 }).await?;
+                return Err(e);
+            }
+        };
+        self.wait(After {
+            durable: end,
+            written: 0,
+        })
+        .await?;
+        Ok(altered)
+    }
+
+    async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
+        let is_node = matches!(inspection, Inspection::Node);
+        let answer = self.inspected(inspection).await;
+        // An answer that rests on the catalog leaves once that is durable.
+        let durable = match is_node {
+            true => 0,
+            false => self.store.altered_at.load(Ordering::Acquire),
+        };
+        self.wait(After { durable, written: 0 }).await?;
+        answer
     }
 
     fn atomic(&self) -> Option<&dyn AtomicWrites> {
@@ -774,8 +799,10 @@ impl Staging for EmbeddedEngine {
     }
 
     async fn read(&self, view: &str, reads: Vec<Read>) -> Result<Vec<Result<Seen>>> {
+        let names: Vec<String> = reads.iter().map(|read| read.at.index.to_string()).collect();
         let (store, view) = (self.store.clone(), view.to_owned());
-        self.workers.run(move || store.read_staged(&view, &reads)).await
+        let read = self.workers.run(move || store.read_staged(&view, &reads)).await;
+        self.answered(names.iter().map(String::as_str), read).await
     }
 
     async fn stage(&self, view: &str, writes: Vec<Stage>) -> Result<Vec<Outcome>> {
@@ -796,15 +823,25 @@ impl Staging for EmbeddedEngine {
 
 #[async_trait]
 impl AtomicWrites for EmbeddedEngine {
+    async fn settled(&self) -> Result<()> {
+        let durable = self.store.gate_at.load(Ordering::Acquire);
+        self.wait(After { durable, written: 0 }).await
+    }
+
     async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
         self.room().await;
         let settled = self.store.decide(plan, &how);
         // Of what was written the record's own place, else that of the newest.
         let commit_seq = settled.place.unwrap_or_else(|| self.store.log.end_position());
         let waited = self.wait(settled.after).await;
-        let outcomes = settled.outcomes?;
+        let outcomes = match (settled.outcomes, &waited) {
+            // A refusal, or an answer out of what was read, rests on it as a write does.
+            (Err(refused), Err(_)) if is_of_the_moment(refused.kind()) => return Err(refused),
+            (Err(_), Err(e)) => return Err(e.clone()),
+            (outcomes, _) => outcomes?,
+        };
         if let Err(e) = waited {
-            if e.kind() != ErrorKind::LogFailed {
+            if e.kind() != ErrorKind::LogFailed || outcomes.is_empty() {
                 return Err(e);
             }
             let outcomes = outcomes.iter().map(|_| Outcome::Unknown).collect();

@@ -102,6 +102,8 @@ impl Store {
         let next_file = store.checkpointing.lock().next_file;
         let body = store.folder_json(flushed, next_file, false).to_string().into_bytes();
         store.manifest.write(vec![("folder".into(), Some(body))])?;
+        // Files of which nothing was replayed.
+        store.log.truncate_below(flushed)?;
         Ok(store)
     }
 
@@ -247,9 +249,10 @@ impl Replay<'_> {
     fn apply(&mut self, replayed: Replayed) -> Result<()> {
         let end = replayed.end;
         let mut touched: Vec<u32> = Vec::new();
+        self.store.replayed.store(true, Ordering::Release);
         for part in replayed.record.parts {
             match part {
-                Part::Alter { delta, .. } => self.alter(&delta, replayed.start, end)?,
+                Part::Alter { index_no, delta } => self.alter(index_no, &delta, replayed.start, end)?,
                 Part::Put {
                     index_no,
                     seq_no,
@@ -306,11 +309,21 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn alter(&mut self, delta: &[u8], start: u64, end: u64) -> Result<()> {
+    fn alter(&mut self, index_no: u32, delta: &[u8], start: u64, end: u64) -> Result<()> {
         let delta: Value =
             serde_json::from_slice(delta).map_err(|e| Error::new(ErrorKind::Corruption, format!("a logged delta: {e}")))?;
         let mut catalog = (*self.store.catalog_now()).clone();
-        let gone = catalog.apply(&delta)?;
+        let gone = match catalog.apply(&delta) {
+            Ok(gone) => gone,
+            // Of names and aliases nothing can be left out.
+            Err(cause) if index_no == 0 => return Err(cause),
+            Err(cause) => {
+                let name = self.store.catalog_now().by_no(index_no).map(|entry| entry.name.clone());
+                let name = name.unwrap_or_else(|| model::IndexName::new(format!("index {index_no}")));
+                self.stop(index_no, &name, "its mapping or settings", &cause);
+                return Ok(());
+            }
+        };
         let new: Vec<Arc<IndexEntry>> = catalog
             .indices
             .values()
@@ -326,6 +339,17 @@ impl Replay<'_> {
             self.store.forget_index(no);
         }
         Ok(())
+    }
+
+    /// A record of this index cannot be applied: it stops, the others go on, and the log keeps what it needs.
+    fn stop(&mut self, no: u32, name: &model::IndexName, uid: &str, cause: &Error) {
+        let reason = format!("a logged operation on [{name}][{uid}] cannot be applied: {}", cause.reason());
+        crate::trouble::tell(&format!("index [{name}] is stopped: {reason}"));
+        let error = Error::new(ErrorKind::Corruption, reason).with("index", name.as_str());
+        if let Some(state) = self.store.indices.read().get(&no) {
+            state.stopped.lock().get_or_insert_with(|| error.clone());
+        }
+        self.failed.entry(no).or_insert(error);
     }
 
     fn operation(
@@ -348,11 +372,17 @@ impl Replay<'_> {
         let Some(entry) = store.catalog.load().by_no(no).cloned() else {
             return Ok(());
         };
+        let mapping = match entry.replayed_mapping(&uid) {
+            Ok(mapping) => mapping,
+            Err(cause) => {
+                self.stop(no, &entry.name, &uid, &cause);
+                return Ok(());
+            }
+        };
         if !touched.contains(&no) {
             touched.push(no);
         }
-        let doc_type = model::DocId::from_uid(&uid, entry.typed()).doc_type;
-        let kind = kind(entry.mapping_for(doc_type.as_deref())?);
+        let kind = kind(mapping);
         let deleted = matches!(kind, Kind::Delete);
         let key = store.versions.key(no, &uid);
         let op = Arc::new(PendingOp {

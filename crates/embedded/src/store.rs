@@ -96,6 +96,10 @@ pub(crate) struct Store {
     pub(crate) altering: Mutex<()>,
     /// Positions of the newest alteration: answers that rest on the catalog wait for it.
     pub(crate) altered_at: AtomicU64,
+    /// The newest catalog that is durable, then those that are not yet, each with the end of its record.
+    pub(crate) catalogs: Mutex<VecDeque<(u64, Arc<Catalog>)>>,
+    /// The start replayed records: a checkpoint is due, so that their files go.
+    pub(crate) replayed: AtomicBool,
     stripes: Vec<Mutex<()>>,
     /// Decisions that alter tables in memory against those that rest on them (`engine::Gate`).
     pub(crate) gate: RwLock<()>,
@@ -503,6 +507,8 @@ impl Store {
             catalog: ArcSwap::from_pointee(catalog),
             altering: Mutex::new(()),
             altered_at: AtomicU64::new(0),
+            catalogs: Mutex::default(),
+            replayed: AtomicBool::new(false),
             stripes: (0..STRIPES).map(|_| Mutex::new(())).collect(),
             gate: RwLock::new(()),
             gate_at: AtomicU64::new(0),

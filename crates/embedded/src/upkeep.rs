@@ -112,7 +112,8 @@ impl Store {
             self.ram_bytes.load(Ordering::Relaxed) * 4 > self.limits.ram_segment_bytes * 3
                 && now.saturating_sub(self.checkpointing.lock().at) > Duration::from_secs(1)
         };
-        if (much || old || full()) && self.troubles.due(Work::Checkpoint, 0, now) {
+        let replayed = self.replayed.load(Ordering::Acquire);
+        if (much || old || replayed || full()) && self.troubles.due(Work::Checkpoint, 0, now) {
             self.tried(Work::Checkpoint, 0, || self.checkpoint(false));
         }
     }

@@ -4,6 +4,7 @@
 
 use crate::catalog::IndexEntry;
 use crate::commit::{After, Beside, Growth, Ready};
+use crate::durability::is_of_the_moment;
 use crate::index::segment::Held;
 use crate::lately;
 use crate::pending::{KeptParsed, Kind, Put, mark_bytes, read_mark};
@@ -91,21 +92,24 @@ impl Store {
     pub(crate) fn write(&self, writes: Vec<Write>, at_once: bool) -> Vec<(Outcome, After, Option<u32>)> {
         writes
             .into_iter()
-            .map(|write| match self.write_one(write, at_once) {
-                Ok(done) => done,
-                Err(e) => (
-                    Outcome::Refused(self.settle(e)),
-                    After {
-                        durable: self.altered_at.load(Ordering::Acquire),
-                        written: 0,
-                    },
-                    None,
-                ),
+            .map(|write| {
+                let mut after = After::default();
+                match self.write_one(write, at_once, &mut after) {
+                    Ok((outcome, no)) => (outcome, after, no),
+                    Err(e) => {
+                        // A refusal may rest on what it read, and on the catalog.
+                        if !is_of_the_moment(e.kind()) {
+                            after.durable = after.durable.max(self.altered_at.load(Ordering::Acquire));
+                        }
+                        (Outcome::Refused(self.settle(e)), after, None)
+                    }
+                }
             })
             .collect()
     }
 
-    fn write_one(&self, mut write: Write, at_once: bool) -> Result<(Outcome, After, Option<u32>)> {
+    /// `after`: what its answer waits for, also if it is refused.
+    fn write_one(&self, mut write: Write, at_once: bool, after: &mut After) -> Result<(Outcome, Option<u32>)> {
         self.check_writable()?;
         let catalog = self.catalog.load_full();
         let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())?;
@@ -130,10 +134,13 @@ impl Store {
         let key = self.versions.key(entry.no, &write.at.id.uid());
         // Nothing that is locked here is changed before the last step that can fail.
         let _stripe = self.stripe(self.stripe_of(key));
-        let mut after = After::default();
-        let (mut ready, after) = match self.judge(&entry, key, write, &mut after, None)? {
-            Judged::Done(outcome) => return Ok((outcome, after, None)),
-            Judged::Ready(ready) => (ready, after),
+        let name = write.at.index.clone();
+        let mut ready = match self.judge(&entry, key, write, after, None)? {
+            Judged::Done(outcome) => {
+                after.durable = after.durable.max(self.rests_on([name.as_str()]));
+                return Ok((outcome, None));
+            }
+            Judged::Ready(ready) => ready,
         };
         let no = entry.no;
         let growing = ready.growth.is_some();
@@ -141,9 +148,9 @@ impl Store {
         if growing {
             self.settle_growth(&mut ready)?;
         }
-        let (mut outcomes, mut waits, _) = self.commit(vec![*ready], Beside::default(), &mut room)?;
-        waits.also(after);
-        Ok((outcomes.pop().unwrap_or(Outcome::Unknown), waits, Some(no)))
+        let (mut outcomes, waits, _) = self.commit(vec![*ready], Beside::default(), &mut room)?;
+        after.also(waits);
+        Ok((outcomes.pop().unwrap_or(Outcome::Unknown), Some(no)))
     }
 
     /// Would the mapping take it, and what would grow? Expectations are not looked at.
@@ -559,7 +566,8 @@ pub(crate) fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
     if let Expect::Version(0) = write.expect {
         return Err(Error::illegal("illegal version value [0] for version type [INTERNAL]"));
     }
-    Ok(())
+    // A deletion too: replay asks for the mapping of its type.
+    entry.mapping_for(write.at.id.doc_type.as_deref()).map(drop)
 }
 
 /// A document out of a segment.

@@ -16,6 +16,15 @@ pub trait AtomicWrites: Send + Sync {
     /// Runs `plan` (again, if what it touched was not locked the first time) and writes what it says, all or
     /// nothing. Answers once everything that the answer rests on is durable.
     async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided>;
+
+    /// Waits until every record of an exclusive decision ([`Gate::Exclusive`]) is durable: what is answered from the memory
+    /// that such decisions alter must not be taken back. An engine that writes through has nothing to wait for.
+    ///
+    /// # Errors
+    /// LogFailed: one of them never will be before a restart.
+    async fn settled(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// How a decision is made.
@@ -28,6 +37,9 @@ pub struct Deciding {
     pub gate: Gate,
     /// When searches see it.
     pub refresh: Refresh,
+    /// A plain write on its way through the locks: it is acknowledged when its index says so
+    /// (`index.translog.durability`). All else is a change, which is synced before.
+    pub plain: bool,
 }
 
 impl From<Refresh> for Deciding {
@@ -101,6 +113,8 @@ pub struct Plan {
     pub then: Option<Then>,
     /// Nothing is written, and nobody is told what it rests on: the answer need not wait until that is durable.
     pub unheard: bool,
+    /// It is a change that has a `commit_seq` of its own, also if it writes nothing.
+    pub numbered: bool,
 }
 
 /// Makes the source of a sealed write: a JSON object that its index's mapping takes whatever is in it.
@@ -140,7 +154,8 @@ pub struct Decision<'a> {
 /// What came of it.
 #[derive(Debug)]
 pub struct Decided {
-    /// Its place among all records of the store; where nothing was written, that of the newest record.
+    /// Its place among all records of the store: of a plan that is `numbered` nobody else's, also if nothing was written;
+    /// else, where nothing was written, the place after the newest record.
     pub commit_seq: CommitSeq,
     /// One for each write, in order. With a conflict or refusal among them nothing was written.
     pub outcomes: Vec<Outcome>,

@@ -120,6 +120,14 @@ impl IndexEntry {
             _ => Ok(self.mapping.clone()),
         }
     }
+    /// The mapping under which replay reads a logged operation on this document. It is asked before an operation is
+    /// logged and when it is replayed, so that nothing lies in the log that a start cannot apply.
+    ///
+    /// # Errors
+    /// As [`IndexEntry::mapping_for`]: a type that no document can have.
+    pub fn replayed_mapping(&self, uid: &str) -> Result<Mapping> {
+        self.mapping_for(DocId::from_uid(uid, self.typed()).doc_type.as_deref())
+    }
     /// Where the mapping requires routing, there must be one.
     ///
     /// # Errors

@@ -35,6 +35,7 @@ struct State {
     writes_full: bool,
     sync_takes: Duration,
     steps_left: Option<u64>,
+    fails_in: Option<u64>,
     steps: u64,
     life: u64,
 }
@@ -44,7 +45,13 @@ struct State {
 struct Content {
     now: Vec<u8>,
     synced: Vec<u8>,
-    unsynced: Vec<(usize, Vec<u8>)>,
+    unsynced: Vec<Change>,
+}
+
+/// A change of a file's bytes that no sync has covered.
+enum Change {
+    Written(usize, Vec<u8>),
+    Truncated(usize),
 }
 
 /// A change of names that no folder sync has covered.
@@ -72,6 +79,7 @@ impl FaultyDisk {
             writes_full: false,
             sync_takes: Duration::ZERO,
             steps_left: None,
+            fails_in: None,
             steps: 0,
             life: 0,
         })))
@@ -80,6 +88,17 @@ impl FaultyDisk {
     /// handles opened before only give errors.
     pub fn crash(&self) {
         self.0.lock().crash();
+    }
+    /// The process is killed and another one opens the files: what was written is read, synced or not, and what was not
+    /// synced is still lost by a later [`FaultyDisk::crash`]. Handles opened before only give errors.
+    pub fn restart(&self) {
+        let mut state = self.0.lock();
+        state.faults_off();
+        state.life += 1;
+    }
+    /// From here on each of the next `steps` calls works; then one call fails (EIO), and later ones work again.
+    pub fn fail_once_after(&self, steps: u64) {
+        self.0.lock().fails_in = Some(steps);
     }
     /// How many bytes all files together may have; more is ENOSPC. `None`: no bound.
     pub fn set_room(&self, bytes: Option<u64>) {
@@ -97,7 +116,8 @@ impl FaultyDisk {
     pub fn set_short_writes(&self, on: bool) {
         self.0.lock().short_writes = on;
     }
-    /// Whether syncs of files and folders fail.
+    /// Whether syncs of files and folders fail. As on Linux, what a failed sync did not write counts as clean afterwards:
+    /// it is still read, and a later sync that succeeds does not write it.
     pub fn set_syncs_failing(&self, on: bool) {
         self.0.lock().syncs_failing = on;
     }
@@ -179,7 +199,32 @@ impl State {
             None => {}
         }
         self.steps += 1;
+        match &mut self.fails_in {
+            Some(0) => {
+                self.fails_in = None;
+                return Err(io::Error::from_raw_os_error(libc::EIO));
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
         Ok(())
+    }
+
+    fn faults_off(&mut self) {
+        self.room_bytes = None;
+        self.full_below = None;
+        (self.short_writes, self.syncs_failing) = (false, false);
+        (self.writes_failing, self.writes_full) = (false, false);
+        (self.steps_left, self.fails_in) = (None, None);
+    }
+
+    /// A sync of this file failed: of what it was to write some is on disk, and none is tried again.
+    fn sync_failed(&mut self, file: usize) {
+        for change in std::mem::take(&mut self.files[file].unsynced) {
+            if self.random(2) == 0 {
+                change.apply(&mut self.files[file].synced);
+            }
+        }
     }
 
     fn find(&self, path: &Path) -> io::Result<usize> {
@@ -194,7 +239,16 @@ impl State {
         }
         self.names = self.names_synced.clone();
         for file in 0..self.files.len() {
-            for (offset, bytes) in std::mem::take(&mut self.files[file].unsynced) {
+            for change in std::mem::take(&mut self.files[file].unsynced) {
+                let (offset, bytes) = match change {
+                    Change::Written(offset, bytes) => (offset, bytes),
+                    Change::Truncated(_) => {
+                        if self.random(2) == 0 {
+                            change.apply(&mut self.files[file].synced);
+                        }
+                        continue;
+                    }
+                };
                 // Sectors are counted from the file's beginning, as the disk has them.
                 let mut from = 0;
                 let fate = self.random(4); // 0: lost, 1: kept, else each sector for itself
@@ -208,12 +262,17 @@ impl State {
             }
             self.files[file].now = self.files[file].synced.clone();
         }
-        self.room_bytes = None;
-        self.full_below = None;
-        (self.short_writes, self.syncs_failing) = (false, false);
-        (self.writes_failing, self.writes_full) = (false, false);
-        self.steps_left = None;
+        self.faults_off();
         self.life += 1;
+    }
+}
+
+impl Change {
+    fn apply(&self, content: &mut Vec<u8>) {
+        match self {
+            Change::Written(offset, bytes) => place(content, *offset, bytes),
+            Change::Truncated(bytes) => content.truncate(*bytes),
+        }
     }
 }
 
@@ -375,7 +434,7 @@ impl DiskFile for Handle {
         }
         let file = &mut state.files[self.file];
         place(&mut file.now, offset, &bytes[..length]);
-        file.unsynced.push((offset, bytes[..length].to_vec()));
+        file.unsynced.push(Change::Written(offset, bytes[..length].to_vec()));
         if state.writes_failing {
             Err(io::Error::from_raw_os_error(libc::EIO))
         } else {
@@ -394,14 +453,25 @@ impl DiskFile for Handle {
         let takes = self.state()?.sync_takes;
         std::thread::sleep(takes);
         let mut state = self.state()?;
-        state.step()?;
-        if state.syncs_failing {
+        let stepped = state.step();
+        if state.syncs_failing || stepped.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EIO)) {
+            state.sync_failed(self.file);
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
+        stepped?;
         let file = &mut state.files[self.file];
-        for (offset, bytes) in std::mem::take(&mut file.unsynced) {
-            place(&mut file.synced, offset, &bytes);
+        for change in std::mem::take(&mut file.unsynced) {
+            change.apply(&mut file.synced);
         }
+        Ok(())
+    }
+    fn truncate(&self, bytes: u64) -> io::Result<()> {
+        let mut state = self.state()?;
+        state.step()?;
+        let change = Change::Truncated(usize::try_from(bytes).map_err(io::Error::other)?);
+        let file = &mut state.files[self.file];
+        change.apply(&mut file.now);
+        file.unsynced.push(change);
         Ok(())
     }
     fn bytes(&self) -> io::Result<u64> {

@@ -57,6 +57,8 @@ pub trait DiskFile: Send + Sync {
     /// Makes the written bytes and the length durable. After a failure nothing is known of any
     /// byte written since the last success, and asking again proves nothing (write-path.md 8).
     fn sync_data(&self) -> io::Result<()>;
+    /// Cuts the file to its first `bytes`; one that is shorter stays as it is.
+    fn truncate(&self, bytes: u64) -> io::Result<()>;
     /// Bytes in the file.
     fn bytes(&self) -> io::Result<u64>;
 

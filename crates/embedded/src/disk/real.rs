@@ -36,7 +36,8 @@ impl Disk for RealDisk {
         let file = File::open(path)?;
         // SAFETY: a map is sound while nobody changes or shortens the file. Only published files
         // and log files of earlier runs are mapped, the folder lock keeps other processes of ours away, and
-        // neither ever changes (write-path.md, invariant 9); removing the name leaves the pages.
+        // neither ever changes (write-path.md, invariant 9); removing the name leaves the pages. A start cuts the last
+        // log file at its end between its scan and its replay, when no map of it is open.
         let map = unsafe { memmap2::Mmap::map(&file)? };
         Ok(Image::Mapped(map))
     }
@@ -92,6 +93,12 @@ impl DiskFile for File {
     }
     fn read_some_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(self, into, offset)
+    }
+    fn truncate(&self, bytes: u64) -> io::Result<()> {
+        match self.metadata()?.len() > bytes {
+            true => self.set_len(bytes),
+            false => Ok(()),
+        }
     }
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)

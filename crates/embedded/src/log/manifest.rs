@@ -65,7 +65,11 @@ impl Manifest {
         };
         let read = content.map(|content| read(&path, &content)).transpose()?;
         let state = match (found, read) {
-            (Some(file), Some(read)) if !read.torn => read.state(file),
+            (Some(file), Some(read)) if !read.torn => {
+                read.make_durable(disk.as_ref(), dir, file.as_ref())
+                    .map_err(|e| refusal("syncing", &path, &e))?;
+                read.state(file)
+            }
             (_, read) => {
                 let (live, header) = read.map_or_else(|| (BTreeMap::new(), new_header()), |read| (read.live, read.header));
                 rewrite(
@@ -217,9 +221,21 @@ struct Read {
     frame_no: u64,
     live: BTreeMap<String, Vec<u8>>,
     torn: bool,
+    /// Where the last frame begins, and its bytes.
+    last: (u64, Vec<u8>),
 }
 
 impl Read {
+    /// The process that wrote the last frame may have ended before its sync: what a start acts on (it removes files that
+    /// no entry names) must not be taken back. The frame is written again, because after a failed sync the system takes
+    /// its bytes for clean; those before it were synced before it was written.
+    fn make_durable(&self, disk: &dyn Disk, dir: &Path, file: &dyn DiskFile) -> io::Result<()> {
+        let (at, frame) = &self.last;
+        file.write_all_at(frame, *at)?;
+        file.sync_data()?;
+        disk.sync_dir(dir)
+    }
+
     fn state(self, file: Arc<dyn DiskFile>) -> State {
         let Read {
             header,
@@ -252,6 +268,7 @@ fn read(path: &Path, content: &[u8]) -> Result<Read> {
         frame_no: 0,
         live: BTreeMap::new(),
         torn: false,
+        last: (FILE_HEADER_BYTES, Vec::new()),
     };
     while out.end < content.len() as u64 {
         let at = out.end as usize;
@@ -276,6 +293,8 @@ fn read(path: &Path, content: &[u8]) -> Result<Read> {
         }
         out.end = frame.end();
         out.frame_no += 1;
+        let end = usize::try_from(out.end).unwrap_or(usize::MAX).min(content.len());
+        out.last = (at as u64, content[at..end].to_vec());
     }
     Ok(out)
 }

@@ -20,7 +20,7 @@ use super::format::{
 use crate::disk::{Disk, Image, refusal};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -116,6 +116,55 @@ pub(super) struct LogFile {
     pub(super) path: PathBuf,
     /// Position after its last record; `None` while it is written.
     pub(super) end: Option<u64>,
+    /// Its length.
+    pub(super) bytes: u64,
+}
+
+/// The last file that an earlier run wrote to, and what the scan found in it.
+#[derive(Clone, Debug)]
+pub(super) struct Tail {
+    pub(super) number: u64,
+    pub(super) path: PathBuf,
+    /// Where the log ended before it.
+    pub(super) previous_end: u64,
+    /// Where its sound frames end: what lies behind was cut.
+    pub(super) used: u64,
+    /// Where the frames begin that no later frame says were synced.
+    pub(super) unsynced: u64,
+    /// No record lies in it.
+    pub(super) is_empty: bool,
+}
+
+/// What the scan of one file came to.
+struct Scanned {
+    /// The position where its sound frames end.
+    end: u64,
+    /// The position after its last record: heads that follow are not needed again.
+    record_end: u64,
+    used: u64,
+    unsynced: u64,
+    is_empty: bool,
+}
+
+impl Scanned {
+    /// All below `end` is in segments: the file was not looked into.
+    fn skipped(end: u64) -> Scanned {
+        Scanned {
+            end,
+            record_end: end,
+            used: 0,
+            unsynced: 0,
+            is_empty: false,
+        }
+    }
+}
+
+/// What a scan found: what is to be replayed, the files by number, and the last of them.
+pub(super) struct Found {
+    pub(super) recovered: Recovered,
+    pub(super) files: Vec<LogFile>,
+    /// `None`: there is no readable file, or it is not the last, or something durable is lost.
+    pub(super) tail: Option<Tail>,
 }
 
 /// The name of a file of the log.
@@ -123,12 +172,14 @@ pub(super) fn file_name(number: u64) -> String {
     format!("{number:012}.log")
 }
 
-/// Scans the log in `dir` from position `from`: gives what there is to replay and the files, by number.
-pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, folder_id: u128, from: u64, jump: u64) -> Result<(Recovered, Vec<LogFile>)> {
+/// Scans the log in `dir` from position `from`.
+pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, folder_id: u128, from: u64, jump: u64) -> Result<Found> {
     let mut scan = Scan::default();
     let (headers, unreadable) = read_headers(disk.as_ref(), dir, folder_id, &mut scan)?;
     scan.check_numbers(dir, from, &headers);
     let mut files = Vec::new();
+    let mut tail = None;
+    let mut reached = 0;
     for (i, (header, path)) in headers.iter().enumerate() {
         if i > 0 && headers[i - 1].0.number + 1 != header.number {
             scan.next_frame_no = None; // the file between is gone, which has been noted
@@ -138,18 +189,28 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, folder_id: u128, from: u64,
             scan.finish_run();
             scan.run_id = Some(header.run_id);
         }
-        let end = match known_end {
-            Some(end) if end <= from => end,
+        let scanned = match known_end {
+            Some(end) if end <= from => Scanned::skipped(end),
             _ => {
                 let content = read_file(disk.as_ref(), path)?;
                 scan.file(path, &content, header, known_end)
             }
         };
-        scan.end = end;
+        reached = scanned.end;
+        scan.end = scanned.record_end;
         files.push(LogFile {
             number: header.number,
             path: path.clone(),
-            end: Some(end),
+            end: Some(scanned.record_end),
+            bytes: disk.len(path).map_err(|e| refusal("reading the log", path, &e))?,
+        });
+        tail = known_end.is_none().then(|| Tail {
+            number: header.number,
+            path: path.clone(),
+            previous_end: header.previous_end,
+            used: scanned.used,
+            unsynced: scanned.unsynced,
+            is_empty: scanned.is_empty,
         });
     }
     scan.finish_run();
@@ -164,7 +225,10 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, folder_id: u128, from: u64,
     };
     // Positions given out but never seen on disk are fewer than one jump; a file whose header
     // is unreadable may hide a run of its own, hence two more for each.
-    let start = scan.end.max(from) + jump * (1 + 2 * unreadable.len() as u64);
+    let start = reached.max(scan.end).max(from) + jump * (1 + 2 * unreadable.len() as u64);
+    if matches!(verdict, Verdict::Corrupt(_)) || files.last().map(|file| file.number) != tail.as_ref().map(|tail| tail.number) {
+        tail = None;
+    }
     let recovered = Recovered {
         end: scan.end,
         start,
@@ -173,7 +237,7 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, folder_id: u128, from: u64,
         disk: disk.clone(),
         chunks: scan.chunks,
     };
-    Ok((recovered, files))
+    Ok(Found { recovered, files, tail })
 }
 
 /// Whole records one after the other in a file.
@@ -200,8 +264,11 @@ struct Scan {
 }
 
 impl Scan {
-    /// Scans one file; gives the position where it ends.
-    fn file(&mut self, path: &Path, content: &[u8], header: &FileHeader, known_end: Option<u64>) -> u64 {
+    /// Scans one file.
+    fn file(&mut self, path: &Path, content: &[u8], header: &FileHeader, known_end: Option<u64>) -> Scanned {
+        let mut record_end = None;
+        // Of each frame that may not have been synced its end, and where it begins in the file.
+        let mut unsynced: VecDeque<(u64, usize)> = VecDeque::new();
         let written = content.len() - zeros_at_end(content);
         let (mut at, mut position) = (FILE_HEADER_BYTES as usize, header.start);
         while known_end.is_none_or(|end| position < end) {
@@ -209,6 +276,13 @@ impl Scan {
                 FrameHeader::read(content.get(at..).unwrap_or_default()).filter(|frame| self.follows(frame, header, position));
             if let Some((frame, body)) = found.and_then(|frame| Some((frame, frame.body(content, at)?))) {
                 self.sound_frame(path, at, &frame, body);
+                unsynced.push_back((frame.end(), at));
+                while unsynced.front().is_some_and(|(end, _)| *end <= frame.synced) {
+                    unsynced.pop_front();
+                }
+                if frame.kind == FrameKind::Records {
+                    record_end = Some(frame.end());
+                }
                 (at, position) = (at + FRAME_HEADER_BYTES + body.len(), frame.end());
                 continue;
             }
@@ -233,12 +307,19 @@ impl Scan {
                 is_heads,
             );
             self.next_frame_no = found.map(|frame| frame.frame_no + 1);
+            record_end = Some(next_position);
             (at, position) = (next_at, next_position);
             if next.is_none() {
                 break;
             }
         }
-        position
+        Scanned {
+            end: position,
+            record_end: record_end.unwrap_or(header.start),
+            used: at as u64,
+            unsynced: unsynced.front().map_or(at, |(_, at)| *at) as u64,
+            is_empty: record_end.is_none(),
+        }
     }
 
     fn follows(&self, frame: &FrameHeader, header: &FileHeader, position: u64) -> bool {
@@ -466,6 +547,7 @@ fn read_headers(disk: &dyn Disk, dir: &Path, folder_id: u128, scan: &mut Scan) -
                 // Never deleted by `truncate_below`: someone will want to look at it.
                 unreadable.push(LogFile {
                     number,
+                    bytes: disk.len(&path).map_err(|e| failed(&e))?,
                     path,
                     end: Some(u64::MAX),
                 });

@@ -745,6 +745,8 @@ impl AtomicWrites for MemoryEngine {
             }
             if !outcomes.is_empty() {
                 next.commit(&mut outcomes, how.refresh);
+            } else if plan.numbered {
+                next.commit_seq += 1;
             }
             if let Some(then) = plan.then {
                 then(&decision);

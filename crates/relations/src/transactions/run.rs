@@ -110,6 +110,7 @@ impl crate::Relations {
                 .collect(),
             gate: if alone.is_some() { Gate::Exclusive } else { Gate::Shared },
             refresh: change.refresh,
+            plain: change.kind == Kind::Plain && alone.is_none(),
         };
         let planning = Planning {
             change,
@@ -314,6 +315,7 @@ impl Planning<'_> {
         let mut plan = Plan {
             alterations: folded.alterations.clone(),
             writes: std::mem::take(&mut folded.writes),
+            numbered: change.kind == Kind::Change,
             ..Plan::default()
         };
         if let Some(key) = &change.key {

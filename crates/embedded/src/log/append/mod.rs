@@ -26,7 +26,7 @@
 use crate::disk::{Disk, DiskFile, refusal};
 use crate::log::Record;
 use crate::log::format::{FILE_HEADER_BYTES, FileHeader, RECORD_MAX_BYTES};
-use crate::log::replay::{Recovered, scan};
+use crate::log::replay::{Found, Recovered, scan};
 use model::{Error, Result};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -40,11 +40,13 @@ use std::time::{Duration, Instant};
 mod allocation;
 mod committer;
 mod line;
+mod recovered;
 mod shared;
 
 use allocation::*;
 use committer::*;
 use line::*;
+use recovered::*;
 use shared::*;
 
 /// Where the log keeps its files and how much of everything. The defaults are write-path.md's.
@@ -128,7 +130,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Scans the log in `dir` (made if it is missing), then begins a new file at a fresh position.
+    /// Scans the log in `dir` (made if it is missing), makes what it found durable, then begins a new file at a fresh
+    /// position; a last file without a record is replaced by it.
     /// The caller holds the folder's [`super::FolderLock`].
     ///
     /// Errors: IllegalState (unknown format version, another folder's file), DiskFull, Internal
@@ -143,14 +146,26 @@ impl Log {
             "a start jumps over all that was given out"
         );
         disk.create_dir(dir).map_err(|e| refusal("making", dir, &e))?;
-        let (recovered, files) = scan(&disk, dir, options.folder_id, options.from, START_JUMP)?;
-        let number = files.last().map_or(1, |file| file.number + 1);
+        let Found {
+            recovered,
+            mut files,
+            tail,
+        } = scan(&disk, dir, options.folder_id, options.from, START_JUMP)?;
+        // Before anything of it is served, and before a header says where it ends.
+        make_durable(disk.as_ref(), dir, options.from, &mut files, tail.as_ref())?;
+        let (number, previous_end) = match &tail {
+            Some(tail) if tail.is_empty => (tail.number, tail.previous_end),
+            _ => (
+                files.last().map_or(1, |file| file.number + 1),
+                recovered.end.max(options.from),
+            ),
+        };
         let header = FileHeader {
             folder_id: options.folder_id,
             number,
             run_id: fresh_run_id(recovered.start),
             start: recovered.start,
-            previous_end: recovered.end.max(options.from),
+            previous_end,
         };
         let swept = sweep(disk.as_ref(), dir, options.file_bytes);
         let (mut spares, blank_number) = swept.map_err(|e| refusal("sweeping", dir, &e))?;
@@ -302,7 +317,7 @@ impl Log {
 
     /// Bytes in the log's files that are kept for replay, the current one whole.
     pub fn kept_bytes(&self) -> u64 {
-        self.shared.files.lock().len() as u64 * self.shared.options.file_bytes
+        self.shared.files.lock().iter().map(|file| file.bytes).sum()
     }
 
     /// Finishes everything accepted, marks the end, joins the threads. Errors: LogFailed if the log

@@ -293,6 +293,8 @@ impl Shared {
         self.disk.rename(&blank.path, &path)?;
         self.disk.sync_dir(&self.dir)?;
         let mut files = self.files.lock();
+        // A start gives its file the number of one that was empty.
+        files.retain(|file| file.number != header.number);
         if let Some(last) = files.last_mut() {
             last.end = last.end.or(Some(header.previous_end));
         }
@@ -300,6 +302,7 @@ impl Shared {
             number: header.number,
             path: path.clone(),
             end: None,
+            bytes: blank.bytes,
         });
         Ok(OwnFile { path, ..blank })
     }

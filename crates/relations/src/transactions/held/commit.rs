@@ -158,6 +158,7 @@ impl crate::Relations {
             touches: committing.touches(),
             gate: Gate::Shared,
             refresh,
+            plain: false,
         };
         let mut planned = None;
         let decided = {
