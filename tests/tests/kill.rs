@@ -55,6 +55,15 @@ fn nothing_acknowledged_is_lost() {
         // The verified server is killed too, without a word.
         server.signal(libc::SIGKILL);
     }
+    // Whatever the number of kills: what is to be replayed, the file that was written and the spare one.
+    let log: u64 = std::fs::read_dir(data.join("log"))
+        .unwrap()
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(
+        log < 2 * (64 << 20) + (16 << 20),
+        "the log takes {log} bytes after {rounds} rounds"
+    );
     println!("{rounds} kills, each of the {acknowledged} documents there as it was acknowledged");
     assert!(acknowledged > 0, "nothing was ever acknowledged");
 }

@@ -134,8 +134,7 @@ impl EmbeddedEngine {
     /// After the log failed: what rests on nothing that was lost is told, of the rest nobody knows.
     pub(crate) fn known(&self, done: Vec<(Outcome, After, Option<u32>)>) -> Vec<Outcome> {
         let log = &self.store.log;
-        let is_known =
-            |after: After| after.durable <= log.durable_position() && after.written <= log.written_position();
+        let is_known = |after: After| after.durable <= log.durable_position() && after.written <= log.written_position();
         done.into_iter()
             .map(|(outcome, after, _)| if is_known(after) { outcome } else { Outcome::Unknown })
             .collect()

@@ -47,8 +47,8 @@ pub use store::Limits;
 pub use workers::at_rest;
 
 use crate::commit::After;
-use crate::durability::{is_of_the_moment, names_of};
 use crate::disk::{Disk, RealDisk};
+use crate::durability::{is_of_the_moment, names_of};
 use crate::pace::Pace;
 use crate::searching::{ScanAt, missing_view};
 use crate::store::{IndexState, Store};
@@ -142,6 +142,24 @@ impl EmbeddedEngine {
         self.stop();
         self.store.checkpoint(true)?;
         self.store.log.close()
+    }
+
+    /// Something small that belongs to the folder and not to an index, as [`EmbeddedEngine::set_property`] left it.
+    pub fn property(&self, name: &str) -> Option<Vec<u8>> {
+        self.store.manifest.read(&format!("property/{name}"))
+    }
+
+    /// Keeps it in the manifest; durable when this returns.
+    ///
+    /// # Errors
+    /// A full or failing disk.
+    pub fn set_property(&self, name: &str, value: Vec<u8>) -> Result<()> {
+        self.store.manifest.write(vec![(format!("property/{name}"), Some(value))])
+    }
+
+    /// There is no index: nothing depends yet on how the folder is used.
+    pub fn is_blank(&self) -> bool {
+        self.store.catalog_now().indices.is_empty()
     }
 
     fn stop(&self) {

@@ -84,6 +84,7 @@ impl Store {
         };
         recovered.replay(flushed, |replayed| replay.apply(replayed))?;
         let failed = replay.failed;
+        store.numbers_go_on();
         for entry in store.catalog_now().indices.values() {
             let state = store.indices.read().get(&entry.no).cloned();
             if state.is_some_and(|state| {
@@ -195,6 +196,27 @@ impl Store {
         last.files = files.into_values().collect();
         last.at = self.clock.monotonic();
         Ok(positions)
+    }
+
+    /// The numbers of commits and locks are made of sequence numbers of the indices that the server keeps itself. Folders
+    /// of before numbered by term × 2^40 + sequence number, which reached 2^53 after 8,000 unclean starts; now a
+    /// term counts for 2^20. Once a folder, the sequence numbers of such an index begin behind all numbers of before.
+    fn numbers_go_on(&self) {
+        const BEFORE_BITS: u32 = 40;
+        let catalog = self.catalog_now();
+        let own = catalog
+            .indices
+            .values()
+            .filter(|entry| entry.name.as_str().starts_with(".pleach-"));
+        for entry in own {
+            let Some(state) = self.indices.read().get(&entry.no).cloned() else {
+                continue;
+            };
+            let mut queue = state.queue.lock();
+            if queue.next_seq_no < 1 << BEFORE_BITS {
+                queue.next_seq_no += (state.term + entry.turns) << BEFORE_BITS;
+            }
+        }
     }
 
     /// What a start found is told to whoever runs the server.

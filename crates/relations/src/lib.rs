@@ -30,12 +30,14 @@ pub struct Relations {
     locks: leases::Locks,
     portable: Option<Arc<transactions::portable::Portable>>,
     held: transactions::held::Registry,
+    kept_time: Arc<transactions::KeptTime>,
 }
 
 impl Relations {
     /// Over an engine.
     pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, tasks: Arc<Tasks>) -> Relations {
         Relations {
+            kept_time: Arc::new(transactions::KeptTime::new(clock.as_ref())),
             engine,
             clock,
             tasks,
@@ -52,6 +54,22 @@ impl Relations {
         Relations {
             portable: Some(Arc::new(portable)),
             ..self
+        }
+    }
+
+    /// The time by which kept outcomes grow old.
+    pub(crate) fn kept_now(&self) -> i64 {
+        self.kept_time.now_ms(self.clock.as_ref())
+    }
+
+    /// Everything that is answered from the table of locks is durable.
+    ///
+    /// # Errors
+    /// The log failed: some of it may be taken back by a restart.
+    pub async fn locks_settled(&self) -> Result<()> {
+        match self.engine.atomic() {
+            Some(atomic) => atomic.settled().await,
+            None => Ok(()),
         }
     }
 

@@ -10,6 +10,7 @@ mod allocator;
 mod client;
 mod commands;
 mod config;
+mod identity;
 mod wire;
 
 #[global_allocator]

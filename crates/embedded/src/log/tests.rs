@@ -356,6 +356,110 @@ fn disk_steps(seed: u64, life: u64) -> u64 {
     20 + (seed * 31 + life * 17) % 90
 }
 
+/// Kills the process, not the machine: what was written is read by the next one, synced or not.
+fn kill_and_restart(log: Log, disk: &FaultyDisk) {
+    disk.stop_after(0);
+    drop(log);
+    disk.restart();
+}
+
+fn enqueue_unsynced(log: &Log, record: Record) {
+    let mut room = log.reserve(record.log_bytes()).unwrap();
+    let ticket = log.enqueue(&mut room, record, Durability::Async).unwrap();
+    log.wait_written(ticket.end).unwrap();
+}
+
+/// Written, not synced, survived one restart, lost in the second: what a start found is synced before it is served and
+/// before the next file's header says that the log reaches so far.
+#[test]
+fn a_tail_that_a_start_found_survives_a_loss_of_power() {
+    for (seed, failed_sync) in (0..30).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let disk = FaultyDisk::new(seed);
+        let (log, _) = open(&disk);
+        write(&log, put(1, 0, 40));
+        for seq_no in 1..4 {
+            enqueue_unsynced(&log, put(1, seq_no, 700));
+        }
+        if failed_sync {
+            disk.set_syncs_failing(true);
+            let end = log.end_position();
+            assert!(log.wait_durable(end).is_err());
+        }
+        kill_and_restart(log, &disk);
+        let (log, recovered) = open(&disk);
+        let served = records(&recovered, 0);
+        assert_eq!(served.len(), 4, "seed {seed}: a killed process leaves what it wrote");
+        // Once more without a record of its own, so that an empty file is replaced.
+        kill_and_restart(log, &disk);
+        let (log, recovered) = open(&disk);
+        assert_eq!(records(&recovered, 0), served, "seed {seed}");
+        write(&log, put(1, 4, 10));
+        kill(log, &disk);
+        let (_log, recovered) = open(&disk);
+        assert!(
+            !matches!(recovered.verdict, Verdict::Corrupt(_)),
+            "seed {seed}: {:?}",
+            recovered.verdict
+        );
+        let found = records(&recovered, 0);
+        assert_eq!(found[..4], served, "seed {seed}: what was served is there");
+        assert_eq!(found.len(), 5, "seed {seed}");
+    }
+}
+
+/// The manifest as well: a start removes files that no entry names.
+#[test]
+fn a_manifest_that_a_start_read_survives_a_loss_of_power() {
+    for seed in 0..40 {
+        let disk = FaultyDisk::new(seed);
+        let (manifest, _) = Manifest::open(Path::new(DIR), Arc::new(disk.clone())).unwrap();
+        manifest.write(vec![("a".into(), Some(vec![1]))]).unwrap();
+        disk.set_syncs_failing(true);
+        assert!(manifest.write(vec![("b".into(), Some(vec![2; 3000]))]).is_err());
+        disk.restart();
+        let (_, read) = Manifest::open(Path::new(DIR), Arc::new(disk.clone())).unwrap();
+        disk.crash();
+        let (_, again) = Manifest::open(Path::new(DIR), Arc::new(disk)).unwrap();
+        assert_eq!(read, again, "seed {seed}");
+    }
+}
+
+/// However often the process is killed the log takes no more than what is to be replayed and two files above it.
+#[test]
+fn unclean_starts_leave_no_files_behind() {
+    let lives = std::env::var("PLEACH_TEST_KILLS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(40);
+    for (writes, power) in [(0, false), (3, false), (3, true), (0, true)] {
+        let disk = FaultyDisk::new(5);
+        let mut unflushed = 0;
+        for life in 0..lives {
+            let (log, recovered) = open(&disk);
+            assert_eq!(records(&recovered, 0).len() as u64, life * writes, "life {life}");
+            for n in 0..writes {
+                let record = put(1, life * writes + n, 50);
+                unflushed += record.log_bytes() + 2000;
+                write(&log, record);
+            }
+            match power {
+                true => kill(log, &disk),
+                false => kill_and_restart(log, &disk),
+            }
+        }
+        let (log, _) = open(&disk);
+        let names = disk.list(Path::new(DIR)).unwrap();
+        let bytes: u64 = names.iter().map(|name| disk.len(&Path::new(DIR).join(name)).unwrap()).sum();
+        let bound = unflushed + 3 * options().file_bytes;
+        assert!(bytes <= bound, "{bytes} bytes in {names:?}, the bound is {bound}");
+        assert!(log.kept_bytes() <= unflushed + options().file_bytes, "{}", log.kept_bytes());
+        if writes == 0 {
+            let logs = names.iter().filter(|name| name.ends_with(".log")).count();
+            assert_eq!(logs, 1, "{names:?}: empty files are replaced");
+        }
+    }
+}
+
 #[test]
 fn group_commit_serves_many() {
     for by in By::ALL {

@@ -3,6 +3,7 @@
 //! | Goes wrong | Caught by |
 //! |---|---|
 //! | acknowledged write lost | `faults::nothing_acknowledged_is_lost_at_any_step`, the kill loop of the package `tests` |
+//! | what was told is taken back | `durability` |
 //! | stale frame revived | `log::tests::stale_frames_never_revive` |
 //! | delete lost in merge | `races::no_delete_is_lost_in_a_merge` |
 //! | half a batch seen | `races::no_search_sees_half_a_change` |
@@ -18,6 +19,7 @@
 #![allow(clippy::unwrap_used, reason = "a law that cannot be asked has failed")]
 
 mod bounds;
+mod durability;
 mod faults;
 mod parts;
 mod races;

@@ -268,6 +268,8 @@ impl Batch<'_> {
             };
             return Ok((Planned::Possible(possible), Plan::default()));
         }
+        // One change as a whole has a number of its own, also if it changes nothing.
+        plan.numbered = self.job.whole.is_some();
         ledger.into_plan(newest, &mut plan, self.locks, self.clock)?;
         writers.resize(plan.writes.len(), None);
         if let Some(record) = self.record {

@@ -176,7 +176,10 @@ impl crate::Relations {
         };
         match self.engine.read(vec![read]).await {
             Ok(found) => match found.into_iter().next().flatten() {
-                Some(document) => key.task(&document.source, self.clock.wall_ms()),
+                Some(document) => match Key::task_named(&document.source)? {
+                    Some(number) if self.is_written_down(number).await? => key.running_task(&document.source),
+                    _ => key.task(&document.source, self.kept_now()),
+                },
                 None => Ok(None),
             },
             Err(e) if e.kind() == ErrorKind::IndexNotFound => Ok(None),
@@ -184,10 +187,19 @@ impl crate::Relations {
         }
     }
 
+    /// Is there a record of this task? There is while it runs, and of one that is kept for a day after its end.
+    async fn is_written_down(&self, number: u64) -> Result<bool> {
+        let read = engine::Read {
+            see: See::Everything,
+            ..engine::Read::whole(Record::new(number).task())
+        };
+        Ok(self.engine.read(vec![read]).await?.into_iter().next().flatten().is_some())
+    }
+
     /// Writes a job down before its first batch.
     pub(super) async fn write_down(&self, task: &Task, order: &Order, reaches: &[Reach], total: u64) -> Result<Written> {
         let record = Record::new(task.id);
-        let now_ms = self.clock.wall_ms();
+        let (now_ms, kept_now) = (self.clock.wall_ms(), self.kept_now());
         let source = Source::from_value(&json!({
             "kind": "task", "at": now_ms, "n": task.id, "action": task.action, "description": task.description,
             "start": task.start_ms, "request": order.request, "keep": order.keep, "total": total,
@@ -199,7 +211,16 @@ impl crate::Relations {
             let mut missing = false;
             if let Some(key) = &order.key {
                 match newest.read(&key.at(), See::Everything) {
-                    Ok(Some(document)) => known = key.task(&document.source, now_ms)?,
+                    Ok(Some(document)) => {
+                        let there = match Key::task_named(&document.source)? {
+                            Some(number) => newest.read(&Record::new(number).task(), See::Everything)?.is_some(),
+                            None => false,
+                        };
+                        known = match there {
+                            true => key.running_task(&document.source)?,
+                            false => key.task(&document.source, kept_now)?,
+                        };
+                    }
                     Ok(None) => {}
                     Err(e) if e.kind() == ErrorKind::IndexNotFound => missing = true,
                     Err(e) => return Err(e),
@@ -207,7 +228,7 @@ impl crate::Relations {
                 if known.is_some() {
                     return Ok(plan);
                 }
-                let write = Write::new(key.at(), WriteOp::Put(key.keep_task(task.id, now_ms)));
+                let write = Write::new(key.at(), WriteOp::Put(key.keep_task(task.id, kept_now)));
                 plan.writes.push(write);
             }
             if missing || matches!(newest.index(schema::CONTROL), Err(e) if e.kind() == ErrorKind::IndexNotFound) {

@@ -4,6 +4,7 @@
 
 use super::caller::Caller;
 use super::literal::Literal;
+use crate::changes::Token;
 use crate::locks::{Claim, LockTarget, Mode};
 use crate::schema;
 use engine::Source;
@@ -244,7 +245,7 @@ impl Lease {
 
 /// One number below 2^53 from the stamp of a grant: terms and sequence numbers of the control index only grow.
 pub(super) fn token(stamp: Stamp) -> u64 {
-    (stamp.primary_term << 40) + stamp.seq_no
+    Token::of(stamp).commit_seq()
 }
 
 #[cfg(test)]
@@ -268,7 +269,7 @@ mod tests {
             owner: "somebody \\ else".into(),
             targets,
             claims,
-            token: 7 << 40 | 3,
+            token: (7 << 20) + 3,
             keep_alive: Duration::from_secs(60),
             on_expire: OnExpire::Abort,
             on_disconnect_release: true,

@@ -7,11 +7,14 @@ use super::literal::released;
 use crate::locks::{AllAnswer, Owner};
 use crate::schema;
 use crate::transactions::KEPT_MS;
+use dsl::json::Node;
 use dsl::query::{Clause, Query, TermsQuery};
+use dsl::search::SearchRequest;
 use engine::{Barrier, Deciding, Decision, Document, Gate, Newest, Outcome, Plan, See, Write, WriteOp};
 use futures::StreamExt as _;
-use model::{Error, ErrorKind, Result, Target};
-use serde_json::json;
+use model::{Dialect, Error, ErrorKind, Result, Target};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -221,6 +224,10 @@ impl crate::Relations {
     /// # Errors
     /// A control index that cannot be read.
     pub async fn recover(&self) -> Result<()> {
+        // Before a change is finished, which may keep an outcome.
+        if let Some(newest_ms) = self.newest_kept().await? {
+            self.kept_time.go_on_from(newest_ms);
+        }
         self.finish_all().await?;
         let Some(documents) = self.control_documents(&["lease", "lease_expired", "lease_broken"]).await? else {
             return Ok(());
@@ -266,18 +273,33 @@ impl crate::Relations {
     pub async fn forget_old(&self) -> Result<u64> {
         self.collect().await?;
         let Some(documents) = self
-            .control_documents(&["key", "lease_expired", "lease_broken", "task_done"])
+            .control_documents(&["key", "lease_expired", "lease_broken", "task", "task_done"])
             .await?
         else {
             return Ok(0);
         };
-        let before = self.clock.wall_ms() - KEPT_MS;
+        let (before, keys_before) = (self.clock.wall_ms() - KEPT_MS, self.kept_now() - KEPT_MS);
+        let mut running: BTreeSet<u64> = BTreeSet::new();
+        for document in &documents {
+            let source = document.source.parse()?;
+            if let ("task", Some(number)) = (source["kind"].as_str().unwrap_or_default(), source["n"].as_u64()) {
+                running.insert(number);
+            }
+        }
         let mut old = Vec::new();
         for document in documents {
             if document.hidden.as_ref().is_some_and(|mark| mark.held) {
                 continue;
             }
-            if document.source.parse()?["at"].as_i64().is_some_and(|at| at < before) {
+            let source = document.source.parse()?;
+            let is_old = |before: i64| source["at"].as_i64().is_some_and(|at| at < before);
+            let goes = match source["kind"].as_str() {
+                // The key of a job that runs leads to it.
+                Some("key") => is_old(keys_before) && source["task"].as_u64().is_none_or(|task| !running.contains(&task)),
+                Some("task") => false,
+                _ => is_old(before),
+            };
+            if goes {
                 // Of a mark nothing is kept: what it was for is over.
                 let mut write = Write::new(document.at, WriteOp::Delete);
                 write.hide = engine::Hide::Drop;
@@ -293,6 +315,21 @@ impl crate::Relations {
             self.engine.write(old, engine::Refresh::No).await?;
         }
         Ok(count)
+    }
+
+    /// When the newest outcome was kept, by the time of kept outcomes; `None` if there is none.
+    async fn newest_kept(&self) -> Result<Option<i64>> {
+        let target = Target::index(schema::CONTROL);
+        match self.engine.refresh(&target, None).await {
+            Err(e) if e.kind() == ErrorKind::IndexNotFound => return Ok(None),
+            other => other?,
+        };
+        let body = json!({ "size": 1, "query": { "term": { "kind": "key" } }, "sort": [{ "at": "desc" }] });
+        let request = SearchRequest::parse(Node::from_value(body), Dialect::default())?;
+        let found = self.engine.search(&target, request, See::Everything).await?;
+        let newest = found.hits.hits.first().and_then(|hit| hit.source.as_deref());
+        let newest: Option<Value> = newest.and_then(|source| serde_json::from_str(source).ok());
+        Ok(newest.and_then(|source| source["at"].as_i64()))
     }
 
     /// Documents of these kinds, oldest grant first; `None` if there is no control index.

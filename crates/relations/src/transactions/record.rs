@@ -104,7 +104,7 @@ impl Key {
     /// It is not sound.
     pub(super) fn outcome(kept: &Source, now_ms: i64) -> Result<Option<Committed>> {
         let kept = kept.parse()?;
-        if now_ms - kept["at"].as_i64().unwrap_or(0) > KEPT_MS {
+        if is_old(&kept, now_ms) {
             return Ok(None);
         }
         read(&kept["outcome"])
@@ -130,6 +130,21 @@ impl Key {
     pub(crate) fn task(&self, source: &Source, now_ms: i64) -> Result<Option<u64>> {
         Ok(self.kept(source, now_ms)?.and_then(|kept| kept["task"].as_u64()))
     }
+    /// The task that a document leads to, however old it is: a job that runs longer than outcomes are kept is repeated by
+    /// its key all the same.
+    ///
+    /// # Errors
+    /// What is no JSON.
+    pub(crate) fn task_named(source: &Source) -> Result<Option<u64>> {
+        Ok(source.parse()?["task"].as_u64())
+    }
+    /// As [`Key::task`], of a task that is known to run.
+    ///
+    /// # Errors
+    /// It is another request's.
+    pub(crate) fn running_task(&self, source: &Source) -> Result<Option<u64>> {
+        self.task(source, i64::MIN)
+    }
     /// The document that leads to a task.
     pub(crate) fn keep_task(&self, number: u64, now_ms: i64) -> Source {
         Source::from_value(&json!({
@@ -138,7 +153,7 @@ impl Key {
     }
     fn kept(&self, source: &Source, now_ms: i64) -> Result<Option<Value>> {
         let kept = source.parse()?;
-        if now_ms - kept["at"].as_i64().unwrap_or(0) > KEPT_MS {
+        if is_old(&kept, now_ms) {
             return Ok(None);
         }
         let same = kept["user"] == self.user.as_str()
@@ -157,6 +172,10 @@ impl Key {
             "outcome": write(outcome),
         }))
     }
+}
+
+fn is_old(kept: &Value, now_ms: i64) -> bool {
+    now_ms.saturating_sub(kept["at"].as_i64().unwrap_or(0)) > KEPT_MS
 }
 
 const LABELS: [&str; 4] = ["index", "create", "update", "delete"];

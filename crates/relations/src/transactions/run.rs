@@ -120,6 +120,7 @@ impl crate::Relations {
             alone,
             now: self.clock.monotonic(),
             now_ms: self.clock.wall_ms(),
+            kept_now: self.kept_now(),
         };
         let turn = Arc::new(Mutex::new(None));
         let mut planned = None;
@@ -222,6 +223,8 @@ pub(super) struct Planning<'a> {
     pub(super) alone: Option<&'a Alone>,
     pub(super) now: Duration,
     pub(super) now_ms: i64,
+    /// By the time of kept outcomes.
+    pub(super) kept_now: i64,
 }
 
 impl Planning<'_> {
@@ -233,7 +236,7 @@ impl Planning<'_> {
             match newest.read(&key.at(), See::Everything) {
                 Ok(None) => {}
                 Ok(Some(document)) => {
-                    if let Some(done) = key.recall(&document.source, self.now_ms)? {
+                    if let Some(done) = key.recall(&document.source, self.kept_now)? {
                         return Ok((Planned::Done(done), Plan::default()));
                     }
                 }
@@ -340,7 +343,7 @@ impl Planning<'_> {
 
     /// Adds the document that keeps the outcome; what is in it is known with the stamps.
     fn keep(&self, key: Key, folded: Folded, otherwise: bool, plan: &mut Plan) {
-        let now_ms = self.now_ms;
+        let now_ms = self.kept_now;
         let place = Source::from_value(&json!({ "kind": "key", "at": now_ms }));
         let write = Write::new(key.at(), WriteOp::Put(place));
         let seal = move |decision: &Decision<'_>| {

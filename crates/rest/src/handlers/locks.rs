@@ -189,7 +189,9 @@ pub(crate) async fn renew(mut call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
     let id = call.needed("lock_id")?;
-    let lease = call.rest.relations.renew(&id, keep_alive, call.caller.connection)?;
+    let renewed = call.rest.relations.renew(&id, keep_alive, call.caller.connection);
+    call.rest.relations.locks_settled().await?;
+    let lease = renewed?;
     let mut out = json!({ "id": id, "fencing_token": lease.token });
     if !lease.is_endless() {
         out["expires_in_millis"] = millis_of(lease.remaining(call.rest.clock.monotonic())).into();
@@ -220,7 +222,9 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let index = call.params.take("index");
     call.params.finish()?;
     if let Some(id) = call.arg("lock_id") {
-        let (lease, waiters) = call.rest.relations.lease(id)?;
+        let found = call.rest.relations.lease(id);
+        call.rest.relations.locks_settled().await?;
+        let (lease, waiters) = found?;
         return Ok(Answer::raw(shown(&call.rest, &lease, waiters)));
     }
     let about = |lease: &Lease| {
@@ -228,7 +232,9 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
             .as_deref()
             .is_none_or(|index| lease.targets.iter().any(|w| is_about(&w.target, index)))
     };
-    let leases = call.rest.relations.leases().into_iter().filter(|(lease, _)| about(lease));
+    let all = call.rest.relations.leases();
+    call.rest.relations.locks_settled().await?;
+    let leases = all.into_iter().filter(|(lease, _)| about(lease));
     let locks: Vec<String> = leases.map(|(lease, waiters)| shown(&call.rest, &lease, waiters)).collect();
     Ok(Answer::raw(format!("{{\"locks\":[{}]}}", locks.join(","))))
 }

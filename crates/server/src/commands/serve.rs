@@ -151,6 +151,7 @@ fn say(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-fn complain(text: &str) {
+/// To standard error, for whoever runs the server.
+pub(crate) fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "pleach: {text}");
 }

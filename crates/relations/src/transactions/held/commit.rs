@@ -112,7 +112,7 @@ impl crate::Relations {
             let Some(document) = found else { return Ok(None) };
             match Key::referred(&document.source)? {
                 Some(other) => at = other,
-                None => return Key::outcome(&document.source, self.clock.wall_ms()),
+                None => return Key::outcome(&document.source, self.kept_now()),
             }
         }
         Ok(None)
@@ -151,7 +151,7 @@ impl crate::Relations {
                 own: &own,
                 key: transaction.key.as_ref(),
                 now: self.clock.monotonic(),
-                now_ms: self.clock.wall_ms(),
+                kept_now: self.kept_now(),
             }
         };
         let how = Deciding {
@@ -253,7 +253,8 @@ struct Committing<'a> {
     own: &'a Key,
     key: Option<&'a Key>,
     now: Duration,
-    now_ms: i64,
+    /// By the time of kept outcomes.
+    kept_now: i64,
 }
 
 /// A document that the commit writes.
@@ -304,11 +305,11 @@ impl Committing<'_> {
         }
         if let (Some(key), true) = (self.key, plan.alterations.is_empty())
             && let Some(document) = newest.read(&key.at(), See::Everything)?
-            && let Some(done) = key.recall(&document.source, self.now_ms)?
+            && let Some(done) = key.recall(&document.source, self.kept_now)?
         {
             // Its own id is answered with the same from now on.
             plan.writes
-                .push(Write::new(self.own.at(), WriteOp::Put(self.own.refer(key, self.now_ms))));
+                .push(Write::new(self.own.at(), WriteOp::Put(self.own.refer(key, self.kept_now))));
             return Ok((Planned::Done(done), plan));
         }
         if self.relations.portable.is_some() && self.is_held(newest)? {
@@ -435,10 +436,10 @@ impl Committing<'_> {
     fn keep(&self, plan: &mut Plan) {
         let under = self.key.unwrap_or(self.own).clone();
         if self.key.is_some() {
-            let reference = self.own.refer(&under, self.now_ms);
+            let reference = self.own.refer(&under, self.kept_now);
             plan.writes.push(Write::new(self.own.at(), WriteOp::Put(reference)));
         }
-        let now_ms = self.now_ms;
+        let now_ms = self.kept_now;
         let place = Source::from_value(&json!({ "kind": "key", "at": now_ms }));
         let write = Write::new(under.at(), WriteOp::Put(place));
         let net: Vec<(DocAddress, &'static str, Effect)> =

@@ -236,7 +236,7 @@ impl Relations {
             // A courtesy: without it, who repeats the key works the stamps out.
             let kept = Write {
                 expect: unchanged(*stamp),
-                ..Write::new(key.at(), WriteOp::Put(key.keep(&done, self.clock.wall_ms())))
+                ..Write::new(key.at(), WriteOp::Put(key.keep(&done, self.kept_now())))
             };
             drop(self.engine.write_one(kept, Refresh::No).await);
         }
@@ -284,7 +284,7 @@ impl Relations {
         };
         // Under a mark it is not decided, or not applied.
         match found.filter(|document| document.hidden.as_ref().is_none_or(|hidden| hidden.visible && !hidden.held)) {
-            Some(document) => key.recall(&document.source, self.clock.wall_ms()),
+            Some(document) => key.recall(&document.source, self.kept_now()),
             None => Ok(None),
         }
     }

@@ -306,7 +306,7 @@ impl Portably<'_> {
             warnings: warnings.to_vec(),
         };
         if let Some(key) = &self.change.key {
-            let kept = key.keep(&promise(&[]), self.relations.clock.wall_ms());
+            let kept = key.keep(&promise(&[]), self.relations.kept_now());
             outcomes.insert(key.at(), Effects::bare(kept));
         }
         for write in &self.leases {

@@ -1,0 +1,339 @@
+//! Whatever was told to somebody is there after a crash: documents, refusals, repeated outcomes, missing indices. Disks
+//! that give an error (EIO) at every write and sync, and that lose what was not synced at every sync.
+//!
+//! `PLEACH_FAULT_STEP` is the step over the places (7): 1 tries each.
+
+use super::*;
+use embedded::log::{Durability, Log, LogOptions, Manifest, Part, Participant, Record};
+use engine::{Deciding, Newest, Plan};
+use model::ErrorKind;
+use std::collections::BTreeMap;
+
+/// What a client knows of a folder: each fact as it was last told.
+type Facts = BTreeMap<String, Option<Value>>;
+
+/// A change of two documents that a key stands for, as `_transaction` makes them: repeated, it only reads.
+async fn change(engine: &dyn Engine, key: &str, n: u64) -> Result<bool> {
+    let mut replayed = false;
+    let mut plan = |newest: &mut dyn Newest| {
+        replayed = newest.read(&address("keys", DocId::plain(key)), See::Plain)?.is_some();
+        if replayed {
+            return Ok(Plan::default());
+        }
+        Ok(Plan::of(vec![
+            put("keys", key, json!({ "n": n })),
+            put("a", "changed", json!({ "n": n })),
+        ]))
+    };
+    let decided = engine.atomic().unwrap().decide(&mut plan, Deciding::default()).await?;
+    match decided.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_))) {
+        true => Ok(replayed),
+        false => Err(Error::new(ErrorKind::LogFailed, "unknown")),
+    }
+}
+
+/// What it answers to a reader. `None`: it says that it does not know.
+async fn told(engine: &dyn Engine, index: &str, id: &str) -> Option<Option<Value>> {
+    match engine.read_one(address(index, DocId::plain(id))).await {
+        Ok(document) => Some(document.map(|document| document.source.parse().unwrap())),
+        Err(e) if e.kind() == ErrorKind::IndexNotFound => Some(Some(json!("no index"))),
+        Err(e) => {
+            assert_eq!(e.kind(), ErrorKind::LogFailed, "{e}");
+            None
+        }
+    }
+}
+
+const READ: [(&str, &str); 6] = [
+    ("a", "1"),
+    ("a", "2"),
+    ("a", "changed"),
+    ("keys", "k"),
+    ("gone", "1"),
+    ("alias", "1"),
+];
+
+/// Writes, a change and its repetition, an index that is deleted and an alias that moves; then everything is asked for.
+async fn session(engine: &dyn Engine) -> Facts {
+    let mut facts = Facts::new();
+    if try_write(engine, put("a", "1", json!({ "n": 2 }))).await.is_ok() {
+        facts.insert("a/1".into(), Some(json!({ "n": 2 })));
+    }
+    if change(engine, "k", 7).await.is_ok() {
+        facts.insert("keys/k".into(), Some(json!({ "n": 7 })));
+    }
+    // The repetition by its key is answered only if the first is there.
+    if change(engine, "k", 8).await.is_ok_and(|replayed| replayed) {
+        facts.insert("keys/k".into(), Some(json!({ "n": 7 })));
+        facts.insert("a/changed".into(), Some(json!({ "n": 7 })));
+    }
+    let gone = engine.alter(Alteration::DeleteIndices(Target::index("gone"))).await;
+    // A second deletion is told that there is no such index.
+    let again = engine.alter(Alteration::DeleteIndices(Target::index("gone"))).await;
+    if gone.is_ok() || again.is_err_and(|e| e.kind() == ErrorKind::IndexNotFound) {
+        facts.insert("gone/1".into(), Some(json!("no index")));
+    }
+    let refused = engine
+        .write_one(put("gone", "1", json!({})), Refresh::No)
+        .await
+        .is_ok_and(|outcome| matches!(outcome, Outcome::Refused(e) if e.kind() == ErrorKind::IndexNotFound));
+    if refused {
+        facts.insert("gone/1".into(), Some(json!("no index")));
+    }
+    // It is deleted, or was not there, or nobody knows.
+    drop(try_write(engine, delete("a", "2")).await);
+    for (index, id) in READ {
+        if let Some(answer) = told(engine, index, id).await {
+            let at = format!("{index}/{id}");
+            let before = facts.insert(at.clone(), answer.clone());
+            assert!(
+                before.is_none_or(|before| before == answer),
+                "{at}: told twice, and not the same"
+            );
+        }
+    }
+    // A search that finds no index has told it as well.
+    if try_search(engine, &["gone"], json!({}))
+        .await
+        .is_err_and(|e| e.kind() == ErrorKind::IndexNotFound)
+    {
+        let before = facts.insert("gone/1".into(), Some(json!("no index")));
+        assert!(before.is_none_or(|before| before == Some(json!("no index"))));
+    }
+    facts
+}
+
+async fn prepared(seed: u64) -> FaultyDisk {
+    let disk = FaultyDisk::new(seed);
+    let engine = open(&disk);
+    for index in ["a", "keys", "gone"] {
+        create(&engine, index, json!({})).await;
+    }
+    write(&engine, put("gone", "1", json!({ "n": 1 }))).await;
+    write(&engine, put("a", "1", json!({ "n": 1 }))).await;
+    write(&engine, put("a", "2", json!({ "n": 1 }))).await;
+    disk.stop_after(0);
+    drop(engine);
+    disk.restart();
+    disk
+}
+
+async fn check(disk: &FaultyDisk, facts: &Facts, at: &str) {
+    let engine = try_open(disk, small()).unwrap_or_else(|e| panic!("{at}: the folder does not open: {e}"));
+    for (index, id) in READ {
+        if let Some(was) = facts.get(&format!("{index}/{id}")) {
+            let is = told(&engine, index, id).await.unwrap();
+            assert_eq!(is, *was, "{at}: [{index}][{id}] was told and is taken back");
+        }
+    }
+    disk.stop_after(0);
+    drop(engine);
+}
+
+/// One call of the disk fails, then the process is started again, then the machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_was_told_is_taken_back_after_an_error_of_the_disk() {
+    let (step, mut failed) = (rounds("PLEACH_FAULT_STEP", 7), 0);
+    for place in (0..90).step_by(usize::try_from(step).unwrap()) {
+        for restart in [false, true] {
+            let at = format!("EIO at step {place}, restart {restart}");
+            let disk = prepared(place).await;
+            let engine = open(&disk);
+            disk.fail_once_after(place);
+            let facts = session(&engine).await;
+            failed += u64::from(node(&engine).await.read_only.is_some());
+            disk.stop_after(0);
+            drop(engine);
+            if restart {
+                disk.restart();
+                check(&disk, &facts, &at).await;
+            }
+            disk.crash();
+            check(&disk, &facts, &at).await;
+        }
+    }
+    assert!(failed > 0, "some of the errors met the log");
+}
+
+/// The process is killed at every step, another serves what it finds, and then power fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_was_told_is_taken_back_after_a_lost_tail() {
+    let step = rounds("PLEACH_FAULT_STEP", 7);
+    for place in (0..90).step_by(usize::try_from(step).unwrap()) {
+        let at = format!("killed at step {place}");
+        let disk = prepared(place).await;
+        let engine = open(&disk);
+        disk.stop_after(place);
+        let mut facts = session(&engine).await;
+        drop(engine);
+        disk.restart();
+        let engine = open(&disk);
+        for (index, id) in READ {
+            let served = told(&engine, index, id).await.unwrap();
+            let before = facts.insert(format!("{index}/{id}"), served.clone());
+            assert!(before.is_none_or(|before| before == served), "{at}: [{index}][{id}]");
+        }
+        disk.stop_after(0);
+        drop(engine);
+        disk.crash();
+        check(&disk, &facts, &at).await;
+        disk.crash();
+        check(&disk, &facts, &at).await;
+    }
+}
+
+/// A change is synced before it is acknowledged, whatever its index says; a plain write there need not be.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_an_async_index_is_durable_when_it_is_acknowledged() {
+    let (mut kept, mut plain) = (0, 0);
+    for seed in 0..16 {
+        let disk = FaultyDisk::new(seed);
+        let engine = open(&disk);
+        create(&engine, "a", json!({ "index.translog.durability": "async" })).await;
+        let mut plan = |_: &mut dyn Newest| Ok(Plan::of(vec![put("a", "changed", json!({ "n": seed }))]));
+        engine.atomic().unwrap().decide(&mut plan, Deciding::default()).await.unwrap();
+        write(&engine, put("a", "plain", json!({ "n": seed }))).await;
+        disk.crash();
+        drop(engine);
+        let engine = open(&disk);
+        kept += u64::from(source(&engine, "a", "changed").await.is_some());
+        plain += u64::from(source(&engine, "a", "plain").await.is_some());
+    }
+    assert_eq!(kept, 16);
+    assert!(plain < 16, "plain writes of an async index are not synced one by one");
+}
+
+/// A change that changes nothing has a number of its own, between those before and after it, over restarts too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_changes_nothing_has_a_number_of_its_own() {
+    let disk = FaultyDisk::new(3);
+    let mut last = 0;
+    for life in 0..3 {
+        let engine = open(&disk);
+        if life == 0 {
+            create(&engine, "a", json!({})).await;
+        }
+        for n in 0..12 {
+            let mut plan = |_: &mut dyn Newest| {
+                Ok(Plan {
+                    writes: (n % 3 == 0).then(|| put("a", "x", json!({ "n": n }))).into_iter().collect(),
+                    numbered: true,
+                    ..Plan::default()
+                })
+            };
+            let decided = engine.atomic().unwrap().decide(&mut plan, Deciding::default()).await.unwrap();
+            assert!(
+                decided.commit_seq > last,
+                "life {life}, {n}: {} after {last}",
+                decided.commit_seq
+            );
+            last = decided.commit_seq;
+            // It can be waited for.
+            engine.refresh(&Target::index("a"), Some(last)).await.unwrap();
+        }
+        disk.stop_after(0);
+        drop(engine);
+        disk.crash();
+    }
+}
+
+/// What a start cannot apply stops the index that it names and nothing else; the log keeps it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_replayed_stops_its_index_alone() {
+    let disk = FaultyDisk::new(1);
+    let engine = open(&disk);
+    let typed = Alteration::CreateIndex {
+        name: "typed".into(),
+        settings: Map::new(),
+        mappings: Some(json!({ "t": { "properties": { "n": { "type": "long" } } } })),
+        aliases: Map::new(),
+        typed: true,
+        if_absent: false,
+    };
+    engine.alter(typed).await.unwrap();
+    create(&engine, "good", json!({})).await;
+    let at = address("typed", DocId::typed("t", "1"));
+    write(
+        &engine,
+        Write::new(at.clone(), WriteOp::Put(Source::from_value(&json!({ "n": 1 })))),
+    )
+    .await;
+    // No write of such a type is taken, with routing or parent or without.
+    for doc_type in ["t,u", ".x", "..", "_default_", "_x", "a#b", ""] {
+        for with in 0..3 {
+            for op in [WriteOp::Delete, WriteOp::Put(Source::from_value(&json!({})))] {
+                let mut one = Write::new(address("typed", DocId::typed(doc_type, "x")), op);
+                one.routing = (with == 1).then(|| "1".to_owned());
+                one.parent = (with == 2).then(|| "1".to_owned());
+                let what = format!("{one:?}");
+                let outcome = engine.write_one(one.clone(), Refresh::No).await.unwrap();
+                assert!(matches!(outcome, Outcome::Refused(_)), "{what}: {outcome:?}");
+                let mut plan = |_: &mut dyn Newest| Ok(Plan::of(vec![one.clone()]));
+                let decided = engine.atomic().unwrap().decide(&mut plan, Deciding::default()).await.unwrap();
+                assert!(matches!(decided.outcomes[..], [Outcome::Refused(_)]), "{what}: {decided:?}");
+            }
+        }
+    }
+    flush(&engine).await.unwrap();
+    write(
+        &engine,
+        Write::new(at.clone(), WriteOp::Put(Source::from_value(&json!({ "n": 2 })))),
+    )
+    .await;
+    write(&engine, put("good", "1", json!({ "n": 1 }))).await;
+    disk.stop_after(0);
+    drop(engine);
+    disk.restart();
+    // A server of before logged such a record.
+    let (manifest, entries) = Manifest::open(Path::new(DIR), Arc::new(disk.clone())).unwrap();
+    let folder: Value = serde_json::from_slice(&entries["folder"]).unwrap();
+    let mut options = LogOptions::new(manifest.folder_id(), folder["flushed"].as_u64().unwrap());
+    (options.file_bytes, options.queue_max_bytes) = (1 << 20, 512 << 10);
+    let (log, recovered) = Log::open(&Path::new(DIR).join("log"), Arc::new(disk.clone()), options).unwrap();
+    let (mut index_no, mut next) = (0, 0);
+    recovered
+        .replay(folder["flushed"].as_u64().unwrap(), |replayed| {
+            if let Some(first) = replayed.record.participants.first().filter(|_| index_no == 0) {
+                (index_no, next) = (first.index_no, first.next_seq_no());
+            }
+            Ok(())
+        })
+        .unwrap();
+    let poison = Record {
+        participants: vec![Participant {
+            index_no,
+            first_seq_no: next,
+            count: 1,
+        }],
+        parts: vec![Part::Delete {
+            index_no,
+            seq_no: next,
+            version: 1,
+            term: 1,
+            uid: "t,u#x".into(),
+            hidden: None,
+        }],
+        idempotency_key: None,
+    };
+    let mut room = log.reserve(poison.log_bytes()).unwrap();
+    let ticket = log.enqueue(&mut room, poison, Durability::Request).unwrap();
+    log.wait_durable(ticket.end).unwrap();
+    drop((log, manifest));
+    for life in 0..2 {
+        let engine = open(&disk);
+        let stopped = engine.read_one(at.clone()).await.unwrap_err();
+        assert_eq!(stopped.kind(), ErrorKind::Corruption, "life {life}: {stopped}");
+        assert!(stopped.reason().contains("t,u"), "{stopped}");
+        assert_eq!(source(&engine, "good", "1").await.unwrap()["n"], 1, "life {life}");
+        write(&engine, put("good", "2", json!({ "n": 2 }))).await;
+        flush(&engine).await.unwrap();
+        engine.close().unwrap();
+    }
+    // It can be deleted and made anew.
+    let engine = open(&disk);
+    engine.alter(Alteration::DeleteIndices(Target::index("typed"))).await.unwrap();
+    flush(&engine).await.unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    assert_eq!(source(&open(&disk), "good", "2").await.unwrap()["n"], 2);
+}

@@ -1,0 +1,320 @@
+//! What changes, locks and jobs promise over failing disks, clocks that jump and many unclean starts.
+//!
+//! Not here: disks that stop at every step of a change (`crash`), the engine alone (`embedded/tests/write_path`).
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use async_trait::async_trait;
+use dsl::query::Query;
+use embedded::disk::FaultyDisk;
+use embedded::{EmbeddedEngine, Limits};
+use engine::clock::SystemClock;
+use engine::tasks::Tasks;
+use engine::{Alteration, Clock, Engine, EngineExt as _, Source, Write, WriteOp, address};
+use model::{DocId, ErrorKind, Target};
+use relations::Relations;
+use relations::changes::Pause;
+use relations::jobs::{Action, Begun, Job, Order};
+use relations::leases::{Ask, Asked, Caller, OnExpire, Wanted};
+use relations::locks::{LockTarget, Mode};
+use relations::transactions::{Change, Committed, Digest, Key, Operation, Verdict};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+const HOUR_MS: i64 = 60 * 60 * 1000;
+
+/// A machine's clock that somebody sets, and on which hours may pass at once.
+#[derive(Debug, Default)]
+struct SetClock {
+    inner: SystemClock,
+    wall_ms: AtomicI64,
+    passed_ms: AtomicU64,
+}
+
+impl SetClock {
+    /// Somebody sets it forward: no time passes.
+    fn set_forward(&self, hours: i64) {
+        self.wall_ms.fetch_add(hours * HOUR_MS, Ordering::SeqCst);
+    }
+    /// So much time passes.
+    fn pass(&self, hours: i64) {
+        self.set_forward(hours);
+        self.passed_ms
+            .fetch_add(u64::try_from(hours * HOUR_MS).unwrap(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for SetClock {
+    fn monotonic(&self) -> Duration {
+        self.inner.monotonic() + Duration::from_millis(self.passed_ms.load(Ordering::SeqCst))
+    }
+    fn wall_ms(&self) -> i64 {
+        self.inner.wall_ms() + self.wall_ms.load(Ordering::SeqCst)
+    }
+    fn random(&self) -> u64 {
+        self.inner.random()
+    }
+}
+
+#[derive(Debug)]
+struct Sleep;
+
+#[async_trait]
+impl Pause for Sleep {
+    async fn pause(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+struct Server {
+    engine: Arc<EmbeddedEngine>,
+    relations: Relations,
+}
+
+async fn start(disk: &FaultyDisk, clock: &Arc<SetClock>, portable: bool) -> Server {
+    let limits = Limits {
+        log_file_bytes: 4 << 20,
+        queue_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    let (disk, clock): (_, Arc<dyn Clock>) = (Arc::new(disk.clone()), clock.clone());
+    let engine = Arc::new(EmbeddedEngine::open_on(disk, Path::new("/data"), clock.clone(), limits).unwrap());
+    let mut relations = Relations::new(engine.clone(), clock, Arc::new(Tasks::new(10)));
+    if portable {
+        relations = relations.by_portable_path(Arc::new(Sleep));
+    }
+    relations.recover().await.unwrap();
+    Server { engine, relations }
+}
+
+/// The process is killed; the machine goes on.
+fn kill(disk: &FaultyDisk, server: Server) {
+    disk.stop_after(0);
+    drop(server);
+    disk.restart();
+}
+
+async fn make(engine: &dyn Engine, name: &str) {
+    let create = Alteration::CreateIndex {
+        name: name.to_owned(),
+        settings: serde_json::Map::new(),
+        mappings: None,
+        aliases: serde_json::Map::new(),
+        typed: false,
+        if_absent: true,
+    };
+    engine.alter(create).await.unwrap();
+}
+
+fn change(key: Option<&str>, id: &str) -> Change {
+    let put = WriteOp::Put(Source::from_value(&json!({ "n": 1 })));
+    Change {
+        key: key.map(|key| Key::new("", key, Digest::of(&[key.as_bytes()])).unwrap()),
+        ..Change::of(vec![Operation {
+            label: "index",
+            write: Write::new(address("a", DocId::plain(id)), put),
+            creates: None,
+            wants_source: false,
+            error: None,
+        }])
+    }
+}
+
+async fn committed(relations: &Relations, change: &Change) -> Committed {
+    match relations.change(change).await.unwrap() {
+        Verdict::Committed(committed) => committed,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ask() -> Ask {
+    Ask {
+        lock: None,
+        owner: String::new(),
+        targets: vec![Wanted {
+            target: LockTarget::Name("x".into()),
+            mode: Mode::Exclusive,
+        }],
+        keep_alive: None,
+        on_expire: OnExpire::Release,
+        on_disconnect_release: false,
+        connection: None,
+        wait: false,
+        place: None,
+    }
+}
+
+async fn grant(relations: &Relations) -> (String, u64) {
+    match relations.acquire(&ask()).await.unwrap() {
+        Asked::Granted(lease) => (lease.id.to_string(), lease.token),
+        other @ Asked::Queued(..) => panic!("{other:?}"),
+    }
+}
+
+/// A clock that is set forward by two days forgets no key, beside a running server and over restarts; a day that passes does.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_grow_old_by_the_time_that_passes() {
+    for portable in [false, true] {
+        let (disk, clock) = (FaultyDisk::new(1), Arc::new(SetClock::default()));
+        let mut server = start(&disk, &clock, portable).await;
+        make(&*server.engine, "a").await;
+        let first = committed(&server.relations, &change(Some("k"), "1")).await;
+        assert!(!first.replayed);
+        for restart in [false, true, true] {
+            clock.set_forward(48);
+            if restart {
+                kill(&disk, server);
+                server = start(&disk, &clock, portable).await;
+            }
+            server.relations.forget_old().await.unwrap();
+            let again = committed(&server.relations, &change(Some("k"), "1")).await;
+            assert!(again.replayed, "portable: {portable}, restart: {restart}");
+            assert_eq!(again.commit_seq, first.commit_seq);
+        }
+        clock.pass(25);
+        let anew = committed(&server.relations, &change(Some("k"), "1")).await;
+        assert!(!anew.replayed, "portable: {portable}: a key is kept for a day");
+    }
+}
+
+/// However long a job runs, its key leads to it, also after a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_of_a_running_job_is_not_forgotten() {
+    let (disk, clock) = (FaultyDisk::new(1), Arc::new(SetClock::default()));
+    let mut server = start(&disk, &clock, false).await;
+    make(&*server.engine, "a").await;
+    committed(&server.relations, &change(None, "1")).await;
+    server.engine.refresh(&Target::index("a"), None).await.unwrap();
+    let key = Key::new("", "job", Digest::of(&[b"job"])).unwrap();
+    let job = Job {
+        target: Target::index("a"),
+        query: Query::all(),
+        action: Action::Delete,
+        proceed: false,
+        max_docs: None,
+        batch: 2,
+        refresh: false,
+        guards: Vec::new(),
+        whole: None,
+        caller: Caller::default(),
+    };
+    let order = Order {
+        request: Value::Null,
+        key: Some(key.clone()),
+        keep: true,
+    };
+    let tasks = Tasks::new(10);
+    let task = tasks.start("indices:data/write/delete/byquery", String::new(), 0);
+    let Begun::Run(_) = server.relations.begin(job, &task, &order).await.unwrap() else {
+        panic!("no key leads anywhere yet")
+    };
+    for restart in [false, true] {
+        clock.pass(30);
+        if restart {
+            kill(&disk, server);
+            server = start(&disk, &clock, false).await;
+            clock.pass(30);
+        }
+        server.relations.forget_old().await.unwrap();
+        assert_eq!(
+            server.relations.task_of(&key).await.unwrap(),
+            Some(task.id),
+            "restart: {restart}"
+        );
+    }
+}
+
+/// Numbers of commits and locks rise over unclean starts, and far below 2^53 however many there are.
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_rise_slowly_over_unclean_starts() {
+    const STARTS: u64 = 24;
+    let (disk, clock) = (FaultyDisk::new(1), Arc::new(SetClock::default()));
+    let (mut token, mut commit_seq, mut second) = (0, 0, 0);
+    for n in 0..STARTS {
+        let server = start(&disk, &clock, true).await;
+        make(&*server.engine, "a").await;
+        let (id, next) = grant(&server.relations).await;
+        assert!(next > token, "start {n}: token {next} after {token}");
+        token = next;
+        server.relations.release(&id).await.unwrap();
+        let done = committed(&server.relations, &change(None, "1")).await;
+        assert!(
+            done.commit_seq > commit_seq,
+            "start {n}: {} after {commit_seq}",
+            done.commit_seq
+        );
+        commit_seq = done.commit_seq;
+        if n == 1 {
+            second = commit_seq.max(token);
+        }
+        kill(&disk, server);
+    }
+    let each = (commit_seq.max(token) - second) / (STARTS - 2);
+    assert!(each < 1 << 22, "{each} a start");
+    assert!(
+        token.max(commit_seq) + each * (1 << 30) < 1 << 53,
+        "a thousand million starts fit"
+    );
+}
+
+/// After the log has failed nothing is answered from what it may not have: neither a repetition by its key, nor the locks.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_answered_from_what_a_failed_log_may_not_have() {
+    for seed in 0..6 {
+        for fails_at_write in [false, true] {
+            let (disk, clock) = (FaultyDisk::new(seed), Arc::new(SetClock::default()));
+            let server = start(&disk, &clock, false).await;
+            let relations = &server.relations;
+            make(&*server.engine, "a").await;
+            committed(relations, &change(Some("before"), "1")).await;
+            let (held, _) = grant(relations).await;
+            match fails_at_write {
+                true => disk.set_writes_failing(true),
+                false => disk.set_syncs_failing(true),
+            }
+            let lost = relations.change(&change(Some("k"), "2")).await.unwrap_err();
+            assert_eq!(lost.kind(), ErrorKind::LogFailed, "{lost}");
+            disk.set_writes_failing(false);
+            disk.set_syncs_failing(false);
+            for _ in 0..2 {
+                let again = relations.change(&change(Some("k"), "2")).await.unwrap_err();
+                assert_eq!((again.kind(), again.status()), (ErrorKind::LogFailed, 503), "{again}");
+            }
+            // What was durable before is answered.
+            assert!(committed(relations, &change(Some("before"), "1")).await.replayed);
+            assert!(relations.lease(&held).is_ok());
+            relations.locks_settled().await.unwrap();
+            assert!(relations.release(&held).await.is_err());
+            kill(&disk, server);
+            disk.crash();
+            let server = start(&disk, &clock, false).await;
+            let found = server
+                .engine
+                .read_one(address("a", DocId::plain("2")))
+                .await
+                .unwrap()
+                .is_some();
+            let again = committed(&server.relations, &change(Some("k"), "2")).await;
+            assert_eq!(again.replayed, found, "the outcome is there if and only if the document is");
+        }
+    }
+}
+
+/// The end of a lock that may not be durable is not told either.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_lock_is_told_once_it_is_durable() {
+    let (disk, clock) = (FaultyDisk::new(1), Arc::new(SetClock::default()));
+    let server = start(&disk, &clock, false).await;
+    let (held, _) = grant(&server.relations).await;
+    disk.set_syncs_failing(true);
+    server.relations.release(&held).await.unwrap_err();
+    // In memory it has ended; whether it has for good nobody knows.
+    assert_eq!(server.relations.lease(&held).unwrap_err().kind(), ErrorKind::LockMissing);
+    let unknown = server.relations.locks_settled().await.unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::LogFailed);
+    let refused = server.relations.acquire(&ask()).await.unwrap_err();
+    assert_eq!(refused.status(), 503, "{refused}");
+}
