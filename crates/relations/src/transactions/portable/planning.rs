@@ -98,6 +98,7 @@ impl Planning for Portably<'_> {
             alone: self.alone,
             now: relations.clock.monotonic(),
             now_ms: relations.clock.wall_ms(),
+            kept_now: relations.kept_now(),
         };
         let turn = Arc::new(Mutex::new(None));
         let mut checked: Option<Result<(Checked, bool)>> = None;
