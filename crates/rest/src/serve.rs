@@ -404,7 +404,15 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         }
     }
     let call = call_of(rest, request, style, args, params, *dialect);
-    (endpoint.handler)(call).await
+    let answer = (endpoint.handler)(call).await;
+    if answer
+        .as_ref()
+        .is_err_and(|error| crate::handlers::locks::is_about_locks(error.kind()))
+    {
+        // It comes out of the table in memory, which is ahead of the log.
+        rest.relations.locks_settled().await?;
+    }
+    answer
 }
 
 fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: Args, params: Params, dialect: Dialect) -> Call {

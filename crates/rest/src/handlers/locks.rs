@@ -10,7 +10,7 @@ use dsl::json::Node;
 use engine::{Document, EngineExt as _};
 use model::date::DateFormat;
 use model::text::quote;
-use model::{DocAddress, Error, IndexName, Result, Target, units};
+use model::{DocAddress, Error, ErrorKind, IndexName, Result, Target, units};
 use relations::leases::{Ask, Asked, Lease, OnExpire, Told, Turn, Wanted, millis_of};
 use relations::locks::{LockTarget, Mode};
 use serde_json::{Map, Value, json};
@@ -189,9 +189,7 @@ pub(crate) async fn renew(mut call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
     let id = call.needed("lock_id")?;
-    let renewed = call.rest.relations.renew(&id, keep_alive, call.caller.connection);
-    call.rest.relations.locks_settled().await?;
-    let lease = renewed?;
+    let lease = call.rest.relations.renew(&id, keep_alive, call.caller.connection)?;
     let mut out = json!({ "id": id, "fencing_token": lease.token });
     if !lease.is_endless() {
         out["expires_in_millis"] = millis_of(lease.remaining(call.rest.clock.monotonic())).into();
@@ -222,9 +220,8 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let index = call.params.take("index");
     call.params.finish()?;
     if let Some(id) = call.arg("lock_id") {
-        let found = call.rest.relations.lease(id);
+        let (lease, waiters) = call.rest.relations.lease(id)?;
         call.rest.relations.locks_settled().await?;
-        let (lease, waiters) = found?;
         return Ok(Answer::raw(shown(&call.rest, &lease, waiters)));
     }
     let about = |lease: &Lease| {
@@ -264,7 +261,9 @@ pub(crate) async fn cat(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let now = call.rest.clock.monotonic();
     let mut rows = Vec::new();
-    for (lease, waiters) in call.rest.relations.leases() {
+    let all = call.rest.relations.leases();
+    call.rest.relations.locks_settled().await?;
+    for (lease, waiters) in all {
         for wanted in &lease.targets {
             rows.push(vec![
                 Cell::of(&lease.id),
@@ -304,6 +303,19 @@ pub(super) async fn check_read(call: &Call, locks: &[String], at: &DocAddress, f
     call.rest
         .relations
         .check_read(locks, &at, &settings, found.map(|document| &document.source))
+}
+
+/// Does a refusal say who holds a lock, or that nobody does?
+pub(crate) fn is_about_locks(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::LockMissing
+            | ErrorKind::LockExpired
+            | ErrorKind::LockBroken
+            | ErrorKind::LockConflict
+            | ErrorKind::LockDeadlock
+            | ErrorKind::LockNotOwned
+    )
 }
 
 /// Searches under locks: they must be alive.
