@@ -10,7 +10,7 @@ use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::tasks::Tasks;
-use engine::{Alteration, Clock, Engine, EngineExt as _, Source, Write, WriteOp, address};
+use engine::{Alteration, Clock, Engine, EngineExt as _, Source, Update, Write, WriteOp, address};
 use model::{DocId, ErrorKind, Target};
 use relations::Relations;
 use relations::changes::Pause;
@@ -317,4 +317,45 @@ async fn the_end_of_a_lock_is_told_once_it_is_durable() {
     assert_eq!(unknown.kind(), ErrorKind::LogFailed);
     let refused = server.relations.acquire(&ask()).await.unwrap_err();
     assert_eq!(refused.status(), 503, "{refused}");
+}
+
+/// A change of which every operation is a noop has a number that no other has, and that can be waited for, by both paths.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_noops_has_a_number_of_its_own() {
+    for portable in [false, true] {
+        let (disk, clock) = (FaultyDisk::new(1), Arc::new(SetClock::default()));
+        let server = start(&disk, &clock, portable).await;
+        make(&*server.engine, "a").await;
+        let mut last = committed(&server.relations, &change(None, "1")).await.commit_seq;
+        for n in 0..6 {
+            let update = Update {
+                doc: Some(json!({ "n": 1 })),
+                script: None,
+                upsert: None,
+                doc_as_upsert: false,
+                scripted_upsert: false,
+                moves: false,
+                detect_noop: true,
+                lenient_op: false,
+                of_2015: false,
+                budget: script::Budget::default(),
+                now_ms: 0,
+            };
+            let noop = Change::of(vec![Operation {
+                label: "update",
+                write: Write::new(address("a", DocId::plain("1")), WriteOp::Update(Box::new(update))),
+                creates: None,
+                wants_source: false,
+                error: None,
+            }]);
+            let one = match n % 3 {
+                2 => change(None, "2"),
+                _ => noop,
+            };
+            let next = committed(&server.relations, &one).await.commit_seq;
+            assert!(next > last, "portable: {portable}, {n}: {next} after {last}");
+            server.relations.reach(&Target::index("a"), next).await.unwrap();
+            last = next;
+        }
+    }
 }
