@@ -6,13 +6,14 @@
 //!
 //! Not here: what is planned (`relations`), waiting for the disk (`lib`), stamps (`writing`).
 
+use crate::blocking::aside;
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::commit::{After, Beside, Ready};
 use crate::store::{STRIPES, Store};
 use crate::versions::{Key, Versions};
 use crate::writing::{Judged, check_write, visible};
-use engine::{Alteration, Deciding, Decision, Document, Gate, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp};
+use engine::{Alteration, Deciding, Decision, Document, Gate, Looker, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp};
 use model::{DocAddress, DocId, Error, Result, Stamp};
 use rustc_hash::FxHashSet;
 use serde_json::{Map, Value};
@@ -41,11 +42,14 @@ impl Store {
     pub(crate) fn decide(&self, plan: &mut Planner<'_>, how: &Deciding) -> Settled {
         let (_shared, _alone) = match how.gate {
             Gate::None => (None, None),
-            Gate::Shared => (Some(awake(|| self.gate.try_read()).unwrap_or_else(|| self.gate.read())), None),
-            Gate::Exclusive => (
-                None,
-                Some(awake(|| self.gate.try_write()).unwrap_or_else(|| self.gate.write())),
-            ),
+            Gate::Shared => {
+                let shared = awake(|| self.gate.try_read()).unwrap_or_else(|| aside(|| self.gate.read()));
+                (Some(shared), None)
+            }
+            Gate::Exclusive => {
+                let alone = awake(|| self.gate.try_write()).unwrap_or_else(|| aside(|| self.gate.write()));
+                (None, Some(alone))
+            }
         };
         let mut settled = Settled {
             outcomes: Ok(Vec::new()),
@@ -59,6 +63,16 @@ impl Store {
         }
         settled.outcomes = self.planned(plan, how, &mut settled.after, &mut settled.numbers, &mut settled.place);
         settled
+    }
+
+    /// Reads for somebody who holds nothing.
+    pub(crate) fn look(&self, look: &mut Looker<'_>) {
+        look(&mut Reading {
+            store: self,
+            after: After::default(),
+            touched: BTreeSet::new(),
+            keys: &mut Keys::default(),
+        });
     }
 
     fn planned(

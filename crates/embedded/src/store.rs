@@ -33,6 +33,8 @@ use tantivy::{DocSet, TERMINATED, Term};
 
 /// Id stripes in all.
 pub(crate) const STRIPES: usize = 4096;
+/// Most writes hold a stripe for less; whoever waits longer lets another thread go on with the tasks of his own.
+const STRIPE_WAIT: Duration = Duration::from_micros(50);
 
 /// How much of what, from node settings.
 #[derive(Clone, Debug)]
@@ -371,7 +373,10 @@ impl Store {
         (key >> 64) as usize % STRIPES
     }
     pub(crate) fn stripe(&self, n: usize) -> MutexGuard<'_, ()> {
-        self.stripes[n].lock()
+        let stripe = &self.stripes[n];
+        stripe
+            .try_lock_for(STRIPE_WAIT)
+            .unwrap_or_else(|| crate::blocking::aside(|| stripe.lock()))
     }
     /// The state of an index that the catalog knows.
     pub(crate) fn state(&self, entry: &IndexEntry) -> Result<Arc<IndexState>> {

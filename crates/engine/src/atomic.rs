@@ -16,6 +16,10 @@ pub trait AtomicWrites: Send + Sync {
     /// Runs `plan` (again, if what it touched was not locked the first time) and writes what it says, all or
     /// nothing. Answers once everything that the answer rests on is durable.
     async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided>;
+
+    /// Lets somebody read the newest documents while nothing is locked, for work that takes too long for a decision: each
+    /// document is of another moment, nothing of it may be told, and the decision that follows compares what it rests on.
+    async fn look(&self, look: &mut Looker<'_>);
 }
 
 /// How a decision is made.
@@ -54,6 +58,9 @@ pub enum Gate {
 
 /// Reads, then says what to write.
 pub type Planner<'a> = dyn FnMut(&mut dyn Newest) -> Result<Plan> + Send + 'a;
+
+/// Reads, outside every critical section.
+pub type Looker<'a> = dyn FnMut(&mut dyn Newest) + Send + 'a;
 
 /// What a planner may ask: the newest state, inside the critical section.
 pub trait Newest {
