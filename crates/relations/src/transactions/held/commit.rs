@@ -17,7 +17,6 @@ use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What came of a commit.
 #[derive(Debug)]
