@@ -93,7 +93,11 @@ fn contract_23_a_stopped_server_decides_once() {
         }
         for (way, answer) in ways(&server, &over, &format!("over-{id}")) {
             let kind = &answer.body["error"]["type"];
-            assert_eq!((answer.status, kind), (409, &json!("lock_expired_exception")), "round {round}, {way}");
+            assert_eq!(
+                (answer.status, kind),
+                (409, &json!("lock_expired_exception")),
+                "round {round}, {way}"
+            );
         }
         server.ok("DELETE", &format!("/_lock/{alive}"), &Value::Null);
     }
@@ -111,7 +115,11 @@ fn contract_23_a_short_pause_gives_nothing() {
         stop(&server, Duration::from_millis(1200), || {});
         for (way, answer) in ways(&server, &lock, &id) {
             let kind = &answer.body["error"]["type"];
-            assert_eq!((answer.status, kind), (409, &json!("lock_expired_exception")), "round {round}, {way}");
+            assert_eq!(
+                (answer.status, kind),
+                (409, &json!("lock_expired_exception")),
+                "round {round}, {way}"
+            );
         }
     }
 }
@@ -132,12 +140,16 @@ fn contract_05_scripts_of_a_change_hold_nobody_up() {
     server.ok("PUT", "/quick/_doc/1", &json!({}));
     let loaded = server.send("POST", "/_bulk?refresh=true", &bulk).unwrap();
     assert_eq!(loaded.body["errors"], false, "{loaded:?}");
-    // As many turns as one document needs for about 30 ms, whatever builds and machine.
+    // As many turns as one document needs for about 40 ms, whatever build and machine.
+    const TRIALS: u64 = 3;
     let turns = 20_000;
-    let begun = Instant::now();
-    server.ok("POST", "/slow/_update/0", &json!({ "script": counting(turns) }));
-    let took = begun.elapsed().max(Duration::from_millis(1));
-    let turns = (turns * 30 / took.as_millis() as u64).clamp(2_000, 90_000);
+    let trial = |_| {
+        let begun = Instant::now();
+        server.ok("POST", "/slow/_update/0", &json!({ "script": counting(turns) }));
+        begun.elapsed().as_millis() as u64
+    };
+    let took = (0..TRIALS).map(trial).min().unwrap().max(1);
+    let turns = (turns * 40 / took).clamp(2_000, 90_000);
     let update = |n: u64| json!({ "update": { "_index": "slow", "_id": n.to_string(), "script": counting(turns) } });
     let operations: Vec<Value> = (0..DOCUMENTS).map(update).collect();
     let renewed: Vec<String> = (0..4).map(|n| lock(&server, "1m", &format!("r{n}"))).collect();
@@ -156,7 +168,12 @@ fn contract_05_scripts_of_a_change_hold_nobody_up() {
             ("list".into(), "GET", "/_lock".into(), Value::Null),
             ("read".into(), "GET", "/slow/_doc/1".into(), Value::Null),
             ("write".into(), "PUT", "/quick/_doc/1".into(), json!({})),
-            ("update".into(), "POST", "/quick/_update/1".into(), json!({ "doc": { "a": 1 } })),
+            (
+                "update".into(),
+                "POST",
+                "/quick/_update/1".into(),
+                json!({ "doc": { "a": 1 } }),
+            ),
         ];
         for id in &renewed {
             others.push(("renew".into(), "POST", format!("/_lock/{id}/_renew"), Value::Null));
@@ -196,15 +213,24 @@ fn contract_05_scripts_of_a_change_hold_nobody_up() {
         change.join().unwrap()
     });
     eprintln!("a change of {change:?} beside {waited:?}");
-    assert!(change > Duration::from_millis(800), "it took too short a time to show anything: {change:?}");
+    assert!(
+        change > Duration::from_millis(800),
+        "it took too short a time to show anything: {change:?}"
+    );
     for (name, longest, count) in &waited {
-        assert!(*longest < change / 2, "[{name}] waited {longest:?} for a change of {change:?}");
+        assert!(
+            *longest < change / 2,
+            "[{name}] waited {longest:?} for a change of {change:?}"
+        );
         assert!(*count > 3, "[{name}] was done {count} times beside a change of {change:?}");
     }
     let sum = json!({ "size": 0, "aggs": { "n": { "sum": { "field": "n" } } } });
     server.ok("POST", "/slow/_refresh", &Value::Null);
     let found = server.ok("POST", "/slow/_search", &sum);
-    assert_eq!(found["aggregations"]["n"]["value"].as_f64(), Some((DOCUMENTS + 1) as f64));
+    assert_eq!(
+        found["aggregations"]["n"]["value"].as_f64(),
+        Some((DOCUMENTS + TRIALS) as f64)
+    );
 }
 
 /// Scripts that are too long for the critical section, on the same two counters, beside plain updates of them: each counts

@@ -133,7 +133,11 @@ fn a_folder_is_imported_and_found() {
         (1.into(), 2.into())
     );
     // Trees and files can be locked by path.
-    let locked = server.ok("POST", "/_lock", &json!({ "targets": [{ "index": "fs", "path": "/garden" }] }));
+    let locked = server.ok(
+        "POST",
+        "/_lock",
+        &json!({ "targets": [{ "index": "fs", "path": "/garden" }] }),
+    );
     let touch = |query: &str| {
         let update = json!({ "update": { "_index": "fs", "_id": "/garden/plan.txt", "doc": { "size": 1 } } });
         let change = json!({ "operations": [update] });

@@ -13,7 +13,9 @@ use crate::commit::{After, Beside, Ready};
 use crate::store::{STRIPES, Store};
 use crate::versions::{Key, Versions};
 use crate::writing::{Judged, check_write, visible};
-use engine::{Alteration, Deciding, Decision, Document, Gate, Looker, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp};
+use engine::{
+    Alteration, Deciding, Decision, Document, Gate, Looker, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp,
+};
 use model::{DocAddress, DocId, Error, Result, Stamp};
 use rustc_hash::FxHashSet;
 use serde_json::{Map, Value};

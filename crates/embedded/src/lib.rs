@@ -58,9 +58,9 @@ use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::{
-    Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Deciding, Document, Effect, Engine, Extent, IndexInfo, Looker,
-    IndexStats, Inspected, Inspection, JoinKeys, KeysOf, NodeStats, Outcome, Part, Planner, Read, Refresh, See, Seen, Stage,
-    Staged, Staging, View, Write,
+    Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Deciding, Document, Effect, Engine, Extent, IndexInfo,
+    IndexStats, Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Outcome, Part, Planner, Read, Refresh, See, Seen,
+    Stage, Staged, Staging, View, Write,
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};

@@ -14,8 +14,8 @@ use engine::clock::SystemClock;
 use engine::contract::{LAWS, check, random};
 use engine::memory::MemoryEngine;
 use engine::{
-    Alteration, Altered, AtomicWrites, Barrier, Decided, Deciding, Document, Engine, Inspected, Inspection, Looker, Outcome, Planner,
-    Read, Refresh, See, View, Write,
+    Alteration, Altered, AtomicWrites, Barrier, Decided, Deciding, Document, Engine, Inspected, Inspection, Looker, Outcome,
+    Planner, Read, Refresh, See, View, Write,
 };
 use futures::stream::BoxStream;
 use model::{CommitSeq, Result, Target};

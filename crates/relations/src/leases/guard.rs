@@ -194,13 +194,20 @@ impl crate::Relations {
             return Ok(());
         }
         self.check_unlocked(index, &guard).map_err(|error| {
-            let what = if weaker { "index.pleach.locks" } else { "index.pleach.lock_path" };
+            let what = if weaker {
+                "index.pleach.locks"
+            } else {
+                "index.pleach.lock_path"
+            };
             let reason = format!(
                 "[{what}] of index [{index}] cannot change under a lock: {}; name it with [lock], or break it",
                 error.reason()
             );
             let named = Error::new(error.kind(), reason).with("setting", what);
-            error.details().iter().fold(named, |named, (name, value)| named.with(name, value.clone()))
+            error
+                .details()
+                .iter()
+                .fold(named, |named, (name, value)| named.with(name, value.clone()))
         })
     }
 

@@ -578,7 +578,15 @@ impl Table {
                 lease.targets.iter().map(own).collect()
             }
             Some(_) => return None,
-            None => self.waiting.get(&blocker.owner)?.ask.as_ref()?.targets.iter().map(own).collect(),
+            None => self
+                .waiting
+                .get(&blocker.owner)?
+                .ask
+                .as_ref()?
+                .targets
+                .iter()
+                .map(own)
+                .collect(),
         };
         if targets.iter().any(|(target, _)| target == key) {
             return None;
@@ -592,7 +600,9 @@ impl Table {
         let strongest = |some: Vec<&(LockKey, Mode)>| some.into_iter().max_by_key(|(_, mode)| *mode == Mode::Exclusive).cloned();
         let below = targets.iter().filter(|(target, _)| target.is_below(key)).collect();
         let documents = || {
-            let all = targets.iter().filter(|(target, _)| matches!(target, LockKey::Document { .. }));
+            let all = targets
+                .iter()
+                .filter(|(target, _)| matches!(target, LockKey::Document { .. }));
             all.filter(|(target, _)| same_index(target)).collect()
         };
         strongest(below).or_else(|| strongest(documents()))

@@ -557,13 +557,16 @@ mod tests {
         let plain = LockTarget::Document(at("fs", "1"));
         let meet = |a: &LockTarget, b: &LockTarget| {
             let (a, b) = (a.claims(Mode::Exclusive, &[]), b.claims(Mode::Exclusive, &[]));
-            a.iter().any(|x| b.iter().any(|y| x.key == y.key && !x.mode.is_compatible(y.mode)))
+            a.iter()
+                .any(|x| b.iter().any(|y| x.key == y.key && !x.mode.is_compatible(y.mode)))
         };
         assert!(meet(&plain, &plain) && meet(&plain, &typed("file")) && meet(&typed("file"), &plain));
         assert!(meet(&typed("file"), &typed("file")) && !meet(&typed("file"), &typed("lock")));
         assert_eq!(typed("_doc").of_missing_index(), plain);
         assert_eq!(typed("file").of_missing_index(), typed("file"));
-        let LockTarget::Document(file) = typed("file") else { unreachable!() };
+        let LockTarget::Document(file) = typed("file") else {
+            unreachable!()
+        };
         for (own, covers) in [(&plain, true), (&typed("file"), true), (&typed("lock"), false)] {
             assert_eq!(own.covers(&file), covers, "{own:?}");
         }
@@ -582,7 +585,10 @@ mod tests {
             json!({"index": "fs", "path": "/a/b"}),
         ] {
             let target = target(&asked).expect("a target");
-            assert!(covered_by([target.clone()].iter(), &at("fs", "1"), std::slice::from_ref(&place)), "{asked}");
+            assert!(
+                covered_by([target.clone()].iter(), &at("fs", "1"), std::slice::from_ref(&place)),
+                "{asked}"
+            );
             for mode in [Mode::Exclusive, Mode::Shared] {
                 let meet = target
                     .claims(mode, &[])

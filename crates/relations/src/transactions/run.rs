@@ -117,13 +117,7 @@ impl crate::Relations {
 
     /// Evaluates the updates of a change on what is there now, while nothing is locked. What else comes of the plan is not
     /// looked at: the decision finds it again.
-    async fn evaluate(
-        &self,
-        change: &Change,
-        place: &Place,
-        alone: Option<&Alone>,
-        evaluations: &mut Evaluations,
-    ) -> Result<()> {
+    async fn evaluate(&self, change: &Change, place: &Place, alone: Option<&Alone>, evaluations: &mut Evaluations) -> Result<()> {
         let planning = self.planning(change, place, alone);
         evaluations.begin(Where::Outside);
         let mut look = |newest: &mut dyn Newest| drop(planning.plan(newest, evaluations));

@@ -105,7 +105,11 @@ impl Relations {
 
 /// The id as its index has it, as far as that can be said without its types.
 fn identity(index: &WriteIndex, id: &DocId) -> DocId {
-    if index.typed { id.clone() } else { DocId::plain(id.id.clone()) }
+    if index.typed {
+        id.clone()
+    } else {
+        DocId::plain(id.id.clone())
+    }
 }
 
 /// Would this operation make a missing index, and of which dialect?

@@ -160,7 +160,8 @@ impl Planning for Portably<'_> {
                     }
                     runs = relations.locks.table().run(&id, running);
                 }
-                Ok(Checked::Failed(_) | Checked::Done(_) | Checked::Alone(_) | Checked::Makes(_) | Checked::TooLong) | Err(_) => {}
+                Ok(Checked::Failed(_) | Checked::Done(_) | Checked::Alone(_) | Checked::Makes(_) | Checked::TooLong) | Err(_) => {
+                }
             }
             checked = Some(what.map(|what| (what, runs)));
             Ok(out)
