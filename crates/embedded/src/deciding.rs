@@ -146,7 +146,7 @@ impl Store {
         numbers: &mut Vec<u32>,
     ) -> Result<Carried> {
         let making = !plan.alterations.is_empty();
-        let _altering = making.then(|| self.altering.lock());
+        let _altering = making.then(|| self.alter_alone());
         let now = self.clock.wall_ms();
         let mut beside = Beside::default();
         let mut catalog: Arc<Catalog> = self.catalog.load_full();
@@ -225,7 +225,7 @@ impl Store {
         }
         let mut room = self.log.reserve(bytes as u64)?.waited_for();
         let growing = !making && ready.iter().any(|(_, ready)| ready.growth.is_some());
-        let _growing = growing.then(|| self.altering.lock());
+        let _growing = growing.then(|| self.alter_alone());
         if growing {
             for (_, one) in &mut ready {
                 self.settle_growth(one)?;
