@@ -1,5 +1,5 @@
-//! What locks and changes are for, seen from outside: clients that are stopped past their leases, reads under writers that keep a
-//! sum, kills of a server that makes changes by the portable path.
+//! What locks and changes are for, seen from outside: clients and servers that are stopped past leases, reads under writers that
+//! keep a sum, kills of a server that makes changes by the portable path.
 //!
 //! `PLEACH_TEST_PAUSES` (50) and `PLEACH_TEST_READS` (400) are the numbers; 1,000 and 100,000 are the long run. Not here:
 //! what one client sees (`scenarios/changes`), races of a few clients (`changes.rs`).
@@ -53,6 +53,7 @@ fn client_to_be_stopped() {
         else {
             continue;
         };
+        let token = lock["fencing_token"].as_u64().unwrap();
         let lock = lock["id"].as_str().unwrap().to_owned();
         let n = ok(&address, "GET", &format!("/counters/_doc/{id}"), &Value::Null)["_source"]["n"]
             .as_u64()
@@ -65,7 +66,7 @@ fn client_to_be_stopped() {
             format!("/counters/_doc/{id}")
         };
         match call(&address, "PUT", &path, &json!({ "n": n + 1 })) {
-            Ok(answer) if answer.status == 200 => say(format!("wrote {}", n + 1)),
+            Ok(answer) if answer.status == 200 => say(format!("wrote {} {token}", n + 1)),
             Ok(answer) => {
                 assert_eq!(answer.body["error"]["type"], "lock_expired_exception", "{answer:?}");
                 say("refused".into());
@@ -86,10 +87,15 @@ struct Stopped {
     refused: u64,
     /// Numbers that were written more than once: as many increments are gone.
     lost: u64,
+    /// Numbers that were written under a token that is not greater than that of the number before: two held the lock.
+    crossed: u64,
+    /// How often the server was stopped.
+    server_pauses: u64,
 }
 
-/// Counters of two clients each; the first of each is stopped past its lease while it holds its lock.
-fn stop_clients(pauses: u64, fenced: bool) -> Stopped {
+/// Counters of two clients each; the first of each is stopped past its lease while it holds its lock. With `server_too` the
+/// server is stopped at random, for less and for more than half of a lease.
+fn stop_clients(pauses: u64, fenced: bool, server_too: bool) -> Stopped {
     const COUNTERS: u64 = 8;
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("data"), &["es8"]);
@@ -99,9 +105,26 @@ fn stop_clients(pauses: u64, fenced: bool) -> Stopped {
     }
     let left = AtomicU64::new(pauses);
     let all = Mutex::new(Stopped::default());
+    let (clients_left, server_pauses) = (AtomicU64::new(COUNTERS), AtomicU64::new(0));
     std::thread::scope(|scope| {
+        if server_too {
+            let (server, clients_left, server_pauses) = (&server, &clients_left, &server_pauses);
+            scope.spawn(move || {
+                for n in 0_u64.. {
+                    // A fixed walk through short and long: 150 ms to 1.9 s beside a lease of 1 s.
+                    std::thread::sleep(Duration::from_millis(300 + n * 7919 % 500));
+                    if clients_left.load(Ordering::Relaxed) == 0 {
+                        return;
+                    }
+                    server.signal(libc::SIGSTOP);
+                    std::thread::sleep(Duration::from_millis(150 + n * 6151 % 1750));
+                    server.signal(libc::SIGCONT);
+                    server_pauses.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
         for counter in 0..COUNTERS {
-            let (left, all) = (&left, &all);
+            let (left, all, clients_left) = (&left, &all, &clients_left);
             scope.spawn(move || {
                 let mut clients: Vec<Child> = (0..2).map(|_| client(address, counter, fenced)).collect();
                 let outs: Vec<_> = clients.iter_mut().map(|client| client.stdout.take().unwrap()).collect();
@@ -113,8 +136,9 @@ fn stop_clients(pauses: u64, fenced: bool) -> Stopped {
                         scope.spawn(move || {
                             for line in std::io::BufReader::new(out).lines().map_while(Result::ok) {
                                 // The harness of the tests may begin the line.
-                                if let Some(number) = line.rsplit("wrote ").next().and_then(|n| n.parse::<u64>().ok()) {
-                                    numbers.lock().unwrap().push(number);
+                                if let Some((number, token)) = line.rsplit_once("wrote ").and_then(|(_, n)| n.split_once(' ')) {
+                                    let wrote: (u64, u64) = (number.parse().unwrap(), token.parse().unwrap());
+                                    numbers.lock().unwrap().push(wrote);
                                 } else if line.ends_with("refused") {
                                     refused.fetch_add(1, Ordering::Relaxed);
                                 } else if n == 0 && line.ends_with("holding") && !over.load(Ordering::Relaxed) {
@@ -143,19 +167,23 @@ fn stop_clients(pauses: u64, fenced: bool) -> Stopped {
                         client.wait().unwrap();
                     }
                 });
+                clients_left.fetch_sub(1, Ordering::Relaxed);
                 let mut numbers = numbers.into_inner().unwrap();
                 numbers.sort_unstable();
                 let written = numbers.len() as u64;
-                numbers.dedup();
+                let crossed = numbers.windows(2).filter(|two| two[0].1 >= two[1].1).count() as u64;
+                numbers.dedup_by_key(|(number, _)| *number);
                 let mut all = all.lock().unwrap();
                 all.written += written;
                 all.lost += written - numbers.len() as u64;
                 all.refused += refused.into_inner();
+                all.crossed += crossed;
             });
         }
     });
     let mut all = all.into_inner().unwrap();
     all.pauses = pauses - left.into_inner();
+    all.server_pauses = server_pauses.into_inner();
     all
 }
 
@@ -176,8 +204,8 @@ fn client(address: &str, counter: u64, fenced: bool) -> Child {
 #[test]
 fn contract_25_pauses_with_and_without_fencing() {
     let pauses = from_environment("PLEACH_TEST_PAUSES", 50);
-    let fenced = stop_clients(pauses, true);
-    let unfenced = stop_clients(pauses.min(40), false);
+    let fenced = stop_clients(pauses, true, false);
+    let unfenced = stop_clients(pauses.min(40), false, false);
     eprintln!("fenced: {fenced:?}; without fencing: {unfenced:?}");
     assert_eq!((fenced.pauses, fenced.lost), (pauses, 0), "{fenced:?}");
     assert!(
@@ -185,6 +213,18 @@ fn contract_25_pauses_with_and_without_fencing() {
         "those who were stopped came too late: {fenced:?}"
     );
     assert!(unfenced.lost > 0, "without fencing nothing was lost: {unfenced:?}");
+    assert_eq!(fenced.crossed, 0, "two held a lock at once: {fenced:?}");
+}
+
+/// Clients and the server stopped at random: no update is lost, no two hold a lock, and the tokens of each counter rise.
+/// `PLEACH_TEST_SERVER_PAUSES` (16) pauses of clients; the server is stopped about every second meanwhile.
+#[test]
+fn contract_23_and_25_and_27_pauses_of_clients_and_server() {
+    let pauses = from_environment("PLEACH_TEST_SERVER_PAUSES", 16);
+    let stopped = stop_clients(pauses, true, true);
+    eprintln!("{stopped:?}");
+    assert_eq!((stopped.pauses, stopped.lost, stopped.crossed), (pauses, 0, 0), "{stopped:?}");
+    assert!(stopped.server_pauses > 0 && stopped.written > pauses, "{stopped:?}");
 }
 
 /// Under writers that keep a sum and one generation over three indices, one of them never refreshed by time: a

@@ -389,7 +389,7 @@ fn row(name: &str) -> Option<Row> {
         ),
         "locks.max_path_depth" => Refused(
             &["locks.max_path_depth=2"],
-            vec![],
+            vec![put("/i", json!({ "settings": { "index.pleach.lock_path": "path" } }))],
             post("/_lock", json!({ "targets": [{ "index": "i", "path": "/a/b/c" }] })),
             400,
         ),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tests::{Server, command};
 
@@ -131,6 +132,21 @@ fn a_folder_is_imported_and_found() {
         (hits(r#""path":"/garden""#), hits(r#""path.tree":"/garden""#)),
         (1.into(), 2.into())
     );
+    // Trees and files can be locked by path.
+    let locked = server.ok(
+        "POST",
+        "/_lock",
+        &json!({ "targets": [{ "index": "fs", "path": "/garden" }] }),
+    );
+    let touch = |query: &str| {
+        let update = json!({ "update": { "_index": "fs", "_id": "/garden/plan.txt", "doc": { "size": 1 } } });
+        let change = json!({ "operations": [update] });
+        server.call("POST", &format!("/_transaction{query}"), &change).status
+    };
+    let id = locked["id"].as_str().unwrap();
+    assert_eq!(touch(""), 409, "somebody has locked its folder");
+    assert_eq!(touch(&format!("?lock={id}")), 200);
+    server.ok("DELETE", &format!("/_lock/{id}"), &Value::Null);
     let (code, said) = import(&["--files", tree, "--hidden", "--binary"]);
     assert!(code == Some(0) && said.contains("2 created, 2 updated"), "{said}");
 

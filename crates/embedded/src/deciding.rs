@@ -6,6 +6,7 @@
 //!
 //! Not here: what is planned (`relations`), waiting for the disk (`lib`), stamps (`writing`).
 
+use crate::blocking::aside;
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::commit::{After, Beside, Ready};
@@ -13,7 +14,9 @@ use crate::durability::is_of_the_moment;
 use crate::store::{STRIPES, Store};
 use crate::versions::{Key, Versions};
 use crate::writing::{Judged, check_write, visible};
-use engine::{Alteration, Deciding, Decision, Document, Gate, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp};
+use engine::{
+    Alteration, Deciding, Decision, Document, Gate, Looker, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp,
+};
 use model::{DocAddress, DocId, Error, Result, Stamp};
 use rustc_hash::FxHashSet;
 use serde_json::{Map, Value};
@@ -42,11 +45,14 @@ impl Store {
     pub(crate) fn decide(&self, plan: &mut Planner<'_>, how: &Deciding) -> Settled {
         let (_shared, _alone) = match how.gate {
             Gate::None => (None, None),
-            Gate::Shared => (Some(awake(|| self.gate.try_read()).unwrap_or_else(|| self.gate.read())), None),
-            Gate::Exclusive => (
-                None,
-                Some(awake(|| self.gate.try_write()).unwrap_or_else(|| self.gate.write())),
-            ),
+            Gate::Shared => {
+                let shared = awake(|| self.gate.try_read()).unwrap_or_else(|| aside(|| self.gate.read()));
+                (Some(shared), None)
+            }
+            Gate::Exclusive => {
+                let alone = awake(|| self.gate.try_write()).unwrap_or_else(|| aside(|| self.gate.write()));
+                (None, Some(alone))
+            }
         };
         let mut settled = Settled {
             outcomes: Ok(Vec::new()),
@@ -60,6 +66,16 @@ impl Store {
         }
         settled.outcomes = self.planned(plan, how, &mut settled.after, &mut settled.numbers, &mut settled.place);
         settled
+    }
+
+    /// Reads for somebody who holds nothing.
+    pub(crate) fn look(&self, look: &mut Looker<'_>) {
+        look(&mut Reading {
+            store: self,
+            after: After::default(),
+            touched: BTreeSet::new(),
+            keys: &mut Keys::default(),
+        });
     }
 
     fn planned(
@@ -135,7 +151,7 @@ impl Store {
         // What only reads is answered also while nothing can be written.
         self.check_writable()?;
         let making = !plan.alterations.is_empty();
-        let _altering = making.then(|| self.altering.lock());
+        let _altering = making.then(|| self.alter_alone());
         let now = self.clock.wall_ms();
         let mut beside = Beside {
             is_change: !how.plain,
@@ -230,7 +246,7 @@ impl Store {
         }
         let mut room = self.log.reserve(bytes as u64)?.waited_for();
         let growing = !making && ready.iter().any(|(_, ready)| ready.growth.is_some());
-        let _growing = growing.then(|| self.altering.lock());
+        let _growing = growing.then(|| self.alter_alone());
         if growing {
             for (_, one) in &mut ready {
                 self.settle_growth(one)?;

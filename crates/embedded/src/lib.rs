@@ -9,6 +9,7 @@ pub mod aggs;
 mod alias_filters;
 mod altering;
 mod answers;
+mod blocking;
 pub mod catalog;
 mod checkpoint;
 mod commit;
@@ -60,8 +61,8 @@ use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::{
     Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Deciding, Document, Effect, Engine, Extent, IndexInfo,
-    IndexStats, Inspected, Inspection, JoinKeys, KeysOf, NodeStats, Outcome, Part, Planner, Read, Refresh, See, Seen, Stage,
-    Staged, Staging, View, Write,
+    IndexStats, Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Outcome, Part, Planner, Read, Refresh, See, Seen,
+    Stage, Staged, Staging, View, Write,
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -848,7 +849,11 @@ impl AtomicWrites for EmbeddedEngine {
 
     async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
         self.room().await;
-        let settled = self.store.decide(plan, &how);
+        // Reading and judging many documents takes long enough for others to wait for this thread.
+        let settled = match how.touches.len() > INLINE_WRITES {
+            true => blocking::aside(|| self.store.decide(plan, &how)),
+            false => self.store.decide(plan, &how),
+        };
         // Of what was written the record's own place, else that of the newest.
         let commit_seq = settled.place.unwrap_or_else(|| self.store.log.end_position());
         let waited = self.wait(settled.after).await;
@@ -873,5 +878,9 @@ impl AtomicWrites for EmbeddedEngine {
             self.refreshed(numbers, end, how.refresh).await?;
         }
         Ok(Decided { commit_seq, outcomes })
+    }
+
+    async fn look(&self, look: &mut Looker<'_>) {
+        blocking::aside(|| self.store.look(look));
     }
 }

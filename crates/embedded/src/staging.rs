@@ -25,7 +25,7 @@ use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Layers of an overlay before it is made anew.
@@ -36,6 +36,8 @@ pub(crate) struct StagingView {
     view: View,
     base: Arc<Searchable>,
     inner: Mutex<Inner>,
+    /// Those of `inner`, for who lists transactions while scripts of this one run.
+    bytes: Arc<AtomicU64>,
 }
 
 /// What was staged.
@@ -48,7 +50,7 @@ struct Inner {
     places: HashMap<(u32, Box<str>), usize>,
     overlays: HashMap<u32, Overlay>,
     operations: u64,
-    bytes: u64,
+    bytes: Arc<AtomicU64>,
 }
 
 /// One document that was written.
@@ -117,9 +119,11 @@ impl Store {
             created_ms: self.clock.wall_ms(),
             keep_alive: Duration::MAX,
         };
+        let bytes: Arc<AtomicU64> = Arc::default();
         let staging = Arc::new(StagingView {
             view: view.clone(),
             base,
+            bytes: bytes.clone(),
             inner: Mutex::new(Inner {
                 catalog: Arc::new(catalog),
                 made: BTreeMap::new(),
@@ -127,7 +131,7 @@ impl Store {
                 places: HashMap::new(),
                 overlays: HashMap::new(),
                 operations: 0,
-                bytes: 0,
+                bytes,
             }),
         });
         let mut open = self.stagings.lock();
@@ -143,10 +147,10 @@ impl Store {
         let Some(staging) = self.stagings.lock().remove(id) else {
             return false;
         };
-        let mut inner = staging.inner.lock();
-        self.staged_bytes.fetch_sub(inner.bytes, Ordering::Relaxed);
+        let inner = staging.inner.lock();
+        self.staged_bytes
+            .fetch_sub(inner.bytes.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         // Who still has it stages nothing any more that anybody counts.
-        inner.bytes = 0;
         true
     }
 
@@ -447,7 +451,7 @@ impl Store {
             let reason = format!("a transaction has [{most}] operations already; the limit is the setting [{name}]");
             return Err(Error::illegal(reason).with("setting", name));
         }
-        let after = inner.bytes - replaced + bytes;
+        let after = inner.bytes.load(Ordering::Relaxed) - replaced + bytes;
         let most = catalog.cluster_bytes(settings::CHANGES_MAX_BYTES);
         if after > most {
             let name = settings::CHANGES_MAX_BYTES.name;
@@ -465,7 +469,7 @@ impl Store {
         }
         self.staged_bytes.fetch_sub(replaced, Ordering::Relaxed);
         inner.operations += 1;
-        inner.bytes = after;
+        inner.bytes.store(after, Ordering::Relaxed);
         Ok(())
     }
 
@@ -500,7 +504,7 @@ impl Store {
 
     /// Bytes that are staged in a view.
     pub(crate) fn bytes_of_staging(&self, id: &str) -> Result<u64> {
-        Ok(self.staging_view(id)?.inner.lock().bytes)
+        Ok(self.staging_view(id)?.bytes.load(Ordering::Relaxed))
     }
 }
 

@@ -33,6 +33,15 @@ use tantivy::{DocSet, TERMINATED, Term};
 
 /// Id stripes in all.
 pub(crate) const STRIPES: usize = 4096;
+/// Most writes hold what others wait for no longer.
+const SHORT_WAIT: Duration = Duration::from_micros(50);
+
+/// Whoever waits longer lets another thread go on with the tasks of his own.
+fn held(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
+    mutex
+        .try_lock_for(SHORT_WAIT)
+        .unwrap_or_else(|| crate::blocking::aside(|| mutex.lock()))
+}
 
 /// How much of what, from node settings.
 #[derive(Clone, Debug)]
@@ -375,7 +384,11 @@ impl Store {
         (key >> 64) as usize % STRIPES
     }
     pub(crate) fn stripe(&self, n: usize) -> MutexGuard<'_, ()> {
-        self.stripes[n].lock()
+        held(&self.stripes[n])
+    }
+    /// Nobody else alters the catalog meanwhile.
+    pub(crate) fn alter_alone(&self) -> MutexGuard<'_, ()> {
+        held(&self.altering)
     }
     /// The state of an index that the catalog knows.
     pub(crate) fn state(&self, entry: &IndexEntry) -> Result<Arc<IndexState>> {

@@ -144,7 +144,7 @@ impl Store {
         };
         let no = entry.no;
         let growing = ready.growth.is_some();
-        let _altering = growing.then(|| self.altering.lock());
+        let _altering = growing.then(|| self.alter_alone());
         if growing {
             self.settle_growth(&mut ready)?;
         }

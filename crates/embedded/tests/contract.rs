@@ -14,8 +14,8 @@ use engine::clock::SystemClock;
 use engine::contract::{LAWS, check, random};
 use engine::memory::MemoryEngine;
 use engine::{
-    Alteration, Altered, AtomicWrites, Barrier, Decided, Deciding, Document, Engine, Inspected, Inspection, Outcome, Planner,
-    Read, Refresh, See, View, Write,
+    Alteration, Altered, AtomicWrites, Barrier, Decided, Deciding, Document, Engine, Inspected, Inspection, Looker, Outcome,
+    Planner, Read, Refresh, See, View, Write,
 };
 use futures::stream::BoxStream;
 use model::{CommitSeq, Result, Target};
@@ -128,6 +128,13 @@ impl AtomicWrites for Restarting {
             panic!("the embedded engine decides");
         };
         atomic.decide(plan, how).await
+    }
+    async fn look(&self, look: &mut Looker<'_>) {
+        let now = self.now();
+        let Some(atomic) = now.atomic() else {
+            panic!("the embedded engine decides");
+        };
+        atomic.look(look).await;
     }
 }
 

@@ -25,6 +25,10 @@ pub trait AtomicWrites: Send + Sync {
     async fn settled(&self) -> Result<()> {
         Ok(())
     }
+
+    /// Lets somebody read the newest documents while nothing is locked, for work that takes too long for a decision: each
+    /// document is of another moment, nothing of it may be told, and the decision that follows compares what it rests on.
+    async fn look(&self, look: &mut Looker<'_>);
 }
 
 /// How a decision is made.
@@ -66,6 +70,9 @@ pub enum Gate {
 
 /// Reads, then says what to write.
 pub type Planner<'a> = dyn FnMut(&mut dyn Newest) -> Result<Plan> + Send + 'a;
+
+/// Reads, outside every critical section.
+pub type Looker<'a> = dyn FnMut(&mut dyn Newest) + Send + 'a;
 
 /// What a planner may ask: the newest state, inside the critical section.
 pub trait Newest {

@@ -29,7 +29,7 @@ pub mod tasks;
 mod update;
 
 pub use around::Around;
-pub use atomic::{AtomicWrites, Decided, Deciding, Decision, Gate, Newest, Plan, Planner, Seal, Then, WriteIndex};
+pub use atomic::{AtomicWrites, Decided, Deciding, Decision, Gate, Looker, Newest, Plan, Planner, Seal, Then, WriteIndex};
 pub use clock::Clock;
 pub use expect::{Compare, Conflict, Expect, Found};
 pub use numbered::{Extent, Part};

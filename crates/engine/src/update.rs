@@ -56,6 +56,7 @@ struct Around<'a> {
     at: &'a DocAddress,
     routing: Option<&'a str>,
     timing: &'a mut Timing,
+    budget: Budget,
 }
 
 /// What an update comes to.
@@ -91,10 +92,36 @@ impl Update {
         times: Times,
         timing: &mut Timing,
     ) -> Result<Applied> {
+        self.apply_within(self.budget.steps, at, found, routing, times, timing)
+    }
+
+    /// The same with at most so many steps of the script, for a caller that can run it elsewhere if it takes more.
+    ///
+    /// # Errors
+    /// As [`Update::apply_timed`]; [`ErrorKind::CircuitBreaking`] beyond the steps.
+    pub fn apply_within(
+        &self,
+        steps: u64,
+        at: &DocAddress,
+        found: Option<(&Value, Stamp)>,
+        routing: Option<&str>,
+        times: Times,
+        timing: &mut Timing,
+    ) -> Result<Applied> {
         let scripted = self.script.is_some();
+        let budget = Budget {
+            steps: self.budget.steps.min(steps),
+            ..self.budget
+        };
+        let around = Around {
+            at,
+            routing,
+            timing: &mut *timing,
+            budget,
+        };
         let applied = match found {
-            Some((source, stamp)) => self.change(source, (stamp, times), Around { at, routing, timing })?,
-            None => self.insert(Around { at, routing, timing })?,
+            Some((source, stamp)) => self.change(source, (stamp, times), around)?,
+            None => self.insert(around)?,
         };
         if found.is_some() {
             // A script that says nothing of the timestamp leaves it; a partial document is written anew.
@@ -149,7 +176,12 @@ impl Update {
         there: Option<(Stamp, Times)>,
         around: Around<'_>,
     ) -> Result<Applied> {
-        let Around { at, routing, timing } = around;
+        let Around {
+            at,
+            routing,
+            timing,
+            budget,
+        } = around;
         let stamp = there.map(|(stamp, _)| stamp);
         let mut meta = Map::new();
         meta.insert("_index".into(), at.index.as_str().into());
@@ -178,7 +210,7 @@ impl Update {
             op: op.to_owned(),
             meta,
         };
-        let result = script::run_update(&script.0, &script.1, context, self.budget, self.now_ms).map_err(|cause| {
+        let result = script::run_update(&script.0, &script.1, context, budget, self.now_ms).map_err(|cause| {
             if cause.kind() == ErrorKind::Script {
                 Error::illegal("failed to execute script").caused_by(cause)
             } else {

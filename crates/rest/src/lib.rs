@@ -53,6 +53,8 @@ pub struct Rest {
     pub(crate) scrolls: handlers::scroll::Scrolls,
     /// Tasks of an earlier process, until somebody goes on with them.
     left: std::sync::Mutex<Vec<handlers::jobs::Left>>,
+    /// True from the moment when the server is told to stop: whoever waits for somebody else is told so.
+    pub(crate) stopping: tokio::sync::watch::Sender<bool>,
 }
 
 /// How the server calls itself.
@@ -94,6 +96,7 @@ impl Rest {
             known: KnownIndices::default(),
             scrolls: handlers::scroll::Scrolls::default(),
             left: std::sync::Mutex::default(),
+            stopping: tokio::sync::watch::Sender::new(false),
         }
     }
 

@@ -311,7 +311,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["snapshot.get", "snapshot.status"], &[nothing!("there are no snapshots": ignore_unavailable verbose;)]),
     (&["snapshot.delete_repository"], &[ACKNOWLEDGED]),
     (&["indices.put_settings"], &[TARGET, THROTTLED, BODY, BODY_TYPE, ACKNOWLEDGED,
-        changes!(preserve_existing refresh_interval),
+        changes!(preserve_existing refresh_interval lock),
         nothing!(
             "the answer has no settings": flat_settings;
             "static settings want a closed index": reopen;

@@ -72,6 +72,7 @@ pub async fn serve(
         task.abort();
     }
     rest.tasks.stop_all();
+    rest.stopping.send_replace(true);
     over.store(true, Ordering::Release);
     let deadline = tokio::time::Instant::now() + grace;
     while open.load(Ordering::Acquire) > 0 && tokio::time::Instant::now() < deadline {

@@ -22,8 +22,8 @@ use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::tasks::{Task, Tasks};
 use engine::{
-    Alteration, Around, AtomicWrites, Clock, Decided, Deciding, Engine, EngineExt as _, Gate, Newest, Outcome, Planner, Refresh,
-    See, Source, Update, Write, WriteOp, address,
+    Alteration, Around, AtomicWrites, Clock, Decided, Deciding, Engine, EngineExt as _, Gate, Looker, Newest, Outcome, Planner,
+    Refresh, See, Source, Update, Write, WriteOp, address,
 };
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
 use pieces::{Sleep, commits};
@@ -606,6 +606,9 @@ impl AtomicWrites for Halting {
         };
         let atomic = self.inner.atomic().unwrap();
         atomic.decide(&mut checked, how).await
+    }
+    async fn look(&self, look: &mut Looker<'_>) {
+        self.inner.atomic().unwrap().look(look).await;
     }
 }
 

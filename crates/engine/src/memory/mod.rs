@@ -701,6 +701,11 @@ impl Newest for Reading<'_> {
 
 #[async_trait]
 impl AtomicWrites for MemoryEngine {
+    async fn look(&self, look: &mut crate::Looker<'_>) {
+        let state = self.state().clone();
+        look(&mut Reading(&state));
+    }
+
     async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
         // One lock for everything: gates and documents need none of their own.
         let mut state = self.state();

@@ -21,7 +21,6 @@ use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// One document of a batch.
 pub(super) struct Item {
@@ -91,7 +90,6 @@ impl crate::Relations {
                     locks: &self.locks,
                     clock: &self.clock,
                     alone: alone.as_ref(),
-                    now: self.clock.monotonic(),
                     now_ms: self.clock.wall_ms(),
                 };
                 let how = Deciding {
@@ -187,7 +185,6 @@ struct Batch<'a> {
     locks: &'a Locks,
     clock: &'a Arc<dyn Clock>,
     alone: Option<&'a Alone>,
-    now: Duration,
     now_ms: i64,
 }
 
@@ -208,42 +205,46 @@ impl Batch<'_> {
         {
             return Ok((Planned::Stopped, Plan::default()));
         }
-        let table = self.locks.table();
-        let mut guard = Guard::new(&table, &self.job.guards, self.job.whole.is_some(), self.now)?.of(&self.job.caller);
-        let none = Alone::default();
-        let mut ledger = Ledger::new(&table, &self.job.caller, self.alone.unwrap_or(&none), self.now, self.now_ms);
+        let mut guard = Guard::new(self.locks, self.clock, &self.job.guards, self.job.whole.is_some())?.of(&self.job.caller);
         let mut lock_writes = Vec::new();
         let mut known = Known::new();
-        let mut plan = Plan::default();
-        let mut writers = Vec::new();
         let mut all = Vec::with_capacity(self.items.len());
         for (n, item) in self.items.iter().enumerate() {
-            let mut done = match (&item.fate, &item.write) {
+            let done = match (&item.fate, &item.write) {
                 (Some(fate), _) => fate.clone(),
                 (None, None) => Done::Noop,
                 (None, Some(write)) => self.one(newest, &mut guard, &mut known, item, write)?,
             };
-            if let (Done::Wrote(_), Some(write)) = (&done, &item.write)
-                && let Some(lock) = self.lock_write(newest, &known, item, write, n)?
-            {
-                if self.alone.is_none() {
-                    lock_writes.push(lock);
-                } else if let Err(error) = ledger.turn(&lock) {
-                    done = match error.kind() {
-                        ErrorKind::LockNotOwned | ErrorKind::LockConflict => Done::Conflict(error),
-                        _ => Done::Failed(error),
-                    };
-                }
-            }
             if let (Done::Wrote(_), Some(write)) = (&done, &item.write) {
+                lock_writes.extend(self.lock_write(newest, &known, item, write, n)?);
+            }
+            all.push(done);
+        }
+        if self.alone.is_none() && !lock_writes.is_empty() {
+            return Ok((Planned::Alone(lock_writes), Plan::default()));
+        }
+        // The table is held only where there are lock documents: no other decision is made then.
+        let table = self.alone.map(|alone| (self.locks.now(self.clock).0, alone));
+        let mut ledger = table
+            .as_ref()
+            .map(|(table, alone)| Ledger::new(table, &self.job.caller, alone, self.now_ms));
+        for lock in &lock_writes {
+            let Some(Err(error)) = ledger.as_mut().map(|ledger| ledger.turn(lock)) else {
+                continue;
+            };
+            all[lock.operation] = match error.kind() {
+                ErrorKind::LockNotOwned | ErrorKind::LockConflict => Done::Conflict(error),
+                _ => Done::Failed(error),
+            };
+        }
+        let mut plan = Plan::default();
+        let mut writers = Vec::new();
+        for (n, (item, done)) in self.items.iter().zip(&all).enumerate() {
+            if let (Done::Wrote(_), Some(write)) = (done, &item.write) {
                 self.make(&known, write, &mut plan);
                 plan.writes.push(write.clone());
                 writers.push(Some(n));
             }
-            all.push(done);
-        }
-        if !lock_writes.is_empty() {
-            return Ok((Planned::Alone(lock_writes), Plan::default()));
         }
         let mut counts = self.counts.clone();
         let failed = tally(&mut counts, self.items, &all, self.job);
@@ -270,7 +271,9 @@ impl Batch<'_> {
         }
         // One change as a whole has a number of its own, also if it changes nothing.
         plan.numbered = self.job.whole.is_some();
-        ledger.into_plan(newest, &mut plan, self.locks, self.clock)?;
+        if let Some(ledger) = ledger {
+            ledger.into_plan(newest, &mut plan, self.locks, self.clock)?;
+        }
         writers.resize(plan.writes.len(), None);
         if let Some(record) = self.record {
             plan.writes.push(record.progress(self.to, &counts, failed));
@@ -315,6 +318,10 @@ impl Batch<'_> {
             None => None,
             Some(index) => {
                 at.index = index.name.clone();
+                at.id = match newest.identity(&at) {
+                    Ok(id) => id,
+                    Err(e) => return Ok(Done::Failed(e)),
+                };
                 if copies {
                     newest.read(&at, See::Plain)?
                 } else {

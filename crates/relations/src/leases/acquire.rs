@@ -12,7 +12,8 @@ use crate::outcomes::log_failed;
 use crate::schema;
 use crate::transactions::portable::TIMEOUT;
 use engine::{Deciding, Decision, Gate, Newest, Plan, See, Write, WriteIndex, WriteOp};
-use model::{DocAddress, Error, ErrorKind, Result, settings};
+use model::lock_index::LockIndex;
+use model::{DocAddress, Error, ErrorKind, IndexName, Result, settings};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -71,11 +72,9 @@ impl crate::Relations {
         let mut planner = |newest: &mut dyn Newest| {
             let targets = resolved(newest, &ask.targets)?;
             let control = newest.index(schema::CONTROL);
-            let mut table = self.locks.table();
-            let now = self.clock.monotonic();
-            table.pulse(now);
+            let (table, _) = self.locks.now(&self.clock);
             let held = match &ask.lock {
-                Some(id) => Some(table.alive(id, now)?.clone()),
+                Some(id) => Some(table.alive(id)?.clone()),
                 // Who was granted while it waited, and was not told, holds already.
                 None if table.count() >= locks_max && table.lease(&id).is_none() => {
                     let reason = format!("there are [{locks_max}] locks already; the limit is the setting [locks.max]");
@@ -158,7 +157,7 @@ impl crate::Relations {
                         ..Plan::default()
                     })
                 }
-                AllAnswer::Busy(blocked) => Err(in_the_way(&table, &blocked, now)),
+                AllAnswer::Busy(blocked) => Err(in_the_way(&table, &blocked)),
                 AllAnswer::Full(key) => Err(full(&key)),
                 AllAnswer::Deadlock { with, .. } => Err(deadlock(&id, Some(&with))),
             }
@@ -175,13 +174,13 @@ impl crate::Relations {
 }
 
 /// The refusal for the first that is in the way.
-pub(crate) fn in_the_way(table: &Table, blocked: &[(LockKey, Vec<Blocker>)], now: std::time::Duration) -> Error {
+pub(crate) fn in_the_way(table: &Table, blocked: &[(LockKey, Vec<Blocker>)]) -> Error {
     let first = blocked
         .iter()
         .flat_map(|(key, blockers)| blockers.iter().map(move |blocker| (key, blocker)))
         .min_by_key(|(_, blocker)| blocker.waiting);
     match first {
-        Some((key, blocker)) => table.conflict(key, blocker, now),
+        Some((key, blocker)) => table.conflict(key, blocker),
         None => Error::new(ErrorKind::LockConflict, "the lock is not free"),
     }
 }
@@ -215,46 +214,78 @@ pub(super) fn touches(id: &str, targets: &[Wanted]) -> Vec<DocAddress> {
     documents.chain([Lease::at(id)]).collect()
 }
 
-/// Aliases by the index they mean now; documents with the places where they are.
+/// Targets by the identity that their index gives them: aliases by the index they mean now, documents by their type and
+/// with the places where they are.
+///
+/// # Errors
+/// A path in an index that does not say where its documents are; a document without a type where there are several.
 pub(crate) fn resolved(newest: &mut dyn Newest, targets: &[Wanted]) -> Result<Vec<(Wanted, Vec<LockPath>)>> {
-    let mut out = Vec::with_capacity(targets.len());
-    for wanted in targets {
-        let mut wanted = wanted.clone();
-        let mut places = Vec::new();
-        match &mut wanted.target {
-            LockTarget::All | LockTarget::Name(_) => {}
-            LockTarget::Index(index) => {
-                if let Some(found) = known(newest, index.as_str())? {
-                    *index = found.name;
-                }
-            }
-            LockTarget::Path { index, .. } => {
-                if let Some(found) = known(newest, index.as_str())? {
-                    let enforced = mode_of(&found.settings) == Respect::Enforced;
-                    if enforced && fields_of(&found.settings)?.is_unset() {
-                        let reason = format!(
-                            "[{index}] enforces locks but does not say where its documents are: set [index.pleach.lock_path]"
-                        );
-                        return Err(Error::new(ErrorKind::LockTarget, reason).with("index", index.as_str()));
-                    }
-                    *index = found.name;
-                }
-            }
-            LockTarget::Document(at) => {
-                if let Some(found) = known(newest, at.index.as_str())? {
-                    at.index = found.name;
-                    let fields = fields_of(&found.settings)?;
-                    if !fields.is_unset()
-                        && let Some(document) = newest.read(at, See::Plain)?
-                    {
-                        places.extend(fields.places(&document.source.parse()?)?);
-                    }
-                }
-            }
-        }
-        out.push((wanted, places));
+    targets.iter().map(|wanted| resolved_one(newest, wanted)).collect()
+}
+
+fn resolved_one(newest: &mut dyn Newest, wanted: &Wanted) -> Result<(Wanted, Vec<LockPath>)> {
+    let mode = wanted.mode;
+    let name = match &wanted.target {
+        LockTarget::All | LockTarget::Name(_) => return Ok((wanted.clone(), Vec::new())),
+        LockTarget::Index(index) | LockTarget::Path { index, .. } => index,
+        LockTarget::Document(at) => &at.index,
+    };
+    let found = known(newest, name.as_str())?;
+    if let LockTarget::Path { index, path } = &wanted.target
+        && !path.is_root()
+    {
+        check_says_where(newest, index, found.as_ref())?;
     }
-    Ok(out)
+    let Some(found) = found else {
+        let target = wanted.target.clone().of_missing_index();
+        return Ok((Wanted { target, mode }, Vec::new()));
+    };
+    let mut places = Vec::new();
+    let index = found.name.clone();
+    let target = match wanted.target.clone() {
+        LockTarget::Index(_) => LockTarget::Index(index),
+        LockTarget::Path { path, .. } => LockTarget::Path { index, path },
+        LockTarget::Document(at) => {
+            let mut at = DocAddress { index, id: at.id };
+            at.id = newest.identity(&at).map_err(|_| type_missing(&at))?;
+            let fields = fields_of(&found.settings)?;
+            if !fields.is_unset()
+                && let Some(document) = newest.read(&at, See::Plain)?
+            {
+                places.extend(fields.places(&document.source.parse()?)?);
+            }
+            LockTarget::Document(at)
+        }
+        other => other,
+    };
+    Ok((Wanted { target, mode }, places))
+}
+
+/// A path is locked only where documents say in which path they are; or where each document is a lock, which stands at the
+/// path that is its id. Of an index that is only to be made its templates must say so.
+fn check_says_where(newest: &mut dyn Newest, name: &IndexName, found: Option<&WriteIndex>) -> Result<()> {
+    let (settings, there) = match found {
+        Some(found) => (found.settings.clone(), true),
+        None => (newest.to_be(name.as_str())?, false),
+    };
+    if LockIndex::of(&settings)? == LockIndex::All || !fields_of(&settings)?.is_unset() {
+        return Ok(());
+    }
+    let setting = settings::PLEACH_LOCK_PATH.name;
+    let reason = if there {
+        format!("index [{name}] does not say where its documents are, so a path in it cannot be locked: set [{setting}]")
+    } else {
+        format!("index [{name}] does not exist, and no template says where its documents will be: make it with [{setting}] first")
+    };
+    Err(Error::new(ErrorKind::LockTarget, reason)
+        .with("index", name.as_str())
+        .with("setting", setting))
+}
+
+fn type_missing(at: &DocAddress) -> Error {
+    let (index, id) = (&at.index, &at.id.id);
+    let reason = format!("documents of index [{index}] have types: a lock target names [type] beside [id] [{id}]");
+    Error::new(ErrorKind::LockTarget, reason).with("index", index.as_str())
 }
 
 /// What those targets take.
@@ -265,8 +296,8 @@ pub(crate) fn claims_of(targets: &[(Wanted, Vec<LockPath>)]) -> Vec<Claim> {
     plan(each)
 }
 
-/// `index.pleach.locks`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// `index.pleach.locks`, the least respect first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Respect {
     Off,
     Advisory,

@@ -3,22 +3,25 @@
 //! Asked inside the critical section of the write, in a shared decision, so that no grant and no end of a lock
 //! passes between the answer and the place of the write in the log.
 
+use super::Locks;
 use super::acquire::{Respect, mode_of};
 use super::caller::Caller;
 use super::lease::Lease;
-use super::table::Table;
-use crate::locks::{Blocker, LockPath, LockTarget, Mode, Owner};
-use engine::Source;
+use crate::locks::{Blocker, LockPath, LockTarget, Mode, Owner, covered_by};
+use engine::{Clock, Source};
 use model::{DocAddress, Error, ErrorKind, IndexName, Result};
 use serde_json::{Map, Value};
-use std::time::Duration;
+use std::sync::Arc;
 
-/// The locks of one request against the table.
+/// The locks of one request against the table. It takes the table for each question and gives it back: between two of them
+/// documents are read and scripts run, while others renew and list. The gate keeps grants and ends out meanwhile.
 pub(crate) struct Guard<'a> {
-    table: &'a Table,
-    leases: Vec<&'a Lease>,
+    locks: &'a Locks,
+    /// Those that it is written under, as they were when it began.
+    leases: Vec<Lease>,
     own: Vec<Owner>,
-    now: Duration,
+    /// Nothing was locked when it began.
+    idle: bool,
     /// A change, or a write under a lock: foreign locks count whatever the index says.
     strict: bool,
     /// Whose lock documents are no foreign locks.
@@ -30,13 +33,14 @@ pub(crate) struct Guard<'a> {
 impl<'a> Guard<'a> {
     /// # Errors
     /// One of the locks is not alive.
-    pub(crate) fn new(table: &'a Table, ids: &[String], strict: bool, now: Duration) -> Result<Guard<'a>> {
-        let leases: Vec<&Lease> = ids.iter().map(|id| table.alive(id, now)).collect::<Result<_>>()?;
+    pub(crate) fn new(locks: &'a Locks, clock: &Arc<dyn Clock>, ids: &[String], strict: bool) -> Result<Guard<'a>> {
+        let (table, _) = locks.now(clock);
+        let leases: Vec<Lease> = ids.iter().map(|id| table.alive(id).cloned()).collect::<Result<_>>()?;
         Ok(Guard {
             own: leases.iter().map(|lease| Owner::new(lease.id.clone())).collect(),
             leases,
-            table,
-            now,
+            idle: table.is_idle(),
+            locks,
             strict: strict || !ids.is_empty(),
             caller: None,
             warnings: Vec::new(),
@@ -57,7 +61,7 @@ impl<'a> Guard<'a> {
     }
     /// Nothing can be refused.
     pub(crate) fn is_open(&self) -> bool {
-        self.leases.is_empty() && self.table.is_idle()
+        self.leases.is_empty() && self.idle
     }
     /// Owners of the locks it is written under.
     pub(crate) fn own(&self) -> &[Owner] {
@@ -88,10 +92,13 @@ impl<'a> Guard<'a> {
         if respect == Respect::Off {
             return Ok(());
         }
-        let Some((key, blocker)) = self.table.foreign(at, places, &self.own, |lease| self.is_own(lease)) else {
-            return Ok(());
+        let conflict = {
+            let table = self.locks.table();
+            let Some((key, blocker)) = table.foreign(at, places, &self.own, |lease| self.is_own(lease)) else {
+                return Ok(());
+            };
+            table.conflict(&key, &blocker)
         };
-        let conflict = self.table.conflict(&key, &blocker, self.now);
         if respect == Respect::Enforced {
             return Err(conflict);
         }
@@ -100,23 +107,26 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// A target of one of the locks covers the document; for writes in exclusive mode.
+    /// Targets of the locks cover the document, each of its places one of them; for writes in exclusive mode.
     ///
     /// # Errors
     /// `lock_target_exception`
     pub(crate) fn covered(&self, at: &DocAddress, places: &[LockPath], to_write: bool) -> Result<()> {
-        let covering = || {
-            let wanted = self.leases.iter().flat_map(|lease| &lease.targets);
-            wanted.filter(|wanted| wanted.target.covers(at, places))
-        };
-        if covering().any(|wanted| !to_write || wanted.mode == Mode::Exclusive) {
+        let wanted = || self.leases.iter().flat_map(|lease| &lease.targets);
+        let exclusive = wanted().filter(|wanted| !to_write || wanted.mode == Mode::Exclusive);
+        if covered_by(exclusive.map(|wanted| &wanted.target), at, places) {
             return Ok(());
         }
         let ids: Vec<&str> = self.leases.iter().map(|lease| &*lease.id).collect();
         let (ids, name) = (ids.join(", "), format!("[{}][{}]", at.index, at.id.id));
-        let reason = match covering().next() {
-            Some(_) => format!("lock [{ids}] covers {name} in [shared] mode; a write needs [exclusive]"),
-            None => format!("no target of lock [{ids}] covers {name}"),
+        let reason = if covered_by(wanted().map(|wanted| &wanted.target), at, places) {
+            format!("lock [{ids}] covers {name} in [shared] mode; a write needs [exclusive]")
+        } else {
+            let outside = |place: &&LockPath| !wanted().any(|wanted| wanted.target.covers_place(at, place));
+            match places.iter().find(outside) {
+                Some(place) => format!("no target of lock [{ids}] covers {name} at [{place}]"),
+                None => format!("no target of lock [{ids}] covers {name}"),
+            }
         };
         Err(Error::new(ErrorKind::LockTarget, reason)
             .with("index", at.index.as_str())
@@ -142,10 +152,7 @@ impl crate::Relations {
             Some(source) => fields.places(&source.parse()?)?,
             None => Vec::new(),
         };
-        let mut table = self.locks.table();
-        let now = self.clock.monotonic();
-        table.pulse(now);
-        Guard::new(&table, ids, false, now)?.covered(at, &places, false)
+        Guard::new(&self.locks, &self.clock, ids, false)?.covered(at, &places, false)
     }
 
     /// Deleting, closing or renaming an index that enforces locks, under these.
@@ -156,15 +163,58 @@ impl crate::Relations {
         if ids.is_empty() && mode_of(settings) != Respect::Enforced {
             return Ok(());
         }
-        let mut table = self.locks.table();
-        let now = self.clock.monotonic();
-        table.pulse(now);
-        let guard = Guard::new(&table, ids, true, now)?;
+        let guard = Guard::new(&self.locks, &self.clock, ids, true)?;
         if mode_of(settings) != Respect::Enforced {
             return Ok(());
         }
-        let claims = LockTarget::Index(index.clone()).claims(Mode::Exclusive, &[]);
-        for claim in claims {
+        self.check_unlocked(index, &guard)
+    }
+
+    /// Other settings of an index, under these locks: what makes locks in it protect less is like a write of all that they
+    /// protect.
+    ///
+    /// # Errors
+    /// Others hold a lock on it or in it, and the new settings respect locks less or look elsewhere for the place of a
+    /// document.
+    pub fn check_settings(
+        &self,
+        index: &IndexName,
+        before: &Map<String, Value>,
+        after: &Map<String, Value>,
+        ids: &[String],
+    ) -> Result<()> {
+        let guard = Guard::new(&self.locks, &self.clock, ids, true)?;
+        let weaker = mode_of(after) < mode_of(before);
+        // What cannot be read is refused by whoever takes the settings.
+        let moves = match (super::place_fields(before), super::place_fields(after)) {
+            (Ok(before), Ok(after)) => before != after,
+            _ => false,
+        };
+        if !weaker && !moves {
+            return Ok(());
+        }
+        self.check_unlocked(index, &guard).map_err(|error| {
+            let what = if weaker {
+                "index.pleach.locks"
+            } else {
+                "index.pleach.lock_path"
+            };
+            let reason = format!(
+                "[{what}] of index [{index}] cannot change under a lock: {}; name it with [lock], or break it",
+                error.reason()
+            );
+            let named = Error::new(error.kind(), reason).with("setting", what);
+            error
+                .details()
+                .iter()
+                .fold(named, |named, (name, value)| named.with(name, value.clone()))
+        })
+    }
+
+    /// Nobody else holds a lock on this index or in it.
+    fn check_unlocked(&self, index: &IndexName, guard: &Guard<'_>) -> Result<()> {
+        let table = self.locks.table();
+        for claim in LockTarget::Index(index.clone()).claims(Mode::Exclusive, &[]) {
             let met = table
                 .lock(&claim.key)
                 .and_then(|lock| lock.against(claim.mode, guard.own()).next());
@@ -176,7 +226,7 @@ impl crate::Relations {
                     age: holder.age,
                     waiting: false,
                 };
-                return Err(table.conflict(&claim.key, &blocker, now));
+                return Err(table.conflict(&claim.key, &blocker));
             }
         }
         Ok(())

@@ -22,7 +22,6 @@ use model::{DocAddress, Error, ErrorKind, Result, settings};
 use serde_json::json;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The age of who never waits: everybody who waits came first.
 const LAST: Age = Age {
@@ -88,7 +87,6 @@ pub(crate) struct Ledger<'a> {
     table: &'a Table,
     caller: &'a Caller,
     ids: VecDeque<Arc<str>>,
-    now: Duration,
     now_ms: i64,
     locks: HashMap<LockKey, Lock>,
     granted: Vec<Lease>,
@@ -97,12 +95,11 @@ pub(crate) struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    pub(crate) fn new(table: &'a Table, caller: &'a Caller, alone: &Alone, now: Duration, now_ms: i64) -> Ledger<'a> {
+    pub(crate) fn new(table: &'a Table, caller: &'a Caller, alone: &Alone, now_ms: i64) -> Ledger<'a> {
         Ledger {
             table,
             caller,
             ids: alone.ids.iter().cloned().collect(),
-            now,
             now_ms,
             locks: HashMap::new(),
             granted: Vec::new(),
@@ -255,14 +252,14 @@ impl<'a> Ledger<'a> {
                         wait: false,
                     },
                 };
-                let (now, table) = (self.now, self.table);
+                let table = self.table;
                 let lock = self.lock(&claim.key);
                 let (next, answer) = step(lock.clone(), &request, &[]);
                 match answer {
                     Answer::Granted { .. } => *lock = next,
                     Answer::Busy { blockers } => {
                         return Err(match blockers.first() {
-                            Some(blocker) => table.conflict(&claim.key, blocker, now),
+                            Some(blocker) => table.conflict(&claim.key, blocker),
                             None => Error::new(ErrorKind::LockConflict, "the lock is not free"),
                         });
                     }

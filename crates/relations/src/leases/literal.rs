@@ -8,7 +8,7 @@
 
 use super::caller::Caller;
 use super::lease::{Lease, NEVER, OnExpire, Wanted};
-use crate::locks::{Claim, LockPath, LockTarget, Mode};
+use crate::locks::{Claim, LockKey, LockPath, LockTarget, Mode};
 use engine::{Document, Expect, Newest, See, Source, Write, WriteOp};
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::{Map, Value};
@@ -117,16 +117,20 @@ pub fn not_staged(at: &DocAddress) -> Error {
 /// One more holder of a lock document.
 pub(super) fn lease(id: Arc<str>, literal: Literal, mode: Mode, ttl: Option<Duration>, opened_ms: i64) -> Lease {
     let target = target_of(&literal.at);
-    let claim = Claim {
+    let own = Claim {
         key: target.key(),
         mode,
         implied: false,
     };
+    // Of what lies above only its id without a type, for locks that were taken before the index had types.
+    let above = target.claims(mode, &[]).into_iter();
+    let above = above.filter(|claim| matches!(claim.key, LockKey::Document { .. }) && claim.implied);
+    let claims = std::iter::once(own).chain(above).collect();
     Lease {
         id,
         owner: literal.caller.label(),
         targets: vec![Wanted { target, mode }],
-        claims: vec![claim],
+        claims,
         token: 0,
         keep_alive: ttl.unwrap_or(NEVER),
         on_expire: OnExpire::Release,

@@ -23,6 +23,7 @@ pub use literal::{Literal, not_staged};
 pub use table::millis_of;
 
 use crate::locks::{Age, Owner};
+use engine::Clock;
 use futures::channel::oneshot;
 use std::future::Future;
 use std::pin::Pin;
@@ -119,6 +120,12 @@ pub(crate) struct Locks {
 impl Locks {
     pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
         locked(&self.table)
+    }
+    /// The table, and the time at which everything in it is judged until it is given back.
+    pub(crate) fn now(&self, clock: &Arc<dyn Clock>) -> (MutexGuard<'_, Table>, Duration) {
+        let mut table = self.table();
+        let now = table.look_at_clock(clock.monotonic());
+        (table, now)
     }
     pub(crate) fn turn(&self, owner: &Owner, told: oneshot::Receiver<Told>) -> Turn {
         Turn {

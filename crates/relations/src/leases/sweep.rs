@@ -22,7 +22,7 @@ use std::time::Duration;
 impl crate::Relations {
     /// Every lock, by id.
     pub fn leases(&self) -> Vec<(Lease, usize)> {
-        let table = self.locks.table();
+        let (table, _) = self.locks.now(&self.clock);
         table.leases().map(|lease| (lease.clone(), table.waiters_of(lease))).collect()
     }
 
@@ -31,10 +31,8 @@ impl crate::Relations {
     /// # Errors
     /// `lock_missing_exception`, `lock_expired_exception`, `lock_broken_exception`.
     pub fn lease(&self, id: &str) -> Result<(Lease, usize)> {
-        let mut table = self.locks.table();
-        let now = self.clock.monotonic();
-        table.pulse(now);
-        let lease = table.alive(id, now)?;
+        let (table, _) = self.locks.now(&self.clock);
+        let lease = table.alive(id)?;
         Ok((lease.clone(), table.waiters_of(lease)))
     }
 
@@ -46,10 +44,8 @@ impl crate::Relations {
         if keep_alive.is_some_and(|wanted| wanted < KEEP_ALIVE.0 || wanted > KEEP_ALIVE.1) {
             return Err(Error::illegal("[keep_alive] must be between [1s] and [1h]"));
         }
-        let mut table = self.locks.table();
-        let now = self.clock.monotonic();
-        table.pulse(now);
-        table.alive(id, now)?;
+        let (mut table, now) = self.locks.now(&self.clock);
+        table.alive(id)?;
         let lease = table.renew(id, now, keep_alive, connection);
         lease
             .cloned()
@@ -95,14 +91,12 @@ impl crate::Relations {
         loop {
             let followed = AtomicBool::new(false);
             let mut planner = |newest: &mut dyn Newest| {
-                let now = self.clock.monotonic();
-                let mut table = self.locks.table();
-                table.pulse(now);
+                let (table, now) = self.locks.now(&self.clock);
                 if !table.runs_under(&under).is_empty() {
                     met.store(true, Ordering::Relaxed);
                     return Err(Error::new(ErrorKind::LockConflict, "a change under the lock is not finished"));
                 }
-                let lease = table.alive(id, now)?;
+                let lease = table.alive(id)?;
                 let wall_ms = self.clock.wall_ms();
                 let mut writes = released(newest, std::slice::from_ref(lease))?;
                 let op = match how {
@@ -155,10 +149,8 @@ impl crate::Relations {
         self.finish_left().await;
         self.expire().await?;
         let overdue = {
-            let mut table = self.locks.table();
-            let now = self.clock.monotonic();
-            table.pulse(now);
-            table.take_overdue(now)
+            let (mut table, _) = self.locks.now(&self.clock);
+            table.take_overdue()
         };
         let (literal, overdue): (Vec<Lease>, Vec<Lease>) = overdue.into_iter().partition(|lease| lease.literal.is_some());
         self.expire_literal(&literal).await;
@@ -205,8 +197,7 @@ impl crate::Relations {
     /// The engine's.
     pub async fn disconnected(&self, connection: u64) -> Result<()> {
         let any = {
-            let mut table = self.locks.table();
-            let now = self.clock.monotonic();
+            let (mut table, now) = self.locks.now(&self.clock);
             table.hung_up(connection);
             let ids: Vec<Arc<str>> = table
                 .leases()
@@ -240,9 +231,7 @@ impl crate::Relations {
 
     /// The table as the documents of the leases say; which of them are lock documents' that are in the way of others.
     fn restored(&self, documents: Vec<Document>) -> Result<Vec<Arc<str>>> {
-        let now = self.clock.monotonic();
-        let mut table = self.locks.table();
-        table.pulse(now);
+        let (mut table, now) = self.locks.now(&self.clock);
         let mut gone = Vec::new();
         // Of a lease that went with a change a tombstone may be left.
         let hidden = |document: &Document| document.hidden.as_ref().is_some_and(|mark| !mark.visible);

@@ -7,7 +7,7 @@
 //! Not here: deciding (`acquire`), compatibility (`locks`).
 
 use super::handover::Heir;
-use super::lease::{Ending, Lease};
+use super::lease::{Ending, Lease, Wanted};
 use super::{Ask, Told};
 use crate::locks::{
     Age, AllAnswer, Blocker, Claim, Holder, Lock, LockKey, LockPath, Mode, Owner, Request, acquire_all, look_all, queue_all,
@@ -41,7 +41,8 @@ pub(crate) struct Table {
     ended: HashMap<Arc<str>, (Ending, Option<Duration>)>,
     ended_order: VecDeque<Arc<str>>,
     age: u64,
-    pulse: Option<Duration>,
+    /// The last look at the clock; `None`: nobody has looked yet. Whether a lease is over is judged at this time alone.
+    looked: Option<Duration>,
     running: BTreeMap<Owner, Running>,
     /// Reads that want one moment of what they claim: no change begins there.
     quiet: BTreeMap<u64, Vec<Claim>>,
@@ -287,25 +288,34 @@ impl Table {
         all.len()
     }
 
-    /// Called at least each so often: a server that was stopped or cut off for more than half of a keep alive gives
-    /// its lease all of it again, since its owner could not renew either.
-    pub(crate) fn pulse(&mut self, now: Duration) {
-        let gap = self.pulse.map_or(Duration::ZERO, |last| now.saturating_sub(last));
-        self.pulse = Some(now);
-        if gap < Duration::from_millis(500) {
-            return;
+    /// The time of everything that is judged from here on: never earlier than before.
+    ///
+    /// A server that was stopped or cut off for more than half of a keep alive gives its lease all of it again, since its owner
+    /// could not renew either. That is noticed here, by the time since the last look, so that nothing is judged between the
+    /// pause and the decision about it. What was over before the pause stays over: somebody may have heard of it.
+    pub(crate) fn look_at_clock(&mut self, clock: Duration) -> Duration {
+        /// Less is a busy machine: the housekeeping looks each 50 ms.
+        const PAUSE_MIN: Duration = Duration::from_millis(500);
+        let before = self.looked.unwrap_or(clock);
+        let now = clock.max(before);
+        self.looked = Some(now);
+        let pause = now - before;
+        if pause >= PAUSE_MIN {
+            let stopped = |lease: &&mut Lease| !lease.is_over(before) && pause > lease.keep_alive / 2;
+            for lease in self.leases.values_mut().filter(stopped) {
+                lease.deadline = now + lease.keep_alive;
+            }
         }
-        for lease in self
-            .leases
-            .values_mut()
-            .filter(|lease| !lease.ending && gap > lease.keep_alive / 2)
-        {
-            lease.deadline = now + lease.keep_alive;
-        }
+        now
+    }
+    /// The time of the last look.
+    fn now(&self) -> Duration {
+        self.looked.unwrap_or_default()
     }
 
     /// A lease that is alive.
-    pub(crate) fn alive(&self, id: &str, now: Duration) -> Result<&Lease> {
+    pub(crate) fn alive(&self, id: &str) -> Result<&Lease> {
+        let now = self.now();
         match self.leases.get(id) {
             Some(lease) if !lease.is_over(now) => Ok(lease),
             Some(lease) => Err(expired(id, Some(now.saturating_sub(lease.deadline)))),
@@ -320,7 +330,8 @@ impl Table {
     }
 
     /// Leases whose time is over; from here on they are ending.
-    pub(crate) fn take_overdue(&mut self, now: Duration) -> Vec<Lease> {
+    pub(crate) fn take_overdue(&mut self) -> Vec<Lease> {
+        let now = self.now();
         if self.soonest.is_none_or(|soonest| now < soonest) {
             return Vec::new();
         }
@@ -526,8 +537,10 @@ impl Table {
         None
     }
 
-    /// The refusal that names who is in the way.
-    pub(crate) fn conflict(&self, key: &LockKey, blocker: &Blocker, now: Duration) -> Error {
+    /// The refusal that names who is in the way, and by which lock: of an intention the one below that it is for.
+    pub(crate) fn conflict(&self, key: &LockKey, blocker: &Blocker) -> Error {
+        let below = self.meant_by(key, blocker);
+        let (key, mode) = below.as_ref().map_or((key, blocker.mode), |(key, mode)| (key, *mode));
         let (place, facts) = match key {
             LockKey::All => ("[_all]".to_owned(), json!({ "name": "_all" })),
             LockKey::Name(name) => (format!("[{name}]"), json!({ "name": name })),
@@ -541,19 +554,58 @@ impl Table {
         let lease = self.leases.get(blocker.session.as_ref());
         let name = lease.map_or(blocker.owner.as_str(), |lease| lease.name());
         let how = if blocker.waiting { "waited for" } else { "held" };
-        let reason = format!("{place} is {how} in [{}] mode by [{name}]", blocker.mode.word());
+        let reason = format!("{place} is {how} in [{}] mode by [{name}]", mode.word());
         let mut error = Error::new(ErrorKind::LockConflict, reason);
         for (name, value) in facts.as_object().into_iter().flatten() {
             error = error.with(name, value.clone());
         }
-        let mut holder = json!({ "lock": blocker.owner.as_str(), "mode": blocker.mode.word() });
+        let mut holder = json!({ "lock": blocker.owner.as_str(), "mode": mode.word() });
         if let Some(lease) = lease {
             holder["owner"] = lease.owner.as_str().into();
             if !lease.is_endless() {
-                holder["expires_in_millis"] = millis_of(lease.remaining(now)).into();
+                holder["expires_in_millis"] = millis_of(lease.remaining(self.now())).into();
             }
         }
         error.with("holder", holder)
+    }
+
+    /// What a blocker asked for outright, if it is in the way of `key` only for the sake of that: the nearest below it. Of a
+    /// document below a path the table knows no place: one of its index.
+    fn meant_by(&self, key: &LockKey, blocker: &Blocker) -> Option<(LockKey, Mode)> {
+        let own = |wanted: &Wanted| (wanted.target.key(), wanted.mode);
+        let targets: Vec<(LockKey, Mode)> = match self.leases.get(blocker.session.as_ref()) {
+            Some(lease) if lease.claims.iter().any(|claim| claim.key == *key && claim.implied) => {
+                lease.targets.iter().map(own).collect()
+            }
+            Some(_) => return None,
+            None => self
+                .waiting
+                .get(&blocker.owner)?
+                .ask
+                .as_ref()?
+                .targets
+                .iter()
+                .map(own)
+                .collect(),
+        };
+        if targets.iter().any(|(target, _)| target == key) {
+            return None;
+        }
+        let index_of = |key: &LockKey| match key {
+            LockKey::Path { index, .. } | LockKey::Document { index, .. } => Some(index.clone()),
+            _ => None,
+        };
+        let same_index = |target: &LockKey| index_of(target).is_some() && index_of(target) == index_of(key);
+        // A shared target intends to nothing that is in the way of who only reads or intends.
+        let strongest = |some: Vec<&(LockKey, Mode)>| some.into_iter().max_by_key(|(_, mode)| *mode == Mode::Exclusive).cloned();
+        let below = targets.iter().filter(|(target, _)| target.is_below(key)).collect();
+        let documents = || {
+            let all = targets
+                .iter()
+                .filter(|(target, _)| matches!(target, LockKey::Document { .. }));
+            all.filter(|(target, _)| same_index(target)).collect()
+        };
+        strongest(below).or_else(|| strongest(documents()))
     }
 
     fn tidy(&mut self, keys: &[LockKey]) {

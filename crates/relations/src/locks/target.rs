@@ -58,7 +58,7 @@ pub enum LockKey {
     Index(IndexName),
     /// A path in an index; never `/`.
     Path { index: IndexName, path: LockPath },
-    /// A document: index and `id` or `type#id`.
+    /// A document: index and `id` or `type#id`. The key without a type lies above those of the same id with one.
     Document { index: IndexName, uid: String },
     /// A plain mutex.
     Name(String),
@@ -119,6 +119,7 @@ impl LockTarget {
                         path,
                     }));
                 }
+                above.extend(untyped(at));
             }
         }
         let intentions = above.into_iter().map(|key| Claim {
@@ -134,15 +135,33 @@ impl LockTarget {
         intentions.chain([own]).collect()
     }
 
-    /// Is a write of this document inside the target? The document is in a path only if all its places are.
-    pub fn covers(&self, at: &DocAddress, places: &[LockPath]) -> bool {
+    /// Is the document inside the target wherever it is?
+    pub fn covers(&self, at: &DocAddress) -> bool {
         match self {
             LockTarget::All | LockTarget::Name(_) => true,
             LockTarget::Index(index) => *index == at.index,
-            LockTarget::Path { index, path } => {
-                *index == at.index && (path.is_root() || (!places.is_empty() && places.iter().all(|place| path.covers(place))))
-            }
-            LockTarget::Document(own) => own == at,
+            LockTarget::Path { index, path } => *index == at.index && path.is_root(),
+            LockTarget::Document(own) => own.index == at.index && own.id.id == at.id.id && goes_with(own, at),
+        }
+    }
+
+    /// Is this place of the document inside the target?
+    pub fn covers_place(&self, at: &DocAddress, place: &LockPath) -> bool {
+        match self {
+            LockTarget::Path { index, path } => *index == at.index && path.covers(place),
+            _ => self.covers(at),
+        }
+    }
+
+    /// A target of an index that is not there: the type `_doc` says no more than none.
+    #[must_use]
+    pub fn of_missing_index(self) -> LockTarget {
+        match self {
+            LockTarget::Document(at) if at.id.doc_type.as_deref() == Some("_doc") => LockTarget::Document(DocAddress {
+                index: at.index,
+                id: DocId::plain(at.id.id),
+            }),
+            other => other,
         }
     }
 
@@ -225,6 +244,32 @@ impl LockTarget {
     }
 }
 
+/// The key of the same id without a type: who locks one type of it intends to there, so that locks taken before the index
+/// was made meet those taken after it, whether it came to have types or not.
+fn untyped(at: &DocAddress) -> Option<LockKey> {
+    at.id.doc_type.as_ref()?;
+    Some(LockKey::Document {
+        index: at.index.clone(),
+        uid: at.id.id.to_string(),
+    })
+}
+
+/// No type goes with every type: such a target is that id in all of them. A target with a type may be older than its
+/// index, which came to have none.
+fn goes_with(own: &DocAddress, at: &DocAddress) -> bool {
+    match (&own.id.doc_type, &at.id.doc_type) {
+        (Some(own), Some(other)) => own == other,
+        _ => true,
+    }
+}
+
+/// Do these targets cover the document? One covers it wherever it is, or each of its places is inside one of them. What is
+/// nowhere is in no path.
+pub fn covered_by<'a>(targets: impl Iterator<Item = &'a LockTarget> + Clone, at: &DocAddress, places: &[LockPath]) -> bool {
+    let inside = |place: &LockPath| targets.clone().any(|target| target.covers_place(at, place));
+    targets.clone().any(|target| target.covers(at)) || (!places.is_empty() && places.iter().all(inside))
+}
+
 impl fmt::Display for LockTarget {
     /// As errors name it: `[fs][/clinton]`, `[fs][1]`, `[fs]`, `[name]`, `[_all]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -239,6 +284,22 @@ impl fmt::Display for LockTarget {
 }
 
 impl LockKey {
+    /// Does it lie below this one? Of a document below a path nobody knows without its source.
+    pub(crate) fn is_below(&self, above: &LockKey) -> bool {
+        match (above, self) {
+            (LockKey::All, other) => *other != LockKey::All,
+            (LockKey::Index(index), LockKey::Path { index: own, .. } | LockKey::Document { index: own, .. }) => index == own,
+            (LockKey::Path { index, path }, LockKey::Path { index: own, path: below }) => {
+                index == own && path != below && path.covers(below)
+            }
+            (LockKey::Document { index, uid }, LockKey::Document { index: own, uid: typed }) => {
+                let id = typed.split_once('#').map(|(_, id)| id);
+                index == own && id == Some(uid)
+            }
+            _ => false,
+        }
+    }
+
     /// The id of its lock document: `l:` and the key, or a hash of keys that are too long for an id. The document
     /// holds the whole key, and who reads it compares.
     pub fn document_id(&self) -> String {
@@ -404,7 +465,7 @@ mod tests {
                 json!({"index": "fs", "type": "file", "id": "1"}),
                 Mode::Shared,
                 &[],
-                "all: IS, index:fs IS, doc:fs/file#1 S",
+                "all: IS, index:fs IS, doc:fs/1 IS, doc:fs/file#1 S",
             ),
         ] {
             let target = target(&asked).expect("a target");
@@ -460,7 +521,54 @@ mod tests {
         ] {
             let places: Vec<LockPath> = places.iter().map(|p| path(p)).collect();
             let target = target(&asked).expect("a target");
-            assert_eq!(target.covers(&at("fs", "1"), &places), covers, "{asked} {places:?}");
+            let covered = covered_by([target].iter(), &at("fs", "1"), &places);
+            assert_eq!(covered, covers, "{asked} {places:?}");
+        }
+    }
+
+    /// Where a document was and where it is to be may be inside different targets.
+    #[test]
+    fn several_targets_cover_a_move() {
+        let targets: Vec<LockTarget> = [json!({"index": "fs", "path": "/a"}), json!({"index": "fs", "path": "/b"})]
+            .iter()
+            .map(|asked| target(asked).expect("a target"))
+            .collect();
+        for (places, covers) in [
+            (&["/a/x", "/b/x"][..], true),
+            (&["/a/x", "/b/x", "/c/x"], false),
+            (&["/b/x"], true),
+            (&[], false),
+        ] {
+            let places: Vec<LockPath> = places.iter().map(|p| path(p)).collect();
+            assert_eq!(covered_by(targets.iter(), &at("fs", "1"), &places), covers, "{places:?}");
+        }
+        assert!(!covered_by(targets.iter(), &at("other", "1"), &[path("/a/x")]));
+    }
+
+    /// A lock taken without a type meets those of every type, and is met by them; types do not meet each other.
+    #[test]
+    fn types_of_one_id() {
+        let typed = |doc_type: &str| {
+            LockTarget::Document(DocAddress {
+                index: IndexName::new("fs"),
+                id: DocId::typed(doc_type, "1"),
+            })
+        };
+        let plain = LockTarget::Document(at("fs", "1"));
+        let meet = |a: &LockTarget, b: &LockTarget| {
+            let (a, b) = (a.claims(Mode::Exclusive, &[]), b.claims(Mode::Exclusive, &[]));
+            a.iter()
+                .any(|x| b.iter().any(|y| x.key == y.key && !x.mode.is_compatible(y.mode)))
+        };
+        assert!(meet(&plain, &plain) && meet(&plain, &typed("file")) && meet(&typed("file"), &plain));
+        assert!(meet(&typed("file"), &typed("file")) && !meet(&typed("file"), &typed("lock")));
+        assert_eq!(typed("_doc").of_missing_index(), plain);
+        assert_eq!(typed("file").of_missing_index(), typed("file"));
+        let LockTarget::Document(file) = typed("file") else {
+            unreachable!()
+        };
+        for (own, covers) in [(&plain, true), (&typed("file"), true), (&typed("lock"), false)] {
+            assert_eq!(own.covers(&file), covers, "{own:?}");
         }
     }
 
@@ -477,7 +585,10 @@ mod tests {
             json!({"index": "fs", "path": "/a/b"}),
         ] {
             let target = target(&asked).expect("a target");
-            assert!(target.covers(&at("fs", "1"), std::slice::from_ref(&place)), "{asked}");
+            assert!(
+                covered_by([target.clone()].iter(), &at("fs", "1"), std::slice::from_ref(&place)),
+                "{asked}"
+            );
             for mode in [Mode::Exclusive, Mode::Shared] {
                 let meet = target
                     .claims(mode, &[])

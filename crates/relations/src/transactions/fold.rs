@@ -5,12 +5,13 @@
 //!
 //! Not here: committing, keys.
 
+use super::evaluation::{Effect as Evaluated, Evaluated as Which, Evaluation, Evaluations, Subject};
 use super::{Change, Kind, NotDone};
 use crate::leases::guard::Guard;
 use crate::leases::literal::LockWrite;
 use crate::leases::place_fields;
 use crate::locks::{LockPath, PlaceFields};
-use engine::{Alteration, Applied, Document, Effect, Expect, Found, Newest, Outcome, See, Source, Write, WriteIndex, WriteOp};
+use engine::{Alteration, Document, Effect, Expect, Found, Newest, Outcome, See, Source, Write, WriteIndex, WriteOp};
 use mapping::{Times, Timing};
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
@@ -64,6 +65,8 @@ pub(super) struct Folded {
     pub(super) locks: Vec<LockWrite>,
     /// It has such documents in an index that it makes: that must be there first, for whose lock it is to be known.
     pub(super) locks_to_be: bool,
+    /// An update would take too long where it runs: nothing was found out.
+    pub(super) too_long: bool,
 }
 
 /// What one operation does.
@@ -118,12 +121,20 @@ pub(super) fn unmet(newest: &mut dyn Newest, conditions: &[Condition]) -> Result
 ///
 /// # Errors
 /// An engine that cannot read. What is wrong with an operation is among the failures.
-pub(super) fn fold(newest: &mut dyn Newest, operations: &[Operation], change: &Change, guard: &mut Guard<'_>) -> Result<Folded> {
+pub(super) fn fold(
+    newest: &mut dyn Newest,
+    (operations, otherwise): (&[Operation], bool),
+    change: &Change,
+    guard: &mut Guard<'_>,
+    evaluations: &mut Evaluations,
+) -> Result<Folded> {
     let kind = change.kind;
     let mut folding = Folding {
         newest,
         kind,
         guard,
+        evaluations,
+        otherwise,
         indices: HashMap::new(),
         made: HashMap::new(),
         places: HashMap::with_capacity(operations.len()),
@@ -137,6 +148,9 @@ pub(super) fn fold(newest: &mut dyn Newest, operations: &[Operation], change: &C
         match folding.one(n, operation)? {
             Ok(step) => steps.push(step),
             Err(failure) => failures[n] = failure,
+        }
+        if folding.out.too_long {
+            return Ok(folding.out);
         }
     }
     // Where documents will be is known only now.
@@ -210,6 +224,9 @@ struct Folding<'a, 'g, 't> {
     newest: &'a mut dyn Newest,
     kind: Kind,
     guard: &'g mut Guard<'t>,
+    evaluations: &'g mut Evaluations,
+    /// It folds the operations of `else`.
+    otherwise: bool,
     /// By the name that was used; `None`: missing.
     indices: HashMap<String, Option<(WriteIndex, PlaceFields, LockIndex)>>,
     /// Those that it makes, by name: their settings, and where their documents are.
@@ -296,14 +313,12 @@ impl Folding<'_, '_, '_> {
         let index = self.indices.get(name).and_then(Option::as_ref);
         let mut at = operation.write.at.clone();
         let is_there = match (index, operation.creates) {
-            (Some((index, _, locks)), _) => {
+            (Some((index, _, _)), _) => {
                 at.index = index.name.clone();
-                if !locks.is_none() {
-                    at.id = match self.newest.identity(&at) {
-                        Ok(id) => id,
-                        Err(e) => return Ok(Err(e)),
-                    };
-                }
+                at.id = match self.newest.identity(&at) {
+                    Ok(id) => id,
+                    Err(e) => return Ok(Err(e)),
+                };
                 true
             }
             (None, Some(typed)) if !operation.write.require_alias => {
@@ -492,26 +507,40 @@ impl Folding<'_, '_, '_> {
                 next = Some(None);
             }
             WriteOp::Update(update) => {
-                let value = doc.now.as_ref().map(|now| now.source.parse()).transpose().map_err(refuse)?;
                 let routing = write.routing.clone().or_else(|| doc.now.as_ref()?.routing.clone());
                 let parent = write.parent.clone().or_else(|| doc.now.as_ref()?.parent.clone());
-                let stamp = doc.stamp();
-                let mut timing = write.timing.clone();
+                let uuid = self.indices.get(&doc.index).and_then(Option::as_ref);
+                let which = Which {
+                    otherwise: self.otherwise,
+                    operation: n,
+                    at: doc.at.clone(),
+                    uuid: uuid.map(|(index, _, _)| index.uuid.clone()),
+                    before: doc.before.map(|stamp| (stamp.seq_no, stamp.primary_term)),
+                };
                 let times = doc.now.as_ref().map_or_else(Times::default, |now| now.times);
-                let found = value.as_ref().map(|value| (value, stamp));
-                let applied = update.apply_timed(&doc.at, found, routing.as_deref(), times, &mut timing);
-                match applied.map_err(refuse)? {
-                    Applied::Put(value) => {
+                let subject = Subject {
+                    source: doc.now.as_ref().map(|now| &now.source),
+                    stamp: doc.stamp(),
+                    routing: routing.as_deref(),
+                    times,
+                    timing: write.timing.clone(),
+                };
+                let Evaluation::Done(evaluated) = self.evaluations.evaluate(which, update, subject) else {
+                    self.out.too_long = true;
+                    return Err(NotDone::NotApplied);
+                };
+                match evaluated.map_err(refuse)? {
+                    (Evaluated::Put(source), timing) => {
                         next = Some(Some(Now {
-                            source: Source::from_value(&value),
+                            source,
                             routing,
                             parent,
                             timing,
                             times,
                         }));
                     }
-                    Applied::Delete => next = Some(None),
-                    Applied::Noop => {}
+                    (Evaluated::Delete, _) => next = Some(None),
+                    (Evaluated::Noop, _) => {}
                 }
             }
         }

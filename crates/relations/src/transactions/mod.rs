@@ -8,6 +8,7 @@
 //!
 //! Not here: marks and records of the portable path (`changes`), reading request bodies, wording answers.
 
+mod evaluation;
 mod fold;
 pub mod held;
 mod kept_time;

@@ -1,5 +1,6 @@
 //! Deciding a change: locks, conditions, folding and the kept outcome in one critical section, one record.
 
+use super::evaluation::{ATTEMPTS_MAX, Evaluations, Place as Where};
 use super::fold::{Folded, Step, fold, refused, unmet};
 use super::portable::{Asked, TIMEOUT};
 use super::{Change, Committed, Failures, Item, Key, Kind, NotDone, Verdict};
@@ -7,8 +8,8 @@ use crate::leases::guard::Guard;
 use crate::leases::handover::asking;
 use crate::leases::ledger::{Alone, Ledger};
 use crate::leases::literal::LockWrite;
-use crate::leases::{Locks, Place, claims_of, full, in_the_way, resolved};
-use crate::locks::{AllAnswer, Claim, Request};
+use crate::leases::{Locks, Place, Wanted, claims_of, full, in_the_way, resolved};
+use crate::locks::{AllAnswer, Claim, LockPath, Request};
 use crate::schema;
 use engine::{
     Alteration, Clock, Deciding, Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, See, Source,
@@ -18,7 +19,6 @@ use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target};
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// What planning came to; the plan of the engine holds the rest.
 pub(super) enum Planned {
@@ -38,6 +38,8 @@ pub(super) enum Planned {
     Makes(Vec<Alteration>),
     /// It writes these lock documents: it is to be planned again with no other decision beside it.
     Alone(Vec<LockWrite>),
+    /// Its updates take too long here: they are to be evaluated where nothing is locked.
+    TooLong,
 }
 
 impl crate::Relations {
@@ -60,9 +62,20 @@ impl crate::Relations {
         }
         let mut alone = None;
         let until = self.clock.monotonic() + TIMEOUT;
+        let mut evaluations = Evaluations::default();
+        let mut attempts = 0;
         loop {
-            match self.decide_once(change, &place, alone.as_ref()).await? {
+            match self.decide_once(change, &place, alone.as_ref(), &mut evaluations).await? {
                 Decided::Verdict(verdict) => return Ok(verdict),
+                Decided::TooLong => {
+                    attempts += 1;
+                    if attempts <= ATTEMPTS_MAX {
+                        self.evaluate(change, &place, alone.as_ref(), &mut evaluations).await?;
+                        evaluations.begin(Where::Inside);
+                    } else {
+                        evaluations.begin(Where::InsideUnbounded);
+                    }
+                }
                 Decided::Alone(ready) => alone = Some(ready),
                 Decided::Makes(indices) => {
                     for index in indices {
@@ -102,7 +115,35 @@ impl crate::Relations {
         Ok(types.has(one.write.at.id.doc_type.as_deref()))
     }
 
-    async fn decide_once(&self, change: &Change, place: &Place, alone: Option<&Alone>) -> Result<Decided> {
+    /// Evaluates the updates of a change on what is there now, while nothing is locked. What else comes of the plan is not
+    /// looked at: the decision finds it again.
+    async fn evaluate(&self, change: &Change, place: &Place, alone: Option<&Alone>, evaluations: &mut Evaluations) -> Result<()> {
+        let planning = self.planning(change, place, alone);
+        evaluations.begin(Where::Outside);
+        let mut look = |newest: &mut dyn Newest| drop(planning.plan(newest, evaluations));
+        self.atomic()?.look(&mut look).await;
+        Ok(())
+    }
+
+    fn planning<'a>(&'a self, change: &'a Change, place: &'a Place, alone: Option<&'a Alone>) -> Planning<'a> {
+        Planning {
+            change,
+            locks: &self.locks,
+            place,
+            clock: &self.clock,
+            alone,
+            now_ms: self.clock.wall_ms(),
+            kept_now: self.kept_now(),
+        }
+    }
+
+    async fn decide_once(
+        &self,
+        change: &Change,
+        place: &Place,
+        alone: Option<&Alone>,
+        evaluations: &mut Evaluations,
+    ) -> Result<Decided> {
         let how = Deciding {
             touches: touches(change)
                 .into_iter()
@@ -112,21 +153,12 @@ impl crate::Relations {
             refresh: change.refresh,
             plain: change.kind == Kind::Plain && alone.is_none(),
         };
-        let planning = Planning {
-            change,
-            locks: &self.locks,
-            place,
-            clock: &self.clock,
-            alone,
-            now: self.clock.monotonic(),
-            now_ms: self.clock.wall_ms(),
-            kept_now: self.kept_now(),
-        };
+        let planning = self.planning(change, place, alone);
         let turn = Arc::new(Mutex::new(None));
         let mut planned = None;
         let decided = {
             let mut plan = |newest: &mut dyn Newest| {
-                let (what, mut plan) = planning.plan(newest)?;
+                let (what, mut plan) = planning.plan(newest, evaluations)?;
                 if let Planned::Waits(claims, request) = &what {
                     let (shared, turn, claims, request) = (self.locks.clone(), turn.clone(), claims.clone(), request.clone());
                     plan.unheard = true;
@@ -184,6 +216,7 @@ impl crate::Relations {
             Some(Planned::Failed(failures)) => Ok(Decided::Verdict(Verdict::Failed(failures))),
             Some(Planned::Done(committed)) => Ok(Decided::Verdict(Verdict::Committed(committed))),
             Some(Planned::Makes(indices)) => Ok(Decided::Makes(indices)),
+            Some(Planned::TooLong) => Ok(Decided::TooLong),
             Some(Planned::Alone(locks)) => Ok(Decided::Alone(self.alone(&locks))),
             Some(Planned::Waits(..)) => {
                 let turn = turn.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -202,6 +235,8 @@ enum Decided {
     Makes(Vec<Alteration>),
     /// It is to be made again, excluding all others.
     Alone(Alone),
+    /// Its updates are to be evaluated first.
+    TooLong,
     /// A change by the portable path has not finished with the document.
     Held,
 }
@@ -221,7 +256,6 @@ pub(super) struct Planning<'a> {
     pub(super) clock: &'a Arc<dyn Clock>,
     /// No other decision is made beside this one: it may write lock documents.
     pub(super) alone: Option<&'a Alone>,
-    pub(super) now: Duration,
     pub(super) now_ms: i64,
     /// By the time of kept outcomes.
     pub(super) kept_now: i64,
@@ -229,8 +263,9 @@ pub(super) struct Planning<'a> {
 
 impl Planning<'_> {
     /// What is possible has its writes in the plan, before all others.
-    pub(super) fn plan(&self, newest: &mut dyn Newest) -> Result<(Planned, Plan)> {
+    pub(super) fn plan(&self, newest: &mut dyn Newest, evaluations: &mut Evaluations) -> Result<(Planned, Plan)> {
         let change = self.change;
+        evaluations.begin_plan();
         let mut control_is_missing = false;
         if let Some(key) = &change.key {
             match newest.read(&key.at(), See::Everything) {
@@ -249,34 +284,11 @@ impl Planning<'_> {
         } else {
             resolved(newest, &change.locks)?
         };
-        let table = self.locks.table();
-        let mut guard = Guard::new(&table, &change.guards, change.kind == Kind::Change, self.now)
+        let mut guard = Guard::new(self.locks, self.clock, &change.guards, change.kind == Kind::Change)
             .map_err(|e| self.unchanged(e))?
             .of(&change.caller);
-        if !targets.is_empty() {
-            let claims = claims_of(&targets);
-            let request = asking(self.place.owner.clone(), self.place.age, false);
-            // Nothing of it is kept: the change begins and ends in this very section. What its own client holds is not
-            // in its way.
-            match table.look(&claims, &request, guard.own()) {
-                AllAnswer::Granted => {}
-                AllAnswer::Busy(_) if change.wait => {
-                    let waiting = asking(self.place.owner.clone(), self.place.age, true);
-                    return match table.look(&claims, &waiting, &[]) {
-                        AllAnswer::Queued(_) => Ok((Planned::Waits(claims, Box::new(waiting)), Plan::default())),
-                        AllAnswer::Full(key) => Err(full(&key)),
-                        _ => Err(Error::new(ErrorKind::Internal, "a lock that was busy cannot be waited for")),
-                    };
-                }
-                AllAnswer::Busy(blocked) => return Err(in_the_way(&table, &blocked, self.now)),
-                AllAnswer::Full(key) => return Err(full(&key)),
-                AllAnswer::Queued(_) | AllAnswer::Deadlock { .. } => {
-                    return Err(Error::new(
-                        ErrorKind::Internal,
-                        "who holds nothing and does not wait is granted or refused",
-                    ));
-                }
-            }
+        if let Some(waits) = self.own_targets(&targets, &guard)? {
+            return Ok((waits, Plan::default()));
         }
         let otherwise = match unmet(newest, &change.conditions)? {
             None => false,
@@ -284,7 +296,15 @@ impl Planning<'_> {
             Some(_) => true,
         };
         let operations = if otherwise { &change.otherwise } else { &change.operations };
-        let mut folded = fold(newest, operations, change, &mut guard)?;
+        let mut folded = fold(newest, (operations, otherwise), change, &mut guard, evaluations)?;
+        if folded.too_long {
+            // Nobody is told anything by it.
+            let unheard = Plan {
+                unheard: true,
+                ..Plan::default()
+            };
+            return Ok((Planned::TooLong, unheard));
+        }
         let failed = |operations| Ok((Planned::Failed(Failures { otherwise, operations }), Plan::default()));
         if !folded.failures.is_empty() {
             return failed(folded.failures);
@@ -292,15 +312,17 @@ impl Planning<'_> {
         if folded.locks_to_be {
             return Ok((Planned::Makes(std::mem::take(&mut folded.alterations)), Plan::default()));
         }
-        let ledger = match (folded.locks.is_empty(), self.alone) {
-            (true, _) => None,
-            (false, None) => return Ok((Planned::Alone(folded.locks), Plan::default())),
+        // Alone, nobody else asks for the table for long; without lock documents it is not taken at all.
+        let table = (!folded.locks.is_empty() && self.alone.is_some()).then(|| self.locks.now(self.clock).0);
+        let ledger = match (table.as_deref(), self.alone) {
+            _ if folded.locks.is_empty() => None,
+            (_, None) | (None, _) => return Ok((Planned::Alone(folded.locks), Plan::default())),
             // It goes another way than when this was made ready.
-            (false, Some(alone)) if !alone.suffices(&folded.locks) => {
+            (_, Some(alone)) if !alone.suffices(&folded.locks) => {
                 return Ok((Planned::Alone(folded.locks), Plan::default()));
             }
-            (false, Some(alone)) => {
-                let mut ledger = Ledger::new(&table, &change.caller, alone, self.now, self.now_ms);
+            (Some(table), Some(alone)) => {
+                let mut ledger = Ledger::new(table, &change.caller, alone, self.now_ms);
                 let mut failures: Vec<NotDone> = folded.steps.iter().map(|_| NotDone::NotApplied).collect();
                 let mut refused = false;
                 for write in &folded.locks {
@@ -339,6 +361,34 @@ impl Planning<'_> {
             },
             plan,
         ))
+    }
+
+    /// Looks for the change's own targets; what it is to wait for, if they are not free. Nothing of them is kept: the change
+    /// begins and ends in this very section. What its own client holds is not in its way.
+    fn own_targets(&self, targets: &[(Wanted, Vec<LockPath>)], guard: &Guard<'_>) -> Result<Option<Planned>> {
+        if targets.is_empty() {
+            return Ok(None);
+        }
+        let (table, _) = self.locks.now(self.clock);
+        let claims = claims_of(targets);
+        let request = asking(self.place.owner.clone(), self.place.age, false);
+        let impossible = |what: &str| Err(Error::new(ErrorKind::Internal, what));
+        match table.look(&claims, &request, guard.own()) {
+            AllAnswer::Granted => Ok(None),
+            AllAnswer::Busy(_) if self.change.wait => {
+                let waiting = asking(self.place.owner.clone(), self.place.age, true);
+                match table.look(&claims, &waiting, &[]) {
+                    AllAnswer::Queued(_) => Ok(Some(Planned::Waits(claims, Box::new(waiting)))),
+                    AllAnswer::Full(key) => Err(full(&key)),
+                    _ => impossible("a lock that was busy cannot be waited for"),
+                }
+            }
+            AllAnswer::Busy(blocked) => Err(in_the_way(&table, &blocked)),
+            AllAnswer::Full(key) => Err(full(&key)),
+            AllAnswer::Queued(_) | AllAnswer::Deadlock { .. } => {
+                impossible("who holds nothing and does not wait is granted or refused")
+            }
+        }
     }
 
     /// Adds the document that keeps the outcome; what is in it is known with the stamps.

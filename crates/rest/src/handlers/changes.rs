@@ -325,6 +325,7 @@ async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Ve
     let until = tokio::time::Instant::now() + timeout;
     change.wait = !timeout.is_zero();
     let mut change = Arc::new(change);
+    let rest = call.rest.clone();
     let done = Through::new(async move {
         // Dropped on every way out, it gives the place in the queue up.
         let mut turn: Option<Turn> = None;
@@ -339,7 +340,7 @@ async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Ve
             if let Some(turn) = turn.take() {
                 turn.keep();
             }
-            let wait = wait_for(turn.insert(next), until).await;
+            let wait = wait_for(&rest, turn.insert(next), until).await?.is_some();
             let change = Arc::make_mut(&mut change);
             (change.place, change.wait) = (Some(place), wait);
         }

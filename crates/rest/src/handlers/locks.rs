@@ -10,7 +10,7 @@ use dsl::json::Node;
 use engine::{Document, EngineExt as _};
 use model::date::DateFormat;
 use model::text::quote;
-use model::{DocAddress, Error, ErrorKind, IndexName, Result, Target, units};
+use model::{DocAddress, Error, ErrorKind, IndexName, Result, Target, path, units};
 use relations::leases::{Ask, Asked, Lease, OnExpire, Told, Turn, Wanted, millis_of};
 use relations::locks::{LockTarget, Mode};
 use serde_json::{Map, Value, json};
@@ -75,16 +75,16 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
                 }
                 ask.place = Some(place);
                 let next = turn.insert(next);
-                match tokio::time::timeout_at(until, next).await {
-                    Ok(Told::Granted(lease)) => {
+                match wait_for(&call.rest, next, until).await? {
+                    Some(Told::Granted(lease)) => {
                         if let Some(turn) = turn {
                             turn.keep();
                         }
                         break lease;
                     }
-                    Ok(Told::Again) => {}
+                    Some(Told::Again) => {}
                     // Too late: a last attempt, which is refused with the names of those in the way.
-                    Err(_) => ask.wait = false,
+                    None => ask.wait = false,
                 }
             }
         }
@@ -344,7 +344,55 @@ pub(super) async fn check_alter(rest: &Rest, target: &Target, locks: &[String]) 
     Ok(())
 }
 
-/// Waits for a change's own targets until then; the change again with its place, or without waiting.
-pub(super) async fn wait_for(turn: &mut Turn, until: Instant) -> bool {
-    tokio::time::timeout_at(until, turn).await.is_ok()
+/// Waits for a turn until then; nothing if it did not come.
+///
+/// # Errors
+/// The server stops: what was waited for is not held, and may be asked for again.
+pub(super) async fn wait_for(rest: &Rest, turn: &mut Turn, until: Instant) -> Result<Option<Told>> {
+    let mut stopping = rest.stopping.subscribe();
+    tokio::select! {
+        biased;
+        told = turn => Ok(Some(told)),
+        _ = stopping.wait_for(|stopping| *stopping) => {
+            let reason = "the server stops; the lock that was waited for is not held, and may be asked for again";
+            Err(Error::new(ErrorKind::Unavailable, reason))
+        }
+        () = tokio::time::sleep_until(until) => Ok(None),
+    }
+}
+
+/// New settings of indices in which others hold locks need one of those, if they make the locks protect less.
+///
+/// # Errors
+/// Others hold locks there.
+pub(super) async fn check_settings(
+    rest: &Rest,
+    target: &Target,
+    (given, preserve_existing): (&Map<String, Value>, bool),
+    locks: &[String],
+) -> Result<()> {
+    let all = Target {
+        ignore_unavailable: true,
+        forbid_closed: false,
+        expand_closed: true,
+        allow_no_indices: true,
+        ..target.clone()
+    };
+    let given = super::settings::flatten(given);
+    let about_locks = |name: &String| name.contains('*') || name.starts_with("index.pleach.");
+    if locks.is_empty() && !given.keys().any(about_locks) {
+        return Ok(());
+    }
+    for info in rest.engine.indices(&all).await? {
+        let mut after = info.settings.clone();
+        for (name, value) in &given {
+            if value.is_null() {
+                after.retain(|known, _| !path::matches(name, known));
+            } else if !preserve_existing || !after.contains_key(name) {
+                after.insert(name.clone(), (*value).clone());
+            }
+        }
+        rest.relations.check_settings(&info.name, &info.settings, &after, locks)?;
+    }
+    Ok(())
 }

@@ -9,6 +9,7 @@ use engine::{Alteration, IndexInfo};
 use model::settings::{ALL, Scope};
 use model::{Dialect, Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// Settings of an index as `GET` shows them: strings, nested or flat, those that match a pattern.
 pub(super) fn render(info: &IndexInfo, dialect: Dialect, flat: bool, patterns: &[String]) -> Value {
@@ -64,32 +65,24 @@ pub(crate) fn date_text(ms: i64) -> String {
 
 /// The settings of a template, as they were given, in the form in which indices show theirs.
 pub(super) fn of_template(given: &Value, flat: bool) -> Value {
-    let mut found = Map::new();
-    let mut open: Vec<(String, &Value)> = vec![(String::new(), given)];
-    while let Some((name, value)) = open.pop() {
-        match value {
-            Value::Object(inner) => {
-                let below = |key: &String| {
-                    if name.is_empty() {
-                        key.clone()
-                    } else {
-                        format!("{name}.{key}")
-                    }
-                };
-                open.extend(inner.iter().map(|(key, value)| (below(key), value)));
-            }
-            value => {
-                let name = if name.starts_with("index.") {
-                    name
-                } else {
-                    format!("index.{name}")
-                };
-                found.insert(name, text(value));
-            }
-        }
-    }
+    let given = given.as_object().map(flatten).unwrap_or_default();
+    let mut found: Map<String, Value> = given.into_iter().map(|(name, value)| (name, text(value))).collect();
     found.sort_keys();
     shape(found, flat)
+}
+
+/// Settings of an index by their full flat names, whichever way they were given.
+pub(super) fn flatten(given: &Map<String, Value>) -> BTreeMap<String, &Value> {
+    let mut found = BTreeMap::new();
+    let mut open: Vec<(String, &Value)> = given.iter().map(|(name, value)| (name.clone(), value)).collect();
+    while let Some((name, value)) = open.pop() {
+        match value {
+            Value::Object(inner) => open.extend(inner.iter().map(|(key, value)| (format!("{name}.{key}"), value))),
+            value if name.starts_with("index.") => drop(found.insert(name, value)),
+            value => drop(found.insert(format!("index.{name}"), value)),
+        }
+    }
+    found
 }
 
 /// Flat names as they are, or as a tree.
@@ -161,6 +154,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 /// `PUT /i/_settings`.
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let preserve_existing = call.params.flag("preserve_existing")?;
+    let locks = call.take_locks()?;
     let target = admin_target(&mut call)?;
     let content = call.json()?;
     let mut settings = match content.map(dsl::json::Node::into_value) {
@@ -193,6 +187,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
             "Validation Failed: 1: no settings to update;",
         ));
     }
+    super::locks::check_settings(&call.rest, &target, (&settings, preserve_existing), &locks).await?;
     let names = target.clone();
     let alteration = Alteration::PutSettings {
         target,

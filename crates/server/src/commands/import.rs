@@ -296,10 +296,14 @@ fn create_index(sender: &mut Sender, index: &str) -> Result<()> {
         return Ok(());
     }
     let body = json!({
-        "settings": { "analysis": {
-            "tokenizer": { "paths": { "type": "path_hierarchy" } },
-            "analyzer": { "paths": { "type": "custom", "tokenizer": "paths" } }
-        } },
+        "settings": {
+            "analysis": {
+                "tokenizer": { "paths": { "type": "path_hierarchy" } },
+                "analyzer": { "paths": { "type": "custom", "tokenizer": "paths" } }
+            },
+            // A file is at its folder and its name: trees and files can be locked by path.
+            "index.pleach.lock_path": ["path", "name"]
+        },
         "mappings": { "properties": {
             "name": { "type": "keyword" },
             "path": { "type": "keyword", "fields": { "tree": { "type": "text", "analyzer": "paths", "search_analyzer": "keyword" } } },

@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
-use engine::{Around, AtomicWrites, Clock, Decided, Deciding, Engine, Gate, Hide, Outcome, Planner, Refresh, Staging, Write};
+use engine::{
+    Around, AtomicWrites, Clock, Decided, Deciding, Engine, Gate, Hide, Looker, Outcome, Planner, Refresh, Staging, Write,
+};
 use model::{DocAddress, Error, Persona, Result};
 use rest::{Names, Rest};
 use serde_json::{Value, json};
@@ -128,6 +130,9 @@ impl AtomicWrites for Halfway {
             }
         }
         atomic.decide(plan, how).await
+    }
+    async fn look(&self, look: &mut Looker<'_>) {
+        self.inner.atomic().unwrap().look(look).await;
     }
 }
 

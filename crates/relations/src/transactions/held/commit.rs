@@ -17,7 +17,6 @@ use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What came of a commit.
 #[derive(Debug)]
@@ -150,7 +149,7 @@ impl crate::Relations {
                 staged,
                 own: &own,
                 key: transaction.key.as_ref(),
-                now: self.clock.monotonic(),
+                now_ms: self.clock.wall_ms(),
                 kept_now: self.kept_now(),
             }
         };
@@ -252,7 +251,7 @@ struct Committing<'a> {
     staged: Vec<Staged>,
     own: &'a Key,
     key: Option<&'a Key>,
-    now: Duration,
+    now_ms: i64,
     /// By the time of kept outcomes.
     kept_now: i64,
 }
@@ -405,8 +404,8 @@ impl Committing<'_> {
         settings: impl Fn(&str) -> Option<&'s Map<String, Value>>,
         there: &HashMap<&DocAddress, Document>,
     ) -> Result<()> {
-        let table = self.relations.locks.table();
-        let mut guard = Guard::new(&table, &self.locks, true, self.now)?;
+        let (locks, clock) = (&self.relations.locks, &self.relations.clock);
+        let mut guard = Guard::new(locks, clock, &self.locks, true)?;
         if guard.is_open() {
             return Ok(());
         }
@@ -426,7 +425,7 @@ impl Committing<'_> {
             guard.respects(Some(settings), at, &places)?;
             let under = self.written.get(at).map_or(&[][..], |wrote| &wrote.locks);
             if !under.is_empty() {
-                Guard::new(&table, under, true, self.now)?.covered(at, &places, true)?;
+                Guard::new(locks, clock, under, true)?.covered(at, &places, true)?;
             }
         }
         Ok(())

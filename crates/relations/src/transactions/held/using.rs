@@ -239,8 +239,7 @@ impl crate::Relations {
                 places.extend(fields.places(&source.parse()?)?);
             }
         }
-        let now = self.clock.monotonic();
-        Guard::new(&self.locks.table(), &held.locks, false, now)?.covered(&at, &places, true)?;
+        Guard::new(&self.locks, &self.clock, &held.locks, false)?.covered(&at, &places, true)?;
         let mut facts = transaction.facts();
         for lock in attached {
             if !facts.locks.contains(&lock) {
@@ -329,9 +328,9 @@ impl crate::Relations {
             let alive = model::units::render_duration(facts.keep_alive);
             return Some(format!("it was not used for its keep alive of [{alive}]"));
         }
-        let table = self.locks.table();
+        let (table, _) = self.locks.now(&self.clock);
         let takes_along = facts.locks.iter().filter(|(_, on_expire)| *on_expire == OnExpire::Abort);
-        let mut gone = takes_along.filter_map(|(id, _)| table.alive(id, now).err());
+        let mut gone = takes_along.filter_map(|(id, _)| table.alive(id).err());
         gone.next().map(|e| e.reason().to_owned())
     }
 
@@ -379,10 +378,8 @@ impl crate::Relations {
 
     /// These locks, if they are alive.
     fn attached(&self, ids: &[String]) -> Result<Vec<(Arc<str>, OnExpire)>> {
-        let mut table = self.locks.table();
-        let now = self.clock.monotonic();
-        table.pulse(now);
-        let lease = |id: &String| table.alive(id, now).map(|lease| (lease.id.clone(), lease.on_expire));
+        let (table, _) = self.locks.now(&self.clock);
+        let lease = |id: &String| table.alive(id).map(|lease| (lease.id.clone(), lease.on_expire));
         ids.iter().map(lease).collect()
     }
 

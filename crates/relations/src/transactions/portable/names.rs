@@ -4,7 +4,7 @@ use crate::locks::LockTarget;
 use crate::transactions::{Change, Key, Operation};
 use crate::{Relations, schema};
 use engine::{Alteration, EngineExt as _, IndexInfo, WriteIndex};
-use model::{DocAddress, Error, ErrorKind, IndexName, Result, Target};
+use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Names {
         let index = self.known.get(at.index.as_str())?.as_ref().ok()?;
         Some(DocAddress {
             index: index.name.clone(),
-            id: at.id.clone(),
+            id: identity(index, &at.id),
         })
     }
 }
@@ -100,6 +100,15 @@ impl Relations {
         all.filter(|at| !schema::is_system(at.index.as_str()))
             .chain(change.key.iter().map(Key::at))
             .collect()
+    }
+}
+
+/// The id as its index has it, as far as that can be said without its types.
+fn identity(index: &WriteIndex, id: &DocId) -> DocId {
+    if index.typed {
+        id.clone()
+    } else {
+        DocId::plain(id.id.clone())
     }
 }
 

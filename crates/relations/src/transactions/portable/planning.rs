@@ -11,13 +11,14 @@ use crate::leases::literal::LockWrite;
 use crate::leases::table::{After, Running};
 use crate::leases::{Place, claims_of, place_fields, resolved};
 use crate::locks::{Claim, LockPath, Owner, plan as together, write_claims};
+use crate::transactions::evaluation::{Evaluations, Place as Where};
 use crate::transactions::fold::{Folded, refused};
 use crate::transactions::run::{Planned as Checked, Planning as Checking, items};
 use crate::transactions::{Change, Committed, Failures, NotDone, Verdict};
 use async_trait::async_trait;
 use engine::{Deciding, Decision, Document, Expect, Found, Gate, Hide, Newest, Outcome, Plan, See, Write, WriteIndex, WriteOp};
 use mapping::Timing;
-use model::{DocAddress, Error, ErrorKind, Result, Stamp};
+use model::{DocAddress, DocId, Error, ErrorKind, Result, Stamp};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,11 +31,11 @@ struct ReadBefore<'a> {
 
 impl Newest for ReadBefore<'_> {
     fn read(&mut self, at: &DocAddress, _see: See) -> Result<Option<Document>> {
-        let name = self.index(at.index.as_str())?.name;
-        let at = DocAddress {
-            index: name,
+        let index = self.index(at.index.as_str())?;
+        let at = self.names.at(at).unwrap_or_else(|| DocAddress {
+            index: index.name,
             id: at.id.clone(),
-        };
+        });
         let Some(before) = self.before.get(&at) else {
             let reason = format!("index [{}] is kept by the server; no change may rest on it", at.index);
             return Err(Error::new(ErrorKind::Security, reason));
@@ -47,6 +48,10 @@ impl Newest for ReadBefore<'_> {
     fn index(&mut self, name: &str) -> Result<WriteIndex> {
         let missing = || Error::new(ErrorKind::IndexNotFound, format!("no such index [{name}]")).with("index", name);
         self.names.known.get(name).cloned().unwrap_or_else(|| Err(missing()))
+    }
+    fn identity(&mut self, at: &DocAddress) -> Result<DocId> {
+        self.index(at.index.as_str())?;
+        Ok(self.names.at(at).map_or_else(|| at.id.clone(), |at| at.id))
     }
     /// Done for all of them together, when the plan is made.
     fn rehearse(&mut self, _write: &Write) -> Result<()> {
@@ -96,10 +101,11 @@ impl Planning for Portably<'_> {
             place: self.place,
             clock: &relations.clock,
             alone: self.alone,
-            now: relations.clock.monotonic(),
             now_ms: relations.clock.wall_ms(),
             kept_now: relations.kept_now(),
         };
+        let mut evaluations = Evaluations::default();
+        self.evaluate(&checking, before, &mut evaluations).await;
         let turn = Arc::new(Mutex::new(None));
         let mut checked: Option<Result<(Checked, bool)>> = None;
         let mut leases = Vec::new();
@@ -119,7 +125,7 @@ impl Planning for Portably<'_> {
             };
             let mut out = Plan::default();
             let mut after = None;
-            let what = checking.plan(&mut newest).map(|(mut what, mut plan)| {
+            let what = checking.plan(&mut newest, &mut evaluations).map(|(mut what, mut plan)| {
                 if let Checked::Possible { folded, .. } = &mut what {
                     let first = folded.writers.len() + usize::from(change.key.is_some());
                     leases = plan.writes.split_off(first.min(plan.writes.len()));
@@ -155,7 +161,8 @@ impl Planning for Portably<'_> {
                     }
                     runs = relations.locks.table().run(&id, running);
                 }
-                Ok(Checked::Failed(_) | Checked::Done(_) | Checked::Alone(_) | Checked::Makes(_)) | Err(_) => {}
+                Ok(Checked::Failed(_) | Checked::Done(_) | Checked::Alone(_) | Checked::Makes(_) | Checked::TooLong) | Err(_) => {
+                }
             }
             checked = Some(what.map(|what| (what, runs)));
             Ok(out)
@@ -186,6 +193,10 @@ impl Planning for Portably<'_> {
             Some(Ok((Checked::Makes(_), _))) => {
                 // By this path they are there before it is planned.
                 let error = Error::new(ErrorKind::Internal, "a plan makes an index");
+                (Came::Refused(error), Planned::Stop)
+            }
+            Some(Ok((Checked::TooLong, _))) => {
+                let error = Error::new(ErrorKind::Internal, "an update takes too long where nothing bounds it");
                 (Came::Refused(error), Planned::Stop)
             }
             Some(Ok((Checked::Alone(locks), _))) => (Came::Alone(locks), Planned::Stop),
@@ -228,6 +239,23 @@ impl Planning for Portably<'_> {
 }
 
 impl Portably<'_> {
+    /// Evaluates the updates before the section, on what the attempt has read: the plan in the section takes the same.
+    async fn evaluate(&self, checking: &Checking<'_>, before: &BTreeMap<DocAddress, Before>, evaluations: &mut Evaluations) {
+        let operations = checking.change.operations.iter().chain(&checking.change.otherwise);
+        let updates = |write: &Write| matches!(write.op, WriteOp::Update(_));
+        if let Some(atomic) = self.relations.engine.atomic()
+            && operations.map(|operation| &operation.write).any(updates)
+        {
+            let mut names = ReadBefore {
+                names: self.names,
+                before,
+            };
+            evaluations.begin(Where::Outside);
+            atomic.look(&mut |_| drop(checking.plan(&mut names, evaluations))).await;
+        }
+        evaluations.begin(Where::InsideUnbounded);
+    }
+
     /// Would the mapping take it? With a key, its outcome is one more document.
     async fn rehearsed(&self, possible: Came, before: &BTreeMap<DocAddress, Before>) -> Result<(Came, Planned)> {
         let Came::Possible {
