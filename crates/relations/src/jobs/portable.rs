@@ -6,7 +6,7 @@
 //!
 //! Not here: copies by external versions, which no mark can keep, and lock documents: one decision each (`batch`).
 
-use super::batch::{Done, Item, Settled, conflict_error, tally};
+use super::batch::{Done, Item, Settled, conflict_error, indices_of, tally};
 use super::record::Reached;
 use super::run::{Cursor, Run};
 use super::{Action, Counts, Job, WARNINGS_MAX};
@@ -35,6 +35,12 @@ impl crate::Relations {
             if self.engine.read_one(record.stop()).await?.is_some() {
                 return Ok(Some(Settled::Stopped));
             }
+            for (name, uuid) in indices_of(items) {
+                if !self.is_there(name, uuid).await? {
+                    run.counts.fail(&engine::catalog::replaced(name, uuid));
+                    return Ok(Some(Settled::Written { ended: true }));
+                }
+            }
             let (change, places) = change_of(&run.job, items)?;
             let elsewhere: Mutex<Option<Reached>> = Mutex::default();
             let source = |there: Option<&Document>, came: &Committed| -> Result<Source> {
@@ -47,7 +53,7 @@ impl crate::Relations {
                     return Err(Error::new(ErrorKind::IllegalState, reason));
                 }
                 let (counts, ended) = counted(&run.counts, &run.job, items, &places, Some(came));
-                Ok(record.reached_at(to, &counts, ended))
+                Ok(record.reached_at(to, &counts, &run.destinations, ended))
             };
             let beside = Beside {
                 at: record.reached(),
