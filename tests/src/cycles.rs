@@ -98,7 +98,11 @@ pub fn findings(history: &[Transaction]) -> Vec<Finding> {
                     };
                     reads.push((n, *key, others.to_vec()));
                     let known = longest.entry(*key).or_insert_with(|| (n, Vec::new()));
-                    let (short, long) = if known.1.len() < seen.len() { (&known.1, seen) } else { (seen, &known.1) };
+                    let (short, long) = if known.1.len() < seen.len() {
+                        (&known.1, seen)
+                    } else {
+                        (seen, &known.1)
+                    };
                     if !long.starts_with(short) {
                         of(Anomaly::Order, &[known.0, n]);
                     }
@@ -121,7 +125,9 @@ pub fn findings(history: &[Transaction]) -> Vec<Finding> {
             of(Anomaly::G1a, &[*n]);
         }
         let Some(last) = seen.last() else { continue };
-        let Some(by) = writer(*key, *last).filter(|by| by != n) else { continue };
+        let Some(by) = writer(*key, *last).filter(|by| by != n) else {
+            continue;
+        };
         let appends = history[by].operations.iter().filter_map(|operation| match operation {
             Operation::Append { key: own, value } if own == key => Some(*value),
             _ => None,
@@ -291,7 +297,11 @@ mod tests {
         assert_eq!(found(&skew), [Anomaly::G2]);
         assert_eq!(findings(&skew)[0].transactions, [0, 1]);
         // A read of two lists between the two writes of one transaction.
-        let mix = beside(&[&[append(1, 10), append(2, 20)], &[read(1, &[10]), read(2, &[])], &[read(2, &[20])]]);
+        let mix = beside(&[
+            &[append(1, 10), append(2, 20)],
+            &[read(1, &[10]), read(2, &[])],
+            &[read(2, &[20])],
+        ]);
         assert_eq!(found(&mix), [Anomaly::G2]);
     }
 

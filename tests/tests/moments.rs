@@ -150,7 +150,11 @@ fn by_count(server: &Server, level: &str) {
 fn by_aggregation(server: &Server, level: &str) {
     let body = json!({"size": 0, "aggs": {"sum": {"sum": {"field": "n"}}}});
     let found = server.ok("POST", &format!("/{BOTH}/_search?read_level={level}"), &body);
-    assert_eq!(found["aggregations"]["sum"]["value"].as_f64(), Some(SUM as f64), "mixed: {found}");
+    assert_eq!(
+        found["aggregations"]["sum"]["value"].as_f64(),
+        Some(SUM as f64),
+        "mixed: {found}"
+    );
 }
 
 /// Hits and looked up terms of one moment: who has the token on the left is who is listed.
@@ -200,7 +204,11 @@ fn by_scroll(server: &Server, level: &str) {
 fn by_point_in_time(server: &Server, _level: &str) {
     let opened = server.ok("POST", "/left,right,lists/_pit?keep_alive=1m", &Value::Null);
     let pit = json!({"id": opened["id"], "keep_alive": "1m"});
-    let found = server.ok("POST", "/_search", &json!({"pit": pit, "size": 5, "query": {"exists": {"field": "n"}}}));
+    let found = server.ok(
+        "POST",
+        "/_search",
+        &json!({"pit": pit, "size": 5, "query": {"exists": {"field": "n"}}}),
+    );
     let mut hits = found["hits"]["hits"].as_array().unwrap().clone();
     let after = &hits.last().unwrap()["sort"];
     let rest = json!({"pit": pit, "size": 100, "query": {"exists": {"field": "n"}}, "search_after": after});
@@ -273,7 +281,8 @@ fn mget_reads_one_instant() {
     let (_folder, server) = start();
     const DOCS: u64 = 24;
     let set = |value: u64| {
-        let docs = (0..DOCS).map(|id| json!({"index": {"_index": format!("m{}", id % 3), "_id": id.to_string(), "doc": {"g": value}}}));
+        let docs =
+            (0..DOCS).map(|id| json!({"index": {"_index": format!("m{}", id % 3), "_id": id.to_string(), "doc": {"g": value}}}));
         json!({"operations": docs.collect::<Vec<Value>>()})
     };
     let ids = json!({"docs": (0..DOCS).map(|id| json!({"_index": format!("m{}", id % 3), "_id": id.to_string()})).collect::<Vec<Value>>()});
@@ -426,7 +435,10 @@ fn list_append_histories_have_no_cycle() {
         let history = history.into_inner().unwrap();
         let committed = history.len();
         assert_eq!(findings(&history), [], "{committed} transactions");
-        let appended = history.iter().flat_map(|t| &t.operations).filter(|o| matches!(o, Operation::Append { .. }));
+        let appended = history
+            .iter()
+            .flat_map(|t| &t.operations)
+            .filter(|o| matches!(o, Operation::Append { .. }));
         let refused = refused.into_inner();
         assert!(appended.count() as u64 > count / 4, "{refused} of {count} were refused");
     });
@@ -447,7 +459,11 @@ fn fill(server: &Server, index: &str, count: u64, text: &str) {
 fn touched(server: &Server, index: &str, text: &str) -> u64 {
     server.ok("POST", &format!("/{index}/_refresh"), &Value::Null);
     let own = json!({"bool": {"filter": [{"term": {"n": 0}}, {"term": {"text": text}}]}});
-    let found = server.ok("POST", &format!("/{index}/_count"), &json!({"query": {"bool": {"must_not": [own]}}}));
+    let found = server.ok(
+        "POST",
+        &format!("/{index}/_count"),
+        &json!({"query": {"bool": {"must_not": [own]}}}),
+    );
     found["count"].as_u64().unwrap()
 }
 
@@ -462,7 +478,11 @@ fn a_job_holds_its_index() {
     let copy = json!({"source": {"index": "old", "size": 10}, "dest": {"index": "copies"}, "script": {"source": slow}});
     let all = json!({"query": {"match_all": {}}});
     let cases = [
-        ("/old/_update_by_query?scroll_size=10&conflicts=proceed&refresh=true", &update, "old"),
+        (
+            "/old/_update_by_query?scroll_size=10&conflicts=proceed&refresh=true",
+            &update,
+            "old",
+        ),
         ("/old/_delete_by_query?scroll_size=1&conflicts=proceed", &all, "old"),
         ("/_reindex", &copy, "old"),
         ("/_reindex", &copy, "copies"),

@@ -17,7 +17,11 @@ impl Store {
     pub(crate) fn extents(&self, target: &Target, query: &Query, view: &str) -> Result<Vec<Extent>> {
         let views = self.views_of(target, Some(view))?;
         // As the view has it: by now another index may have the name.
-        let catalog = self.views.lock().get(view).map_or_else(|| self.catalog_now(), |open| open.catalog.clone());
+        let catalog = self
+            .views
+            .lock()
+            .get(view)
+            .map_or_else(|| self.catalog_now(), |open| open.catalog.clone());
         let uuid_of = |no: u32| catalog.by_no(no).map(|entry| entry.uuid.clone()).unwrap_or_default();
         let mut out = self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
             let mut out = Vec::new();

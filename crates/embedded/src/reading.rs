@@ -66,9 +66,7 @@ impl Store {
         let looked = if read.searchable_only {
             let document = match searchable.indices.get(&entry.no) {
                 None => None,
-                Some(set) => locate(set, &uid)?
-                    .map(|location| stored(set, &location, &at))
-                    .transpose()?,
+                Some(set) => locate(set, &uid)?.map(|location| stored(set, &location, &at)).transpose()?,
             };
             Looked {
                 document,

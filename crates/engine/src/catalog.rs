@@ -14,9 +14,9 @@ pub fn missing(name: &str) -> Error {
         .with("index", name)
 }
 
-/// `index_not_found_exception`: the index with this uuid is gone.
+/// `index_not_found_exception`: the index with this uuid is gone, or not the one of this name.
 pub fn replaced(name: &str, uuid: &str) -> Error {
-    let reason = format!("no such index [{name}] with uuid [{uuid}]: it was deleted, and another index may have its name");
+    let reason = format!("no such index [{name}] with uuid [{uuid}]: it was deleted, or its name leads to another index by now");
     Error::new(ErrorKind::IndexNotFound, reason)
         .with("index_uuid", uuid)
         .with("index", name)

@@ -52,7 +52,9 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
                 break;
             }
             let found = self.read(vec![read]).await.map(|mut found| found.pop().flatten());
-            bytes += found.as_ref().map_or(0, |found| found.as_ref().map_or(0, |d| d.source.0.len()));
+            bytes += found
+                .as_ref()
+                .map_or(0, |found| found.as_ref().map_or(0, |d| d.source.0.len()));
             out.push(found);
         }
         Ok(out)

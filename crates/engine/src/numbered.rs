@@ -61,7 +61,12 @@ pub(crate) async fn extents<E: Engine + ?Sized>(engine: &E, target: &Target, que
         // Views of such an engine do not outlive an index.
         let infos = engine.indices(&Target::index(index.as_str())).await?;
         let uuid = infos.first().map(|info| info.uuid.clone()).unwrap_or_default();
-        out.push(Extent { index, uuid, count, last });
+        out.push(Extent {
+            index,
+            uuid,
+            count,
+            last,
+        });
     }
     Ok(out)
 }

@@ -734,7 +734,10 @@ pub(super) async fn meant_for_one_index(engine: &dyn Engine) {
         ..expecting(unchanged, write)
     };
     let target = Target::index(bench.index);
-    engine.alter(Alteration::DeleteIndices(target)).await.expect("an index can be deleted");
+    engine
+        .alter(Alteration::DeleteIndices(target))
+        .await
+        .expect("an index can be deleted");
     create(engine, bench.index, None, false).await.expect("and made again");
     let second = bench.done(bench.put("1", json!({ "rank": 2 }))).await;
     assert_eq!(second.stamp, first.stamp, "stamps begin anew");
@@ -761,10 +764,16 @@ pub(super) async fn read_together(engine: &dyn Engine) {
     let elsewhere = address("together_missing", DocId::plain("1"));
     let all = || vec![bench.at("2"), bench.at("none"), elsewhere.clone(), bench.at("1")];
     let reads = |all: Vec<DocAddress>| all.into_iter().map(Read::whole).collect::<Vec<_>>();
-    let found = engine.read_together(reads(all()), usize::MAX).await.expect("reads are answered");
+    let found = engine
+        .read_together(reads(all()), usize::MAX)
+        .await
+        .expect("reads are answered");
     assert_eq!(found.len(), 4);
     let ranks: Vec<Value> = found.iter().map(|one| one.clone().map_or(json!("refused"), value)).collect();
-    assert_eq!(ranks, [json!({ "rank": "2" }), Value::Null, json!("refused"), json!({ "rank": "1" })]);
+    assert_eq!(
+        ranks,
+        [json!({ "rank": "2" }), Value::Null, json!("refused"), json!({ "rank": "1" })]
+    );
     assert_eq!(found[2].as_ref().err().map(Error::kind), Some(ErrorKind::IndexNotFound));
     let few = engine.read_together(reads(all()), 0).await.expect("reads are answered");
     assert_eq!(few.len(), 1, "the last one may pass the bound, none comes after it");

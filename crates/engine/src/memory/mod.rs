@@ -463,7 +463,9 @@ impl Engine for MemoryEngine {
                 break;
             }
             let found = state.read(read);
-            bytes += found.as_ref().map_or(0, |found| found.as_ref().map_or(0, |d| d.source.0.len()));
+            bytes += found
+                .as_ref()
+                .map_or(0, |found| found.as_ref().map_or(0, |d| d.source.0.len()));
             out.push(found);
         }
         Ok(out)

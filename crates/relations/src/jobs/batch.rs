@@ -301,8 +301,7 @@ impl Batch<'_> {
         ledger.into_plan(newest, &mut plan, self.locks, self.clock)?;
         writers.resize(plan.writes.len(), None);
         if let Some(record) = self.record {
-            plan.writes
-                .push(record.progress(self.to, &counts, self.destinations, failed));
+            plan.writes.push(record.progress(self.to, &counts, self.destinations, failed));
             writers.push(None);
         }
         let possible = Possible {

@@ -364,7 +364,10 @@ impl<'a> Resolver<'a> {
             values: vec![at.id.id.to_string()],
             types: at.id.doc_type.iter().map(|doc_type| doc_type.to_string()).collect(),
         };
-        let mut shown = self.engine.scan_view(&looked_up_in(&Read::whole(at.clone())), by_id.into(), view).await?;
+        let mut shown = self
+            .engine
+            .scan_view(&looked_up_in(&Read::whole(at.clone())), by_id.into(), view)
+            .await?;
         if let Some(shown) = shown.next().await {
             return shown.map(Some);
         }

@@ -288,7 +288,11 @@ pub(super) async fn read_one(
 ///
 /// # Errors
 /// The engine's.
-pub(super) async fn fetch_together(call: &Call, wanted: &[Wanted], bytes_max: usize) -> Result<Vec<Option<Result<Option<Document>>>>> {
+pub(super) async fn fetch_together(
+    call: &Call,
+    wanted: &[Wanted],
+    bytes_max: usize,
+) -> Result<Vec<Option<Result<Option<Document>>>>> {
     let mut out = Vec::with_capacity(wanted.len());
     if wanted.iter().any(|wanted| wanted.visibility.transaction.is_some()) {
         let mut bytes = 0;
@@ -298,7 +302,9 @@ pub(super) async fn fetch_together(call: &Call, wanted: &[Wanted], bytes_max: us
                 continue;
             }
             let found = fetch(call, wanted).await;
-            bytes += found.as_ref().map_or(0, |found| found.as_ref().map_or(0, |d| d.source.0.len()));
+            bytes += found
+                .as_ref()
+                .map_or(0, |found| found.as_ref().map_or(0, |d| d.source.0.len()));
             out.push(Some(found));
         }
         return Ok(out);
@@ -332,7 +338,10 @@ pub(super) async fn fetch_together(call: &Call, wanted: &[Wanted], bytes_max: us
             out.push(None);
             continue;
         }
-        let first = answers.into_iter().find(|answer| !matches!(answer, Ok(None))).unwrap_or(Ok(None));
+        let first = answers
+            .into_iter()
+            .find(|answer| !matches!(answer, Ok(None)))
+            .unwrap_or(Ok(None));
         let checked = async {
             let document = match first.map_err(|error| as_named(call, error))? {
                 Some(document) if leads_here(call, own.as_deref(), &document).await => Some(document),
