@@ -207,11 +207,11 @@ fn by_point_in_time(server: &Server, _level: &str) {
     let found = server.ok(
         "POST",
         "/_search",
-        &json!({"pit": pit, "size": 5, "query": {"exists": {"field": "n"}}}),
+        &json!({"pit": pit, "size": 5, "sort": ["pair"], "query": {"exists": {"field": "n"}}}),
     );
     let mut hits = found["hits"]["hits"].as_array().unwrap().clone();
     let after = &hits.last().unwrap()["sort"];
-    let rest = json!({"pit": pit, "size": 100, "query": {"exists": {"field": "n"}}, "search_after": after});
+    let rest = json!({"pit": pit, "size": 100, "sort": ["pair"], "query": {"exists": {"field": "n"}}, "search_after": after});
     let found = server.ok("POST", "/_search", &rest);
     hits.extend(found["hits"]["hits"].as_array().unwrap().iter().cloned());
     sum_of(&hits, &json!(hits));
