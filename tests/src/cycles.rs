@@ -128,11 +128,11 @@ pub fn findings(history: &[Transaction]) -> Vec<Finding> {
         let Some(by) = writer(*key, *last).filter(|by| by != n) else {
             continue;
         };
-        let appends = history[by].operations.iter().filter_map(|operation| match operation {
+        let mut appends = history[by].operations.iter().filter_map(|operation| match operation {
             Operation::Append { key: own, value } if own == key => Some(*value),
             _ => None,
         });
-        if appends.last() != Some(*last) {
+        if appends.next_back() != Some(*last) {
             of(Anomaly::G1b, &[*n, by]);
         }
     }

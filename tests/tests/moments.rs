@@ -247,7 +247,7 @@ fn transfers_beside_every_kind_of_read() {
             for writer in 0..2_u64 {
                 let (server, done, moves, over) = (&server, &done, &moves, &over);
                 scope.spawn(move || {
-                    let _stop = Stop(done);
+                    let _stop = (Stop(done), Stop(moves));
                     for n in (writer..).step_by(2) {
                         if over() {
                             return;
@@ -278,8 +278,8 @@ fn transfers_beside_every_kind_of_read() {
 /// Documents of one `_mget` are of one instant, also where one of them is only being made.
 #[test]
 fn mget_reads_one_instant() {
-    let (_folder, server) = start();
     const DOCS: u64 = 24;
+    let (_folder, server) = start();
     let set = |value: u64| {
         let docs =
             (0..DOCS).map(|id| json!({"index": {"_index": format!("m{}", id % 3), "_id": id.to_string(), "doc": {"g": value}}}));
