@@ -10,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
+pub mod cycles;
 pub mod explanation;
 pub mod opensearch;
 pub mod paths;

@@ -31,6 +31,7 @@ pub mod plan;
 mod publish;
 #[cfg(test)]
 mod random;
+mod reading;
 mod recovery;
 pub mod search;
 pub mod searchable;
@@ -55,7 +56,6 @@ use crate::searching::{ScanAt, missing_view};
 use crate::store::{IndexState, Store};
 use crate::upkeep::Upkeep;
 use crate::workers::Workers;
-use crate::writing::visible;
 use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
@@ -66,7 +66,7 @@ use engine::{
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Target};
+use model::{CommitSeq, Error, ErrorKind, Result, Target};
 use parking_lot::Mutex;
 
 use std::path::Path;
@@ -331,38 +331,6 @@ impl EmbeddedEngine {
         stats.index_by_type = by_type.iter().map(|(name, count)| (name.to_string(), *count)).collect();
         stats
     }
-
-    fn read_now(&self, read: &Read) -> Result<(Option<Document>, u64)> {
-        let store = &self.store;
-        let catalog = store.catalog_now();
-        let entry = catalog.read_index(read.at.index.as_str(), store.clock.wall_ms())?;
-        if !entry.open {
-            return Err(engine::catalog::closed(&entry.name, &entry.uuid));
-        }
-        entry.check_routing(&read.at.id, read.routing.as_deref())?;
-        model::blocks::check(&entry.settings, entry.name.as_str(), model::blocks::Level::Read)?;
-        let at = DocAddress {
-            index: entry.name.clone(),
-            id: entry.identity(&read.at.id)?,
-        };
-        let uid = at.id.uid();
-        let state = store.state(&entry)?;
-        state.counts.get.fetch_add(1, Ordering::Relaxed);
-        let (document, position) = if read.searchable_only {
-            let set = store.searchable.load().indices.get(&entry.no).cloned();
-            let document = match set {
-                None => None,
-                Some(set) => store::locate(&set, &uid)?
-                    .map(|location| writing::stored(&set, &location, &at))
-                    .transpose()?,
-            };
-            (document, 0)
-        } else {
-            let here = store.newest(&entry, &at, &uid, store.versions.key(entry.no, &uid))?;
-            (here.document, here.position)
-        };
-        Ok((document.filter(|document| visible(document, read.see)), position))
-    }
 }
 
 impl Drop for EmbeddedEngine {
@@ -588,10 +556,10 @@ impl Engine for EmbeddedEngine {
         let mut position = 0;
         let mut refused = None;
         for read in &reads {
-            match self.read_now(read) {
-                Ok((document, at)) => {
-                    position = position.max(at);
-                    out.push(document);
+            match self.store.look(read) {
+                Ok(looked) => {
+                    position = position.max(looked.position);
+                    out.push(looked.document);
                 }
                 Err(e) => {
                     refused = Some(self.store.settle(e));
@@ -607,6 +575,34 @@ impl Engine for EmbeddedEngine {
         })
         .await?;
         refused.map_or(Ok(out), Err)
+    }
+
+    async fn read_together(&self, reads: Vec<Read>, bytes_max: usize) -> Result<Vec<Result<Option<Document>>>> {
+        let looked = self.store.look_together(&reads, bytes_max);
+        let positions = looked.iter().flatten().map(|looked| looked.position);
+        // Refusals and absences rest on the catalog.
+        let catalog = self.store.rests_on(reads.iter().map(|read| read.at.index.as_str()));
+        let durable = positions.max().unwrap_or(0).max(catalog);
+        self.wait(After { durable, written: 0 }).await?;
+        let told = |one: Result<reading::Looked>| one.map(|looked| looked.document).map_err(|e| self.store.settle(e));
+        Ok(looked.into_iter().map(told).collect())
+    }
+
+    async fn write_together(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+        if writes.len() < 2 {
+            return self.write(writes, refresh).await;
+        }
+        let how = Deciding {
+            touches: writes.iter().map(|write| write.at.clone()).collect(),
+            refresh,
+            ..Deciding::default()
+        };
+        let mut plan = |_: &mut dyn engine::Newest| Ok(engine::Plan::of(writes.clone()));
+        Ok(self.decide(&mut plan, how).await?.outcomes)
+    }
+
+    fn writes_show_together(&self) -> bool {
+        true
     }
 
     async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {

@@ -16,6 +16,13 @@ impl Store {
     /// How much matches in each index, by name.
     pub(crate) fn extents(&self, target: &Target, query: &Query, view: &str) -> Result<Vec<Extent>> {
         let views = self.views_of(target, Some(view))?;
+        // As the view has it: by now another index may have the name.
+        let catalog = self
+            .views
+            .lock()
+            .get(view)
+            .map_or_else(|| self.catalog_now(), |open| open.catalog.clone());
+        let uuid_of = |no: u32| catalog.by_no(no).map(|entry| entry.uuid.clone()).unwrap_or_default();
         let mut out = self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
             let mut out = Vec::new();
             for (view, filter) in &views {
@@ -26,8 +33,12 @@ impl Store {
                     last = seq_no.max(last);
                 })?;
                 if count > 0 {
-                    let index = view.name.clone();
-                    out.push(Extent { index, count, last });
+                    out.push(Extent {
+                        index: view.name.clone(),
+                        uuid: uuid_of(view.no),
+                        count,
+                        last,
+                    });
                 }
             }
             Ok(out)

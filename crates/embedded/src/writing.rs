@@ -537,6 +537,9 @@ pub(crate) fn visible(document: &Document, see: See) -> bool {
 
 /// Limits that do not need the document's state.
 pub(crate) fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
+    if let Some(uuid) = write.index_uuid.as_deref().filter(|uuid| *uuid != entry.uuid) {
+        return Err(engine::catalog::replaced(entry.name.as_str(), uuid));
+    }
     if !entry.open {
         return Err(engine::catalog::closed(&entry.name, &entry.uuid));
     }

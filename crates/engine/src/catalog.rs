@@ -14,6 +14,14 @@ pub fn missing(name: &str) -> Error {
         .with("index", name)
 }
 
+/// `index_not_found_exception`: the index with this uuid is gone, or not the one of this name.
+pub fn replaced(name: &str, uuid: &str) -> Error {
+    let reason = format!("no such index [{name}] with uuid [{uuid}]: it was deleted, or its name leads to another index by now");
+    Error::new(ErrorKind::IndexNotFound, reason)
+        .with("index_uuid", uuid)
+        .with("index", name)
+}
+
 /// `index_closed_exception`.
 pub fn closed(name: &IndexName, uuid: &str) -> Error {
     Error::new(ErrorKind::IndexClosed, "closed")

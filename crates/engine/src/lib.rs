@@ -42,8 +42,35 @@ pub use update::{Applied, Update, merge};
 pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// The newest durable documents, in the order asked for. A missing index is an error.
     async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>>;
+    /// The newest durable documents as they were at one instant, in the order asked for, each with its own refusal. Fewer
+    /// answers than reads: the sources of those answered have more than `bytes_max` bytes together. An engine without
+    /// instants over several documents, as over a cluster, reads one after another.
+    async fn read_together(&self, reads: Vec<Read>, bytes_max: usize) -> Result<Vec<Result<Option<Document>>>> {
+        let (mut out, mut bytes) = (Vec::with_capacity(reads.len()), 0);
+        for read in reads {
+            if bytes > bytes_max {
+                break;
+            }
+            let found = self.read(vec![read]).await.map(|mut found| found.pop().flatten());
+            bytes += found
+                .as_ref()
+                .map_or(0, |found| found.as_ref().map_or(0, |d| d.source.0.len()));
+            out.push(found);
+        }
+        Ok(out)
+    }
     /// Writes, each on its own; answers in order, once durable.
     async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>>;
+    /// As [`Engine::write`], each to another document. Where the engine has a critical section ([`Engine::atomic`]) it writes
+    /// all of them or none, and no reader sees some without the others; `Unknown` then also stands for a write that is left
+    /// out because of another one.
+    async fn write_together(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+        self.write(writes, refresh).await
+    }
+    /// Does [`Engine::write_together`] show its writes all at once?
+    fn writes_show_together(&self) -> bool {
+        false
+    }
     /// Would the mapping take it, and what would grow?
     async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>>;
     /// Makes everything acknowledged (or durable up to `at_least`) searchable.
@@ -228,6 +255,9 @@ pub struct Document {
 pub struct Write {
     /// Where. The index may be an alias with one write index.
     pub at: DocAddress,
+    /// The uuid of the index it is meant for. An index that was made later under the same name refuses it
+    /// ([`catalog::replaced`]): stamps begin anew there, so no expectation would tell.
+    pub index_uuid: Option<Arc<str>>,
     /// What it expects to find.
     pub expect: Expect,
     /// What to do.
@@ -255,6 +285,7 @@ impl Write {
     pub fn new(at: DocAddress, op: WriteOp) -> Write {
         Write {
             at,
+            index_uuid: None,
             expect: Expect::Anything,
             op,
             routing: None,

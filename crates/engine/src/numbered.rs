@@ -4,7 +4,7 @@
 //! matched at some moment and have not been written since are those that match and lie at or below the last number of
 //! that moment, wherever segments put them. Here is what an engine without columns of its own does.
 
-use crate::{Document, Engine};
+use crate::{Document, Engine, EngineExt as _};
 use dsl::query::Query;
 use futures::StreamExt as _;
 use model::{IndexName, Result, SeqNo, Target};
@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 pub struct Extent {
     /// Where.
     pub index: IndexName,
+    /// Of the index that the view shows: another may have been made under its name since.
+    pub uuid: String,
     /// How many documents.
     pub count: u64,
     /// The greatest sequence number among them.
@@ -54,8 +56,19 @@ pub(crate) async fn extents<E: Engine + ?Sized>(engine: &E, target: &Target, que
         let entry = all.entry(document.at.index).or_default();
         *entry = (entry.0 + 1, entry.1.max(document.stamp.seq_no));
     }
-    let extent = |(index, (count, last))| Extent { index, count, last };
-    Ok(all.into_iter().map(extent).collect())
+    let mut out = Vec::with_capacity(all.len());
+    for (index, (count, last)) in all {
+        // Views of such an engine do not outlive an index.
+        let infos = engine.indices(&Target::index(index.as_str())).await?;
+        let uuid = infos.first().map(|info| info.uuid.clone()).unwrap_or_default();
+        out.push(Extent {
+            index,
+            uuid,
+            count,
+            last,
+        });
+    }
+    Ok(out)
 }
 
 /// A part, by reading every document.

@@ -14,6 +14,7 @@ use model::lock_index::LockIndex;
 use model::units::parse_duration;
 use model::{Dialect, ErrorKind, Persona, Result, Target, settings};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Documents that one request deletes.
@@ -53,12 +54,14 @@ impl Relations {
             let body = json!({ "range": { mapping::TTL: { "lte": now_ms } } });
             let query = Query::parse(Node::from_value(body), &mut Parsing::new(Dialect::of(Persona::Es2)))?;
             let mut found = self.engine.scan(&target, query, See::Plain, Barrier::None).await?;
+            let uuid: Arc<str> = Arc::from(info.uuid.as_str());
             loop {
                 let mut writes = Vec::new();
                 while let Some(document) = found.next().await {
                     let document = document?;
                     let mut write = Write::new(document.at, WriteOp::Delete);
                     (write.routing, write.parent) = (document.routing, document.parent);
+                    write.index_uuid = Some(uuid.clone());
                     write.expect = Expect::Unchanged {
                         seq_no: document.stamp.seq_no,
                         primary_term: document.stamp.primary_term,

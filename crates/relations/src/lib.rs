@@ -4,7 +4,7 @@
 
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::tasks::Tasks;
-use engine::{Clock, Engine, See};
+use engine::{Clock, Document, Engine, Read, See};
 use model::{Result, Target};
 use std::sync::Arc;
 
@@ -100,12 +100,13 @@ impl Relations {
     /// # Errors
     /// The engine's; a lookup's; too many join keys.
     pub async fn search(&self, target: &Target, mut request: SearchRequest) -> Result<SearchResponse> {
-        let Some(others) = joins::targets(&mut request) else {
+        let Some(mut others) = joins::targets(&mut request) else {
             return self.engine.search(target, request, See::Plain).await;
         };
-        if request.view.is_some() || others.is_empty() {
+        if request.view.is_some() {
             return Box::pin(self.joined(target, request)).await;
         }
+        others.extend(self.looked_up(joins::lookups(target, &mut request)).await?);
         let moment = self.moment(target, others).await?;
         let request = SearchRequest {
             view: Some(moment.clone()),
@@ -114,6 +115,30 @@ impl Relations {
         let answer = Box::pin(self.joined(target, request)).await;
         self.engine.close_view(&moment).await?;
         answer
+    }
+
+    /// Makes documents that are looked up searchable as they are now, so that a moment shows them so. Where they are, to be
+    /// in that moment.
+    pub(crate) async fn looked_up(&self, reads: Vec<Read>) -> Result<Vec<Target>> {
+        let mut targets = Vec::with_capacity(reads.len());
+        for read in reads {
+            let of_searches = Read {
+                searchable_only: true,
+                ..read.clone()
+            };
+            // What cannot be read is refused where the query names it.
+            if let (Ok(newest), Ok(shown)) = (
+                self.engine.read(vec![read.clone()]).await,
+                self.engine.read(vec![of_searches]).await,
+            ) {
+                let stamp = |found: Vec<Option<Document>>| found.into_iter().flatten().next().map(|document| document.stamp);
+                if stamp(newest) != stamp(shown) {
+                    self.engine.refresh(&joins::looked_up_in(&read), None).await?;
+                }
+            }
+            targets.push(joins::looked_up_in(&read));
+        }
+        Ok(targets)
     }
 
     /// One moment of a target and of everything joined with it; the caller closes it.
@@ -170,7 +195,9 @@ impl Relations {
         request: &SearchRequest,
         keep_alive: std::time::Duration,
     ) -> Result<engine::View> {
-        let others = joins::targets(&mut request.clone()).unwrap_or_default();
+        let mut request = request.clone();
+        let mut others = joins::targets(&mut request).unwrap_or_default();
+        others.extend(self.looked_up(joins::lookups(target, &mut request)).await?);
         if others.is_empty() {
             return self.engine.open_view(target, keep_alive).await;
         }

@@ -28,6 +28,7 @@ const NOT_COVERED: &[(&str, &str)] = &[
         "names of several indices are the cluster's to resolve, after a plain write was composed",
     ),
     ("typed_ids", "no mapping types"),
+    ("meant_for_one_index", "a cluster compares no uuid of an index"),
 ];
 
 #[test]

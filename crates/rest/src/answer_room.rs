@@ -28,14 +28,24 @@ impl AnswerRoom {
     /// # Errors
     /// 429 with the setting's name.
     pub(crate) fn check(&self) -> Result<()> {
-        let max = node_count(HTTP_MAX_ANSWER);
-        if self.taken <= max {
-            return Ok(());
+        match self.taken <= node_count(HTTP_MAX_ANSWER) {
+            true => Ok(()),
+            false => Err(AnswerRoom::none()),
         }
+    }
+
+    /// Bytes that may still be taken.
+    pub(crate) fn left(&self) -> usize {
+        node_count(HTTP_MAX_ANSWER).saturating_sub(self.taken)
+    }
+
+    /// The refusal of a part that finds no room.
+    pub(crate) fn none() -> Error {
+        let max = node_count(HTTP_MAX_ANSWER);
         let reason = format!(
             "the answer is larger than [{max}] bytes, the limit of [{}]",
             HTTP_MAX_ANSWER.name
         );
-        Err(Error::new(ErrorKind::CircuitBreaking, reason))
+        Error::new(ErrorKind::CircuitBreaking, reason)
     }
 }

@@ -37,6 +37,38 @@ impl<T: Send + 'static> Through<T> {
     pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Through<T> {
         Through(Some(Box::pin(work)))
     }
+    /// The same, of work that has its place already.
+    pub(crate) fn boxed(work: Pin<Box<dyn Future<Output = T> + Send>>) -> Through<T> {
+        Through(Some(work))
+    }
+}
+
+/// APIs that write in several steps: a client that hangs up between two of them must not leave what only this process could
+/// end (a pending change, a task that nobody runs, a committed transaction that is still open). Not among them: what waits for
+/// a lock, which gives its place in the queue up with its client; and reads.
+const CARRIED_THROUGH: &[&str] = &[
+    "index",
+    "create",
+    "delete",
+    "update",
+    "bulk",
+    "transaction",
+    "transaction.begin",
+    "transaction.commit",
+    "transaction.abort",
+    "transaction.resolve",
+    "lock.release",
+    "lock.renew",
+    "lock.break",
+    "delete_by_query",
+    "delete_by_query_2015",
+    "update_by_query",
+    "reindex",
+];
+
+/// Is a request to this API carried through without its client?
+pub(crate) fn is_carried_through(api: &str) -> bool {
+    CARRIED_THROUGH.contains(&api)
 }
 
 impl<T: Send + 'static> Future for Through<T> {
@@ -82,6 +114,12 @@ mod tests {
         let _ = go.send(());
         let told = tokio::time::timeout(Duration::from_secs(10), told).await;
         assert_eq!(told.expect("it went on"), Ok(7));
+    }
+
+    #[test]
+    fn every_api_that_is_carried_through_is_an_endpoint() {
+        let known = |api: &&str| crate::routes::ENDPOINTS.iter().any(|endpoint| endpoint.api == *api);
+        assert_eq!(CARRIED_THROUGH.iter().find(|api| !known(api)), None);
     }
 
     #[tokio::test]

@@ -164,7 +164,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
     // Changes and locks.
     (&["index", "create", "update", "delete"], &[LOCK]),
     (&["indices.delete", "indices.close", "indices.update_aliases", "indices.put_alias", "indices.delete_alias", "indices.rollover"], &[LOCK]),
-    (&["get", "get_source", "mget", "search", "count"], &[SIGHT]),
+    (&["get", "get_source", "mget", "search", "count", "msearch", "msearch_template"], &[SIGHT]),
     (&["transaction"], &[CHANGE, changes!(refresh)]),
     (&["index", "create", "update", "delete", "bulk", "get", "get_source", "mget", "search", "count", "msearch", "msearch_template",
         "delete_by_query", "update_by_query"], &[HELD]),

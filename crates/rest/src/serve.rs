@@ -2,6 +2,7 @@
 
 use crate::again::{again, inside};
 use crate::arriving::{Arriving, Watched};
+use crate::aside::{Through, is_carried_through};
 use crate::awake::Awake;
 use crate::body::{Request, check_media_type, compatible_with, inflate, too_long};
 use crate::call::Call;
@@ -405,7 +406,11 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         }
     }
     let call = call_of(rest, request, style, args, params, *dialect);
-    let answer = (endpoint.handler)(call).await;
+    let answered = (endpoint.handler)(call);
+    let answer = match is_carried_through(endpoint.api) {
+        true => Through::boxed(answered).await,
+        false => answered.await,
+    };
     if answer
         .as_ref()
         .is_err_and(|error| crate::handlers::locks::is_about_locks(error.kind()))

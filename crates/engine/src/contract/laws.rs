@@ -716,6 +716,69 @@ pub(super) async fn missing_indices(engine: &dyn Engine) {
     assert_eq!(bench.done(bench.put("a", json!({ "rank": 1 }))).await.stamp.seq_no, 0);
 }
 
+/// A write that is meant for an index is refused by one that was made later under its name, whatever stamps are there.
+pub(super) async fn meant_for_one_index(engine: &dyn Engine) {
+    let bench = Bench::new(engine, "meant", ranked()).await;
+    let uuid_now = async || {
+        let infos = engine.indices(&Target::index(bench.index)).await.expect("it is there");
+        Arc::<str>::from(infos[0].uuid.as_str())
+    };
+    let first = bench.done(bench.put("1", json!({ "rank": 1 }))).await;
+    let uuid = uuid_now().await;
+    let unchanged = Expect::Unchanged {
+        seq_no: first.stamp.seq_no,
+        primary_term: first.stamp.primary_term,
+    };
+    let meant = |write: Write| Write {
+        index_uuid: Some(uuid.clone()),
+        ..expecting(unchanged, write)
+    };
+    let target = Target::index(bench.index);
+    engine
+        .alter(Alteration::DeleteIndices(target))
+        .await
+        .expect("an index can be deleted");
+    create(engine, bench.index, None, false).await.expect("and made again");
+    let second = bench.done(bench.put("1", json!({ "rank": 2 }))).await;
+    assert_eq!(second.stamp, first.stamp, "stamps begin anew");
+    for write in [meant(bench.put("1", json!({ "rank": 3 }))), meant(bench.delete("1"))] {
+        match bench.outcome(write).await {
+            Outcome::Refused(error) => assert_eq!(error.kind(), ErrorKind::IndexNotFound, "{error}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(value(bench.get("1").await), json!({ "rank": 2 }));
+    let for_it = Write {
+        index_uuid: Some(uuid_now().await),
+        ..expecting(unchanged, bench.put("1", json!({ "rank": 3 })))
+    };
+    assert_eq!(bench.done(for_it).await.effect, Effect::Updated);
+}
+
+/// Several documents are read in order, each with its own refusal, up to a bound of bytes.
+pub(super) async fn read_together(engine: &dyn Engine) {
+    let bench = Bench::new(engine, "together", ranked()).await;
+    for id in ["1", "2"] {
+        bench.done(bench.put(id, json!({ "rank": id }))).await;
+    }
+    let elsewhere = address("together_missing", DocId::plain("1"));
+    let all = || vec![bench.at("2"), bench.at("none"), elsewhere.clone(), bench.at("1")];
+    let reads = |all: Vec<DocAddress>| all.into_iter().map(Read::whole).collect::<Vec<_>>();
+    let found = engine
+        .read_together(reads(all()), usize::MAX)
+        .await
+        .expect("reads are answered");
+    assert_eq!(found.len(), 4);
+    let ranks: Vec<Value> = found.iter().map(|one| one.clone().map_or(json!("refused"), value)).collect();
+    assert_eq!(
+        ranks,
+        [json!({ "rank": "2" }), Value::Null, json!("refused"), json!({ "rank": "1" })]
+    );
+    assert_eq!(found[2].as_ref().err().map(Error::kind), Some(ErrorKind::IndexNotFound));
+    let few = engine.read_together(reads(all()), 0).await.expect("reads are answered");
+    assert_eq!(few.len(), 1, "the last one may pass the bound, none comes after it");
+}
+
 /// A closed index refuses; opened again it has what it had.
 pub(super) async fn closed_indices(engine: &dyn Engine) {
     let bench = Bench::new(engine, "closed_indices", ranked()).await;

@@ -45,6 +45,8 @@ laws! {
     rehearsal_changes_nothing,
     aliases,
     missing_indices,
+    meant_for_one_index,
+    read_together,
     closed_indices,
     typed_ids,
     marks,

@@ -80,6 +80,14 @@ impl Entry {
         }
     }
 
+    /// Refuses who means an index that had this name before.
+    pub(super) fn must_be(&self, uuid: Option<&str>) -> Result<()> {
+        match uuid {
+            Some(uuid) if uuid != self.uuid => Err(crate::catalog::replaced(self.name.as_str(), uuid)),
+            _ => Ok(()),
+        }
+    }
+
     /// Closed indices are neither read nor written.
     pub(super) fn must_be_open(&self) -> Result<()> {
         if self.open {

@@ -165,6 +165,7 @@ impl State {
 
     fn try_write(&mut self, write: &Write, now_ms: i64) -> Result<Outcome> {
         let entry = self.catalog.write_index(write.at.index.as_str(), write.require_alias)?;
+        entry.must_be(write.index_uuid.as_deref())?;
         entry.must_be_open()?;
         let id = entry.identity(&write.at.id)?;
         let at = DocAddress {
@@ -339,6 +340,7 @@ impl State {
 
     fn rehearse(&self, write: &Write) -> Result<Option<Alteration>> {
         let entry = self.catalog.write_index(write.at.index.as_str(), write.require_alias)?;
+        entry.must_be(write.index_uuid.as_deref())?;
         entry.must_be_open()?;
         let id = entry.identity(&write.at.id)?;
         let at = DocAddress {
@@ -451,6 +453,22 @@ impl Engine for MemoryEngine {
     async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
         let state = self.state();
         reads.iter().map(|read| state.read(read)).collect()
+    }
+
+    async fn read_together(&self, reads: Vec<Read>, bytes_max: usize) -> Result<Vec<Result<Option<Document>>>> {
+        let state = self.state();
+        let (mut out, mut bytes) = (Vec::with_capacity(reads.len()), 0);
+        for read in &reads {
+            if bytes > bytes_max {
+                break;
+            }
+            let found = state.read(read);
+            bytes += found
+                .as_ref()
+                .map_or(0, |found| found.as_ref().map_or(0, |d| d.source.0.len()));
+            out.push(found);
+        }
+        Ok(out)
     }
 
     async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {

@@ -13,8 +13,11 @@ use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Writes of one batch while applying.
+/// Writes of one batch while applying, where no batch shows its writes all at once.
 const BATCH: usize = 1_000;
+
+/// After so many turns in which somebody was in the way, documents are written one by one.
+const TOGETHER_TURNS: u32 = 8;
 
 /// May it be possible later? An index that is closed or blocked may be opened again.
 pub(crate) fn is_for_now(error: &Error) -> bool {
@@ -75,8 +78,12 @@ impl Runner {
         let mut open: Vec<&Touched> = record.documents.iter().collect();
         let mut left: Vec<(DocAddress, Error)> = Vec::new();
         let mut turn = 0;
+        let uuids = record.uuids();
         while !open.is_empty() {
-            let batch: Vec<&Touched> = open.iter().copied().take(BATCH).collect();
+            // Where the engine can, readers see all of it or nothing.
+            let together = self.engine.writes_show_together() && turn < TOGETHER_TURNS;
+            let most = if together { usize::MAX } else { BATCH };
+            let batch: Vec<&Touched> = open.iter().copied().take(most).collect();
             let places = self.places(&batch).await?;
             let mut acknowledged: BTreeSet<&DocAddress> = BTreeSet::new();
             let mut here: Vec<&Touched> = Vec::with_capacity(batch.len());
@@ -129,14 +136,18 @@ impl Runner {
                     token: Some(token),
                     ..Mark::default()
                 };
-                writes.push(match apply(found, change) {
+                writes.push(uuids.meant(match apply(found, change) {
                     Apply::Write => applied(at, &marked, record.effect_on(touched), token),
                     Apply::Confirm => rewrite(at, &marked, &marked.mark),
                     Apply::ConfirmAbsence => rewrite(at, &marked, &confirm),
-                });
+                }));
                 written.push(at);
             }
-            for (at, outcome) in written.into_iter().zip(self.engine.write(writes, Refresh::No).await?) {
+            let outcomes = match together {
+                true => self.engine.write_together(writes, Refresh::No).await?,
+                false => self.engine.write(writes, Refresh::No).await?,
+            };
+            for (at, outcome) in written.into_iter().zip(outcomes) {
                 match outcome {
                     Outcome::Written(written) => {
                         stamped.insert(at.clone(), written.stamp);
@@ -144,6 +155,8 @@ impl Runner {
                     }
                     // The engine itself takes nothing now.
                     Outcome::Refused(error) if error.is_transient() && !is_of_an_index(&error) => return Err(error),
+                    // Its index is gone, as the next turn finds.
+                    Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound => {}
                     // A mark of what is done is dead: whoever meets it takes it off.
                     Outcome::Refused(_) if record.skips(at) => drop(acknowledged.insert(at)),
                     Outcome::Refused(error) => {

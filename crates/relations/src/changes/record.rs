@@ -6,10 +6,11 @@ use super::chunks::Chunks;
 use super::decide::RecordState;
 use crate::digest;
 use crate::locks::{Age, Owner};
-use engine::{Document, Hidden, Source};
+use engine::{Document, Hidden, Source, Write};
 use mapping::{Life, Moment, Timing};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// (primary term, sequence number) of the write that committed: the order of all commits of the store.
@@ -79,6 +80,33 @@ pub struct Touched {
     pub index_uuid: String,
     /// From the commit on.
     pub effect: Option<Effects>,
+}
+
+/// The uuids of the indices of a change, by name. What is written to a document of it is meant for that index alone: one made
+/// later under the same name begins its stamps anew, and a comparison with what was read in the other might hold there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Uuids(BTreeMap<IndexName, Arc<str>>);
+
+impl Uuids {
+    /// The write, refused by any other index than that of the change.
+    pub(super) fn meant(&self, write: Write) -> Write {
+        Write {
+            index_uuid: self.0.get(&write.at.index).cloned(),
+            ..write
+        }
+    }
+}
+
+impl Record {
+    /// Of all its documents.
+    pub(super) fn uuids(&self) -> Uuids {
+        let mut all = BTreeMap::new();
+        for touched in &self.documents {
+            let uuid = || Arc::from(touched.index_uuid.as_str());
+            all.entry(touched.at.index.clone()).or_insert_with(uuid);
+        }
+        Uuids(all)
+    }
 }
 
 impl Touched {

@@ -6,7 +6,7 @@ use super::apply::is_of_an_index;
 use super::attempt::Resolved;
 use super::decide::{Meet, Purge, RecordState, Then, decide, meet, purge};
 use super::marked::{rewrite, unchanged};
-use super::record::{Mark, Record, Token, Touched};
+use super::record::{Mark, Record, Token, Touched, Uuids};
 use super::runner::{Runner, session_address};
 use crate::locks::{Age, Owner};
 use crate::sessions::{Session, SessionState};
@@ -66,15 +66,15 @@ impl Runner {
         let touched: Vec<&Touched> = record.documents.iter().collect();
         let gone = self.gone(&touched).await?;
         open.retain(|at| !gone.contains(at.index.as_str()));
-        match self.take_off(change, open).await {
+        match self.take_off(change, open, &record.uuids()).await {
             // A dead mark in an index that is closed is taken off by whoever meets it.
             Err(error) if error.kind() == ErrorKind::IndexClosed => Ok(()),
             other => other,
         }
     }
 
-    /// Takes a decided change's marks off these documents.
-    pub(super) async fn take_off(&self, change: &Owner, mut open: BTreeSet<DocAddress>) -> Result<()> {
+    /// Takes a decided change's marks off these documents, in these indices as far as they are known.
+    pub(super) async fn take_off(&self, change: &Owner, mut open: BTreeSet<DocAddress>, uuids: &Uuids) -> Result<()> {
         let mut turn = 1;
         while !open.is_empty() {
             let mut writes = Vec::new();
@@ -88,13 +88,13 @@ impl Runner {
                     Purge::Leave => {
                         open.remove(&at);
                     }
-                    Purge::TakeOff => writes.push(rewrite(&at, &marked, &clean)),
-                    Purge::Remove => writes.push(Write {
+                    Purge::TakeOff => writes.push(uuids.meant(rewrite(&at, &marked, &clean))),
+                    Purge::Remove => writes.push(uuids.meant(Write {
                         expect: marked.expect(),
                         hide: Hide::Drop,
                         judge: Judge::Unseen,
                         ..Write::new(at, WriteOp::Delete)
-                    }),
+                    })),
                 }
             }
             let addresses: Vec<DocAddress> = writes.iter().map(|write| write.at.clone()).collect();
@@ -135,7 +135,7 @@ impl Runner {
                 }
                 // A mark that came so late that its record has been collected is named by nobody but itself.
                 if read.is_none() {
-                    self.take_off(other, at.clone()).await?;
+                    self.take_off(other, at.clone(), &Uuids::default()).await?;
                 }
                 Ok(true)
             }

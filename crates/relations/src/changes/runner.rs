@@ -19,7 +19,7 @@ use super::chunks::Room;
 use super::decide::RecordState;
 use super::marked::{Marked, rewrite_as, unchanged};
 use super::plan::Before;
-use super::record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, record_address};
+use super::record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, Uuids, record_address};
 use crate::locks::{Age, LockKey, Owner};
 use crate::sessions::{Session, SessionState};
 use engine::catalog::closed;
@@ -235,7 +235,7 @@ impl Runner {
                 None => None,
             };
             // Marks prove what was read, for failures as well as for success.
-            let stamps = match self.mark(&change.id, &read).await? {
+            let stamps = match self.mark(&change.id, &read, &record.uuids()).await? {
                 Marking::Done(stamps) => stamps,
                 Marking::Moved => {
                     self.rest(patience).await;
@@ -265,8 +265,8 @@ impl Runner {
         }
     }
 
-    /// W4: a mark on every document at the version that was read.
-    async fn mark(&self, change: &Owner, read: &BTreeMap<DocAddress, Marked>) -> Result<Marking> {
+    /// W4: a mark on every document at the version that was read, in the index that the record names.
+    async fn mark(&self, change: &Owner, read: &BTreeMap<DocAddress, Marked>, uuids: &Uuids) -> Result<Marking> {
         let mut writes = Vec::with_capacity(read.len());
         let mut marks = Vec::with_capacity(read.len());
         for (at, marked) in read {
@@ -282,7 +282,7 @@ impl Runner {
                 since: marked.since(),
                 ..marked.mark.clone()
             };
-            writes.push(rewrite_as(at, marked, &mark));
+            writes.push(uuids.meant(rewrite_as(at, marked, &mark)));
             marks.push((at, marked, mark));
         }
         let outcomes = self.engine.write(writes, Refresh::No).await?;

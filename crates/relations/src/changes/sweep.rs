@@ -82,11 +82,11 @@ impl Runner {
             for (at, marked) in self.read_marked(&here.collect()).await? {
                 // Its own: a later change's tombstone is that one's to collect.
                 if marked.mark.tombstone && marked.mark.intent.is_none() && marked.mark.token == record.token {
-                    writes.push(Write {
+                    writes.push(record.uuids().meant(Write {
                         expect: marked.expect(),
                         hide: Hide::Drop,
                         ..Write::new(at, WriteOp::Delete)
-                    });
+                    }));
                 }
             }
             // Those of plans that came to nothing too. The record goes last: it says what may still be looked for.

@@ -4,7 +4,7 @@
 //! written is left out and counted, and the rest is decided again; a job that is one change is left whole, or undone.
 
 use super::record::Record;
-use super::run::{Cursor, Run};
+use super::run::{Cursor, Destinations, Run};
 use super::{Action, Counts, Job, WARNINGS_MAX};
 use crate::leases::guard::Guard;
 use crate::leases::ledger::{Alone, Ledger};
@@ -19,13 +19,15 @@ use engine::{
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// One document of a batch.
 pub(super) struct Item {
     /// As it was found.
     pub(super) document: Document,
+    /// The index that it was found in, by uuid.
+    pub(super) source: Arc<str>,
     /// What is to be done; `None`: nothing.
     pub(super) write: Option<Write>,
     /// It was written after the job began: in a destination it may be already.
@@ -34,14 +36,23 @@ pub(super) struct Item {
 }
 
 impl Item {
-    pub(super) fn new(document: Document, write: Option<Write>, later: bool) -> Item {
+    pub(super) fn new(document: Document, source: Arc<str>, write: Option<Write>, later: bool) -> Item {
         Item {
             document,
+            source,
             write,
             later,
             fate: None,
         }
     }
+}
+
+/// Every index that a batch reads or writes, by the name it is called by, with the uuid that it had when the job met it first.
+pub(super) fn indices_of(items: &[Item]) -> BTreeSet<(&str, &str)> {
+    let read = items.iter().map(|item| (item.document.at.index.as_str(), &*item.source));
+    let written = items.iter().filter_map(|item| item.write.as_ref());
+    let written = written.filter_map(|write| Some((write.at.index.as_str(), write.index_uuid.as_deref()?)));
+    read.chain(written).collect()
 }
 
 /// What came of one.
@@ -85,6 +96,7 @@ impl crate::Relations {
                     job: &run.job,
                     record: run.record.as_ref(),
                     counts: &run.counts,
+                    destinations: &run.destinations,
                     to,
                     items,
                     locks: &self.locks,
@@ -108,6 +120,10 @@ impl crate::Relations {
             let planned = match planned {
                 Planned::Possible(planned) => planned,
                 Planned::Stopped => return Ok(Settled::Stopped),
+                Planned::Gone(error) => {
+                    run.counts.fail(&error);
+                    return Ok(Settled::Written { ended: true });
+                }
                 Planned::Alone(writes) => {
                     alone = Some(self.alone(&writes));
                     continue;
@@ -161,6 +177,8 @@ impl crate::Relations {
 
 enum Planned {
     Stopped,
+    /// An index of the batch is gone: nothing is written.
+    Gone(Error),
     Possible(Possible),
     /// It writes these lock documents: it is to be planned again with no other decision beside it.
     Alone(Vec<LockWrite>),
@@ -180,6 +198,7 @@ struct Batch<'a> {
     job: &'a Job,
     record: Option<&'a Record>,
     counts: &'a Counts,
+    destinations: &'a Destinations,
     to: Cursor,
     items: &'a [Item],
     locks: &'a Locks,
@@ -204,6 +223,17 @@ impl Batch<'_> {
             && newest.read(&record.stop(), See::Everything)?.is_some()
         {
             return Ok((Planned::Stopped, Plan::default()));
+        }
+        for (name, uuid) in indices_of(self.items) {
+            let there = match newest.index(name) {
+                Ok(index) => index.uuid == uuid,
+                Err(e) if e.kind() == ErrorKind::IndexNotFound => false,
+                Err(e) => return Err(e),
+            };
+            if !there {
+                let error = engine::catalog::replaced(name, uuid);
+                return Ok((Planned::Gone(error), Plan::default()));
+            }
         }
         let mut guard = Guard::new(self.locks, self.clock, &self.job.guards, self.job.whole.is_some())?.of(&self.job.caller);
         let mut lock_writes = Vec::new();
@@ -276,7 +306,7 @@ impl Batch<'_> {
         }
         writers.resize(plan.writes.len(), None);
         if let Some(record) = self.record {
-            plan.writes.push(record.progress(self.to, &counts, failed));
+            plan.writes.push(record.progress(self.to, &counts, self.destinations, failed));
             writers.push(None);
         }
         let possible = Possible {

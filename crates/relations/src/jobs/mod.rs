@@ -20,7 +20,7 @@ pub use run::{Begun, Run, Step};
 use crate::leases::Caller;
 use dsl::query::Query;
 use model::path::SourceFilter;
-use model::{CommitSeq, Target};
+use model::{CommitSeq, Error, Target};
 use script::{Params, Program};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -153,6 +153,15 @@ impl Counts {
         };
         out.looked_at(number(6)?, batch);
         Some(out)
+    }
+
+    /// The job ends by this: an index of it is gone.
+    fn fail(&mut self, error: &Error) {
+        let members = error.to_json();
+        let index = members.get("index").cloned().unwrap_or_default();
+        let status = error.status();
+        self.failures
+            .push(json!({ "index": index, "cause": members, "status": status }));
     }
 
     fn looked_at(&mut self, more: u64, batch: usize) {

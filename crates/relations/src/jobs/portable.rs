@@ -6,7 +6,7 @@
 //!
 //! Not here: copies by external versions, which no mark can keep, and lock documents: one decision each (`batch`).
 
-use super::batch::{Done, Item, Settled, conflict_error, tally};
+use super::batch::{Done, Item, Settled, conflict_error, indices_of, tally};
 use super::record::Reached;
 use super::run::{Cursor, Run};
 use super::{Action, Counts, Job, WARNINGS_MAX};
@@ -35,6 +35,10 @@ impl crate::Relations {
             if self.engine.read_one(record.stop()).await?.is_some() {
                 return Ok(Some(Settled::Stopped));
             }
+            if let Some(error) = self.gone_of(items).await? {
+                run.counts.fail(&error);
+                return Ok(Some(Settled::Written { ended: true }));
+            }
             let (change, places) = change_of(&run.job, items)?;
             let elsewhere: Mutex<Option<Reached>> = Mutex::default();
             let source = |there: Option<&Document>, came: &Committed| -> Result<Source> {
@@ -47,7 +51,7 @@ impl crate::Relations {
                     return Err(Error::new(ErrorKind::IllegalState, reason));
                 }
                 let (counts, ended) = counted(&run.counts, &run.job, items, &places, Some(came));
-                Ok(record.reached_at(to, &counts, ended))
+                Ok(record.reached_at(to, &counts, &run.destinations, ended))
             };
             let beside = Beside {
                 at: record.reached(),
@@ -64,6 +68,8 @@ impl crate::Relations {
             let failures = match asked {
                 // Others are in its way: a job has time.
                 Err(error) if error.kind() == ErrorKind::Timeout => return Ok(Some(Settled::Elsewhere)),
+                // Since it was looked for.
+                Err(error) if error.kind() == ErrorKind::IndexNotFound && self.gone_of(items).await?.is_some() => continue,
                 Err(error) => return Err(error),
                 Ok(Asked::Alone) => return Ok(None),
                 Ok(Asked::Beside(committed, stamp)) => {
@@ -83,6 +89,10 @@ impl crate::Relations {
                     return Err(Error::new(ErrorKind::Internal, reason));
                 }
             };
+            let is_gone = |failure: &NotDone| matches!(failure, NotDone::Refused(e) if e.kind() == ErrorKind::IndexNotFound);
+            if failures.iter().any(is_gone) && self.gone_of(items).await?.is_some() {
+                continue;
+            }
             for (failure, n) in failures.into_iter().zip(&places) {
                 items[*n].fate = fate(&items[*n], failure).or(items[*n].fate.take());
             }
@@ -91,6 +101,18 @@ impl crate::Relations {
                 return Ok(Some(Settled::Written { ended: true }));
             }
         }
+    }
+}
+
+impl crate::Relations {
+    /// The refusal of a batch one of whose indices is not the one that the job met first.
+    async fn gone_of(&self, items: &[Item]) -> Result<Option<Error>> {
+        for (name, uuid) in indices_of(items) {
+            if !self.is_there(name, uuid).await? {
+                return Ok(Some(engine::catalog::replaced(name, uuid)));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -5,7 +5,7 @@
 //! Over a key of the client, `k:` leads to the task.
 
 use super::Counts;
-use super::run::{Cursor, Reach};
+use super::run::{Cursor, Destinations, Reach};
 use crate::outcomes::all_written;
 use crate::schema;
 use crate::transactions::Key;
@@ -13,6 +13,7 @@ use engine::tasks::Task;
 use engine::{Deciding, Expect, Hide, Newest, Plan, See, Source, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// What a conflict over a record means: one server alone writes them.
 const CHANGED: &str = "the record of a task was changed by another";
@@ -72,6 +73,8 @@ pub struct Kept {
     pub(super) reaches: Vec<Reach>,
     pub(super) total: u64,
     pub(super) started_ms: i64,
+    /// Where copies go, as far as it was known when the job began.
+    pub(super) destinations: Destinations,
     /// The stamp and the content of its progress, once there is some.
     pub(super) at: Option<(Stamp, Value)>,
 }
@@ -109,8 +112,8 @@ impl Record {
         vec![self.reached(), self.stop()]
     }
     /// How far the job is after a batch, on condition that nobody else has run one.
-    pub(super) fn progress(&self, to: Cursor, counts: &Counts, ended: bool) -> Write {
-        let source = self.reached_at(to, counts, ended);
+    pub(super) fn progress(&self, to: Cursor, counts: &Counts, destinations: &Destinations, ended: bool) -> Write {
+        let source = self.reached_at(to, counts, destinations, ended);
         let mut write = Write::new(self.reached(), WriteOp::Put(source));
         write.expect = self.at.map_or(Expect::Absent, |stamp| Expect::Unchanged {
             seq_no: stamp.seq_no,
@@ -124,14 +127,28 @@ impl Record {
 pub(super) struct Reached {
     pub(super) at: Cursor,
     pub(super) counts: Counts,
+    pub(super) destinations: Destinations,
     pub(super) ended: bool,
+}
+
+/// Destinations as records keep them: an object of names and uuids.
+fn destinations_of(source: &Value) -> Destinations {
+    let kept = source["destinations"].as_object();
+    let one = |(name, uuid): (&String, &Value)| Some((name.clone(), Arc::from(uuid.as_str()?)));
+    kept.into_iter().flatten().filter_map(one).collect()
+}
+
+fn render_destinations(destinations: &Destinations) -> Value {
+    let one = |(name, uuid): (&String, &Arc<str>)| (name.clone(), Value::from(&**uuid));
+    Value::Object(destinations.iter().map(one).collect())
 }
 
 impl Record {
     /// The source of how far the job is.
-    pub(super) fn reached_at(&self, to: Cursor, counts: &Counts, ended: bool) -> Source {
+    pub(super) fn reached_at(&self, to: Cursor, counts: &Counts, destinations: &Destinations, ended: bool) -> Source {
         Source::from_value(&json!({
             "kind": "task_at", "n": self.number, "reach": to.reach, "after": to.after, "ended": ended, "counts": counts.keep(),
+            "destinations": render_destinations(destinations),
         }))
     }
 }
@@ -149,6 +166,7 @@ impl Reached {
                     after: source["after"].as_u64(),
                 },
                 counts: Counts::recall(&source["counts"], batch)?,
+                destinations: destinations_of(source),
                 ended: source["ended"] == true,
             })
         };
@@ -197,13 +215,21 @@ impl crate::Relations {
     }
 
     /// Writes a job down before its first batch.
-    pub(super) async fn write_down(&self, task: &Task, order: &Order, reaches: &[Reach], total: u64) -> Result<Written> {
+    pub(super) async fn write_down(
+        &self,
+        task: &Task,
+        order: &Order,
+        reaches: &[Reach],
+        destinations: &Destinations,
+        total: u64,
+    ) -> Result<Written> {
         let record = Record::new(task.id);
         let (now_ms, kept_now) = (self.clock.wall_ms(), self.kept_now());
         let source = Source::from_value(&json!({
             "kind": "task", "at": now_ms, "n": task.id, "action": task.action, "description": task.description,
             "start": task.start_ms, "request": order.request, "keep": order.keep, "total": total,
             "reaches": reaches.iter().map(Reach::render).collect::<Vec<_>>(),
+            "destinations": render_destinations(destinations),
         }));
         let mut known = None;
         let mut plan = |newest: &mut dyn Newest| {
@@ -370,6 +396,7 @@ fn found(number: u64, source: &Value, at: Option<(Stamp, Value)>) -> Option<Foun
                     .collect::<Option<_>>()?,
                 total: source["total"].as_u64()?,
                 started_ms: source["at"].as_i64()?,
+                destinations: destinations_of(source),
                 at,
             }),
         }

@@ -7,10 +7,11 @@ use super::{Action, BATCH_MAX, Counts, Job, Whole};
 use crate::changes::origin;
 use crate::schema;
 use engine::tasks::Task;
-use engine::{Document, EngineExt as _, Part, WriteOp};
+use engine::{Document, EngineExt as _, IndexInfo, Part, WriteOp};
 use model::{Error, ErrorKind, IndexName, Result, SeqNo, Target};
 use serde_json::{Value, json};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Sources of a batch, and of what is read ahead.
@@ -42,19 +43,20 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub(super) struct Reach {
     index: IndexName,
-    uuid: String,
+    /// The job is about this index and no later one of its name.
+    uuid: Arc<str>,
     /// The greatest sequence number that matched at the start.
     last: SeqNo,
 }
 
 impl Reach {
     pub(super) fn render(&self) -> Value {
-        json!([self.index.as_str(), self.uuid, self.last])
+        json!([self.index.as_str(), &*self.uuid, self.last])
     }
     pub(super) fn parse(value: &Value) -> Option<Reach> {
         Some(Reach {
             index: IndexName::new(value[0].as_str()?),
-            uuid: value[1].as_str()?.to_owned(),
+            uuid: Arc::from(value[1].as_str()?),
             last: value[2].as_u64()?,
         })
     }
@@ -88,7 +90,14 @@ pub struct Run {
     pub(super) ended: bool,
     started_ms: i64,
     order: Order,
+    /// Where copies go: the index behind each name, which no later one of its name replaces.
+    pub(super) destinations: Destinations,
+    /// An index of the job that was gone when it was to go on after a restart.
+    gone: Option<Error>,
 }
+
+/// The uuid of the index behind each name that copies go to.
+pub(super) type Destinations = BTreeMap<String, Arc<str>>;
 
 impl Run {
     /// The job.
@@ -129,7 +138,6 @@ impl crate::Relations {
         view: &str,
         query: dsl::query::Query,
     ) -> Result<Begun> {
-        let infos = self.engine.indices(&job.target).await?;
         let mut reaches = Vec::new();
         let mut total = 0;
         for extent in self.engine.extents(&job.target, query.clone(), view).await? {
@@ -143,11 +151,7 @@ impl crate::Relations {
             }
             total += extent.count;
             reaches.push(Reach {
-                uuid: infos
-                    .iter()
-                    .find(|info| info.name == extent.index)
-                    .map(|info| info.uuid.clone())
-                    .unwrap_or_default(),
+                uuid: Arc::from(extent.uuid),
                 index: extent.index,
                 last: extent.last,
             });
@@ -162,10 +166,14 @@ impl crate::Relations {
             return Err(Error::new(ErrorKind::TransactionFailed, reason));
         }
         let one_batch = job.whole.is_some() || total <= job.batch.min(BATCH_MAX) as u64;
+        let mut destinations = Destinations::new();
+        if let Action::Reindex { index, .. } = &job.action {
+            self.bind(index, &mut destinations).await?;
+        }
         let mut record = None;
         // By the portable path what came of a batch may be unknown for a while: the record tells.
         if order.keep || order.key.is_some() || !one_batch || self.portable.is_some() {
-            if let Written::Known(number) = self.write_down(task, order, &reaches, total).await? {
+            if let Written::Known(number) = self.write_down(task, order, &reaches, &destinations, total).await? {
                 return Ok(Begun::Known(number));
             }
             record = Some(Record::new(task.id));
@@ -174,8 +182,28 @@ impl crate::Relations {
             total,
             ..Counts::default()
         };
-        let run = Run::new(job, counts, record, query, view, reaches, started_ms, order.clone());
+        let mut run = Run::new(job, counts, record, query, view, reaches, started_ms, order.clone());
+        run.destinations = destinations;
         Ok(Begun::Run(Box::new(run)))
+    }
+
+    /// Notes the index behind a name that copies go to, the first time; one that is only to be made is noted later.
+    async fn bind(&self, name: &str, destinations: &mut Destinations) -> Result<()> {
+        if destinations.contains_key(name) {
+            return Ok(());
+        }
+        let infos = self.engine.indices(&lenient(name)).await?;
+        let writes = |info: &&IndexInfo| infos.len() == 1 || info.aliases.get(name).is_some_and(|a| a["is_write_index"] == true);
+        if let Some(info) = infos.iter().find(writes) {
+            destinations.insert(name.to_owned(), Arc::from(info.uuid.as_str()));
+        }
+        Ok(())
+    }
+
+    /// Is an index of this name there with this uuid, or behind an alias of this name?
+    pub(super) async fn is_there(&self, name: &str, uuid: &str) -> Result<bool> {
+        let infos = self.engine.indices(&lenient(name)).await?;
+        Ok(infos.iter().any(|info| info.uuid == uuid))
     }
 
     /// Goes on with a job after a restart: what matched at its start and has not been written since.
@@ -183,27 +211,28 @@ impl crate::Relations {
     /// # Errors
     /// The query's; a record that is not sound.
     pub async fn resume(&self, mut job: Job, task: &Task, kept: &Kept) -> Result<Run> {
-        // What is gone counts as done.
+        // What is gone is told of, once it would be its turn.
         job.target.ignore_unavailable = true;
         let (view, query) = self.scope(&job).await?;
-        let infos = self.engine.indices(&job.target).await?;
-        let is = |reach: &Reach| infos.iter().any(|info| info.name == reach.index && info.uuid == reach.uuid);
-        let reaches = kept.reaches.iter().cloned().map(|mut reach| {
-            if !is(&reach) {
-                reach.uuid.clear();
-            }
-            reach
-        });
         let mut counts = Counts {
             total: kept.total,
             ..Counts::default()
         };
         let mut record = Record::new(task.id);
         let (mut at, mut ended) = (Cursor::default(), false);
+        let mut destinations = kept.destinations.clone();
         if let Some((stamp, reached)) = &kept.at {
             let reached = Reached::of(reached, job.batch)?;
             (counts, at, ended) = (reached.counts, reached.at, reached.ended);
+            destinations.extend(reached.destinations);
             record.at = Some(*stamp);
+        }
+        // After the view was opened: what has its uuid still had it then.
+        let mut gone = None;
+        for reach in kept.reaches.iter().skip(at.reach) {
+            if gone.is_none() && !self.is_there(reach.index.as_str(), &reach.uuid).await? {
+                gone = Some(engine::catalog::replaced(reach.index.as_str(), &reach.uuid));
+            }
         }
         let order = Order {
             request: Value::Null,
@@ -216,11 +245,12 @@ impl crate::Relations {
             Some(record),
             query,
             &view,
-            reaches.collect(),
+            kept.reaches.clone(),
             kept.started_ms,
             order,
         );
         (run.at, run.read, run.ended, run.resumed) = (at, at, ended, true);
+        (run.destinations, run.gone) = (destinations, gone);
         Ok(run)
     }
 
@@ -228,7 +258,9 @@ impl crate::Relations {
     async fn scope(&self, job: &Job) -> Result<(String, dsl::query::Query)> {
         let others = crate::joins::targets_of(&job.query);
         let joins = others.is_some();
-        let view = self.moment(&job.target, others.unwrap_or_default()).await?;
+        let mut others = others.unwrap_or_default();
+        others.extend(self.looked_up(crate::joins::lookups_of(&job.target, &job.query)).await?);
+        let view = self.moment(&job.target, others).await?;
         if !joins {
             return Ok((view, job.query.clone()));
         }
@@ -254,6 +286,11 @@ impl crate::Relations {
             run.counts.cancelled = true;
             return Ok(Step::Ended);
         }
+        if let Some(error) = run.gone.take() {
+            run.counts.fail(&error);
+            run.ended = true;
+            return Ok(Step::Ended);
+        }
         // A view that was read ahead of is kept for the next reading; a limit of the store may shorten that.
         let _ = self.engine.renew_view(&run.view, VIEW_ALIVE).await;
         let documents = self.next(run).await?;
@@ -277,7 +314,18 @@ impl crate::Relations {
         let mut destinations = HashSet::new();
         let mut bytes = 0;
         while let Some((reach, document)) = left.pop_front() {
-            let write = work(&run.job.action, &document, run.started_ms)?;
+            let mut write = work(&run.job.action, &document, run.started_ms)?;
+            let source = run.reaches[reach].uuid.clone();
+            if let Some(write) = &mut write {
+                write.index_uuid = match &run.job.action {
+                    Action::Reindex { .. } => {
+                        let name = write.at.index.as_str();
+                        self.bind(name, &mut run.destinations).await?;
+                        run.destinations.get(name).cloned()
+                    }
+                    Action::Delete | Action::Update { .. } => Some(source.clone()),
+                };
+            }
             if let Some(write) = &write
                 && copies(&run.job.action)
                 && !destinations.insert(write.at.clone())
@@ -301,7 +349,7 @@ impl crate::Relations {
                 after: Some(document.stamp.seq_no),
             };
             let later = document.stamp.seq_no > run.reaches[reach].last;
-            items.push(Item::new(document, write, later));
+            items.push(Item::new(document, source, write, later));
             match run.job.whole {
                 Some(whole) => fits(bytes, whole)?,
                 None if bytes >= BATCH_BYTES || self.clock.monotonic() - begun > BATCH_TIME => break,
@@ -311,7 +359,8 @@ impl crate::Relations {
         let more = run.counts.done + (items.len() as u64) < run.counts.total;
         if run.record.is_none() && run.job.whole.is_none() && more {
             // It is more than one change after all.
-            self.write_down(task, &run.order, &run.reaches, run.counts.total).await?;
+            self.write_down(task, &run.order, &run.reaches, &run.destinations, run.counts.total)
+                .await?;
             run.record = Some(Record::new(task.id));
         }
         match self.commit(run, &mut items, to).await? {
@@ -346,7 +395,7 @@ impl crate::Relations {
             // Marks of changes that came to nothing lift documents beyond what the job was to reach.
             let lifted = run.resumed && self.portable.is_some() && !copies(&run.job.action);
             let read_on = run.resumed && copies(&run.job.action) || lifted;
-            let over = reach.uuid.is_empty() || (!read_on && run.read.after == Some(reach.last));
+            let over = !read_on && run.read.after == Some(reach.last);
             let part = Part {
                 index: reach.index.clone(),
                 after: run.read.after,
@@ -399,9 +448,14 @@ impl crate::Relations {
         if !run.job.refresh || run.counts.created + run.counts.updated + run.counts.deleted == 0 {
             return Ok(());
         }
+        // What is gone was told of.
         let target = match &run.job.action {
-            Action::Reindex { index, .. } => Target::index(index),
-            _ => run.job.target.clone(),
+            Action::Reindex { index, .. } => lenient(index),
+            _ => Target {
+                ignore_unavailable: true,
+                allow_no_indices: true,
+                ..run.job.target.clone()
+            },
         };
         let refreshed = self.engine.refresh(&target, None).await;
         run.counts.took_ms = self.clock.wall_ms() - run.started_ms;
@@ -435,7 +489,19 @@ impl Run {
             ended: false,
             started_ms,
             order,
+            destinations: Destinations::new(),
+            gone: None,
         }
+    }
+}
+
+/// An index that need not be there, open or closed.
+fn lenient(name: &str) -> Target {
+    Target {
+        ignore_unavailable: true,
+        allow_no_indices: true,
+        forbid_closed: false,
+        ..Target::index(name)
     }
 }
 

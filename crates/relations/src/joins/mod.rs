@@ -1,8 +1,9 @@
 //! Lookups and joins: each becomes a set of keys before the engine sees the query.
 //!
-//! A request with joins reads one moment of all the indices it names ([`Engine::align`]): the other sides are
-//! asked for their keys, innermost first, in the same view in which the query then runs. What a join's
-//! `inner_hits` want is looked up for the hits of the page, again in that view.
+//! A request with joins or lookups reads one moment of all the indices it names ([`Engine::align`]): the other sides are
+//! asked for their keys, innermost first, and looked up documents are read, in the same view in which the query then runs.
+//! What a join's `inner_hits` want is looked up for the hits of the page, again in that view. A lookup means the document
+//! as it is when the request comes, so what is newer than searches see is made searchable before the moment.
 //!
 //! Not here: how keys are collected and compared (the engine's), limits of memory (the engine's).
 
@@ -12,7 +13,8 @@ pub(crate) use inner_hits::{attach, fields};
 
 use dsl::query::{BoolQuery, Clause, InnerHits, JoinKind, JoinQuery, KeySet, Query, ScoreMode, TermsLookup, TermsQuery};
 use dsl::search::{Role, SearchRequest};
-use engine::{Clock, Engine, EngineExt as _, KeysOf, Read, is_staging};
+use engine::{Clock, Document, Engine, EngineExt as _, KeysOf, Read, View, is_staging};
+use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target, path, settings};
 use serde_json::{Map, Value, json};
@@ -94,6 +96,67 @@ pub(crate) fn targets_of(query: &Query) -> Option<Vec<Target>> {
     let mut out = None;
     gather(query, &mut out);
     out
+}
+
+/// The documents whose terms a request over this target looks up.
+pub(crate) fn lookups(target: &Target, request: &mut SearchRequest) -> Vec<Read> {
+    let mut out = Vec::new();
+    // Nothing fails here.
+    let _ = request.queries_mut(&mut |_, query| {
+        gather_lookups(target, query, &mut out);
+        Ok(())
+    });
+    out
+}
+
+/// The documents whose terms a query looks up.
+pub(crate) fn lookups_of(target: &Target, query: &Query) -> Vec<Read> {
+    let mut out = Vec::new();
+    gather_lookups(target, query, &mut out);
+    out
+}
+
+fn gather_lookups(target: &Target, query: &Query, out: &mut Vec<Read>) {
+    query.visit(&mut |query| {
+        if let Clause::TermsLookup(lookup) = &query.clause {
+            out.extend(read_of(target, lookup));
+        }
+        if let Some((_, spec)) = query.inner_hits() {
+            out.extend(lookups(target, &mut spec.request.clone()));
+        }
+    });
+}
+
+/// The document of a lookup by id; `None`: it is by query, or does not say where.
+fn read_of(target: &Target, lookup: &TermsLookup) -> Option<Read> {
+    let id = lookup.id.as_ref()?;
+    let id = match &lookup.doc_type {
+        Some(doc_type) => DocId::typed(doc_type.as_str(), id.as_str()),
+        None => DocId::plain(id.as_str()),
+    };
+    let index = lookup.index.clone().or_else(|| own_index(target))?;
+    let index = IndexName::new(index);
+    Some(Read {
+        routing: lookup.routing.clone(),
+        ..Read::whole(DocAddress { index, id })
+    })
+}
+
+/// The typed dialect leaves the index of a lookup out where the document is in the index that is searched.
+fn own_index(target: &Target) -> Option<String> {
+    match target.expressions.as_slice() {
+        [own] if !own.contains('*') && own != "_all" => Some(own.clone()),
+        _ => None,
+    }
+}
+
+/// The index of a looked up document, to be in a moment if it is there: a missing one is refused where the query names it.
+pub(crate) fn looked_up_in(read: &Read) -> Target {
+    Target {
+        ignore_unavailable: true,
+        allow_no_indices: true,
+        ..Target::index(read.at.index.as_str())
+    }
 }
 
 fn gather(query: &Query, out: &mut Option<Vec<Target>>) {
@@ -253,18 +316,13 @@ impl<'a> Resolver<'a> {
 
     /// A lookup as plain terms, or as the keys of what its query finds.
     async fn lookup(&mut self, target: &Target, lookup: TermsLookup, depth: u64) -> Result<Clause> {
-        // The typed dialect leaves it out where the document is in the index that is searched.
-        let own = match target.expressions.as_slice() {
-            [own] if !own.contains('*') && own != "_all" => Some(own.clone()),
-            _ => None,
-        };
-        let index = lookup.index.clone().or(own).ok_or_else(|| {
+        let index = lookup.index.clone().or_else(|| own_index(target)).ok_or_else(|| {
             Error::new(
                 ErrorKind::Parsing,
                 "[terms] query lookup element requires specifying the index",
             )
         })?;
-        let Some(id) = &lookup.id else {
+        let Some(read) = read_of(target, &lookup) else {
             let query = lookup
                 .query
                 .ok_or_else(|| Error::new(ErrorKind::Parsing, "[terms] query lookup element requires specifying the id"))?;
@@ -278,25 +336,7 @@ impl<'a> Resolver<'a> {
             };
             return Ok(self.join(target, join, depth).await?.0);
         };
-        let id = match &lookup.doc_type {
-            Some(doc_type) => DocId::typed(doc_type.as_str(), id.as_str()),
-            None => DocId::plain(id.as_str()),
-        };
-        let mut read = Read::whole(DocAddress {
-            index: IndexName::new(index),
-            id,
-        });
-        read.routing = lookup.routing.clone();
-        let found = match self.view.filter(|view| is_staging(view)).zip(self.engine.staging()) {
-            // What a transaction has written is found as well.
-            Some((view, staging)) => staging
-                .read(view, vec![read])
-                .await?
-                .pop()
-                .transpose()?
-                .and_then(|seen| seen.document),
-            None => self.engine.read(vec![read]).await?.pop().flatten(),
-        };
+        let found = self.looked_up(read).await?;
         let values = match found {
             Some(document) => values_at(&document.source.parse()?, &lookup.path),
             None => Vec::new(),
@@ -307,6 +347,36 @@ impl<'a> Resolver<'a> {
             minimum_should_match: None,
             disable_coord: false,
         }))
+    }
+
+    /// A document as the moment of the request shows it; without a moment, or where its index is not in it, the newest.
+    async fn looked_up(&self, read: Read) -> Result<Option<Document>> {
+        if let Some((view, staging)) = self.view.filter(|view| is_staging(view)).zip(self.engine.staging()) {
+            // What a transaction has written is found as well.
+            let seen = staging.read(view, vec![read]).await?.pop().transpose()?;
+            return Ok(seen.and_then(|seen| seen.document));
+        }
+        // What cannot be read is refused so, and an alias is brought to its index.
+        let newest = self.engine.read(vec![read.clone()]).await?.pop().flatten();
+        let Some(view) = self.view else { return Ok(newest) };
+        let at = newest.as_ref().map_or(&read.at, |document| &document.at);
+        let by_id = Clause::Ids {
+            values: vec![at.id.id.to_string()],
+            types: at.id.doc_type.iter().map(|doc_type| doc_type.to_string()).collect(),
+        };
+        let mut shown = self
+            .engine
+            .scan_view(&looked_up_in(&Read::whole(at.clone())), by_id.into(), view)
+            .await?;
+        if let Some(shown) = shown.next().await {
+            return shown.map(Some);
+        }
+        let open = self.engine.views().await?;
+        let is_in = |open: &View| open.indices.iter().any(|index| *index == at.index);
+        match open.iter().find(|open| open.id == view) {
+            Some(open) if !is_in(open) => Ok(newest),
+            _ => Ok(None),
+        }
     }
 
     /// A join as a key set.

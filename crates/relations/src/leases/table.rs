@@ -46,7 +46,18 @@ pub(crate) struct Table {
     running: BTreeMap<Owner, Running>,
     /// Reads that want one moment of what they claim: no change begins there.
     quiet: BTreeMap<u64, Vec<Claim>>,
-    quiets: u64,
+    /// Reads that are told of every change that runs in their indices while they look.
+    watches: BTreeMap<u64, Watched>,
+    /// Numbers of both.
+    reads: u64,
+}
+
+/// What one read watches.
+#[derive(Debug)]
+struct Watched {
+    indices: BTreeSet<String>,
+    /// Those that ran there since it began.
+    met: BTreeSet<Owner>,
 }
 
 /// A change by the portable path, from the check of its locks until it is decided and finished.
@@ -60,6 +71,14 @@ pub(crate) struct Running {
     pub(crate) under: Vec<Arc<str>>,
     /// What becomes of the table once it is committed and finished, whoever finishes it.
     pub(crate) after: Option<After>,
+}
+
+impl Running {
+    /// Does it write documents of one of these indices?
+    fn writes_in(&self, names: &BTreeSet<String>) -> bool {
+        let there = |claim: &Claim| matches!(&claim.key, LockKey::Document { index, .. } if names.contains(index.as_str()));
+        self.claims.iter().any(there)
+    }
 }
 
 /// What a change that writes lock documents does to the table of locks.
@@ -94,6 +113,11 @@ impl Table {
             .all(|other| !exclude(&running.own, &other.claims) && !exclude(&running.claims, &other.own));
         let free = free && self.quiet.values().all(|claims| !exclude(&running.claims, claims));
         if free {
+            for watched in self.watches.values_mut() {
+                if running.writes_in(&watched.indices) {
+                    watched.met.insert(change.clone());
+                }
+            }
             self.running.insert(change.clone(), running);
         }
         free
@@ -131,15 +155,28 @@ impl Table {
     }
     /// Those that write documents of these indices.
     pub(crate) fn running_in(&self, names: &BTreeSet<String>) -> Vec<Owner> {
-        let there = |claim: &Claim| matches!(&claim.key, LockKey::Document { index, .. } if names.contains(index.as_str()));
-        let running = self.running.iter().filter(|(_, running)| running.claims.iter().any(there));
+        let running = self.running.iter().filter(|(_, running)| running.writes_in(names));
         running.map(|(change, _)| change.clone()).collect()
+    }
+    /// A read of these indices begins; until `unwatch` with the number.
+    pub(crate) fn watch(&mut self, indices: &BTreeSet<String>) -> u64 {
+        self.reads += 1;
+        let watched = Watched {
+            indices: indices.clone(),
+            met: self.running_in(indices).into_iter().collect(),
+        };
+        self.watches.insert(self.reads, watched);
+        self.reads
+    }
+    /// The read has ended: the changes that ran in its indices meanwhile, if only for a part of the time.
+    pub(crate) fn unwatch(&mut self, number: u64) -> BTreeSet<Owner> {
+        self.watches.remove(&number).map(|watched| watched.met).unwrap_or_default()
     }
     /// From here on no change begins on what these claims exclude; until `loud` with the number.
     pub(crate) fn quiet(&mut self, claims: Vec<Claim>) -> u64 {
-        self.quiets += 1;
-        self.quiet.insert(self.quiets, claims);
-        self.quiets
+        self.reads += 1;
+        self.quiet.insert(self.reads, claims);
+        self.reads
     }
     /// The read is over.
     pub(crate) fn loud(&mut self, number: u64) {

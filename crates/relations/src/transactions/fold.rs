@@ -186,6 +186,7 @@ pub(super) fn fold(
         places[n] = Some(out.writes.len());
         let mut write = Write::new(doc.at, WriteOp::Delete);
         write.require_alias = doc.require_alias;
+        write.index_uuid = doc.index_uuid;
         write.expect = doc.external;
         match doc.now {
             Some(now) => {
@@ -245,6 +246,8 @@ struct Doc {
     writer: Option<usize>,
     /// The index by the name that was used.
     index: String,
+    /// The only index that the operation is meant for, if it says so.
+    index_uuid: Option<Arc<str>>,
     /// Where it was.
     places: Vec<LockPath>,
     /// An external version, for the engine to compare.
@@ -311,6 +314,11 @@ impl Folding<'_, '_, '_> {
             self.indices.insert(name.to_owned(), found);
         }
         let index = self.indices.get(name).and_then(Option::as_ref);
+        if let Some(uuid) = &operation.write.index_uuid
+            && index.is_none_or(|(index, ..)| index.uuid != **uuid)
+        {
+            return Ok(Err(engine::catalog::replaced(name, uuid)));
+        }
         let mut at = operation.write.at.clone();
         let is_there = match (index, operation.creates) {
             (Some((index, _, _)), _) => {
@@ -357,6 +365,7 @@ impl Folding<'_, '_, '_> {
         };
         first.insert(place);
         let mut doc = Doc::new(name, at, before);
+        doc.index_uuid.clone_from(&operation.write.index_uuid);
         if let Some((index, _, locks)) = index
             && locks.has(doc.at.id.doc_type.as_deref())
         {
@@ -570,6 +579,7 @@ impl Doc {
     fn new(index: &str, at: DocAddress, before: Option<Document>) -> Doc {
         Doc {
             index: index.to_owned(),
+            index_uuid: None,
             places: Vec::new(),
             external: Expect::Anything,
             at,

@@ -36,8 +36,10 @@ pub enum ReadLevel {
 /// A read while it looks.
 #[derive(Debug)]
 pub struct Look {
-    /// Changes that were running when it began; only of plain reads.
-    watched: Option<Vec<Owner>>,
+    /// Notes the changes that run while it looks; only of plain reads.
+    watch: Option<Watch>,
+    /// Those that ran when it began.
+    ran: Vec<Owner>,
     names: BTreeSet<String>,
     /// No change begins as long as it lives.
     quiet: Option<Quiet>,
@@ -50,6 +52,27 @@ pub struct Look {
 pub(super) struct Quiet {
     table: Arc<Mutex<Table>>,
     number: u64,
+}
+
+/// Notes every change that runs in the indices of a read while it looks.
+#[derive(Debug)]
+struct Watch {
+    table: Arc<Mutex<Table>>,
+    number: u64,
+}
+
+impl Watch {
+    /// Those that ran meanwhile.
+    fn met(&self) -> BTreeSet<Owner> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.unwatch(self.number)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.met();
+    }
 }
 
 impl Drop for Quiet {
@@ -67,9 +90,12 @@ impl crate::Relations {
     /// Changes that do not end in time; missing indices.
     pub async fn look(&self, target: &Target, level: ReadLevel, search: Option<&SearchRequest>) -> Result<Option<Look>> {
         let Some(portable) = &self.portable else { return Ok(None) };
-        let others = search
-            .and_then(|request| joins::targets(&mut request.clone()))
-            .unwrap_or_default();
+        let others = search.map_or_else(Vec::new, |request| {
+            let mut request = request.clone();
+            let mut others = joins::targets(&mut request).unwrap_or_default();
+            others.extend(joins::lookups(target, &mut request).iter().map(joins::looked_up_in));
+            others
+        });
         let mut names: BTreeSet<String> = BTreeSet::new();
         for target in std::iter::once(target).chain(&others) {
             let target = Target {
@@ -82,13 +108,22 @@ impl crate::Relations {
             names.extend(found.into_iter().map(|info| info.name.to_string()));
         }
         let mut look = Look {
-            watched: None,
+            watch: None,
+            ran: Vec::new(),
             names,
             quiet: None,
             view: None,
         };
         match level {
-            ReadLevel::Plain => look.watched = Some(self.locks.table().running_in(&look.names)),
+            ReadLevel::Plain => {
+                let number = {
+                    let mut table = self.locks.table();
+                    look.ran = table.running_in(&look.names);
+                    table.watch(&look.names)
+                };
+                let table = self.locks.table.clone();
+                look.watch = Some(Watch { table, number });
+            }
             ReadLevel::Settled => {
                 self.finish(portable, &look.names).await?;
                 if search.is_some() {
@@ -116,18 +151,19 @@ impl crate::Relations {
         if let Some(view) = &look.view {
             self.engine.close_view(view).await?;
         }
-        let (Some(portable), Some(watched)) = (&self.portable, look.watched) else {
+        let (Some(portable), Some(watch)) = (&self.portable, look.watch) else {
             return Ok(Vec::new());
         };
-        let now = self.locks.table().running_in(&look.names);
-        let all: BTreeSet<&Owner> = watched.iter().chain(&now).collect();
         let mut met = Vec::new();
-        for change in all {
-            let state = portable.state_of(change).await?;
-            // Done by now, it may have been in the middle of it.
-            if matches!(state, Some(RecordState::Committed | RecordState::Stuck))
-                || state == Some(RecordState::Done) && watched.contains(change)
-            {
+        for change in watch.met() {
+            let told = match portable.state_of(&change).await? {
+                Some(RecordState::Committed | RecordState::Stuck) => true,
+                // Done by now, it may have been in the middle of it: where an engine shows a change document by document, or
+                // where an index kept some of it waiting.
+                Some(RecordState::Done) => !self.engine.writes_show_together() || look.ran.contains(&change),
+                _ => false,
+            };
+            if told {
                 met.push(change.to_string());
             }
         }

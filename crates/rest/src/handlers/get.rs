@@ -283,53 +283,152 @@ pub(super) async fn read_one(
     Ok(found)
 }
 
+/// Documents of one request as they were at one instant, in order, each with its own refusal; a transaction reads its own
+/// moment. `None`: the sources of those before it have more than `bytes_max` bytes.
+///
+/// # Errors
+/// The engine's.
+pub(super) async fn fetch_together(
+    call: &Call,
+    wanted: &[Wanted],
+    bytes_max: usize,
+) -> Result<Vec<Option<Result<Option<Document>>>>> {
+    let mut out = Vec::with_capacity(wanted.len());
+    if wanted.iter().any(|wanted| wanted.visibility.transaction.is_some()) {
+        let mut bytes = 0;
+        for wanted in wanted {
+            if bytes > bytes_max {
+                out.push(None);
+                continue;
+            }
+            let found = fetch(call, wanted).await;
+            bytes += found
+                .as_ref()
+                .map_or(0, |found| found.as_ref().map_or(0, |d| d.source.0.len()));
+            out.push(Some(found));
+        }
+        return Ok(out);
+    }
+    // What each of them reads: several places where it may be of whatever type.
+    let mut looks = Vec::with_capacity(wanted.len());
+    let mut reads = Vec::with_capacity(wanted.len());
+    for wanted in wanted {
+        let prepared = async {
+            let own = own_routing(call, wanted).await?;
+            refresh_first(call, wanted).await?;
+            Ok((own, places(call, wanted).await?))
+        };
+        let prepared: Result<(Option<String>, Vec<Read>)> = prepared.await;
+        looks.push(prepared.map(|(own, places)| {
+            reads.extend(places.iter().cloned());
+            (own, places.len())
+        }));
+    }
+    let mut found = call.rest.engine.read_together(reads, bytes_max).await?.into_iter();
+    for (wanted, look) in wanted.iter().zip(looks) {
+        let (own, count) = match look {
+            Ok(look) => look,
+            Err(error) => {
+                out.push(Some(Err(error)));
+                continue;
+            }
+        };
+        let answers: Vec<_> = found.by_ref().take(count).collect();
+        if answers.len() < count {
+            out.push(None);
+            continue;
+        }
+        let first = answers
+            .into_iter()
+            .find(|answer| !matches!(answer, Ok(None)))
+            .unwrap_or(Ok(None));
+        let checked = async {
+            let document = match first.map_err(|error| as_named(call, error))? {
+                Some(document) if leads_here(call, own.as_deref(), &document).await => Some(document),
+                _ => None,
+            };
+            super::locks::check_read(call, &wanted.visibility.locks, &wanted.read.at, document.as_ref()).await?;
+            Ok(document)
+        };
+        out.push(Some(checked.await));
+    }
+    Ok(out)
+}
+
 /// The newest of a document, where the routing of the request looks for it.
 async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
-    let name = wanted.read.at.index.as_str();
-    let known = call.rest.known(name).await;
-    let alias = known.and_then(|known| known.index_routing);
-    let own = through(name, alias.as_deref(), wanted.read.routing.clone())?;
+    let own = own_routing(call, wanted).await?;
     let Some(document) = newest_anywhere(call, wanted).await? else {
         return Ok(None);
     };
-    if own == document.routing {
-        return Ok(Some(document));
-    }
-    let among = routed_among(call, &document.at).await;
-    let here = lead_together(&document.at.id.id, own.as_deref(), document.routing.as_deref(), among);
-    Ok(here.then_some(document))
+    Ok(leads_here(call, own.as_deref(), &document).await.then_some(document))
 }
 
-async fn newest_anywhere(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
-    // In 2015 a read that sees what is newest anyway refreshed nothing. A transaction reads its moment.
+/// The routing of a request, through the alias that it names.
+async fn own_routing(call: &Call, wanted: &Wanted) -> Result<Option<String>> {
+    let name = wanted.read.at.index.as_str();
+    let known = call.rest.known(name).await;
+    let alias = known.and_then(|known| known.index_routing);
+    through(name, alias.as_deref(), wanted.read.routing.clone())
+}
+
+/// Is a document where this routing looks for it?
+async fn leads_here(call: &Call, own: Option<&str>, document: &Document) -> bool {
+    if own == document.routing.as_deref() {
+        return true;
+    }
+    let among = routed_among(call, &document.at).await;
+    lead_together(&document.at.id.id, own, document.routing.as_deref(), among)
+}
+
+/// In 2015 a read that sees what is newest anyway refreshed nothing. A transaction reads its moment.
+async fn refresh_first(call: &Call, wanted: &Wanted) -> Result<()> {
     if wanted.visibility.transaction.is_none()
         && wanted.refresh
         && (wanted.read.searchable_only || !answers_of_2015(call.dialect))
     {
-        call.rest
-            .engine
-            .refresh(&model::Target::index(wanted.read.at.index.as_str()), None)
-            .await?;
+        let target = model::Target::index(wanted.read.at.index.as_str());
+        call.rest.engine.refresh(&target, None).await?;
     }
-    let mut read = wanted.read.clone();
-    let seen = |error: Error| {
-        if call.dialect.typed {
-            words_2015::as_expression(error)
-        } else {
-            error
-        }
+    Ok(())
+}
+
+/// Where a document may be: `/i/_all/1` of the typed dialect means whatever type has that id.
+async fn places(call: &Call, wanted: &Wanted) -> Result<Vec<Read>> {
+    let read = &wanted.read;
+    if read.at.id.doc_type.as_deref() != Some("_all") {
+        return Ok(vec![read.clone()]);
+    }
+    let types = types_of(call, read.at.index.as_str()).await?;
+    let of_type = |doc_type: String| Read {
+        at: DocAddress {
+            index: read.at.index.clone(),
+            id: DocId::typed(doc_type, read.at.id.id.clone()),
+        },
+        ..read.clone()
     };
-    // `/i/_all/1` of the typed dialect: whatever type has that id.
-    if read.at.id.doc_type.as_deref() == Some("_all") {
-        for doc_type in types_of(call, read.at.index.as_str()).await? {
-            read.at.id = DocId::typed(doc_type, read.at.id.id.clone());
-            if let Some(found) = wanted.visibility.read(call, read.clone()).await? {
-                return Ok(Some(found));
-            }
-        }
-        return Ok(None);
+    Ok(types.into_iter().map(of_type).collect())
+}
+
+fn as_named(call: &Call, error: Error) -> Error {
+    match call.dialect.typed {
+        true => words_2015::as_expression(error),
+        false => error,
     }
-    wanted.visibility.read(call, read).await.map_err(seen)
+}
+
+async fn newest_anywhere(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
+    refresh_first(call, wanted).await?;
+    if wanted.read.at.id.doc_type.as_deref() != Some("_all") {
+        let found = wanted.visibility.read(call, wanted.read.clone()).await;
+        return found.map_err(|error| as_named(call, error));
+    }
+    for read in places(call, wanted).await? {
+        if let Some(found) = wanted.visibility.read(call, read).await? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 async fn types_of(call: &Call, index: &str) -> Result<Vec<String>> {

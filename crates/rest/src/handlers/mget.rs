@@ -1,6 +1,6 @@
-//! `_mget`: several documents by their ids.
+//! `_mget`: several documents by their ids, all as they were at one instant.
 
-use super::get::{Wanted, as_indexed, concrete, expected, fetch, kept, shown, source_params};
+use super::get::{Wanted, as_indexed, concrete, expected, fetch_together, kept, shown, source_params};
 use super::visibility::Visibility;
 use super::writes::head;
 use crate::answer_room::AnswerRoom;
@@ -9,9 +9,9 @@ use crate::call::Call;
 use crate::envelope;
 use crate::respond::Answer;
 use crate::words_2015;
-use dsl::document::MgetBody;
+use dsl::document::{MgetBody, MgetItem};
 use dsl::search::SourceSpec;
-use engine::{Expect, Read, See};
+use engine::{Document, Expect, Read, See};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result};
 use serde_json::{Map, Value, json};
 
@@ -59,102 +59,26 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     visibility.reach(&call, &there).await?;
     let look = visibility.look(&call, &target, None).await?;
     let answer = async {
-        let (mut docs, mut room) = (Vec::new(), AnswerRoom::new());
-        for item in body.docs {
-            let index = item.index.or_else(|| call.arg("index").map(str::to_owned));
-            let Some(index) = index else {
-                return Err(Error::new(
-                    ErrorKind::ActionRequestValidation,
-                    format!("Validation Failed: 1: index is missing for doc {};", docs.len()),
-                ));
+        let mut wanted = Vec::with_capacity(body.docs.len());
+        for item in &body.docs {
+            wanted.push(self::wanted(&call, item, wanted.len(), routing.as_deref(), realtime, refresh, &visibility).await?);
+        }
+        // All of them as they were at one instant.
+        let mut room = AnswerRoom::new();
+        let found = fetch_together(&call, &wanted, room.left()).await?;
+        let mut docs = Vec::with_capacity(wanted.len());
+        for ((item, wanted), found) in body.docs.iter().zip(&wanted).zip(found) {
+            let spec = match item.source {
+                SourceSpec::Default => &default_spec,
+                ref own => own,
             };
-            let doc_type = item.doc_type.or_else(|| call.arg("type").map(str::to_owned));
-            let typed = call.rest.known(&index).await.map_or(call.dialect.typed, |k| k.typed);
-            let id = match (&doc_type, typed) {
-                (Some(doc_type), true) => DocId::typed(doc_type.as_str(), item.id.as_str()),
-                (None, true) => DocId::typed("_all", item.id.as_str()),
-                _ => DocId::plain(item.id.as_str()),
-            };
-            let at = DocAddress {
-                index: IndexName::new(index),
-                id,
-            };
-            let read = Read {
-                at: at.clone(),
-                routing: item.routing.or_else(|| routing.clone()),
-                see: See::Plain,
-                searchable_only: realtime == Some(false),
-            };
-            let expect = crate::params::ExpectParts {
-                version: item.version.filter(|version| *version >= 0),
-                version_type: item.version_type.clone(),
-                ..crate::params::ExpectParts::default()
-            };
-            let wanted = Wanted {
-                source: SourceSpec::Default,
-                stored: None,
-                expect: match expect.expect(true)? {
-                    Expect::Forced(_) => Expect::Anything,
-                    other => other,
-                },
-                refresh,
-                read,
-                visibility: visibility.clone(),
-            };
-            let spec = if item.source == SourceSpec::Default {
-                &default_spec
-            } else {
-                &item.source
-            };
-            let stored = item.stored_fields.as_ref().or(default_stored.as_ref());
+            let stored = item.stored_fields.as_deref().or(default_stored.as_deref());
             let found = match room.check() {
-                Ok(()) => fetch(&call, &wanted).await,
+                Ok(()) => found.unwrap_or_else(|| Err(AnswerRoom::none())),
                 Err(full) => Err(full),
             };
-            let found = match found {
-                Ok(Some(document)) => expected(&wanted, &document, &call).await.map(|()| Some(document)),
-                found => found,
-            };
-            let doc = match found {
-                Ok(Some(document)) => {
-                    let stored = stored.map(Vec::as_slice);
-                    let kept = kept(&call, &document, stored).await?;
-                    let spec = if kept.source { spec } else { &SourceSpec::None };
-                    let mut out = shown(&document, spec, stored, &kept.fields, &call)?;
-                    as_indexed(&call, &document, &mut out).await?;
-                    Value::Object(out)
-                }
-                Ok(None) => {
-                    let mut out = head(&concrete(&call, &at).await, call.dialect);
-                    if let (Some(doc_type), true) = (&doc_type, call.dialect.typed) {
-                        out.insert("_type".into(), doc_type.as_str().into());
-                    } else if at.id.doc_type.as_deref() == Some("_all") {
-                        out.insert("_type".into(), Value::Null);
-                    }
-                    out.insert("found".into(), false.into());
-                    Value::Object(out)
-                }
-                Err(error) => {
-                    let mut out = head(&at, call.dialect);
-                    // Elasticsearch 7 repeats the type of the request, or that there was none.
-                    if let (Some(shown), None) = (out.get_mut("_type"), &doc_type) {
-                        *shown = Value::Null;
-                    }
-                    let mut inner = Map::new();
-                    let error = if answers_of_2015(call.dialect) {
-                        words_2015::in_mget(error)
-                    } else {
-                        error
-                    };
-                    let object = envelope::object(&error, call.dialect);
-                    inner.insert("root_cause".into(), json!([object.clone()]));
-                    inner.extend(object);
-                    out.insert("error".into(), Value::Object(inner));
-                    Value::Object(out)
-                }
-            };
             // As text at once: a tree takes several times as much.
-            let text = doc.to_string();
+            let text = one(&call, item, wanted, found, spec, stored).await?.to_string();
             room.take(text.len());
             docs.push(text);
         }
@@ -162,4 +86,109 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     }
     .await;
     look.over(&call, answer).await
+}
+
+/// What an item reads.
+async fn wanted(
+    call: &Call,
+    item: &MgetItem,
+    number: usize,
+    routing: Option<&str>,
+    realtime: Option<bool>,
+    refresh: bool,
+    visibility: &Visibility,
+) -> Result<Wanted> {
+    let Some(index) = item.index.as_deref().or(call.arg("index")) else {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            format!("Validation Failed: 1: index is missing for doc {number};"),
+        ));
+    };
+    let typed = call.rest.known(index).await.map_or(call.dialect.typed, |k| k.typed);
+    let id = match (doc_type_of(call, item), typed) {
+        (Some(doc_type), true) => DocId::typed(doc_type, item.id.as_str()),
+        (None, true) => DocId::typed("_all", item.id.as_str()),
+        _ => DocId::plain(item.id.as_str()),
+    };
+    let expect = crate::params::ExpectParts {
+        version: item.version.filter(|version| *version >= 0),
+        version_type: item.version_type.clone(),
+        ..crate::params::ExpectParts::default()
+    };
+    Ok(Wanted {
+        source: SourceSpec::Default,
+        stored: None,
+        expect: match expect.expect(true)? {
+            Expect::Forced(_) => Expect::Anything,
+            other => other,
+        },
+        refresh,
+        read: Read {
+            at: DocAddress {
+                index: IndexName::new(index),
+                id,
+            },
+            routing: item.routing.as_deref().or(routing).map(str::to_owned),
+            see: See::Plain,
+            searchable_only: realtime == Some(false),
+        },
+        visibility: visibility.clone(),
+    })
+}
+
+fn doc_type_of<'a>(call: &'a Call, item: &'a MgetItem) -> Option<&'a str> {
+    item.doc_type.as_deref().or(call.arg("type"))
+}
+
+/// One item of the answer.
+async fn one(
+    call: &Call,
+    item: &MgetItem,
+    wanted: &Wanted,
+    found: Result<Option<Document>>,
+    spec: &SourceSpec,
+    stored: Option<&[String]>,
+) -> Result<Value> {
+    let at = &wanted.read.at;
+    let doc_type = doc_type_of(call, item);
+    let found = match found {
+        Ok(Some(document)) => expected(wanted, &document, call).await.map(|()| Some(document)),
+        found => found,
+    };
+    let mut out;
+    match found {
+        Ok(Some(document)) => {
+            let kept = kept(call, &document, stored).await?;
+            let spec = if kept.source { spec } else { &SourceSpec::None };
+            out = shown(&document, spec, stored, &kept.fields, call)?;
+            as_indexed(call, &document, &mut out).await?;
+        }
+        Ok(None) => {
+            out = head(&concrete(call, at).await, call.dialect);
+            if let (Some(doc_type), true) = (doc_type, call.dialect.typed) {
+                out.insert("_type".into(), doc_type.into());
+            } else if at.id.doc_type.as_deref() == Some("_all") {
+                out.insert("_type".into(), Value::Null);
+            }
+            out.insert("found".into(), false.into());
+        }
+        Err(error) => {
+            out = head(at, call.dialect);
+            // Elasticsearch 7 repeats the type of the request, or that there was none.
+            if let (Some(shown), None) = (out.get_mut("_type"), doc_type) {
+                *shown = Value::Null;
+            }
+            let mut inner = Map::new();
+            let error = if answers_of_2015(call.dialect) {
+                words_2015::in_mget(error)
+            } else {
+                error
+            };
+            let object = envelope::object(&error, call.dialect);
+            inner.insert("root_cause".into(), json!([object.clone()]));
+            inner.extend(object);
+            out.insert("error".into(), Value::Object(inner));
+        }
+    }
+    Ok(Value::Object(out))
 }

@@ -664,6 +664,7 @@ async fn one_of_many(
     call: &Call,
     base: &Target,
     search_type: Option<&str>,
+    visibility: &Visibility,
     view: Option<&str>,
     item: dsl::document::MsearchItem,
 ) -> Result<Answer> {
@@ -692,7 +693,11 @@ async fn one_of_many(
         request.track_total_hits = TrackTotal::Exact;
     }
     apply_search_type(item.search_type.as_deref().or(search_type), &mut request, false)?;
-    run(call, &target, Box::new(request)).await
+    visibility.reach(call, &target).await?;
+    let look = visibility.look(call, &target, Some(&request)).await?;
+    request.view = request.view.or_else(|| look.view());
+    let answer = run(call, &target, Box::new(request)).await;
+    look.over(call, answer).await
 }
 
 /// `_msearch`.
@@ -710,7 +715,7 @@ pub(super) async fn many(
 ) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     let search_type = call.params.take("search_type");
-    let transaction = call.params.take("transaction");
+    let visibility = Visibility::take(&mut call)?;
     let base = call.target()?;
     let content = call.content();
     call.params.finish()?;
@@ -719,15 +724,16 @@ pub(super) async fn many(
     if content.is_empty() {
         return Err(Error::new(ErrorKind::Parse, "request body or source parameter is required"));
     }
-    // One view: all searches of the request see the same.
-    let view = match &transaction {
+    super::locks::check_alive(&call, &visibility.locks)?;
+    // One view: in a transaction all searches of the request see the same.
+    let view = match &visibility.transaction {
         Some(id) => Some(call.rest.relations.view_in(id).await?.0),
         None => None,
     };
     let (mut responses, mut room) = (Vec::new(), AnswerRoom::new());
     for item in read(&call, &content).await? {
         let done = match item.and_then(|item| room.check().map(|()| item)) {
-            Ok(item) => one_of_many(&call, &base, search_type.as_deref(), view.as_deref(), item).await,
+            Ok(item) => one_of_many(&call, &base, search_type.as_deref(), &visibility, view.as_deref(), item).await,
             Err(error) if answers_of_2015(call.dialect) => Err(words_2015::at_shards(error, None, named(&base))),
             Err(error) => Err(error),
         };

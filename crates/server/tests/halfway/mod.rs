@@ -210,11 +210,6 @@ pub(crate) fn with_server_by(portable: bool, test: impl FnOnce(&Served) + Send) 
 
 /// A server on what is on this disk.
 pub(crate) fn started(disk: &FaultyDisk, portable: bool, test: impl FnOnce(&Served) + Send) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(4)
-        .enable_all()
-        .build()
-        .unwrap();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let limits = Limits {
         log_file_bytes: 4 << 20,
@@ -231,6 +226,16 @@ pub(crate) fn started(disk: &FaultyDisk, portable: bool, test: impl FnOnce(&Serv
         refuses: Mutex::default(),
         go_on: Notify::new(),
     });
+    serving(engine.clone(), clock, portable, |address| test(&Served { engine, address }));
+}
+
+/// A server over this engine; the test is told its address.
+pub(crate) fn serving(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, portable: bool, test: impl FnOnce(String) + Send) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(4)
+        .enable_all()
+        .build()
+        .unwrap();
     let names = Names {
         cluster: "c".into(),
         cluster_uuid: "u".into(),
@@ -245,7 +250,7 @@ pub(crate) fn started(disk: &FaultyDisk, portable: bool, test: impl FnOnce(&Serv
         depths: model::Depths::default(),
         tasks_kept_max: 10,
     };
-    let rest = Rest::new(engine.clone(), clock, names, bounds);
+    let rest = Rest::new(engine, clock, names, bounds);
     let rest = Arc::new(match portable {
         true => rest.by_portable_path(Arc::new(Sleep)),
         false => rest,
@@ -263,8 +268,7 @@ pub(crate) fn started(disk: &FaultyDisk, portable: bool, test: impl FnOnce(&Serv
         ));
         address
     });
-    let served = Served { engine, address };
-    test(&served);
+    test(address);
     stop.send(true).unwrap();
     runtime.shutdown_timeout(Duration::from_secs(5));
 }

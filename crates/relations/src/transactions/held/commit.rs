@@ -358,6 +358,9 @@ impl Committing<'_> {
                 Alteration::make(&mut plan.alterations, name.as_str(), *typed);
             }
             let mut write = Write::new(staged.at.clone(), WriteOp::Delete);
+            if let StagedIndex::Known { uuid } = &staged.index {
+                write.index_uuid = Some(Arc::from(uuid.as_str()));
+            }
             match &staged.put {
                 Some(put) => {
                     (write.routing, write.parent) = (put.routing.clone(), put.parent.clone());
