@@ -1,5 +1,5 @@
 #!/bin/sh
-# The lock documents of 2015 with owners: two processes and a tree, one that comes too late, one that dies.
+# Two processes lock folders by lock documents as in 2015. Each lock has an owner and expires after two seconds.
 # Usage: examples/lock_documents.sh [http://127.0.0.1:9200]
 set -eu
 url=${1:-http://127.0.0.1:9200}
@@ -12,19 +12,19 @@ leave='{"script": "if (--ctx._source.lock_count == 0) { ctx.op = '\''delete'\'' 
 curl -sS -X DELETE "$url/locks-example?ignore_unavailable=true" >/dev/null
 as none PUT '' '{"settings": {"pleach": {"lock_index": true, "lock_ttl": "2s"}}}'
 
-echo "# process a shares a folder and takes a file below it; b shares the folder too"
+echo "# process a takes a shared lock on a folder and an exclusive lock on a file in it; b shares the folder too"
 as a POST /_update/%2Fmara "$share"
 as a PUT /_create/%2Fmara%2Flist.txt '{"lock_type": "exclusive"}'
 as b POST /_update/%2Fmara "$share"
-echo "# neither gets all of the folder, and b does not free what a holds"
+echo "# b cannot lock the whole folder while a shares it, and cannot free the lock of a"
 as b PUT /_create/%2Fmara '{"lock_type": "exclusive"}'
 as b DELETE /_doc/%2Fmara%2Flist.txt
 curl -sS "$url/_cat/locks?v"
-echo "# b leaves; a dies: two seconds later its locks are gone, and b takes the folder"
+echo "# b gives its share back, and a dies: two seconds later its locks have expired, and b takes the folder"
 as b POST /_update/%2Fmara "$leave"
 sleep 3
 as b PUT /_create/%2Fmara '{"lock_type": "exclusive"}'
-echo "# a wakes up, and frees nothing"
+echo "# a wakes up; it cannot free the lock that is now b's"
 as a DELETE /_doc/%2Fmara
 test "$(curl -sS "$url/locks-example/_source/%2Fmara")" = '{"lock_type": "exclusive"}'
 as b DELETE /_doc/%2Fmara

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Two clients and a tree of files: one locks a path, the other is refused, and whoever comes too late changes nothing.
+# One client locks a directory, and another is refused. A write after the end of a lock changes nothing.
 # Usage: examples/locks.sh [http://127.0.0.1:9200]
 set -eu
 url=${1:-http://127.0.0.1:9200}
@@ -13,12 +13,12 @@ send PUT /fs-example/_doc/1 '{"path": "/clinton/projects", "name": "README.txt",
 echo "# a client locks a directory"
 lock=$(send POST /_lock '{"owner": "renamer-7", "keep_alive": "1s", "targets": [{"index": "fs-example", "path": "/clinton/projects"}]}' | id_of)
 echo "lock $lock"
-echo "# another may not write below it, nor lock what lies above"
+echo "# another client may neither write below it nor lock a directory above it"
 send PUT /fs-example/_doc/1 '{"path": "/clinton/projects", "name": "README.txt", "text": "stolen"}'
 send POST /_lock '{"owner": "other", "targets": [{"index": "fs-example", "path": "/clinton"}]}'
-echo "# its owner may write"
+echo "# the owner of the lock may write"
 send PUT "/fs-example/_doc/1?lock=$lock" '{"path": "/clinton/projects", "name": "README.txt", "text": "two"}'
-echo "# the other waits; the owner sleeps past its lease, and comes too late"
+echo "# the other client waits; the lease of the first ends after a second, and its next write is refused"
 other=$(send POST '/_lock?timeout=10s' '{"owner": "other", "targets": [{"index": "fs-example", "path": "/clinton"}]}' | id_of)
 send PUT "/fs-example/_doc/1?lock=$lock" '{"path": "/clinton/projects", "name": "README.txt", "text": "three"}'
 send DELETE "/_lock/$other"

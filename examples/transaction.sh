@@ -1,5 +1,5 @@
 #!/bin/sh
-# A transaction that is held open: it reads one moment and its own writes, and commits if nothing that it read or wrote moved.
+# A transaction over several requests. It reads one moment and its own writes. It commits if nobody changed what it read or wrote.
 # Usage: examples/transaction.sh [http://127.0.0.1:9200]
 set -eu
 url=${1:-http://127.0.0.1:9200}
@@ -14,14 +14,14 @@ tx=$(begin)
 send GET "/stock/_doc/apple?transaction=$tx&filter_path=_source"
 send POST "/stock/_update/apple?transaction=$tx" '{"script": {"source": "ctx._source.left -= 2"}}'
 send PUT "/orders/_doc/7?transaction=$tx" '{"of": "apple", "count": 2}'
-echo "# its own searches see it, nobody else's"
+echo "# its own searches see the order, those of others do not"
 send GET "/orders/_search?transaction=$tx&filter_path=hits.total"
 send GET "/orders/_search?filter_path=error.type"
-echo "# all of it or nothing, and the answer is told again if it is asked for again"
+echo "# the commit writes all of it or nothing; asked again, it answers the same"
 send POST "/_transaction/$tx/_commit?refresh=true&filter_path=committed,commit_seq"
 send POST "/_transaction/$tx/_commit?filter_path=committed,commit_seq,replayed"
 
-echo "# two want the last apple: who commits second is refused, learns why, and begins anew"
+echo "# two transactions take the last apple: the second commit is refused and names the document that changed"
 one=$(begin)
 two=$(begin)
 for tx in $one $two; do

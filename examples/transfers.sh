@@ -1,5 +1,5 @@
 #!/bin/sh
-# Accounts and transfers: a change of two documents, a condition, a repeated request.
+# Accounts and transfers: a change of two documents, a repeated request, and a condition that does not hold.
 # Usage: examples/transfers.sh [http://127.0.0.1:9200]
 set -eu
 url=${1:-http://127.0.0.1:9200}
@@ -17,7 +17,7 @@ transfer='{"operations": [
 
 echo "# thirty from alice to bob"
 post "/_transaction?idempotency_key=$key" "$transfer"
-echo "# the same request again, as after a lost answer: it is told what happened, and nothing happens"
+echo "# the same request again, as after a lost answer: the answer is the first one, and nothing changes"
 post "/_transaction?idempotency_key=$key" "$transfer"
 echo "# carol has no account: nothing changes"
 post /_transaction '{"if": [{"index": "accounts", "id": "carol", "exists": true}],

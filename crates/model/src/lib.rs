@@ -2,6 +2,7 @@
 //!
 //! Not here: IO, clocks, randomness, HTTP, anything that knows how documents are stored.
 
+pub mod accepted_settings;
 mod address;
 pub mod blocks;
 pub mod date;

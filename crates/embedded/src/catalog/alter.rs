@@ -563,17 +563,9 @@ fn cluster(next: &mut Next, persistent: &Map<String, Value>, transient: &Map<Str
         let mut flat = Map::new();
         flatten_plain("", &Value::Object(given.clone()), &mut flat);
         for (name, value) in flat {
-            let accepted = [
-                "cluster.routing.",
-                "cluster.info.",
-                "logger.",
-                "indices.",
-                "search.",
-                "discovery.",
-                "cluster.metadata.",
-                "cluster.max_shards_per_node",
-            ];
-            if !find(&name).is_some_and(|s| s.scope == Scope::Cluster) && !accepted.iter().any(|p| name.starts_with(p)) {
+            let ours = find(&name).is_some_and(|s| s.scope == Scope::Cluster);
+            let accepted = model::accepted_settings::find(&name).is_some_and(|s| s.scope == Scope::Cluster);
+            if !ours && !accepted {
                 let scope = if persistent { "persistent" } else { "transient" };
                 let known = ALL.iter().filter(|s| s.scope == Scope::Cluster).map(|s| s.name);
                 let hint = nearest::hint(&name, known);

@@ -1,12 +1,16 @@
 //! `pleach import`: fills an index of a running server from a folder of files or from lines of JSON.
 //!
-//! It is a client like any other: bulk requests over HTTP. Not here: watching a folder, other formats.
+//! It is a client like any other: bulk requests over HTTP. Not here: what a line means (`lines`), watching a folder.
+
+mod lines;
 
 use crate::client::{Client, segment};
 use flate2::read::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
+use lines::{Form, Operation, Rules};
 use model::{Error, ErrorKind, Result, units};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,25 +21,33 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 const BATCH_MAX_BYTES: usize = 5 << 20;
 /// A server that is too busy is asked again so many times, waiting longer each time.
 const TRIES: u32 = 8;
-/// Failures that are told one by one; the others are counted.
-const TOLD: usize = 10;
+/// Failures that are printed one by one; the others are counted.
+const PRINTED_FAILURES: usize = 10;
+/// So many documents refused in a row stop the import: what refuses them will refuse the rest.
+const REFUSED_IN_A_ROW_MAX: u64 = 1000;
 
 /// The flags of `import`.
 #[derive(clap::Args, Debug)]
+#[command(
+    after_help = "The exit code is 0 if every document was taken, 1 if one was refused or the import stopped, 2 if a flag cannot be read."
+)]
 pub(crate) struct Flags {
-    /// Lines of JSON, one document each; `.gz` is unpacked.
+    /// Lines of JSON: documents, the lines of a bulk request, or a dump of hits; `.gz` is unpacked.
     #[arg(value_name = "FILE", conflicts_with = "files", required_unless_present = "files")]
     file: Option<PathBuf>,
     /// Import the files of this folder and of all folders in it.
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
-    /// Index to fill [default with --files: fs].
+    /// Index to fill, whatever index the lines name [default: the index of each line; with --files: fs].
     #[arg(long, value_name = "NAME")]
     index: Option<String>,
-    /// Field (dotted) that holds each document's id.
+    /// What the lines are [default: what the first line looks like].
+    #[arg(long, value_name = "FORM", requires = "file")]
+    form: Option<Form>,
+    /// Field (dotted) that holds each document's id [default: `_id`, if the line has one].
     #[arg(long, value_name = "FIELD", requires = "file")]
     id: Option<String>,
-    /// Field (dotted) that holds each document's routing.
+    /// Field (dotted) that holds each document's routing [default: `_routing`, if the line has one].
     #[arg(long, value_name = "FIELD", requires = "file")]
     routing: Option<String>,
     /// Import hidden files and folders too.
@@ -58,16 +70,20 @@ pub(crate) struct Flags {
 /// Imports; the exit code is 1 if any document failed.
 ///
 /// # Errors
-/// Sources that cannot be read, a server that cannot be reached.
+/// Sources that cannot be read, a server that cannot be reached, a refusal that concerns every document.
 pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     let started = Instant::now();
     let mut counts = Counts::default();
-    match (&flags.files, &flags.file) {
-        (Some(folder), _) => import_files(flags, folder, &mut counts)?,
-        (None, Some(file)) => import_lines(flags, file, &mut counts)?,
-        (None, None) => return Err(Error::illegal("give a FILE of JSON lines, or a folder with --files")),
+    let done = match (&flags.files, &flags.file) {
+        (Some(folder), _) => import_files(flags, folder, &mut counts),
+        (None, Some(file)) => import_lines(flags, file, &mut counts),
+        (None, None) => Err(Error::illegal("give a FILE of JSON lines, or a folder with --files")),
+    };
+    // An import that stopped also says what it has done.
+    if done.is_ok() || counts.accepted() > 0 {
+        say(&counts.report(flags.dry_run, started.elapsed()));
     }
-    say(&counts.report(flags.dry_run, started.elapsed()));
+    done?;
     Ok(if counts.failed > 0 {
         ExitCode::from(1)
     } else {
@@ -82,19 +98,57 @@ struct Counts {
     bytes: u64,
     created: u64,
     updated: u64,
+    deleted: u64,
+    /// Updates that changed nothing.
+    unchanged: u64,
+    /// Deletions of what was not there.
+    not_found: u64,
     failed: u64,
     hidden: u64,
     binary: u64,
     too_large: u64,
+    /// Lines whose type was left out.
+    typed: u64,
     failures: Vec<String>,
+    /// Documents that the server refused since the last that it took, and the first of them.
+    refused_in_a_row: u64,
+    first_in_a_row: String,
 }
 
 impl Counts {
     fn fail(&mut self, what: String) {
         self.failed += 1;
-        if self.failures.len() < TOLD {
+        if self.failures.len() < PRINTED_FAILURES {
             self.failures.push(what);
         }
+    }
+
+    /// What the server took.
+    fn accepted(&self) -> u64 {
+        self.created + self.updated + self.deleted + self.unchanged + self.not_found
+    }
+
+    /// Counts the outcome of one operation.
+    fn count(&mut self, name: &str, item: Option<&Value>) {
+        let status = item.and_then(|i| i.get("status")).and_then(Value::as_u64);
+        let result = item.and_then(|i| i.get("result")).and_then(Value::as_str);
+        match (status, result) {
+            (Some(200 | 201), Some("deleted")) => self.deleted += 1,
+            (Some(200 | 201), Some("noop")) => self.unchanged += 1,
+            (Some(404), Some("not_found")) => self.not_found += 1,
+            (Some(201), _) => self.created += 1,
+            (Some(200), _) => self.updated += 1,
+            _ => {
+                let reason = item.map_or_else(|| "no answer for it".to_owned(), sentence);
+                let failure = format!("{name}: {reason}");
+                if self.refused_in_a_row == 0 {
+                    self.first_in_a_row.clone_from(&failure);
+                }
+                self.refused_in_a_row += 1;
+                return self.fail(failure);
+            }
+        }
+        self.refused_in_a_row = 0;
     }
 
     fn report(&self, dry: bool, took: Duration) -> String {
@@ -102,7 +156,7 @@ impl Counts {
         for failure in &self.failures {
             out.push_str(&format!("failed: {failure}\n"));
         }
-        if self.failed > self.failures.len() as u64 {
+        if self.failed > self.failures.len() as u64 && !self.failures.is_empty() {
             out.push_str(&format!("… and {} more failures\n", self.failed - self.failures.len() as u64));
         }
         let size = units::render_bytes(self.bytes);
@@ -118,18 +172,31 @@ impl Counts {
                 self.created, self.updated, self.failed
             )
         });
-        let skipped = [
-            ("hidden", self.hidden),
-            ("binary", self.binary),
-            ("too large", self.too_large),
-        ];
-        let skipped: Vec<String> = skipped
-            .iter()
-            .filter(|(_, n)| *n > 0)
-            .map(|(why, n)| format!("{n} {why}"))
-            .collect();
-        if !skipped.is_empty() {
-            out.push_str(&format!("skipped: {}\n", skipped.join(", ")));
+        for (what, counted) in [
+            (
+                "",
+                [
+                    ("deleted", self.deleted),
+                    ("not found", self.not_found),
+                    ("unchanged", self.unchanged),
+                ]
+                .as_slice(),
+            ),
+            (
+                "skipped: ",
+                &[
+                    ("hidden", self.hidden),
+                    ("binary", self.binary),
+                    ("too large", self.too_large),
+                ],
+            ),
+            ("left out: ", &[("types: an index has no types today", self.typed)]),
+        ] {
+            let counted = counted.iter().filter(|(_, n)| *n > 0);
+            let counted: Vec<String> = counted.map(|(name, n)| format!("{n} {name}")).collect();
+            if !counted.is_empty() {
+                out.push_str(&format!("{what}{}\n", counted.join(", ")));
+            }
         }
         out
     }
@@ -142,16 +209,20 @@ struct Sender {
     path: String,
     body: Vec<u8>,
     names: Vec<String>,
+    /// The indices that are filled.
+    indices: BTreeSet<String>,
 }
 
 impl Sender {
-    fn open(flags: &Flags, index: &str) -> Result<Sender> {
+    /// `index` is that of operations that name none.
+    fn open(flags: &Flags, index: Option<&str>) -> Result<Sender> {
         let client = if flags.dry_run { None } else { Some(Client::new(&flags.url)?) };
         Ok(Sender {
             client,
-            path: format!("/{}/_bulk", segment(index)),
+            path: index.map_or_else(|| "/_bulk".to_owned(), |index| format!("/{}/_bulk", segment(index))),
             body: Vec::new(),
             names: Vec::new(),
+            indices: index.map(str::to_owned).into_iter().collect(),
         })
     }
 
@@ -171,29 +242,33 @@ impl Sender {
         Ok(())
     }
 
-    /// One document. `name` is how a failure is told.
-    fn put(&mut self, name: String, action: &Value, source: &[u8], counts: &mut Counts) -> Result<()> {
+    /// One operation; a deletion has no source. `name` is what a failure is printed with.
+    fn put(&mut self, name: String, action: &Value, source: Option<&[u8]>, counts: &mut Counts) -> Result<()> {
         let action = action.to_string();
-        if !self.body.is_empty() && self.body.len() + action.len() + source.len() + 2 > BATCH_MAX_BYTES {
+        let bytes = source.map_or(0, <[u8]>::len);
+        if !self.body.is_empty() && self.body.len() + action.len() + bytes + 2 > BATCH_MAX_BYTES {
             self.flush(counts)?;
         }
         counts.read += 1;
-        counts.bytes += source.len() as u64;
-        self.body.extend_from_slice(action.as_bytes());
-        self.body.push(b'\n');
-        self.body.extend_from_slice(source);
-        self.body.push(b'\n');
+        counts.bytes += bytes as u64;
+        for line in std::iter::once(action.as_bytes()).chain(source) {
+            self.body.extend_from_slice(line);
+            self.body.push(b'\n');
+        }
         self.names.push(name);
         Ok(())
     }
 
+    /// Sends what was collected and counts the outcomes.
+    ///
+    /// # Errors
+    /// A refusal that concerns what comes next as well: of the whole request, or of each of its documents before any was taken.
     fn flush(&mut self, counts: &mut Counts) -> Result<()> {
         let body = std::mem::take(&mut self.body);
         let names = std::mem::take(&mut self.names);
-        let Some(client) = &mut self.client else { return Ok(()) };
-        if names.is_empty() {
+        let (Some(client), Some(first)) = (&mut self.client, names.first()) else {
             return Ok(());
-        }
+        };
         let mut pause = Duration::from_millis(100);
         let mut answer = client.send("POST", &self.path, "application/x-ndjson", &body)?;
         for _ in 1..TRIES {
@@ -206,31 +281,45 @@ impl Sender {
         }
         let Some(items) = answer.body.get("items").and_then(Value::as_array) else {
             let reason = sentence(&answer.body);
-            for name in names {
-                counts.fail(format!("{name}: {reason}"));
+            if answer.status == 413 && names.len() == 1 {
+                counts.fail(format!("{first}: {reason}"));
+                return Ok(());
             }
-            return Ok(());
+            return Err(Error::illegal(format!(
+                "{first}: the server refused the request of {} documents with {}: {reason}. \
+                 The import stopped there; mend the cause and run the command again",
+                names.len(),
+                answer.status
+            )));
         };
         for (i, name) in names.iter().enumerate() {
             let item = items.get(i).and_then(Value::as_object).and_then(|o| o.values().next());
-            match item.and_then(|i| i.get("status")).and_then(Value::as_u64) {
-                Some(201) => counts.created += 1,
-                Some(200) => counts.updated += 1,
-                _ => counts.fail(format!(
-                    "{name}: {}",
-                    item.map_or_else(|| "no answer for it".to_owned(), sentence)
-                )),
-            }
+            counts.count(name, item);
+        }
+        let refused = counts.refused_in_a_row;
+        if refused > 0 && (counts.accepted() == 0 || refused >= REFUSED_IN_A_ROW_MAX) {
+            // One message stands for all of them.
+            counts.failures.clear();
+            return Err(Error::illegal(format!(
+                "{}. The server refused {refused} of {refused} documents, so the import stopped; \
+                 mend the cause and run the command again",
+                counts.first_in_a_row
+            )));
         }
         Ok(())
     }
 
     /// Sends the rest and makes it searchable.
-    fn finish(mut self, index: &str, counts: &mut Counts) -> Result<()> {
+    fn finish(mut self, counts: &mut Counts) -> Result<()> {
         self.flush(counts)?;
-        if let Some(client) = &mut self.client {
+        let Some(client) = &mut self.client else { return Ok(()) };
+        if counts.accepted() == 0 {
+            return Ok(());
+        }
+        for index in &self.indices {
             let refreshed = client.send("POST", &format!("/{}/_refresh", segment(index)), "", &[])?;
-            if refreshed.status >= 400 && counts.created + counts.updated > 0 {
+            // An index that only refused has not been made.
+            if refreshed.status >= 400 && refreshed.status != 404 {
                 return Err(Error::new(
                     ErrorKind::Internal,
                     format!("refreshing [{index}] failed: {}", sentence(&refreshed.body)),
@@ -267,7 +356,7 @@ fn import_files(flags: &Flags, folder: &Path, counts: &mut Counts) -> Result<()>
     if !folder.is_dir() {
         return Err(Error::illegal(format!("[{}] is not a folder", folder.display())));
     }
-    let mut sender = Sender::open(flags, index)?;
+    let mut sender = Sender::open(flags, Some(index))?;
     sender.greet()?;
     create_index(&mut sender, index)?;
     let mut found = Vec::new();
@@ -277,7 +366,7 @@ fn import_files(flags: &Flags, folder: &Path, counts: &mut Counts) -> Result<()>
         match describe(file, flags.binary) {
             Ok(Some(source)) => {
                 let action = json!({ "index": { "_id": file.name } });
-                sender.put(file.name.clone(), &action, source.to_string().as_bytes(), counts)?;
+                sender.put(file.name.clone(), &action, Some(source.to_string().as_bytes()), counts)?;
             }
             Ok(None) => counts.binary += 1,
             Err(cause) => counts.fail(format!("{}: {cause}", file.name)),
@@ -285,7 +374,7 @@ fn import_files(flags: &Flags, folder: &Path, counts: &mut Counts) -> Result<()>
         progress.inc(file.bytes);
     }
     progress.finish_and_clear();
-    sender.finish(index, counts)
+    sender.finish(counts)
 }
 
 /// The index as the file system wants it; one that is there is kept as it is.
@@ -382,63 +471,105 @@ fn text_of(bytes: Vec<u8>) -> Option<String> {
 }
 
 fn import_lines(flags: &Flags, file: &Path, counts: &mut Counts) -> Result<()> {
-    let index = flags
-        .index
-        .as_deref()
-        .ok_or_else(|| Error::illegal("name the index to fill: --index NAME"))?;
     let failed = |cause: std::io::Error| Error::illegal(format!("cannot read [{}]: {cause}", file.display()));
     let open = File::open(file).map_err(failed)?;
     let progress = bar(open.metadata().map_or(0, |m| m.len()));
     let counted = progress.wrap_read(open);
-    let mut lines: Box<dyn BufRead> = if file.extension().is_some_and(|e| e == "gz") {
+    let from: Box<dyn BufRead> = if file.extension().is_some_and(|e| e == "gz") {
         Box::new(BufReader::new(MultiGzDecoder::new(counted)))
     } else {
         Box::new(BufReader::new(counted))
     };
-    let mut sender = Sender::open(flags, index)?;
+    let mut lines = Lines { from, number: 0 };
+    let Some(first) = lines.next().map_err(failed)? else {
+        progress.finish_and_clear();
+        return Ok(());
+    };
+    let rules = rules(flags, &first).map_err(|why| stopped(lines.number, &why))?;
+    // What is wrong with the first line is the form of the file: the lines after it are refused for the same reason.
+    lines::read_line(&first, rules).map_err(|why| stopped(lines.number, &why))?;
+    let mut sender = Sender::open(flags, rules.index)?;
     sender.greet()?;
-    let mut line = Vec::new();
-    let mut number = 0_u64;
-    loop {
-        line.clear();
-        if lines.read_until(b'\n', &mut line).map_err(failed)? == 0 {
-            break;
+    let mut line = Some(first);
+    let mut unreadable_in_a_row = 0;
+    while let Some(text) = line {
+        let name = format!("line {}", lines.number);
+        let read = lines::read_line(&text, rules);
+        unreadable_in_a_row = if read.is_ok() { 0 } else { unreadable_in_a_row + 1 };
+        match read {
+            Ok((operation, Some(source))) => send_line(&mut sender, name, &operation, Some(&source), counts)?,
+            Ok((operation, None)) if !operation.has_source => send_line(&mut sender, name, &operation, None, counts)?,
+            Ok((operation, None)) => match lines.next().map_err(failed)? {
+                None => counts.fail(format!("{name}: the file ends where its document should stand")),
+                Some(source) => match lines::check_source(&source) {
+                    Ok(()) => send_line(&mut sender, name, &operation, Some(&source), counts)?,
+                    Err(reason) => counts.fail(format!("line {}: {reason}", lines.number)),
+                },
+            },
+            Err(reason) => {
+                counts.fail(format!("{name}: {reason}"));
+                if unreadable_in_a_row >= REFUSED_IN_A_ROW_MAX {
+                    counts.failures.clear();
+                    let why = format!("{reason}; so it was with the {} lines before it", REFUSED_IN_A_ROW_MAX - 1);
+                    return Err(stopped(lines.number, &why));
+                }
+            }
         }
-        number += 1;
-        let trimmed = line.trim_ascii();
-        if trimmed.is_empty() {
-            continue;
-        }
-        match action(trimmed, flags) {
-            Ok(action) => sender.put(format!("line {number}"), &action, trimmed, counts)?,
-            Err(reason) => counts.fail(format!("line {number}: {reason}")),
-        }
+        line = lines.next().map_err(failed)?;
     }
     progress.finish_and_clear();
-    sender.finish(index, counts)
+    sender.finish(counts)
 }
 
-/// The bulk action of a line.
-fn action(line: &[u8], flags: &Flags) -> Result<Value, String> {
-    let source: Value = serde_json::from_slice(line).map_err(|cause| format!("not JSON: {cause}"))?;
-    if !source.is_object() {
-        return Err("not a JSON object".to_owned());
+fn send_line(sender: &mut Sender, name: String, operation: &Operation, source: Option<&[u8]>, counts: &mut Counts) -> Result<()> {
+    counts.typed += u64::from(operation.typed);
+    sender.indices.extend(operation.index.clone());
+    sender.put(name, &operation.action, source, counts)
+}
+
+/// What holds for every line, by the flags and by the first line.
+fn rules<'a>(flags: &'a Flags, first: &[u8]) -> Result<Rules<'a>, String> {
+    let form = match flags.form {
+        Some(form) => form,
+        None => lines::form_of(first)?,
+    };
+    if form == Form::Bulk && (flags.id.is_some() || flags.routing.is_some()) {
+        return Err("it is an operation of a bulk request, which names its own id and routing; leave out --id and --routing, or say --form documents".to_owned());
     }
-    let mut meta = serde_json::Map::new();
-    for (key, field) in [("_id", &flags.id), ("routing", &flags.routing)] {
-        let Some(field) = field else { continue };
-        let value = field
-            .split('.')
-            .try_fold(&source, |at, step| at.get(step))
-            .or_else(|| source.get(field));
-        let text = match value {
-            Some(Value::String(s)) if !s.is_empty() => s.clone(),
-            Some(Value::Number(n)) => n.to_string(),
-            _ => return Err(format!("no string or number in the field [{field}]")),
-        };
-        meta.insert(key.to_owned(), text.into());
+    Ok(Rules {
+        form,
+        index: flags.index.as_deref(),
+        id: flags.id.as_deref(),
+        routing: flags.routing.as_deref(),
+    })
+}
+
+/// A refusal that concerns every line.
+fn stopped(line: u64, why: &str) -> Error {
+    Error::illegal(format!("line {line}: {why}. The import stopped there"))
+}
+
+/// The lines of a file that are not empty, without white space around them and without the file's byte order mark.
+struct Lines {
+    from: Box<dyn BufRead>,
+    /// Of the line that was read last, from 1.
+    number: u64,
+}
+
+impl Lines {
+    fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        while self.from.read_until(b'\n', &mut line)? > 0 {
+            self.number += 1;
+            let text = if self.number == 1 { lines::without_mark(&line) } else { &line };
+            let text = text.trim_ascii();
+            if !text.is_empty() {
+                return Ok(Some(text.to_vec()));
+            }
+            line.clear();
+        }
+        Ok(None)
     }
-    Ok(json!({ "index": meta }))
 }
 
 /// A bar of bytes with rate and remaining time, on a terminal only.
@@ -455,37 +586,6 @@ fn say(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(line: &str, id: Option<&str>, expected: Result<&str, &str>) {
-        let flags = Flags {
-            file: None,
-            files: None,
-            index: None,
-            id: id.map(str::to_owned),
-            routing: None,
-            hidden: false,
-            binary: false,
-            max_size: String::new(),
-            dry_run: true,
-            url: String::new(),
-        };
-        match (action(line.as_bytes(), &flags), expected) {
-            (Ok(got), Ok(expected)) => assert_eq!(got.to_string(), expected, "{line}"),
-            (Err(got), Err(expected)) => assert!(got.contains(expected), "{line}: {got}"),
-            (got, _) => panic!("{line}: {got:?}"),
-        }
-    }
-
-    #[test]
-    fn actions() {
-        check(r#"{"a":1}"#, None, Ok(r#"{"index":{}}"#));
-        check(r#"{"a":1}"#, Some("a"), Ok(r#"{"index":{"_id":"1"}}"#));
-        check(r#"{"a":{"b":"x"}}"#, Some("a.b"), Ok(r#"{"index":{"_id":"x"}}"#));
-        check(r#"{"a.b":"x"}"#, Some("a.b"), Ok(r#"{"index":{"_id":"x"}}"#));
-        check(r#"{"a":null}"#, Some("a"), Err("no string or number"));
-        check("[1]", None, Err("not a JSON object"));
-        check("{", None, Err("not JSON"));
-    }
 
     #[test]
     fn texts() {

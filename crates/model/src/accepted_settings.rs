@@ -1,0 +1,137 @@
+//! Settings of the reference servers that are taken beside those of [`crate::settings`], in one table: what each changes, or why
+//! it changes nothing. docs/configuration.md is generated from it.
+//!
+//! Not here: what values they take (the engine's catalog), settings with a default and a meaning of their own (`settings`).
+
+use crate::settings::Scope;
+
+/// What a setting does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// It changes this.
+    Changes(&'static str),
+    /// It is kept and reported, and changes nothing, for this reason.
+    Nothing(&'static str),
+}
+
+/// One row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Accepted {
+    /// Dotted. One that ends with `.` stands for every setting below it that no other row names.
+    pub name: &'static str,
+    /// Where it may be given; never `Node`.
+    pub scope: Scope,
+    /// What it does.
+    pub effect: Effect,
+}
+
+macro_rules! accepted {
+    ($($name:literal $scope:ident $effect:ident $words:literal;)*) => {
+        /// Every row, in the order of the page.
+        pub const ALL: &[Accepted] = &[$(Accepted { name: $name, scope: Scope::$scope, effect: Effect::$effect($words) },)*];
+    };
+}
+
+accepted! {
+    "index.analysis." IndexStatic Changes "Analyzers, tokenizers, filters and normalizers of the index.";
+    "index.similarity." IndexStatic Changes "How matches are scored: BM25 with numbers of its own, or boolean.";
+    "index.blocks." IndexDynamic Changes "What the index refuses: reads, writes, changes of its mapping and settings.";
+    "index.hidden" IndexDynamic Changes "Wildcards pass the index by.";
+    "index.max_rescore_window" IndexDynamic Changes "The largest window of a rescorer.";
+    "index.mapping.coerce" IndexStatic Changes "The default of fields that do not say.";
+    "index.mapping.ignore_malformed" IndexStatic Changes "The default of fields that do not say.";
+
+    "index.number_of_routing_shards" IndexStatic Nothing "an index has one shard";
+    "index.routing_partition_size" IndexStatic Nothing "an index has one shard";
+    "index.sort." IndexStatic Nothing "segments keep the order of writing; a search sorts what it answers";
+    "index.codec" IndexStatic Nothing "segments are compressed in one way";
+    "index.store." IndexStatic Nothing "there is one kind of store";
+    "index.format" IndexStatic Nothing "clients keep a number of their own there";
+    "index.soft_deletes." IndexStatic Nothing "no replica asks for the history of operations";
+    "index.load_fixed_bitset_filters_eagerly" IndexStatic Nothing "the bits of parents are made when a search first needs them";
+    "index.shard.check_on_startup" IndexStatic Nothing "checksums of the log are checked at every start";
+
+    "index.replication.type" IndexStatic Nothing "there is one process, and so one copy";
+    "index.auto_expand_replicas" IndexDynamic Nothing "there is one process, and so one copy";
+    "index.write.wait_for_active_shards" IndexDynamic Nothing "there is one process, and so one copy";
+    "index.recovery." IndexDynamic Nothing "there is one process, and so one copy";
+    "index.routing.allocation." IndexDynamic Nothing "there is one process, and so one copy";
+    "index.routing.rebalance." IndexDynamic Nothing "there is one process, and so one copy";
+    "index.unassigned." IndexDynamic Nothing "there is one process, and so one copy";
+    "index.priority" IndexDynamic Nothing "all indices are recovered from one log at once";
+
+    "index.translog." IndexDynamic Nothing "all indices share one log, bounded by log.checkpoint_bytes and log.max_bytes";
+    "index.merge." IndexDynamic Nothing "merging goes by index.merge.policy.deletes_pct_allowed and segments_per_tier alone";
+    "index.search.idle.after" IndexDynamic Nothing "refreshes go by index.refresh_interval alone";
+    "index.max_refresh_listeners" IndexDynamic Nothing "requests that wait for a refresh are not counted";
+    "index.cache." IndexDynamic Nothing "caches belong to the node: indices.*.cache.size";
+    "index.queries." IndexDynamic Nothing "caches belong to the node: indices.*.cache.size";
+    "index.requests." IndexDynamic Nothing "caches belong to the node: indices.*.cache.size";
+    "index.warmer." IndexDynamic Nothing "a warmer runs once, when it is put";
+
+    "index.search.slowlog." IndexDynamic Nothing "there is no slow log";
+    "index.indexing.slowlog." IndexDynamic Nothing "there is no slow log";
+    "index.lifecycle." IndexDynamic Nothing "there is no lifecycle of indices";
+    "index.search.default_pipeline" IndexDynamic Nothing "there are no pipelines";
+    "index.final_pipeline" IndexDynamic Nothing "there are no pipelines";
+
+    "index.mapper.dynamic" IndexDynamic Nothing "each mapping says with `dynamic` what new fields become";
+    "index.mapping." IndexDynamic Nothing "the limits of mappings are those of the table above";
+    "index.highlight." IndexDynamic Nothing "the limit of highlighting is the one of the table above";
+    "index.query." IndexDynamic Nothing "a query says itself how it is parsed";
+    "index.query_string." IndexDynamic Nothing "a query says itself how it is parsed";
+
+    "index.uuid" IndexStatic Nothing "the server gives each index its own";
+    "index.creation_date" IndexStatic Nothing "the server gives each index its own";
+    "index.provided_name" IndexStatic Nothing "the server gives each index its own";
+    "index.version.created" IndexStatic Nothing "the server gives each index its own";
+    "index.verified_before_close" IndexDynamic Nothing "the server gives each index its own";
+
+    "cluster.routing." Cluster Nothing "there is one process, and so one copy";
+    "cluster.info." Cluster Nothing "there is one process, and so one copy";
+    "cluster.max_shards_per_node" Cluster Nothing "indices are bounded by cluster.max_indices";
+    "cluster.metadata." Cluster Nothing "clients keep words of their own there";
+    "discovery." Cluster Nothing "there are no other nodes to be found";
+    "logger." Cluster Nothing "there is no log of messages whose level could change";
+    "indices." Cluster Nothing "caches and breakers are bounded by settings of the node";
+    "search." Cluster Nothing "limits of searches are those of the table above";
+}
+
+/// The row of a setting: its own, else that of the longest name above it.
+pub fn find(name: &str) -> Option<&'static Accepted> {
+    let fits = |row: &&Accepted| row.name == name || row.name.ends_with('.') && name.starts_with(row.name);
+    ALL.iter().filter(fits).max_by_key(|row| row.name.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_row_says() {
+        for (name, expected) in [
+            ("index.mapping.coerce", Some("index.mapping.coerce")),
+            ("index.mapping.nested_key", Some("index.mapping.")),
+            ("index.hidden", Some("index.hidden")),
+            ("index.hiddenly", None),
+            ("index.sort.field", Some("index.sort.")),
+            ("index.sort", None),
+            ("logger.org.elasticsearch", Some("logger.")),
+        ] {
+            assert_eq!(find(name).map(|row| row.name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_name_stands_twice_or_among_the_settings() {
+        for (i, row) in ALL.iter().enumerate() {
+            assert!(
+                ALL[..i].iter().all(|other| other.name != row.name),
+                "{} stands twice",
+                row.name
+            );
+            assert!(crate::settings::find(row.name).is_none(), "{} has a default", row.name);
+            assert_ne!(row.scope, Scope::Node, "{}", row.name);
+        }
+    }
+}

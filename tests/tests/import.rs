@@ -1,0 +1,223 @@
+//! `pleach import` of lines: documents, bulk requests and dumps, through the real binary.
+//!
+//! Not here: folders of files (`process.rs`), the reading of single lines (`crates/server/src/commands/import/lines.rs`).
+
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use tempfile::TempDir;
+use tests::{Server, command};
+
+/// A server, and a folder for files.
+struct Bench {
+    folder: TempDir,
+    server: Server,
+}
+
+/// The exit code, what was printed as the result, and what as an error.
+struct Done {
+    code: Option<i32>,
+    out: String,
+    errors: String,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server = Server::start(&folder.path().join("data"), &["es8"]);
+        Bench { folder, server }
+    }
+
+    /// Imports a file of this text.
+    fn import(&self, text: impl AsRef<[u8]>, flags: &[&str]) -> Done {
+        let file: PathBuf = self.folder.path().join("lines.ndjson");
+        std::fs::write(&file, text).expect("the file can be written");
+        let url = format!("http://{}", self.server.address(""));
+        let mut command = command();
+        command.args(["import", "--url", &url]).args(flags).arg(&file);
+        let done = command.output().expect("the binary runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Done {
+            code: done.status.code(),
+            out: text(&done.stdout),
+            errors: text(&done.stderr),
+        }
+    }
+
+    /// The same; it is to be a success whose report holds this.
+    fn imported(&self, text: impl AsRef<[u8]>, flags: &[&str], expected: &str) -> String {
+        let done = self.import(text, flags);
+        assert!(
+            done.code == Some(0) && done.out.contains(expected),
+            "{:?} {}{}",
+            done.code,
+            done.out,
+            done.errors
+        );
+        done.out
+    }
+
+    fn source(&self, path: &str) -> Value {
+        self.server.ok("GET", path, &Value::Null)["_source"].clone()
+    }
+
+    fn count(&self, index: &str) -> Value {
+        self.server.ok("GET", &format!("/{index}/_count"), &Value::Null)["count"].clone()
+    }
+}
+
+#[test]
+fn operations_of_a_bulk_file() {
+    let bench = Bench::new();
+    // A byte order mark, ends of lines as on Windows, an empty line, no end of the last line.
+    let text = "\u{feff}{\"index\":{\"_index\":\"other\",\"_type\":\"t\",\"_id\":\"1\"}}\r\n{\"n\":1}\r\n\r\n\
+                {\"create\":{\"_id\":\"2\",\"_routing\":\"r\"}}\r\n{\"n\":2}\r\n\
+                {\"index\":{}}\r\n{\"n\":3}\r\n\
+                {\"update\":{\"_id\":\"1\"}}\r\n{\"doc\":{\"n\":10}}\r\n\
+                {\"delete\":{\"_id\":\"2\",\"routing\":\"r\"}}\r\n\
+                {\"delete\":{\"_id\":\"none\"}}";
+    let said = bench.imported(text, &["--index", "bulk"], "3 created, 1 updated, 0 failed");
+    assert!(
+        said.contains("1 deleted, 1 not found") && said.contains("left out: 1 types"),
+        "{said}"
+    );
+    assert_eq!(bench.source("/bulk/_doc/1"), json!({ "n": 10 }));
+    assert_eq!(bench.count("bulk"), 2);
+    assert_eq!(bench.server.call("HEAD", "/other", &Value::Null).status, 404, "--index wins");
+    // `create` a second time is a refusal of that line alone.
+    let done = bench.import(
+        "{\"index\":{\"_id\":\"9\"}}\n{\"n\":9}\n{\"create\":{\"_id\":\"9\"}}\n{\"n\":9}\n",
+        &["--index", "bulk"],
+    );
+    assert!(
+        done.code == Some(1) && done.out.contains("failed: line 3: ") && done.out.contains("1 created, 0 updated, 1 failed"),
+        "{}{}",
+        done.out,
+        done.errors
+    );
+    let done = bench.import("{\"index\":{\"_id\":\"9\"}}\n{\"n\":9}\n", &["--index", "bulk", "--id", "n"]);
+    assert!(
+        done.code == Some(1) && done.errors.contains("leave out --id"),
+        "{}",
+        done.errors
+    );
+    // The first line can be a document that only looks like an operation.
+    bench.imported(
+        "{\"index\":{}}\n{\"index\":{}}\n",
+        &["--index", "odd", "--form", "documents"],
+        "2 created",
+    );
+}
+
+#[test]
+fn hits_of_a_dump() {
+    let bench = Bench::new();
+    let text = "{\"_index\":\"posts\",\"_type\":\"post\",\"_id\":\"a\",\"_score\":1,\"_source\":{\"title\":\"x\"}}\n\
+                {\"_index\":\"users\",\"_type\":\"user\",\"_id\":\"b\",\"_routing\":\"r\",\"_source\":{\"name\":\"y\"}}\n";
+    let said = bench.imported(text, &[], "2 created, 0 updated, 0 failed");
+    assert!(said.contains("left out: 2 types"), "{said}");
+    assert_eq!(bench.source("/posts/_doc/a"), json!({ "title": "x" }));
+    let user = bench.server.ok("GET", "/users/_doc/b?routing=r", &Value::Null);
+    assert_eq!((&user["_routing"], &user["_source"]), (&json!("r"), &json!({ "name": "y" })));
+    assert_eq!(bench.count("posts,users"), 2, "both are refreshed");
+    bench.imported(text, &["--index", "both"], "2 created");
+    assert_eq!(bench.count("both"), 2);
+    bench.imported(text, &["--index", "both", "--dry-run"], "would import 2 documents");
+}
+
+#[test]
+fn documents_with_ids_of_their_own() {
+    let bench = Bench::new();
+    let text = "\u{feff}{\"_id\":\"1\",\"_routing\":\"r\",\"title\":\"x\",\"price\":1.50}\r\n{\"_id\":2,\"title\":\"y\"}\r\n";
+    bench.imported(text, &["--index", "docs"], "2 created, 0 updated, 0 failed");
+    bench.imported(text, &["--index", "docs"], "0 created, 2 updated, 0 failed");
+    let one = bench.server.ok("GET", "/docs/_doc/1?routing=r", &Value::Null);
+    assert_eq!(one["_source"], json!({ "title": "x", "price": 1.5 }));
+    assert_eq!(bench.source("/docs/_doc/2"), json!({ "title": "y" }));
+}
+
+/// One refusal, in one line, and nothing else.
+fn check_stopped(done: &Done, expected: &[&str]) {
+    assert_eq!(done.code, Some(1), "{}{}", done.out, done.errors);
+    assert_eq!((done.out.as_str(), done.errors.lines().count()), ("", 1), "{}", done.errors);
+    for expected in expected {
+        assert!(done.errors.contains(expected), "[{expected}]: {}", done.errors);
+    }
+}
+
+#[test]
+fn what_concerns_every_line_stops_at_the_first() {
+    let bench = Bench::new();
+    let stopped = |text: &str, flags: &[&str], expected: &[&str]| check_stopped(&bench.import(text, flags), expected);
+    stopped(
+        "[\n{\"a\":1}\n]\n",
+        &["--index", "i"],
+        &["line 1: a JSON array begins here", "jq -c"],
+    );
+    stopped(
+        "\n{\n \"a\": 1\n}\n",
+        &["--index", "i"],
+        &["line 2: the JSON object does not end", "jq -c ."],
+    );
+    stopped("a,b\n1,2\n", &["--index", "i"], &["line 1: not a JSON object"]);
+    stopped("{\"a\":1}\n", &[], &["line 1: it names no index", "--index NAME"]);
+    stopped(
+        "{\"a\":1}\n{\"a\":2}\n",
+        &["--index", "i", "--id", "b"],
+        &["line 1: no string or number in the field [b]"],
+    );
+    assert_eq!(bench.server.call("HEAD", "/i", &Value::Null).status, 404, "nothing was sent");
+    // The server refuses each document for the same reason: one message, not 5,000.
+    bench
+        .server
+        .ok("PUT", "/blocked", &json!({ "settings": { "index.blocks.write": true } }));
+    let many: String = (0..5000).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    stopped(
+        &many,
+        &["--index", "blocked"],
+        &["line 1: ", "blocked", "5000 of 5000 documents", "run the command again"],
+    );
+    stopped(&many, &["--index", "_bad"], &["line 1: ", "_bad"]);
+}
+
+#[test]
+fn other_refusals_are_bounded_in_print() {
+    let bench = Bench::new();
+    let mut text = String::from("{\"n\":0}\n");
+    text.extend((1..=50).map(|n| format!("{{\"n\":\"word{n}\"}}\n")));
+    text.push_str("{\"n\":51}\nnot json\n{\"n\":52}\n");
+    let done = bench.import(&text, &["--index", "mixed"]);
+    assert_eq!(done.code, Some(1), "{}{}", done.out, done.errors);
+    assert_eq!(
+        done.out.lines().filter(|l| l.starts_with("failed: ")).count(),
+        10,
+        "{}",
+        done.out
+    );
+    assert!(done.out.contains("… and 41 more failures"), "{}", done.out);
+    assert!(done.out.contains("3 created, 0 updated, 51 failed"), "{}", done.out);
+    assert!(done.out.contains("line 53: not a JSON object"), "{}", done.out);
+}
+
+#[test]
+fn help_and_exit_codes() {
+    let help = command().args(["import", "--help"]).output().expect("the binary runs");
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    for expected in [
+        "documents",
+        "bulk",
+        "dump",
+        "--form",
+        "The exit code is 0",
+        "2 if a flag cannot be read",
+    ] {
+        assert!(help.contains(expected), "[{expected}]: {help}");
+    }
+    let unknown = command().args(["import", "--indx", "i"]).output().expect("the binary runs");
+    assert_eq!(unknown.status.code(), Some(2));
+    let page = std::fs::read_to_string(tests::root().join("docs/import.md")).expect("the page is there");
+    let first = help.lines().filter_map(|line| line.split_whitespace().next());
+    let flags = first.filter(|word| word.starts_with("--"));
+    for flag in flags.filter(|flag| !["--help", "--version"].contains(flag)) {
+        assert!(page.contains(flag), "docs/import.md does not name [{flag}]");
+    }
+}
