@@ -2,8 +2,8 @@
 //!
 //! Not here: working them out (`catalog::alter`).
 
-use crate::catalog::alter::{Moment, alter};
-use crate::catalog::{Catalog, IndexEntry};
+use crate::catalog::alter::{Moment, Next, alter};
+use crate::catalog::{Catalog, IndexEntry, system};
 use crate::log::{Durability, Part, Participant, Record};
 use crate::searchable::{IndexView, Searchable};
 use crate::store::{IndexState, Store};
@@ -23,6 +23,26 @@ impl Store {
             unclean: self.unclean,
         };
         let next = alter(&catalog, wish, &moment)?;
+        self.log_alteration(&catalog, next)
+    }
+
+    /// At a start: system indices that an old version let clients close or block are open again.
+    ///
+    /// # Errors
+    /// A failing disk, a log without room.
+    pub(crate) fn mend_system_indices(&self) -> Result<()> {
+        let _altering = self.altering.lock();
+        let catalog = self.catalog.load_full();
+        let Some(next) = system::mended(&catalog) else { return Ok(()) };
+        for name in &next.altered.indices {
+            crate::trouble::tell(&format!("index [{name}] was closed, blocked or altered by a client of an older version; it is open again"));
+        }
+        let (_, end) = self.log_alteration(&catalog, next)?;
+        self.log.wait_durable(end)
+    }
+
+    /// Logs what alters the catalog, and makes it visible. The caller holds the lock of alterations.
+    fn log_alteration(&self, catalog: &Catalog, next: Next) -> Result<(Altered, u64)> {
         if next.deltas.is_empty() {
             return Ok((next.altered, self.altered_at.load(Ordering::Acquire)));
         }

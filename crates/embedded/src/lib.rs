@@ -121,6 +121,10 @@ impl EmbeddedEngine {
 
     fn start(store: Store) -> Result<EmbeddedEngine> {
         let store = Arc::new(store);
+        // Without it locks and changes are refused, and say why; everything else works.
+        if let Err(error) = store.mend_system_indices() {
+            trouble::tell(&format!("opening the control index again failed: {}", error.reason()));
+        }
         let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
         let workers = Workers::start("work", threads, store.limits.concurrent_searches)?;
         let writers = Workers::start("write", threads.min(4), usize::MAX)?;

@@ -524,6 +524,21 @@ impl Alteration {
     }
 }
 
+/// Makes the control index, if it is missing. It is the only alteration of a system index that an engine takes: what is not
+/// searched for is kept and not looked into.
+pub fn control_index() -> Alteration {
+    let settings = serde_json::json!({ "index.hidden": "true", "index.number_of_replicas": "0", "index.refresh_interval": "-1" });
+    let properties = serde_json::json!({ "kind": { "type": "keyword" }, "at": { "type": "long" } });
+    Alteration::CreateIndex {
+        name: model::system_index::CONTROL_INDEX.to_owned(),
+        settings: settings.as_object().cloned().unwrap_or_default(),
+        mappings: Some(serde_json::json!({ "dynamic": false, "properties": properties })),
+        aliases: Map::new(),
+        typed: false,
+        if_absent: true,
+    }
+}
+
 /// `_template`, `_index_template`, `_component_template`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TemplateKind {

@@ -15,6 +15,7 @@ pub mod path;
 pub mod routing;
 pub mod settings;
 mod stamp;
+pub mod system_index;
 pub mod text;
 pub mod units;
 

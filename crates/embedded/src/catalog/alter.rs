@@ -3,11 +3,12 @@
 //! Not here: logging the deltas, what becomes of segments; `Flush` and `ForceMerge` are no changes of the catalog.
 
 use super::resolve::Resolved;
-use super::{Catalog, IndexEntry, Mappings, names, parse_mappings, settings, templates, union};
+use super::{Catalog, IndexEntry, Mappings, names, parse_mappings, settings, system, templates, union};
 use crate::index::schema::IndexSchema;
 use engine::{AliasAction, Alteration, Altered, TemplateKind};
 use model::blocks::{self, Level};
 use model::lock_index::LockIndex;
+use model::system_index::is_system;
 use model::{Error, ErrorKind, IndexName, Result, Target, nearest};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub struct Next {
 }
 
 impl Next {
-    fn of(catalog: &Catalog) -> Next {
+    pub(super) fn of(catalog: &Catalog) -> Next {
         Next {
             catalog: catalog.clone(),
             deltas: Vec::new(),
@@ -45,7 +46,7 @@ impl Next {
             altered: Altered::default(),
         }
     }
-    fn put(&mut self, entry: IndexEntry) {
+    pub(super) fn put(&mut self, entry: IndexEntry) {
         self.deltas.push((entry.no, json!({ "index": entry.to_json() })));
         if !self.altered.indices.contains(&entry.name) {
             self.altered.indices.push(entry.name.clone());
@@ -73,6 +74,7 @@ impl Next {
 /// # Errors
 /// Refusals in Elasticsearch's words; then nothing has changed.
 pub fn alter(catalog: &Catalog, wish: &Alteration, moment: &Moment) -> Result<Next> {
+    system::check(wish, moment.now_ms)?;
     let mut next = Next::of(catalog);
     match wish {
         Alteration::CreateIndex { .. } => create(&mut next, wish, moment)?,
@@ -145,7 +147,8 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
             .with("index", name));
     }
     let max = next.catalog.cluster_number(model::settings::MAX_INDICES);
-    if next.catalog.indices.len() as u64 >= max {
+    let of_clients = next.catalog.indices.values().filter(|entry| !entry.is_system()).count() as u64;
+    if of_clients >= max && !is_system(&name) {
         return Err(Error::illegal(format!(
             "there are [{max}] indices already; the limit is the setting [cluster.max_indices]"
         )));
@@ -201,6 +204,9 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
         checked.insert(alias, Value::Object(options));
     }
     let no = next.catalog.next_no.max(1);
+    // Fencing tokens count from the terms of the control index. Where another may have been before it (old versions let
+    // clients delete it), its terms begin above all of that one's: those counted the unclean starts of the folder at most.
+    let (unclean_before, turns) = if is_system(&name) { (0, u64::from(no > 1)) } else { (moment.unclean, 0) };
     next.put(IndexEntry {
         no,
         name: IndexName::new(name),
@@ -214,8 +220,8 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
         registry,
         aliases: checked,
         revision: 1,
-        unclean_before: moment.unclean,
-        turns: 0,
+        unclean_before,
+        turns,
     });
     Ok(())
 }

@@ -10,10 +10,12 @@ pub mod date_name;
 pub mod names;
 pub mod resolve;
 pub mod settings;
+pub mod system;
 pub mod templates;
 
 use crate::index::schema::IndexSchema;
 use mapping::{Mapping, MappingLimits, Registry, TypedMappings};
+use model::system_index::is_system;
 use model::{DocId, Error, ErrorKind, IndexName, Result};
 use rustc_hash::FxHasher;
 use serde_json::{Map, Value, json};
@@ -89,9 +91,13 @@ impl IndexEntry {
     pub fn typed(&self) -> bool {
         matches!(self.mappings, Mappings::Typed(_))
     }
+    /// Kept by the server itself.
+    pub fn is_system(&self) -> bool {
+        is_system(self.name.as_str())
+    }
     /// `.pleach-*` and names that settings hide.
     pub fn hidden(&self) -> bool {
-        self.name.as_str().starts_with(".pleach-") || model::settings::text(&self.settings, HIDDEN) == "true"
+        self.is_system() || model::settings::text(&self.settings, HIDDEN) == "true"
     }
     /// The id as this index has it: with a type exactly if the index is typed. Without one the only type is meant.
     ///

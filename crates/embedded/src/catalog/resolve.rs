@@ -1,6 +1,8 @@
 //! From what a request names to the indices it means.
+//!
+//! A system index is meant by its own name alone: wildcards, `_all` and aliases pass it by, whatever they expand to.
 
-use super::{Catalog, IndexEntry, date_name};
+use super::{Catalog, IndexEntry, date_name, system};
 use engine::catalog::{self, Behind, closed, missing};
 use model::path::matches;
 use model::{Result, Target};
@@ -96,7 +98,7 @@ impl Catalog {
     }
 
     fn wildcard(&self, pattern: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) -> Result<()> {
-        for entry in self.indices.values() {
+        for entry in self.indices.values().filter(|entry| !entry.is_system()) {
             let state = if entry.open {
                 target.expand_open
             } else {
@@ -133,6 +135,7 @@ impl Catalog {
         let through = others
             .into_iter()
             .flatten()
+            .filter(|entry| !entry.is_system())
             .filter_map(|entry| entry.aliases.get(name).map(|options| (entry, Some(options))));
         let mut any = false;
         for (entry, filter) in direct.into_iter().chain(through) {
@@ -157,7 +160,7 @@ impl Catalog {
     /// # Errors
     /// A missing index, an alias without a write index.
     pub fn write_index(&self, name: &str, require_alias: bool, now_ms: i64) -> Result<Arc<IndexEntry>> {
-        let name = &*date_name::resolve(name, now_ms)?;
+        let name = &*system::written_name(name, now_ms)?;
         if let Some(entry) = self.indices.get(name) {
             if require_alias {
                 return Err(catalog::no_alias(name));
@@ -181,7 +184,7 @@ impl Catalog {
 
     /// The indices of an alias.
     fn behind(&self, alias: &str) -> Vec<Behind<'_, Arc<IndexEntry>>> {
-        let entries = self.indices.values();
+        let entries = self.indices.values().filter(|entry| !entry.is_system());
         let behind = entries.filter_map(|entry| Some((entry.name.as_str(), entry.aliases.get(alias)?, entry)));
         behind.collect()
     }

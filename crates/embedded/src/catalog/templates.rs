@@ -7,6 +7,7 @@ use super::Catalog;
 use model::Result;
 use model::path::matches;
 use model::settings::{WARMERS, text};
+use model::system_index::is_system;
 use serde_json::{Map, Value, json};
 
 /// What templates give a new index.
@@ -51,7 +52,7 @@ impl Given {
     }
 }
 
-fn patterns(body: &Value) -> Vec<String> {
+pub(super) fn patterns(body: &Value) -> Vec<String> {
     let text = |v: &Value| v.as_str().map(str::to_owned);
     match (&body["index_patterns"], &body["template"]) {
         (Value::Array(list), _) => list.iter().filter_map(text).collect(),
@@ -60,11 +61,14 @@ fn patterns(body: &Value) -> Vec<String> {
     }
 }
 
-/// What the templates of a catalog give an index of that name.
+/// What the templates of a catalog give an index of that name; a system index nothing.
 ///
 /// # Errors
 /// None yet.
 pub fn for_index(catalog: &Catalog, name: &str) -> Result<Given> {
+    if is_system(name) {
+        return Ok(Given::default());
+    }
     let of_kind = |kind: &str| {
         let prefix = format!("{kind}/");
         catalog

@@ -322,8 +322,7 @@ impl Batch<'_> {
     fn one(&self, newest: &mut dyn Newest, guard: &mut Guard<'_>, known: &mut Known, item: &Item, write: &Write) -> Result<Done> {
         let name = write.at.index.as_str();
         if schema::is_system(name) {
-            let reason = format!("index [{name}] is kept by the server; clients may not write to it");
-            return Ok(Done::Failed(Error::new(ErrorKind::Security, reason)));
+            return Ok(Done::Failed(schema::forbidden(name)));
         }
         let copies = matches!(self.job.action, Action::Reindex { .. });
         if !known.contains_key(name) {

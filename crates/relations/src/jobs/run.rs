@@ -144,8 +144,7 @@ impl crate::Relations {
             let name = extent.index.as_str();
             if schema::is_system(name) {
                 if job.target.expressions.iter().any(|expression| expression == name) && !copies(&job.action) {
-                    let reason = format!("index [{name}] is kept by the server; clients may not write to it");
-                    return Err(Error::new(ErrorKind::Security, reason));
+                    return Err(schema::forbidden(name));
                 }
                 continue;
             }

@@ -298,8 +298,7 @@ impl Folding<'_, '_, '_> {
     fn doc(&mut self, operation: &Operation) -> Result<Result<usize, Error>> {
         let name = operation.write.at.index.as_str();
         if crate::schema::is_system(name) {
-            let reason = format!("index [{name}] is kept by the server; clients may not write to it");
-            return Ok(Err(Error::new(ErrorKind::Security, reason)));
+            return Ok(Err(crate::schema::forbidden(name)));
         }
         if !self.indices.contains_key(name) {
             let found = match self.newest.index(name) {

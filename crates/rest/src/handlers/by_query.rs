@@ -349,11 +349,7 @@ async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
         return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
     }
     if relations::schema::is_system(&body.dest.index) {
-        let reason = format!(
-            "index [{}] is kept by the server; clients may not write to it",
-            body.dest.index
-        );
-        return Err(Error::new(ErrorKind::Security, reason));
+        return Err(relations::schema::forbidden(&body.dest.index));
     }
     let mut target = Target::of(body.source_indices.clone());
     target.types = body.source_types.clone();

@@ -10,7 +10,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use model::text::{push_number, quote};
 use model::{Dialect, DocAddress, Error, ErrorKind, Result};
 use relations::leases::Caller;
-use relations::schema::is_system;
+use relations::schema::{forbidden, is_system};
 use relations::transactions::{Change, Kind, NotDone, Operation, Verdict};
 use script::{Lang, Params, Program};
 use serde_json::{Map, Value, json};
@@ -176,11 +176,7 @@ async fn send_plain(sender: &Sender<'_>, writes: Vec<Write>) -> Result<Vec<Sent>
         // A child lies where its parent lies, unless told otherwise.
         write.routing = write.routing.or_else(|| write.parent.clone());
         if is_system(write.at.index.as_str()) {
-            let reason = format!(
-                "index [{}] is kept by the server; clients may not write to it",
-                write.at.index
-            );
-            outcomes[i] = Some(Outcome::Refused(Error::new(ErrorKind::Security, reason)).into());
+            outcomes[i] = Some(Outcome::Refused(forbidden(write.at.index.as_str())).into());
         } else {
             ready.push((i, write));
         }

@@ -5,7 +5,7 @@ use crate::changes::origin;
 use crate::leases::guard::Guard;
 use crate::leases::{OnExpire, place_fields};
 use crate::locks::LockPath;
-use crate::schema::is_system;
+use crate::schema::{forbidden, is_system};
 use crate::transactions::Key;
 use engine::{Document, Effect, EngineExt as _, Outcome, Read, Stage, Staging, Write, WriteOp};
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Target, settings};
@@ -208,8 +208,7 @@ impl crate::Relations {
     async fn allowed(&self, staging: &dyn Staging, transaction: &Transaction, held: &HeldWrite) -> Result<()> {
         let name = held.write.at.index.as_str();
         if is_system(name) {
-            let reason = format!("index [{name}] is kept by the server; clients may not write to it");
-            return Err(Error::new(ErrorKind::Security, reason));
+            return Err(forbidden(name));
         }
         if held.locks.is_empty() {
             return Ok(());
