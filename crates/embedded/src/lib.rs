@@ -560,7 +560,7 @@ impl Engine for EmbeddedEngine {
         let mut position = 0;
         let mut refused = None;
         for read in &reads {
-            match self.store.look(read) {
+            match self.store.read_newest(read) {
                 Ok(looked) => {
                     position = position.max(looked.position);
                     out.push(looked.document);
@@ -582,7 +582,7 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn read_together(&self, reads: Vec<Read>, bytes_max: usize) -> Result<Vec<Result<Option<Document>>>> {
-        let looked = self.store.look_together(&reads, bytes_max);
+        let looked = self.store.read_newest_together(&reads, bytes_max);
         let positions = looked.iter().flatten().map(|looked| looked.position);
         // Refusals and absences rest on the catalog.
         let catalog = self.store.rests_on(reads.iter().map(|read| read.at.index.as_str()));

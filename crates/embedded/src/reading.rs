@@ -44,7 +44,7 @@ struct Place {
 
 impl Store {
     /// The newest state of one document; `searchable_only`: what searches see of it.
-    pub(crate) fn look(&self, read: &Read) -> Result<Looked> {
+    pub(crate) fn read_newest(&self, read: &Read) -> Result<Looked> {
         self.look_in(&self.catalog_now(), &self.searchable.load(), read, false)
     }
 
@@ -99,7 +99,7 @@ impl Store {
 
     /// Documents as they were at one instant, in the order asked for. Fewer than asked for: the sources of these have more
     /// than `bytes_max` bytes.
-    pub(crate) fn look_together(&self, reads: &[Read], bytes_max: usize) -> Vec<Result<Looked>> {
+    pub(crate) fn read_newest_together(&self, reads: &[Read], bytes_max: usize) -> Vec<Result<Looked>> {
         let mut catalog = self.catalog_now();
         let mut pass = self.look_at_each(&catalog, reads, bytes_max);
         if pass.len() < 2 {

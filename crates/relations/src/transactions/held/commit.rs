@@ -149,7 +149,6 @@ impl crate::Relations {
                 staged,
                 own: &own,
                 key: transaction.key.as_ref(),
-                now_ms: self.clock.wall_ms(),
                 kept_now: self.kept_now(),
             }
         };
@@ -251,7 +250,6 @@ struct Committing<'a> {
     staged: Vec<Staged>,
     own: &'a Key,
     key: Option<&'a Key>,
-    now_ms: i64,
     /// By the time of kept outcomes.
     kept_now: i64,
 }
