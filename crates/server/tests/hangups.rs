@@ -64,7 +64,7 @@ impl Around for Steps {
     }
     async fn reads(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
         self.step().await;
-        self.inner.read(reads).await
+        Engine::read(&*self.inner, reads).await
     }
     async fn writes(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
         self.step().await;
