@@ -101,8 +101,9 @@ fn tables() -> String {
         }
     }
     out.push_str(
-        "\n## Settings accepted without effect\n\nClients and dumps of other servers send these. They are kept and reported, and change nothing, for the\n\
-         reason that stands above them. Any other name is refused.\n",
+        "\n## Settings accepted without effect\n\nClients and dumps of other servers send these. They are kept and reported, and change nothing. Any other\n\
+         name is refused; a listener of persona `es2` leaves unknown settings of the cluster out, as the server of 2015 did.\n\n\
+         | setting | why it changes nothing |\n|---|---|\n",
     );
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for accepted in accepted_settings::ALL {
@@ -113,7 +114,7 @@ fn tables() -> String {
     for (reason, names) in reasons {
         let mut chars = reason.chars();
         let capital: String = chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect();
-        let _ = writeln!(out, "\n- {capital}: {}.", names.join(", "));
+        let _ = writeln!(out, "| {} | {capital}. |", names.join(", "));
     }
     out.push('\n');
     out

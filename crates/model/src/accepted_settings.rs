@@ -62,8 +62,8 @@ accepted! {
 
     "index.translog." IndexDynamic Nothing "all indices share one log, bounded by log.checkpoint_bytes and log.max_bytes";
     "index.merge." IndexDynamic Nothing "merging goes by index.merge.policy.deletes_pct_allowed and segments_per_tier alone";
-    "index.search.idle.after" IndexDynamic Nothing "refreshes go by index.refresh_interval alone";
-    "index.max_refresh_listeners" IndexDynamic Nothing "requests that wait for a refresh are not counted";
+    "index.search.idle.after" IndexDynamic Nothing "the timer refreshes an index for 30 s after a search; that time is fixed";
+    "index.max_refresh_listeners" IndexDynamic Nothing "a thousand requests that wait force a refresh";
     "index.cache." IndexDynamic Nothing "caches belong to the node: indices.*.cache.size";
     "index.queries." IndexDynamic Nothing "caches belong to the node: indices.*.cache.size";
     "index.requests." IndexDynamic Nothing "caches belong to the node: indices.*.cache.size";
@@ -92,7 +92,7 @@ accepted! {
     "cluster.max_shards_per_node" Cluster Nothing "indices are bounded by cluster.max_indices";
     "cluster.metadata." Cluster Nothing "clients keep words of their own there";
     "discovery." Cluster Nothing "there are no other nodes to be found";
-    "logger." Cluster Nothing "there is no log of messages whose level could change";
+    "logger." Cluster Nothing "messages have no levels here";
     "indices." Cluster Nothing "caches and breakers are bounded by settings of the node";
     "search." Cluster Nothing "limits of searches are those of the table above";
 }

@@ -53,24 +53,30 @@ impl Client {
         })
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request that may be applied twice, and reads its answer.
     ///
     /// # Errors
     /// A server that cannot be reached or that does not answer in HTTP.
     pub(crate) fn send(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> Result<Answer> {
-        let kept = self.connection.is_some();
-        match self.exchange(method, path, media, body) {
-            Ok(answer) => Ok(answer),
-            // The server may close a connection that was idle. All that import sends may be sent twice.
-            Err(_) if kept => {
-                self.connection = None;
-                self.exchange(method, path, media, body).map_err(|cause| self.failed(&cause))
+        if self.connection.is_some() {
+            // The server may close a connection that was idle.
+            if let Ok(answer) = self.exchange(method, path, media, body) {
+                return Ok(answer);
             }
-            Err(cause) => {
-                self.connection = None;
-                Err(self.failed(&cause))
-            }
+            self.connection = None;
         }
+        self.send_once(method, path, media, body)
+    }
+
+    /// Sends a request that may not be applied twice.
+    ///
+    /// # Errors
+    /// As [`Client::send`]. The request may have been applied all the same.
+    pub(crate) fn send_once(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> Result<Answer> {
+        self.exchange(method, path, media, body).map_err(|cause| {
+            self.connection = None;
+            self.failed(&cause)
+        })
     }
 
     fn failed(&self, cause: &std::io::Error) -> Error {

@@ -4,7 +4,7 @@
 
 mod lines;
 
-use crate::client::{Client, segment};
+use crate::client::{Answer, Client, segment};
 use flate2::read::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
 use lines::{Form, Operation, Rules};
@@ -209,6 +209,8 @@ struct Sender {
     path: String,
     body: Vec<u8>,
     names: Vec<String>,
+    /// May the operations that were collected be applied twice?
+    repeatable: bool,
     /// The indices that are filled.
     indices: BTreeSet<String>,
 }
@@ -222,6 +224,7 @@ impl Sender {
             path: index.map_or_else(|| "/_bulk".to_owned(), |index| format!("/{}/_bulk", segment(index))),
             body: Vec::new(),
             names: Vec::new(),
+            repeatable: true,
             indices: index.map(str::to_owned).into_iter().collect(),
         })
     }
@@ -244,14 +247,15 @@ impl Sender {
 
     /// One operation; a deletion has no source. `name` is what a failure is printed with.
     fn put(&mut self, name: String, action: &Value, source: Option<&[u8]>, counts: &mut Counts) -> Result<()> {
-        let action = action.to_string();
+        let line = action.to_string();
         let bytes = source.map_or(0, <[u8]>::len);
-        if !self.body.is_empty() && self.body.len() + action.len() + bytes + 2 > BATCH_MAX_BYTES {
+        if !self.body.is_empty() && self.body.len() + line.len() + bytes + 2 > BATCH_MAX_BYTES {
             self.flush(counts)?;
         }
         counts.read += 1;
         counts.bytes += bytes as u64;
-        for line in std::iter::once(action.as_bytes()).chain(source) {
+        self.repeatable &= lines::is_repeatable(action);
+        for line in std::iter::once(line.as_bytes()).chain(source) {
             self.body.extend_from_slice(line);
             self.body.push(b'\n');
         }
@@ -269,15 +273,16 @@ impl Sender {
         let (Some(client), Some(first)) = (&mut self.client, names.first()) else {
             return Ok(());
         };
+        let repeatable = std::mem::replace(&mut self.repeatable, true);
         let mut pause = Duration::from_millis(100);
-        let mut answer = client.send("POST", &self.path, "application/x-ndjson", &body)?;
+        let mut answer = post(client, &self.path, &body, repeatable)?;
         for _ in 1..TRIES {
             if answer.status != 429 {
                 break;
             }
             std::thread::sleep(pause);
             pause *= 2;
-            answer = client.send("POST", &self.path, "application/x-ndjson", &body)?;
+            answer = post(client, &self.path, &body, repeatable)?;
         }
         let Some(items) = answer.body.get("items").and_then(Value::as_array) else {
             let reason = sentence(&answer.body);
@@ -328,6 +333,16 @@ impl Sender {
         }
         Ok(())
     }
+}
+
+/// Sends a bulk request. One that may not be applied twice goes over a connection that was just seen to be alive.
+fn post(client: &mut Client, path: &str, body: &[u8], repeatable: bool) -> Result<Answer> {
+    let media = "application/x-ndjson";
+    if repeatable {
+        return client.send("POST", path, media, body);
+    }
+    client.send("HEAD", "/", "", &[])?;
+    client.send_once("POST", path, media, body)
 }
 
 /// The reason in an answer or a bulk item.

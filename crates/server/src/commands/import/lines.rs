@@ -181,6 +181,16 @@ pub(super) fn check_source(line: &[u8]) -> Result<(), String> {
     Members::read(line).map(drop)
 }
 
+/// Is the outcome of the operation the same when it is applied twice? A document without an id would be there twice.
+pub(super) fn is_repeatable(action: &Value) -> bool {
+    let Some((name, metadata)) = action.as_object().and_then(|action| action.iter().next()) else {
+        return false;
+    };
+    let plain = |key: &String| ["_index", "_id", "routing"].contains(&key.as_str());
+    let metadata = metadata.as_object().filter(|metadata| metadata.contains_key("_id"));
+    ["index", "delete"].contains(&name.as_str()) && metadata.is_some_and(|metadata| metadata.keys().all(plain))
+}
+
 /// Where a document goes, by the members of its line that begin with `_` and by the fields that the flags name.
 fn placed(members: &Members<'_>, source: &[u8], rules: Rules<'_>) -> Result<Map<String, Value>, String> {
     let mut metadata = Map::new();
@@ -354,6 +364,20 @@ mod tests {
         }
         assert!(form_of(b"\xff\xfe{\0").is_err_and(|why| why.contains("UTF-16")));
         assert_eq!(without_mark(b"\xef\xbb\xbf{}"), b"{}");
+    }
+
+    #[test]
+    fn what_may_be_sent_twice() {
+        for (action, expected) in [
+            (json!({ "index": { "_id": "1", "routing": "r" } }), true),
+            (json!({ "delete": { "_id": "1" } }), true),
+            (json!({ "index": {} }), false),
+            (json!({ "index": { "_id": "1", "version": 3 } }), false),
+            (json!({ "create": { "_id": "1" } }), false),
+            (json!({ "update": { "_id": "1" } }), false),
+        ] {
+            assert_eq!(is_repeatable(&action), expected, "{action}");
+        }
     }
 
     #[test]
