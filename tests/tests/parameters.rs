@@ -81,6 +81,18 @@ fn listed() -> String {
             out.push_str(&format!("- `{name}`: {}\n", apis.join(", ")));
         }
     }
+    out.push_str(
+        "\n# Settings without effect\n\nSettings that are kept and shown. A name that ends with a point stands for all that begin so and have no row of \
+         their own\namong the settings that have effect. What is in no row of `crates/model/src/settings.rs` is refused.\n\n| setting | given | why it changes nothing |\n|---|---|---|\n",
+    );
+    for row in model::settings::WITHOUT_EFFECT {
+        let given = match row.scope {
+            model::settings::Scope::Cluster => "cluster",
+            model::settings::Scope::IndexStatic => "index, at creation",
+            _ => "index",
+        };
+        out.push_str(&format!("| `{}` | {given} | {} |\n", row.name, row.reason));
+    }
     out
 }
 

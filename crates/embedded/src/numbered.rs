@@ -2,6 +2,7 @@
 //!
 //! A part costs one look at the query's matches in segments that may hold some of it. Not here: what is done with them.
 
+use crate::interrupt::Interrupt;
 use crate::plan::{Context, plan};
 use crate::searchable::{IndexView, SegmentView};
 use crate::searching::document_at;
@@ -16,7 +17,7 @@ impl Store {
     /// How much matches in each index, by name.
     pub(crate) fn extents(&self, target: &Target, query: &Query, view: &str) -> Result<Vec<Extent>> {
         let views = self.views_of(target, Some(view))?;
-        let mut out = self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
+        let mut out = self.with_context(See::Plain, Dialect::default(), &target.types, &Interrupt::default(), |cx| {
             let mut out = Vec::new();
             for (view, filter) in &views {
                 let (mut count, mut last) = (0, 0);
@@ -43,11 +44,12 @@ impl Store {
             return Ok(Vec::new());
         };
         let mut smallest: BinaryHeap<(u64, usize, DocId)> = BinaryHeap::new();
-        self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
+        self.with_context(See::Plain, Dialect::default(), &target.types, &Interrupt::default(), |cx| {
             let cx = &Context {
                 now_ms: part.now_ms,
                 profile: std::cell::Cell::new(false),
                 filters_score: std::cell::Cell::new(false),
+                interrupt: cx.interrupt.clone(),
                 ..*cx
             };
             let may_hold = |segment: &SegmentView| {

@@ -131,6 +131,93 @@ settings! {
     PLEACH_LOCK_STRICT: "index.pleach.lock_strict" = "true", IndexDynamic, "Only its owner releases a lock document.";
 }
 
+/// A setting, or the beginning of the names of a family (it ends with a point), that is kept and shown and changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithoutEffect {
+    /// A name, or the beginning of names.
+    pub name: &'static str,
+    /// Where it may be given.
+    pub scope: Scope,
+    /// Why it changes nothing.
+    pub reason: &'static str,
+}
+
+macro_rules! without_effect {
+    ($($name:literal, $scope:ident, $reason:literal;)*) => {
+        /// Every setting that is taken without effect.
+        pub const WITHOUT_EFFECT: &[WithoutEffect] = &[$(WithoutEffect { name: $name, scope: Scope::$scope, reason: $reason },)*];
+    };
+}
+
+without_effect! {
+    "index.hidden", IndexDynamic, "Wildcards pass hidden indices by; nothing else depends on it.";
+    "index.codec", IndexStatic, "Stored documents have one compression.";
+    "index.number_of_routing_shards", IndexStatic, "There is one shard, and no splitting.";
+    "index.routing_partition_size", IndexStatic, "There is one shard.";
+    "index.search.default_pipeline", IndexDynamic, "There are no search pipelines.";
+    "index.replication.type", IndexStatic, "There is one process, which keeps no replicas.";
+    "index.shard.check_on_startup", IndexStatic, "Every start checks checksums.";
+    "index.auto_expand_replicas", IndexDynamic, "There is one process, which keeps no replicas.";
+    "index.search.idle.after", IndexDynamic, "An index is refreshed by the timer for 30 s after a search.";
+    "index.max_rescore_window", IndexDynamic, "The window of a rescore is bounded by index.max_result_window.";
+    "index.priority", IndexDynamic, "Indices are recovered from one log, all at once.";
+    "index.final_pipeline", IndexDynamic, "There are no ingest pipelines.";
+    "index.format", IndexStatic, "Kept for clients that read it back.";
+    "index.load_fixed_bitset_filters_eagerly", IndexStatic, "Bit sets are made when they are needed.";
+    "index.mapping.coerce", IndexStatic, "Coercion is set by field.";
+    "index.mapping.ignore_malformed", IndexStatic, "Malformed values are ignored by field.";
+    "index.mapper.dynamic", IndexDynamic, "Dynamic mapping is set in the mapping.";
+    "index.max_refresh_listeners", IndexDynamic, "A thousand waiters force a refresh.";
+    "index.write.wait_for_active_shards", IndexDynamic, "There is one copy of each shard.";
+    "index.verified_before_close", IndexDynamic, "Closing makes everything durable first.";
+    "index.version.created", IndexStatic, "Kept for clients that read it back.";
+    "index.uuid", IndexStatic, "Each index has a new one.";
+    "index.creation_date", IndexStatic, "The clock says when an index is made.";
+    "index.provided_name", IndexStatic, "Kept for clients that read it back.";
+    "index.analysis.", IndexStatic, "Analyzers; what is in them has effect and is checked by name.";
+    "index.similarity.", IndexStatic, "Similarities; what is in them has effect and is checked by name.";
+    "index.sort.", IndexStatic, "Documents keep the order in which they came; a search sorts. The fields must be mapped.";
+    "index.routing.allocation.", IndexDynamic, "There is one node.";
+    "index.routing.rebalance.", IndexDynamic, "There is one node.";
+    "index.unassigned.", IndexDynamic, "There is one node.";
+    "index.translog.", IndexDynamic, "One log serves all indices; its bounds are the settings log.*.";
+    "index.merge.", IndexDynamic, "Merging has two settings: index.merge.policy.deletes_pct_allowed and segments_per_tier.";
+    "index.blocks.", IndexDynamic, "Blocks; those that exist have effect and are checked by name.";
+    "index.search.slowlog.", IndexDynamic, "There are no slow logs; `took` and `_tasks` tell how long searches take.";
+    "index.indexing.slowlog.", IndexDynamic, "There are no slow logs.";
+    "index.soft_deletes.", IndexStatic, "Deleted documents go with the next merge.";
+    "index.lifecycle.", IndexDynamic, "There is no management of life cycles: no index is rolled over or deleted by a policy.";
+    "index.store.", IndexStatic, "Segments are read as files.";
+    "index.query.", IndexDynamic, "index.query.default_field has effect; the others choose nothing here.";
+    "index.query_string.", IndexDynamic, "A query says itself whether it is lenient.";
+    "index.queries.", IndexDynamic, "The cache of filters is one for the node: indices.queries.cache.size.";
+    "index.mapping.", IndexDynamic, "The limits of mappings that have a row above have effect; the others bound nothing.";
+    "index.highlight.", IndexDynamic, "index.highlight.max_analyzed_offset has effect; the others bound nothing.";
+    "index.cache.", IndexDynamic, "Caches are one for the node.";
+    "index.recovery.", IndexDynamic, "There are no replicas to recover.";
+    "index.requests.", IndexDynamic, "The cache of answers is one for the node: indices.requests.cache.size.";
+    "index.warmer.", IndexDynamic, "Warmers are kept and not run.";
+    "cluster.routing.", Cluster, "There is one node.";
+    "cluster.info.", Cluster, "There is one node, which looks at its disk when it writes.";
+    "cluster.metadata.", Cluster, "Kept for clients that read it back.";
+    "cluster.max_shards_per_node", Cluster, "Indices are bounded by cluster.max_indices.";
+    "logger.", Cluster, "The server writes what fails to standard error, at one level.";
+    "indices.", Cluster, "Names of node settings have effect at the start; the others choose nothing here.";
+    "search.", Cluster, "Those with a row above have effect; the others choose nothing here.";
+    "discovery.", Cluster, "There is one node.";
+}
+
+/// The row of a setting that changes nothing: its own, else that of its family.
+pub fn without_effect(name: &str) -> Option<&'static WithoutEffect> {
+    let own = WITHOUT_EFFECT.iter().find(|row| row.name == name);
+    let family = || {
+        WITHOUT_EFFECT
+            .iter()
+            .find(|row| row.name.ends_with('.') && name.starts_with(row.name))
+    };
+    own.or_else(family)
+}
+
 static FIXED: OnceLock<BTreeMap<&'static str, u64>> = OnceLock::new();
 
 /// Fixes node settings for this process, as numbers (of bytes, where they are sizes). Only the first call counts.

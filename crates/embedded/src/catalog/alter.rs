@@ -191,6 +191,7 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
         None => parse_mappings(&Value::Null, *typed, &registry, &limits)?,
     };
     let mapping = union(&mapped, &registry, &flat)?;
+    settings::check_sort(&flat, &mapping)?;
     let mut placed = template.aliases;
     placed.extend(aliases.clone());
     let mut checked = Map::new();
@@ -455,7 +456,8 @@ fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<
                                     "alias [{alias}] has more than one write index [{},{}]",
                                     other.name, entry.name
                                 ),
-                            ));
+                            )
+                            .status_of(400));
                         }
                     }
                     let mut all = entry.aliases.clone();
@@ -558,22 +560,13 @@ fn delete_template(next: &mut Next, name: &str, kind: TemplateKind) -> Result<()
 }
 
 fn cluster(next: &mut Next, persistent: &Map<String, Value>, transient: &Map<String, Value>) -> Result<()> {
-    use model::settings::{ALL, Scope, find};
+    use model::settings::{ALL, Scope, find, without_effect};
     let mut change = |given: &Map<String, Value>, persistent: bool| -> Result<()> {
         let mut flat = Map::new();
         flatten_plain("", &Value::Object(given.clone()), &mut flat);
         for (name, value) in flat {
-            let accepted = [
-                "cluster.routing.",
-                "cluster.info.",
-                "logger.",
-                "indices.",
-                "search.",
-                "discovery.",
-                "cluster.metadata.",
-                "cluster.max_shards_per_node",
-            ];
-            if !find(&name).is_some_and(|s| s.scope == Scope::Cluster) && !accepted.iter().any(|p| name.starts_with(p)) {
+            let inert = without_effect(&name).is_some_and(|row| row.scope == Scope::Cluster);
+            if !find(&name).is_some_and(|s| s.scope == Scope::Cluster) && !inert {
                 let scope = if persistent { "persistent" } else { "transient" };
                 let known = ALL.iter().filter(|s| s.scope == Scope::Cluster).map(|s| s.name);
                 let hint = nearest::hint(&name, known);

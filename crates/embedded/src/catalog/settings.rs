@@ -8,59 +8,6 @@ use model::settings::{self, Scope};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
-/// Settings that we keep and report without their doing anything.
-const ACCEPTED: &[(&str, bool)] = &[
-    ("index.hidden", true),
-    ("index.codec", false),
-    ("index.number_of_routing_shards", false),
-    ("index.routing_partition_size", false),
-    ("index.search.default_pipeline", true),
-    ("index.replication.type", false),
-    ("index.shard.check_on_startup", false),
-    ("index.auto_expand_replicas", true),
-    ("index.search.idle.after", true),
-    ("index.max_rescore_window", true),
-    ("index.priority", true),
-    ("index.final_pipeline", true),
-    ("index.format", false),
-    ("index.load_fixed_bitset_filters_eagerly", false),
-    ("index.mapping.coerce", false),
-    ("index.mapping.ignore_malformed", false),
-    ("index.mapper.dynamic", true),
-    ("index.max_refresh_listeners", true),
-    ("index.write.wait_for_active_shards", true),
-    ("index.verified_before_close", true),
-    ("index.version.created", false),
-    ("index.uuid", false),
-    ("index.creation_date", false),
-    ("index.provided_name", false),
-];
-const ACCEPTED_UNDER: &[(&str, bool)] = &[
-    ("index.analysis.", false),
-    ("index.similarity.", false),
-    ("index.sort.", false),
-    ("index.routing.allocation.", true),
-    ("index.routing.rebalance.", true),
-    ("index.unassigned.", true),
-    ("index.translog.", true),
-    ("index.merge.", true),
-    ("index.blocks.", true),
-    ("index.search.slowlog.", true),
-    ("index.indexing.slowlog.", true),
-    ("index.soft_deletes.", false),
-    ("index.lifecycle.", true),
-    ("index.store.", false),
-    ("index.query.", true),
-    ("index.query_string.", true),
-    ("index.queries.", true),
-    ("index.mapping.", true),
-    ("index.highlight.", true),
-    ("index.cache.", true),
-    ("index.recovery.", true),
-    ("index.requests.", true),
-    ("index.warmer.", true),
-];
-
 /// What values of settings that do nothing here look like all the same, as far as names tell.
 enum Shape {
     Flag,
@@ -161,11 +108,11 @@ fn known(name: &str) -> Option<bool> {
             Scope::Node | Scope::Cluster => None,
         };
     }
-    ACCEPTED
-        .iter()
-        .find(|(n, _)| *n == name)
-        .or_else(|| ACCEPTED_UNDER.iter().find(|(p, _)| name.starts_with(p)))
-        .map(|(_, dynamic)| *dynamic)
+    match settings::without_effect(name)?.scope {
+        Scope::IndexDynamic => Some(true),
+        Scope::IndexStatic => Some(false),
+        Scope::Node | Scope::Cluster => None,
+    }
 }
 
 /// Refuses what is unknown or unreadable.
@@ -178,8 +125,8 @@ pub fn check(flat: &Map<String, Value>) -> Result<()> {
             let names = settings::ALL
                 .iter()
                 .map(|s| s.name)
-                .chain(ACCEPTED.iter().map(|(n, _)| *n))
-                .filter(|n| n.starts_with("index."));
+                .chain(settings::WITHOUT_EFFECT.iter().map(|row| row.name))
+                .filter(|n| n.starts_with("index.") && !n.ends_with('.'));
             let hint = nearest(name, names).map(|near| format!(" did you mean [{near}]?"));
             let rest = " please check that any required plugins are installed, or check the breaking changes documentation for removed settings";
             return Err(Error::illegal(format!(
@@ -267,6 +214,25 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
             return Err(Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")));
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// Refuses to sort an index by a field that its mapping has not.
+///
+/// # Errors
+/// `illegal_argument_exception` naming the field, and the nearest one that exists.
+pub fn check_sort(flat: &Map<String, Value>, mapping: &mapping::Mapping) -> Result<()> {
+    let fields: Vec<&str> = match flat.get("index.sort.field") {
+        Some(Value::String(list)) => list.split(',').map(str::trim).collect(),
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+        _ => return Ok(()),
+    };
+    for field in fields.into_iter().filter(|field| !field.is_empty()) {
+        if mapping.resolve(field).is_none() {
+            let hint = model::nearest::question(field, mapping.fields().map(|(path, _)| path));
+            return Err(Error::illegal(format!("unknown index sort field:[{field}]{hint}")));
+        }
     }
     Ok(())
 }
