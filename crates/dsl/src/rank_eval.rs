@@ -176,7 +176,7 @@ impl Rated {
                 text: templates
                     .get(&name)
                     .cloned()
-                    .ok_or_else(|| Error::new(ErrorKind::IllegalState, format!("Template [{name}] is not among [templates]")))?,
+                    .ok_or_else(|| Error::illegal(format!("Template [{name}] is not among [templates]")))?,
                 params: params.unwrap_or_default(),
             },
             (Some(_), Some(_)) => {
@@ -187,7 +187,7 @@ impl Rated {
                 let why = format!(
                     "Cannot evaluate ranking if neither template nor evaluation request is provided. Seen for request id: {id}"
                 );
-                return Err(unbuilt("rank_eval", Error::new(ErrorKind::IllegalState, why)));
+                return Err(unbuilt("rank_eval", Error::new(ErrorKind::IllegalState, why).status_of(400)));
             }
         };
         fields.finish()?;

@@ -219,7 +219,9 @@ impl Store {
                 view: None,
                 joined_with: None,
                 types: Vec::new(),
+                cancellation: model::Cancellation::default(),
             },
+            &crate::interrupt::Interrupt::default(),
         )?;
         let set = Clause::KeySet(KeySet {
             field: join.on.0.clone(),

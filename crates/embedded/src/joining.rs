@@ -2,6 +2,7 @@
 //!
 //! Not here: what a key is (`plan::join`), where joins stand in requests (`relations`).
 
+use crate::interrupt::Interrupt;
 use crate::plan::join::{Collector, KeyLimits, Place};
 use crate::plan::plan;
 use crate::searchable::IndexView;
@@ -42,7 +43,7 @@ impl Store {
     }
 
     /// The keys that documents of a target have in a field.
-    pub(crate) fn keys(&self, target: &Target, of: &KeysOf) -> Result<JoinKeys> {
+    pub(crate) fn keys(&self, target: &Target, of: &KeysOf, interrupt: &Interrupt) -> Result<JoinKeys> {
         let view = of.view.as_deref();
         let views = self.views_of(target, view)?;
         if views.is_empty() && view.is_some() && !self.catalog_now().resolve(target, self.clock.wall_ms())?.is_empty() {
@@ -55,11 +56,11 @@ impl Store {
             let views = self.views_of(ours, view)?;
             check(&views, field, "our")?;
         }
-        self.keys_in(&views, of)
+        self.keys_in(&views, of, interrupt)
     }
 
     /// The keys that documents of a moment have in a field.
-    pub(crate) fn keys_in(&self, views: &[Searched], of: &KeysOf) -> Result<JoinKeys> {
+    pub(crate) fn keys_in(&self, views: &[Searched], of: &KeysOf, interrupt: &Interrupt) -> Result<JoinKeys> {
         let places = places(views, &of.field)?;
         check(views, &of.field, "their")?;
         let limits = {
@@ -69,7 +70,7 @@ impl Store {
                 bytes: catalog.cluster_bytes(settings::JOIN_MEMORY),
             }
         };
-        let found = self.with_context(See::Plain, Dialect::default(), &of.types, |cx| {
+        let found = self.with_context(See::Plain, Dialect::default(), &of.types, interrupt, |cx| {
             let mut keys = Collector::new(&of.field, of.scores, limits, self.join_memory.clone());
             for (no, ((view, filter), place)) in views.iter().zip(&places).enumerate() {
                 if let Some(place) = place {

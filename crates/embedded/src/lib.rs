@@ -18,7 +18,9 @@ pub mod disk;
 mod durability;
 mod family_routing;
 pub mod index;
+pub mod interrupt;
 mod joining;
+mod lanes;
 mod lately;
 mod leading;
 pub mod log;
@@ -51,7 +53,8 @@ pub use workers::at_rest;
 use crate::commit::After;
 use crate::disk::{Disk, RealDisk};
 use crate::durability::{is_of_the_moment, names_of};
-use crate::pace::Pace;
+use crate::interrupt::Interrupt;
+use crate::lanes::Lanes;
 use crate::searching::{ScanAt, missing_view};
 use crate::store::{IndexState, Store};
 use crate::upkeep::Upkeep;
@@ -90,7 +93,7 @@ pub struct EmbeddedEngine {
     workers: Workers,
     /// Of their own, so that writes do not wait behind searches.
     writers: Workers,
-    pace: Arc<Pace>,
+    lanes: Lanes,
     company: leading::Company,
     upkeep: Mutex<Option<Upkeep>>,
 }
@@ -127,13 +130,14 @@ impl EmbeddedEngine {
         }
         let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
         let workers = Workers::start("work", threads, store.limits.concurrent_searches)?;
+        let lanes = Lanes::start(threads, store.limits.concurrent_searches)?;
         let writers = Workers::start("write", threads.min(4), usize::MAX)?;
         let upkeep = Upkeep::start(&store)?;
         Ok(EmbeddedEngine {
             store,
             workers,
             writers,
-            pace: Arc::default(),
+            lanes,
             company: leading::Company::default(),
             upkeep: Mutex::new(Some(upkeep)),
         })
@@ -256,6 +260,23 @@ impl EmbeddedEngine {
                 }
             }
         }
+    }
+
+    /// Publishes what a search would, so that statistics count it: an index that nobody searches is not refreshed by the
+    /// timer. An index that cannot be published is counted as it was; its failure is told by whoever needs it.
+    async fn published_for_stats(&self, found: &[catalog::resolve::Resolved]) {
+        let due = self.store.overdue(found);
+        if due.is_empty() {
+            return;
+        }
+        let store = self.store.clone();
+        let published = self.workers.run(move || {
+            for no in due {
+                drop(store.publish(&[no], 0));
+            }
+            Ok(())
+        });
+        drop(published.await);
     }
 
     fn info(&self, entry: &catalog::IndexEntry) -> IndexInfo {
@@ -423,46 +444,27 @@ impl EmbeddedEngine {
         Ok(count)
     }
 
-    async fn search_now(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
+    async fn search_now(&self, target: &Target, mut request: SearchRequest, see: See) -> Result<SearchResponse> {
         self.company.seen();
-        let shape = pace::shape(target, &request);
-        if self.pace.is_quick(shape) && self.store.is_quiet(target) {
-            let begun = Instant::now();
-            let found = self.store.search(target, &request, see);
-            self.pace.note(shape, begun.elapsed());
-            return found.map_err(|e| self.store.settle(e));
+        if let (Some(timeout), None) = (request.timeout, request.cancellation.deadline()) {
+            let deadline = Instant::now().checked_add(timeout);
+            request.cancellation = request.cancellation.with_deadline(deadline);
         }
-        let (store, target, pace) = (self.store.clone(), target.clone(), self.pace.clone());
-        let done = self
-            .workers
-            .run_limited(move || {
-                let begun = Instant::now();
-                let found = store.search(&target, &request, see);
-                pace.note(shape, begun.elapsed());
-                found
-            })
-            .await;
+        let shape = pace::shape(target, &request);
+        let inline = self.lanes.is_quick(shape) && self.store.is_quiet(target);
+        let (store, target, cancellation) = (self.store.clone(), target.clone(), request.cancellation.clone());
+        let search = move |interrupt: &Interrupt| store.search(&target, &request, see, interrupt);
+        let done = self.lanes.run(&self.workers, shape, inline, cancellation, search).await;
         done.map_err(|e| self.store.settle(e))
     }
 
     async fn keys_now(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
         self.company.seen();
         let shape = pace::shape_of_keys(target, &of);
-        if self.pace.is_quick(shape) && self.store.is_quiet(target) {
-            let begun = Instant::now();
-            let found = self.store.keys(target, &of);
-            self.pace.note(shape, begun.elapsed());
-            return found;
-        }
-        let (store, target, pace) = (self.store.clone(), target.clone(), self.pace.clone());
-        self.workers
-            .run_limited(move || {
-                let begun = Instant::now();
-                let found = store.keys(&target, &of);
-                pace.note(shape, begun.elapsed());
-                found
-            })
-            .await
+        let inline = self.lanes.is_quick(shape) && self.store.is_quiet(target);
+        let (store, target, cancellation) = (self.store.clone(), target.clone(), of.cancellation.clone());
+        let keys = move |interrupt: &Interrupt| store.keys(&target, &of, interrupt);
+        self.lanes.run(&self.workers, shape, inline, cancellation, keys).await
     }
 
     async fn inspected(&self, inspection: Inspection) -> Result<Inspected> {
@@ -473,13 +475,12 @@ impl EmbeddedEngine {
             Inspection::Indices(target) => {
                 Inspected::Indices(catalog.resolve(&target, now)?.iter().map(|r| self.info(&r.entry)).collect())
             }
-            Inspection::Stats(target) => Inspected::Stats(
-                catalog
-                    .resolve(&target, now)?
-                    .iter()
-                    .map(|r| (self.info(&r.entry), self.stats(&r.entry)))
-                    .collect(),
-            ),
+            Inspection::Stats(target) => {
+                let found = catalog.resolve(&target, now)?;
+                self.published_for_stats(&found).await;
+                let stats = found.iter().map(|r| (self.info(&r.entry), self.stats(&r.entry)));
+                Inspected::Stats(stats.collect())
+            }
             Inspection::Templates(kind) => {
                 let prefix = catalog::templates::key(kind, "");
                 let of_kind = catalog
@@ -707,14 +708,14 @@ impl Engine for EmbeddedEngine {
 
     async fn extents(&self, target: &Target, query: Query, view: &str) -> Result<Vec<Extent>> {
         let (store, aim, view) = (self.store.clone(), target.clone(), view.to_owned());
-        let done = self.workers.run(move || store.extents(&aim, &query, &view)).await;
+        let done = self.lanes.long().run(move || store.extents(&aim, &query, &view)).await;
         let done = done.map_err(|e| self.store.settle(e));
         self.answered(names_of(target), done).await
     }
 
     async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Document>> {
         let (store, aim, view) = (self.store.clone(), target.clone(), view.to_owned());
-        let done = self.workers.run(move || store.numbered(&aim, &query, &view, &part)).await;
+        let done = self.lanes.long().run(move || store.numbered(&aim, &query, &view, &part)).await;
         let done = done.map_err(|e| self.store.settle(e));
         self.answered(names_of(target), done).await
     }

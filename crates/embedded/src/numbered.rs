@@ -2,6 +2,7 @@
 //!
 //! A part costs one look at the query's matches in segments that may hold some of it. Not here: what is done with them.
 
+use crate::interrupt::Interrupt;
 use crate::plan::{Context, plan};
 use crate::searchable::{IndexView, SegmentView};
 use crate::searching::document_at;
@@ -23,7 +24,7 @@ impl Store {
             .get(view)
             .map_or_else(|| self.catalog_now(), |open| open.catalog.clone());
         let uuid_of = |no: u32| catalog.by_no(no).map(|entry| entry.uuid.clone()).unwrap_or_default();
-        let mut out = self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
+        let mut out = self.with_context(See::Plain, Dialect::default(), &target.types, &Interrupt::default(), |cx| {
             let mut out = Vec::new();
             for (view, filter) in &views {
                 let (mut count, mut last) = (0, 0);
@@ -54,11 +55,12 @@ impl Store {
             return Ok(Vec::new());
         };
         let mut smallest: BinaryHeap<(u64, usize, DocId)> = BinaryHeap::new();
-        self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
+        self.with_context(See::Plain, Dialect::default(), &target.types, &Interrupt::default(), |cx| {
             let cx = &Context {
                 now_ms: part.now_ms,
                 profile: std::cell::Cell::new(false),
                 filters_score: std::cell::Cell::new(false),
+                interrupt: cx.interrupt.clone(),
                 ..*cx
             };
             let may_hold = |segment: &SegmentView| {

@@ -7,6 +7,7 @@
 //! Not here: the threads (`workers`).
 
 use dsl::aggs::Agg;
+use dsl::query::Clause;
 use dsl::search::SearchRequest;
 use engine::KeysOf;
 use model::Target;
@@ -17,6 +18,8 @@ use std::time::Duration;
 
 /// Up to here a search is quick.
 const QUICK: Duration = Duration::from_micros(1500);
+/// From here on it is long, and runs beside others of its kind.
+const LONG: Duration = Duration::from_millis(100);
 /// Shapes that are remembered.
 const SHAPES: usize = 4096;
 
@@ -30,18 +33,19 @@ impl Pace {
         self.0.lock().get(&shape).is_some_and(|mean| *mean < QUICK)
     }
 
-    /// Notes how long one took. A slow one counts at once, quick ones little by little.
+    /// Whether searches of this shape took long lately.
+    pub(crate) fn is_long(&self, shape: u64) -> bool {
+        self.0.lock().get(&shape).is_some_and(|mean| *mean >= LONG)
+    }
+
+    /// Notes how long one took. A slower one counts at once, quicker ones little by little.
     pub(crate) fn note(&self, shape: u64, took: Duration) {
         let mut known = self.0.lock();
         if known.len() >= SHAPES && !known.contains_key(&shape) {
             known.clear();
         }
         let mean = known.entry(shape).or_insert(took);
-        *mean = if took > QUICK {
-            took.max(*mean)
-        } else {
-            (*mean * 3 + took) / 4
-        };
+        *mean = if took > *mean { took } else { (*mean * 3 + took) / 4 };
     }
 }
 
@@ -50,7 +54,16 @@ pub(crate) fn shape(target: &Target, request: &SearchRequest) -> u64 {
     let mut hasher = FxHasher::default();
     target.expressions.hash(&mut hasher);
     for query in request.query.iter().chain(&request.post_filter) {
-        query.visit(&mut |q| std::mem::discriminant(&q.clause).hash(&mut hasher));
+        query.visit(&mut |q| {
+            std::mem::discriminant(&q.clause).hash(&mut hasher);
+            // One script may take a million times as long as another.
+            if matches!(
+                q.clause,
+                Clause::Script { .. } | Clause::ScriptScore { .. } | Clause::FunctionScore { .. }
+            ) {
+                request.fingerprint.hash(&mut hasher);
+            }
+        });
     }
     aggs(&request.aggs, &mut hasher);
     for sort in &request.sort {
@@ -98,5 +111,6 @@ mod tests {
         check(&[100, 100, 2000], false);
         check(&[2000, 100, 100], true);
         check(&[40_000, 100, 100], false);
+        check(&[2000, 40_000, 3000], false);
     }
 }

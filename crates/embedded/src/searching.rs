@@ -6,6 +6,7 @@ use crate::alias_filters;
 use crate::answers::{Asked, Limits};
 use crate::catalog::Catalog;
 use crate::catalog::resolve::Resolved;
+use crate::interrupt::Interrupt;
 use crate::joining::MOMENT;
 use crate::plan::Context;
 use crate::search;
@@ -129,18 +130,35 @@ impl Store {
                 (queue.oldest, queue.overdue, queue.ops.front().map(|op| op.position))
             };
             let Some(oldest) = oldest else { continue };
-            let age = now.saturating_sub(oldest);
-            let late = match self.interval(r.entry.no) {
-                _ if overdue => true,
-                Interval::Never => continue,
-                Interval::Default => age >= Duration::from_secs(1),
-                Interval::Each(each) => age >= each,
-            };
+            if !overdue && matches!(self.interval(r.entry.no), Interval::Never) {
+                continue;
+            }
+            let late = overdue || self.is_late(r.entry.no, now.saturating_sub(oldest));
             if late || (found.len() > 1 && first.is_some_and(|first| first <= highest)) {
                 due.push(r.entry.no);
             }
         }
         if due.is_empty() { Ok(()) } else { self.publish(&due, 0) }
+    }
+
+    /// Of some indices those with writes that are older than their refresh interval.
+    pub(crate) fn overdue(&self, found: &[Resolved]) -> Vec<u32> {
+        let now = self.clock.monotonic();
+        let overdue = |r: &&Resolved| {
+            let Ok(state) = self.state(&r.entry) else { return false };
+            let oldest = state.queue.lock().oldest;
+            oldest.is_some_and(|oldest| self.is_late(r.entry.no, now.saturating_sub(oldest)))
+        };
+        found.iter().filter(overdue).map(|r| r.entry.no).collect()
+    }
+
+    /// Has a write of this age waited longer than the refresh interval of its index?
+    fn is_late(&self, no: u32, age: Duration) -> bool {
+        match self.interval(no) {
+            Interval::Never => false,
+            Interval::Default => age >= Duration::from_secs(1),
+            Interval::Each(each) => age >= each,
+        }
     }
 
     /// Nothing has to be published before a search, and what it goes through has an end in sight.
@@ -186,20 +204,26 @@ impl Store {
     }
 
     /// Runs a search; indices in which damage is found are left out, unless the request wants all or nothing.
-    pub(crate) fn search(&self, target: &Target, request: &SearchRequest, see: See) -> Result<SearchResponse> {
-        let found = self.search_once(target, request, see);
+    pub(crate) fn search(
+        &self,
+        target: &Target,
+        request: &SearchRequest,
+        see: See,
+        interrupt: &Interrupt,
+    ) -> Result<SearchResponse> {
+        let found = self.search_once(target, request, see, interrupt);
         let damaged = |e: &Error| matches!(e.kind(), ErrorKind::Corruption | ErrorKind::Internal);
         match found {
             // Damage that this search found first: without that index the rest can be answered.
             Err(error) if request.allow_partial && request.view.is_none() && damaged(&error) => match self.find_damage() {
-                Some(damage) => self.search_once(target, request, see).map_err(|_| damage),
+                Some(damage) => self.search_once(target, request, see, interrupt).map_err(|_| damage),
                 None => Err(error),
             },
             found => found,
         }
     }
 
-    fn search_once(&self, target: &Target, request: &SearchRequest, see: See) -> Result<SearchResponse> {
+    fn search_once(&self, target: &Target, request: &SearchRequest, see: See, interrupt: &Interrupt) -> Result<SearchResponse> {
         let (views, failures) = if request.allow_partial && request.view.is_none() {
             self.views_in_part(target)?
         } else {
@@ -222,7 +246,7 @@ impl Store {
         } else {
             request.types.clone()
         };
-        self.with_context(see, request.dialect, &types, |cx| {
+        self.with_context(see, request.dialect, &types, interrupt, |cx| {
             let joined = |filter: &Query| alias_filters::has_keys(filter);
             let kept = failures.is_empty() && !views.iter().filter_map(|(_, filter)| filter.as_ref()).any(joined);
             let asked = Asked {
@@ -243,7 +267,7 @@ impl Store {
                 return Ok((*known).clone());
             }
             let found = run_in_part(&views, Vec::new(), request, cx)?;
-            if found.failures.is_empty() {
+            if found.failures.is_empty() && !found.timed_out {
                 self.answers.put(&asked, &found);
             }
             Ok(found)
@@ -256,6 +280,7 @@ impl Store {
         see: See,
         dialect: Dialect,
         types: &[String],
+        interrupt: &Interrupt,
         f: impl FnOnce(&Context<'_>) -> Result<T>,
     ) -> Result<T> {
         let catalog = self.catalog_now();
@@ -268,7 +293,7 @@ impl Store {
             max_phrase_ways: number(settings::MAX_PHRASE_WAYS),
             scripts: &scripts,
             see,
-            cancelled: None,
+            interrupt: interrupt.clone(),
             lost_sorts: dialect.persona.is_opensearch() || dialect.persona == Persona::Es7,
             expensive: catalog.cluster_text(settings::ALLOW_EXPENSIVE_QUERIES) != "false",
             opensearch: matches!(dialect.persona, Persona::Opensearch2 | Persona::Opensearch3),
@@ -291,7 +316,7 @@ impl Store {
     ) -> Result<(Vec<Document>, Option<ScanAt>)> {
         let mut out = Vec::new();
         let mut next = None;
-        self.with_context(see, Dialect::default(), types, |cx| {
+        self.with_context(see, Dialect::default(), types, &Interrupt::default(), |cx| {
             for (n, (view, filter)) in views.iter().enumerate().skip(from.view) {
                 let mut failed = Ok(());
                 search::scan(view, Some(query), filter.as_ref(), cx, &mut |segment, doc| {
@@ -409,7 +434,7 @@ impl Store {
 
     pub(crate) fn validate(&self, target: &Target, query: &Query) -> Result<Vec<(IndexName, Result<String>)>> {
         let views = self.views_of(target, None)?;
-        self.with_context(See::Plain, Dialect::default(), &target.types, |cx| {
+        self.with_context(See::Plain, Dialect::default(), &target.types, &Interrupt::default(), |cx| {
             Ok(views
                 .iter()
                 .map(|one| (one.0.name.clone(), search::validate(one, query, cx)))

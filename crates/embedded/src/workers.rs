@@ -34,11 +34,19 @@ impl Workers {
             more: Condvar::new(),
         });
         let mut threads = Vec::new();
+        // The long ones leave the processors to the others.
+        let low = name == "long";
         for n in 0..count {
             let shared = shared.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("pleach-{name}-{n}"))
-                .spawn(move || shared.work())
+                .spawn(move || {
+                    if low {
+                        // SAFETY: `setpriority` changes this thread's priority alone; that it fails does not matter.
+                        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
+                    }
+                    shared.work();
+                })
                 .map_err(|e| Error::new(ErrorKind::Internal, format!("starting a thread failed: {e}")))?;
             threads.push(thread);
         }

@@ -482,7 +482,8 @@ impl Accepted {
         let doc_type = at.id.doc_type.clone();
         let mapping = entry.mapping_for(doc_type.as_deref())?;
         let value = mapping.parse_source(&source.0).map_err(|e| {
-            Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(Error::new(ErrorKind::JsonParse, e.to_string()))
+            Error::new(ErrorKind::MapperParsing, "failed to parse")
+                .caused_by(Error::new(ErrorKind::JsonParse, model::text::no_json(&e)))
         })?;
         if routing.is_none() {
             *routing = crate::family_routing::routing_of_family(entry, &mapping, &value, family)?;

@@ -150,6 +150,8 @@ pub struct KeysOf {
     pub joined_with: Option<(Target, String)>,
     /// Of the request.
     pub types: Vec<String>,
+    /// Of the request.
+    pub cancellation: model::Cancellation,
 }
 
 /// The keys of a join.
@@ -179,8 +181,12 @@ impl Source {
     /// # Errors
     /// Bytes that are no JSON: they were checked when written, so this is corruption.
     pub fn parse(&self) -> Result<Value> {
-        serde_json::from_slice(&self.0)
-            .map_err(|e| Error::new(model::ErrorKind::Corruption, format!("stored source is not JSON: {e}")))
+        serde_json::from_slice(&self.0).map_err(|e| {
+            Error::new(
+                model::ErrorKind::Corruption,
+                format!("stored source is not JSON: {}", model::text::no_json(&e)),
+            )
+        })
     }
     /// Parsed for an update.
     ///

@@ -1,5 +1,6 @@
 //! What runs: status, progress, cancel.
 
+use model::Cancellation;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ pub struct Task {
     pub description: String,
     /// Milliseconds since 1970.
     pub start_ms: i64,
-    cancelled: AtomicBool,
+    cancellation: Cancellation,
     status: Mutex<Value>,
     outcome: Mutex<Option<Result<Value, model::Error>>>,
     finished_ms: AtomicU64,
@@ -26,7 +27,7 @@ pub struct Task {
 impl Task {
     /// Asked to stop?
     pub fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Acquire)
+        self.cancellation.is_cancelled()
     }
     /// Done?
     pub fn is_over(&self) -> bool {
@@ -34,7 +35,11 @@ impl Task {
     }
     /// Asks it to stop.
     pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Release);
+        self.cancellation.cancel();
+    }
+    /// What its work looks at.
+    pub fn cancellation(&self) -> &Cancellation {
+        &self.cancellation
     }
     /// Tells how far it is.
     pub fn progress(&self, status: Value) {
@@ -100,13 +105,17 @@ impl Tasks {
             action: action.to_owned(),
             description,
             start_ms,
-            cancelled: AtomicBool::new(false),
+            cancellation: Cancellation::default(),
             status: Mutex::new(Value::Null),
             outcome: Mutex::new(None),
             finished_ms: AtomicU64::new(0),
         });
         self.locked().insert(id, task.clone());
         task
+    }
+    /// Forgets a task that nobody asks for when it is over.
+    pub fn remove(&self, id: u64) {
+        self.locked().remove(&id);
     }
     /// Ends a task; `keep` its result for `GET _tasks/id`.
     pub fn finish(&self, task: &Task, outcome: Result<Value, model::Error>, keep: bool, now_ms: i64) {

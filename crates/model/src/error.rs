@@ -39,7 +39,7 @@ error_kinds! {
     SearchContextMissing   = "search_context_missing_exception", 404;
     TooManyClauses         = "too_many_clauses", 400;
     TooManyBuckets         = "too_many_buckets_exception", 400;
-    AggregationExecution   = "aggregation_execution_exception", 500;
+    AggregationExecution   = "aggregation_execution_exception", 400;
     AggregationInit        = "aggregation_initialization_exception", 400;
     NumberFormat           = "number_format_exception", 400;
     DateTimeParse          = "date_time_parse_exception", 400;
@@ -51,7 +51,7 @@ error_kinds! {
     IndexNotFound          = "index_not_found_exception", 404;
     IndexAlreadyExists     = "resource_already_exists_exception", 400;
     IndexAlreadyExistsOld  = "index_already_exists_exception", 400;
-    QueryPhaseExecution    = "query_phase_execution_exception", 500;
+    QueryPhaseExecution    = "query_phase_execution_exception", 400;
     IndexClosed            = "index_closed_exception", 400;
     IndexPrimaryClosed     = "index_primary_shard_not_allocated_exception", 409;
     InvalidIndexName       = "invalid_index_name_exception", 400;
@@ -79,9 +79,9 @@ error_kinds! {
     TransactionCommitted   = "transaction_committed_exception", 409;
     TransactionMissing     = "transaction_missing_exception", 404;
     PreconditionFailed     = "precondition_failed_exception", 412;
-    TimestampParsing       = "timestamp_parsing_exception", 500;
+    TimestampParsing       = "timestamp_parsing_exception", 400;
     AlreadyExpired         = "already_expired_exception", 400;
-    Percolator             = "percolator_exception", 500;
+    Percolator             = "percolator_exception", 400;
     WarmerMissing          = "index_warmer_missing_exception", 404;
     RepositoryMissing      = "repository_missing_exception", 404;
     RoutingMissing         = "routing_missing_exception", 400;
@@ -98,6 +98,7 @@ error_kinds! {
     UnsupportedMediaType   = "media_type_header_exception", 406;
     UnsupportedOperation   = "unsupported_operation_exception", 400;
     MethodNotAllowed       = "method_not_allowed_exception", 405;
+    SearchTimeout          = "search_timeout_exception", 503;
     TaskCancelled          = "task_cancelled_exception", 400;
     TooManyScrolls         = "too_many_scroll_contexts_exception", 429;
     DiskFull               = "disk_full_exception", 507;
@@ -111,11 +112,11 @@ error_kinds! {
     ClassCast              = "class_cast_exception", 400;
     NullPointer            = "null_pointer_exception", 400;
     Arithmetic             = "arithmetic_exception", 400;
-    NotXContent            = "not_x_content_exception", 500;
+    NotXContent            = "not_x_content_exception", 400;
     RemoteTransport        = "remote_transport_exception", 500;
     IndexCreation          = "index_creation_exception", 400;
     Validation             = "validation_exception", 400;
-    SettingsOld            = "settings_exception", 500;
+    SettingsOld            = "settings_exception", 400;
     InvalidTemplateOld     = "invalid_index_template_exception", 400;
     TemplateAlreadyExists  = "index_template_already_exists_exception", 400;
     Security               = "security_exception", 403;

@@ -5,6 +5,7 @@
 pub mod accepted_settings;
 mod address;
 pub mod blocks;
+mod cancellation;
 pub mod date;
 mod dialect;
 mod error;
@@ -20,6 +21,7 @@ pub mod text;
 pub mod units;
 
 pub use address::{DocAddress, DocId, ID_MAX_BYTES, IndexName, Target};
+pub use cancellation::Cancellation;
 pub use dialect::{Depths, Dialect, Persona};
 pub use error::{Error, ErrorKind, Result};
 pub use stamp::{CommitSeq, PrimaryTerm, SeqNo, Stamp, Version};

@@ -56,6 +56,17 @@ pub fn java_hash(text: &str) -> u32 {
         .fold(0u32, |hash, unit| hash.wrapping_mul(31).wrapping_add(u32::from(unit)))
 }
 
+/// Why text is no JSON and where, in our words, for readers that keep no positions of their own.
+pub fn no_json(error: &serde_json::Error) -> String {
+    let (line, col) = (error.line(), error.column());
+    let what = match error.classify() {
+        serde_json::error::Category::Eof => "unexpected end, expected more of a value",
+        serde_json::error::Category::Data => "unexpected kind of value",
+        _ => "unexpected character, expected JSON in UTF-8 with whole surrogate pairs",
+    };
+    format!("[{line}:{col}] {what}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,7 @@ pub(crate) fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
 pub(crate) fn strange(why: &serde_json::Error) -> Error {
     Error::new(
         ErrorKind::RemoteTransport,
-        format!("the cluster's answer cannot be read: {why}"),
+        format!("the cluster's answer cannot be read: {}", model::text::no_json(why)),
     )
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Known {
     /// The index that is written to by this name, if there is one.
     pub(crate) written: Option<IndexName>,
     pub(crate) typed: bool,
+    /// It has no type and no mapping yet: its first typed request may make it typed.
+    pub(crate) open_to_types: bool,
     pub(crate) replicas: u64,
     /// `_source` is enabled.
     pub(crate) source: bool,
@@ -55,6 +57,7 @@ impl Known {
                 .find(|info| named && is_written(name, info, infos.len()))
                 .map(|info| info.name.clone()),
             typed: first.typed,
+            open_to_types: infos.len() == 1 && !first.typed && first.mapping.is_empty(),
             source: source_enabled(first),
             replicas: settings::number(&first.settings, settings::NUMBER_OF_REPLICAS),
             percolates: infos
@@ -155,6 +158,7 @@ mod tests {
             read: None,
             written: None,
             typed: false,
+            open_to_types: false,
             replicas: 0,
             source: true,
             percolates: false,

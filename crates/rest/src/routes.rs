@@ -11,7 +11,8 @@ use crate::respond::Answer;
 use futures::future::BoxFuture;
 use model::Result;
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::collections::BTreeSet;
+use std::sync::{LazyLock, OnceLock};
 
 /// What answers a request.
 pub(crate) type Handler = fn(Call) -> BoxFuture<'static, Result<Answer>>;
@@ -267,6 +268,18 @@ pub(crate) enum Matched {
     Method(Vec<&'static str>),
     /// No such path.
     Nothing,
+}
+
+/// The parts of paths that begin with an underscore, each once.
+pub(crate) fn literals() -> &'static BTreeSet<&'static str> {
+    static LITERALS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+        let paths = ENDPOINTS.iter().flat_map(|endpoint| endpoint.paths);
+        paths
+            .flat_map(|path| path.split('/'))
+            .filter(|part| part.starts_with('_'))
+            .collect()
+    });
+    &LITERALS
 }
 
 /// Finds the row of a path; literal segments win over parameters, from the left. `plus_is_space`: what `+` was in ids in 2015.

@@ -12,7 +12,7 @@ use crate::params::Params;
 use crate::request_line::Escaping;
 use crate::respond::{Answer, Body, Style, compress, write};
 use crate::routes::{Args, Matched, find};
-use crate::{Rest, dialect, envelope};
+use crate::{Rest, dialect, envelope, first_type};
 use base64::Engine as _;
 use bytes::{Bytes, BytesMut};
 use futures::FutureExt as _;
@@ -405,6 +405,12 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
             Some(other) => return Err(Error::illegal(format!("format [{other}] is not supported: use json or yaml"))),
         }
     }
+    if let (Some(index), Some(doc_type), true) = (args.get("index"), args.get("type"), dialect.typed)
+        && matches!(endpoint.api, "index" | "create" | "update")
+        && first_type::applies(request.persona)
+    {
+        first_type::adopt(rest, index, doc_type).boxed().await?;
+    }
     let call = call_of(rest, request, style, args, params, *dialect);
     let answered = (endpoint.handler)(call);
     let answer = match is_carried_through(endpoint.api) {
@@ -511,10 +517,21 @@ fn unrouted(request: &Request, matched: Matched, dialect: Dialect) -> Answer {
 }
 
 fn no_handler(request: &Request, uri: &str) -> Answer {
+    let hint = meant(&request.path);
     Answer::of(
         400,
-        json!({ "error": format!("no handler found for uri [{uri}] and method [{}]", request.method) }),
+        json!({ "error": format!("no handler found for uri [{uri}] and method [{}]{hint}", request.method) }),
     )
+}
+
+/// ` did you mean [_search]?` for the first part of a path that begins as the name of an API does, and is none.
+fn meant(path: &str) -> String {
+    let known = crate::routes::literals();
+    let unknown = path
+        .split('/')
+        .find(|part| part.starts_with('_') && !known.contains(*part))
+        .unwrap_or_default();
+    model::nearest::question(unknown, known.iter().copied())
 }
 
 /// A path that begins with an underscore and is none of ours: where an index of that name would have it, the name is refused.
@@ -526,7 +543,8 @@ fn named_so(request: &Request, uri: &str, dialect: Dialect) -> Answer {
     }
     match find(request.method.as_str(), &format!("/i{rest}"), true) {
         Matched::Found(..) => {
-            let reason = format!("Invalid index name [{name}], must not start with '_'.");
+            let hint = meant(&request.path);
+            let reason = format!("Invalid index name [{name}], must not start with '_'.{hint}");
             let error = Error::new(ErrorKind::InvalidIndexName, reason).with("index", name);
             Answer::of(400, envelope::render(&error, dialect))
         }

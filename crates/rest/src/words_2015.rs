@@ -103,10 +103,10 @@ pub(crate) fn in_update(error: Error) -> Error {
     }
 }
 
-/// A search whose lookup found no index to look in: its shards were not there.
+/// A search whose lookup found no index to look in. The servers of 2015 answered 503, which says "try again".
 pub(crate) fn lookup_failed(error: Error) -> Error {
     Error::new(ErrorKind::SearchPhaseExecution, "all shards failed")
-        .status_of(503)
+        .status_of(error.status())
         .with("phase", "query")
         .with("grouped", true)
         .caused_by(error)
@@ -132,7 +132,8 @@ pub(crate) fn in_mget(error: Error) -> Error {
     }
 }
 
-/// A body that is no JSON, where nothing wrapped what the parser said: 500, in the sentences of the parser of 2015.
+/// A body that is no JSON, where nothing wrapped what the parser said. The servers of 2015 answered 500; here a client's
+/// mistake is a 400.
 pub(crate) fn unread(error: Error, body: &[u8]) -> Error {
     if !matches!(error.kind(), ErrorKind::JsonParse | ErrorKind::JsonEof) {
         return error;
@@ -140,7 +141,7 @@ pub(crate) fn unread(error: Error, body: &[u8]) -> Error {
     if !looks_like_content(body) {
         return underivable();
     }
-    parser(&error).status_of(500)
+    error
 }
 
 /// [`unread`], in the typed dialect.
@@ -158,46 +159,10 @@ pub(crate) fn looks_like_content(body: &[u8]) -> bool {
     body.iter().take(20).any(|b| *b == b'{')
 }
 
-/// What the parser of today says, as that of 2015 said it: an address stood where a source is hidden now, and the end of
-/// the input was counted twice.
-fn parser(error: &Error) -> Error {
-    let mut reason = error
-        .reason()
-        .replace(
-            "REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled)",
-            "[B@00000000",
-        )
-        .replace(
-            "expected a valid value (JSON String, Number, Array, Object or token 'null', 'true' or 'false')",
-            "expected a value",
-        )
-        .replace(
-            "was expecting (JSON String, Number, Array, Object or token 'null', 'true' or 'false')",
-            "was expecting ('true', 'false' or 'null')",
-        );
-    if error.kind() == ErrorKind::JsonEof
-        && let Some(at) = reason.rfind("column: ")
-        && let Ok(column) = reason[at + 8..].trim_end_matches(']').parse::<usize>()
-    {
-        reason = format!("{}column: {}]", &reason[..at], (2 * column).saturating_sub(1));
-    }
-    if reason.starts_with("Unexpected character")
-        && let Some(at) = reason.rfind("column: ")
-        && let Ok(column) = reason[at + 8..].trim_end_matches(']').parse::<usize>()
-    {
-        reason = format!("{}column: {}]", &reason[..at], column + 1);
-    }
-    Error::new(error.kind(), reason)
-}
-
 /// Whether what could not be read stood inside a query, whose parser caught everything.
 fn inside_query(error: &Error, body: &[u8]) -> bool {
-    let numbers = |after: &str| {
-        let at = error.reason().rfind(after)? + after.len();
-        let digits: String = error.reason()[at..].chars().take_while(char::is_ascii_digit).collect();
-        digits.parse::<usize>().ok()
-    };
-    let end = match (error.kind(), numbers("line: "), numbers("column: ")) {
+    let number = |name: &str| usize::try_from(error.details().get(name)?.as_u64()?).ok();
+    let end = match (error.kind(), number("line"), number("col")) {
         (ErrorKind::JsonParse, Some(line), Some(column)) => {
             let before: usize = body
                 .split(|b| *b == b'\n')
@@ -246,9 +211,9 @@ pub(crate) fn at_shards(error: Error, body: Option<&[u8]>, index: &str) -> Error
         | ErrorKind::ActionRequestValidation => return error,
         ErrorKind::JsonParse | ErrorKind::JsonEof if !body.is_none_or(looks_like_content) => underivable(),
         ErrorKind::JsonParse | ErrorKind::JsonEof if inside_query(&error, body.unwrap_or_default()) => {
-            Error::new(ErrorKind::QueryParsing, "Failed to parse").caused_by(parser(&error))
+            Error::new(ErrorKind::QueryParsing, "Failed to parse").caused_by(error.clone())
         }
-        ErrorKind::JsonParse | ErrorKind::JsonEof => parser(&error).status_of(500),
+        ErrorKind::JsonParse | ErrorKind::JsonEof => error.clone(),
         ErrorKind::XContentParse if reason.contains("unknown field") => {
             let name = reason.rsplit('[').next().unwrap_or_default().trim_end_matches(']');
             Error::new(
@@ -274,15 +239,15 @@ pub(crate) fn at_shards(error: Error, body: Option<&[u8]>, index: &str) -> Error
                 ErrorKind::IllegalState,
                 format!("Field data loading is forbidden on [{}]", name.unwrap_or_default()),
             )
+            .status_of(400)
         }
         // Found out when the aggregation ran.
         ErrorKind::IllegalArgument
             if reason.starts_with("When ordering on a multi-value metrics aggregation")
                 || reason.starts_with("Required one of fields [field, script]") =>
         {
-            again(&error, ErrorKind::AggregationExecution, reason).status_of(500)
+            again(&error, ErrorKind::AggregationExecution, reason)
         }
-        ErrorKind::Script | ErrorKind::ScriptParse => error.clone().status_of(500),
         _ => error.clone(),
     };
     let mut shown = inner.to_json();
@@ -303,7 +268,9 @@ fn number_of(error: &Error) -> Option<String> {
     let mut at = Some(error);
     while let Some(e) = at {
         if e.kind() == ErrorKind::NumberFormat {
-            return Some(e.reason().to_owned());
+            // Where it stands was not told then.
+            let told = e.reason().find(" in [").map_or(e.reason(), |end| &e.reason()[..end]);
+            return Some(told.to_owned());
         }
         at = e.cause();
     }
@@ -395,15 +362,12 @@ mod tests {
 
     #[test]
     fn bodies_that_are_no_json() {
-        let eof = Error::new(
-            ErrorKind::JsonEof,
-            "Unexpected end-of-input\n at [Source: x; line: 1, column: 2]",
-        );
+        let eof = Error::new(ErrorKind::JsonEof, "[1:2] unexpected end of the body");
         check(
             unread(eof.clone(), b"{"),
-            500,
+            400,
             ErrorKind::JsonEof,
-            "Unexpected end-of-input\n at [Source: x; line: 1, column: 3]",
+            "[1:2] unexpected end of the body",
         );
         check(unread(eof, b"text"), 400, ErrorKind::Parse, "Failed to derive xcontent");
     }
@@ -415,7 +379,7 @@ mod tests {
         assert_eq!(found.root().kind(), ErrorKind::SearchParse);
         check(found, 400, ErrorKind::SearchPhaseExecution, "all shards failed");
         let script = at_shards(Error::new(ErrorKind::Script, "x"), None, "i");
-        check(script, 500, ErrorKind::SearchPhaseExecution, "all shards failed");
+        check(script, 400, ErrorKind::SearchPhaseExecution, "all shards failed");
     }
 
     #[test]
@@ -431,7 +395,7 @@ mod tests {
             at_creation(Error::illegal(
                 "Failed to parse value [x] for setting [index.number_of_shards]",
             )),
-            500,
+            400,
             ErrorKind::SettingsOld,
             "Failed to parse int setting [index.number_of_shards] with value [x]",
         );

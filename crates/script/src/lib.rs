@@ -104,6 +104,13 @@ pub trait Host {
     fn now_millis(&self) -> i64 {
         0
     }
+    /// Asked every few thousand steps.
+    ///
+    /// # Errors
+    /// Why the script has to end now; no `catch` of the script sees it.
+    fn interrupted(&self) -> model::Result<()> {
+        Ok(())
+    }
 }
 
 /// What a run gets.

@@ -236,7 +236,8 @@ fn check_digest(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<Opt
         return Err(Error::new(
             model::ErrorKind::IllegalState,
             "Only one percentiles method should be declared.",
-        ));
+        )
+        .status_of(400));
     }
     if let Some(node) = tdigest {
         let mut options = node.fields("tdigest")?;

@@ -24,7 +24,6 @@ pub(super) fn nothing_to_read() -> Error {
         ErrorKind::AggregationExecution,
         "Cannot find mapping for field: neither a field nor a script is given",
     )
-    .status_of(500)
 }
 
 /// A refusal as the parsers of 2015 said it.

@@ -93,8 +93,9 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
                 }
                 if !value.is_object() {
                     let found = value.kind_name();
+                    let hint = unnamed(&name);
                     return Err(value.error(format!(
-                        "Expected [START_OBJECT] under [{key}], but got a [{found}] in [{name}]"
+                        "Expected [START_OBJECT] under [{key}], but got a [{found}] in [{name}]{hint}"
                     )));
                 }
                 let parsed = parse_kind(&name, &key, value, dialect)?;
@@ -103,7 +104,7 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
         }
     }
     let Some((type_name, kind)) = kind else {
-        let reason = format!("Missing definition for aggregation [{name}]");
+        let reason = format!("Missing definition for aggregation [{name}]{}", unnamed(&name));
         return Err(Error::parsing(reason, line, col));
     };
     if !subs.is_empty() && is_leaf(&kind) {
@@ -111,6 +112,17 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
         return Err(Error::new(ErrorKind::AggregationInit, reason));
     }
     Ok(Agg { name, kind, subs, meta })
+}
+
+/// What is said beside a refusal where the name of an aggregation is that of a type: mostly a level is missing.
+fn unnamed(name: &str) -> String {
+    let is_type = bucket::KINDS.contains(&name) || metric::KINDS.contains(&name) || pipeline::KINDS.contains(&name);
+    match is_type {
+        true => format!(
+            "; [{name}] is a type of aggregations and stands where a name is expected: {{\"aggs\":{{\"NAME\":{{\"{name}\":{{...}}}}}}}}"
+        ),
+        false => String::new(),
+    }
 }
 
 fn parse_kind(name: &str, kind: &str, mut body: Node, dialect: Dialect) -> Result<AggKind> {

@@ -141,8 +141,22 @@ impl Fields {
     /// # Errors
     /// It is missing.
     pub fn require(&mut self, name: &str) -> Result<Node> {
-        self.take(name)
-            .ok_or_else(|| Error::illegal(format!("Required [{name}] for [{}]", self.owner)))
+        self.take(name).ok_or_else(|| self.missing(name))
+    }
+
+    /// What is refused where a member is needed: one whose name is nearly that, if there is one.
+    fn missing(&self, name: &str) -> Error {
+        let owner = &self.owner;
+        let near = |(given, _): &&(String, Node)| nearest::nearest(given, [name]).is_some();
+        match self.members.iter().find(near) {
+            Some((given, node)) => {
+                let (line, col) = node.key;
+                let reason = format!("[{line}:{col}] [{owner}] unknown field [{given}] did you mean [{name}]?");
+                let error = Error::new(ErrorKind::XContentParse, reason);
+                error.with("line", line).with("col", col)
+            }
+            None => Error::illegal(format!("Required [{name}] for [{owner}]")),
+        }
     }
 
     /// Whose members they are, for errors.

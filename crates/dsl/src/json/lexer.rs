@@ -16,8 +16,6 @@ pub(super) struct Lexer<'a> {
 /// The kind and place of the container that input ended in.
 pub(super) type Around = Option<(bool, (u32, u32))>;
 
-pub(super) const SOURCE: &str = "[Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: ";
-
 impl<'a> Lexer<'a> {
     pub(super) fn new(bytes: &'a [u8], how: Reading) -> Result<Lexer<'a>> {
         let text = std::str::from_utf8(bytes).map_err(|e| {
@@ -25,7 +23,7 @@ impl<'a> Lexer<'a> {
             let line = 1 + before.iter().filter(|b| **b == b'\n').count();
             let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
             let byte = bytes.get(e.valid_up_to()).copied().unwrap_or(0);
-            let sentence = format!("Invalid UTF-8 start byte 0x{byte:x}");
+            let sentence = format!("the byte 0x{byte:x} is no UTF-8");
             placed(ErrorKind::JsonParse, &sentence, line, e.valid_up_to() - start + 1)
         })?;
         let pos = if text.starts_with('\u{feff}') { 3 } else { 0 };
@@ -64,26 +62,22 @@ impl<'a> Lexer<'a> {
         if code < 32 {
             return self.control();
         }
-        self.refuse(&format!("Unexpected character ('{c}' (code {code})): {expecting}"), self.pos)
+        self.refuse(&format!("unexpected [{c}], expected {expecting}"), self.pos)
     }
 
     pub(super) fn control(&self) -> Error {
         let code = self.peek().unwrap_or(0);
-        let sentence = format!(
-            "Illegal character ((CTRL-CHAR, code {code})): only regular white space (\\r, \\n, \\t) is allowed between tokens"
-        );
+        let sentence = format!("unexpected control character [{code}], expected white space (\\r, \\n, \\t) or a value");
         self.refuse(&sentence, self.pos + 1)
     }
 
     pub(super) fn end_of_input(&self, around: Around) -> Error {
         let col = self.text.len().saturating_sub(self.line_start) + 1;
         let sentence = match around {
-            None => "Unexpected end-of-input".to_owned(),
+            None => "unexpected end of the body".to_owned(),
             Some((object, (line, col))) => {
-                let kind = if object { "Object" } else { "Array" };
-                format!(
-                    "Unexpected end-of-input: expected close marker for {kind} (start marker at {SOURCE}{line}, column: {col}])"
-                )
+                let (kind, close) = if object { ("object", '}') } else { ("array", ']') };
+                format!("unexpected end of the body, expected [{close}] of the {kind} that begins at [{line}:{col}]")
             }
         };
         placed(ErrorKind::JsonEof, &sentence, self.line as usize, col)
@@ -148,8 +142,8 @@ impl<'a> Lexer<'a> {
                 }
             }
             Some(_) => {
-                let kind = if open.object { "Object" } else { "Array" };
-                return Err(self.unexpected(&format!("was expecting comma to separate {kind} entries")));
+                let kind = if open.object { "object" } else { "array" };
+                return Err(self.unexpected(&format!("[,] or the end of the {kind}")));
             }
         }
         Ok(false)
@@ -166,14 +160,12 @@ impl<'a> Lexer<'a> {
                     .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | '-' | '*' | '@')))
                     .unwrap_or(rest.len());
                 if end == 0 {
-                    return Err(self.unexpected(
-                        "was expecting either valid name character (for unquoted name) or double-quote (for quoted) to start field name",
-                    ));
+                    return Err(self.unexpected("the name of a field"));
                 }
                 self.pos += end;
                 Ok(Cow::Borrowed(&rest[..end]))
             }
-            Some(_) => Err(self.unexpected("was expecting double-quote to start field name")),
+            Some(_) => Err(self.unexpected("[\"], which begins the name of a field")),
         }
     }
 
@@ -189,7 +181,7 @@ impl<'a> Lexer<'a> {
             let Some(&c) = bytes.get(self.pos) else {
                 return Err(placed(
                     ErrorKind::JsonEof,
-                    "Unexpected end-of-input in VALUE_STRING",
+                    "unexpected end of the body inside a string, expected [\"]",
                     self.line as usize,
                     self.pos.saturating_sub(self.line_start) + 1,
                 ));
@@ -221,9 +213,8 @@ impl<'a> Lexer<'a> {
                     }
                 }
                 0..=31 => {
-                    let sentence = format!(
-                        "Illegal unquoted character ((CTRL-CHAR, code {c})): has to be escaped using backslash to be included in string value"
-                    );
+                    let sentence =
+                        format!("unexpected control character [{c}] inside a string, expected it escaped as [\\u{c:04x}]");
                     return Err(self.refuse(&sentence, self.pos + 1));
                 }
                 _ => self.pos += 1,
@@ -249,7 +240,7 @@ impl<'a> Lexer<'a> {
             }
             '\'' if quote == b'\'' || self.how.lenient => c,
             _ => {
-                let sentence = format!("Unrecognized character escape '{c}' (code {})", c as u32);
+                let sentence = format!("unexpected escape [\\{c}], expected one of [\", \\, /, b, f, n, r, t, u]");
                 return Err(self.refuse(&sentence, self.pos));
             }
         };
@@ -283,7 +274,7 @@ impl<'a> Lexer<'a> {
                 return Err(self.end_of_input(None));
             };
             let Some(digit) = c.to_digit(16) else {
-                return Err(self.unexpected("expected a hex-digit for character escape sequence"));
+                return Err(self.unexpected("a hexadecimal digit of an escaped character"));
             };
             code = code * 16 + digit;
             self.pos += 1;
@@ -297,11 +288,11 @@ impl<'a> Lexer<'a> {
             Some(b'"') => self.string(b'"').map(Scalar::String),
             Some(b'\'') if self.how.lenient => self.string(b'\'').map(Scalar::String),
             Some(b'-' | b'0'..=b'9') => self.number().map(Scalar::Number),
-            Some(_) => self.word(around),
+            Some(_) => self.word(),
         }
     }
 
-    pub(super) fn word(&mut self, around: Around) -> Result<Scalar<'a>> {
+    pub(super) fn word(&mut self) -> Result<Scalar<'a>> {
         let rest = &self.text[self.pos..];
         let end = rest
             .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')))
@@ -310,21 +301,10 @@ impl<'a> Lexer<'a> {
             "null" => Scalar::Null,
             "true" => Scalar::Bool(true),
             "false" => Scalar::Bool(false),
-            "" if around.is_some() => {
-                return Err(self.unexpected(
-                    "expected a valid value (JSON String, Number, Array, Object or token 'null', 'true' or 'false')",
-                ));
-            }
-            "" => {
-                return Err(self.unexpected("expected a valid value (JSON String, Number (or 'NaN'/'+INF'/'-INF'), Array, Object or token 'null', 'true' or 'false')"));
-            }
+            "" => return Err(self.unexpected(VALUE)),
             token => {
                 let short: String = token.chars().take(256).collect();
-                let sentence = format!(
-                    "Unrecognized token '{short}': was expecting (JSON String, Number, Array, Object or token 'null', 'true' or 'false')"
-                );
-                let past = usize::from(end < rest.len());
-                return Err(self.refuse(&sentence, self.pos + end + past));
+                return Err(self.refuse(&format!("unexpected word [{short}], expected {VALUE}"), self.pos));
             }
         };
         self.pos += end;
@@ -338,14 +318,14 @@ impl<'a> Lexer<'a> {
         if self.peek() == Some(b'-') {
             self.pos += 1;
         }
-        let digits = self.digits("expected digit (0-9) to follow minus sign, for valid numeric value")?;
+        let digits = self.digits("a digit of a number")?;
         if digits > 1 && bytes[self.pos - digits] == b'0' {
-            return Err(self.refuse("Invalid numeric value: Leading zeroes not allowed", self.pos - digits + 1));
+            return Err(self.refuse("unexpected zero at the beginning of a number", self.pos - digits + 1));
         }
         if self.peek() == Some(b'.') {
             whole = false;
             self.pos += 1;
-            self.digits("Decimal point not followed by a digit")?;
+            self.digits("a digit behind the point of a number")?;
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
             whole = false;
@@ -353,12 +333,12 @@ impl<'a> Lexer<'a> {
             if matches!(self.peek(), Some(b'+' | b'-')) {
                 self.pos += 1;
             }
-            self.digits("Exponent indicator not followed by a digit")?;
+            self.digits("a digit of an exponent")?;
         }
         if let Some(c) = self.peek()
             && (c.is_ascii_alphanumeric() || matches!(c, b'_' | b'$' | b'.'))
         {
-            return Err(self.unexpected("Expected space separating root-level values"));
+            return Err(self.unexpected("the end of the number"));
         }
         let text = &self.text[start..self.pos];
         if whole && text != "-0" {
@@ -370,7 +350,7 @@ impl<'a> Lexer<'a> {
             }
         }
         let double = text.parse::<f64>().ok().and_then(serde_json::Number::from_f64);
-        double.ok_or_else(|| self.refuse("Numeric value out of range of a double", start))
+        double.ok_or_else(|| self.refuse("the number is out of the range of a double", start))
     }
 
     pub(super) fn digits(&mut self, expecting: &str) -> Result<usize> {
@@ -401,13 +381,10 @@ impl<'a> Lexer<'a> {
             Some(b'-' | b'0'..=b'9') => "VALUE_NUMBER",
             Some(b'}' | b']') => {
                 let c = self.peek().map_or('}', char::from);
-                let kind = if c == '}' { "Object" } else { "Array" };
-                let sentence =
-                    format!("Unexpected close marker '{c}': expected ']' (for root starting at {SOURCE}1, column: 0])");
-                return Err(self.refuse(&sentence, self.pos).with("expected", kind));
+                return Err(self.refuse(&format!("unexpected [{c}], expected the end of the body"), self.pos));
             }
             Some(_) => {
-                self.word(None)?;
+                self.word()?;
                 "VALUE"
             }
         };
@@ -438,9 +415,14 @@ fn plain(bytes: &[u8], quote: u8) -> usize {
     at
 }
 
-/// A refusal in Jackson's form.
+/// What may begin where a value is expected.
+const VALUE: &str = "a string, a number, an object, an array, true, false or null";
+
+/// A refusal that says where.
 pub(super) fn placed(kind: ErrorKind, sentence: &str, line: usize, col: usize) -> Error {
-    Error::new(kind, format!("{sentence}\n at {SOURCE}{line}, column: {col}]"))
+    Error::new(kind, format!("[{line}:{col}] {sentence}"))
+        .with("line", line)
+        .with("col", col)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The one reader of JSON: positions, a bounded depth, the typed dialect's leniency, Jackson's sentences.
+//! The one reader of JSON: positions, a bounded depth, the typed dialect's leniency.
 //!
 //! [`read`] makes a tree whose nodes know where they stood; [`check`] runs the same lexer and keeps nothing.
 //! [`Fields`] hands out an object's members and refuses, at the end, those that nobody asked for.
@@ -70,7 +70,7 @@ pub enum Json {
 /// Reads one value that fills all of `bytes`.
 ///
 /// # Errors
-/// `json_parse_exception` and `json_e_o_f_exception` with the position, as Jackson words them.
+/// `json_parse_exception` and `json_e_o_f_exception` with the position, what stands there, and what was expected.
 pub fn read(bytes: &[u8], how: Reading) -> Result<Node> {
     let (node, mut lexer) = read_one(bytes, how)?;
     lexer.finish()?;

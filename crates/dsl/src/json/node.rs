@@ -134,7 +134,7 @@ impl Node {
                 .parse()
                 .ok()
                 .filter(|n: &f64| n.is_finite())
-                .ok_or_else(|| not_a_number(s)),
+                .ok_or_else(|| self.not_a_number(name, s)),
             _ => Err(self.misread(name, "a number")),
         }
     }
@@ -148,7 +148,7 @@ impl Node {
         text.parse()
             .ok()
             .filter(|n: &f32| n.is_finite())
-            .ok_or_else(|| not_a_number(&text))
+            .ok_or_else(|| self.not_a_number(name, &text))
     }
 
     /// A whole number or its text; fractions are cut.
@@ -168,7 +168,7 @@ impl Node {
                 s.parse()
                     .ok()
                     .or_else(|| s.parse().ok().and_then(of_double))
-                    .ok_or_else(|| not_a_number(s))
+                    .ok_or_else(|| self.not_a_number(name, s))
             }
             _ => Err(self.misread(name, "a whole number")),
         }
@@ -264,9 +264,14 @@ impl Node {
     }
 }
 
-pub(super) fn not_a_number(text: &str) -> Error {
-    if text.trim().is_empty() {
-        return Error::new(ErrorKind::NumberFormat, "empty String");
+impl Node {
+    /// The refusal of a text that is to be the number of a member.
+    fn not_a_number(&self, name: &str, text: &str) -> Error {
+        let said = match text.trim().is_empty() {
+            true => "empty String".to_owned(),
+            false => Error::no_number(text).reason().to_owned(),
+        };
+        let (line, col) = (self.line, self.col);
+        Error::new(ErrorKind::NumberFormat, format!("{said} in [{name}] at [{line}:{col}]"))
     }
-    Error::no_number(text)
 }

@@ -167,7 +167,7 @@ pub(super) fn walk(lexer: &mut Lexer<'_>, sink: &mut impl Sink) -> Result<()> {
                     sink.name(&name);
                     let text = name.clone();
                     if !open.names.add(name) {
-                        return Err(lexer.refuse(&format!("Duplicate field '{text}'"), lexer.pos));
+                        return Err(lexer.refuse(&format!("duplicate field [{text}]"), lexer.pos));
                     }
                 } else {
                     sink.name(&name);
@@ -176,7 +176,7 @@ pub(super) fn walk(lexer: &mut Lexer<'_>, sink: &mut impl Sink) -> Result<()> {
                 match lexer.peek() {
                     Some(b':') => lexer.pos += 1,
                     Some(_) => {
-                        return Err(lexer.unexpected("was expecting a colon to separate field name and value"));
+                        return Err(lexer.unexpected("[:] between the name of a field and its value"));
                     }
                     None => return Err(lexer.end_of_input(Some(around))),
                 }

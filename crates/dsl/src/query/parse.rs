@@ -405,6 +405,11 @@ const CARRIED: &[&str] = &[
     "bitmap",
 ];
 
+/// Is it the name of a query?
+pub fn is_clause(name: &str) -> bool {
+    known(name)
+}
+
 fn known(name: &str) -> bool {
     name == "in" || READ.contains(&name) || CARRIED.contains(&name)
 }

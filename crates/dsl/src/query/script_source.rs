@@ -28,7 +28,7 @@ pub struct ScriptSource {
 
 /// What a script that is an object could hold in 2015.
 fn check_of_2015(node: &Node) -> Result<()> {
-    let refuse = |reason: String| Err(Error::new(ErrorKind::ScriptParse, reason).status_of(500));
+    let refuse = |reason: String| Err(Error::new(ErrorKind::ScriptParse, reason));
     let Json::Object(members) = &node.value else { return Ok(()) };
     for (name, value) in members {
         match name.as_str() {
@@ -101,7 +101,7 @@ impl ScriptSource {
             (None, Some(id)) => ScriptText::Stored(id),
             (None, None) if typed => {
                 let sentence = "expected one of [inline], [file] or [id] fields, but found none";
-                return Err(Error::new(ErrorKind::ScriptParse, sentence).status_of(500));
+                return Err(Error::new(ErrorKind::ScriptParse, sentence));
             }
             (None, None) => {
                 return Err(Error::illegal(

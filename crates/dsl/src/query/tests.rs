@@ -269,46 +269,37 @@ fn of_2015() {
 
 #[test]
 fn json_sentences() {
-    let no = |text: &str, start: &str, end: &str| {
+    let no = |text: &str, expected: &str| {
         let error = json::read(text.as_bytes(), Reading::default()).expect_err(text);
-        assert!(
-            error.to_string().starts_with(start) && error.reason().ends_with(end),
-            "{text}: {error}"
-        );
+        assert!(error.to_string().starts_with(expected), "{text}: {error}");
         assert_eq!(json::check(text.as_bytes(), Reading::default()).expect_err(text), error);
     };
     no(
         r#"{"query": {"match": {"subject": "x"}"#,
-        "json_e_o_f_exception: Unexpected end-of-input: expected close marker for Object",
-        "column: 37]",
+        "json_e_o_f_exception: [1:38] unexpected end of the body, expected [}] of the object that begins at [1:11]",
     );
-    no("not json", "json_parse_exception: Unrecognized token 'not'", "column: 5]");
+    no(
+        "not json",
+        "json_parse_exception: [1:1] unexpected word [not], expected a string",
+    );
     no(
         r#"{"query": {"match_all": {}},}"#,
-        "json_parse_exception: Unexpected character ('}' (code 125)): was expecting double-quote",
-        "column: 29]",
+        "json_parse_exception: [1:29] unexpected [}], expected [\"], which begins the name of a field",
     );
-    no(
-        "{'query': {}}",
-        "json_parse_exception: Unexpected character (''' (code 39))",
-        "column: 2]",
-    );
+    no("{'query': {}}", "json_parse_exception: [1:2] unexpected ['], expected");
     no(
         r#"{"query": {"match_all": {}}, "query": {}}"#,
-        "json_parse_exception: Duplicate field 'query'",
-        "column: 37]",
+        "json_parse_exception: [1:37] duplicate field [query]",
     );
     no(
         "{\"query\":\u{1}{}}",
-        "json_parse_exception: Illegal character ((CTRL-CHAR, code 1))",
-        "column: 11]",
+        "json_parse_exception: [1:11] unexpected control character [1]",
     );
     no(
         &"[".repeat(100_000),
-        "json_parse_exception: Document nesting depth (129) exceeds",
-        "column: 129]",
+        "json_parse_exception: [1:129] Document nesting depth (129) exceeds",
     );
-    no("1e999", "json_parse_exception: Numeric value out of range", "]");
+    no("1e999", "json_parse_exception: [1:1] the number is out of the range");
     assert!(json::read(b"\"\xff\"", Reading::default()).is_err());
     let lenient = Reading {
         lenient: true,

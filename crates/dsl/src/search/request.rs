@@ -10,7 +10,7 @@ use crate::aggs::{self, Agg};
 use crate::json::{self, Json, Node};
 use crate::query::{BoolQuery, Clause, Parsing, Query};
 use model::units::{parse_duration, parse_duration_or_never};
-use model::{Dialect, Error, ErrorKind, Result};
+use model::{Cancellation, Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::time::Duration;
@@ -67,6 +67,8 @@ pub struct SearchRequest {
     /// Fields whose values `relations` wants with each hit, by which it finds partners; never in a body.
     pub join_fields: Vec<String>,
     pub dialect: Dialect,
+    /// Told when nobody wants the answer any more; its deadline is that of `timeout`, counted from when the request came.
+    pub cancellation: Cancellation,
     /// A hash of the words that it was read from, by which an equal request is found quickly; 0 if it was made otherwise.
     pub fingerprint: u64,
 }
@@ -112,6 +114,7 @@ impl Default for SearchRequest {
             types: Vec::new(),
             join_fields: Vec::new(),
             dialect: Dialect::default(),
+            cancellation: Cancellation::default(),
             fingerprint: 0,
         }
     }
@@ -441,6 +444,13 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
             return Err(Error::new(ErrorKind::SearchParse, reason)
                 .with("line", value.line)
                 .with("col", value.col));
+        }
+        _ if crate::query::is_clause(key) => {
+            let reason = format!(
+                "Unknown key for a {} in [{key}]. [{key}] is a query: it belongs in [query]",
+                value.kind_name()
+            );
+            return Err(value.error(reason));
         }
         _ => return Err(shape::unknown_key(key, &value, KEYS)),
     }

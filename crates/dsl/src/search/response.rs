@@ -1,5 +1,6 @@
 //! The answer of a search: hits, total, aggregations; and how each dialect writes it.
 
+use crate::search::{SearchRequest, TrackTotal};
 use model::{Dialect, DocId, IndexName, Persona, Stamp};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -310,6 +311,20 @@ pub struct SearchResponse {
 }
 
 impl SearchResponse {
+    /// Of a search whose time was over before anything was found.
+    pub fn late(request: &SearchRequest) -> SearchResponse {
+        let total = Total { value: 0, exact: true };
+        SearchResponse {
+            timed_out: true,
+            hits: Hits {
+                total: (request.track_total_hits != TrackTotal::No).then_some(total),
+                ..Hits::default()
+            },
+            aggregations: (!request.aggs.is_empty()).then(|| Aggregations::Tree(Map::new())),
+            ..SearchResponse::default()
+        }
+    }
+
     /// As JSON, without scroll or point-in-time ids.
     pub fn render(&self, dialect: Dialect) -> Map<String, Value> {
         let mut out = Vec::new();

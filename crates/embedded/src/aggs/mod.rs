@@ -482,10 +482,10 @@ fn no_global_inside(agg: &Agg, typed: bool) -> Result<()> {
     })
 }
 
-/// What 2015 found out only when an aggregation ran was no client's error there.
+/// What 2015 found out only when an aggregation ran has another type there.
 pub(crate) fn refused_at_run(typed: bool, reason: impl Into<String>) -> Error {
     if typed {
-        Error::new(model::ErrorKind::AggregationExecution, reason).status_of(500)
+        Error::new(model::ErrorKind::AggregationExecution, reason)
     } else {
         Error::illegal(reason)
     }

@@ -5,6 +5,7 @@
 use super::At;
 use super::shown::ip_text;
 use super::values::{Class, refuse_text};
+use crate::interrupt::Interrupt;
 use crate::plan::Target;
 use crate::plan::columns::Column;
 use crate::searchable::IndexView;
@@ -24,6 +25,7 @@ pub(crate) struct Script {
     view: Option<Arc<IndexView>>,
     segment: Option<Arc<crate::searchable::SegmentView>>,
     now_ms: i64,
+    interrupt: Interrupt,
 }
 
 enum Opened {
@@ -71,6 +73,9 @@ impl Host for Reach<'_> {
     }
     fn now_millis(&self) -> i64 {
         self.script.now_ms
+    }
+    fn interrupted(&self) -> Result<()> {
+        self.script.interrupt.check()
     }
 }
 
@@ -135,6 +140,7 @@ impl Script {
             view: None,
             segment: None,
             now_ms: cx.plan.now_ms,
+            interrupt: cx.plan.interrupt.clone(),
         })
     }
     /// Reads `_score`.
@@ -173,6 +179,7 @@ impl Script {
         Ok(())
     }
     pub(super) fn run(&self, doc: DocId, score: f32, value: Option<script::Value>) -> Result<script::Value> {
+        self.interrupt.check_run()?;
         let mut host = Reach {
             script: self,
             doc,
@@ -188,6 +195,7 @@ impl Script {
     }
     /// Its value at a document, with names of its own.
     pub(crate) fn run_at(&self, doc: DocId, score: f32, named: &[(&str, &script::Value)]) -> Result<script::Value> {
+        self.interrupt.check_run()?;
         let mut host = Reach {
             script: self,
             doc,
@@ -203,6 +211,7 @@ impl Script {
     }
     /// Its value away from documents, with other parameters.
     pub(crate) fn run_given(&self, params: &Params) -> Result<script::Value> {
+        self.interrupt.check_run()?;
         let mut host = Reach {
             script: self,
             doc: 0,

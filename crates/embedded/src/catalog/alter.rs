@@ -194,6 +194,7 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
         None => parse_mappings(&Value::Null, *typed, &registry, &limits)?,
     };
     let mapping = union(&mapped, &registry, &flat)?;
+    settings::check_sort(&flat, &mapping)?;
     let mut placed = template.aliases;
     placed.extend(aliases.clone());
     let mut checked = Map::new();
@@ -461,7 +462,8 @@ fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<
                                     "alias [{alias}] has more than one write index [{},{}]",
                                     other.name, entry.name
                                 ),
-                            ));
+                            )
+                            .status_of(400));
                         }
                     }
                     let mut all = entry.aliases.clone();

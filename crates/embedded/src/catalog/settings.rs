@@ -218,6 +218,25 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
     Ok(())
 }
 
+/// Refuses to sort an index by a field that its mapping has not.
+///
+/// # Errors
+/// `illegal_argument_exception` naming the field, and the nearest one that exists.
+pub fn check_sort(flat: &Map<String, Value>, mapping: &mapping::Mapping) -> Result<()> {
+    let fields: Vec<&str> = match flat.get("index.sort.field") {
+        Some(Value::String(list)) => list.split(',').map(str::trim).collect(),
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+        _ => return Ok(()),
+    };
+    for field in fields.into_iter().filter(|field| !field.is_empty()) {
+        if mapping.resolve(field).is_none() {
+            let hint = model::nearest::question(field, mapping.fields().map(|(path, _)| path));
+            return Err(Error::illegal(format!("unknown index sort field:[{field}]{hint}")));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses changes of what is fixed at creation.
 ///
 /// # Errors

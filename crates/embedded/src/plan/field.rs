@@ -200,7 +200,14 @@ impl Planner<'_> {
         } else {
             target.kind.parse_term(value)
         };
-        parsed.map_err(|cause| self.failed_to_create(cause))
+        parsed.map_err(|cause| match cause.kind() {
+            ErrorKind::NumberFormat if !self.view.typed => {
+                let (path, kind) = (target.path, target.kind.kind.wire());
+                let reason = format!("failed to create query: field [{path}] of type [{kind}]: {}", cause.reason());
+                query_shard(self.view, reason).caused_by(cause)
+            }
+            _ => self.failed_to_create(cause),
+        })
     }
 
     /// What went wrong with a value of a query, with the error of the index around it.

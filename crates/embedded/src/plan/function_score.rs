@@ -158,10 +158,10 @@ impl Ready {
                     (Some(value), _) => value,
                     (None, Some(missing)) => *missing,
                     (None, None) => {
-                        return Err(Error::new(
-                            model::ErrorKind::IllegalState,
-                            format!("Missing value for field [{name}]"),
-                        ));
+                        return Err(
+                            Error::new(model::ErrorKind::IllegalState, format!("Missing value for field [{name}]"))
+                                .status_of(400),
+                        );
                     }
                 };
                 let value = modify(*modifier, value * factor);

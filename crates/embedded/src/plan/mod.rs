@@ -6,6 +6,7 @@
 //!
 //! Not here: collecting, sorting, fetching (`search`), aggregations (`aggs`).
 
+use crate::interrupt::Interrupt;
 use crate::searchable::{IndexView, SegmentView};
 use boolean::{AllNode, BoolNode, BoostingNode, ConstantNode, DisMaxNode, NoneNode, Shared};
 use dsl::query::script_source::ScriptSource;
@@ -15,7 +16,6 @@ use model::{Error, ErrorKind, Result};
 use node::AllScorer;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tantivy::query::Scorer;
 
 pub mod boolean;
@@ -92,8 +92,8 @@ pub struct Context<'a> {
     pub scripts: &'a dyn Fn(&ScriptSource) -> Result<script::Program>,
     /// Hidden documents too?
     pub see: engine::See,
-    /// Set when the request is cancelled.
-    pub cancelled: Option<&'a AtomicBool>,
+    /// Whether the request is to go on.
+    pub interrupt: Interrupt,
     /// k1 + 1 stands in scores (all but OpenSearch 3).
     pub bm25_factor: f32,
     /// Missing values of small integers are sorted to ends of 32 bits (OpenSearch from 2 on).
@@ -111,15 +111,12 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Refuses to go on once the request is cancelled.
+    /// Refuses to go on once the request is cancelled, or its time is over.
     ///
     /// # Errors
-    /// `task_cancelled_exception`.
+    /// As [`Interrupt::check`].
     pub fn check_cancelled(&self) -> Result<()> {
-        match self.cancelled {
-            Some(flag) if flag.load(Ordering::Relaxed) => Err(Error::new(ErrorKind::TaskCancelled, "The task is cancelled.")),
-            _ => Ok(()),
-        }
+        self.interrupt.check()
     }
 
     /// Calls `f`; what it compiles is explained, if `explained`.

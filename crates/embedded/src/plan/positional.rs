@@ -12,6 +12,7 @@ use super::scripts::Failure;
 use super::similarity::{Counted, Rarity, Similarity};
 use super::term::{norms, postings};
 use super::{Fuzz, Pattern};
+use crate::interrupt::Interrupt;
 use crate::searchable::SegmentView;
 use dsl::query::script_source::ScriptSource;
 use dsl::query::{
@@ -222,6 +223,7 @@ impl Matcher {
 struct IntervalScript {
     program: script::Program,
     params: script::Params,
+    interrupt: Interrupt,
 }
 
 impl PartialEq for IntervalScript {
@@ -232,7 +234,8 @@ impl PartialEq for IntervalScript {
 
 impl IntervalScript {
     fn accepts(&self, span: Span) -> Result<bool> {
-        let mut host = AtInterval(span);
+        self.interrupt.check_run()?;
+        let mut host = AtInterval(span, &self.interrupt);
         let value = self.program.run(&mut script::Env {
             params: &self.params,
             host: &mut host,
@@ -243,9 +246,12 @@ impl IntervalScript {
 }
 
 /// What a script sees of an interval.
-struct AtInterval(Span);
+struct AtInterval<'a>(Span, &'a Interrupt);
 
-impl script::Host for AtInterval {
+impl script::Host for AtInterval<'_> {
+    fn interrupted(&self) -> Result<()> {
+        self.1.check()
+    }
     fn variable(&mut self, name: &str) -> Option<script::Value> {
         let Span { start, end, gaps } = self.0;
         (name == "interval")
@@ -805,6 +811,7 @@ impl Planner<'_> {
         Ok(IntervalScript {
             program: (self.cx.scripts)(source)?,
             params: script::Params::from_json(&source.params),
+            interrupt: self.cx.interrupt.clone(),
         })
     }
 }

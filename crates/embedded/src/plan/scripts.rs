@@ -3,6 +3,7 @@
 use super::columns::Column;
 use super::field::Target;
 use super::{Context, Planner};
+use crate::interrupt::Interrupt;
 use crate::searchable::{IndexView, SegmentView};
 use dsl::query::script_source::ScriptSource;
 use mapping::{FieldValue, Kind};
@@ -46,6 +47,9 @@ impl Failure {
     /// # Errors
     /// The first one noted.
     pub fn check(&self) -> Result<()> {
+        if !self.0.failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         match self.0.error.lock().clone() {
             Some(error) => Err(error),
             None => Ok(()),
@@ -60,6 +64,7 @@ pub struct Script {
     params: script::Params,
     fields: Vec<(String, Place)>,
     now_ms: i64,
+    interrupt: Interrupt,
     /// For fields that are named while the script runs.
     mapping: mapping::Mapping,
     schema: Arc<crate::index::schema::IndexSchema>,
@@ -133,6 +138,7 @@ impl Script {
             fields,
             program,
             now_ms: cx.now_ms,
+            interrupt: cx.interrupt.clone(),
             mapping: view.mapping.clone(),
             schema: view.schema.clone(),
             typed: view.typed,
@@ -275,6 +281,9 @@ impl Host for AtDoc<'_> {
     fn now_millis(&self) -> i64 {
         self.bound.script.now_ms
     }
+    fn interrupted(&self) -> Result<()> {
+        self.bound.script.interrupt.check()
+    }
 }
 
 impl Bound {
@@ -299,6 +308,7 @@ impl Bound {
     /// # Errors
     /// What the script says.
     pub fn number(&self, doc: DocId, score: f32) -> Result<f64> {
+        self.script.interrupt.check_run()?;
         let own = self.own_source(doc, None)?;
         let mut host = AtDoc {
             bound: self,
@@ -318,6 +328,7 @@ impl Bound {
     /// # Errors
     /// What the script says.
     pub fn value(&self, doc: DocId, score: f32, source: Option<&serde_json::Value>) -> Result<Value> {
+        self.script.interrupt.check_run()?;
         let own = self.own_source(doc, source)?;
         let mut host = AtDoc {
             bound: self,

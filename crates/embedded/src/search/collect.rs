@@ -11,7 +11,6 @@ use dsl::search::SearchRequest;
 use model::Result;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
-use std::time::Instant;
 use tantivy::{DocId, DocSet, TERMINATED};
 
 /// Something that wants to see every document that matches: aggregations.
@@ -241,7 +240,6 @@ pub fn collect(
     source: &Source<'_>,
     request: &SearchRequest,
     cx: &Context<'_>,
-    deadline: Option<Instant>,
     best: &mut Best<'_>,
     sink: &mut Option<&mut dyn DocSink>,
     found: &mut Collected,
@@ -291,20 +289,17 @@ pub fn collect(
             && source.after.is_none()
             && groups.is_none()
             && !scores
-            && deadline.is_none();
+            && request.timeout.is_none();
         let mut ranked = (by_rank && request.terminate_after == 0).then(|| Smallest::new(best.limit));
         while set.doc() != TERMINATED {
             let doc = set.doc();
             seen += 1;
             if seen.is_multiple_of(LOOK) {
                 cx.check_cancelled()?;
-                source.planned.check()?;
-                if deadline.is_some_and(|at| Instant::now() >= at) {
-                    found.timed_out = true;
-                    return Ok(());
-                }
             }
             let score = if scores { set.score() * source.boost } else { 0.0 };
+            // A script that failed, or was ended, has given no score to this document.
+            source.planned.check()?;
             if request.min_score.is_some_and(|min| score < min) {
                 set.advance();
                 continue;

@@ -197,7 +197,12 @@ fn isolated(source: &Value, lineage: &[Level]) -> Value {
 }
 
 fn parsed(bytes: &[u8]) -> Result<Value> {
-    serde_json::from_slice(bytes).map_err(|e| Error::new(ErrorKind::Corruption, format!("stored source is not JSON: {e}")))
+    serde_json::from_slice(bytes).map_err(|e| {
+        Error::new(
+            ErrorKind::Corruption,
+            format!("stored source is not JSON: {}", model::text::no_json(&e)),
+        )
+    })
 }
 
 /// How a docvalue field is written.

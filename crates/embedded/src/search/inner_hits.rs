@@ -215,7 +215,7 @@ impl<'a> Compiled<'a> {
                     }
                 }))
             } else {
-                Err(Error::new(ErrorKind::IllegalState, what))
+                Err(Error::new(ErrorKind::IllegalState, what).status_of(400))
             }
         };
         let family = match &wanted.of {

@@ -3,6 +3,7 @@
 //! Not here: how a search goes (`pass`), how clauses become scorers (`plan`), aggregations (`aggs`, told through
 //! [`collect::DocSink`]), which indices a request names (`catalog`).
 
+use crate::interrupt::is_timeout;
 use crate::plan::{Context, plan};
 use crate::searchable::IndexView;
 use dsl::query::Query;
@@ -39,7 +40,22 @@ pub type Searched = (Arc<IndexView>, Option<Query>);
 ///
 /// # Errors
 /// Whatever the request gets wrong, in the words of Elasticsearch.
+///
+/// A search whose deadline comes before it is through answers what it has, and that it timed out.
 pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Result<SearchResponse> {
+    match run_through(views, request, cx) {
+        Err(error) if is_timeout(&error) && request.cancellation.deadline().is_some() => Ok(SearchResponse {
+            shards: views
+                .iter()
+                .map(|(view, filter)| crate::plan::routed::asked(view, request.query.iter().chain(filter)))
+                .sum(),
+            ..SearchResponse::late(request)
+        }),
+        done => done,
+    }
+}
+
+fn run_through(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Result<SearchResponse> {
     let suggest = suggest::run(views, request, cx)?;
     cx.profile.set(request.profile);
     let groups = request.collapse.iter().flat_map(|collapse| &collapse.inner_hits);
@@ -70,7 +86,14 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
     };
     let mut root = crate::aggs::Root::new(&request.aggs, &context)?;
     let mut response = run_with(views, request, cx, Some(&mut root))?;
-    response.aggregations = Some(Aggregations::Tree(root.finish()?));
+    let aggregated = match root.finish() {
+        Err(error) if is_timeout(&error) => {
+            response.timed_out = true;
+            serde_json::Map::new()
+        }
+        aggregated => aggregated?,
+    };
+    response.aggregations = Some(Aggregations::Tree(aggregated));
     if let Some(shards) = response.profile.as_mut().and_then(|profile| profile["shards"].as_array_mut()) {
         for (at, shard) in shards.iter_mut().enumerate() {
             shard["aggregations"] = root.profile(at);
@@ -105,7 +128,7 @@ fn only_suggestions(views: &[Searched], request: &SearchRequest, suggest: Option
 /// # Errors
 /// As [`run`].
 pub fn count(views: &[Searched], query: Option<&Query>, cx: &Context<'_>) -> Result<u64> {
-    let mut sum = 0;
+    let mut sum = 0_u64;
     for (view, filter) in views {
         let planned = plan(view, query, filter.as_ref(), cx)?;
         for segment in &view.segments {
@@ -117,6 +140,9 @@ pub fn count(views: &[Searched], query: Option<&Query>, cx: &Context<'_>) -> Res
             let mut set = planned.scorer(segment)?;
             while set.doc() != TERMINATED {
                 sum += 1;
+                if sum.is_multiple_of(1 << 14) {
+                    cx.check_cancelled()?;
+                }
                 set.advance();
             }
         }

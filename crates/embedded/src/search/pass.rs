@@ -7,6 +7,7 @@ use super::fetch::{Fetch, Shelf};
 use super::members::Members;
 use super::sort::{Key, Plan, Reader};
 use super::{Searched, expand, inner_hits, limits, profile, rescore, top};
+use crate::interrupt::is_timeout;
 use crate::plan::{Context, Planned, Target, plan};
 use crate::searchable::IndexView;
 use dsl::query::Query;
@@ -109,17 +110,23 @@ pub fn run_with(
     let window = request.from.saturating_add(request.size);
     let deepest = request.rescore.iter().map(|r| r.window_size).max().unwrap_or(0).max(window);
     let mut best = Best::new(&order, deepest);
-    let deadline = request.timeout.and_then(|t| started.checked_add(t));
-    let mut found = gather(views, &compiled, request, cx, deadline, &mut best, sink)?;
+    let mut found = gather(views, &compiled, request, cx, &mut best, sink)?;
     let mut ranked = best.into_sorted();
     for one in &request.rescore {
-        rescore::rescore(views, &mut ranked, one, cx)?;
+        if found.timed_out {
+            break;
+        }
+        found.timed_out = unless_late(rescore::rescore(views, &mut ranked, one, cx))?.is_none();
+    }
+    if found.timed_out {
+        cx.interrupt.grant_grace();
     }
     let rest = ranked.get(request.from..).unwrap_or_default();
     // What ended early did not see all members.
     let members = found.members.take().filter(|_| !found.timed_out && !found.terminated);
     let page = &rest[..request.size.min(rest.len())];
-    let hits = fetch(views, &compiled, page, members.as_ref(), request, cx)?;
+    let (hits, all_shown) = fetch(views, &compiled, page, members.as_ref(), request, cx)?;
+    found.timed_out |= !all_shown;
     Ok(SearchResponse {
         took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         timed_out: found.timed_out,
@@ -155,13 +162,20 @@ pub fn compiles((view, filter): &Searched, request: &SearchRequest, cx: &Context
     Ok(())
 }
 
+/// `None` for what the deadline of the search has stopped.
+fn unless_late<T>(done: Result<T>) -> Result<Option<T>> {
+    match done {
+        Err(error) if is_timeout(&error) => Ok(None),
+        done => done.map(Some),
+    }
+}
+
 /// Goes through index after index until time or `terminate_after` is up.
 fn gather(
     views: &[Searched],
     compiled: &[Compiled],
     request: &SearchRequest,
     cx: &Context<'_>,
-    deadline: Option<Instant>,
     best: &mut Best<'_>,
     mut sink: Option<&mut dyn DocSink>,
 ) -> Result<Collected> {
@@ -171,10 +185,6 @@ fn gather(
         ..Collected::default()
     };
     for (no, ((view, _), compiled)) in views.iter().zip(compiled).enumerate() {
-        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            found.timed_out = true;
-            break;
-        }
         let after = compiled.after(view, request, cx)?;
         let source = Source {
             no,
@@ -188,11 +198,14 @@ fn gather(
         };
         let entered = Instant::now();
         let before = found.count;
-        if sink.is_none() && top::applies(&source, request) {
-            top::top(&source, request, cx, best, &mut found)?;
-        } else {
-            collect::collect(&source, request, cx, deadline, best, &mut sink, &mut found)?;
-        }
+        let collected = cx.check_cancelled().and_then(|()| {
+            if sink.is_none() && top::applies(&source, request) {
+                top::top(&source, request, cx, best, &mut found)
+            } else {
+                collect::collect(&source, request, cx, best, &mut sink, &mut found)
+            }
+        });
+        found.timed_out |= unless_late(collected)?.is_none();
         found.took.push(entered.elapsed());
         // Who wants no hits is told what is known without going through them.
         if found.terminated
@@ -225,7 +238,7 @@ fn known_count(source: &Source<'_>, request: &SearchRequest) -> Result<Option<u6
     Ok(Some(all))
 }
 
-/// The hits of a page, with their inner hits.
+/// The hits of a page, with their inner hits; and whether there was time for all of them.
 fn fetch(
     views: &[Searched],
     compiled: &[Compiled],
@@ -233,7 +246,7 @@ fn fetch(
     members: Option<&Members>,
     request: &SearchRequest,
     cx: &Context<'_>,
-) -> Result<Vec<Hit>> {
+) -> Result<(Vec<Hit>, bool)> {
     let wanted = inner_hits::wanted(request)?;
     let inner = views
         .iter()
@@ -248,7 +261,12 @@ fn fetch(
     let mut group_readers: FxHashMap<(usize, usize), Reader> = FxHashMap::default();
     for one in page {
         let view = &views[one.view].0;
-        let mut hit = shown(view, &compiled[one.view], &fetches[one.view], one, request)?;
+        let read = cx
+            .check_cancelled()
+            .and_then(|()| shown(view, &compiled[one.view], &fetches[one.view], one, request));
+        let Some(mut hit) = unless_late(read)? else {
+            return Ok((hits, false));
+        };
         if let (Some(collapse), Some(plan)) = (&request.collapse, &compiled[one.view].collapse) {
             let reader = match group_readers.entry((one.view, one.segment)) {
                 Entry::Occupied(open) => open.into_mut(),
@@ -261,7 +279,9 @@ fn fetch(
             group_keys.push(key);
         }
         for inner in &inner[one.view] {
-            inner.add(&mut hit, one.segment, one.doc, one.doc)?;
+            if unless_late(inner.add(&mut hit, one.segment, one.doc, one.doc))?.is_none() {
+                return Ok((hits, false));
+            }
         }
         hits.push(hit);
     }
@@ -280,7 +300,7 @@ fn fetch(
                 })
             })
             .collect();
-        expand::expand(
+        let expanded = expand::expand(
             views,
             &sources,
             request,
@@ -288,9 +308,12 @@ fn fetch(
             (&groups, &group_keys, members.and_then(Members::all)),
             (&mut hits, &inner),
             cx,
-        )?;
+        );
+        if unless_late(expanded)?.is_none() {
+            return Ok((hits, false));
+        }
     }
-    Ok(hits)
+    Ok((hits, true))
 }
 
 /// One hit, without what hangs on it.

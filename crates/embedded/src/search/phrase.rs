@@ -281,7 +281,7 @@ fn places(
             ErrorKind::IllegalState,
             "At least one unigram is required but all tokens were ngrams",
         )
-        .status_of(500));
+        .status_of(400));
     }
     let first = &sources[0];
     let mut out: Vec<Place> = Vec::new();

@@ -133,7 +133,7 @@ fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> 
         max_phrase_ways: 1_000_000,
         scripts,
         see: engine::See::Plain,
-        cancelled: None,
+        interrupt: crate::interrupt::Interrupt::default(),
         bm25_factor: 2.2,
         opensearch: false,
         lost_sorts: false,

@@ -69,11 +69,11 @@ pub(super) fn top(
                     pruned(pruning, planned, segment, &sight, place, best)?;
                 }
                 if found.count <= most {
-                    found.count += counted(planned, segment, &sight, most - found.count)?;
+                    found.count += counted(planned, segment, &sight, most - found.count, cx)?;
                 }
             }
             None if best.limit() == 0 && found.count > most => {}
-            None if best.limit() == 0 => found.count += counted(planned, segment, &sight, most - found.count)?,
+            None if best.limit() == 0 => found.count += counted(planned, segment, &sight, most - found.count, cx)?,
             None => scanned(planned, segment, &sight, (source.no, no), most, cx, best, found)?,
         }
         planned.check()?;
@@ -82,7 +82,7 @@ pub(super) fn top(
 }
 
 /// Visible matches of a segment; beyond `most` any larger number will do.
-fn counted(planned: &Planned, segment: &SegmentView, sight: &Sight, most: u64) -> Result<u64> {
+fn counted(planned: &Planned, segment: &SegmentView, sight: &Sight, most: u64, cx: &Context<'_>) -> Result<u64> {
     if let Some(count) = planned.quick_count(segment, sight, most)? {
         return Ok(count);
     }
@@ -90,6 +90,9 @@ fn counted(planned: &Planned, segment: &SegmentView, sight: &Sight, most: u64) -
     let mut count = 0;
     while set.doc() != TERMINATED && count <= most {
         count += 1;
+        if count.is_multiple_of(1 << 14) {
+            cx.check_cancelled()?;
+        }
         set.advance();
     }
     Ok(count)
@@ -233,7 +236,7 @@ fn scanned(
     };
     if done(best) {
         if found.count <= most {
-            found.count += counted(planned, segment, sight, most - found.count)?;
+            found.count += counted(planned, segment, sight, most - found.count, cx)?;
         }
         return Ok(());
     }

@@ -472,7 +472,7 @@ impl Catalog {
                         .find(|(other, options, _)| *other != name.as_str() && options["is_write_index"] == true);
                     if let Some(writer) = writer.filter(|_| options["is_write_index"] == true) {
                         let reason = format!("alias [{alias}] has more than one write index [{},{name}]", writer.0);
-                        return Err(Error::new(ErrorKind::IllegalState, reason));
+                        return Err(Error::new(ErrorKind::IllegalState, reason).status_of(400));
                     }
                     let mut entry = (*found.entry).clone();
                     entry.aliases.insert(alias.clone(), options.clone());

@@ -16,7 +16,7 @@ use dsl::search::{Role, SearchRequest};
 use engine::{Clock, Document, Engine, EngineExt as _, KeysOf, Read, View, is_staging};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
-use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target, path, settings};
+use model::{Cancellation, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target, path, settings};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -188,6 +188,8 @@ pub(crate) struct Resolver<'a> {
     /// The view that everything is read in.
     view: Option<&'a str>,
     deepest: u64,
+    /// Of the request that is resolved.
+    cancellation: Cancellation,
     pub(crate) profiles: Vec<Profile>,
 }
 
@@ -198,6 +200,7 @@ impl<'a> Resolver<'a> {
             clock,
             view,
             deepest: engine.cluster_number(settings::MAX_JOIN_DEPTH).await?,
+            cancellation: Cancellation::default(),
             profiles: Vec::new(),
         })
     }
@@ -207,6 +210,7 @@ impl<'a> Resolver<'a> {
     /// # Errors
     /// A lookup's, a join's.
     pub(crate) async fn request(&mut self, target: &Target, mut request: SearchRequest) -> Result<(SearchRequest, Vec<Shown>)> {
+        self.cancellation = request.cancellation.clone();
         let shown = self.parts(target, &mut request, 0).await?;
         // The engine looks at its own inner hits alone.
         let mut own = Vec::new();
@@ -401,6 +405,7 @@ impl<'a> Resolver<'a> {
                     view: self.view.map(str::to_owned),
                     joined_with: Some((ours.clone(), join.on.0.clone())),
                     types: Vec::new(),
+                    cancellation: self.cancellation.clone(),
                 },
             )
             .await?;

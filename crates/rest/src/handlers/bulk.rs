@@ -10,6 +10,7 @@ use super::writes::{
 use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
+use crate::first_type;
 use crate::params::{ExpectParts, given_seq_no, given_term};
 use crate::respond::Answer;
 use crate::words_2015;
@@ -222,6 +223,13 @@ impl Planned {
             .clone()
             .unwrap_or_else(|| engine::clock::generated_id(call.rest.clock.as_ref()));
         let index = item.index.clone();
+        if let Some(doc_type) = item.doc_type.as_deref()
+            && item.action != BulkAction::Delete
+            && first_type::applies(call.dialect.persona)
+        {
+            // Refused, the item is written as before, and its own refusal is told.
+            drop(first_type::adopt(&call.rest, &index, doc_type).await);
+        }
         let typed = match call.rest.known(&index).await {
             Some(known) => known.typed,
             None => call.dialect.typed || item.doc_type.as_deref().is_some_and(|t| t != "_doc"),

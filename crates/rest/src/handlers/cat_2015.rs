@@ -2,7 +2,7 @@
 //!
 //! Not here: how a table is written, which is `tables`'.
 
-use super::cluster::Health;
+use super::cluster::{Health, missing_replicas};
 use super::nodes::{is_this_node, node_stats};
 use crate::call::Call;
 use crate::machine::percent;
@@ -404,7 +404,7 @@ fn shards(info: &IndexInfo, s: &IndexStats, node: &str, id: &str, out: &mut Vec<
         "id": id, "node": node };
         facts.insert("store", Cell::Bytes(size));
         out.push(facts);
-        for _ in 0..number(&info.settings, NUMBER_OF_REPLICAS).min(100) {
+        for _ in 0..missing_replicas(info).min(100) {
             out.push(facts! { "index": info.name, "shard": shard, "prirep": "r", "state": "UNASSIGNED", "unassigned.reason": "INDEX_CREATED",
                 "unassigned": "" });
         }

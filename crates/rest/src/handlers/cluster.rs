@@ -38,6 +38,16 @@ pub(crate) async fn info(call: Call) -> Result<Answer> {
         "name": names.node, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid, "version": version, "tagline": tagline })))
 }
 
+/// Replicas of each shard that an index lacks: those that its settings or a template ask for. The default that nobody asked
+/// for is none that is missing, for a second node cannot be there.
+pub(super) fn missing_replicas(info: &IndexInfo) -> u64 {
+    let setting = model::settings::NUMBER_OF_REPLICAS;
+    match info.settings.contains_key(setting.name) {
+        true => number(&info.settings, setting),
+        false => 0,
+    }
+}
+
 /// Shards and status of some indices: primaries are here, replicas are nowhere.
 pub(super) struct Health {
     pub(super) active: u64,
@@ -51,12 +61,11 @@ pub(super) struct Health {
 impl Health {
     pub(super) fn of(infos: &[IndexInfo]) -> Health {
         let shards = |i: &IndexInfo| number(&i.settings, model::settings::NUMBER_OF_SHARDS);
-        let replicas = |i: &IndexInfo| number(&i.settings, model::settings::NUMBER_OF_REPLICAS);
         Health {
             active: infos.iter().filter(|i| i.stopped.is_none()).map(shards).sum(),
             unassigned: infos
                 .iter()
-                .map(|i| shards(i) * (replicas(i) + u64::from(i.stopped.is_some())))
+                .map(|i| shards(i) * (missing_replicas(i) + u64::from(i.stopped.is_some())))
                 .sum(),
             stopped: infos.iter().any(|i| i.stopped.is_some()),
             troubled: infos.iter().any(|i| i.troubled),
@@ -223,7 +232,7 @@ fn index_health(info: &IndexInfo, shards: bool) -> Value {
     if shards {
         let one = |_| {
             json!({ "status": health.status(), "primary_active": info.stopped.is_none(), "active_shards": u64::from(info.stopped.is_none()), "relocating_shards": 0, "initializing_shards": 0,
-            "unassigned_shards": number(&info.settings, model::settings::NUMBER_OF_REPLICAS) })
+            "unassigned_shards": missing_replicas(info) })
         };
         let list: Map<String, Value> = (0..count.min(1024)).map(|i| (i.to_string(), one(i))).collect();
         out["shards"] = Value::Object(list);

@@ -3,6 +3,7 @@
 use crate::call::Call;
 use crate::respond::Answer;
 use engine::{Alteration, Inspected, Inspection};
+use model::accepted_settings;
 use model::settings::{ALL, Scope, find};
 use model::{Error, ErrorKind, Result, nearest};
 use serde_json::{Map, Value, json};
@@ -102,22 +103,10 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     ))
 }
 
-/// Settings of ours, and families that real clusters have and that concern shards and nodes that we do not.
+/// Settings of ours, and families that real clusters have and that change nothing here.
 fn known(name: &str) -> bool {
     find(name).is_some_and(|s| s.scope == Scope::Cluster)
-        || [
-            "cluster.",
-            "indices.",
-            "discovery.",
-            "logger.",
-            "search.",
-            "script.",
-            "action.",
-            "persistent_tasks.",
-            "ingest.",
-        ]
-        .iter()
-        .any(|p| name.starts_with(p))
+        || accepted_settings::find(name).is_some_and(|row| row.scope == Scope::Cluster)
         || name.contains('*')
 }
 

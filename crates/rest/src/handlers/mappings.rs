@@ -2,6 +2,7 @@
 
 use super::indices::{admin_target, mappings_of, must_exist, type_level};
 use crate::call::Call;
+use crate::first_type;
 use crate::params::split_list;
 use crate::respond::Answer;
 use dsl::query::{BoolQuery, Clause, Query};
@@ -48,12 +49,20 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         if let Some(inner) = wrapped.filter(|_| body.as_object().is_some_and(|m| m.len() == 1)) {
             body = inner;
         }
-        // Elasticsearch 7 takes a type other than `_doc` where there is none yet; the engine sees whether there is.
-        let es7 = call.dialect.persona == model::Persona::Es7;
-        doc_type = doc_type.filter(|name| es7 && name != "_doc" && !infos.is_empty());
-        if doc_type.is_some() {
-            must_have_no_documents(&call, &target, doc_type.as_deref().unwrap_or_default()).await?;
-        }
+        // A type other than `_doc` is taken where there is none yet; the engine sees whether there is.
+        doc_type = doc_type.filter(|name| name != "_doc" && !infos.is_empty());
+        let persona = call.dialect.persona;
+        doc_type = match doc_type {
+            Some(name) if persona == model::Persona::Es7 => {
+                must_have_no_documents(&call, &target, &name).await?;
+                Some(name)
+            }
+            Some(name) if first_type::applies(persona) => {
+                let open = first_type::is_open_to_types(&call.rest, &target, &infos).await?;
+                open.then_some(name)
+            }
+            _ => None,
+        };
     } else if let Some(name) = &doc_type {
         if call.dialect.persona == model::Persona::Es7 {
             one_type(&infos, name)?;

@@ -109,7 +109,7 @@ fn kept_mapping() -> Value {
 }
 
 /// The mapping of the type in the mappings of a new index, completed.
-pub(super) fn complete(mappings: &mut Value) {
+pub(crate) fn complete(mappings: &mut Value) {
     if let Some(own) = mappings.get_mut(TYPE).filter(|own| own.is_object())
         && own.pointer("/properties/query").is_none()
     {

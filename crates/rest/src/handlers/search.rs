@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::envelope;
 use crate::params::{Params, split_list};
 use crate::respond::Answer;
+use crate::running::Running;
 use crate::{answers_of_2015, words_2015};
 use dsl::query::{BoolQuery, Clause, Operator, Query, QueryStringQuery};
 use dsl::search::{
@@ -302,18 +303,26 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
     without_kept_queries(call, target, &mut request).await;
     let partial = request.allow_partial;
     let start = call.rest.clock.monotonic();
-    let mut response = call
-        .rest
-        .relations
-        .search(target, request)
-        .await
-        .map_err(|e| match e.kind() {
+    let running = Running::enter(call, target, &mut request);
+    let mut late = SearchResponse::late(&request);
+    let found = call.rest.relations.search(target, request).await;
+    drop(running);
+    let mut response = match found {
+        // Joins and lookups took all the time, or the search never looked at its clock.
+        Err(error) if error.kind() == ErrorKind::SearchTimeout => {
+            let infos = call.rest.indices(target).await?;
+            let shards = super::indices::shards_of(&infos, false)["successful"].as_u64();
+            late.shards = shards.and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+            late
+        }
+        found => found.map_err(|e| match e.kind() {
             ErrorKind::SearchContextMissing => scroll::missing_context(e),
             ErrorKind::IndexNotFound if answers_of_2015(call.dialect) && !names(target, &e) => words_2015::lookup_failed(e),
             _ => envelope::all_shards_failed(e, named(target), call.dialect),
-        })?;
+        })?,
+    };
     if response.timed_out && !partial {
-        let error = Error::new(ErrorKind::QueryPhaseExecution, "Time exceeded");
+        let error = Error::new(ErrorKind::QueryPhaseExecution, "Time exceeded").status_of(503);
         return Err(envelope::all_shards_failed(error, named(target), call.dialect));
     }
     // What has begun counts: no search takes no time.

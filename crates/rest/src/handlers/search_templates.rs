@@ -118,7 +118,7 @@ async fn text_for(call: &Call, asked: Asked) -> Result<String> {
         },
         (None, None) if call.dialect.typed => {
             let sentence = "expected one of [inline], [file] or [id] fields, but found none";
-            return Err(Error::new(ErrorKind::ScriptParse, sentence).status_of(500));
+            return Err(Error::new(ErrorKind::ScriptParse, sentence));
         }
         (None, None) => {
             return Err(Error::new(

@@ -1,11 +1,12 @@
 //! What shards are made of, as today's servers tell it: segments, recoveries, stores. The forms of 2015 are in `apis_2015`.
 
+use super::cluster::missing_replicas;
 use super::indices::{admin_target, shards_of};
 use crate::call::Call;
 use crate::params::split_list;
 use crate::respond::Answer;
 use engine::{IndexInfo, IndexStats, Inspected, Inspection, SegmentStats};
-use model::settings::{NUMBER_OF_REPLICAS, NUMBER_OF_SHARDS, number};
+use model::settings::{NUMBER_OF_SHARDS, number};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
@@ -128,8 +129,8 @@ pub(crate) async fn stores(mut call: Call) -> Result<Answer> {
     let names = &call.rest.names;
     let mut indices = Map::new();
     for info in call.rest.indices(&target).await? {
-        // A replica has no second node to be on.
-        let health = match number(&info.settings, NUMBER_OF_REPLICAS) {
+        // A replica that is asked for has no second node to be on.
+        let health = match missing_replicas(&info) {
             0 => "green",
             _ => "yellow",
         };

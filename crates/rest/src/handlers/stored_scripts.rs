@@ -76,7 +76,10 @@ async fn put_2015(call: Call, lang: String, id: String, body: &Value) -> Result<
             .find(|(name, _)| !matches!(name.as_str(), "script" | "template" | "inline"))
     }) && lang != "mustache"
     {
-        return Err(Error::new(model::ErrorKind::ScriptParse, format!("unexpected field [{other}]")).status_of(500));
+        return Err(Error::new(
+            model::ErrorKind::ScriptParse,
+            format!("unexpected field [{other}]"),
+        ));
     }
     let text = body
         .get("script")

@@ -113,9 +113,8 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let until = call.rest.clock.monotonic() + timeout;
     while wait && task.outcome().is_none() {
         if call.rest.clock.monotonic() > until {
-            return Err(
-                Error::new(ErrorKind::Timeout, format!("Timed out waiting for completion of task [{id}]")).status_of(500),
-            );
+            let reason = format!("Timed out waiting for completion of task [{id}]");
+            return Err(Error::new(ErrorKind::Timeout, reason));
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
@@ -182,7 +181,9 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
     let mut tasks = Map::new();
     for task in chosen {
         // What lasts first: nobody who was told finds the task going on after a restart.
-        rest.relations.stop(task.id).await?;
+        if task.action != crate::running::ACTION {
+            rest.relations.stop(task.id).await?;
+        }
         task.cancel();
         tasks.insert(format!("{}:{}", rest.names.node_id, task.id), render(rest, &task, true));
     }

@@ -20,6 +20,8 @@ pub(crate) use fault::*;
 
 /// How deep the trees of functions being run may add up.
 const MAX_DEPTH: u32 = 360;
+/// Steps between two questions to the host; some 300 µs.
+const STEPS_BETWEEN: u64 = 1 << 14;
 /// A fault that does not know its place yet.
 const NOWHERE: u32 = u32::MAX;
 
@@ -60,6 +62,8 @@ pub(crate) struct Run<'p, 'e> {
     given: &'e Params,
     steps: u64,
     steps_max: u64,
+    /// When so few steps are left the host is asked whether to go on.
+    asks_at: u64,
     memory: usize,
     memory_max: usize,
     depth: u32,
@@ -107,6 +111,7 @@ impl<'p, 'e> Run<'p, 'e> {
             given,
             steps: budget.steps,
             steps_max: budget.steps,
+            asks_at: budget.steps.saturating_sub(STEPS_BETWEEN),
             memory: budget.memory_bytes,
             memory_max: budget.memory_bytes,
             depth: u32::from(tree.depth),
@@ -148,12 +153,24 @@ impl<'p, 'e> Run<'p, 'e> {
         match self.steps.checked_sub(n) {
             Some(left) => {
                 self.steps = left;
-                Ok(())
+                if left < self.asks_at { self.ask() } else { Ok(()) }
             }
             None => exhausted(format!(
                 "[scripting] The maximum number of statements that can be executed has been reached: {}, the limit of [script.max_steps]",
                 self.steps_max
             )),
+        }
+    }
+    /// Asks the host whether to go on.
+    #[cold]
+    fn ask(&mut self) -> R<()> {
+        self.asks_at = self.steps.saturating_sub(STEPS_BETWEEN);
+        match self.host.interrupted() {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.refused = Some(error);
+                exhausted("the host has ended the script")
+            }
         }
     }
     /// Spends memory.

@@ -3,6 +3,7 @@
 use super::path;
 use crate::aggs::Context;
 use crate::aggs::shown::{Format, number};
+use crate::interrupt::Interrupt;
 use dsl::aggs::{Agg, AggKind, DateInterval};
 use dsl::json::{Reading, read};
 use dsl::query::script_source::ScriptSource;
@@ -214,8 +215,13 @@ fn compile(job: &Job<'_>, cx: &Context<'_>) -> Result<(script::Program, Map<Stri
     Ok(((cx.plan.scripts)(&source)?, source.params))
 }
 
-struct Nothing;
-impl Host for Nothing {}
+/// Scripts of pipelines reach nothing outside; they end with their search.
+struct Nothing<'a>(&'a Interrupt);
+impl Host for Nothing<'_> {
+    fn interrupted(&self) -> Result<()> {
+        self.0.check()
+    }
+}
 
 fn scripted(job: &Job<'_>, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<()> {
     let (program, base) = compile(job, cx)?;
@@ -249,7 +255,7 @@ fn scripted(job: &Job<'_>, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<()
         let params = Params::from_json(&params);
         let result = program.run(&mut Env {
             params: &params,
-            host: &mut Nothing,
+            host: &mut Nothing(&cx.plan.interrupt),
             budget: Budget::default(),
         })?;
         if job.kind == "bucket_script" {
@@ -362,7 +368,7 @@ fn moving(job: &Job<'_>, list: &mut [Value], values: &[f64], cx: &Context<'_>) -
                 let params = Params::from_json(&params);
                 program.run_f64(&mut Env {
                     params: &params,
-                    host: &mut Nothing,
+                    host: &mut Nothing(&cx.plan.interrupt),
                     budget: Budget::default(),
                 })?
             }

@@ -1,6 +1,6 @@
 //! Tables about indices: indices, shards, count, aliases, templates.
 
-use super::super::cluster::Health;
+use super::super::cluster::{Health, missing_replicas};
 use super::{prepare, stats, time_of_day};
 use crate::call::Call;
 use crate::params::split_list;
@@ -168,7 +168,7 @@ pub(crate) async fn shards(mut call: Call) -> Result<Answer> {
                 Cell::of(&call.rest.names.node_id),
                 Cell::of(&call.rest.names.node),
             ]);
-            for _ in 0..number(&info.settings, NUMBER_OF_REPLICAS).min(100) {
+            for _ in 0..missing_replicas(&info).min(100) {
                 let mut row = vec![Cell::of(&info.name), Cell::of(shard), Cell::of("r"), Cell::of("UNASSIGNED")];
                 row.resize(SHARDS.len(), Cell::Nothing);
                 rows.push(row);

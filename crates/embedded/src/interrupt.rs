@@ -1,0 +1,139 @@
+//! When a search stops before it is through: it was cancelled, its time is over, or it took longer than its thread allows.
+//!
+//! Parsing, planning, collecting, aggregating and scripts ask [`Interrupt::check`], at least every 10 ms of work.
+//!
+//! Not here: what a search answers that has been stopped (`search`), on which threads it runs (`lanes`).
+
+use model::{Cancellation, Error, ErrorKind, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A search that was stopped by its deadline has so long to answer with what it has.
+const GRACE: Duration = Duration::from_millis(50);
+/// The clock is looked at before every so many runs of a script. A run looks by itself after some thousand steps.
+const RUNS_BETWEEN: u32 = 8;
+const NEVER: u64 = u64::MAX;
+
+/// Asked whether to go on; clones are the same.
+#[derive(Clone, Debug)]
+pub struct Interrupt(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    cancellation: Cancellation,
+    started: Instant,
+    /// Nanoseconds after `started`: the request's deadline or the end of what the thread allows, whichever is first.
+    deadline: AtomicU64,
+    /// The request's own.
+    own: u64,
+    /// The thread's time was over before the request's.
+    overdrawn: AtomicBool,
+    runs: AtomicU32,
+}
+
+impl Default for Interrupt {
+    fn default() -> Interrupt {
+        Interrupt::new(Cancellation::default(), None)
+    }
+}
+
+impl Interrupt {
+    /// Of work that may be cancelled, has perhaps a deadline, and may take its thread for `most`.
+    pub fn new(cancellation: Cancellation, most: Option<Duration>) -> Interrupt {
+        let started = Instant::now();
+        let own = cancellation.deadline().map(|at| at.saturating_duration_since(started));
+        let least = own.into_iter().chain(most).min();
+        Interrupt(Arc::new(Inner {
+            cancellation,
+            started,
+            deadline: AtomicU64::new(least.map_or(NEVER, nanos)),
+            own: own.map_or(NEVER, nanos),
+            overdrawn: AtomicBool::new(false),
+            runs: AtomicU32::new(0),
+        }))
+    }
+
+    /// Whether to go on.
+    ///
+    /// # Errors
+    /// `task_cancelled_exception`; `search_timeout_exception`.
+    pub fn check(&self) -> Result<()> {
+        if self.0.cancellation.is_cancelled() {
+            return Err(Error::new(ErrorKind::TaskCancelled, "The task is cancelled."));
+        }
+        let deadline = self.0.deadline.load(Ordering::Relaxed);
+        if deadline == NEVER {
+            return Ok(());
+        }
+        let now = nanos(self.0.started.elapsed());
+        if now < deadline {
+            return Ok(());
+        }
+        if now < self.0.own {
+            self.0.overdrawn.store(true, Ordering::Relaxed);
+        }
+        Err(Error::new(ErrorKind::SearchTimeout, "Time exceeded"))
+    }
+
+    /// Was the work stopped because it took longer than its thread allows? Then what it answered is no answer.
+    pub fn is_overdrawn(&self) -> bool {
+        self.0.overdrawn.load(Ordering::Relaxed)
+    }
+
+    /// [`Interrupt::check`], now and then: for what is asked before each run of a script.
+    ///
+    /// # Errors
+    /// As [`Interrupt::check`].
+    pub fn check_run(&self) -> Result<()> {
+        if self.0.runs.fetch_add(1, Ordering::Relaxed).is_multiple_of(RUNS_BETWEEN) {
+            return self.check();
+        }
+        Ok(())
+    }
+
+    /// Gives time to answer with what there is.
+    pub fn grant_grace(&self) {
+        if self.is_overdrawn() {
+            return;
+        }
+        let until = nanos(self.0.started.elapsed() + GRACE);
+        self.0.deadline.fetch_max(until, Ordering::Relaxed);
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(NEVER - 1)
+}
+
+/// Was the work stopped by its deadline?
+pub(crate) fn is_timeout(error: &Error) -> bool {
+    error.kind() == ErrorKind::SearchTimeout
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_ends_when_told_or_when_time_is_over() {
+        let cancellation = Cancellation::default();
+        let free = Interrupt::new(cancellation.clone(), None);
+        assert!(free.check().is_ok());
+        let past = cancellation.with_deadline(Some(Instant::now()));
+        let late = Interrupt::new(past, Some(Duration::from_secs(60)));
+        assert!(late.check().is_err_and(|e| is_timeout(&e)));
+        assert!(!late.is_overdrawn());
+        late.grant_grace();
+        assert!(late.check().is_ok());
+        let short = Interrupt::new(cancellation.clone(), Some(Duration::ZERO));
+        assert!(short.check_run().is_err());
+        assert!(short.is_overdrawn());
+        short.grant_grace();
+        assert!(short.check().is_err());
+        cancellation.cancel();
+        for one in [&free, &late] {
+            assert!(one.check().is_err_and(|e| e.kind() == ErrorKind::TaskCancelled));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! On which threads a search runs: where it arrives while it is quick, on the workers while it is short, else on threads of
+//! lower priority that only long searches use. So a long search delays other long ones, and no short one.
+//!
+//! How long a search takes is foretold by its shape (`pace`). Where that is wrong, the search is stopped when it has used up
+//! the time of its lane, and begins again in the next one; the mistake costs that time once a shape.
+//!
+//! Not here: the threads (`workers`), what a search does (`search`, `joining`).
+
+use crate::interrupt::Interrupt;
+use crate::pace::Pace;
+use crate::workers::Workers;
+use model::{Cancellation, Error, ErrorKind, Result};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a search may take where it arrives.
+const INLINE_MOST: Duration = Duration::from_millis(10);
+/// What it may take on a thread that short ones use.
+const SHORT_MOST: Duration = Duration::from_millis(100);
+/// A search that has not looked at its deadline for so long is answered for, and left alone.
+const OVERDUE: Duration = Duration::from_millis(80);
+
+/// The threads that searches run on, and how long they take.
+pub(crate) struct Lanes {
+    long: Workers,
+    pace: Arc<Pace>,
+}
+
+impl Lanes {
+    /// Starts `threads` for long searches, of which `limited_max` may run or wait.
+    pub(crate) fn start(threads: usize, limited_max: usize) -> Result<Lanes> {
+        Ok(Lanes {
+            long: Workers::start("long", threads, limited_max)?,
+            pace: Arc::default(),
+        })
+    }
+
+    /// The threads for what may take long.
+    pub(crate) fn long(&self) -> &Workers {
+        &self.long
+    }
+
+    /// Whether searches of this shape are known to be quick.
+    pub(crate) fn is_quick(&self, shape: u64) -> bool {
+        self.pace.is_quick(shape)
+    }
+
+    /// Runs a search of a shape: here if `inline`, on `short`, or among the long ones.
+    ///
+    /// # Errors
+    /// The search's; too many run or wait; `search_timeout_exception` if the deadline has passed and it has not answered.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        short: &Workers,
+        shape: u64,
+        inline: bool,
+        cancellation: Cancellation,
+        search: impl Fn(&Interrupt) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<T> {
+        if inline {
+            let interrupt = Interrupt::new(cancellation.clone(), Some(INLINE_MOST));
+            let found = timed(&self.pace, shape, || search(&interrupt));
+            if !interrupt.is_overdrawn() {
+                return found;
+            }
+        }
+        let deadline = cancellation.deadline();
+        let handed_over = self.handed_over(short, shape, cancellation.clone(), Arc::new(search));
+        let Some(deadline) = deadline else {
+            return handed_over.await;
+        };
+        let latest = tokio::time::Instant::from_std(deadline + OVERDUE);
+        tokio::time::timeout_at(latest, handed_over).await.unwrap_or_else(|_| {
+            cancellation.cancel();
+            Err(Error::new(ErrorKind::SearchTimeout, "Time exceeded"))
+        })
+    }
+
+    async fn handed_over<T: Send + 'static>(
+        &self,
+        short: &Workers,
+        shape: u64,
+        cancellation: Cancellation,
+        search: Arc<impl Fn(&Interrupt) -> Result<T> + Send + Sync + 'static>,
+    ) -> Result<T> {
+        if !self.pace.is_long(shape) {
+            let (search, pace, cancellation) = (search.clone(), self.pace.clone(), cancellation.clone());
+            let tried = short.run_limited(move || {
+                let interrupt = Interrupt::new(cancellation, Some(SHORT_MOST));
+                // What waited until nobody wants it any more is not begun.
+                interrupt.check()?;
+                let found = timed(&pace, shape, || search(&interrupt));
+                Ok((!interrupt.is_overdrawn()).then_some(found))
+            });
+            if let Some(found) = tried.await? {
+                return found;
+            }
+        }
+        let pace = self.pace.clone();
+        let last = self.long.run_limited(move || {
+            let interrupt = Interrupt::new(cancellation, None);
+            interrupt.check()?;
+            timed(&pace, shape, || search(&interrupt))
+        });
+        last.await
+    }
+}
+
+/// Runs and notes how long it took.
+fn timed<T>(pace: &Pace, shape: u64, run: impl FnOnce() -> T) -> T {
+    let begun = Instant::now();
+    let done = run();
+    pace.note(shape, begun.elapsed());
+    done
+}
