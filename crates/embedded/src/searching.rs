@@ -452,18 +452,15 @@ fn run_in_part(
     cx: &Context<'_>,
 ) -> Result<SearchResponse> {
     let found = match search::run(views, request, cx) {
-        Err(error) if request.allow_partial && views.len() > 1 && error.status() == 400 => {
-            let mut able = Vec::with_capacity(views.len());
-            for searched in views {
-                let Err(error) = search::compiles(searched, request, cx) else {
-                    able.push(searched.clone());
-                    continue;
+        Err(error) if request.allow_partial && views.len() > 1 && is_of_an_index(&error) => {
+            let mut able = able_of(views, &mut failures, |one| search::compiles(one, request, cx));
+            // What a suggestion or a script field cannot do shows only when it is tried.
+            if able.len() == views.len() && !(request.suggest.is_empty() && request.script_fields.is_empty()) {
+                let alone = SearchRequest {
+                    aggs: Vec::new(),
+                    ..request.clone()
                 };
-                failures.push(ShardFailure {
-                    index: searched.0.name.as_str().to_owned(),
-                    shards: u32::try_from(searched.0.number("index.number_of_shards").unwrap_or(1)).unwrap_or(1),
-                    error,
-                });
+                able = able_of(views, &mut failures, |one| search::run(std::slice::from_ref(one), &alone, cx));
             }
             if able.is_empty() || able.len() == views.len() {
                 return Err(error);
@@ -473,6 +470,27 @@ fn run_in_part(
         found => found?,
     };
     Ok(SearchResponse { failures, ..found })
+}
+
+/// May the mapping or a document of one index be the cause?
+fn is_of_an_index(error: &Error) -> bool {
+    error.status() == 400 || error.kind() == ErrorKind::Script
+}
+
+/// The indices that can do something; the others are added to the failures.
+fn able_of<T>(views: &[Searched], failures: &mut Vec<ShardFailure>, can: impl Fn(&Searched) -> Result<T>) -> Vec<Searched> {
+    let mut able = Vec::with_capacity(views.len());
+    for searched in views {
+        match can(searched) {
+            Ok(_) => able.push(searched.clone()),
+            Err(error) => failures.push(ShardFailure {
+                index: searched.0.name.as_str().to_owned(),
+                shards: u32::try_from(searched.0.number("index.number_of_shards").unwrap_or(1)).unwrap_or(1),
+                error,
+            }),
+        }
+    }
+    able
 }
 
 /// Searches over more documents are never run where they arrive.

@@ -4,7 +4,7 @@ use crate::document::says_nothing;
 use crate::field::malformed;
 use crate::mapping::{Dynamic, Mapping, Root};
 use crate::parameters::{java, text_of};
-use model::date::DateFormat;
+use model::date::{DateFormat, PatternSyntax};
 use model::path::matches;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -79,7 +79,7 @@ pub(crate) fn check(top: &Root, typed: bool) -> Result<()> {
         }
     }
     for format in date_formats(top).unwrap_or_default() {
-        DateFormat::parse_pattern(&format)?;
+        DateFormat::parse_pattern_of(&format, PatternSyntax::of(typed))?;
     }
     Ok(())
 }
@@ -113,10 +113,11 @@ fn date_formats(top: &Root) -> Option<Vec<String>> {
 /// The mapping that the unknown fields of a document need, `copies` being values for unknown targets.
 pub(crate) fn grow(mapping: &Mapping, object: &Map<String, Value>, copies: &[(String, Value)]) -> Result<Mapping> {
     let top = &mapping.0.top;
+    let syntax = PatternSyntax::of(mapping.is_typed());
     let formats = match date_formats(top) {
         Some(formats) => formats
             .iter()
-            .map(|f| Ok((f.clone(), DateFormat::parse_pattern(f)?)))
+            .map(|f| Ok((f.clone(), DateFormat::parse_pattern_of(f, syntax)?)))
             .collect::<Result<_>>()?,
         None => Vec::new(),
     };
@@ -125,7 +126,7 @@ pub(crate) fn grow(mapping: &Mapping, object: &Map<String, Value>, copies: &[(St
         mapping,
         custom: date_formats(top).is_some(),
         formats,
-        slashes: DateFormat::parse_pattern("yyyy/MM/dd HH:mm:ss||yyyy/MM/dd")?,
+        slashes: DateFormat::parse_pattern_of("yyyy/MM/dd HH:mm:ss||yyyy/MM/dd", syntax)?,
         slashes_text: slashes,
         date_detection: top.get("date_detection").is_none_or(|v| text_of(v) != "false"),
         numeric_detection: top.get("numeric_detection").is_some_and(|v| text_of(v) == "true"),

@@ -6,7 +6,7 @@ use crate::field::{FieldType, Kind, malformed};
 use crate::limits::MappingLimits;
 use crate::types;
 use analysis::{Analyzer, Registry};
-use model::date::DateFormat;
+use model::date::{DateFormat, PatternSyntax};
 use model::{Error, Result};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -481,7 +481,10 @@ fn build(
     let format = match (kind.is_date() || kind == Kind::DateRange, text("format")) {
         (false, _) => None,
         (true, None) => Some(DateFormat::default()),
-        (true, Some(pattern)) => Some(DateFormat::parse_pattern(&pattern).map_err(|e| format_refused(context, name, e))?),
+        (true, Some(pattern)) => {
+            let format = DateFormat::parse_pattern_of(&pattern, PatternSyntax::of(context.typed));
+            Some(format.map_err(|e| format_refused(context, name, e))?)
+        }
     };
     let scaling_factor = match (kind, params.get("scaling_factor")) {
         (Kind::ScaledFloat, None) => {

@@ -7,7 +7,7 @@
 use crate::field::malformed;
 use crate::mapping::{Inner, Mapping, Root};
 use crate::parameters::{Context, Params, java, text_of};
-use model::date::DateFormat;
+use model::date::{DateFormat, PatternSyntax};
 use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::Value;
 use std::sync::Arc;
@@ -183,7 +183,8 @@ pub(crate) fn enabled(top: &Root, section: &str) -> bool {
 
 fn format_of(own: Option<&Params>) -> Result<DateFormat> {
     match own.and_then(|o| o.get("format")).map(text_of) {
-        Some(format) => DateFormat::parse_pattern(&format),
+        // Only types have times of their own.
+        Some(format) => DateFormat::parse_pattern_of(&format, PatternSyntax::Joda),
         None => Ok(DateFormat::default()),
     }
 }

@@ -21,6 +21,7 @@ mod values;
 use crate::searchable::{IndexView, SegmentView};
 use dsl::aggs::{Agg, AggKind, TopHitsAgg};
 use dsl::search::Hit;
+use model::date::PatternSyntax;
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -48,6 +49,13 @@ pub struct Context<'a> {
     pub fetch: &'a dyn Fetch,
     /// Times and counts are kept of each aggregation.
     pub profile: bool,
+}
+
+impl Context<'_> {
+    /// The letters of the date patterns in a request.
+    pub(crate) fn pattern_syntax(&self) -> PatternSyntax {
+        PatternSyntax::of(self.dialect.typed || self.views.iter().any(|view| view.typed))
+    }
 }
 
 /// Turns a document into a hit.

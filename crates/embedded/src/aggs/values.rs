@@ -265,7 +265,7 @@ impl Source {
                 _ => Class::Str,
             });
         let format = match (class, &spec.format) {
-            (Class::Date, Some(text)) => Format::Date(DateFormat::parse_pattern(text)?, None),
+            (Class::Date, Some(text)) => Format::Date(DateFormat::parse_pattern_of(text, cx.pattern_syntax())?, None),
             (Class::Date, None) => Format::Date(format.unwrap_or_default(), None),
             (Class::Bool, None) => Format::Bool,
             (Class::Str | Class::Ip, _) | (_, None) => Format::Raw,

@@ -8,6 +8,7 @@ use super::term::{BitsDocs, DocBits, FilterNode, union};
 use crate::searchable::SegmentView;
 use dsl::query::RangeQuery;
 use mapping::{FieldValue, Kind};
+use model::date::{DateFormat, PatternSyntax};
 use model::{Error, Result};
 use serde_json::Value;
 use std::sync::Arc;
@@ -311,7 +312,9 @@ impl Planner<'_> {
         (low, low_in): (Option<&Value>, bool),
         (high, high_in): (Option<&Value>, bool),
     ) -> Result<(i64, i64)> {
-        let format = q.format.as_deref().map(model::date::DateFormat::parse_pattern).transpose()?;
+        let format = q.format.as_deref();
+        let format = format.map(|text| DateFormat::parse_pattern_of(text, PatternSyntax::of(self.view.typed)));
+        let format = format.transpose()?;
         let zone = q.time_zone.as_deref().map(model::date::parse_zone).transpose()?;
         let of_field = format.as_ref().or(kind.format.as_ref());
         let read = |v: &Value, round_up: bool| -> Result<i64> {

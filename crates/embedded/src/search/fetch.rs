@@ -9,7 +9,7 @@ use crate::plan::{Context, Target, setting};
 use crate::searchable::{IndexView, SegmentView};
 use dsl::search::{FieldAndFormat, Hit, SearchRequest, SourceSpec};
 use mapping::FieldValue;
-use model::date::DateFormat;
+use model::date::{DateFormat, PatternSyntax};
 use model::path::SourceFilter;
 use model::{DocId, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -292,7 +292,10 @@ impl<'a> Fetch<'a> {
                 let kind = view.mapping.resolve(&path).map(|(_, kind)| kind);
                 let format = match (field.format.as_deref(), kind) {
                     (None | Some("use_field_mapping"), _) => None,
-                    (Some(format), Some(kind)) if kind.kind.is_date() => Some(ShownAs::Date(DateFormat::parse_pattern(format)?)),
+                    (Some(format), Some(kind)) if kind.kind.is_date() => Some(ShownAs::Date(DateFormat::parse_pattern_of(
+                        format,
+                        PatternSyntax::of(view.typed),
+                    )?)),
                     (Some(format), Some(kind)) if kind.kind.is_numeric() => Some(ShownAs::Number(format.to_owned())),
                     (Some(_), Some(kind)) => {
                         let refusal = Error::illegal(format!(
@@ -314,7 +317,7 @@ impl<'a> Fetch<'a> {
                     continue;
                 };
                 if kind.kind.is_date() {
-                    DateFormat::parse_pattern(format)?;
+                    DateFormat::parse_pattern_of(format, PatternSyntax::of(view.typed))?;
                 } else if !field.field.contains('*') && kind.kind != mapping::Kind::GeoPoint {
                     return Err(Error::illegal(format!(
                         "Field [{path}] of type [{}] doesn't support formats.",
@@ -594,7 +597,9 @@ impl<'a> Fetch<'a> {
 
     /// `fields`: values of the source as their fields read them.
     fn field(&self, field: &FieldAndFormat, source: &Value, out: &mut Map<String, Value>) {
-        let format = field.format.as_deref().and_then(|f| DateFormat::parse_pattern(f).ok());
+        let syntax = PatternSyntax::of(self.view.typed);
+        let format = field.format.as_deref();
+        let format = format.and_then(|f| DateFormat::parse_pattern_of(f, syntax).ok());
         for path in self.view.mapping.expand(&field.field) {
             let Some((own, kind)) = self.view.mapping.resolve(&path) else {
                 continue;

@@ -49,6 +49,11 @@ pub(super) fn target<'a>(view: &'a IndexView, field: &'a str) -> Result<Target<'
     Target::of(view, field).ok_or_else(|| Error::illegal(format!("no mapping found for field [{field}]")))
 }
 
+/// An index of 2015 without the field suggests nothing; today it fails.
+fn lacks(view: &IndexView, field: &str) -> bool {
+    view.typed && Target::of(view, field).is_none()
+}
+
 /// Characters as offsets count them.
 pub(super) fn utf16(text: &str) -> usize {
     text.encode_utf16().count()
@@ -63,6 +68,9 @@ pub(super) struct Candidate {
 fn terms(views: &[Searched], suggestion: &Suggestion, spec: &TermSuggester) -> Result<Value> {
     let mut entries: Vec<(String, usize, usize, BTreeMap<String, Candidate>)> = Vec::new();
     for (view, _) in views {
+        if lacks(view, &spec.field) {
+            continue;
+        }
         let target = target(view, &spec.field)?;
         if !target.has_string_terms() {
             return Err(Error::illegal(format!(
@@ -328,6 +336,9 @@ fn completions(
 ) -> Result<Value> {
     let mut found: Vec<Completed> = Vec::new();
     for (no, (view, _)) in views.iter().enumerate() {
+        if lacks(view, &spec.field) {
+            continue;
+        }
         let target = target(view, &spec.field)?;
         if target.kind.kind != Kind::Completion {
             return Err(Error::illegal(format!(
@@ -377,18 +388,30 @@ fn completions(
             .then_with(|| a.input.cmp(&b.input))
             .then_with(|| place(a).cmp(&place(b)))
     });
+    let shown = match request.dialect.typed {
+        true => shown_in_2015(views, &spec.field, &mut found, spec.size)?,
+        false => Vec::new(),
+    };
     if spec.skip_duplicates {
         let mut seen = BTreeSet::new();
         found.retain(|one| seen.insert(one.input.clone()));
     }
     found.truncate(spec.size);
+    let mut shown = shown.into_iter();
     let mut options = Vec::with_capacity(found.len());
     for one in found {
         let view = &views[one.view].0;
         let mut option = Map::new();
         option.insert("text".into(), one.input.into());
         if request.dialect.typed {
+            let (text, payload) = shown.next().unwrap_or_default();
+            if let Some(text) = text {
+                option.insert("text".into(), text.into());
+            }
             option.insert("score".into(), shortest(one.score));
+            if let Some(payload) = payload {
+                option.insert("payload".into(), payload);
+            }
         } else {
             let segment = &view.segments[one.segment];
             let shelf = Shelf::of(view, segment);
@@ -405,6 +428,53 @@ fn completions(
     }
     let length = utf16(&suggestion.text);
     Ok(json!([{ "text": suggestion.text, "offset": 0, "length": length, "options": options }]))
+}
+
+/// What 2015 showed of a suggestion instead of its input: `output` and `payload`.
+type Shown = (Option<String>, Option<Value>);
+
+/// The first `size` suggestions that are shown differently, the best first; `found` keeps those.
+fn shown_in_2015(views: &[Searched], field: &str, found: &mut Vec<Completed>, size: usize) -> Result<Vec<Shown>> {
+    let (mut kept, mut shown) = (Vec::new(), Vec::new());
+    let mut seen = BTreeSet::new();
+    for one in found.drain(..) {
+        if kept.len() == size {
+            break;
+        }
+        let view = &views[one.view].0;
+        let shelf = Shelf::of(view, &view.segments[one.segment]);
+        let stored = shelf.read(one.doc)?;
+        let source: Value = match stored.payload.source() {
+            Some(bytes) => serde_json::from_slice(bytes).map_err(broken)?,
+            None => Value::Null,
+        };
+        let told = output_of(&source, field, &one.input);
+        if seen.insert(told.0.clone().unwrap_or_else(|| one.input.clone())) {
+            kept.push(one);
+            shown.push(told);
+        }
+    }
+    *found = kept;
+    Ok(shown)
+}
+
+/// What a document says beside an input of a completion field.
+fn output_of(source: &Value, field: &str, input: &str) -> Shown {
+    let has_input = |object: &Map<String, Value>| match object.get("input") {
+        Some(Value::String(text)) => text == input,
+        Some(Value::Array(list)) => list.iter().any(|text| text == input),
+        _ => false,
+    };
+    let values = model::path::read(source, field);
+    let owner = values
+        .iter()
+        .filter_map(|value| value.as_object())
+        .find(|object| has_input(object));
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    match owner {
+        None => (None, None),
+        Some(owner) => (owner.get("output").and_then(text), owner.get("payload").cloned()),
+    }
 }
 
 /// The visible documents of a segment with an entry that begins so, each with its best one.

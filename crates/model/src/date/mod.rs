@@ -7,6 +7,7 @@ use crate::{Error, ErrorKind, Result};
 use std::fmt;
 
 mod calendar;
+mod joda;
 mod maths;
 mod pattern;
 mod read;
@@ -49,10 +50,28 @@ pub fn parse_zone(text: &str) -> Result<TimeZone> {
     Err(Error::illegal(format!("Unknown time-zone ID: {text}")))
 }
 
+/// Whose letters a pattern is made of; the names of formats are the same in both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PatternSyntax {
+    /// `java.time`, from Elasticsearch 7: `YYYY` is the year of the week.
+    #[default]
+    JavaTime,
+    /// Joda-Time, until Elasticsearch 6: `YYYY` is the year of the era, `xxxx` that of the week.
+    Joda,
+}
+
+impl PatternSyntax {
+    /// Of an index, by whether its documents have types.
+    pub fn of(typed: bool) -> PatternSyntax {
+        if typed { PatternSyntax::Joda } else { PatternSyntax::JavaTime }
+    }
+}
+
 /// One or several (`||`) date formats: the first that fits reads, the first writes.
 #[derive(Clone)]
 pub struct DateFormat {
     text: String,
+    syntax: PatternSyntax,
     forms: Vec<Form>,
 }
 
@@ -66,14 +85,26 @@ pub fn of_all_parsers(error: Error) -> Error {
 }
 
 impl DateFormat {
-    /// Reads a format: names and Java patterns, separated by `||`.
+    /// Reads a format: names and patterns of `java.time`, separated by `||`.
+    ///
+    /// # Errors
+    /// As [`DateFormat::parse_pattern_of`].
     pub fn parse_pattern(text: &str) -> Result<DateFormat> {
+        DateFormat::parse_pattern_of(text, PatternSyntax::JavaTime)
+    }
+
+    /// Reads a format: names, and patterns of these letters, separated by `||`.
+    ///
+    /// # Errors
+    /// An unknown letter, by its name; quotes or brackets that do not match.
+    pub fn parse_pattern_of(text: &str, syntax: PatternSyntax) -> Result<DateFormat> {
         let forms = text
             .split("||")
-            .map(|part| form(part.trim(), text))
+            .map(|part| form(part.trim(), text, syntax))
             .collect::<Result<Vec<_>>>()?;
         Ok(DateFormat {
             text: text.to_owned(),
+            syntax,
             forms,
         })
     }
@@ -159,6 +190,11 @@ impl DateFormat {
                     None => ms.to_string(),
                 }
             }
+            Form::Joda(items) => {
+                let mut out = String::with_capacity(self.text.len().max(24));
+                joda::write(items, ms, tz.unwrap_or(&TimeZone::UTC), &mut out);
+                out
+            }
         }
     }
 }
@@ -169,6 +205,7 @@ impl Default for DateFormat {
         let items = pattern(named, false).unwrap_or_default();
         DateFormat {
             text: FORMAT_DEFAULT.into(),
+            syntax: PatternSyntax::JavaTime,
             forms: vec![Form::Pattern(items), Form::EpochMillis],
         }
     }
@@ -180,6 +217,6 @@ impl fmt::Debug for DateFormat {
 }
 impl PartialEq for DateFormat {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.text == other.text && self.syntax == other.syntax
     }
 }

@@ -1,4 +1,6 @@
-//! Patterns of Java's and Joda's letters, and the named formats.
+//! Patterns of `java.time`'s letters, and the named formats.
+//!
+//! Not here: Joda's letters (`joda`).
 
 use super::*;
 use crate::{Error, Result};
@@ -8,6 +10,7 @@ pub(super) enum Form {
     EpochMillis,
     EpochSecond,
     Pattern(Vec<Item>),
+    Joda(Vec<joda::Item>),
 }
 
 #[derive(Clone, Debug)]
@@ -128,7 +131,7 @@ pub(super) const NAMED: &[(&str, &str)] = &[
     ("rfc3339_lenient", "yyyy[-MM[-dd['T'HH:mm[:ss[§]]XXX]]]"),
 ];
 
-pub(super) fn form(name: &str, whole: &str) -> Result<Form> {
+pub(super) fn form(name: &str, whole: &str, syntax: PatternSyntax) -> Result<Form> {
     let snake: String = name
         .chars()
         .flat_map(|c| {
@@ -152,6 +155,12 @@ pub(super) fn form(name: &str, whole: &str) -> Result<Form> {
         return pattern(java, lenient)
             .map(Form::Pattern)
             .ok_or_else(|| refuse("Unknown pattern"));
+    }
+    if syntax == PatternSyntax::Joda {
+        return joda::pattern(name).map(Form::Joda).map_err(|letter| match letter {
+            Some(letter) => refuse(&format!("Illegal pattern component: {letter}")),
+            None => refuse("a letter stands too often"),
+        });
     }
     // Elasticsearch 6 marked Java patterns with an 8 in front.
     let java = name.strip_prefix('8').unwrap_or(name);

@@ -219,6 +219,7 @@ impl Form {
                 }
                 said.moment(tz, round_up)
             }
+            Form::Joda(items) => Some((joda::read(items, text, tz, round_up)?, if round_up { 999_999 } else { 0 })),
         }
     }
 }

@@ -2,6 +2,49 @@
 
 use super::*;
 
+/// Answers of Joda-Time 2.9.5 as Elasticsearch 2.4.6 uses it: what is done, pattern, input, zone, answer.
+const JODA_CASES: &str = include_str!("joda_cases.tsv");
+
+#[test]
+fn joda_patterns_read_and_write_as_the_original() {
+    let mut wrong = Vec::new();
+    for line in JODA_CASES.lines() {
+        let [what, pattern, input, zone, expected] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("not five columns: {line}");
+        };
+        let format = DateFormat::parse_pattern_of(pattern, PatternSyntax::Joda);
+        let got = match (what, format) {
+            (_, Err(_)) => "bad".to_owned(),
+            ("print", Ok(format)) => {
+                let zone = parse_zone(if zone.is_empty() { "UTC" } else { zone }).expect("zone");
+                format.render(input.parse().expect("number"), Some(&zone))
+            }
+            ("parse", Ok(format)) => format.parse(input, None).map_or("refused".into(), |ms| ms.to_string()),
+            ("up", Ok(format)) => format
+                .parse_round_up(input, None)
+                .map_or("refused".into(), |ms| ms.to_string()),
+            (_, Ok(_)) => "pattern".to_owned(),
+        };
+        if got != expected {
+            wrong.push(format!("{line}, not {got}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn letters_of_a_pattern_are_of_its_syntax() {
+    // The year of the week in `java.time`, that of the era in Joda-Time.
+    let ms = format("yyyy-MM-dd").parse("2014-12-31", None).expect("a date");
+    let joda = DateFormat::parse_pattern_of("YYYY-MM-dd", PatternSyntax::Joda).expect("a pattern");
+    assert_eq!(
+        (joda.render(ms, None), format("YYYY-MM-dd").render(ms, None)),
+        ("2014-12-31".into(), "2015-12-31".into())
+    );
+    let unknown = DateFormat::parse_pattern_of("YYYY-bb", PatternSyntax::Joda).expect_err("no such letter");
+    assert_eq!(unknown.reason(), "Invalid format: [YYYY-bb]: Illegal pattern component: b");
+}
+
 fn format(text: &str) -> DateFormat {
     DateFormat::parse_pattern(text).unwrap_or_else(|e| panic!("{text}: {e}"))
 }

@@ -5,6 +5,7 @@
 use crate::ast::Op;
 use crate::run::{R, Run, illegal};
 use crate::value::Value;
+use model::date::{DateFormat, PatternSyntax};
 
 /// A method of a value; `None` if Groovy has none of that name.
 pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, name: &str, args: &[Value]) -> R<Option<Value>> {
@@ -288,10 +289,14 @@ fn of_number(run: &mut Run<'_, '_>, of: &Value, name: &str, args: &[Value]) -> R
 
 fn of_date(run: &mut Run<'_, '_>, ms: i64, name: &str, args: &[Value]) -> R<Option<Value>> {
     match (name, args) {
-        ("format" | "toString", [Value::Str(pattern)]) => match model::date::DateFormat::parse_pattern(pattern) {
-            Ok(format) => run.text(format.render(ms, None)).map(Some),
-            Err(error) => illegal(error.reason().to_owned()),
-        },
+        ("format" | "toString", [Value::Str(pattern)]) => {
+            // `format` is of Java's dates, `toString` of Joda's.
+            let syntax = PatternSyntax::of(name == "toString");
+            match DateFormat::parse_pattern_of(pattern, syntax) {
+                Ok(format) => run.text(format.render(ms, None)).map(Some),
+                Err(error) => illegal(error.reason().to_owned()),
+            }
+        }
         ("plus", [days]) => Ok(Some(Value::Date(ms + whole(Some(days)) * 86_400_000))),
         ("minus", [days]) if days.as_i64().is_some() => Ok(Some(Value::Date(ms - whole(Some(days)) * 86_400_000))),
         _ => Ok(None),

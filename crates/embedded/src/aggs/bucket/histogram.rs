@@ -152,7 +152,7 @@ impl Histogram {
                 .source
                 .format
                 .as_deref()
-                .map(DateFormat::parse_pattern)
+                .map(|text| DateFormat::parse_pattern_of(text, cx.pattern_syntax()))
                 .transpose()?
                 .unwrap_or_default(),
         };

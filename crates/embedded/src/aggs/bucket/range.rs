@@ -68,7 +68,7 @@ impl Ranges {
             _ => spec
                 .format
                 .as_deref()
-                .map(DateFormat::parse_pattern)
+                .map(|text| DateFormat::parse_pattern_of(text, cx.pattern_syntax()))
                 .transpose()?
                 .unwrap_or_default(),
         };

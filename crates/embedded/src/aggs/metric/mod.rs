@@ -6,6 +6,7 @@ mod matrix;
 mod numbers;
 mod percentiles;
 mod places;
+mod ranks;
 mod scripted;
 mod weighted;
 
@@ -81,6 +82,7 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
             let source = numeric(source, "percentile_ranks")?;
             Box::new(
                 percentiles::Percentiles::new(source, percentiles::Ask::Ranks(values.clone()), *keyed, cx.dialect.typed)
+                    .ranked_by(ranks::RankRule::of(cx.dialect))
                     .of_hdr(*hdr),
             )
         }

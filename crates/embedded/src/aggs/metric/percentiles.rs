@@ -5,6 +5,7 @@ use super::super::values::Source;
 use super::super::{At, Collector, Finish};
 use super::hdr::Hdr;
 use super::one;
+use super::ranks::RankRule;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 use tantivy::DocId;
@@ -24,6 +25,8 @@ pub(in crate::aggs) enum Ask {
 
 /// Collects all values.
 pub(in crate::aggs) struct Percentiles {
+    /// How ranks between few values are told.
+    ranks: RankRule,
     source: Source,
     ask: Ask,
     keyed: bool,
@@ -44,6 +47,7 @@ impl Percentiles {
             keyed,
             typed,
             hdr: None,
+            ranks: RankRule::default(),
             all: Vec::new(),
             kept: 0,
             values: Vec::new(),
@@ -52,6 +56,11 @@ impl Percentiles {
     /// As an HDR histogram of so many digits has them.
     pub(in crate::aggs) fn of_hdr(mut self, digits: Option<u8>) -> Percentiles {
         self.hdr = digits;
+        self
+    }
+    /// With ranks as the servers of a persona have them.
+    pub(in crate::aggs) fn ranked_by(mut self, ranks: RankRule) -> Percentiles {
+        self.ranks = ranks;
         self
     }
     fn at(&mut self, bucket: u32) -> &[f64] {
@@ -82,34 +91,6 @@ fn quantile_of_2015(sorted: &[f64], percent: f64) -> Option<f64> {
     let at = (percent / 100.0 * last as f64).clamp(0.0, last as f64);
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
     Some(low + (high - low) * at.fract())
-}
-
-/// The percent of values up to a value as a t-digest has it, each value being a centroid of its own.
-fn rank_among(sorted: &[f64], value: f64) -> Option<f64> {
-    let count = sorted.len();
-    let between = |from: f64, to: f64| (value - from) / (to - from);
-    match count {
-        0 => return None,
-        1 => return Some(if value < sorted[0] { 0.0 } else { 100.0 }),
-        _ => {}
-    }
-    let mut right = (sorted[1] - sorted[0]) / 2.0;
-    let mut left = right;
-    let mut below = 0.0;
-    for at in 0..count - 2 {
-        if value < sorted[at] + right {
-            return Some((below + between(sorted[at] - left, sorted[at] + right)) / count as f64 * 100.0);
-        }
-        below += 1.0;
-        left = right;
-        right = (sorted[at + 2] - sorted[at + 1]) / 2.0;
-    }
-    let last = sorted[count - 1];
-    Some(if value < last + right {
-        (below + between(last - right, last + right)) / count as f64 * 100.0
-    } else {
-        100.0
-    })
 }
 
 fn deviation(sorted: &[f64]) -> Option<f64> {
@@ -147,7 +128,7 @@ impl Collector for Percentiles {
         Ok(())
     }
     fn finish(&mut self, bucket: u32, _to: &mut Finish<'_>) -> Result<Value> {
-        let (keyed, typed) = (self.keyed, self.typed);
+        let (keyed, typed, ranks) = (self.keyed, self.typed, self.ranks);
         let hdr = self.hdr;
         let quantile = |sorted: &[f64], percent: f64| match hdr {
             Some(digits) => Hdr::new(digits, sorted).quantile(sorted, percent),
@@ -156,7 +137,7 @@ impl Collector for Percentiles {
         };
         let rank = |sorted: &[f64], value: f64| match hdr {
             Some(digits) => Hdr::new(digits, sorted).rank(sorted, value),
-            None => rank_among(sorted, value),
+            None => ranks.percent(sorted, value),
         };
         let none = || if typed { Value::from("NaN") } else { Value::Null };
         let pairs: Vec<(f64, Option<f64>)> = match &self.ask {
@@ -175,13 +156,13 @@ impl Collector for Percentiles {
                 return Ok(one(found, &self.source));
             }
         };
-        let ranks = matches!(self.ask, Ask::Ranks(_));
+        let asks_ranks = matches!(self.ask, Ask::Ranks(_));
         let format = &self.source.format;
-        let text = |value: Option<f64>| value.and_then(|value| format.text(value)).filter(|_| !ranks || !typed);
+        let text = |value: Option<f64>| value.and_then(|value| format.text(value)).filter(|_| !asks_ranks || !typed);
         let values = if keyed {
             let mut out = Map::new();
             for (percent, value) in &pairs {
-                let name = match ranks && typed {
+                let name = match asks_ranks && typed {
                     true => format.text(*percent).unwrap_or_else(|| key(*percent)),
                     false => key(*percent),
                 };
@@ -219,7 +200,10 @@ impl Collector for Percentiles {
             }
             (Ask::Deviation, _) => deviation(self.at(bucket)),
             (Ask::Values(_), Some(percent)) => quantile(self.at(bucket), percent),
-            (Ask::Ranks(_), Some(value)) => rank_among(self.at(bucket), value),
+            (Ask::Ranks(_), Some(value)) => {
+                let ranks = self.ranks;
+                ranks.percent(self.at(bucket), value)
+            }
             _ => {
                 return Err(Error::illegal(
                     "When ordering on a multi-value metrics aggregation a metric name must be specified.",
@@ -248,21 +232,16 @@ mod tests {
 
     #[test]
     fn quantiles() {
-        let rows: [(&[f64], f64, Option<f64>, Option<f64>); 3] = [
-            (&[], 50.0, None, None),
-            (&[1.0, 2.0, 3.0, 4.0], 50.0, Some(2.5), Some(100.0)),
-            (&[1.0], 99.0, Some(1.0), Some(100.0)),
+        let rows: [(&[f64], f64, Option<f64>); 3] = [
+            (&[], 50.0, None),
+            (&[1.0, 2.0, 3.0, 4.0], 50.0, Some(2.5)),
+            (&[1.0], 99.0, Some(1.0)),
         ];
-        for (values, percent, expected, above) in rows {
-            assert_eq!(
-                (quantile(values, percent), rank_among(values, 9.0)),
-                (expected, above),
-                "{percent} of {values:?}"
-            );
+        for (values, percent, expected) in rows {
+            assert_eq!(quantile(values, percent), expected, "{percent} of {values:?}");
         }
         let five = [1.0, 1.0, 3.0, 5.0, 9.0];
         assert_eq!(quantile_of_2015(&five, 75.0), Some(5.0));
-        assert_eq!(rank_among(&five, 5.0), Some(50.0));
         assert_eq!(deviation(&[1.0, 2.0, 3.0, 4.0, 100.0]), Some(1.0));
     }
 }

@@ -1,5 +1,6 @@
 //! Pipelines: aggregations of other aggregations' answers, worked out on the finished tree.
 
+mod moving_average;
 mod parent;
 mod path;
 mod sibling;

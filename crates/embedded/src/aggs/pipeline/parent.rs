@@ -1,5 +1,6 @@
 //! Pipelines inside an aggregation: something for each of its buckets, in their order.
 
+use super::moving_average::{MovingAverage, linear_weighted};
 use super::path;
 use crate::aggs::Context;
 use crate::aggs::shown::{Format, number};
@@ -11,6 +12,7 @@ use model::{Error, ErrorKind, Result};
 use script::{Budget, Env, Host, Params};
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 
 struct Job<'a> {
     name: &'a str,
@@ -175,9 +177,13 @@ fn one(job: &Job<'_>, agg: &Agg, list: &mut Vec<Value>, cx: &Context<'_>) -> Res
                 }
             }
         }
-        "moving_fn" | "moving_avg" => {
+        "moving_fn" => {
             let seen = values(list);
             moving(job, list, &seen, cx)?;
+        }
+        "moving_avg" => {
+            let seen = values(list);
+            moving_avg(job, list, &seen)?;
         }
         "bucket_script" | "bucket_selector" => scripted(job, list, cx)?,
         "bucket_sort" => sort(job, list)?,
@@ -279,7 +285,7 @@ fn scripted(job: &Job<'_>, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<()
 }
 
 /// A whole number among the options: its text does too, and what is behind the point goes.
-fn whole(body: &serde_json::Map<String, Value>, name: &str) -> Option<i64> {
+pub(super) fn whole(body: &serde_json::Map<String, Value>, name: &str) -> Option<i64> {
     match body.get(name)? {
         Value::Number(n) => n.as_i64().or_else(|| n.as_f64().map(|n| n as i64)),
         Value::String(text) => text.trim().parse::<f64>().ok().map(|n| n as i64),
@@ -328,21 +334,16 @@ fn sort(job: &Job<'_>, list: &mut Vec<Value>) -> Result<()> {
     Ok(())
 }
 
-/// The functions of `MovingFunctions` over a window of values before each bucket.
+/// `moving_fn`: a script over a window of values before each bucket, `shift` further on.
 fn moving(job: &Job<'_>, list: &mut [Value], values: &[f64], cx: &Context<'_>) -> Result<()> {
     let window = whole(job.body, "window")
         .map_or(5, |n| usize::try_from(n).unwrap_or(1))
         .max(1);
-    let shift = whole(job.body, "shift")
-        // In 2015 the bucket itself was no part of its average.
-        .unwrap_or(i64::from(job.kind == "moving_avg" && !cx.dialect.typed));
+    let shift = whole(job.body, "shift").unwrap_or(0);
     let script = match job.body.get("script") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Object(map)) => map.get("source").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        _ => match job.body.get("model").and_then(Value::as_str) {
-            Some("linear") => "MovingFunctions.linearWeightedAvg(values)".to_owned(),
-            _ => "MovingFunctions.unweightedAvg(values)".to_owned(),
-        },
+        _ => String::new(),
     };
     let name = script
         .trim()
@@ -379,6 +380,24 @@ fn moving(job: &Job<'_>, list: &mut [Value], values: &[f64], cx: &Context<'_>) -
     Ok(())
 }
 
+/// `moving_avg`: a model of the values before each bucket, of which the bucket's own is none. Where there are too few for
+/// the model the bucket has no average.
+fn moving_avg(job: &Job<'_>, list: &mut [Value], values: &[f64]) -> Result<()> {
+    let average = MovingAverage::parse(job.name, job.body)?;
+    let numbers = values.iter().copied().enumerate().filter(|(_, value)| !value.is_nan());
+    let mut before: VecDeque<f64> = VecDeque::new();
+    for (place, value) in numbers {
+        if let Some(found) = average.next(before.make_contiguous()) {
+            put(&mut list[place], job, Some(found), None);
+        }
+        before.push_back(value);
+        if before.len() > average.window() {
+            before.pop_front();
+        }
+    }
+    Ok(())
+}
+
 fn moved(name: &str, values: &[f64], script: &str) -> Result<f64> {
     let n = values.len() as f64;
     let arguments: Vec<f64> = script
@@ -401,12 +420,7 @@ fn moved(name: &str, values: &[f64], script: &str) -> Result<f64> {
         "sum" => values.iter().sum(),
         "unweightedAvg" => avg,
         "stdDev" => (values.iter().map(|value| (value - avg).powi(2)).sum::<f64>() / n).sqrt(),
-        "linearWeightedAvg" => {
-            let (sum, weights) = values.iter().zip(1..).fold((0.0, 1.0), |(sum, all), (value, weight)| {
-                (sum + value * f64::from(weight), all + f64::from(weight))
-            });
-            if values.is_empty() { f64::NAN } else { sum / weights }
-        }
+        "linearWeightedAvg" => linear_weighted(values).unwrap_or(f64::NAN),
         "ewma" => {
             let alpha = arguments.first().copied().unwrap_or(0.3);
             values

@@ -1,6 +1,7 @@
 //! A sort by a field: what its mapping makes of it, and what stands for a missing value.
 
 use super::*;
+use model::date::{DateFormat, PatternSyntax};
 
 pub(super) fn extreme(first: bool, ascending: bool) -> i64 {
     if first == ascending { i64::MIN } else { i64::MAX }
@@ -91,7 +92,7 @@ pub(super) fn field_key(
         format: field
             .format
             .as_deref()
-            .map(model::date::DateFormat::parse_pattern)
+            .map(|text| DateFormat::parse_pattern_of(text, PatternSyntax::of(view.typed)))
             .transpose()?,
         nested: None,
     };
