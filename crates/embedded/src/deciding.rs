@@ -9,7 +9,8 @@
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::commit::{After, Beside, Ready};
-use crate::store::{STRIPES, Store};
+use crate::counts::share;
+use crate::store::{IndexState, STRIPES, Store};
 use crate::versions::{Key, Versions};
 use crate::writing::{Judged, check_write, visible};
 use engine::{Alteration, Deciding, Decision, Document, Gate, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp};
@@ -129,6 +130,7 @@ impl Store {
         after: &mut After,
         numbers: &mut Vec<u32>,
     ) -> Result<Carried> {
+        let begun = Instant::now();
         let making = !plan.alterations.is_empty();
         let _altering = making.then(|| self.altering.lock());
         let now = self.clock.wall_ms();
@@ -248,7 +250,10 @@ impl Store {
                 });
             }));
         }
+        let working: Vec<(Arc<IndexState>, bool)> = all.iter().map(|one| (one.state.clone(), one.put.is_none())).collect();
         let (written, waits, place) = self.commit(all, beside, &mut room)?;
+        let took = share(begun.elapsed(), working.len());
+        working.iter().for_each(|(state, deletes)| state.counts.wrote(*deletes, took));
         if gate == Gate::Exclusive {
             self.gate_at.fetch_max(waits.durable.max(waits.written), Ordering::AcqRel);
         }

@@ -19,6 +19,7 @@ use model::{DocAddress, Error, ErrorKind, ID_MAX_BYTES, Result, Stamp, Target};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// The newest state of one document.
 pub(crate) struct Here {
@@ -105,11 +106,25 @@ impl Store {
             .collect()
     }
 
-    fn write_one(&self, mut write: Write, at_once: bool) -> Result<(Outcome, After, Option<u32>)> {
+    fn write_one(&self, write: Write, at_once: bool) -> Result<(Outcome, After, Option<u32>)> {
         self.check_writable()?;
         let catalog = self.catalog.load_full();
         let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())?;
-        check_write(&entry, &write)?;
+        let begun = Instant::now();
+        let deletes = matches!(write.op, WriteOp::Delete);
+        let done = self.write_to(&entry, write, at_once);
+        if let Ok(state) = self.state(&entry) {
+            match &done {
+                Ok((Outcome::Written(_), ..)) => state.counts.wrote(deletes, begun.elapsed()),
+                _ => drop(state.counts.failed.fetch_add(1, Ordering::Relaxed)),
+            }
+        }
+        done
+    }
+
+    /// One write to the index that it is for.
+    fn write_to(&self, entry: &Arc<IndexEntry>, mut write: Write, at_once: bool) -> Result<(Outcome, After, Option<u32>)> {
+        check_write(entry, &write)?;
         write.at.id = entry.identity(&write.at.id)?;
         write.routing = entry.routing_through(write.at.index.as_str(), write.routing)?;
         let routing = write.routing.as_deref().or(write.parent.as_deref());
@@ -131,7 +146,7 @@ impl Store {
         // Nothing that is locked here is changed before the last step that can fail.
         let _stripe = self.stripe(self.stripe_of(key));
         let mut after = After::default();
-        let (mut ready, after) = match self.judge(&entry, key, write, &mut after, None)? {
+        let (mut ready, after) = match self.judge(entry, key, write, &mut after, None)? {
             Judged::Done(outcome) => return Ok((outcome, after, None)),
             Judged::Ready(ready) => (ready, after),
         };
