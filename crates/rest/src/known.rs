@@ -21,6 +21,8 @@ pub(crate) struct Known {
     pub(crate) read: Option<IndexName>,
     /// The index that is written to by this name, if there is one.
     pub(crate) written: Option<IndexName>,
+    /// Of the first index of that name.
+    pub(crate) uuid: Arc<str>,
     pub(crate) typed: bool,
     pub(crate) replicas: u64,
     /// `_source` is enabled.
@@ -54,6 +56,7 @@ impl Known {
                 .iter()
                 .find(|info| named && is_written(name, info, infos.len()))
                 .map(|info| info.name.clone()),
+            uuid: first.uuid.as_str().into(),
             typed: first.typed,
             source: source_enabled(first),
             replicas: settings::number(&first.settings, settings::NUMBER_OF_REPLICAS),
@@ -154,6 +157,7 @@ mod tests {
         Known {
             read: None,
             written: None,
+            uuid: "u".into(),
             typed: false,
             replicas: 0,
             source: true,
