@@ -133,6 +133,11 @@ impl Answers {
         }
     }
 
+    /// Bytes of what is kept.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.kept.lock().bytes as u64
+    }
+
     /// The answer, if it is kept.
     pub(crate) fn get(&self, asked: &Asked<'_>) -> Option<Arc<SearchResponse>> {
         let number = asked.number();

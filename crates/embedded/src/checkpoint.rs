@@ -5,6 +5,7 @@
 //!
 //! Not here: reading it again (`recovery`).
 
+use crate::counts::share;
 use crate::index::derived::Budget;
 use crate::index::segment::{self, DataFile, Place, SegmentData};
 use crate::publish::PartBytes;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 use tantivy::directory::OwnedBytes;
 use tantivy::fastfield::write_alive_bitset;
 
@@ -42,6 +44,7 @@ impl Store {
     }
 
     fn flush(&self, last: &mut CheckpointState, clean: bool) -> Result<()> {
+        let begun = Instant::now();
         let limit = self.durable_now();
         self.log.wait_durable(self.altered_at.load(Ordering::Acquire))?;
         // Records from here on are needed again: those of indices that are damaged, or that could not be built.
@@ -144,7 +147,9 @@ impl Store {
         for no in gone {
             last.named.remove(&no);
         }
+        let took = share(begun.elapsed(), changed.len());
         for (state, set, revision) in &changed {
+            state.counts.flush_time.add(took);
             last.named.insert(state.no);
             *state.flushed.lock() = Some((set.clone(), *revision));
             state.flushed_to.store(set.position, Ordering::Release);

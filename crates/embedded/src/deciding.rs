@@ -10,8 +10,9 @@ use crate::blocking::aside;
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::commit::{After, Beside, Ready};
+use crate::counts::share;
 use crate::durability::is_of_the_moment;
-use crate::store::{STRIPES, Store};
+use crate::store::{IndexState, STRIPES, Store};
 use crate::versions::{Key, Versions};
 use crate::writing::{Judged, check_write, visible};
 use engine::{
@@ -150,6 +151,7 @@ impl Store {
     ) -> Result<Carried> {
         // What only reads is answered also while nothing can be written.
         self.check_writable()?;
+        let begun = Instant::now();
         let making = !plan.alterations.is_empty();
         let _altering = making.then(|| self.alter_alone());
         let now = self.clock.wall_ms();
@@ -285,7 +287,10 @@ impl Store {
                 });
             }));
         }
+        let working: Vec<(Arc<IndexState>, bool)> = all.iter().map(|one| (one.state.clone(), one.put.is_none())).collect();
         let (written, waits, place) = self.commit(all, beside, &mut room)?;
+        let took = share(begun.elapsed(), working.len());
+        working.iter().for_each(|(state, deletes)| state.counts.wrote(*deletes, took));
         if how.gate == Gate::Exclusive {
             self.gate_at.fetch_max(waits.durable.max(waits.written), Ordering::AcqRel);
         }

@@ -59,7 +59,7 @@ impl Lanes {
     ) -> Result<T> {
         if inline {
             let interrupt = Interrupt::new(cancellation.clone(), Some(INLINE_MOST));
-            let found = timed(&self.pace, shape, || search(&interrupt));
+            let found = short.run_here(|| timed(&self.pace, shape, || search(&interrupt)));
             if !interrupt.is_overdrawn() {
                 return found;
             }

@@ -13,6 +13,7 @@ mod blocking;
 pub mod catalog;
 mod checkpoint;
 mod commit;
+mod counts;
 mod deciding;
 pub mod disk;
 mod durability;
@@ -63,8 +64,8 @@ use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::{
-    Alteration, Altered, AtomicWrites, Barrier, Clock, Decided, Deciding, Document, Effect, Engine, Extent, IndexInfo,
-    IndexStats, Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Outcome, Part, Planner, Read, Refresh, See, Seen,
+    Alteration, Altered, AtomicWrites, Barrier, BreakerStats, Clock, Decided, Deciding, Document, Effect, Engine, Extent,
+    IndexInfo, IndexStats, Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Outcome, Part, Planner, Read, Refresh, See, Seen,
     Stage, Staged, Staging, View, Write,
 };
 use futures::StreamExt;
@@ -201,7 +202,7 @@ impl EmbeddedEngine {
     async fn worked(&self, writes: Vec<Write>) -> Vec<(Outcome, After, Option<u32>)> {
         let bytes: usize = writes.iter().map(weight).sum();
         if writes.len() <= INLINE_WRITES && bytes <= INLINE_BYTES {
-            return self.store.write(writes, true);
+            return self.writers.run_other_here(|| self.store.write(writes, true));
         }
         let (store, count) = (self.store.clone(), writes.len());
         match self.writers.run(move || Ok(store.write(writes, false))).await {
@@ -335,25 +336,17 @@ impl EmbeddedEngine {
                 count_types(&view.schema, segment, &mut stats.docs_by_type);
             }
         }
-        let counts = &state.counts;
         let queue = state.queue.lock();
         stats.max_seq_no = queue.next_seq_no.checked_sub(1);
         stats.translog_ops = queue.ops.len() as u64;
         stats.translog_bytes = queue.bytes;
-        for (to, from) in [
-            (&mut stats.index_total, &counts.index),
-            (&mut stats.delete_total, &counts.delete),
-            (&mut stats.noop_total, &counts.noop),
-            (&mut stats.get_total, &counts.get),
-            (&mut stats.search_total, &counts.search),
-            (&mut stats.refresh_total, &counts.refresh),
-            (&mut stats.flush_total, &counts.flush),
-            (&mut stats.merge_total, &counts.merge),
-        ] {
-            *to = from.load(Ordering::Relaxed);
-        }
-        let by_type = counts.by_type.lock();
-        stats.index_by_type = by_type.iter().map(|(name, count)| (name.to_string(), *count)).collect();
+        drop(queue);
+        state.counts.fill(&mut stats);
+        let views = self.store.views.lock();
+        let open = views.iter().filter(|(id, _)| !id.starts_with(joining::MOMENT));
+        stats.open_contexts = open
+            .filter(|(_, view)| view.searchable.indices.contains_key(&entry.no))
+            .count() as u64;
         stats
     }
 }
@@ -362,6 +355,30 @@ impl Drop for EmbeddedEngine {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// The bounds on memory that refuse, and those that drop what is kept.
+fn breakers(store: &Store, catalog: &catalog::Catalog) -> Vec<BreakerStats> {
+    vec![
+        BreakerStats {
+            name: "request",
+            limit_bytes: catalog.cluster_bytes(model::settings::JOIN_MEMORY),
+            used_bytes: store.join_memory.used(),
+            tripped: store.join_memory.refused(),
+        },
+        BreakerStats {
+            name: "fielddata",
+            limit_bytes: store.limits.derived_bytes as u64,
+            used_bytes: store.derived.used_bytes() as u64,
+            tripped: 0,
+        },
+        BreakerStats {
+            name: "accounting",
+            limit_bytes: store.limits.ram_segment_bytes,
+            used_bytes: store.ram_bytes.load(Ordering::Relaxed),
+            tripped: 0,
+        },
+    ]
 }
 
 /// What a write weighs before it is worked on: a script may take as long as a large document.
@@ -514,8 +531,19 @@ impl EmbeddedEngine {
                     .values()
                     .map(|view| view.segments.len() as u64)
                     .sum(),
-                disk_free_bytes: store.disk.free_bytes(&store.dir).unwrap_or(0),
+                disk_available_bytes: store.disk.free_bytes(&store.dir).unwrap_or(0),
+                disk_free_bytes: store.disk.unused_bytes(&store.dir).unwrap_or(0),
                 disk_total_bytes: store.disk.total_bytes(&store.dir).unwrap_or(0),
+                pools: vec![
+                    self.workers.stats("generic"),
+                    self.workers.limited_stats("search"),
+                    self.writers.stats("write"),
+                ],
+                breakers: breakers(store, &catalog),
+                pending_max_bytes: store.limits.pending_bytes,
+                request_cache_bytes: store.answers.bytes(),
+                documents_bytes: store.documents.bytes(),
+                filters_bytes: store.filters.bytes(),
                 read_only: store
                     .log
                     .failure()

@@ -16,6 +16,7 @@ use model::{Error, ErrorKind, Result};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 use tantivy::BitSet;
 
 /// An index that nothing was built for so long is merged further: its searches are worth more than the work.
@@ -99,6 +100,7 @@ impl Store {
         let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
             return Ok(());
         };
+        let begun = Instant::now();
         let sources: Vec<_> = inputs
             .iter()
             .map(|input| (input.data.clone(), input.reader.alive_bitset().cloned()))
@@ -172,7 +174,11 @@ impl Store {
         if let Some(shown) = shown {
             self.replace_published(&shown);
         }
+        let docs: u64 = inputs.iter().map(|input| u64::from(input.reader.num_docs())).sum();
         state.counts.merge.fetch_add(1, Ordering::Relaxed);
+        state.counts.merge_docs.fetch_add(docs, Ordering::Relaxed);
+        state.counts.merge_bytes.fetch_add(needed, Ordering::Relaxed);
+        state.counts.merge_time.add(begun.elapsed());
         Ok(())
     }
 }

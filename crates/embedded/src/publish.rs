@@ -6,6 +6,7 @@
 //! Not here: when (`upkeep`), merges.
 
 use crate::catalog::IndexEntry;
+use crate::counts::share;
 use crate::index::build::{Blocks, Built, build};
 use crate::index::document::{Block, Envelope, block};
 use crate::index::segment::{self, DataFile, Held, Place, SegmentData};
@@ -22,6 +23,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 use tantivy::BitSet;
 use tantivy::directory::OwnedBytes;
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
@@ -336,6 +338,7 @@ impl Store {
     /// As [`Store::publish`]; what is given back has the indices at one position, whatever is published after it.
     pub(crate) fn publish_as(&self, wanted: &[u32], at_least: u64) -> Result<Arc<Searchable>> {
         self.log.wait_durable(at_least)?;
+        let begun = Instant::now();
         let mut target = self.durable_now().max(at_least);
         let mut all: FxHashSet<u32> = wanted.iter().copied().collect();
         loop {
@@ -365,7 +368,10 @@ impl Store {
                     continue;
                 }
             }
-            return Ok(self.flip(&states, sets, target));
+            let flipped = self.flip(&states, sets, target);
+            let took = share(begun.elapsed(), states.len());
+            states.iter().for_each(|state| state.counts.refresh_time.add(took));
+            return Ok(flipped);
         }
     }
 

@@ -62,7 +62,7 @@ impl Store {
         };
         let uid = at.id.uid();
         let state = self.state(&entry)?;
-        state.counts.get.fetch_add(1, Ordering::Relaxed);
+        let begun = Instant::now();
         let looked = if read.searchable_only {
             let document = match searchable.indices.get(&entry.no) {
                 None => None,
@@ -91,10 +91,9 @@ impl Store {
                 place,
             }
         };
-        Ok(Looked {
-            document: looked.document.filter(|document| visible(document, read.see)),
-            ..looked
-        })
+        let document = looked.document.filter(|document| visible(document, read.see));
+        state.counts.read(document.is_some(), begun.elapsed());
+        Ok(Looked { document, ..looked })
     }
 
     /// Documents as they were at one instant, in the order asked for. Fewer than asked for: the sources of these have more

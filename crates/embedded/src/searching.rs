@@ -6,12 +6,13 @@ use crate::alias_filters;
 use crate::answers::{Asked, Limits};
 use crate::catalog::Catalog;
 use crate::catalog::resolve::Resolved;
+use crate::counts::share;
 use crate::interrupt::Interrupt;
 use crate::joining::MOMENT;
 use crate::plan::Context;
 use crate::search;
 use crate::searchable::{IndexView, Searchable};
-use crate::store::{Location, OpenView, Store};
+use crate::store::{IndexState, Location, OpenView, Store};
 use crate::upkeep::Interval;
 use crate::writing::{stored, visible};
 use dsl::query::Query;
@@ -23,10 +24,26 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// An index with the filter of the aliases it was reached by.
 pub(crate) type Searched = (Arc<IndexView>, Option<Query>);
+
+/// A search that runs.
+struct Counted {
+    states: Vec<Arc<IndexState>>,
+    begun: Instant,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let took = share(self.begun.elapsed(), self.states.len());
+        for state in &self.states {
+            state.counts.searching.fetch_sub(1, Ordering::Relaxed);
+            state.counts.search_time.add(took);
+        }
+    }
+}
 
 impl Store {
     /// What a request over a target sees; `view` names an open one.
@@ -246,6 +263,7 @@ impl Store {
         } else {
             request.types.clone()
         };
+        let _counted = self.counted(&views);
         self.with_context(see, request.dialect, &types, interrupt, |cx| {
             let joined = |filter: &Query| alias_filters::has_keys(filter);
             let kept = failures.is_empty() && !views.iter().filter_map(|(_, filter)| filter.as_ref()).any(joined);
@@ -272,6 +290,19 @@ impl Store {
             }
             Ok(found)
         })
+    }
+
+    /// Counts a search of these views until it is dropped: that it runs, and how long it took.
+    fn counted(&self, views: &[Searched]) -> Counted {
+        let indices = self.indices.read();
+        let states: Vec<_> = views.iter().filter_map(|(view, _)| indices.get(&view.no).cloned()).collect();
+        for state in &states {
+            state.counts.searching.fetch_add(1, Ordering::Relaxed);
+        }
+        Counted {
+            states,
+            begun: Instant::now(),
+        }
     }
 
     /// Calls `f` with what queries need.

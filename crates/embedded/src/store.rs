@@ -7,6 +7,7 @@
 
 use crate::answers::Answers;
 use crate::catalog::{Catalog, IndexEntry};
+use crate::counts::Counts;
 use crate::disk::Disk;
 use crate::index::cache::DocumentCache;
 use crate::index::derived::{Budget, Derived};
@@ -285,21 +286,6 @@ pub(crate) struct Queue {
     pub(crate) overdue: bool,
     /// Position of the newest operation.
     pub(crate) last: u64,
-}
-
-/// Counters for `_stats`.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) index: AtomicU64,
-    pub(crate) delete: AtomicU64,
-    pub(crate) noop: AtomicU64,
-    pub(crate) get: AtomicU64,
-    pub(crate) search: AtomicU64,
-    pub(crate) refresh: AtomicU64,
-    pub(crate) flush: AtomicU64,
-    pub(crate) merge: AtomicU64,
-    /// Of typed indices: `index` by type.
-    pub(crate) by_type: Mutex<std::collections::BTreeMap<Arc<str>, u64>>,
 }
 
 impl IndexState {

@@ -3,10 +3,11 @@
 //! The queue is bounded by whoever submits: searches by `search.max_concurrent`, the rest by the requests in
 //! flight. Not here: what is run.
 
+use engine::PoolStats;
 use model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,8 +18,69 @@ type Job = Box<dyn FnOnce() + Send>;
 pub(crate) struct Workers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    limited: Arc<AtomicUsize>,
+    limited: Arc<Load>,
     limited_max: usize,
+    others: Arc<Load>,
+}
+
+/// Jobs of one kind: how many there are, and were.
+#[derive(Debug, Default)]
+struct Load {
+    /// They wait or run.
+    there: AtomicUsize,
+    active: AtomicU64,
+    largest: AtomicU64,
+    rejected: AtomicU64,
+    completed: AtomicU64,
+}
+
+impl Load {
+    fn stats(&self, name: &'static str, threads: usize, queue_max: Option<usize>) -> PoolStats {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (there, active) = (self.there.load(Ordering::Relaxed) as u64, of(&self.active));
+        PoolStats {
+            name,
+            threads: threads as u64,
+            active,
+            largest: of(&self.largest),
+            queue: there.saturating_sub(active),
+            queue_max: queue_max.map(|max| max as u64),
+            rejected: of(&self.rejected),
+            completed: of(&self.completed),
+        }
+    }
+    fn begin(&self) {
+        let active = self.active.fetch_add(1, Ordering::Relaxed) + 1;
+        self.largest.fetch_max(active, Ordering::Relaxed);
+    }
+    fn end(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        self.completed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A job of a kind, from when it is asked for until it has ended or nobody runs it any more.
+struct Place(Arc<Load>);
+
+impl Place {
+    fn run<T>(self, job: impl FnOnce() -> T) -> T {
+        /// Ends however the job ends.
+        struct Active<'a>(&'a Load);
+        impl Drop for Active<'_> {
+            fn drop(&mut self) {
+                self.0.end();
+            }
+        }
+        self.0.begin();
+        let _active = Active(&self.0);
+        job()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.there.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 struct Shared {
@@ -55,14 +117,54 @@ impl Workers {
             threads,
             limited: Arc::default(),
             limited_max,
+            others: Arc::default(),
         })
     }
 
     /// Runs a job and gives its result. A job that panics is an internal error.
     pub(crate) async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+        self.others.there.fetch_add(1, Ordering::AcqRel);
+        self.send(Place(self.others.clone()), job).await
+    }
+
+    /// As [`Workers::run`], refused when too many run or wait.
+    pub(crate) async fn run_limited<T: Send + 'static>(&self, job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+        let before = self.limited.there.fetch_add(1, Ordering::AcqRel);
+        let place = Place(self.limited.clone());
+        if before >= self.limited_max {
+            self.limited.rejected.fetch_add(1, Ordering::Relaxed);
+            let reason = format!("[{before}] searches run or wait; the limit is the setting [search.max_concurrent]");
+            return Err(Error::new(ErrorKind::RejectedExecution, reason));
+        }
+        self.send(place, job).await
+    }
+
+    /// Runs a limited job that is known to be quick on this thread, and counts it with the others.
+    pub(crate) fn run_here<T>(&self, job: impl FnOnce() -> T) -> T {
+        self.limited.there.fetch_add(1, Ordering::Relaxed);
+        Place(self.limited.clone()).run(job)
+    }
+
+    /// The same of a job that is not limited.
+    pub(crate) fn run_other_here<T>(&self, job: impl FnOnce() -> T) -> T {
+        self.others.there.fetch_add(1, Ordering::Relaxed);
+        Place(self.others.clone()).run(job)
+    }
+
+    /// What limited jobs do on these threads and elsewhere.
+    pub(crate) fn limited_stats(&self, name: &'static str) -> PoolStats {
+        self.limited.stats(name, self.threads.len(), Some(self.limited_max))
+    }
+
+    /// What the other jobs do.
+    pub(crate) fn stats(&self, name: &'static str) -> PoolStats {
+        self.others.stats(name, self.threads.len(), None)
+    }
+
+    async fn send<T: Send + 'static>(&self, place: Place, job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
         let (tell, told) = tokio::sync::oneshot::channel();
         let job: Job = Box::new(move || {
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+            let result = place.run(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
             // Nobody waits any more: the request was dropped.
             drop(tell.send(result.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a worker panicked")))));
         });
@@ -70,27 +172,6 @@ impl Workers {
         self.shared.more.notify_one();
         told.await
             .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the engine is closing")))
-    }
-
-    /// As [`Workers::run`], refused when too many run or wait.
-    pub(crate) async fn run_limited<T: Send + 'static>(&self, job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-        struct Place(Arc<AtomicUsize>);
-        impl Drop for Place {
-            fn drop(&mut self) {
-                self.0.fetch_sub(1, Ordering::AcqRel);
-            }
-        }
-        let before = self.limited.fetch_add(1, Ordering::AcqRel);
-        let place = Place(self.limited.clone());
-        if before >= self.limited_max {
-            let reason = format!("[{before}] searches run or wait; the limit is the setting [search.max_concurrent]");
-            return Err(Error::new(ErrorKind::RejectedExecution, reason));
-        }
-        self.run(move || {
-            let _place = place;
-            job()
-        })
-        .await
     }
 }
 

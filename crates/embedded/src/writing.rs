@@ -20,6 +20,7 @@ use model::{DocAddress, Error, ErrorKind, ID_MAX_BYTES, Result, Stamp, Target};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// The newest state of one document.
 pub(crate) struct Here {
@@ -109,11 +110,31 @@ impl Store {
     }
 
     /// `after`: what its answer waits for, also if it is refused.
-    fn write_one(&self, mut write: Write, at_once: bool, after: &mut After) -> Result<(Outcome, Option<u32>)> {
+    fn write_one(&self, write: Write, at_once: bool, after: &mut After) -> Result<(Outcome, Option<u32>)> {
         self.check_writable()?;
         let catalog = self.catalog.load_full();
         let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())?;
-        check_write(&entry, &write)?;
+        let begun = Instant::now();
+        let deletes = matches!(write.op, WriteOp::Delete);
+        let done = self.write_to(&entry, write, at_once, after);
+        if let Ok(state) = self.state(&entry) {
+            match &done {
+                Ok((Outcome::Written(_), ..)) => state.counts.wrote(deletes, begun.elapsed()),
+                _ => drop(state.counts.failed.fetch_add(1, Ordering::Relaxed)),
+            }
+        }
+        done
+    }
+
+    /// One write to the index that it is for.
+    fn write_to(
+        &self,
+        entry: &Arc<IndexEntry>,
+        mut write: Write,
+        at_once: bool,
+        after: &mut After,
+    ) -> Result<(Outcome, Option<u32>)> {
+        check_write(entry, &write)?;
         write.at.id = entry.identity(&write.at.id)?;
         write.routing = entry.routing_through(write.at.index.as_str(), write.routing)?;
         let routing = write.routing.as_deref().or(write.parent.as_deref());
@@ -135,7 +156,7 @@ impl Store {
         // Nothing that is locked here is changed before the last step that can fail.
         let _stripe = self.stripe(self.stripe_of(key));
         let name = write.at.index.clone();
-        let mut ready = match self.judge(&entry, key, write, after, None)? {
+        let mut ready = match self.judge(entry, key, write, after, None)? {
             Judged::Done(outcome) => {
                 after.durable = after.durable.max(self.rests_on([name.as_str()]));
                 return Ok((outcome, None));

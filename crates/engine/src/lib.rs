@@ -701,14 +701,75 @@ pub struct IndexStats {
     /// Updates that changed nothing.
     pub noop_total: u64,
     pub get_total: u64,
+    /// Reads by id that found no document.
+    pub get_missing: u64,
     pub search_total: u64,
     pub refresh_total: u64,
     pub flush_total: u64,
     pub merge_total: u64,
+    /// Writes that a mapping, a condition or a script refused.
+    pub index_failed: u64,
+    /// Living documents and bytes that went into merges.
+    pub merge_docs: u64,
+    pub merge_bytes: u64,
+    /// How long the work of each kind took, all in all.
+    pub times: WorkTimes,
+    /// Searches that run now.
+    pub search_current: u64,
+    /// Scrolls begun, how long those that ended were open, and those that are open. The layer that knows what views are for
+    /// counts them.
+    pub scroll_total: u64,
+    pub scroll_time: Duration,
+    pub scroll_current: u64,
+    /// Views of this index that scrolls and points in time hold open.
+    pub open_contexts: u64,
     pub translog_ops: u64,
     pub translog_bytes: u64,
     /// What does not succeed behind the scenes.
     pub troubles: Vec<Trouble>,
+}
+
+/// Time spent on an index since the process began. Of work on several indices at once each has an equal part.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WorkTimes {
+    pub index: Duration,
+    pub delete: Duration,
+    pub get: Duration,
+    /// Reads by id that found no document, out of `get`.
+    pub get_missing: Duration,
+    pub search: Duration,
+    pub refresh: Duration,
+    pub flush: Duration,
+    pub merge: Duration,
+}
+
+/// Threads of one kind and what waits for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolStats {
+    /// The name of Elasticsearch's pool for the same work.
+    pub name: &'static str,
+    pub threads: u64,
+    /// Jobs that run.
+    pub active: u64,
+    /// The most that ran at once.
+    pub largest: u64,
+    /// Jobs that wait for a thread.
+    pub queue: u64,
+    /// How many may wait; `None` without a bound.
+    pub queue_max: Option<u64>,
+    pub rejected: u64,
+    pub completed: u64,
+}
+
+/// A bound on memory: when it is passed, requests are refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BreakerStats {
+    /// The name of Elasticsearch's breaker for the same memory.
+    pub name: &'static str,
+    pub limit_bytes: u64,
+    pub used_bytes: u64,
+    /// Requests that were refused.
+    pub tripped: u64,
 }
 
 /// What the process holds.
@@ -719,9 +780,21 @@ pub struct NodeStats {
     pub log_bytes: u64,
     pub open_views: u64,
     pub segments: u64,
-    /// What is left of the disk that holds the data; 0 if that is not known.
+    /// What is left to this process of the disk that holds the data; 0 if that is not known.
+    pub disk_available_bytes: u64,
+    /// The same with what the file system keeps for its administrator.
     pub disk_free_bytes: u64,
     pub disk_total_bytes: u64,
+    /// Its threads.
+    pub pools: Vec<PoolStats>,
+    /// Its bounds on memory.
+    pub breakers: Vec<BreakerStats>,
+    /// Writes that no segment has take [`NodeStats::pending_bytes`] of so much.
+    pub pending_max_bytes: u64,
+    /// Kept answers, stored documents and sets of filters.
+    pub request_cache_bytes: u64,
+    pub documents_bytes: u64,
+    pub filters_bytes: u64,
     /// Bytes of segments that are in memory until a checkpoint.
     pub ram_segment_bytes: u64,
     /// Why writes are refused, if they are.

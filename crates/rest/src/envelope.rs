@@ -1,8 +1,9 @@
 //! Errors as JSON, in the shapes of each dialect.
 
-use crate::words_2015;
+use crate::{Rest, words_2015};
 use model::{Dialect, Error, ErrorKind, Persona};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The body of an error answer.
 pub(crate) fn render(error: &Error, dialect: Dialect) -> Value {
@@ -23,6 +24,64 @@ pub(crate) fn render(error: &Error, dialect: Dialect) -> Value {
     entry.insert("root_cause".into(), roots);
     entry.append(&mut body);
     json!({ "error": entry, "status": error.status() })
+}
+
+/// Errors that name an index also say its uuid, `_na_` of one that is not there: decoders of clients in Java build an index
+/// from both. An error's causes, roots and failed shards are looked at, too. 2015 had none.
+pub(crate) async fn with_uuids(rest: &Rest, error: &mut Value, dialect: Dialect) {
+    if crate::answers_of_2015(dialect) {
+        return;
+    }
+    let mut names = BTreeMap::new();
+    each_error(error, DEPTH_MAX, &mut |error| {
+        if let (Some(Value::String(name)), None) = (error.get("index"), error.get("index_uuid")) {
+            names.insert(name.clone(), None);
+        }
+    });
+    if names.is_empty() {
+        return;
+    }
+    for (name, uuid) in &mut names {
+        *uuid = rest.known(name).await.map(|known| known.uuid);
+    }
+    each_error(error, DEPTH_MAX, &mut |error| {
+        let named = error.get("index").and_then(Value::as_str).and_then(|name| names.get(name));
+        if let (Some(uuid), false) = (named, error.contains_key("index_uuid")) {
+            error.insert("index_uuid".into(), uuid.as_deref().unwrap_or("_na_").into());
+        }
+    });
+}
+
+/// Causes of causes that are looked at.
+const DEPTH_MAX: usize = 16;
+
+/// Calls `f` with an error object and every one in it.
+fn each_error(error: &mut Value, depth: usize, f: &mut dyn FnMut(&mut Map<String, Value>)) {
+    let Some(error) = error.as_object_mut().filter(|_| depth > 0) else {
+        return;
+    };
+    f(error);
+    for name in ["caused_by", "cause", "reason"] {
+        if let Some(inner) = error.get_mut(name).filter(|inner| inner.is_object()) {
+            each_error(inner, depth - 1, f);
+        }
+    }
+    for root in error
+        .get_mut("root_cause")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        each_error(root, depth - 1, f);
+    }
+    for shard in error
+        .get_mut("failed_shards")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        each_error(&mut shard["reason"], depth - 1, f);
+    }
 }
 
 /// The status that goes with it in this dialect.

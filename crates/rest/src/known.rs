@@ -21,6 +21,8 @@ pub(crate) struct Known {
     pub(crate) read: Option<IndexName>,
     /// The index that is written to by this name, if there is one.
     pub(crate) written: Option<IndexName>,
+    /// Of the first index of that name.
+    pub(crate) uuid: Arc<str>,
     pub(crate) typed: bool,
     /// It has no type and no mapping yet: its first typed request may make it typed.
     pub(crate) open_to_types: bool,
@@ -56,6 +58,7 @@ impl Known {
                 .iter()
                 .find(|info| named && is_written(name, info, infos.len()))
                 .map(|info| info.name.clone()),
+            uuid: first.uuid.as_str().into(),
             typed: first.typed,
             open_to_types: infos.len() == 1 && !first.typed && first.mapping.is_empty(),
             source: source_enabled(first),
@@ -157,6 +160,7 @@ mod tests {
         Known {
             read: None,
             written: None,
+            uuid: "u".into(),
             typed: false,
             open_to_types: false,
             replicas: 0,

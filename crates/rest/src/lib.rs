@@ -4,12 +4,13 @@
 //! engine, and returns an [`respond::Answer`]. Not here: what any of it means to documents.
 
 use engine::tasks::Tasks;
-use engine::{Alteration, Altered, Clock, Engine, EngineExt, IndexInfo};
+use engine::{Alteration, Altered, Clock, Engine, EngineExt, IndexInfo, IndexStats};
 use known::{Known, KnownIndices};
 use model::{Dialect, Error, ErrorKind, IndexName, Persona, Result, Target};
 use relations::Relations;
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 mod again;
 mod answer_room;
@@ -53,10 +54,31 @@ pub struct Rest {
     /// What writes need to know of an index, kept until the catalog changes.
     known: KnownIndices,
     pub(crate) scrolls: handlers::scroll::Scrolls,
+    /// Connections and bodies, for `_nodes/stats`.
+    pub(crate) traffic: Traffic,
     /// Tasks of an earlier process, until somebody goes on with them.
     left: std::sync::Mutex<Vec<handlers::jobs::Left>>,
     /// True from the moment when the server is told to stop: whoever waits for somebody else is told so.
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
+}
+
+/// What comes by HTTP, all listeners together.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    /// Connections that are open.
+    open: Arc<AtomicUsize>,
+    /// Connections since the process began.
+    opened: AtomicU64,
+    pub(crate) in_flight: Arc<in_flight::AllInFlight>,
+}
+
+impl Traffic {
+    pub(crate) fn open_connections(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+    pub(crate) fn opened_connections(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed)
+    }
 }
 
 /// How the server calls itself.
@@ -97,6 +119,7 @@ impl Rest {
             limits,
             known: KnownIndices::default(),
             scrolls: handlers::scroll::Scrolls::default(),
+            traffic: Traffic::default(),
             left: std::sync::Mutex::default(),
             stopping: tokio::sync::watch::Sender::new(false),
         }
@@ -171,6 +194,21 @@ impl Rest {
         let known = Known::of(name, &infos)?;
         self.known.learn(&seen, name, known.clone());
         Some(known)
+    }
+
+    /// Indices of a target with their figures.
+    pub(crate) async fn stats(&self, target: Target) -> Result<Vec<(IndexInfo, IndexStats)>> {
+        let mut found = match self.engine.inspect(engine::Inspection::Stats(target)).await? {
+            engine::Inspected::Stats(stats) => stats,
+            other => {
+                let reason = format!("an engine answered {other:?} to a question about statistics");
+                return Err(Error::new(ErrorKind::Internal, reason));
+            }
+        };
+        for (info, stats) in &mut found {
+            self.scrolls.count_into(&info.uuid, stats, self.clock.monotonic());
+        }
+        Ok(found)
     }
 
     /// Cluster settings that are set, transient over persistent.

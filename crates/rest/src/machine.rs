@@ -21,6 +21,8 @@ pub(crate) struct Machine {
     pub(crate) cpu_ms: u64,
     pub(crate) uptime_ms: u64,
     pub(crate) processors: u64,
+    /// Threads of the process.
+    pub(crate) threads: u64,
 }
 
 impl Machine {
@@ -59,8 +61,32 @@ impl Machine {
             load,
             cpu_ms: ticks(14) + ticks(15),
             uptime_ms: up.map_or(0, |up| ((up * 1000.0) as u64).saturating_sub(ticks(22))),
+            threads: after(&status, "Threads:").unwrap_or(0),
             processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
         }
+    }
+    /// When the process began, in milliseconds since 1970.
+    pub(crate) fn started_ms(&self, now_ms: i64) -> i64 {
+        now_ms.saturating_sub(i64::try_from(self.uptime_ms).unwrap_or(i64::MAX))
+    }
+    /// The operating system as it calls itself.
+    pub(crate) fn system_name(&self) -> String {
+        let text = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+        let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+        name.map_or_else(|| std::env::consts::OS.to_owned(), |name| name.trim_matches('"').to_owned())
+    }
+    /// The version of its kernel.
+    pub(crate) fn kernel(&self) -> String {
+        let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        text.trim().to_owned()
+    }
+    /// Where the file system that holds a folder is mounted, and what from.
+    pub(crate) fn mount_of(&self, folder: &str) -> String {
+        mounted(folder).map_or_else(String::new, |(device, at, _)| format!("{at} ({device})"))
+    }
+    /// The type of that file system.
+    pub(crate) fn file_system_of(&self, folder: &str) -> String {
+        mounted(folder).map_or_else(String::new, |(_, _, kind)| kind)
     }
     /// Used memory of the machine.
     pub(crate) fn memory_used_bytes(&self) -> u64 {
@@ -75,6 +101,19 @@ impl Machine {
 /// Whole percent of a part; 0 of nothing.
 pub(crate) fn percent(part: u64, whole: u64) -> u64 {
     part.saturating_mul(100).checked_div(whole).unwrap_or(0)
+}
+
+/// Device, place and type of the mount that a folder is under: the longest that it begins with.
+fn mounted(folder: &str) -> Option<(String, String, String)> {
+    let folder = std::fs::canonicalize(folder).ok()?;
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let rows = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        Some((words.next()?, words.next()?, words.next()?))
+    });
+    let under = rows.filter(|(_, at, _)| folder.starts_with(at));
+    let (device, at, kind) = under.max_by_key(|(_, at, _)| at.len())?;
+    Some((device.to_owned(), at.to_owned(), kind.to_owned()))
 }
 
 fn after(text: &str, label: &str) -> Option<u64> {

@@ -9,7 +9,7 @@ use crate::handlers::{
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
-use model::Result;
+use model::{Persona, Result};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{LazyLock, OnceLock};
@@ -93,7 +93,7 @@ endpoints! {
     "count_percolate" ["GET", "POST"] ["/{index}/{type}/_percolate/count", "/{index}/{type}/{id}/_percolate/count"] => percolate::count;
     "mpercolate" ["GET", "POST"] ["/_mpercolate", "/{index}/_mpercolate", "/{index}/{type}/_mpercolate"] => percolate::several;
 
-    "delete_by_query" ["POST"] ["/{index}/_delete_by_query"] => by_query::delete;
+    "delete_by_query" ["POST"] ["/{index}/_delete_by_query", "/{index}/{type}/_delete_by_query"] => by_query::delete;
     "delete_by_query_2015" ["DELETE"] ["/{index}/_query", "/{index}/{type}/_query"] => by_query::delete_2015;
     "update_by_query" ["POST"] ["/{index}/_update_by_query", "/{index}/{type}/_update_by_query"] => by_query::update;
     "reindex" ["POST"] ["/_reindex"] => by_query::reindex;
@@ -163,7 +163,7 @@ endpoints! {
     "cluster.exists_component_template" ["HEAD"] ["/_component_template/{name}"] => templates::exists_component;
     "cluster.delete_component_template" ["DELETE"] ["/_component_template/{name}"] => templates::delete_component;
     "indices.rollover" ["POST"] ["/{index}/_rollover", "/{index}/_rollover/{new_index}"] => rollover::rollover;
-    "indices.resolve_index" ["GET"] ["/_resolve/index/{name}"] => resolve::resolve;
+    "indices.resolve_index" ["GET", "POST"] ["/_resolve/index/{name}"] => resolve::resolve;
     "indices.analyze" ["GET", "POST"] ["/_analyze", "/{index}/_analyze"] => analyze::analyze;
 
     "cluster.health" ["GET"] ["/_cluster/health", "/_cluster/health/{index}"] => cluster::health;
@@ -180,7 +180,7 @@ endpoints! {
 
     "cat.help" ["GET"] ["/_cat"] => cat::help;
     "cat.indices" ["GET"] ["/_cat/indices", "/_cat/indices/{index}"] => cat::indices;
-    "cat.count" ["GET"] ["/_cat/count", "/_cat/count/{index}"] => cat::count;
+    "cat.count" ["GET", "POST"] ["/_cat/count", "/_cat/count/{index}"] => cat::count;
     "cat.health" ["GET"] ["/_cat/health"] => cat::health;
     "cat.aliases" ["GET"] ["/_cat/aliases", "/_cat/aliases/{name}"] => cat::aliases;
     "cat.shards" ["GET"] ["/_cat/shards", "/_cat/shards/{index}"] => cat::shards;
@@ -282,8 +282,10 @@ pub(crate) fn literals() -> &'static BTreeSet<&'static str> {
     &LITERALS
 }
 
-/// Finds the row of a path; literal segments win over parameters, from the left. `plus_is_space`: what `+` was in ids in 2015.
-pub(crate) fn find(method: &str, path: &str, plus_is_space: bool) -> Matched {
+/// Finds the row of a path; literal segments win over parameters, from the left. The persona decides two things: what `+` was
+/// in ids in 2015, and whether `_doc` may stand for a type, so that `/i/_doc/_search` is a search and not a document.
+pub(crate) fn find(method: &str, path: &str, persona: Persona) -> Matched {
+    let plus_is_space = persona == Persona::Es2;
     // What stood between two slashes and was nothing, 2015 passed over.
     let collapsed = if plus_is_space && path.contains("//") {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -309,7 +311,13 @@ pub(crate) fn find(method: &str, path: &str, plus_is_space: bool) -> Matched {
         let of_method = rows.by_method.iter().find(|(known, _)| *known == method);
         of_method.map(|(_, [any, with_name])| if named { with_name } else { any })
     });
-    match fitting.into_iter().flatten().find(|row| fits(&row.parts, &segments)) {
+    let rows_of = || fitting.into_iter().flatten();
+    let has_types = matches!(persona, Persona::Es2 | Persona::Es7 | Persona::Opensearch1);
+    let of_type = match has_types && segments.get(1).is_some_and(|second| second == "_doc") {
+        true => rows_of().find(|row| is_of_type_doc(&row.parts, &segments)),
+        false => None,
+    };
+    match of_type.or_else(|| rows_of().find(|row| fits(&row.parts, &segments))) {
         Some(row) => {
             let mut args = Args(Vec::with_capacity(row.parts.len()));
             for (at, (part, value)) in row.parts.iter().zip(segments).enumerate() {
@@ -435,6 +443,16 @@ fn rank(parts: &[Part]) -> u32 {
     parts.iter().fold(0, |rank, part| rank << 1 | bit(part))
 }
 
+/// Is it a path of an API below a type, in which all but the type fits? The second segment is `_doc`.
+fn is_of_type_doc(parts: &[Part], segments: &[Cow<'_, str>]) -> bool {
+    let [Part::Name("index"), Part::Name("type"), rest @ ..] = parts else {
+        return false;
+    };
+    let literal = matches!(rest.last(), Some(Part::Literal(_)));
+    let no_document = !rest.iter().any(|part| matches!(part, Part::Other("id")));
+    literal && no_document && !segments[0].starts_with('_') && fits(rest, &segments[2..])
+}
+
 fn fits(parts: &[Part], segments: &[Cow<'_, str>]) -> bool {
     let mut after_mapping = false;
     parts.iter().zip(segments).all(|(part, segment)| {
@@ -454,7 +472,7 @@ mod tests {
     use super::*;
 
     fn check(method: &str, path: &str, expected: &str) {
-        let found = match find(method, path, true) {
+        let found = match find(method, path, Persona::Es2) {
             Matched::Found(endpoint, args) => {
                 let mut args: Vec<String> = args.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 args.sort();
@@ -464,6 +482,20 @@ mod tests {
             Matched::Nothing => "none".to_owned(),
         };
         assert_eq!(found.trim(), expected, "{method} {path}");
+    }
+
+    #[test]
+    fn personas_without_types_have_documents_of_any_id() {
+        for (persona, expected) in [
+            (Persona::Es7, "search"),
+            (Persona::Es8, "index"),
+            (Persona::Opensearch2, "index"),
+        ] {
+            let Matched::Found(endpoint, _) = find("POST", "/i/_doc/_search", persona) else {
+                panic!("{persona:?} has no such path");
+            };
+            assert_eq!(endpoint.api, expected, "{persona:?}");
+        }
     }
 
     #[test]
@@ -483,6 +515,11 @@ mod tests {
         check("DELETE", "/i/t/_query", "delete_by_query_2015 index=i type=t");
         check("GET", "/_nosuch", "none");
         check("DELETE", "/_cluster/health", "405 GET");
+        check("POST", "/i/_doc/_search", "search index=i type=_doc");
+        check("POST", "/i/_doc/_update_by_query", "update_by_query index=i type=_doc");
+        check("POST", "/i/_doc/_search/template", "search_template index=i type=_doc");
+        check("POST", "/i/_doc/_odd", "index id=_odd index=i");
+        check("POST", "/i/_doc/1/_update", "update id=1 index=i");
         check("POST", "/i/_doc", "index index=i");
         check("GET", "/i/_doc", "405 POST");
     }

@@ -7,7 +7,7 @@ use crate::awake::Awake;
 use crate::body::{Request, check_media_type, compatible_with, inflate, too_long};
 use crate::call::Call;
 use crate::handlers::{apis_2015, cat_2015, transactions};
-use crate::in_flight::InFlight;
+use crate::in_flight::{AllInFlight, InFlight};
 use crate::params::Params;
 use crate::request_line::Escaping;
 use crate::respond::{Answer, Body, Style, compress, write};
@@ -47,12 +47,12 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
     grace: Duration,
 ) -> Served {
-    let open = Arc::new(AtomicUsize::new(0));
+    let open = rest.traffic.open.clone();
     let over = Arc::new(AtomicBool::new(false));
     housekeeping(&rest, over.clone());
     expiring(&rest, over.clone());
     rest.go_on();
-    let in_flight = Arc::new(AtomicUsize::new(0));
+    let in_flight = rest.traffic.in_flight.clone();
     let mut accepting = Vec::new();
     for (listener, persona) in listeners {
         accepting.push(tokio::spawn(accept(
@@ -147,7 +147,7 @@ async fn accept(
     persona: Persona,
     stop: watch::Receiver<bool>,
     open: Arc<AtomicUsize>,
-    in_flight: Arc<AtomicUsize>,
+    in_flight: Arc<AllInFlight>,
 ) {
     let read_timeout = node_duration(HTTP_READ_TIMEOUT);
     let busy_poll = node_duration(HTTP_BUSY_POLL);
@@ -170,6 +170,7 @@ async fn accept(
         let (rest, mut stop, open, in_flight) = (rest.clone(), stop.clone(), open.clone(), in_flight.clone());
         let (ended, number) = (rest.clone(), CONNECTIONS.fetch_add(1, Ordering::Relaxed));
         open.fetch_add(1, Ordering::AcqRel);
+        rest.traffic.opened.fetch_add(1, Ordering::Relaxed);
         // One client, whether it came by IPv4 or by IPv4 in IPv6.
         let caller = Caller {
             peer: Some(Arc::from(from.ip().to_canonical().to_string())),
@@ -224,7 +225,7 @@ async fn one(
     rest: Arc<Rest>,
     request: hyper::Request<Incoming>,
     persona: Persona,
-    in_flight: Arc<AtomicUsize>,
+    in_flight: Arc<AllInFlight>,
     caller: Caller,
     arriving: &Arriving,
 ) -> hyper::Response<Full<Bytes>> {
@@ -322,11 +323,19 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
     let mut style = Style::default();
     let mut dialect = Dialect::of(request.persona);
     match routed(rest, request, &mut style, &mut dialect).await {
-        Ok(answer) => (answer, style),
+        Ok(mut answer) => {
+            if let (Body::Json(body), true) = (&mut answer.body, answer.status >= 400)
+                && let Some(error) = body.get_mut("error")
+            {
+                envelope::with_uuids(rest, error, dialect).await;
+            }
+            (answer, style)
+        }
         Err(error) => {
             // A refusal is told whole.
             style.filter_path.clear();
             let mut body = envelope::render(&error, dialect);
+            envelope::with_uuids(rest, &mut body["error"], dialect).await;
             if style.trace {
                 body["error"]["stack_trace"] = envelope::trace(&error).into();
             }
@@ -371,7 +380,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
             return cat_of_2015(rest, request, style, params, path).boxed().await;
         }
     }
-    let (endpoint, args) = match find(request.method.as_str(), &request.path, dialect.typed) {
+    let (endpoint, args) = match find(request.method.as_str(), &request.path, dialect.persona) {
         Matched::Found(endpoint, args) => (endpoint, args),
         other => {
             let mut segments = request.path.trim_matches('/').split('/');
@@ -429,6 +438,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
 
 fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: Args, params: Params, dialect: Dialect) -> Call {
     let accepts = |part: &str| request.accept.as_deref().is_some_and(|a| a.contains(part));
+    let json = ["application/json", "application/vnd.elasticsearch+json", "application/yaml"];
     Call {
         rest: rest.clone(),
         method: request.method.clone(),
@@ -437,7 +447,7 @@ fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: Args, param
         body: request.body.clone(),
         dialect,
         plain: style.is_plain(),
-        wants_json: accepts("application/json") || accepts("application/yaml"),
+        wants_json: json.into_iter().any(accepts),
         caller: request.caller.clone(),
     }
 }
@@ -541,7 +551,7 @@ fn named_so(request: &Request, uri: &str, dialect: Dialect) -> Answer {
     if !rest.is_empty() && !rest.starts_with("/_") {
         return no_handler(request, uri);
     }
-    match find(request.method.as_str(), &format!("/i{rest}"), true) {
+    match find(request.method.as_str(), &format!("/i{rest}"), Persona::Es2) {
         Matched::Found(..) => {
             let hint = meant(&request.path);
             let reason = format!("Invalid index name [{name}], must not start with '_'.{hint}");

@@ -44,6 +44,10 @@ pub trait Disk: Send + Sync {
     fn len(&self, path: &Path) -> io::Result<u64>;
     /// Bytes that may still be written below a folder.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
+    /// Bytes that nobody uses: with what the file system keeps for its administrator.
+    fn unused_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.free_bytes(dir)
+    }
     /// Bytes of the whole disk that a folder is on.
     fn total_bytes(&self, dir: &Path) -> io::Result<u64>;
 }

@@ -69,6 +69,11 @@ impl Disk for RealDisk {
         #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
         Ok((stat.f_bavail as u64).saturating_mul(stat.f_frsize as u64))
     }
+    fn unused_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let stat = statvfs(dir)?;
+        #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
+        Ok((stat.f_bfree as u64).saturating_mul(stat.f_frsize as u64))
+    }
     fn total_bytes(&self, dir: &Path) -> io::Result<u64> {
         let stat = statvfs(dir)?;
         #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]

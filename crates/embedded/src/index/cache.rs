@@ -69,6 +69,11 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         &self.parts[(hasher.finish() >> 61) as usize % PARTS]
     }
 
+    /// Bytes of what is kept.
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.lock().bytes as u64).sum()
+    }
+
     /// The value of a key, if it is there.
     pub fn get(&self, key: &K) -> Option<V> {
         let mut part = self.part(key).lock();

@@ -39,6 +39,11 @@ impl Filters {
         }
     }
 
+    /// Bytes of what is kept.
+    pub fn bytes(&self) -> u64 {
+        self.asked.bytes() + self.made.bytes()
+    }
+
     /// The documents of a term in a segment, deleted ones too, if their set is there or is worth making now.
     ///
     /// # Errors

@@ -25,20 +25,28 @@ use tantivy::{DocId, DocSet, TERMINATED, Term};
 
 /// The memory that all key sets of a process may have together.
 #[derive(Debug, Default)]
-pub(crate) struct Budget(AtomicU64);
+pub(crate) struct Budget {
+    used: AtomicU64,
+    refused: AtomicU64,
+}
 
 impl Budget {
     /// Bytes in use.
     pub(crate) fn used(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.used.load(Ordering::Relaxed)
+    }
+    /// How often more was wanted than there is.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
     fn take(&self, bytes: u64, most: u64) -> Result<()> {
-        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(bytes).filter(|sum| *sum <= most)
         });
         if taken.is_ok() {
             return Ok(());
         }
+        self.refused.fetch_add(1, Ordering::Relaxed);
         Err(Error::new(
             ErrorKind::CircuitBreaking,
             format!(
@@ -52,7 +60,7 @@ impl Budget {
         .with("durability", "TRANSIENT"))
     }
     fn give(&self, bytes: u64) {
-        self.0.fetch_sub(bytes, Ordering::Relaxed);
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 

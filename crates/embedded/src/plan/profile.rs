@@ -51,7 +51,7 @@ struct Clocks {
 }
 
 impl Clocks {
-    fn all(&self) -> [(&'static str, &Clock); 9] {
+    fn all(&self) -> [(&'static str, &Clock); 10] {
         [
             ("set_min_competitive_score", &self.none),
             ("match", &self.none),
@@ -62,6 +62,7 @@ impl Clocks {
             ("score", &self.score),
             ("build_scorer", &self.build_scorer),
             ("create_weight", &self.create_weight),
+            ("count_weight", &self.none),
         ]
     }
 }

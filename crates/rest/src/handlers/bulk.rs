@@ -19,7 +19,7 @@ use dsl::search::SourceSpec;
 use engine::{Effect, Expect, Outcome, Refresh, Source, Write, WriteOp, Written};
 use mapping::{Life, Moment, Timing};
 use model::text::push_number;
-use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
+use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Persona, Result, Target};
 use serde_json::{Map, Value, json};
 
 /// `POST /_bulk`.
@@ -232,6 +232,8 @@ impl Planned {
         }
         let typed = match call.rest.known(&index).await {
             Some(known) => known.typed,
+            // The name of a type is taken and means nothing: the index becomes one of today.
+            None if matches!(call.dialect.persona, Persona::Es7 | Persona::Opensearch1) => false,
             None => call.dialect.typed || item.doc_type.as_deref().is_some_and(|t| t != "_doc"),
         };
         let id = match &item.doc_type {
@@ -416,6 +418,8 @@ pub(super) async fn failed(planned: &Planned, error: Error, call: &Call) -> Map<
     };
     let mut body = head(&at, call.dialect);
     body.insert("status".into(), envelope::status(&error, call.dialect).into());
-    body.insert("error".into(), Value::Object(envelope::object(&error, call.dialect)));
+    let mut error = Value::Object(envelope::object(&error, call.dialect));
+    envelope::with_uuids(&call.rest, &mut error, call.dialect).await;
+    body.insert("error".into(), error);
     body
 }

@@ -2,6 +2,7 @@
 //!
 //! Not here: how a table is written, which is `tables`'.
 
+use super::cat::figures::figure;
 use super::cluster::{Health, missing_replicas};
 use super::nodes::{is_this_node, node_stats};
 use crate::call::Call;
@@ -9,9 +10,9 @@ use crate::machine::percent;
 use crate::params::split_list;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout};
-use engine::{IndexInfo, IndexStats, Inspected, Inspection};
+use engine::{IndexInfo, IndexStats};
 use model::settings::{NUMBER_OF_REPLICAS, NUMBER_OF_SHARDS, number};
-use model::{Error, ErrorKind, Result, Target, path};
+use model::{Dialect, Error, ErrorKind, Persona, Result, Target, path};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -204,10 +205,7 @@ async fn stats(call: &mut Call, closed: bool) -> Result<Vec<(IndexInfo, IndexSta
         call.target()?
     };
     target.types.clear();
-    match call.rest.engine.inspect(Inspection::Stats(target)).await? {
-        Inspected::Stats(stats) => Ok(stats),
-        _ => Ok(Vec::new()),
-    }
+    call.rest.stats(target).await
 }
 
 /// The rows of a table.
@@ -220,7 +218,28 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
     let now = rest.clock.wall_ms();
     let (epoch, time) = ((now / 1000).to_string(), super::cat::time_of_day(now));
     Ok(match name {
-        "master" | "thread_pool" => vec![node()],
+        "master" => vec![node()],
+        "thread_pool" => {
+            let mut facts = node();
+            for (name, kind, pool) in super::pools::all(&node_stats(call).await?.pools, Dialect::of(Persona::Es2)) {
+                for column in tables().get("thread_pool").into_iter().flatten() {
+                    let cell = match column.name.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')) {
+                        Some("active") => Cell::of(pool.active),
+                        Some("queue") => Cell::of(pool.queue),
+                        Some("queueSize") => Cell::if_any(pool.queue_max),
+                        Some("rejected") => Cell::of(pool.rejected),
+                        Some("largest") => Cell::of(pool.largest),
+                        Some("completed") => Cell::of(pool.completed),
+                        Some("size" | "min" | "max") => Cell::of(pool.threads),
+                        Some("type") => Cell::of(kind),
+                        Some("keepAlive") => Cell::of("5m"),
+                        _ => continue,
+                    };
+                    facts.insert(column.name, cell);
+                }
+            }
+            vec![facts]
+        }
         "fielddata" => {
             let mut facts = node();
             facts.insert("total", Cell::Bytes(0));
@@ -237,6 +256,14 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
                 "file_desc.current": machine.open_files, "file_desc.max": machine.open_files_max,
                 "file_desc.percent": percent(machine.open_files, machine.open_files_max) },
             );
+            let mut target = Target::of(Vec::new());
+            (target.forbid_closed, target.expand_closed) = (false, true);
+            let figures = super::indices::summed(&rest.stats(target).await?, Dialect::of(Persona::Es2));
+            for column in tables().get("nodes").into_iter().flatten() {
+                if let Some(figure) = figure(&figures, column.name) {
+                    facts.entry(column.name).or_insert(figure);
+                }
+            }
             for (name, bytes) in [
                 ("heap.current", machine.resident_bytes),
                 ("heap.max", machine.memory_total_bytes),
@@ -254,14 +281,14 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             let infos: Vec<IndexInfo> = found.iter().map(|(i, _)| i.clone()).filter(|i| i.open).collect();
             let health = Health::of(&infos);
             let disk = node_stats(call).await?;
-            let used = disk.disk_total_bytes - disk.disk_free_bytes.min(disk.disk_total_bytes);
+            let used = disk.disk_total_bytes - disk.disk_available_bytes.min(disk.disk_total_bytes);
             let mut out = Vec::new();
             if is_this_node(names, &chosen) {
                 let mut facts = node();
                 facts.extend(facts! { "shards": health.active, "disk.percent": percent(used, disk.disk_total_bytes) });
                 facts.insert("disk.indices", Cell::Bytes(found.iter().map(|(_, s)| s.size_bytes).sum()));
                 facts.insert("disk.used", Cell::Bytes(used));
-                facts.insert("disk.avail", Cell::Bytes(disk.disk_free_bytes));
+                facts.insert("disk.avail", Cell::Bytes(disk.disk_available_bytes));
                 facts.insert("disk.total", Cell::Bytes(disk.disk_total_bytes));
                 out.push(facts);
             }
@@ -385,15 +412,21 @@ fn of_index(info: &IndexInfo, s: &IndexStats) -> Facts {
     let date = model::date::DateFormat::default().render(info.created_ms, None);
     let mut out = facts! { "health": health.status(), "status": "open", "index": info.name, "pri": number(&info.settings, NUMBER_OF_SHARDS),
     "rep": number(&info.settings, NUMBER_OF_REPLICAS), "docs.count": s.lucene_docs, "docs.deleted": s.deleted,
-    "creation.date": info.created_ms, "creation.date.string": date,
-    "segments.count": s.segments, "pri.segments.count": s.segments, "get.total": s.get_total, "pri.get.total": s.get_total,
-    "indexing.index_total": s.index_total, "pri.indexing.index_total": s.index_total, "indexing.delete_total": s.delete_total,
-    "pri.indexing.delete_total": s.delete_total, "refresh.total": s.refresh_total, "pri.refresh.total": s.refresh_total };
-    out.extend(
-        facts! { "search.query_total": s.search_total, "pri.search.query_total": s.search_total, "flush.total": s.flush_total,
-        "pri.flush.total": s.flush_total, "merges.total": s.merge_total, "pri.merges.total": s.merge_total },
-    );
+    "creation.date": info.created_ms, "creation.date.string": date };
+    with_figures("indices", &mut out, s);
     out
+}
+
+/// Adds the figures of an index to a row of a table that has columns for them.
+fn with_figures(table: &str, out: &mut Facts, s: &IndexStats) {
+    let sections = super::indices::sections(s, Dialect::of(Persona::Es2));
+    for column in tables().get(table).into_iter().flatten() {
+        if !out.contains_key(column.name)
+            && let Some(figure) = figure(&sections, column.name)
+        {
+            out.insert(column.name, figure);
+        }
+    }
 }
 
 /// The first shard holds everything, the others are empty, replicas are unassigned.
@@ -403,6 +436,10 @@ fn shards(info: &IndexInfo, s: &IndexStats, node: &str, id: &str, out: &mut Vec<
         let mut facts = facts! { "index": info.name, "shard": shard, "prirep": "p", "state": "STARTED", "docs": docs, "ip": "127.0.0.1",
         "id": id, "node": node };
         facts.insert("store", Cell::Bytes(size));
+        match shard {
+            0 => with_figures("shards", &mut facts, s),
+            _ => with_figures("shards", &mut facts, &IndexStats::default()),
+        }
         out.push(facts);
         for _ in 0..missing_replicas(info).min(100) {
             out.push(facts! { "index": info.name, "shard": shard, "prirep": "r", "state": "UNASSIGNED", "unassigned.reason": "INDEX_CREATED",

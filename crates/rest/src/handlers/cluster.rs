@@ -3,8 +3,9 @@
 //! Not here: its one node (`nodes`), its settings (`cluster_settings`).
 
 use super::indices::{mappings_of, shards_of, summed};
-use super::nodes::roles;
+use super::nodes::{node_stats, roles};
 use crate::call::Call;
+use crate::machine::{Machine, percent};
 use crate::respond::Answer;
 use engine::{IndexInfo, Inspected, Inspection, TemplateKind};
 use model::settings::number;
@@ -52,6 +53,8 @@ pub(super) fn missing_replicas(info: &IndexInfo) -> u64 {
 pub(super) struct Health {
     pub(super) active: u64,
     pub(super) unassigned: u64,
+    /// Those among them that are no replicas.
+    unassigned_primaries: u64,
     /// Some index is damaged.
     stopped: bool,
     /// Something behind the scenes does not succeed.
@@ -67,6 +70,7 @@ impl Health {
                 .iter()
                 .map(|i| shards(i) * (missing_replicas(i) + u64::from(i.stopped.is_some())))
                 .sum(),
+            unassigned_primaries: infos.iter().filter(|i| i.stopped.is_some()).map(shards).sum(),
             stopped: infos.iter().any(|i| i.stopped.is_some()),
             troubled: infos.iter().any(|i| i.troubled),
         }
@@ -168,7 +172,7 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     if level != "cluster" {
         let indices: Map<String, Value> = infos
             .iter()
-            .map(|i| (i.name.to_string(), index_health(i, level == "shards")))
+            .map(|i| (i.name.to_string(), index_health(i, level == "shards", call.dialect.persona)))
             .collect();
         out["indices"] = Value::Object(indices);
     }
@@ -181,6 +185,7 @@ async fn missing_health(call: &Call, timeout: Option<std::time::Duration>) -> An
     let none = Health {
         active: 0,
         unassigned: 0,
+        unassigned_primaries: 0,
         stopped: false,
         troubled: false,
     };
@@ -194,6 +199,7 @@ fn health_body(call: &Call, status: &str, health: &Health, timed_out: bool) -> V
         "relocating_shards": 0, "initializing_shards": 0, "unassigned_shards": health.unassigned, "delayed_unassigned_shards": 0,
         "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0, "task_max_waiting_in_queue_millis": 0,
         "active_shards_percent_as_number": health.percent() });
+    let out = with_primaries(out, health.unassigned_primaries, call.dialect.persona);
     if call.dialect.persona.is_opensearch() {
         let mut with = Map::new();
         for (key, value) in out.as_object().into_iter().flatten() {
@@ -206,6 +212,14 @@ fn health_body(call: &Call, status: &str, health: &Health, timed_out: bool) -> V
         return Value::Object(with);
     }
     out
+}
+
+/// Elasticsearch 8 also tells how many of the unassigned shards are primaries.
+fn with_primaries(mut health: Value, primaries: u64, persona: Persona) -> Value {
+    if matches!(persona, Persona::Es8 | Persona::Es9) {
+        health["unassigned_primary_shards"] = primaries.into();
+    }
+    health
 }
 
 fn nodes_hold(wanted: &str) -> bool {
@@ -222,17 +236,20 @@ fn nodes_hold(wanted: &str) -> bool {
     }
 }
 
-fn index_health(info: &IndexInfo, shards: bool) -> Value {
+fn index_health(info: &IndexInfo, shards: bool, persona: Persona) -> Value {
     let health = Health::of(std::slice::from_ref(info));
     let count = number(&info.settings, model::settings::NUMBER_OF_SHARDS);
-    let mut out = json!({
+    let out = json!({
         "status": health.status(), "number_of_shards": count, "number_of_replicas": number(&info.settings, model::settings::NUMBER_OF_REPLICAS),
         "active_primary_shards": health.active, "active_shards": health.active, "relocating_shards": 0, "initializing_shards": 0,
         "unassigned_shards": health.unassigned });
+    let mut out = with_primaries(out, health.unassigned_primaries, persona);
     if shards {
         let one = |_| {
-            json!({ "status": health.status(), "primary_active": info.stopped.is_none(), "active_shards": u64::from(info.stopped.is_none()), "relocating_shards": 0, "initializing_shards": 0,
-            "unassigned_shards": missing_replicas(info) })
+            let primaries = u64::from(info.stopped.is_some());
+            let shard = json!({ "status": health.status(), "primary_active": info.stopped.is_none(), "active_shards": u64::from(info.stopped.is_none()), "relocating_shards": 0, "initializing_shards": 0,
+            "unassigned_shards": missing_replicas(info) + primaries });
+            with_primaries(shard, primaries, persona)
         };
         let list: Map<String, Value> = (0..count.min(1024)).map(|i| (i.to_string(), one(i))).collect();
         out["shards"] = Value::Object(list);
@@ -317,10 +334,7 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
         );
     }
     if wants("nodes") {
-        out.insert(
-            "nodes".into(),
-            json!({ names.node_id.clone(): { "name": names.node, "transport_address": names.address, "attributes": {} } }),
-        );
+        out.insert("nodes".into(), json!({ names.node_id.clone(): node_of(&call) }));
     }
     if wants("metadata") {
         out.insert("metadata".into(), metadata(&call, &infos, flat).await?);
@@ -374,6 +388,15 @@ pub(super) async fn metadata(call: &Call, infos: &[IndexInfo], flat: bool) -> Re
     Ok(json!({ "cluster_uuid": call.rest.names.cluster_uuid, "templates": templates, "indices": indices }))
 }
 
+/// This node where shards are told to be. 2015 had no second id that changes with each start; here it is the same.
+fn node_of(call: &Call) -> Value {
+    let names = &call.rest.names;
+    let mut node =
+        json!({ "name": names.node, "ephemeral_id": names.node_id, "transport_address": names.address, "attributes": {} });
+    without_of_2015(call, &mut node, &["ephemeral_id"]);
+    node
+}
+
 /// The shards that an index reports, as 2015 told of them.
 fn shards_of_2015(call: &Call, info: &IndexInfo) -> Vec<Value> {
     let count = number(&info.settings, model::settings::NUMBER_OF_SHARDS).min(1024);
@@ -421,8 +444,7 @@ pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
     } else {
         infos.iter().map(|i| json!([shard(&call, i)])).collect()
     };
-    let mut nodes =
-        json!({ names.node_id.clone(): { "name": names.node, "transport_address": names.address, "attributes": {} } });
+    let mut nodes = json!({ names.node_id.clone(): node_of(&call) });
     if lenient && shards.is_empty() {
         nodes = json!({});
     }
@@ -499,12 +521,10 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let mut target = Target::of(Vec::new());
     target.forbid_closed = false;
-    let stats = match call.rest.engine.inspect(Inspection::Stats(target)).await? {
-        Inspected::Stats(stats) => stats,
-        _ => Vec::new(),
-    };
+    let stats = call.rest.stats(target).await?;
     let infos: Vec<IndexInfo> = stats.iter().map(|(i, _)| i.clone()).collect();
-    let sections = summed(&stats, call.dialect.typed);
+    let (machine, own) = (Machine::look(), node_stats(&call).await?);
+    let sections = summed(&stats, call.dialect);
     let names = &call.rest.names;
     let mut indices = Map::new();
     indices.insert("count".into(), infos.len().into());
@@ -540,10 +560,19 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
                 count["master"] = 1.into();
                 count
             }, "versions": [call.dialect.persona.version()],
-            "os": { "available_processors": 1, "allocated_processors": 1, "names": [], "mem": { "total_in_bytes": 0, "free_in_bytes": 0, "used_in_bytes": 0 } },
-            "process": { "cpu": { "percent": 0 }, "open_file_descriptors": { "min": 0, "max": 0, "avg": 0 } },
-            "jvm": { "max_uptime_in_millis": 0, "versions": [], "mem": { "heap_used_in_bytes": 0, "heap_max_in_bytes": 0 }, "threads": 0 },
-            "fs": { "total_in_bytes": 0, "free_in_bytes": 0, "available_in_bytes": 0 }, "plugins": [] } });
+            "os": { "available_processors": machine.processors, "allocated_processors": machine.processors,
+                "names": [{ "name": std::env::consts::OS, "count": 1 }], "pretty_names": [{ "pretty_name": machine.system_name(), "count": 1 }],
+                "architectures": [{ "arch": std::env::consts::ARCH, "count": 1 }],
+                "mem": { "total_in_bytes": machine.memory_total_bytes, "free_in_bytes": machine.memory_available_bytes,
+                    "used_in_bytes": machine.memory_used_bytes(), "free_percent": percent(machine.memory_available_bytes, machine.memory_total_bytes),
+                    "used_percent": percent(machine.memory_used_bytes(), machine.memory_total_bytes) } },
+            "process": { "cpu": { "percent": machine.cpu_percent() },
+                "open_file_descriptors": { "min": machine.open_files, "max": machine.open_files, "avg": machine.open_files } },
+            "jvm": { "max_uptime_in_millis": machine.uptime_ms, "versions": [],
+                "mem": { "heap_used_in_bytes": machine.resident_bytes, "heap_max_in_bytes": machine.memory_total_bytes }, "threads": machine.threads },
+            "fs": { "total_in_bytes": own.disk_total_bytes, "free_in_bytes": own.disk_free_bytes, "available_in_bytes": own.disk_available_bytes },
+            "plugins": [], "network_types": { "transport_types": { "none": 1 }, "http_types": { "pleach": 1 } },
+            "ingest": { "number_of_pipelines": 0, "processor_stats": {} } } });
     if !call.dialect.typed || call.dialect.persona == Persona::Es7 {
         out["nodes"]["discovery_types"] = json!({ "single-node": 1 });
         let packaging = match call.dialect.persona.is_opensearch() {

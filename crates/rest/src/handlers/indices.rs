@@ -4,9 +4,9 @@ use crate::call::Call;
 use crate::missing_index;
 use crate::respond::Answer;
 use crate::words_2015;
-use engine::{Alteration, IndexInfo, IndexStats, Inspected, Inspection};
+use engine::{Alteration, IndexInfo, IndexStats};
 use mapping::has_type_level;
-use model::{Dialect, Error, ErrorKind, Result, Target};
+use model::{Dialect, Error, ErrorKind, Persona, Result, Target};
 use serde_json::{Map, Value, json};
 
 /// `PUT /i`.
@@ -394,25 +394,32 @@ pub(crate) async fn clear_cache(mut call: Call) -> Result<Answer> {
     Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })))
 }
 
-/// Sections of `_stats`; `get` and the like are counted, what we do not have is zero.
-fn sections(stats: &IndexStats, typed: bool) -> Map<String, Value> {
+/// Sections of `_stats`. What there is nothing of here, such as throttling, is zero.
+pub(super) fn sections(stats: &IndexStats, dialect: Dialect) -> Map<String, Value> {
+    let typed = dialect.typed;
+    let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let times = &stats.times;
+    let found = stats.get_total.saturating_sub(stats.get_missing);
+    // A search finds its hits and reads them in one pass: what it took stands at the query.
     let Value::Object(mut all) = json!({
         "docs": { "count": stats.lucene_docs, "deleted": stats.deleted },
         "store": { "size_in_bytes": stats.size_bytes, "reserved_in_bytes": 0 },
-        "indexing": { "index_total": stats.index_total, "index_time_in_millis": 0, "index_current": 0, "index_failed": 0,
-            "delete_total": stats.delete_total, "delete_time_in_millis": 0, "delete_current": 0, "noop_update_total": stats.noop_total,
+        "indexing": { "index_total": stats.index_total, "index_time_in_millis": ms(times.index), "index_current": 0, "index_failed": stats.index_failed,
+            "delete_total": stats.delete_total, "delete_time_in_millis": ms(times.delete), "delete_current": 0, "noop_update_total": stats.noop_total,
             "is_throttled": false, "throttle_time_in_millis": 0 },
-        "get": { "total": stats.get_total, "time_in_millis": 0, "exists_total": stats.get_total, "exists_time_in_millis": 0,
-            "missing_total": 0, "missing_time_in_millis": 0, "current": 0 },
-        "search": { "open_contexts": 0, "query_total": stats.search_total, "query_time_in_millis": 0, "query_current": 0,
-            "fetch_total": stats.search_total, "fetch_time_in_millis": 0, "fetch_current": 0, "scroll_total": 0,
-            "scroll_time_in_millis": 0, "scroll_current": 0, "suggest_total": 0, "suggest_time_in_millis": 0, "suggest_current": 0 },
-        "merges": { "current": 0, "current_docs": 0, "current_size_in_bytes": 0, "total": stats.merge_total, "total_time_in_millis": 0,
-            "total_docs": 0, "total_size_in_bytes": 0, "total_stopped_time_in_millis": 0, "total_throttled_time_in_millis": 0,
+        "get": { "total": stats.get_total, "time_in_millis": ms(times.get), "exists_total": found,
+            "exists_time_in_millis": ms(times.get.saturating_sub(times.get_missing)),
+            "missing_total": stats.get_missing, "missing_time_in_millis": ms(times.get_missing), "current": 0 },
+        "search": { "open_contexts": stats.open_contexts, "query_total": stats.search_total, "query_time_in_millis": ms(times.search),
+            "query_current": stats.search_current,
+            "fetch_total": stats.search_total, "fetch_time_in_millis": 0, "fetch_current": 0, "scroll_total": stats.scroll_total,
+            "scroll_time_in_millis": ms(stats.scroll_time), "scroll_current": stats.scroll_current, "suggest_total": 0, "suggest_time_in_millis": 0, "suggest_current": 0 },
+        "merges": { "current": 0, "current_docs": 0, "current_size_in_bytes": 0, "total": stats.merge_total, "total_time_in_millis": ms(times.merge),
+            "total_docs": stats.merge_docs, "total_size_in_bytes": stats.merge_bytes, "total_stopped_time_in_millis": 0, "total_throttled_time_in_millis": 0,
             "total_auto_throttle_in_bytes": 0 },
-        "refresh": { "total": stats.refresh_total, "total_time_in_millis": 0, "external_total": stats.refresh_total,
-            "external_total_time_in_millis": 0, "listeners": 0 },
-        "flush": { "total": stats.flush_total, "periodic": 0, "total_time_in_millis": 0 },
+        "refresh": { "total": stats.refresh_total, "total_time_in_millis": ms(times.refresh), "external_total": stats.refresh_total,
+            "external_total_time_in_millis": ms(times.refresh), "listeners": 0 },
+        "flush": { "total": stats.flush_total, "periodic": 0, "total_time_in_millis": ms(times.flush) },
         "warmer": { "current": 0, "total": 0, "total_time_in_millis": 0 },
         "query_cache": { "memory_size_in_bytes": 0, "total_count": 0, "hit_count": 0, "miss_count": 0, "cache_size": 0, "cache_count": 0, "evictions": 0 },
         "fielddata": { "memory_size_in_bytes": 0, "evictions": 0 },
@@ -428,6 +435,9 @@ fn sections(stats: &IndexStats, typed: bool) -> Map<String, Value> {
     }) else {
         return Map::new();
     };
+    if matches!(dialect.persona, Persona::Es8 | Persona::Es9) {
+        all["docs"]["total_size_in_bytes"] = stats.size_bytes.into();
+    }
     if typed {
         only_of_2015(&mut all);
         all.insert("percolate".into(), json!({ "total": 0, "time_in_millis": 0, "current": 0, "memory_size_in_bytes": -1, "memory_size": "-1b", "queries": 0 }));
@@ -490,10 +500,10 @@ fn add(total: &mut Value, part: &Value) {
 }
 
 /// Sections of some indices added up, cut to the metrics asked for.
-pub(super) fn summed(stats: &[(IndexInfo, IndexStats)], typed: bool) -> Map<String, Value> {
-    let mut total = Value::Object(sections(&IndexStats::default(), typed));
+pub(super) fn summed(stats: &[(IndexInfo, IndexStats)], dialect: Dialect) -> Map<String, Value> {
+    let mut total = Value::Object(sections(&IndexStats::default(), dialect));
     for (_, one) in stats {
-        add(&mut total, &Value::Object(sections(one, typed)));
+        add(&mut total, &Value::Object(sections(one, dialect)));
     }
     match total {
         Value::Object(map) => map,
@@ -533,7 +543,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let target = call.target_with(|t| (t.forbid_closed, t.expand_closed) = (forbid_closed, !forbid_closed))?;
     call.params.finish()?;
     let typed = call.dialect.typed;
-    let known = sections(&IndexStats::default(), typed);
+    let known = sections(&IndexStats::default(), call.dialect);
     // The plural and singular names that the URL takes.
     let name = |m: &str| match m {
         "merge" => "merges".to_owned(),
@@ -569,12 +579,9 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
             )));
         }
     }
-    let stats = match call.rest.engine.inspect(Inspection::Stats(target)).await? {
-        Inspected::Stats(stats) => stats,
-        other => return Err(Error::new(ErrorKind::Internal, format!("{other:?} does not answer stats"))),
-    };
+    let stats = call.rest.stats(target).await?;
     let cut = |map: Map<String, Value>| -> Value { map.into_iter().filter(|(k, _)| all || wanted.contains(k)).collect() };
-    let mut total = summed(&stats, typed);
+    let mut total = summed(&stats, call.dialect);
     by_type(&mut total, stats.iter().map(|(_, one)| one), &types);
     let total = cut(total);
     let infos: Vec<IndexInfo> = stats.iter().map(|(i, _)| i.clone()).collect();
@@ -582,7 +589,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     if level != "cluster" {
         let mut indices = Map::new();
         for (info, one) in &stats {
-            let mut part = sections(one, typed);
+            let mut part = sections(one, call.dialect);
             by_type(&mut part, std::iter::once(one), &types);
             let part = cut(part);
             let mut entry = if typed {

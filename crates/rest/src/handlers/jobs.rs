@@ -147,7 +147,10 @@ async fn begin(call: &Call, job: Job, order: Order, (action, description): (&str
     let task = rest.tasks.start(action, description, rest.clock.wall_ms());
     let begun = rest.relations.begin(job, &task, &order).await;
     match begun {
-        Ok(Begun::Run(run)) => return Ok(Ok((task, run))),
+        Ok(Begun::Run(run)) => {
+            task.progress(Value::Object(run.counts.to_json()));
+            return Ok(Ok((task, run)));
+        }
         _ => rest.tasks.finish(&task, Ok(Value::Null), false, rest.clock.wall_ms()),
     }
     match begun {
@@ -230,7 +233,14 @@ async fn to_end(rest: Arc<Rest>, run: Box<Run>, task: Arc<Task>, shape: Shape, k
     let (mut recorded, mut makes) = (true, false);
     let done = match ran.await {
         Err(e) => Err(fault(&e)),
-        Ok((run, result)) => {
+        Ok((mut run, result)) => {
+            for failure in &mut run.counts.failures {
+                let dialect = Dialect {
+                    typed: shape.of_2015,
+                    ..Dialect::default()
+                };
+                envelope::with_uuids(&rest, &mut failure["cause"], dialect).await;
+            }
             recorded = run.is_recorded();
             makes = shape.creates;
             task.progress(Value::Object(run.counts.to_json()));

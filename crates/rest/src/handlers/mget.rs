@@ -184,7 +184,9 @@ async fn one(
             } else {
                 error
             };
-            let object = envelope::object(&error, call.dialect);
+            let mut object = Value::Object(envelope::object(&error, call.dialect));
+            envelope::with_uuids(&call.rest, &mut object, call.dialect).await;
+            let object = object.as_object().cloned().unwrap_or_default();
             inner.insert("root_cause".into(), json!([object.clone()]));
             inner.extend(object);
             out.insert("error".into(), Value::Object(inner));

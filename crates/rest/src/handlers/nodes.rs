@@ -5,11 +5,13 @@
 use super::cluster::without_of_2015;
 use super::cluster_settings::shape;
 use super::indices::summed;
+use super::pools;
 use crate::Names;
 use crate::call::Call;
 use crate::machine::{Machine, percent};
 use crate::respond::Answer;
-use engine::{Inspected, Inspection, NodeStats, Trouble};
+use engine::{BreakerStats, Inspected, Inspection, NodeStats, Trouble};
+use model::units::render_bytes;
 use model::{Error, Persona, Result, Target};
 use serde_json::{Map, Value, json};
 
@@ -46,30 +48,59 @@ pub(crate) async fn info(mut call: Call) -> Result<Answer> {
     let names = &call.rest.names;
     let roles = roles(call.dialect.persona);
     let machine = Machine::look();
-    let settings: Map<String, Value> = [
+    let own = node_stats(&call).await?;
+    let persona = call.dialect.persona;
+    // Homes and logs are wherever the process was started; typed decoders want a text there.
+    let mut settings: Map<String, Value> = [
+        ("client.type", "node".to_owned()),
         ("cluster.name", names.cluster.clone()),
+        ("http.type", "pleach".to_owned()),
         ("node.name", names.node.clone()),
-        ("path.data", node_stats(&call).await?.data_path),
+        ("path.data", own.data_path.clone()),
+        ("path.home", ".".to_owned()),
+        ("path.logs", ".".to_owned()),
+        ("transport.type", "none".to_owned()),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value.into()))
     .collect();
+    if persona != Persona::Es2 {
+        settings.insert("cluster.election.strategy".into(), "single_node".into());
+    }
+    let mut settings = shape(settings, flat);
+    if !flat && persona != Persona::Es2 {
+        // What has a default of its own is an object in today's servers.
+        for part in ["http", "transport"] {
+            settings[part]["type"] = json!({ "default": settings[part]["type"] });
+        }
+    }
+    let os = std::env::consts::OS;
     let mut node = json!({
-        "name": names.node, "transport_address": names.address, "host": "127.0.0.1", "ip": "127.0.0.1", "version": call.dialect.persona.version(),
-        "build_flavor": "default", "build_type": "tar", "build_hash": env!("CARGO_PKG_VERSION"), "roles": roles, "attributes": {},
-        "settings": shape(settings, flat),
-        "os": { "name": std::env::consts::OS, "arch": std::env::consts::ARCH, "available_processors": machine.processors, "allocated_processors": machine.processors, "refresh_interval_in_millis": 1000 },
-        "process": { "id": std::process::id(), "mlockall": false, "refresh_interval_in_millis": 1000 },
-        "jvm": { "pid": std::process::id(), "version": "0", "vm_name": "none", "vm_version": "0", "vm_vendor": "none", "start_time_in_millis": 0,
-            "mem": { "heap_init_in_bytes": 0, "heap_max_in_bytes": 0, "non_heap_init_in_bytes": 0, "non_heap_max_in_bytes": 0, "direct_max_in_bytes": 0 },
-            "gc_collectors": [], "memory_pools": [] },
-        "thread_pool": {}, "transport": { "bound_address": [], "publish_address": "", "profiles": {} },
+        "name": names.node, "transport_address": names.address, "host": "127.0.0.1", "ip": "127.0.0.1", "version": persona.version(),
+        "build_flavor": "default", "build_type": "tar", "build_hash": env!("CARGO_PKG_VERSION"), "total_indexing_buffer": own.pending_max_bytes,
+        "roles": roles, "attributes": {}, "settings": settings,
+        "os": { "refresh_interval_in_millis": 1000, "name": os, "pretty_name": machine.system_name(), "arch": std::env::consts::ARCH,
+            "version": machine.kernel(), "available_processors": machine.processors, "allocated_processors": machine.processors },
+        "process": { "refresh_interval_in_millis": 1000, "id": std::process::id(), "mlockall": false },
+        "jvm": { "pid": std::process::id(), "version": "0", "vm_name": "none", "vm_version": "0", "vm_vendor": "none", "bundled_jdk": false,
+            "using_bundled_jdk": false, "start_time_in_millis": machine.started_ms(call.rest.clock.wall_ms()),
+            "mem": { "heap_init_in_bytes": 0, "heap_max_in_bytes": machine.memory_total_bytes, "non_heap_init_in_bytes": 0, "non_heap_max_in_bytes": 0, "direct_max_in_bytes": 0 },
+            "gc_collectors": [], "memory_pools": [], "using_compressed_ordinary_object_pointers": "false", "input_arguments": [] },
+        "thread_pool": pools::info(&own.pools, call.dialect), "transport": { "bound_address": [names.address], "publish_address": names.address, "profiles": {} },
         "http": { "bound_address": [names.address], "publish_address": names.address, "max_content_length_in_bytes": call.rest.limits.body_max_bytes },
-        "plugins": [], "modules": [], "ingest": { "processors": [] } });
+        "plugins": [], "modules": [], "ingest": { "processors": [] }, "aggregations": {} });
     if call.dialect.persona == Persona::Es2
         && let Some(map) = node.as_object_mut()
     {
-        for name in ["build_flavor", "build_type", "roles", "attributes", "ingest"] {
+        for name in [
+            "build_flavor",
+            "build_type",
+            "roles",
+            "attributes",
+            "ingest",
+            "aggregations",
+            "total_indexing_buffer",
+        ] {
             map.remove(name);
         }
         let hash = map.remove("build_hash").unwrap_or_default();
@@ -107,6 +138,10 @@ const NODE_SECTIONS: &[&str] = &[
     "fs",
     "breakers",
     "script",
+    "script_cache",
+    "discovery",
+    "adaptive_selection",
+    "indexing_pressure",
 ];
 
 /// What `_nodes/stats` can be asked for; some of it there is nothing to tell of here.
@@ -141,26 +176,6 @@ const STATS_METRICS: &[&str] = &[
     "thread_pool",
     "transport",
     "weighted_routing",
-];
-
-/// The pools of threads of 2015. There are none of that kind here, so that nothing waits in them.
-const POOLS_2015: &[&str] = &[
-    "bulk",
-    "fetch_shard_started",
-    "fetch_shard_store",
-    "flush",
-    "force_merge",
-    "generic",
-    "get",
-    "index",
-    "listener",
-    "management",
-    "percolate",
-    "refresh",
-    "search",
-    "snapshot",
-    "suggest",
-    "warmer",
 ];
 
 /// Is this node meant, and which of its parts? One segment of the path may be either.
@@ -204,6 +219,56 @@ pub(super) fn of_node(call: &Call, chosen: bool, node: Value) -> Answer {
     )
 }
 
+/// What caches hold that are for all indices together.
+pub(super) fn with_caches(indices: &mut Map<String, Value>, own: &NodeStats) {
+    let derived = own.breakers.iter().find(|breaker| breaker.name == "fielddata");
+    for (section, bytes) in [
+        ("query_cache", own.filters_bytes),
+        ("request_cache", own.request_cache_bytes),
+        ("fielddata", derived.map_or(0, |breaker| breaker.used_bytes)),
+    ] {
+        if let Some(Value::Object(section)) = indices.get_mut(section) {
+            section.insert("memory_size_in_bytes".into(), bytes.into());
+        }
+    }
+}
+
+/// Adds the members of one object to another.
+fn merge(into: &mut Value, from: &Value) {
+    if let (Some(into), Some(from)) = (into.as_object_mut(), from.as_object()) {
+        into.extend(from.clone());
+    }
+}
+
+/// Bounds on memory as breakers: those of the engine, of request bodies, and all of them together.
+fn breakers(call: &Call, own: &NodeStats) -> Value {
+    let persona = call.dialect.persona;
+    let in_flight = &call.rest.traffic.in_flight;
+    let mut all = own.breakers.clone();
+    // Later servers count what segments take with no breaker.
+    all.retain(|one| one.name != "accounting" || matches!(persona, Persona::Es7 | Persona::Opensearch1));
+    all.push(BreakerStats {
+        name: "in_flight_requests",
+        limit_bytes: call.rest.limits.in_flight_max_bytes as u64,
+        used_bytes: in_flight.used_bytes(),
+        tripped: in_flight.refused(),
+    });
+    let sum = |of: fn(&BreakerStats) -> u64| all.iter().map(of).fold(0, u64::saturating_add);
+    let parent = BreakerStats {
+        name: "parent",
+        limit_bytes: sum(|one| one.limit_bytes),
+        used_bytes: sum(|one| one.used_bytes),
+        tripped: 0,
+    };
+    all.push(parent);
+    let row = |one: BreakerStats| {
+        let body = json!({ "limit_size_in_bytes": one.limit_bytes, "limit_size": render_bytes(one.limit_bytes),
+            "estimated_size_in_bytes": one.used_bytes, "estimated_size": render_bytes(one.used_bytes), "overhead": 1.0, "tripped": one.tripped });
+        (one.name.to_owned(), body)
+    };
+    Value::Object(all.into_iter().map(row).collect())
+}
+
 /// What does not succeed behind the scenes.
 pub(super) fn troubles(all: &[Trouble]) -> Value {
     let row = |t: &Trouble| json!({ "work": t.work, "reason": t.reason, "failures": t.failures, "since_in_millis": t.since_ms });
@@ -233,17 +298,25 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let names = &call.rest.names;
     let mut target = Target::of(Vec::new());
     target.forbid_closed = false;
-    let stats = match call.rest.engine.inspect(Inspection::Stats(target)).await? {
-        Inspected::Stats(stats) => stats,
-        _ => Vec::new(),
-    };
+    let stats = call.rest.stats(target).await?;
     let own = node_stats(&call).await?;
     let machine = Machine::look();
-    let mut indices = summed(&stats, call.dialect.typed);
+    let disk = json!({ "total_in_bytes": own.disk_total_bytes, "free_in_bytes": own.disk_free_bytes, "available_in_bytes": own.disk_available_bytes });
+    let mut folder = json!({ "path": own.data_path, "mount": machine.mount_of(&own.data_path), "type": machine.file_system_of(&own.data_path) });
+    merge(&mut folder, &disk);
+    let swap_used = machine.swap_total_bytes.saturating_sub(machine.swap_free_bytes);
+    let swap = json!({ "total_in_bytes": machine.swap_total_bytes, "free_in_bytes": machine.swap_free_bytes, "used_in_bytes": swap_used });
+    let traffic = &call.rest.traffic;
+    let breakers = breakers(&call, &own);
+    let scripts = json!({ "compilations": 0, "cache_evictions": 0, "compilation_limit_triggered": 0 });
+    let queued = json!({ "combined_coordinating_and_primary_in_bytes": own.pending_bytes, "coordinating_in_bytes": 0,
+        "primary_in_bytes": own.pending_bytes, "replica_in_bytes": 0, "all_in_bytes": own.pending_bytes });
+    let mut indices = summed(&stats, call.dialect);
+    with_caches(&mut indices, &own);
     if level != "node" {
         let each: Map<String, Value> = stats
             .iter()
-            .map(|one| (one.0.name.to_string(), summed(std::slice::from_ref(one), call.dialect.typed)))
+            .map(|one| (one.0.name.to_string(), summed(std::slice::from_ref(one), call.dialect)))
             .map(|(name, sections)| match level.as_str() {
                 "shards" => (name, json!([{ "0": sections }])),
                 _ => (name, Value::Object(sections)),
@@ -256,34 +329,32 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         "roles": roles(call.dialect.persona), "attributes": {}, "indices": indices,
         "os": { "timestamp": call.rest.clock.wall_ms(), "cpu": { "percent": machine.cpu_percent(), "load_average": { "1m": machine.load[0], "5m": machine.load[1], "15m": machine.load[2] } },
             "mem": { "total_in_bytes": machine.memory_total_bytes, "free_in_bytes": machine.memory_available_bytes, "used_in_bytes": machine.memory_used_bytes(),
-                "free_percent": percent(machine.memory_available_bytes, machine.memory_total_bytes), "used_percent": percent(machine.memory_used_bytes(), machine.memory_total_bytes) } },
+                "free_percent": percent(machine.memory_available_bytes, machine.memory_total_bytes), "used_percent": percent(machine.memory_used_bytes(), machine.memory_total_bytes) }, "swap": swap },
         "process": { "timestamp": call.rest.clock.wall_ms(), "open_file_descriptors": machine.open_files, "max_file_descriptors": machine.open_files_max,
             "cpu": { "percent": machine.cpu_percent(), "total_in_millis": machine.cpu_ms }, "mem": { "total_virtual_in_bytes": machine.virtual_bytes } },
         "jvm": { "timestamp": call.rest.clock.wall_ms(), "uptime_in_millis": machine.uptime_ms, "mem": { "heap_used_in_bytes": machine.resident_bytes,
             "heap_used_percent": percent(machine.resident_bytes, machine.memory_total_bytes), "heap_committed_in_bytes": machine.resident_bytes, "heap_max_in_bytes": machine.memory_total_bytes,
-            "non_heap_used_in_bytes": 0, "non_heap_committed_in_bytes": 0, "pools": {} }, "threads": { "count": 0, "peak_count": 0 },
+            "non_heap_used_in_bytes": 0, "non_heap_committed_in_bytes": 0, "pools": {} }, "threads": { "count": machine.threads, "peak_count": machine.threads },
             "gc": { "collectors": { "young": { "collection_count": 0, "collection_time_in_millis": 0 }, "old": { "collection_count": 0, "collection_time_in_millis": 0 } } },
             "buffer_pools": {}, "classes": { "current_loaded_count": 0, "total_loaded_count": 0, "total_unloaded_count": 0 } },
-        "thread_pool": {}, "fs": { "timestamp": call.rest.clock.wall_ms(), "total": { "total_in_bytes": own.disk_total_bytes, "free_in_bytes": own.disk_free_bytes, "available_in_bytes": own.disk_free_bytes }, "data": [{ "path": own.data_path }] },
-        "transport": { "server_open": 0, "rx_count": 0, "rx_size_in_bytes": 0, "tx_count": 0, "tx_size_in_bytes": 0 },
-        "http": { "current_open": 0, "total_opened": 0 }, "breakers": {}, "script": { "compilations": 0, "cache_evictions": 0 },
+        "thread_pool": pools::stats(&own.pools, call.dialect), "fs": { "timestamp": call.rest.clock.wall_ms(), "total": disk, "data": [folder], "io_stats": {} },
+        "transport": { "server_open": 0, "total_outbound_connections": 0, "rx_count": 0, "rx_size_in_bytes": 0, "tx_count": 0, "tx_size_in_bytes": 0 },
+        "http": { "current_open": traffic.open_connections(), "total_opened": traffic.opened_connections() }, "breakers": breakers, "script": scripts,
+        "discovery": { "cluster_state_queue": { "total": 0, "pending": 0, "committed": 0 },
+            "published_cluster_states": { "full_states": 0, "incompatible_diffs": 0, "compatible_diffs": 0 } },
+        "ingest": { "total": { "count": 0, "time_in_millis": 0, "current": 0, "failed": 0 }, "pipelines": {} }, "adaptive_selection": {},
+        "script_cache": { "sum": scripts, "contexts": [] },
+        "indexing_pressure": { "memory": { "current": queued, "total": { "combined_coordinating_and_primary_in_bytes": 0, "coordinating_in_bytes": 0,
+            "primary_in_bytes": 0, "replica_in_bytes": 0, "all_in_bytes": 0, "coordinating_rejections": 0, "primary_rejections": 0, "replica_rejections": 0 },
+            "limit_in_bytes": own.pending_max_bytes } },
         "pleach": { "pending_in_bytes": own.pending_bytes, "log_in_bytes": own.log_bytes, "open_views": own.open_views, "segments": own.segments,
             "ram_segments_in_bytes": own.ram_segment_bytes, "read_only": own.read_only, "troubles": troubles(&own.troubles) } });
     if crate::answers_of_2015(call.dialect) {
-        let idle = json!({ "threads": 0, "queue": 0, "active": 0, "rejected": 0, "largest": 0, "completed": 0 });
-        let swap_used = machine.swap_total_bytes.saturating_sub(machine.swap_free_bytes);
         if let Some(os) = node["os"].as_object_mut() {
             os.remove("cpu");
             os.insert("cpu_percent".into(), machine.cpu_percent().into());
             os.insert("load_average".into(), machine.load[0].into());
-            os.insert(
-                "swap".into(),
-                json!({ "total_in_bytes": machine.swap_total_bytes, "free_in_bytes": machine.swap_free_bytes, "used_in_bytes": swap_used }),
-            );
         }
-        node["fs"]["data"] = json!([{ "path": own.data_path, "total_in_bytes": own.disk_total_bytes,
-            "free_in_bytes": own.disk_free_bytes, "available_in_bytes": own.disk_free_bytes }]);
-        node["thread_pool"] = POOLS_2015.iter().map(|name| ((*name).to_owned(), idle.clone())).collect();
     }
     if let (Some(only), Some(indices)) = (
         call.arg("index_metric").map(crate::params::split_list),
@@ -295,6 +366,19 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         });
     }
     cut(&mut node, &metrics, NODE_SECTIONS);
-    without_of_2015(&call, &mut node, &["attributes", "roles", "pleach"]);
+    without_of_2015(
+        &call,
+        &mut node,
+        &[
+            "attributes",
+            "roles",
+            "pleach",
+            "discovery",
+            "ingest",
+            "adaptive_selection",
+            "script_cache",
+            "indexing_pressure",
+        ],
+    );
     Ok(of_node(&call, chosen, node))
 }

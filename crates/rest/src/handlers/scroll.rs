@@ -5,15 +5,31 @@ use crate::Rest;
 use crate::call::Call;
 use crate::respond::Answer;
 use dsl::search::{SearchRequest, Sort, SortBy, TrackTotal};
+use engine::IndexStats;
 use model::{Error, ErrorKind, Result, Target};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Every open scroll. Views bound their number and end them; entries of ended views are dropped on use.
 #[derive(Debug, Default)]
-pub(crate) struct Scrolls(Mutex<HashMap<String, Scroll>>);
+pub(crate) struct Scrolls {
+    open: Mutex<HashMap<String, Scroll>>,
+    /// By the uuids of indices.
+    counts: Mutex<HashMap<Arc<str>, ScrollCounts>>,
+}
+
+/// The scrolls over one index.
+#[derive(Clone, Copy, Debug, Default)]
+struct ScrollCounts {
+    begun: u64,
+    /// How long those that ended were open.
+    time: Duration,
+}
+
+/// Indices whose scrolls are counted; beyond that counting begins anew.
+const COUNTED_MAX: usize = 10_000;
 
 #[derive(Clone, Debug)]
 struct Scroll {
@@ -22,11 +38,51 @@ struct Scroll {
     /// Sort keys that the client asked for; the tie-breaker after them is ours.
     shown: usize,
     keep_alive: Duration,
+    /// When it began and was used last, on the monotonic clock.
+    begun: Duration,
+    used: Duration,
+    /// The uuids of its indices.
+    indices: Vec<Arc<str>>,
 }
 
 impl Scrolls {
     fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<String, Scroll>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn counts(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, ScrollCounts>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts one that begins over these indices.
+    fn count(&self, indices: &[Arc<str>]) {
+        let mut counts = self.counts();
+        if counts.len() >= COUNTED_MAX {
+            counts.clear();
+        }
+        for uuid in indices {
+            counts.entry(uuid.clone()).or_default().begun += 1;
+        }
+    }
+
+    /// Drops one that has ended, and counts how long it was open.
+    fn end(&self, view: &str, now: Duration) {
+        let Some(ended) = self.locked().remove(view) else { return };
+        let mut counts = self.counts();
+        for uuid in &ended.indices {
+            counts.entry(uuid.clone()).or_default().time += now.saturating_sub(ended.begun);
+        }
+    }
+
+    /// What is counted of an index.
+    pub(crate) fn count_into(&self, uuid: &str, stats: &mut IndexStats, now: Duration) {
+        let counted = self.counts().get(uuid).copied().unwrap_or_default();
+        let open = self.locked();
+        let current = open.values().filter(|one| one.indices.iter().any(|of| **of == *uuid));
+        // One whose time has come is over, whether or not anybody has looked since.
+        let current = current.filter(|one| now.saturating_sub(one.used) <= one.keep_alive);
+        (stats.scroll_total, stats.scroll_time) = (counted.begun, counted.time);
+        stats.scroll_current = current.count() as u64;
     }
 }
 
@@ -97,12 +153,21 @@ pub(super) async fn start(
     });
     let view = call.rest.relations.open_view(&target, &request, keep_alive).await?;
     request.view = Some(view.id.clone());
+    let mut indices = Vec::with_capacity(view.indices.len());
+    for index in &view.indices {
+        indices.extend(call.rest.known(index.as_str()).await.map(|known| known.uuid));
+    }
+    let now = call.rest.clock.monotonic();
     let scroll = Scroll {
         target,
         request,
         shown: if scan { 0 } else { shown },
         keep_alive,
+        begun: now,
+        used: now,
+        indices,
     };
+    call.rest.scrolls.count(&scroll.indices);
     let page = page(call, &view.id, scroll, scan).await;
     if page.is_err() {
         call.rest.engine.close_view(&view.id).await?;
@@ -227,8 +292,9 @@ pub(crate) async fn scroll(mut call: Call) -> Result<Answer> {
         check_keep_alive(&call, keep_alive).await?;
         scroll.keep_alive = keep_alive;
     }
+    scroll.used = call.rest.clock.monotonic();
     if call.rest.engine.renew_view(&view, scroll.keep_alive).await.is_err() {
-        call.rest.scrolls.locked().remove(&view);
+        call.rest.scrolls.end(&view, call.rest.clock.monotonic());
         return Err(missing(&view));
     }
     page(&call, &view, scroll, false).await
@@ -281,7 +347,7 @@ pub(crate) async fn clear(mut call: Call) -> Result<Answer> {
     };
     let mut freed = 0;
     for view in views {
-        call.rest.scrolls.locked().remove(&view);
+        call.rest.scrolls.end(&view, call.rest.clock.monotonic());
         freed += u32::from(call.rest.engine.close_view(&view).await?);
     }
     let status = if freed > 0 || all { 200 } else { 404 };

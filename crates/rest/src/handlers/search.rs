@@ -759,6 +759,7 @@ pub(super) async fn many(
             Ok(_) => Value::Null,
             Err(error) => {
                 let mut body = envelope::render(&error, call.dialect);
+                envelope::with_uuids(&call.rest, &mut body["error"], call.dialect).await;
                 if call.dialect.typed
                     && let Some(map) = body.as_object_mut()
                 {

@@ -5,9 +5,9 @@ use super::indices::{admin_target, shards_of};
 use crate::call::Call;
 use crate::params::split_list;
 use crate::respond::Answer;
-use engine::{IndexInfo, IndexStats, Inspected, Inspection, SegmentStats};
-use model::settings::{NUMBER_OF_SHARDS, number};
-use model::{Error, ErrorKind, Result};
+use engine::{IndexInfo, IndexStats, SegmentStats};
+use model::settings::{NUMBER_OF_REPLICAS, NUMBER_OF_SHARDS, number};
+use model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 /// The version of Lucene whose segments these stand for.
@@ -22,10 +22,7 @@ pub(super) fn count_of(info: &IndexInfo) -> u64 {
 
 /// Indices with their figures.
 pub(super) async fn stats(call: &Call, target: model::Target) -> Result<Vec<(IndexInfo, IndexStats)>> {
-    match call.rest.engine.inspect(Inspection::Stats(target)).await? {
-        Inspected::Stats(stats) => Ok(stats),
-        _ => Err(Error::new(ErrorKind::Internal, "segments are told by stats")),
-    }
+    call.rest.stats(target).await
 }
 
 /// The segments of a shard with their numbers: the first shard holds everything.
@@ -49,7 +46,7 @@ pub(crate) async fn segments(mut call: Call) -> Result<Answer> {
             let segments: Map<String, Value> = segments_of(s, shard)
                 .map(|(no, one)| {
                     let body = json!({ "generation": no, "num_docs": one.docs, "deleted_docs": one.deleted, "size_in_bytes": one.size_bytes,
-                        "memory_in_bytes": 0, "committed": one.committed, "search": true, "version": LUCENE, "compound": true });
+                        "memory_in_bytes": 0, "committed": one.committed, "search": true, "version": LUCENE, "compound": true, "attributes": {} });
                     (format!("_{no}"), body)
                 })
                 .collect();

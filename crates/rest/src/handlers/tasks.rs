@@ -7,6 +7,34 @@ use crate::{Rest, answers_of_2015};
 use engine::tasks::Task;
 use model::{Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// The action of listing tasks, which lists itself.
+pub(super) const LIST: &str = "cluster:monitor/tasks/lists";
+
+/// The task of a request that lists tasks. It is in the list as long as this is held.
+pub(super) struct Listing {
+    rest: Arc<Rest>,
+    task: Arc<Task>,
+}
+
+impl Listing {
+    pub(super) fn begin(rest: &Arc<Rest>) -> Listing {
+        let task = rest.tasks.start(LIST, String::new(), rest.clock.wall_ms());
+        Listing {
+            rest: rest.clone(),
+            task,
+        }
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        self.rest
+            .tasks
+            .finish(&self.task, Ok(Value::Null), false, self.rest.clock.wall_ms());
+    }
+}
 
 fn render(rest: &Rest, task: &Task, detailed: bool) -> Value {
     let mut out = Map::new();
@@ -24,7 +52,7 @@ fn render(rest: &Rest, task: &Task, detailed: bool) -> Value {
     out.insert("start_time_in_millis".into(), task.start_ms.into());
     let nanos = task.running_ms(rest.clock.wall_ms()).max(0) * 1_000_000;
     out.insert("running_time_in_nanos".into(), nanos.into());
-    out.insert("cancellable".into(), true.into());
+    out.insert("cancellable".into(), (task.action != LIST).into());
     out.insert("cancelled".into(), task.is_cancelled().into());
     out.insert("headers".into(), json!({}));
     Value::Object(out)
@@ -45,6 +73,7 @@ pub(crate) async fn list(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let wanted = |task: &Task| here && (actions.is_empty() || actions.iter().any(|a| path::matches(a, &task.action)));
     let rest = &call.rest;
+    let _listing = Listing::begin(rest);
     let tasks: Map<String, Value> = rest
         .tasks
         .list()
@@ -158,7 +187,27 @@ pub(crate) async fn rethrottle(mut call: Call) -> Result<Answer> {
         "roles": ["data", "ingest", "master"], "tasks": { id: render(rest, &task, true) } } } })))
 }
 
-/// `POST /_tasks/{id}/_cancel`.
+/// The task that is to be cancelled, running or kept with its outcome; otherwise what its node says.
+///
+/// # Errors
+/// What is no id of a task.
+fn chosen_of(rest: &Rest, id: &str) -> Result<std::result::Result<Arc<Task>, Value>> {
+    let (node, number) = id
+        .rsplit_once(':')
+        .and_then(|(node, number)| Some((node, number.parse::<u64>().ok()?)))
+        .ok_or_else(|| Error::illegal(format!("malformed task id {id}")))?;
+    let failed = |cause: Value| json!({ "type": "failed_node_exception", "reason": format!("Failed node [{node}]"), "node_id": node, "caused_by": cause });
+    if node != rest.names.node_id {
+        let reason = format!("No such node [{node}]");
+        return Ok(Err(failed(
+            json!({ "type": "no_such_node_exception", "reason": reason, "node_id": node }),
+        )));
+    }
+    let missing = || failed(json!({ "type": "resource_not_found_exception", "reason": format!("task [{id}] is not found") }));
+    Ok(rest.tasks.get(number).ok_or_else(missing))
+}
+
+/// `POST /_tasks/{id}/_cancel`. One that has ended stays as it ended.
 pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
     let actions = call.params.take_list("actions").unwrap_or_default();
     let here = take_nodes(&mut call);
@@ -166,25 +215,28 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
     let rest = &call.rest;
     let chosen = match call.arg("task_id") {
         Some(id) if is_elsewhere(&call, id) => Vec::new(),
-        Some(id) => {
-            let number = number(rest, id)?;
-            let task = rest.tasks.get(number).filter(|t| t.outcome().is_none());
-            vec![task.ok_or_else(|| Error::new(ErrorKind::ResourceNotFound, format!("task [{id}] is not found")))?]
-        }
+        Some(id) => match chosen_of(rest, id)? {
+            Ok(task) => vec![task],
+            // The node says what it could not do; the request as such was carried out.
+            Err(failure) => return Ok(Answer::ok(json!({ "node_failures": [failure], "nodes": {} }))),
+        },
         None => rest
             .tasks
             .list()
             .into_iter()
-            .filter(|t| here && t.outcome().is_none() && actions.iter().any(|a| path::matches(a, &t.action)))
+            .filter(|t| here && t.action != LIST && t.outcome().is_none())
+            .filter(|t| actions.iter().any(|a| path::matches(a, &t.action)))
             .collect(),
     };
     let mut tasks = Map::new();
     for task in chosen {
         // What lasts first: nobody who was told finds the task going on after a restart.
-        if task.action != crate::running::ACTION {
-            rest.relations.stop(task.id).await?;
+        if task.outcome().is_none() {
+            if task.action != crate::running::ACTION {
+                rest.relations.stop(task.id).await?;
+            }
+            task.cancel();
         }
-        task.cancel();
         tasks.insert(format!("{}:{}", rest.names.node_id, task.id), render(rest, &task, true));
     }
     if tasks.is_empty() {

@@ -85,7 +85,9 @@ pub(crate) async fn many(mut call: Call) -> Result<Answer> {
         match vectors(&call, spec, realtime).await {
             Ok(found) => docs.push(Value::Object(found)),
             Err(error) => {
-                let object = envelope::object(&error, call.dialect);
+                let mut object = Value::Object(envelope::object(&error, call.dialect));
+                envelope::with_uuids(&call.rest, &mut object, call.dialect).await;
+                let object = object.as_object().cloned().unwrap_or_default();
                 let mut inner = Map::new();
                 inner.insert("root_cause".into(), json!([object.clone()]));
                 inner.extend(object);

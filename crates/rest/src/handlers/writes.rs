@@ -333,7 +333,6 @@ pub(super) fn conflict_error(conflict: &Conflict, dialect: Dialect) -> Error {
     Error::new(ErrorKind::VersionConflict, reason)
         .with("index", conflict.at.index.as_str())
         .with("shard", "0")
-        .with("index_uuid", "_na_")
 }
 
 /// Status of a write.

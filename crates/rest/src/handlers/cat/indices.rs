@@ -1,12 +1,14 @@
 //! Tables about indices: indices, shards, count, aliases, templates.
 
 use super::super::cluster::{Health, missing_replicas};
+use super::super::indices::sections;
+use super::figures::{Table, fill};
 use super::{prepare, stats, time_of_day};
 use crate::call::Call;
 use crate::params::split_list;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
-use engine::{Inspected, Inspection, TemplateKind};
+use engine::{IndexStats, Inspected, Inspection, TemplateKind};
 use model::settings::{NUMBER_OF_REPLICAS, NUMBER_OF_SHARDS, number};
 use model::{Error, Result, path};
 use serde_json::Value;
@@ -38,6 +40,8 @@ pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
         return Err(Error::illegal(format!("unknown cluster health status [{health}]")));
     }
     let (layout, target) = prepare(&mut call)?;
+    static TABLE: Table = Table::new();
+    let columns = TABLE.columns(INDICES, true, &layout);
     let mut rows = Vec::new();
     for (info, s) in stats(&call, target).await? {
         let health = Health::of(std::slice::from_ref(&info));
@@ -45,7 +49,7 @@ pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
             continue;
         }
         let open = |cell: Cell| if info.open { cell } else { Cell::Nothing };
-        rows.push(vec![
+        let mut row = vec![
             Cell::of(health.status()),
             Cell::of(if info.open { "open" } else { "close" }),
             Cell::of(&info.name),
@@ -60,13 +64,16 @@ pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
             open(Cell::Bytes(s.size_bytes)),
             open(Cell::of(s.segments)),
             open(Cell::of(s.segments)),
-        ]);
+        ];
+        let figures = (info.open && columns.len() > row.len()).then(|| sections(&s, call.dialect));
+        fill(&mut row, columns, figures.as_ref());
+        rows.push(row);
     }
     if !call.dialect.typed {
-        return layout.write(INDICES, rows);
+        return layout.write(columns, rows);
     }
     let without = |i: &usize| *i != UUID;
-    let columns: Vec<Column> = (0..INDICES.len()).filter(without).map(|i| INDICES[i]).collect();
+    let columns: Vec<Column> = (0..columns.len()).filter(without).map(|i| columns[i]).collect();
     let rows = rows
         .into_iter()
         .map(|row| (0..row.len()).filter(without).map(|i| row[i].clone()).collect());
@@ -153,11 +160,14 @@ const SHARDS: &[Column] = &[
 /// `_cat/shards`: the first shard holds everything, the others are empty, replicas are unassigned.
 pub(crate) async fn shards(mut call: Call) -> Result<Answer> {
     let (layout, target) = prepare(&mut call)?;
+    static TABLE: Table = Table::new();
+    let columns = TABLE.columns(SHARDS, false, &layout);
+    let empty = IndexStats::default();
     let mut rows = Vec::new();
     for (info, s) in stats(&call, target).await? {
         for shard in 0..number(&info.settings, NUMBER_OF_SHARDS).min(1024) {
             let (docs, size) = if shard == 0 { (s.lucene_docs, s.size_bytes) } else { (0, 0) };
-            rows.push(vec![
+            let mut row = vec![
                 Cell::of(&info.name),
                 Cell::of(shard),
                 Cell::of("p"),
@@ -167,15 +177,20 @@ pub(crate) async fn shards(mut call: Call) -> Result<Answer> {
                 Cell::of("127.0.0.1"),
                 Cell::of(&call.rest.names.node_id),
                 Cell::of(&call.rest.names.node),
-            ]);
+            ];
+            if columns.len() > row.len() {
+                let of_shard = if shard == 0 { &s } else { &empty };
+                fill(&mut row, columns, Some(&sections(of_shard, call.dialect)));
+            }
+            rows.push(row);
             for _ in 0..missing_replicas(&info).min(100) {
                 let mut row = vec![Cell::of(&info.name), Cell::of(shard), Cell::of("r"), Cell::of("UNASSIGNED")];
-                row.resize(SHARDS.len(), Cell::Nothing);
+                row.resize(columns.len(), Cell::Nothing);
                 rows.push(row);
             }
         }
     }
-    layout.write(SHARDS, rows)
+    layout.write(columns, rows)
 }
 
 const COMPONENT_TEMPLATES: &[Column] = &[

@@ -1,20 +1,23 @@
 //! `_cat`: the same facts as tables. Indices in `indices`, what shards are made of in `shards`, what runs and where
 //! in `nodes`, what there is none of in `nothing`.
 
+pub(super) mod figures;
 mod indices;
 mod nodes;
 mod nothing;
 mod shards;
+mod thread_pool;
 
 pub(crate) use indices::{aliases, component_templates, count, indices, shards, templates};
 pub(crate) use nodes::{allocation, attributes, health, master, nodes, plugins, tasks};
-pub(crate) use nothing::{fielddata, pending_tasks, repositories, snapshots, thread_pool};
+pub(crate) use nothing::{fielddata, pending_tasks, repositories, snapshots};
 pub(crate) use shards::{recovery, segments};
+pub(crate) use thread_pool::thread_pool;
 
 use crate::call::Call;
 use crate::respond::Answer;
 use crate::tables::Layout;
-use engine::{IndexInfo, IndexStats, Inspected, Inspection};
+use engine::{IndexInfo, IndexStats};
 use model::{Result, Target};
 
 /// `GET /_cat`.
@@ -40,10 +43,7 @@ fn layout_only(call: &mut Call) -> Result<Layout> {
 }
 
 async fn stats(call: &Call, target: Target) -> Result<Vec<(IndexInfo, IndexStats)>> {
-    match call.rest.engine.inspect(Inspection::Stats(target)).await? {
-        Inspected::Stats(stats) => Ok(stats),
-        _ => Ok(Vec::new()),
-    }
+    call.rest.stats(target).await
 }
 
 /// `12:34:56` of milliseconds since 1970.

@@ -1,7 +1,9 @@
 //! Tables about the server: nodes, allocation, health, master, tasks.
 
 use super::super::cluster::Health;
+use super::super::indices::summed;
 use super::super::nodes::{is_this_node, node_stats};
+use super::figures::{Table, fill};
 use super::{layout_only, stats, time_of_day};
 use crate::call::Call;
 use crate::machine::{Machine, percent};
@@ -180,10 +182,12 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
     let full_id = call.params.flag("full_id")?;
     let layout = layout_only(&mut call)?;
     let (names, machine, own) = (&call.rest.names, Machine::look(), node_stats(&call).await?);
-    let used = own.disk_total_bytes - own.disk_free_bytes.min(own.disk_total_bytes);
+    let used = own.disk_total_bytes - own.disk_available_bytes.min(own.disk_total_bytes);
     let load = |n: f64| Cell::Text(format!("{n:.2}"));
     let id: String = names.node_id.chars().take(if full_id { usize::MAX } else { 4 }).collect();
-    let row = [
+    static TABLE: Table = Table::new();
+    let all = TABLE.columns(NODES, false, &layout);
+    let mut row = vec![
         Cell::Text(id),
         Cell::of(std::process::id()),
         Cell::of("127.0.0.1"),
@@ -192,7 +196,7 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
         Cell::of(call.dialect.persona.version()),
         Cell::Bytes(own.disk_total_bytes),
         Cell::Bytes(used),
-        Cell::Bytes(own.disk_free_bytes),
+        Cell::Bytes(own.disk_available_bytes),
         Cell::Text(format!("{:.2}", used as f64 * 100.0 / own.disk_total_bytes.max(1) as f64)),
         Cell::Bytes(machine.resident_bytes),
         Cell::of(percent(machine.resident_bytes, machine.memory_total_bytes)),
@@ -213,8 +217,15 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
         Cell::of("*"),
         Cell::of(&names.node),
     ];
+    if all.len() > row.len() {
+        let mut target = Target::of(Vec::new());
+        (target.forbid_closed, target.expand_closed, target.expand_hidden) = (false, true, true);
+        let mut figures = summed(&stats(&call, target).await?, call.dialect);
+        super::super::nodes::with_caches(&mut figures, &own);
+        fill(&mut row, all, Some(&figures));
+    }
     let modern = matches!(call.dialect.persona, Persona::Opensearch2 | Persona::Opensearch3);
-    let (columns, row): (Vec<Column>, Vec<Cell>) = NODES
+    let (columns, row): (Vec<Column>, Vec<Cell>) = all
         .iter()
         .zip(row)
         .filter(|(column, _)| modern || column.name != "node.roles")
@@ -247,7 +258,7 @@ pub(crate) async fn allocation(mut call: Call) -> Result<Answer> {
     let infos: Vec<_> = stats.iter().map(|(info, _)| info.clone()).collect();
     let health = Health::of_all(&infos, &call.rest);
     let own = node_stats(&call).await?;
-    let used = own.disk_total_bytes - own.disk_free_bytes.min(own.disk_total_bytes);
+    let used = own.disk_total_bytes - own.disk_available_bytes.min(own.disk_total_bytes);
     let mut rows = Vec::new();
     if call
         .arg("node_id")
@@ -257,7 +268,7 @@ pub(crate) async fn allocation(mut call: Call) -> Result<Answer> {
             Cell::of(health.active),
             Cell::Bytes(stats.iter().map(|(_, s)| s.size_bytes).sum()),
             Cell::Bytes(used),
-            Cell::Bytes(own.disk_free_bytes),
+            Cell::Bytes(own.disk_available_bytes),
             Cell::Bytes(own.disk_total_bytes),
             Cell::of(percent(used, own.disk_total_bytes)),
             Cell::of("127.0.0.1"),
@@ -319,6 +330,7 @@ pub(crate) async fn tasks(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let rest = &call.rest;
     let wall = rest.clock.wall_ms();
+    let _listing = super::super::tasks::Listing::begin(rest);
     let columns = if detailed { TASKS } else { &TASKS[..TASKS.len() - 1] };
     let rows = rest
         .tasks

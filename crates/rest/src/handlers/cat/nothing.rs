@@ -1,14 +1,13 @@
-//! Tables of what this server has none of: fielddata in memory, tasks that wait, repositories and snapshots, pools of threads
-//! that requests queue for. Each has its columns, so that who reads it by name finds them.
+//! Tables of what this server has none of: fielddata in memory, tasks that wait, repositories and snapshots. Each has its
+//! columns, so that who reads it by name finds them.
 
 use super::layout_only;
 use crate::call::Call;
 use crate::handlers::absent::is_pattern;
 use crate::handlers::apis_2015::missing_repository;
-use crate::params::split_list;
 use crate::respond::Answer;
-use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
-use model::{Error, ErrorKind, Result, path};
+use crate::tables::{Column, Layout, col, extra_text, num};
+use model::{Error, ErrorKind, Result};
 
 const FIELDDATA: &[Column] = &[
     col("id", &[], "node id"),
@@ -86,78 +85,4 @@ pub(crate) async fn snapshots(mut call: Call) -> Result<Answer> {
         Some(name) if !lenient && !is_pattern(&name) => Err(missing_repository(&name)),
         _ => layout.write(SNAPSHOTS, Vec::new()),
     }
-}
-
-const THREAD_POOL: &[Column] = &[
-    col("node_name", &["nn"], "node name"),
-    extra_text("node_id", &["id"], "persistent node id"),
-    extra_text("ephemeral_node_id", &["eid"], "ephemeral node id"),
-    extra("pid", &["p"], "process id"),
-    extra_text("host", &["h"], "host name"),
-    extra_text("ip", &["i"], "ip address"),
-    extra("port", &["po"], "bound transport port"),
-    col("name", &["n"], "thread pool name"),
-    extra_text("type", &["t"], "thread pool type"),
-    num("active", &["a"], "number of active threads"),
-    extra("pool_size", &["psz"], "number of threads"),
-    num("queue", &["q"], "number of tasks currently in queue"),
-    extra("queue_size", &["qs"], "maximum number of tasks permitted in queue"),
-    num("rejected", &["r"], "number of rejected tasks"),
-    extra("largest", &["l"], "highest number of seen active threads"),
-    extra("completed", &["c"], "number of completed tasks"),
-    extra("core", &["cr"], "core number of threads in a scaling thread pool"),
-    extra("max", &["mx"], "maximum number of threads in a scaling thread pool"),
-    extra("size", &["sz"], "number of threads in a fixed thread pool"),
-    extra("keep_alive", &["ka"], "thread keep alive time"),
-];
-
-/// The pools that clients ask after, with their types. There are none of that kind here: a request is worked on by the
-/// task of its connection, so that nothing waits in them.
-const POOLS: &[(&str, &str)] = &[
-    ("analyze", "fixed"),
-    ("fetch_shard_started", "scaling"),
-    ("fetch_shard_store", "scaling"),
-    ("flush", "scaling"),
-    ("force_merge", "fixed"),
-    ("generic", "scaling"),
-    ("get", "fixed"),
-    ("management", "scaling"),
-    ("refresh", "scaling"),
-    ("search", "fixed"),
-    ("search_throttled", "fixed"),
-    ("snapshot", "scaling"),
-    ("system_read", "fixed"),
-    ("system_write", "fixed"),
-    ("warmer", "scaling"),
-    ("write", "fixed"),
-];
-
-/// `_cat/thread_pool`.
-pub(crate) async fn thread_pool(mut call: Call) -> Result<Answer> {
-    let layout = Layout::take(&mut call.params, call.wants_json)?;
-    let named = call.params.take_list("thread_pool_patterns").unwrap_or_default();
-    call.params.finish()?;
-    let wanted = call.arg("thread_pool_patterns").map_or(named, split_list);
-    let names = &call.rest.names;
-    let rows = POOLS
-        .iter()
-        .filter(|(pool, _)| wanted.is_empty() || wanted.iter().any(|w| path::matches(w, pool)))
-        .map(|(pool, kind)| {
-            let column = |column: &Column| match column.name {
-                "node_name" => Cell::of(&names.node),
-                "node_id" | "ephemeral_node_id" => Cell::of(&names.node_id),
-                "pid" => Cell::of(std::process::id()),
-                "host" | "ip" => Cell::of("127.0.0.1"),
-                "port" => Cell::if_any(names.address.rsplit(':').next()),
-                "name" => Cell::of(pool),
-                "type" => Cell::of(kind),
-                "queue_size" => Cell::of(-1),
-                "core" | "max" | "keep_alive" if *kind == "fixed" => Cell::Nothing,
-                "size" if *kind != "fixed" => Cell::Nothing,
-                _ => Cell::of(0),
-            };
-            THREAD_POOL.iter().map(column).collect()
-        })
-        .collect();
-    layout.write(THREAD_POOL, rows)
 }
