@@ -84,6 +84,12 @@ impl AtomicWrites for Steps {
         self.step().await;
         self.inner.atomic().unwrap().decide(plan, how).await
     }
+    async fn settled(&self) -> Result<()> {
+        self.inner.atomic().unwrap().settled().await
+    }
+    async fn look(&self, look: &mut Looker<'_>) {
+        self.inner.atomic().unwrap().look(look).await;
+    }
 }
 
 struct Client {
