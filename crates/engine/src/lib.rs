@@ -677,6 +677,7 @@ pub struct IndexStats {
 /// What the process holds.
 #[derive(Clone, Debug, Default)]
 pub struct NodeStats {
+    /// Relative to the data folder: where that lies is the machine's own business.
     pub data_path: String,
     pub pending_bytes: u64,
     pub log_bytes: u64,

@@ -11,6 +11,7 @@ use relations::Relations;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
+pub mod access;
 mod again;
 mod answer_room;
 mod arriving;
@@ -48,6 +49,9 @@ pub struct Rest {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) names: Names,
     pub(crate) limits: Limits,
+    pub(crate) access: access::Access,
+    /// `action.destructive_requires_name` of the node, if it is given.
+    pub(crate) destructive_requires_name: Option<bool>,
     /// What writes need to know of an index, kept until the catalog changes.
     known: KnownIndices,
     pub(crate) scrolls: handlers::scroll::Scrolls,
@@ -91,6 +95,8 @@ impl Rest {
             tasks,
             names,
             limits,
+            access: access::Access::default(),
+            destructive_requires_name: None,
             known: KnownIndices::default(),
             scrolls: handlers::scroll::Scrolls::default(),
             left: std::sync::Mutex::default(),
@@ -102,6 +108,21 @@ impl Rest {
     pub fn by_portable_path(self, pause: Arc<dyn relations::changes::Pause>) -> Rest {
         Rest {
             relations: self.relations.by_portable_path(pause),
+            ..self
+        }
+    }
+
+    /// With these hosts and origins allowed. Before anything is answered.
+    #[must_use]
+    pub fn open_to(self, access: access::Access) -> Rest {
+        Rest { access, ..self }
+    }
+
+    /// With the node's `action.destructive_requires_name`; `None`: as each persona has it. Before anything is answered.
+    #[must_use]
+    pub fn destructive_by_name(self, required: Option<bool>) -> Rest {
+        Rest {
+            destructive_requires_name: required,
             ..self
         }
     }
@@ -118,6 +139,14 @@ impl Rest {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .extend(left);
         Ok(())
+    }
+
+    /// The same; where the control index cannot be read, what rests on it is refused from here on, for the reason that is
+    /// given.
+    pub async fn recover_or_refuse(&self) -> Option<String> {
+        let cause = self.recover().await.err()?;
+        self.relations.refuse(&cause);
+        self.relations.control_failure().map(|error| error.reason().to_owned())
     }
 
     /// Goes on with the tasks of an earlier process. Called once there is a runtime.

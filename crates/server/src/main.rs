@@ -10,6 +10,7 @@ mod allocator;
 mod client;
 mod commands;
 mod config;
+mod private;
 mod wire;
 
 #[global_allocator]
@@ -40,6 +41,8 @@ enum Command {
     Serve(config::Flags),
     /// Fill an index of a running server from a folder of files or from lines of JSON.
     Import(commands::import::Flags),
+    /// Look through the data folder of a stopped server, and tell what is damaged.
+    Check(commands::check::Flags),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         None => commands::serve::run(&cli.serve),
         Some(Command::Serve(flags)) => commands::serve::run(&flags),
         Some(Command::Import(flags)) => commands::import::run(&flags),
+        Some(Command::Check(flags)) => commands::check::run(&flags),
     };
     match done {
         Ok(code) => code,

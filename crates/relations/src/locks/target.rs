@@ -134,10 +134,12 @@ impl LockTarget {
         intentions.chain([own]).collect()
     }
 
-    /// Is a write of this document inside the target? The document is in a path only if all its places are.
+    /// Is a write of this document inside the target? The document is in a path only if all its places are. A name is a mutex
+    /// of clients and covers no document.
     pub fn covers(&self, at: &DocAddress, places: &[LockPath]) -> bool {
         match self {
-            LockTarget::All | LockTarget::Name(_) => true,
+            LockTarget::All => true,
+            LockTarget::Name(_) => false,
             LockTarget::Index(index) => *index == at.index,
             LockTarget::Path { index, path } => {
                 *index == at.index && (path.is_root() || (!places.is_empty() && places.iter().all(|place| path.covers(place))))

@@ -228,6 +228,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
             .as_deref()
             .is_none_or(|index| lease.targets.iter().any(|w| is_about(&w.target, index)))
     };
+    call.rest.relations.check_control()?;
     let leases = call.rest.relations.leases().into_iter().filter(|(lease, _)| about(lease));
     let locks: Vec<String> = leases.map(|(lease, waiters)| shown(&call.rest, &lease, waiters)).collect();
     Ok(Answer::raw(format!("{{\"locks\":[{}]}}", locks.join(","))))
@@ -256,6 +257,7 @@ const COLUMNS: &[Column] = &[
 pub(crate) async fn cat(mut call: Call) -> Result<Answer> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     call.params.finish()?;
+    call.rest.relations.check_control()?;
     let now = call.rest.clock.monotonic();
     let mut rows = Vec::new();
     for (lease, waiters) in call.rest.relations.leases() {

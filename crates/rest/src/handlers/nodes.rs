@@ -237,7 +237,8 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         Inspected::Stats(stats) => stats,
         _ => Vec::new(),
     };
-    let own = node_stats(&call).await?;
+    let mut own = node_stats(&call).await?;
+    own.troubles.extend(call.rest.relations.troubles());
     let machine = Machine::look();
     let mut indices = summed(&stats, call.dialect.typed);
     if level != "node" {
