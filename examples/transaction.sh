@@ -6,17 +6,17 @@ url=${1:-http://127.0.0.1:9200}
 send() { curl -sS -H 'content-type: application/json' -X "$1" "$url$2" -d "${3:-}"; echo; }
 begin() { curl -sS -X POST "$url/_transaction/_begin?keep_alive=2m" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p'; }
 
-curl -sS -X DELETE "$url/orders,stock?ignore_unavailable=true" >/dev/null
-send PUT '/stock/_doc/apple?refresh=true' '{"left": 3}' >/dev/null
+curl -sS -X DELETE "$url/orders-example,stock-example?ignore_unavailable=true" >/dev/null
+send PUT '/stock-example/_doc/apple?refresh=true' '{"left": 3}' >/dev/null
 
 echo "# an order is put together over several requests"
 tx=$(begin)
-send GET "/stock/_doc/apple?transaction=$tx&filter_path=_source"
-send POST "/stock/_update/apple?transaction=$tx" '{"script": {"source": "ctx._source.left -= 2"}}'
-send PUT "/orders/_doc/7?transaction=$tx" '{"of": "apple", "count": 2}'
+send GET "/stock-example/_doc/apple?transaction=$tx&filter_path=_source"
+send POST "/stock-example/_update/apple?transaction=$tx" '{"script": {"source": "ctx._source.left -= 2"}}'
+send PUT "/orders-example/_doc/7?transaction=$tx" '{"of": "apple", "count": 2}'
 echo "# its own searches see the order, those of others do not"
-send GET "/orders/_search?transaction=$tx&filter_path=hits.total"
-send GET "/orders/_search?filter_path=error.type"
+send GET "/orders-example/_search?transaction=$tx&filter_path=hits.total"
+send GET "/orders-example/_search?filter_path=error.type"
 echo "# the commit writes all of it or nothing; asked again, it answers the same"
 send POST "/_transaction/$tx/_commit?refresh=true&filter_path=committed,commit_seq"
 send POST "/_transaction/$tx/_commit?filter_path=committed,commit_seq,replayed"
@@ -25,8 +25,8 @@ echo "# two transactions take the last apple: the second commit is refused and n
 one=$(begin)
 two=$(begin)
 for tx in $one $two; do
-  send POST "/stock/_update/apple?transaction=$tx" '{"script": {"source": "ctx._source.left -= 1"}}' >/dev/null
+  send POST "/stock-example/_update/apple?transaction=$tx" '{"script": {"source": "ctx._source.left -= 1"}}' >/dev/null
 done
 send POST "/_transaction/$one/_commit?filter_path=committed"
 send POST "/_transaction/$two/_commit?filter_path=error.type,error.moved,retryable"
-test "$(curl -sS "$url/stock/_source/apple")" = '{"left":0}'
+test "$(curl -sS "$url/stock-example/_source/apple")" = '{"left":0}'

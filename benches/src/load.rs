@@ -35,7 +35,7 @@ pub(crate) fn request(out: &mut Vec<u8>, method: &str, path: &str, body: &str) {
     out.clear();
     let _ = write!(
         out,
-        "{method} {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
 }

@@ -338,7 +338,7 @@ fn contract_23_on_disconnect() {
         let mut stream = TcpStream::connect(server.address("")).unwrap();
         write!(
             stream,
-            "POST /_lock HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST /_lock HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         )
         .unwrap();
@@ -584,7 +584,7 @@ fn contract_07_a_lost_connection_stops_nothing() {
     let body =
         json!({"locks": [{"name": "gate"}], "operations": [{"index": {"_index": "lost", "_id": "1", "doc": {}}}]}).to_string();
     let mut stream = TcpStream::connect(server.address("")).unwrap();
-    write!(stream, "POST /_transaction?timeout=20s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    write!(stream, "POST /_transaction?timeout=20s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
     std::thread::sleep(Duration::from_millis(400));
     drop(stream);
     std::thread::sleep(Duration::from_millis(300));
@@ -701,7 +701,7 @@ fn contract_22_a_lock_goes_on_to_who_waits() {
         let mut stream = TcpStream::connect(server.address("")).unwrap();
         write!(
             stream,
-            "POST /_lock?timeout=60s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST /_lock?timeout=60s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         )
         .unwrap();

@@ -215,11 +215,12 @@ fn row(name: &str) -> Option<Row> {
         "indexing.ram_segments_max_bytes" => Elsewhere("embedded: write_path bounds::segments_in_memory_have_their_fill"),
         "indexing.pending_max_bytes" => Elsewhere("embedded: write_path bounds::more_pending_than_allowed_is_refused_by_name"),
         "action.auto_create_index" => Refused(&[], cluster(name, json!("false")), put("/other/_doc/1", json!({})), 404),
-        "action.destructive_requires_name" => {
-            Chosen(&[], cluster(name, json!("true")), ("DELETE", "/*", String::new()), |answer| {
-                answer.status == 400
-            })
-        }
+        "action.destructive_requires_name" => Chosen(
+            &[],
+            cluster(name, json!("false")),
+            ("DELETE", "/*", String::new()),
+            |answer| answer.status == 200,
+        ),
         "tasks.max_running" => Refused(
             &["tasks.max_running=0"],
             vec![put("/i/_doc/1?refresh=true", json!({ "n": 1 }))],
@@ -610,8 +611,8 @@ fn requests_come_in_time() {
         connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         connection
     };
-    let whole = "GET /i/_doc/1 HTTP/1.1\r\nhost: x\r\n\r\n";
-    let half = "PUT /i/_doc/2 HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{";
+    let whole = "GET /i/_doc/1 HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let half = "PUT /i/_doc/2 HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{";
     // What is sent at first, and then each 100 ms.
     for (first, then) in [
         ("GET /i", ""),
@@ -684,7 +685,7 @@ fn bodies_of_clients_that_left_are_forgotten() {
             let mut connection = std::net::TcpStream::connect(server.address("")).unwrap();
             let length = sent.len() + usize::from(!whole);
             let head = format!(
-                "POST /i/_search HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+                "POST /i/_search HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
             );
             connection.write_all(head.as_bytes()).unwrap();
             connection.write_all(sent.as_bytes()).unwrap();

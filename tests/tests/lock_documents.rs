@@ -571,7 +571,7 @@ fn a_client() {
     let mut stream = TcpStream::connect(address).unwrap();
     let mut ask = |path: &str, body: &str| {
         let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         stream.write_all(request.as_bytes()).unwrap();

@@ -27,6 +27,74 @@ fn both_signals_end_it_in_order() {
 }
 
 #[test]
+fn a_closed_terminal_does_not_end_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(&folder.path().join("data"), &["es8"]);
+    for _ in 0..3 {
+        server.signal(libc::SIGHUP);
+    }
+    assert!(server.wait(Duration::from_millis(300)).is_none(), "it goes on");
+    assert_eq!(server.send("GET", "/", "").unwrap().status, 200);
+    server.signal(libc::SIGTERM);
+    assert_eq!(server.wait(Duration::from_secs(10)).expect("it ends").code(), Some(0));
+}
+
+/// Everything below a folder that lets others in.
+fn open_to_others(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut open = Vec::new();
+    let is_open = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o077 != 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            open.extend(open_to_others(&path));
+        } else if is_open(&path) {
+            open.push(path);
+        }
+    }
+    if is_open(folder) {
+        open.push(folder.to_owned());
+    }
+    open
+}
+
+/// Also a folder that an older version left open is closed by a start; what is not ours there stays as it is.
+#[test]
+fn nobody_else_reads_the_data() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    for round in 0..2 {
+        let server = Server::start(&data, &["es8"]);
+        assert_eq!(
+            server.send("PUT", "/i/_doc/1?refresh=true", r#"{"a":1}"#).unwrap().status / 100,
+            2
+        );
+        assert_eq!(server.send("POST", "/i/_flush", "").unwrap().status, 200);
+        let others = data.join("notes.txt");
+        let open = open_to_others(&data);
+        assert!(open.iter().all(|path| *path == others), "round {round}: {open:?}");
+        assert_eq!(open.len(), round);
+        drop(server);
+        std::fs::write(&others, "somebody's").unwrap();
+        let mut all = vec![data.clone(), others];
+        for below in ["log", "segments"] {
+            all.push(data.join(below));
+            all.extend(
+                std::fs::read_dir(data.join(below))
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        }
+        all.extend(["manifest", "identity.json", "pleach.lock"].map(|name| data.join(name)));
+        for path in all {
+            let mode = if path.is_dir() { 0o755 } else { 0o644 };
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_second_process_is_refused_with_the_pid_of_the_first() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

@@ -471,15 +471,15 @@ fn contract_24_leases_that_expire() {
     by_both_paths(|| {
         let (_folder, server) = start();
         server.ok("PUT", "/i/_doc/1?refresh=true", &json!({"n": 1}));
-        let lock = |how: &str| {
-            let body = json!({"keep_alive": "1s", "on_expire": how, "targets": [{"name": how}]});
+        let lock = |how: &str, id: &str| {
+            let body = json!({"keep_alive": "1s", "on_expire": how, "targets": [{"index": "i", "id": id}]});
             server.ok("POST", "/_lock", &body)["id"].as_str().unwrap().to_owned()
         };
-        let (release, abort) = (lock("release"), lock("abort"));
+        let (release, abort) = (lock("release", "1"), lock("abort", "2"));
         let released = begin(&server, &format!("?lock={release}"));
         let aborted = begin(&server, &format!("?lock={abort}"));
-        for tx in [&released, &aborted] {
-            server.ok("PUT", &format!("/i/_doc/1?transaction={tx}"), &json!({"n": 2}));
+        for (tx, id) in [(&released, "1"), (&aborted, "2")] {
+            server.ok("PUT", &format!("/i/_doc/{id}?transaction={tx}"), &json!({"n": 2}));
         }
         // Nobody touches either: the one is gone by itself, the other stays.
         let until = Instant::now() + Duration::from_secs(20);

@@ -35,10 +35,34 @@ impl Store {
         let catalog = self.catalog.load_full();
         let Some(next) = system::mended(&catalog) else { return Ok(()) };
         for name in &next.altered.indices {
-            crate::trouble::tell(&format!("index [{name}] was closed, blocked or altered by a client of an older version; it is open again"));
+            crate::trouble::tell(&format!(
+                "index [{name}] was closed, blocked or altered by a client of an older version; it is open again"
+            ));
         }
         let (_, end) = self.log_alteration(&catalog, next)?;
         self.log.wait_durable(end)
+    }
+
+    /// Makes the control index anew; gives the position to wait for.
+    ///
+    /// # Errors
+    /// A failing disk, a log without room.
+    pub(crate) fn remake_control(&self) -> Result<u64> {
+        let _altering = self.altering.lock();
+        let catalog = self.catalog.load_full();
+        let moment = Moment {
+            now_ms: self.clock.wall_ms(),
+            uuid: engine::clock::uuid(self.clock.as_ref()),
+            unclean: self.unclean,
+        };
+        let gone = system::without_control(&catalog);
+        let turns = gone.as_ref().map_or(0, |(_, turns)| *turns);
+        if let Some((next, _)) = gone {
+            self.log_alteration(&catalog, next)?;
+        }
+        let catalog = self.catalog.load_full();
+        let made = system::control_after(&catalog, &moment, turns)?;
+        self.log_alteration(&catalog, made).map(|(_, end)| end)
     }
 
     /// Logs what alters the catalog, and makes it visible. The caller holds the lock of alterations.

@@ -111,7 +111,7 @@ impl EmbeddedEngine {
     /// # Errors
     /// The folder is in use or damaged, the disk fails.
     pub fn open(dir: &Path, clock: Arc<dyn Clock>, limits: Limits) -> Result<EmbeddedEngine> {
-        std::fs::create_dir_all(dir).map_err(|e| disk::refusal("making", dir, &e))?;
+        RealDisk.create_dir(dir).map_err(|e| disk::refusal("making", dir, &e))?;
         EmbeddedEngine::start(Store::open(dir, Arc::new(RealDisk), clock, limits, true)?)
     }
 
@@ -170,6 +170,21 @@ impl EmbeddedEngine {
     /// There is no index: nothing depends yet on how the folder is used.
     pub fn is_blank(&self) -> bool {
         self.store.catalog_now().indices.is_empty()
+    }
+
+    /// Makes the control index anew, empty: for one that cannot be read. Its terms go on above those of the old one, so that
+    /// fencing tokens do.
+    ///
+    /// # Errors
+    /// A failing disk.
+    pub async fn remake_control(&self) -> Result<()> {
+        let store = self.store.clone();
+        let end = self.workers.run(move || store.remake_control()).await?;
+        self.wait(After {
+            durable: end,
+            written: 0,
+        })
+        .await
     }
 
     fn stop(&self) {
@@ -520,7 +535,7 @@ impl EmbeddedEngine {
                 Inspected::TermVectors(self.workers.run_limited(move || store.term_vectors(&of)).await?)
             }
             Inspection::Node => Inspected::Node(NodeStats {
-                data_path: store.dir.display().to_string(),
+                data_path: ".".to_owned(),
                 pending_bytes: store.pending_bytes.load(Ordering::Relaxed),
                 log_bytes: store.log.kept_bytes(),
                 open_views: store.views.lock().len() as u64,

@@ -35,6 +35,7 @@ impl Store {
     /// # Errors
     /// A folder in use, damage of the catalog, a failing disk.
     pub(crate) fn open(dir: &Path, disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, limits: Limits, exclusive: bool) -> Result<Store> {
+        crate::disk::show_relative_to(dir);
         disk.create_dir(dir).map_err(|e| crate::disk::refusal("making", dir, &e))?;
         let lock = if exclusive { Some(FolderLock::acquire(dir)?) } else { None };
         let (manifest, entries) = Manifest::open(dir, disk.clone())?;
@@ -228,7 +229,7 @@ impl Store {
         }
         if let Verdict::Corrupt(damages) = verdict {
             for damage in damages {
-                let path = damage.path.display();
+                let path = crate::disk::shown(&damage.path);
                 crate::trouble::tell(&format!(
                     "the log is damaged: {} [{path}] at [{}]",
                     damage.reason, damage.offset
@@ -245,7 +246,7 @@ impl Store {
         };
         for damage in damages {
             let error = Error::new(ErrorKind::Corruption, damage.reason.clone())
-                .with("path", damage.path.display().to_string())
+                .with("path", crate::disk::shown(&damage.path))
                 .with("offset", damage.offset);
             if damage.whole_folder {
                 return Err(error);

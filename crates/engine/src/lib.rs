@@ -775,6 +775,7 @@ pub struct BreakerStats {
 /// What the process holds.
 #[derive(Clone, Debug, Default)]
 pub struct NodeStats {
+    /// Relative to the data folder: where that lies is the machine's own business.
     pub data_path: String,
     pub pending_bytes: u64,
     pub log_bytes: u64,

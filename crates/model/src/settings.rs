@@ -77,7 +77,7 @@ settings! {
     RAM_SEGMENTS: "indexing.ram_segments_max_bytes" = "32mb", Node, "Segments kept in memory until a checkpoint, all indices together; more go to files.";
     PENDING: "indexing.pending_max_bytes" = "64mb", Node, "Acknowledged writes not yet in a segment, all indices together.";
     AUTO_CREATE_INDEX: "action.auto_create_index" = "true", Cluster, "A write to a missing index creates it.";
-    DESTRUCTIVE_REQUIRES_NAME: "action.destructive_requires_name" = "false", Cluster, "Deleting indices by wildcard is refused.";
+    DESTRUCTIVE_REQUIRES_NAME: "action.destructive_requires_name" = "true", Cluster, "Indices are deleted, closed, opened and blocked by name only, not by wildcard. Unless it is given, also as a setting of the node, false for es2, es7 and OpenSearch.";
     MAX_TASKS: "tasks.max_kept" = "1000", Node, "Finished tasks that are remembered.";
     TASKS_MAX_RUNNING: "tasks.max_running" = "256", Node, "By-query jobs running at once; more are answered 429.";
     LOCKS_MAX_TARGETS: "locks.max_targets" = "1000", Node, "Targets of one lock.";

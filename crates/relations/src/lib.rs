@@ -9,6 +9,7 @@ use model::{Result, Target};
 use std::sync::Arc;
 
 pub mod changes;
+mod control;
 mod digest;
 pub mod expiry;
 pub mod jobs;
@@ -17,6 +18,7 @@ pub mod leases;
 pub mod locks;
 mod outcomes;
 pub mod percolation;
+pub mod repair;
 pub mod schema;
 pub mod sessions;
 pub mod transactions;
@@ -31,6 +33,7 @@ pub struct Relations {
     portable: Option<Arc<transactions::portable::Portable>>,
     held: transactions::held::Registry,
     kept_time: Arc<transactions::KeptTime>,
+    control: control::Control,
 }
 
 impl Relations {
@@ -43,6 +46,7 @@ impl Relations {
             tasks,
             locks: leases::Locks::default(),
             held: transactions::held::Registry::default(),
+            control: control::Control::default(),
             portable: None,
         }
     }
@@ -86,7 +90,9 @@ impl Relations {
         }
     }
 
+    /// The critical section, in which everything is decided that rests on the control index.
     fn atomic(&self) -> Result<&dyn engine::AtomicWrites> {
+        self.check_control()?;
         self.engine.atomic().ok_or_else(|| {
             model::Error::new(
                 model::ErrorKind::UnsupportedOperation,

@@ -1,5 +1,6 @@
 //! What comes in: one request with its headers read, its body decompressed, its media type understood.
 
+use crate::access::Admitted;
 use crate::in_flight::InFlight;
 use bytes::Bytes;
 use model::{Error, ErrorKind, Persona, Result};
@@ -21,6 +22,10 @@ pub(crate) struct Request {
     pub(crate) accept: Option<String>,
     /// `Content-Encoding: gzip`.
     pub(crate) gzipped: bool,
+    /// A `Content-Encoding` that we do not decode.
+    pub(crate) foreign_encoding: Option<String>,
+    /// Whether a page asks, of which origin.
+    pub(crate) admitted: Admitted,
     /// `Accept-Encoding` has gzip.
     pub(crate) accepts_gzip: bool,
     /// `X-Opaque-Id`, returned as it came.
@@ -68,12 +73,18 @@ pub(crate) fn too_long(max: usize) -> Error {
     )
 }
 
-/// The media types that a body may have. `None` (no header) is what clients of 2015 send.
+/// The media types that a body may have. `None` (no header) is what clients of 2015 send, and no page: with a body its
+/// browser sends an origin at the least.
+///
+/// Plain text and forms are what any page may send anywhere unasked. Today's servers refuse them; those of 2015 took them,
+/// and ours does from who is no page.
 ///
 /// # Errors
 /// 406 for a media type that is none of ours.
-pub(crate) fn check_media_type(content_type: Option<&str>, body_is_empty: bool) -> Result<()> {
-    let Some(given) = content_type else { return Ok(()) };
+pub(crate) fn check_media_type(request: &Request) -> Result<()> {
+    let Some(given) = request.content_type.as_deref().filter(|_| !request.body.is_empty()) else {
+        return Ok(());
+    };
     let media = given.split(';').next().unwrap_or_default().trim();
     let known = [
         "application/json",
@@ -82,17 +93,32 @@ pub(crate) fn check_media_type(content_type: Option<&str>, body_is_empty: bool) 
         "application/vnd.elasticsearch+json",
         "application/vnd.elasticsearch+x-ndjson",
         "application/yaml",
-        "text/plain",
-        "application/x-www-form-urlencoded",
         "text/json",
     ];
-    if body_is_empty || known.contains(&media) {
+    let of_2015 = request.persona == Persona::Es2 && request.admitted.origin.is_none();
+    let simple = ["text/plain", "application/x-www-form-urlencoded"];
+    if known.contains(&media) || of_2015 && simple.contains(&media) {
         return Ok(());
     }
     Err(Error::new(
         ErrorKind::NotAcceptable,
         format!("Content-Type header [{given}] is not supported"),
     ))
+}
+
+/// Refuses a body in an encoding that is not decoded.
+///
+/// # Errors
+/// 415 that names the encoding.
+pub(crate) fn check_encoding(request: &Request) -> Result<()> {
+    match request.foreign_encoding.as_deref().filter(|_| !request.body.is_empty()) {
+        None => Ok(()),
+        Some(given) => Err(Error::new(
+            ErrorKind::UnsupportedMediaType,
+            format!("Content-Encoding header [{given}] is not supported: send the body as it is, or with [gzip]"),
+        )
+        .status_of(415)),
+    }
 }
 
 /// `compatible-with=N` of a media type.

@@ -6,7 +6,7 @@ use crate::routes::Args;
 use bytes::Bytes;
 use dsl::document::some_lock;
 use dsl::json::{Node, Reading};
-use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
+use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Persona, Result, Target};
 use relations::leases::Caller;
 use relations::transactions::{Digest, Key};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub struct Call {
     pub(crate) params: Params,
     pub(crate) body: Bytes,
     pub(crate) dialect: Dialect,
+    /// As which the listener answers; that of the dialect may be an older one that the request asks for.
+    pub(crate) listener: Persona,
     pub(crate) wants_json: bool,
     /// The answer leaves as it is written: nothing in it is chosen, added or laid out.
     pub(crate) plain: bool,

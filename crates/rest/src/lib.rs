@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+pub mod access;
 mod again;
 mod answer_room;
 mod arriving;
@@ -51,6 +52,9 @@ pub struct Rest {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) names: Names,
     pub(crate) limits: Limits,
+    pub(crate) access: access::Access,
+    /// `action.destructive_requires_name` of the node, if it is given.
+    pub(crate) destructive_requires_name: Option<bool>,
     /// What writes need to know of an index, kept until the catalog changes.
     known: KnownIndices,
     pub(crate) scrolls: handlers::scroll::Scrolls,
@@ -117,6 +121,8 @@ impl Rest {
             tasks,
             names,
             limits,
+            access: access::Access::default(),
+            destructive_requires_name: None,
             known: KnownIndices::default(),
             scrolls: handlers::scroll::Scrolls::default(),
             traffic: Traffic::default(),
@@ -134,6 +140,21 @@ impl Rest {
         }
     }
 
+    /// With these hosts and origins allowed. Before anything is answered.
+    #[must_use]
+    pub fn open_to(self, access: access::Access) -> Rest {
+        Rest { access, ..self }
+    }
+
+    /// With the node's `action.destructive_requires_name`; `None`: as each persona has it. Before anything is answered.
+    #[must_use]
+    pub fn destructive_by_name(self, required: Option<bool>) -> Rest {
+        Rest {
+            destructive_requires_name: required,
+            ..self
+        }
+    }
+
     /// After a start: what outlived it is as it was.
     ///
     /// # Errors
@@ -146,6 +167,14 @@ impl Rest {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .extend(left);
         Ok(())
+    }
+
+    /// The same; where the control index cannot be read, what rests on it is refused from here on, for the reason that is
+    /// given.
+    pub async fn recover_or_refuse(&self) -> Option<String> {
+        let cause = self.recover().await.err()?;
+        self.relations.refuse(&cause);
+        self.relations.control_failure().map(|error| error.reason().to_owned())
     }
 
     /// Goes on with the tasks of an earlier process. Called once there is a runtime.

@@ -1,10 +1,11 @@
 //! The HTTP listener: reads requests within bounds, dispatches them, writes answers; stops gracefully.
 
+use crate::access::Admitted;
 use crate::again::{again, inside};
 use crate::arriving::{Arriving, Watched};
 use crate::aside::{Through, is_carried_through};
 use crate::awake::Awake;
-use crate::body::{Request, check_media_type, compatible_with, inflate, too_long};
+use crate::body::{Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
 use crate::call::Call;
 use crate::handlers::{apis_2015, cat_2015, transactions};
 use crate::in_flight::{AllInFlight, InFlight};
@@ -232,6 +233,18 @@ async fn one(
     let head = request.method() == hyper::Method::HEAD;
     let (parts, incoming) = request.into_parts();
     let mut request = head_of(&parts, persona, caller);
+    // Before anything of the body is read: the connection ends with the refusal.
+    match rest.access.check(&parts.headers, parts.uri.host()) {
+        Ok(admitted) => request.admitted = admitted,
+        Err(error) => {
+            arriving.arrived();
+            return respond_to(&rest, &request, &error, head);
+        }
+    }
+    if let Some(answer) = request.admitted.preflight(&parts.method, &parts.headers) {
+        arriving.arrived();
+        return respond(&rest, &request, &answer, &Style::default(), head).0;
+    }
     request.in_flight = InFlight::of(&in_flight);
     let read = read_body(
         incoming,
@@ -243,11 +256,7 @@ async fn one(
     arriving.arrived();
     request.body = match body {
         Ok(bytes) => bytes,
-        Err(error) => {
-            let dialect = Dialect::of(persona);
-            let answer = Answer::of(envelope::status(&error, dialect), envelope::render(&error, dialect));
-            return respond(&rest, &request, &answer, &Style::default(), head).0;
-        }
+        Err(error) => return respond_to(&rest, &request, &error, head),
     };
     let style = Style::default();
     let (answer, style) = match AssertUnwindSafe(dispatch(&rest, &mut request)).catch_unwind().await {
@@ -265,6 +274,9 @@ async fn one(
 
 fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Caller) -> Request {
     let text = |name: HeaderName| parts.headers.get(name).and_then(|v| v.to_str().ok());
+    let is_gzip = |encoding: &str| ["gzip", "x-gzip"].iter().any(|known| encoding.eq_ignore_ascii_case(known));
+    let encodings = parts.headers.get(hyper::header::CONTENT_ENCODING);
+    let encodings = encodings.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
     let opaque_id = text(HeaderName::from_static("x-opaque-id"));
     caller.opaque_id = opaque_id.filter(|id| !id.is_empty()).map(Arc::from);
     caller.user = text(hyper::header::AUTHORIZATION).and_then(user_of).map(Arc::from);
@@ -274,7 +286,9 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
         query: parts.uri.query().unwrap_or_default().to_owned(),
         content_type: text(hyper::header::CONTENT_TYPE).map(str::to_lowercase),
         accept: text(hyper::header::ACCEPT).map(str::to_lowercase),
-        gzipped: text(hyper::header::CONTENT_ENCODING).is_some_and(|e| e.eq_ignore_ascii_case("gzip")),
+        gzipped: text(hyper::header::CONTENT_ENCODING).is_some_and(is_gzip),
+        foreign_encoding: encodings.filter(|e| !is_gzip(e) && !e.is_empty() && !e.eq_ignore_ascii_case("identity")),
+        admitted: Admitted::default(),
         accepts_gzip: text(hyper::header::ACCEPT_ENCODING).is_some_and(|e| e.contains("gzip")),
         opaque_id: opaque_id.map(str::to_owned),
         body: Bytes::new(),
@@ -362,7 +376,8 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
             .as_deref()
             .is_some_and(|t| t.starts_with("application/yaml"));
     style.yaml = params.peek("format") == Some("yaml") || accepts("application/yaml") || asked_in_yaml;
-    check_media_type(request.content_type.as_deref(), request.body.is_empty())?;
+    check_encoding(request)?;
+    check_media_type(request)?;
     if request.gzipped {
         let limits = &rest.limits;
         request.body = inflate(
@@ -446,6 +461,7 @@ fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: Args, param
         params,
         body: request.body.clone(),
         dialect,
+        listener: request.persona,
         plain: style.is_plain(),
         wants_json: json.into_iter().any(accepts),
         caller: request.caller.clone(),
@@ -563,6 +579,13 @@ fn named_so(request: &Request, uri: &str, dialect: Dialect) -> Answer {
     }
 }
 
+/// The refusal of a request that nobody has looked into.
+fn respond_to(rest: &Rest, request: &Request, error: &Error, head: bool) -> hyper::Response<Full<Bytes>> {
+    let dialect = Dialect::of(request.persona);
+    let answer = Answer::of(envelope::status(error, dialect), envelope::render(error, dialect));
+    respond(rest, request, &answer, &Style::default(), head).0
+}
+
 fn respond(rest: &Rest, request: &Request, answer: &Answer, style: &Style, head: bool) -> (hyper::Response<Full<Bytes>>, usize) {
     let compatible = compatible_with(request.accept.as_deref());
     let (mut bytes, media) = write(&answer.body, style, compatible);
@@ -584,6 +607,9 @@ fn respond(rest: &Rest, request: &Request, answer: &Answer, style: &Style, head:
     }
     if let Some(id) = &request.opaque_id {
         set("x-opaque-id", id);
+    }
+    for (name, value) in request.admitted.headers() {
+        set(name, value);
     }
     for (name, value) in &answer.headers {
         set(name, value);

@@ -7,6 +7,7 @@
 
 use model::settings::{self, Scope};
 use model::{Error, ErrorKind, Persona, Result, units};
+use rest::access::{ALLOWED_HOSTS, Access, CORS_ALLOW_ORIGIN, CORS_ENABLED};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -50,6 +51,10 @@ pub(crate) struct Config {
     /// `auto` or `portable`.
     pub(crate) changes_path: String,
     pub(crate) product_header: bool,
+    /// Hosts and origins of pages that may ask.
+    pub(crate) access: rest::access::Access,
+    /// `None`: as each persona has it.
+    pub(crate) destructive_requires_name: Option<bool>,
     pub(crate) body_max_bytes: usize,
     pub(crate) in_flight_max_bytes: usize,
     pub(crate) tasks_kept_max: usize,
@@ -60,6 +65,9 @@ pub(crate) struct Config {
     pub(crate) depths: model::Depths,
     values: Values,
 }
+
+/// Also a setting of the cluster, which wins.
+const DESTRUCTIVE: &str = settings::DESTRUCTIVE_REQUIRES_NAME.name;
 
 /// Our names: canonical name, Elasticsearch's other one, default, what it is.
 const NAMES: &[(&str, &str, &str, &str)] = &[
@@ -85,6 +93,30 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
         "",
         "true",
         "Answers carry X-Elastic-Product, which Elastic's clients insist on.",
+    ),
+    (
+        ALLOWED_HOSTS,
+        "",
+        "",
+        "Host names besides loopback under which requests are answered, separated by commas: that of a proxy in front. `*` is any.",
+    ),
+    (
+        CORS_ENABLED,
+        "",
+        "false",
+        "Web pages of the origins in http.cors.allow-origin may send requests. All others are refused.",
+    ),
+    (
+        CORS_ALLOW_ORIGIN,
+        "",
+        "",
+        "Origins of web pages, as https://example.org, separated by commas. `*` is any.",
+    ),
+    (
+        DESTRUCTIVE,
+        "",
+        "",
+        "Indices are deleted, closed, opened and blocked by name only. Empty: as each persona has it.",
     ),
 ];
 
@@ -216,8 +248,12 @@ impl Config {
             derived_bytes: bytes(settings::FIELDDATA_CACHE)?,
             ..embedded::Limits::default()
         };
+        let access = access(&listen, &text(ALLOWED_HOSTS), &text(CORS_ENABLED), &text(CORS_ALLOW_ORIGIN))?;
+        let destructive = Some(text(DESTRUCTIVE)).filter(|given| !given.is_empty());
         Ok(Config {
             data: PathBuf::from(data),
+            access,
+            destructive_requires_name: destructive.map(|given| parse_flag(DESTRUCTIVE, &given)).transpose()?,
             listen,
             cluster_name: text("cluster_name"),
             node_name: text("node_name"),
@@ -326,7 +362,7 @@ fn of_variables(variables: &[(String, String)]) -> Result<Vec<(&'static str, Vec
         if name == "CONFIG" || name.starts_with("SERVICE_") || name == "PORT" || name.starts_with("PORT_") {
             continue;
         }
-        let flat = |known: &str| known.replace('.', "_").to_uppercase();
+        let flat = |known: &str| known.replace(['.', '-'], "_").to_uppercase();
         let Some((_, found)) = every_name().find(|(known, _)| flat(known) == name) else {
             let known: Vec<String> = every_name().map(|(known, _)| flat(known)).collect();
             let nearest = model::nearest::nearest(name, known.iter().map(String::as_str));
@@ -454,6 +490,49 @@ fn parse_listen(text: &str, default: Persona) -> Result<(SocketAddr, Persona)> {
         ))
     })?;
     Ok((parsed, persona))
+}
+
+/// Who may ask, besides loopback: the addresses that are listened on, the hosts that are named, the origins if CORS is on.
+fn access(listen: &[(SocketAddr, Persona)], hosts: &str, enabled: &str, origins: &str) -> Result<Access> {
+    let list = |text: &str| -> Vec<String> {
+        let parts = text.split(',').map(|part| part.trim().to_lowercase());
+        parts.filter(|part| !part.is_empty()).collect()
+    };
+    let mut access = Access {
+        hosts: list(hosts),
+        origins: list(origins),
+    };
+    if let Some(host) = access
+        .hosts
+        .iter()
+        .find(|host| host.contains('/') || host.contains('*') && *host != "*")
+    {
+        return Err(Error::illegal(format!(
+            "[{ALLOWED_HOSTS}] has [{host}]: must be a host name or an address without scheme and port, or [*]"
+        )));
+    }
+    let is_origin = |origin: &&String| match origin.split_once("://") {
+        Some((_, host)) => !host.is_empty() && !host.contains('/') && !host.contains('*'),
+        None => matches!(origin.as_str(), "*" | "null"),
+    };
+    if let Some(origin) = access.origins.iter().find(|origin| !is_origin(origin)) {
+        return Err(Error::illegal(format!(
+            "[{CORS_ALLOW_ORIGIN}] has [{origin}]: must be an origin as https://example.org:8443, or [*]; expressions are not supported"
+        )));
+    }
+    if !parse_flag(CORS_ENABLED, enabled)? {
+        if !access.origins.is_empty() {
+            let reason = format!("[{CORS_ALLOW_ORIGIN}] has no effect while [{CORS_ENABLED}] is false");
+            return Err(Error::illegal(reason));
+        }
+    } else if access.origins.is_empty() {
+        let reason = format!("[{CORS_ENABLED}] allows nobody without [{CORS_ALLOW_ORIGIN}]");
+        return Err(Error::illegal(reason));
+    }
+    access
+        .hosts
+        .extend(listen.iter().map(|(address, _)| address.ip().to_string()));
+    Ok(access)
 }
 
 /// There is no security yet, so nobody else may reach the server.
@@ -585,6 +664,12 @@ mod tests {
             Ok(r#"http.max_content_length = "5mb""#),
         );
         check(
+            &["-E", "action.destructive_requires_name=false"],
+            &[("PLEACH_HTTP_ALLOWED_HOSTS", "search.example, es")],
+            "",
+            Ok(r#"http.allowed_hosts = "search.example, es""#),
+        );
+        check(
             &[],
             &[("PLEACH_SERVICE_HOST", "10.0.0.1")],
             "network.host = '::1'",
@@ -617,6 +702,27 @@ mod tests {
             &[],
             "",
             Err("[http.busy_poll] is [2ms] but must be at most [1ms]"),
+        );
+        check(&["-E", "http.allowed_hosts=http://x"], &[], "", Err("must be a host name"));
+        check(
+            &["-E", "http.cors.allow-origin=https://a.example"],
+            &[],
+            "",
+            Err("has no effect while [http.cors.enabled] is false"),
+        );
+        check(&["-E", "http.cors.enabled=true"], &[], "", Err("allows nobody"));
+        check(&["-E", "http.cors.enabled=yes"], &[], "", Err("must be true or false"));
+        check(
+            &["-E", "http.cors.enabled=true", "-E", "http.cors.allow-origin=/https?:.*/"],
+            &[],
+            "",
+            Err("expressions are not supported"),
+        );
+        check(
+            &["-E", "action.destructive_requires_name=1"],
+            &[],
+            "",
+            Err("must be true or false"),
         );
         check(&[], &[], "data = ", Err("not TOML"));
     }

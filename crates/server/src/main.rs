@@ -11,6 +11,7 @@ mod client;
 mod commands;
 mod config;
 mod identity;
+mod private;
 mod wire;
 
 #[global_allocator]
@@ -41,6 +42,8 @@ enum Command {
     Serve(config::Flags),
     /// Fill an index of a running server from a folder of files or from lines of JSON.
     Import(commands::import::Flags),
+    /// Look through the data folder of a stopped server, and tell what is damaged.
+    Check(commands::check::Flags),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         None => commands::serve::run(&cli.serve),
         Some(Command::Serve(flags)) => commands::serve::run(&flags),
         Some(Command::Import(flags)) => commands::import::run(&flags),
+        Some(Command::Check(flags)) => commands::check::run(&flags),
     };
     match done {
         Ok(code) => code,

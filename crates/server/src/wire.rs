@@ -2,8 +2,10 @@
 //!
 //! The only place that names a concrete engine. Not here: listening, signals (`commands::serve`).
 
+use crate::commands::serve::complain;
 use crate::config::Config;
 use crate::identity::identity;
+use crate::private;
 use embedded::EmbeddedEngine;
 use engine::clock::SystemClock;
 use engine::{Clock, Engine};
@@ -25,6 +27,9 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     model::settings::fix_node(config.fixed.iter().copied());
     embedded::at_rest(crate::give_back);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    if let Err(cause) = private::mend(&config.data) {
+        complain(&format!("others on this machine may read files of the data folder: {cause}"));
+    }
     let engine = Arc::new(EmbeddedEngine::open(
         &config.data,
         clock.clone(),
@@ -52,13 +57,17 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
         tasks_kept_max: config.tasks_kept_max,
     };
     let shared: Arc<dyn Engine> = engine.clone();
-    let mut rest = Rest::new(shared, clock, names, limits);
+    let mut rest = Rest::new(shared, clock, names, limits)
+        .open_to(config.access.clone())
+        .destructive_by_name(config.destructive_requires_name);
     if identity.changes_path == "portable" {
         rest = rest.by_portable_path(Arc::new(Sleep(tokio::runtime::Handle::current())));
     }
     let rest = Arc::new(rest);
     // Before the first answer: locks are held again, or somebody could pass.
-    futures::executor::block_on(rest.recover())?;
+    if let Some(reason) = futures::executor::block_on(rest.recover_or_refuse()) {
+        complain(&reason);
+    }
     crate::give_back();
     Ok(Wired { rest, engine })
 }

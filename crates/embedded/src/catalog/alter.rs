@@ -54,7 +54,7 @@ impl Next {
         self.altered.changed = true;
         self.catalog.put(entry);
     }
-    fn remove(&mut self, entry: &IndexEntry) {
+    pub(super) fn remove(&mut self, entry: &IndexEntry) {
         self.catalog.remove(entry.no);
         self.deltas.push((entry.no, json!({ "delete": entry.no })));
         self.removed.push(entry.no);
@@ -207,7 +207,11 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     let no = next.catalog.next_no.max(1);
     // Fencing tokens count from the terms of the control index. Where another may have been before it (old versions let
     // clients delete it), its terms begin above all of that one's: those counted the unclean starts of the folder at most.
-    let (unclean_before, turns) = if is_system(&name) { (0, u64::from(no > 1)) } else { (moment.unclean, 0) };
+    let (unclean_before, turns) = if is_system(&name) {
+        (0, u64::from(no > 1))
+    } else {
+        (moment.unclean, 0)
+    };
     next.put(IndexEntry {
         no,
         name: IndexName::new(name),
@@ -300,14 +304,6 @@ fn delete(next: &mut Next, target: &Target, moment: &Moment) -> Result<()> {
             ))
             .with("index", entry.name.as_str()));
         }
-    }
-    let destructive = next
-        .catalog
-        .persistent
-        .get("action.destructive_requires_name")
-        .or(next.catalog.transient.get("action.destructive_requires_name"));
-    if destructive.and_then(Value::as_str) == Some("true") && target.expressions.iter().any(|e| e == "_all" || e.contains('*')) {
-        return Err(Error::illegal("Wildcard expressions or all indices are not allowed"));
     }
     let found = next.catalog.without_aliases().resolve(&strict, moment.now_ms)?;
     for one in &found {

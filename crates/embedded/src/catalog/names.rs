@@ -82,10 +82,22 @@ mod tests {
 
     #[test]
     fn what_nobody_sees_is_in_no_name() {
-        for name in ["a\u{7}b", "a\nb", "a\u{202E}b", "a\u{200F}", "a\u{2066}b", "a\u{200B}b", "\u{FEFF}a", "a\u{85}b"] {
+        for name in [
+            "a\u{7}b",
+            "a\nb",
+            "a\u{202E}b",
+            "a\u{200F}",
+            "a\u{2066}b",
+            "a\u{200B}b",
+            "\u{FEFF}a",
+            "a\u{85}b",
+        ] {
             for refused in [check_index(name), check_alias(name)] {
                 let reason = refused.expect_err("an invisible character").reason().to_owned();
-                assert!(reason.contains("must not contain control characters or direction marks [U+"), "{reason}");
+                assert!(
+                    reason.contains("must not contain control characters or direction marks [U+"),
+                    "{reason}"
+                );
             }
         }
         for name in ["a", "\u{e9}t\u{e9}", "\u{65e5}\u{672c}", "\u{645}\u{641}"] {

@@ -3,7 +3,7 @@
 //! Old versions let clients close, block, alias and map the control index. Not here: the names and the refusal
 //! (`model::system_index`), resolving names (`resolve`: wildcards and aliases never lead to a system index).
 
-use super::alter::Next;
+use super::alter::{Moment, Next};
 use super::{Catalog, IndexEntry, date_name, templates};
 use engine::{AliasAction, Alteration};
 use model::system_index::{CONTROL_INDEX, forbidden, is_system};
@@ -31,9 +31,10 @@ pub fn check(wish: &Alteration, now_ms: i64) -> Result<()> {
             }
         }),
         // A template on `*` passes system indices by; one that is for them alone would be for nothing.
-        Alteration::PutTemplate { body, .. } => templates::patterns(body)
-            .iter()
-            .try_for_each(|pattern| check_name(pattern, now_ms)),
+        Alteration::PutTemplate { body, .. } => match templates::patterns(body).iter().find(|pattern| is_system(pattern)) {
+            Some(pattern) => Err(forbidden(pattern)),
+            None => Ok(()),
+        },
         Alteration::CreateIndex { .. }
         | Alteration::DeleteTemplate { .. }
         | Alteration::PutScript { .. }
@@ -93,4 +94,157 @@ pub fn mended(catalog: &Catalog) -> Option<Next> {
         });
     }
     Some(next)
+}
+
+/// Without the control index, and how far its turns had come; `None`: there is none.
+pub fn without_control(catalog: &Catalog) -> Option<(Next, u64)> {
+    let entry = catalog.indices.get(CONTROL_INDEX)?.clone();
+    let mut next = Next::of(catalog);
+    next.remove(&entry);
+    Some((next, entry.turns))
+}
+
+/// With a new control index, whose terms are above those of one that had come so many turns far.
+///
+/// # Errors
+/// An index that cannot be made.
+pub fn control_after(catalog: &Catalog, moment: &Moment, turns: u64) -> Result<Next> {
+    let mut next = super::alter::alter(catalog, &engine::control_index(), moment)?;
+    if let Some(entry) = next.catalog.indices.get(CONTROL_INDEX).cloned() {
+        assert!(entry.unclean_before == 0, "every unclean start of the folder counts");
+        next.put(IndexEntry {
+            turns: turns + 1,
+            revision: entry.revision + 1,
+            ..(*entry).clone()
+        });
+    }
+    Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn moment(unclean: u64) -> Moment {
+        Moment {
+            now_ms: 0,
+            uuid: "u".into(),
+            unclean,
+        }
+    }
+
+    fn with_control(unclean: u64) -> Catalog {
+        let other = Alteration::index_if_missing("other", false);
+        let catalog = super::super::alter::alter(&Catalog::default(), &other, &moment(unclean))
+            .expect("an index")
+            .catalog;
+        let control = engine::control_index();
+        super::super::alter::alter(&catalog, &control, &moment(unclean))
+            .expect("it is ours")
+            .catalog
+    }
+
+    fn term(catalog: &Catalog, unclean: u64) -> u64 {
+        let entry = &catalog.indices[CONTROL_INDEX];
+        1 + unclean - entry.unclean_before + entry.turns
+    }
+
+    #[test]
+    fn nobody_alters_it() {
+        let names = |text: &str| Target::of(text.split(',').map(str::to_owned).collect());
+        let catalog = with_control(0);
+        let all = |target: Target| {
+            [
+                Alteration::DeleteIndices(target.clone()),
+                Alteration::CloseIndices(target.clone()),
+                Alteration::OpenIndices(target.clone()),
+                Alteration::PutSettings {
+                    target: target.clone(),
+                    settings: json!({"index.blocks.write": true}).as_object().cloned().unwrap_or_default(),
+                    preserve_existing: false,
+                },
+                Alteration::PutMapping {
+                    target: target.clone(),
+                    doc_type: None,
+                    body: json!({"properties": {"a": {"type": "long"}}}),
+                },
+                Alteration::ForceMerge {
+                    target: target.clone(),
+                    max_num_segments: 1,
+                    only_expunge_deletes: false,
+                },
+                Alteration::UpdateAliases(vec![AliasAction::RemoveIndex { target: target.clone() }]),
+                Alteration::UpdateAliases(vec![AliasAction::Add {
+                    target,
+                    alias: "a".into(),
+                    body: Map::new(),
+                }]),
+            ]
+        };
+        for named in [
+            ".pleach-control",
+            "other,.pleach-control",
+            "<.pleach-control>",
+            ".pleach-other",
+        ] {
+            for wish in all(names(named)) {
+                let refused = super::super::alter::alter(&catalog, &wish, &moment(0)).expect_err("it is refused");
+                assert_eq!(
+                    (refused.status(), refused.details()["index"] != "other"),
+                    (403, true),
+                    "{wish:?}: {refused}"
+                );
+            }
+        }
+        for wild in ["*", "_all", "", ".*", ".pleach-*", "*,-other", "*,.pleach*"] {
+            for mut target in [names(wild)] {
+                (target.expand_closed, target.expand_hidden) = (true, true);
+                for wish in all(target) {
+                    let next = super::super::alter::alter(&catalog, &wish, &moment(0));
+                    let kept = next.as_ref().map_or(&catalog, |next| &next.catalog);
+                    let (before, after) = (&catalog.indices[CONTROL_INDEX], kept.indices.get(CONTROL_INDEX));
+                    assert!(after.is_some_and(|after| after.to_json() == before.to_json()), "{wish:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_old_versions_let_happen_is_mended() {
+        let catalog = with_control(3);
+        assert!(mended(&catalog).is_none(), "it is right");
+        let mut old = catalog.clone();
+        let entry = catalog.indices[CONTROL_INDEX].clone();
+        let mut settings = (*entry.settings).clone();
+        settings.insert("index.blocks.write".into(), "true".into());
+        old.put(IndexEntry {
+            open: false,
+            settings: Arc::new(settings),
+            aliases: json!({"a": {}}).as_object().cloned().unwrap_or_default(),
+            ..(*entry).clone()
+        });
+        let next = mended(&old).expect("it is closed");
+        let is = &next.catalog.indices[CONTROL_INDEX];
+        assert!(is.open && is.aliases.is_empty() && is.settings == entry.settings);
+        assert!(!next.deltas.is_empty() && term(&next.catalog, 3) > term(&old, 3));
+    }
+
+    #[test]
+    fn terms_only_rise() {
+        for unclean in [0, 7] {
+            let catalog = with_control(unclean);
+            let (gone, turns) = without_control(&catalog).expect("it is there");
+            let again = control_after(&gone.catalog, &moment(unclean), turns)
+                .expect("it can be made")
+                .catalog;
+            assert!(term(&again, unclean) > term(&catalog, unclean));
+            // An old version let it be deleted, and made it with terms that began anew.
+            let made = super::super::alter::alter(&gone.catalog, &engine::control_index(), &moment(unclean)).expect("made");
+            assert!(
+                term(&made.catalog, unclean) > 1 + unclean,
+                "above every term that it can have had"
+            );
+        }
+    }
 }

@@ -203,8 +203,12 @@ impl SegmentFile {
     /// beyond its end).
     pub fn verify(&self, component: &str, range: Range<usize>) -> Result<Range<usize>> {
         let place = self.0.layout.get(component);
-        let (offset, length) =
-            place.ok_or_else(|| Error::illegal(format!("no component [{component}] in [{}]", self.0.path.display())))?;
+        let (offset, length) = place.ok_or_else(|| {
+            Error::illegal(format!(
+                "no component [{component}] in [{}]",
+                crate::disk::shown(&self.0.path)
+            ))
+        })?;
         if range.start > range.end || range.end as u64 > *length {
             let reason = format!(
                 "bytes [{}..{}] are not in component [{component}] of [{length}] bytes",
@@ -247,7 +251,7 @@ impl SegmentFile {
         if crc32fast::hash(bytes) != self.0.crcs[block] {
             let reason = format!(
                 "[{}] is damaged within the {} bytes at offset [{from}]",
-                self.0.path.display(),
+                crate::disk::shown(&self.0.path),
                 bytes.len()
             );
             return Err(corrupt(&self.0.path, reason).with("offset", from));
@@ -272,11 +276,11 @@ impl Deref for Slice {
 }
 
 fn corrupt(path: &Path, reason: String) -> Error {
-    Error::new(ErrorKind::Corruption, reason).with("path", path.display().to_string())
+    Error::new(ErrorKind::Corruption, reason).with("path", crate::disk::shown(path))
 }
 
 fn read_tables(path: &Path, image: &[u8]) -> Result<(Layout, Vec<u32>, usize)> {
-    let damaged = |what: &str| corrupt(path, format!("[{}] is damaged: {what}", path.display()));
+    let damaged = |what: &str| corrupt(path, format!("[{}] is damaged: {what}", crate::disk::shown(path)));
     let at = image
         .len()
         .checked_sub(TRAILER_BYTES)
@@ -286,7 +290,11 @@ fn read_tables(path: &Path, image: &[u8]) -> Result<(Layout, Vec<u32>, usize)> {
         return Err(damaged("its trailer does not match its checksum").with("offset", at));
     }
     if u32_at(trailer, 4) != FORMAT_VERSION {
-        let reason = format!("format version [{}] of [{}] is unknown", u32_at(trailer, 4), path.display());
+        let reason = format!(
+            "format version [{}] of [{}] is unknown",
+            u32_at(trailer, 4),
+            crate::disk::shown(path)
+        );
         return Err(Error::new(ErrorKind::IllegalState, reason));
     }
     let (data_bytes, table_bytes) = (u64_at(trailer, 8) as usize, u64_at(trailer, 16) as usize);

@@ -11,7 +11,7 @@
 
 pub mod blockfile;
 mod faulty;
-mod real;
+pub(crate) mod real;
 
 pub use faulty::FaultyDisk;
 pub use real::RealDisk;
@@ -19,7 +19,7 @@ pub use real::RealDisk;
 use model::{Error, ErrorKind};
 use std::io;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What the engine asks of a disk. Every path is whole (not relative to a folder of the disk).
@@ -144,6 +144,29 @@ impl Deref for Image {
     }
 }
 
+/// Data folders of this process, for [`shown`].
+static FOLDERS: parking_lot::RwLock<Vec<PathBuf>> = parking_lot::RwLock::new(Vec::new());
+
+/// From here on paths in this folder are shown relative to it.
+pub(crate) fn show_relative_to(folder: &Path) {
+    let mut folders = FOLDERS.write();
+    if !folders.iter().any(|known| known == folder) {
+        folders.push(folder.to_owned());
+    }
+}
+
+/// A path as errors show it: relative to the data folder that it is in. Where a folder lies on the machine is told to nobody
+/// who asks over HTTP.
+pub(crate) fn shown(path: &Path) -> String {
+    let folders = FOLDERS.read();
+    let inside = folders.iter().find_map(|folder| path.strip_prefix(folder).ok());
+    match inside {
+        Some(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
+        Some(inside) => inside.display().to_string(),
+        None => path.display().to_string(),
+    }
+}
+
 /// Whether a failure says that the disk (or the quota) is full.
 pub fn is_full(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
@@ -157,5 +180,6 @@ pub fn refusal(doing: &str, path: &Path, cause: &io::Error) -> Error {
     } else {
         ErrorKind::Internal
     };
-    Error::new(kind, format!("{doing} [{}] failed: {cause}", path.display())).with("path", path.display().to_string())
+    let path = shown(path);
+    Error::new(kind, format!("{doing} [{path}] failed: {cause}")).with("path", path)
 }

@@ -7,9 +7,13 @@ use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Nobody else on the machine reads the data.
+pub(crate) const FILE_MODE: u32 = 0o600;
+pub(crate) const FOLDER_MODE: u32 = 0o700;
 
 /// Files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,7 +21,7 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        std::fs::create_dir_all(dir)
+        std::fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(dir)
     }
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         Ok(Arc::new(
@@ -26,6 +30,7 @@ impl Disk for RealDisk {
                 .truncate(true)
                 .read(true)
                 .write(true)
+                .mode(FILE_MODE)
                 .open(path)?,
         ))
     }

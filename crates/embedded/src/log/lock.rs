@@ -5,10 +5,12 @@
 //!
 //! Not here: locks of documents; folders over a network, where `flock` may mean nothing.
 
+use crate::disk::real::FILE_MODE;
 use crate::disk::refusal;
 use model::{Error, ErrorKind, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 const NAME: &str = "pleach.lock";
@@ -30,6 +32,7 @@ impl FolderLock {
             .truncate(false)
             .read(true)
             .write(true)
+            .mode(FILE_MODE)
             .open(&path);
         let mut file = options.map_err(|e| failed(&e))?;
         match file.try_lock() {

@@ -206,7 +206,7 @@ impl State {
     fn fail(&mut self, path: &Path, cause: &io::Error) -> Error {
         let reason = format!(
             "writing the manifest [{}] failed: {cause}. Whether its last change is durable is unknown; writes stop until a restart",
-            path.display()
+            crate::disk::shown(path)
         );
         let failed = Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown");
         self.failed = Some(failed.clone());
@@ -279,7 +279,7 @@ fn read(path: &Path, content: &[u8]) -> Result<Read> {
             if behind.any(|later| later.run_id == out.header.run_id && later.synced > out.end) {
                 return Err(corrupt(format!(
                     "the manifest [{}] is damaged at byte [{at}]",
-                    path.display()
+                    crate::disk::shown(path)
                 )));
             }
             out.torn = true;
@@ -307,7 +307,10 @@ fn is_next(frame: &FrameHeader, read: &Read) -> bool {
 }
 
 fn in_file(path: &Path, cause: &Error) -> Error {
-    Error::new(cause.kind(), format!("the manifest [{}]: {}", path.display(), cause.reason()))
+    Error::new(
+        cause.kind(),
+        format!("the manifest [{}]: {}", crate::disk::shown(path), cause.reason()),
+    )
 }
 
 /// Writes a whole manifest under the temporary name and syncs it.

@@ -90,7 +90,7 @@ impl Recovered {
                 read = Some((&chunk.path, read_file(self.disk.as_ref(), &chunk.path)?));
             }
             let content: &[u8] = read.as_ref().map_or(&[], |(_, content)| content);
-            let changed = || corrupt(format!("[{}] changed while it was replayed", chunk.path.display()));
+            let changed = || corrupt(format!("[{}] changed while it was replayed", crate::disk::shown(&chunk.path)));
             let (mut at, mut position) = (chunk.offset as usize, chunk.position);
             while position < chunk.position + chunk.bytes {
                 let raw = RawRecord::read(content.get(at..).ok_or_else(changed)?).ok_or_else(changed)?;
@@ -376,7 +376,7 @@ impl Scan {
             indices: touched,
             reason: format!(
                 "[{}] is damaged at byte [{at}]: positions [{}] to [{}]",
-                path.display(),
+                crate::disk::shown(path),
                 lost.start,
                 lost.end
             ),
@@ -466,7 +466,7 @@ impl Scan {
     /// Notes files that should be there and are not.
     fn check_numbers(&mut self, dir: &Path, from: u64, headers: &[(FileHeader, PathBuf)]) {
         let mut missing = |path: PathBuf, start: u64, end: u64, what: &str| {
-            let reason = format!("[{}]: {what}", path.display());
+            let reason = format!("[{}]: {what}", crate::disk::shown(&path));
             let damage = Damage {
                 path,
                 offset: 0,
@@ -523,7 +523,7 @@ fn read_headers(disk: &dyn Disk, dir: &Path, folder_id: u128, scan: &mut Scan) -
             .map_err(|e| failed(&e))?;
         match FileHeader::read(&bytes[..read]) {
             Ok(header) if header.folder_id != folder_id => {
-                let reason = format!("[{}] belongs to another data folder", path.display());
+                let reason = format!("[{}] belongs to another data folder", crate::disk::shown(&path));
                 return Err(Error::new(ErrorKind::IllegalState, reason));
             }
             Ok(header) if header.number == number => headers.push((header, path)),
@@ -532,7 +532,7 @@ fn read_headers(disk: &dyn Disk, dir: &Path, folder_id: u128, scan: &mut Scan) -
                 let what = damaged
                     .err()
                     .map_or_else(|| "it was renamed".to_owned(), |e| e.reason().to_owned());
-                let reason = format!("[{}]: {what}", path.display());
+                let reason = format!("[{}]: {what}", crate::disk::shown(&path));
                 let start = headers.last().map_or(0, |(before, _)| before.start);
                 let damage = Damage {
                     path: path.clone(),

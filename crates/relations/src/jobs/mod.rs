@@ -14,6 +14,7 @@ mod portable;
 mod record;
 mod run;
 
+pub(crate) use record::is_sound;
 pub use record::{Found, Kept, Order, State};
 pub use run::{Begun, Run, Step};
 

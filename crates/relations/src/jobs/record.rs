@@ -377,6 +377,15 @@ impl crate::Relations {
     }
 }
 
+/// Can a start read this record of a task, or of how far one came?
+pub(crate) fn is_sound(source: &Value) -> bool {
+    let Some(number) = source["n"].as_u64() else { return false };
+    match source["kind"].as_str() {
+        Some("task" | "task_done") => found(number, source, None).is_some(),
+        _ => true,
+    }
+}
+
 fn unsound(source: &Value) -> Error {
     Error::new(ErrorKind::Corruption, format!("no sound record of a task: {source}"))
 }

@@ -50,6 +50,7 @@ impl crate::Relations {
     }
 
     async fn acquire_once(&self, ask: &Ask, met: &AtomicBool) -> Result<Asked> {
+        self.check_control()?;
         let (most, locks_max) = (targets_max(), settings::node_count(settings::LOCKS_MAX));
         self.sweep().await?;
         let place = match &ask.place {

@@ -147,6 +147,7 @@ impl crate::Relations {
         settings: &Map<String, Value>,
         found: Option<&Source>,
     ) -> Result<()> {
+        self.check_control()?;
         let fields = super::place_fields(settings)?;
         let places: Vec<LockPath> = match found.filter(|_| !fields.is_unset()) {
             Some(source) => fields.places(&source.parse()?)?,
@@ -163,6 +164,7 @@ impl crate::Relations {
         if ids.is_empty() && mode_of(settings) != Respect::Enforced {
             return Ok(());
         }
+        self.check_control()?;
         let guard = Guard::new(&self.locks, &self.clock, ids, true)?;
         if mode_of(settings) != Respect::Enforced {
             return Ok(());

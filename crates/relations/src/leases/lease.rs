@@ -174,7 +174,7 @@ impl Lease {
     ///
     /// # Errors
     /// What is no such document.
-    pub(super) fn read(source: &Source, stamp: Stamp, now: Duration) -> Result<(Lease, Option<Ending>)> {
+    pub(crate) fn read(source: &Source, stamp: Stamp, now: Duration) -> Result<(Lease, Option<Ending>)> {
         let value = source.parse()?;
         let corrupt = || Error::new(ErrorKind::Corruption, format!("no sound lease: {value}"));
         let text = |name: &str| value[name].as_str().ok_or_else(corrupt);

@@ -18,6 +18,7 @@ pub(crate) mod table;
 
 pub(crate) use acquire::{claims_of, fields_of as place_fields, full, in_the_way, resolved};
 pub use caller::Caller;
+pub(crate) use handover::asking;
 pub use lease::{Ending, KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, OnExpire, Wanted};
 pub use literal::{Literal, not_staged};
 pub use table::millis_of;

@@ -31,6 +31,7 @@ impl crate::Relations {
     /// # Errors
     /// `lock_missing_exception`, `lock_expired_exception`, `lock_broken_exception`.
     pub fn lease(&self, id: &str) -> Result<(Lease, usize)> {
+        self.check_control()?;
         let (table, _) = self.locks.now(&self.clock);
         let lease = table.alive(id)?;
         Ok((lease.clone(), table.waiters_of(lease)))
@@ -44,6 +45,7 @@ impl crate::Relations {
         if keep_alive.is_some_and(|wanted| wanted < KEEP_ALIVE.0 || wanted > KEEP_ALIVE.1) {
             return Err(Error::illegal("[keep_alive] must be between [1s] and [1h]"));
         }
+        self.check_control()?;
         let (mut table, now) = self.locks.now(&self.clock);
         table.alive(id)?;
         let lease = table.renew(id, now, keep_alive, connection);
@@ -71,6 +73,7 @@ impl crate::Relations {
     }
 
     async fn end(&self, id: &str, how: Option<Ending>) -> Result<()> {
+        self.check_control()?;
         let (document, expected) = {
             let table = self.locks.table();
             let lease = table.lease(id);
@@ -156,13 +159,38 @@ impl crate::Relations {
         self.expire_literal(&literal).await;
         // They guard nothing any more; what was begun under them is decided and finished before they pass on. One whose change
         // cannot be finished stays, over as it is, and keeps no other from its end.
-        let ids = overdue.iter().map(|lease| lease.id.clone()).collect();
+        let ids: Vec<Arc<str>> = overdue.iter().map(|lease| lease.id.clone()).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        if !self.control.may_end(self.clock.monotonic()) {
+            self.locks.table().not_ended(&ids);
+            return Ok(());
+        }
         let (ids, open) = self.settled_of(ids).await;
         self.locks.table().not_ended(&open);
         let overdue: Vec<Lease> = overdue.into_iter().filter(|lease| ids.contains(&lease.id)).collect();
         if overdue.is_empty() {
             return Ok(());
         }
+        let mut done = self.write_expired(&overdue).await;
+        if done.is_err() && overdue.len() > 1 {
+            // One of them may be in the way of the others.
+            done = Ok(());
+            for lease in &overdue {
+                done = done.and(self.write_expired(std::slice::from_ref(lease)).await);
+            }
+        }
+        self.control.ended(&done, self.clock.monotonic(), self.clock.wall_ms());
+        done
+    }
+
+    /// Ends leases whose time is over, in one record. If that is refused they stay: over for their owners, held for others
+    /// until it is written.
+    ///
+    /// # Errors
+    /// The engine's; a control index that takes no writes.
+    async fn write_expired(&self, overdue: &[Lease]) -> Result<()> {
         let deciding = Deciding {
             touches: overdue.iter().map(|lease| Lease::at(&lease.id)).collect(),
             gate: Gate::Exclusive,
@@ -172,7 +200,7 @@ impl crate::Relations {
         let mut planner = |_: &mut dyn Newest| {
             let document = |lease: &Lease| WriteOp::Put(lease.document(Some((Ending::Expired, ended_ms))));
             let writes = overdue.iter().map(|lease| Write::new(Lease::at(&lease.id), document(lease)));
-            let (shared, gone) = (self.locks.clone(), overdue.clone());
+            let (shared, gone) = (self.locks.clone(), overdue.to_vec());
             Ok(Plan {
                 writes: writes.collect(),
                 then: Some(Box::new(move |_: &Decision<'_>| {
@@ -184,11 +212,17 @@ impl crate::Relations {
                 ..Plan::default()
             })
         };
-        let done = self.atomic()?.decide(&mut planner, deciding).await;
+        let decided = match self.atomic() {
+            Ok(atomic) => atomic.decide(&mut planner, deciding).await,
+            Err(e) => Err(e),
+        };
+        // A refusal is an outcome, not an error of the decision.
+        let done = decided.and_then(|decided| all_written(&decided.outcomes));
         if done.is_err() {
+            let ids: Vec<Arc<str>> = overdue.iter().map(|lease| lease.id.clone()).collect();
             self.locks.table().not_ended(&ids);
         }
-        done.map(|_| ())
+        done
     }
 
     /// A connection is gone: locks that asked for it end at once.
@@ -208,6 +242,12 @@ impl crate::Relations {
             !ids.is_empty()
         };
         if any { self.sweep().await } else { Ok(()) }
+    }
+
+    /// What the control index says cannot be relied on: nothing that rests on it is done from here on.
+    pub fn refuse(&self, cause: &Error) {
+        self.control.fail(cause);
+        *self.locks.table() = super::table::Table::default();
     }
 
     /// After a start: locks that were held are held, each with one fresh keep alive.

@@ -135,10 +135,11 @@ impl LockTarget {
         intentions.chain([own]).collect()
     }
 
-    /// Is the document inside the target wherever it is?
+    /// Is the document inside the target wherever it is? A name is a mutex of clients and covers no document.
     pub fn covers(&self, at: &DocAddress) -> bool {
         match self {
-            LockTarget::All | LockTarget::Name(_) => true,
+            LockTarget::All => true,
+            LockTarget::Name(_) => false,
             LockTarget::Index(index) => *index == at.index,
             LockTarget::Path { index, path } => *index == at.index && path.is_root(),
             LockTarget::Document(own) => own.index == at.index && own.id.id == at.id.id && goes_with(own, at),

@@ -48,6 +48,7 @@ impl crate::Relations {
     /// # Errors
     /// A condition that does not hold, a lock that is not alive, a key used for another request, an engine that cannot.
     pub async fn change(&self, change: &Change) -> Result<Verdict> {
+        self.check_control()?;
         let place = match &change.place {
             Some(place) => place.clone(),
             None => self.new_place("c"),

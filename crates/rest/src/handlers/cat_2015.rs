@@ -309,7 +309,7 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
                 .map(|(i, _)| i)
                 .filter(|i| i.open)
                 .collect();
-            let health = Health::of_all(&infos, &call.rest);
+            let health = Health::of_all(&infos, &call.rest).await;
             let (epoch, time) = if ts { (epoch, time) } else { (String::new(), String::new()) };
             vec![
                 facts! { "epoch": epoch, "timestamp": time, "cluster": names.cluster, "status": health.status(), "node.total": 1, "node.data": 1,

@@ -76,10 +76,11 @@ impl Health {
         }
     }
     /// Of the whole store, where a change may wait for an operator.
-    pub(super) fn of_all(infos: &[IndexInfo], rest: &crate::Rest) -> Health {
+    pub(super) async fn of_all(infos: &[IndexInfo], rest: &crate::Rest) -> Health {
         let health = Health::of(infos);
         Health {
-            troubled: health.troubled || rest.relations.is_stuck(),
+            stopped: health.stopped || control_damage(rest).await.is_some(),
+            troubled: health.troubled || rest.relations.is_stuck() || !rest.relations.troubles().is_empty(),
             ..health
         }
     }
@@ -100,6 +101,20 @@ impl Health {
             self.active as f64 * 100.0 / all as f64
         }
     }
+}
+
+/// Why the control index cannot be used, if it cannot: wildcards pass it by, so it is not among the indices.
+async fn control_damage(rest: &crate::Rest) -> Option<String> {
+    if let Some(error) = rest.relations.control_failure() {
+        return Some(error.reason().to_owned());
+    }
+    let target = Target {
+        ignore_unavailable: true,
+        forbid_closed: false,
+        ..Target::index(relations::schema::CONTROL)
+    };
+    let found = rest.indices(&target).await.unwrap_or_default();
+    found.into_iter().find_map(|info| info.stopped)
 }
 
 /// `_cluster/health`.
@@ -129,7 +144,7 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         }
         found => found?,
     };
-    let health = Health::of_all(&infos, &call.rest);
+    let health = Health::of_all(&infos, &call.rest).await;
     let rank = |s: &str| ["green", "yellow", "red"].iter().position(|x| *x == s).unwrap_or(2);
     if let Some(wanted) = &wait_status
         && !["green", "yellow", "red"].contains(&wanted.to_lowercase().as_str())
@@ -162,10 +177,13 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         tokio::time::sleep(timeout.unwrap_or_default().min(std::time::Duration::from_secs(1))).await;
     }
     let mut out = health_body(&call, health.status(), &health, timed_out);
-    let stopped: Map<String, Value> = infos
+    let mut stopped: Map<String, Value> = infos
         .iter()
         .filter_map(|i| Some((i.name.to_string(), i.stopped.as_deref()?.into())))
         .collect();
+    if let Some(reason) = control_damage(&call.rest).await {
+        stopped.insert(relations::schema::CONTROL.to_owned(), reason.into());
+    }
     if !stopped.is_empty() {
         out["stopped"] = Value::Object(stopped);
     }
@@ -546,9 +564,10 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
             indices.insert(part.into(), section.clone());
         }
     }
+    let status = Health::of_all(&infos, &call.rest).await.status();
     let mut out = json!({
         "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid,
-        "timestamp": call.rest.clock.wall_ms(), "status": Health::of_all(&infos, &call.rest).status(), "indices": indices,
+        "timestamp": call.rest.clock.wall_ms(), "status": status, "indices": indices,
         "nodes": { "count": if call.dialect.typed {
                 json!({ "total": 1, "master_only": 0, "data_only": 0, "master_data": 1, "client": 0 })
             } else {

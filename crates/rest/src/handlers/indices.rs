@@ -1,5 +1,6 @@
 //! Indices: create, delete, get, open and close, refresh, flush, merge, stats.
 
+use super::destructive::check_named;
 use crate::call::Call;
 use crate::missing_index;
 use crate::respond::Answer;
@@ -130,6 +131,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let locks = call.take_locks()?;
     let mut target = admin_target(&mut call)?;
     call.params.finish()?;
+    check_named(&call, &target).await?;
     // In 2015 an alias stood for its indices here too.
     if crate::answers_of_2015(call.dialect) && !target.expressions.is_empty() {
         let infos = call.rest.indices(&target).await?;
@@ -263,6 +265,7 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
     let wait = call.params.take_bool("wait_for_completion")?.unwrap_or(true);
     let target = admin_target(&mut call)?;
     call.params.finish()?;
+    check_named(&call, &target).await?;
     if !wait {
         let description = format!("open indices [{}]", target.expressions.join(", "));
         let open = Alteration::OpenIndices(target);
@@ -281,6 +284,7 @@ pub(crate) async fn close(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
     let locks = call.take_locks()?;
     call.params.finish()?;
+    check_named(&call, &target).await?;
     super::locks::check_alter(&call.rest, &target, &locks).await?;
     if crate::answers_of_2015(call.dialect) && call.rest.indices(&target).await?.is_empty() && !target.ignore_unavailable {
         return Err(missing_index(&target.expressions.join(",")));

@@ -70,6 +70,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         params: Params::again(text("path")?, given, name, dialect.typed),
         body: text("body")?.to_owned().into(),
         dialect,
+        listener: dialect.persona,
         wants_json: true,
         caller: Caller::from_json(&request["caller"]),
         plain: false,

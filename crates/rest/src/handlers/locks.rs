@@ -229,6 +229,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
             .as_deref()
             .is_none_or(|index| lease.targets.iter().any(|w| is_about(&w.target, index)))
     };
+    call.rest.relations.check_control()?;
     let all = call.rest.relations.leases();
     call.rest.relations.locks_settled().await?;
     let leases = all.into_iter().filter(|(lease, _)| about(lease));
@@ -259,6 +260,7 @@ const COLUMNS: &[Column] = &[
 pub(crate) async fn cat(mut call: Call) -> Result<Answer> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     call.params.finish()?;
+    call.rest.relations.check_control()?;
     let now = call.rest.clock.monotonic();
     let mut rows = Vec::new();
     let all = call.rest.relations.leases();

@@ -11,6 +11,7 @@ pub(crate) mod cat_2015;
 pub(crate) mod changes;
 pub(crate) mod cluster;
 pub(crate) mod cluster_settings;
+mod destructive;
 pub(crate) mod documents;
 pub(crate) mod explain;
 pub(crate) mod get;

@@ -299,7 +299,8 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let mut target = Target::of(Vec::new());
     target.forbid_closed = false;
     let stats = call.rest.stats(target).await?;
-    let own = node_stats(&call).await?;
+    let mut own = node_stats(&call).await?;
+    own.troubles.extend(call.rest.relations.troubles());
     let machine = Machine::look();
     let disk = json!({ "total_in_bytes": own.disk_total_bytes, "free_in_bytes": own.disk_free_bytes, "available_in_bytes": own.disk_available_bytes });
     let mut folder = json!({ "path": own.data_path, "mount": machine.mount_of(&own.data_path), "type": machine.file_system_of(&own.data_path) });

@@ -210,6 +210,7 @@ pub(crate) async fn block(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
     let name = call.needed("block")?;
     call.params.finish()?;
+    super::destructive::check_named(&call, &target).await?;
     let setting = match name.as_str() {
         "read_only_allow_delete" => {
             let reason = "Validation Failed: 1: read_only_allow_delete block is for internal use only;";

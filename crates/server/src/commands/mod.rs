@@ -1,4 +1,5 @@
 //! One file a subcommand.
 
+pub(crate) mod check;
 pub(crate) mod import;
 pub(crate) mod serve;

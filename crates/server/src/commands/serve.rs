@@ -24,6 +24,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
         say(&config.render());
         return Ok(ExitCode::SUCCESS);
     }
+    crate::private::make_files_private();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -122,10 +123,11 @@ fn greeting(config: &Config, listening: &[(SocketAddr, Persona)]) -> String {
     out
 }
 
-/// SIGINT and SIGTERM.
+/// SIGINT and SIGTERM end the server. SIGHUP does not: it comes when a terminal is closed, and there is nothing to read again.
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
 }
 
 impl Signals {
@@ -135,18 +137,22 @@ impl Signals {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
             terminate: signal(SignalKind::terminate()).map_err(failed)?,
+            hangup: signal(SignalKind::hangup()).map_err(failed)?,
         })
     }
     async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hangup.recv() => complain("SIGHUP is ignored: SIGTERM ends the server; settings are read at the start"),
+            }
         }
     }
 }
 
 /// To standard output; a closed one is no reason to stop.
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

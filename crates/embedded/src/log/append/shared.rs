@@ -116,7 +116,7 @@ impl Shared {
             let left = self.left.load(Ordering::Acquire);
             if needed > left {
                 let (why, full) = self.spare.lock().refused.clone().unwrap_or_default();
-                let reason = format!("no room for the log in [{}]: {why}", self.dir.display());
+                let reason = format!("no room for the log in [{}]: {why}", crate::disk::shown(&self.dir));
                 return Err(Error::new(
                     if full { ErrorKind::DiskFull } else { ErrorKind::LogFailed },
                     reason,
@@ -260,7 +260,7 @@ impl Shared {
         let reason = format!(
             "writing the log in [{}] failed: {why}. Whether changes that were under way are durable is unknown; \
              writes stop until a restart, reads go on",
-            self.dir.display()
+            crate::disk::shown(&self.dir)
         );
         // The first failure is the one to tell of.
         let failed = self

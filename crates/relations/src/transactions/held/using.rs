@@ -53,6 +53,7 @@ impl crate::Relations {
     /// # Errors
     /// Too many are open; a lock that is not alive; an engine that cannot.
     pub async fn begin_held(&self, begin: &Begin) -> Result<Begun> {
+        self.check_control()?;
         let locks = self.attached(&begin.locks)?;
         let staging = self.staging()?;
         let (view, read_seq) = match &self.portable {

@@ -1,0 +1,228 @@
+//! Who may ask: hosts that are this server's, and origins of web pages that are allowed (CORS).
+//!
+//! Without passwords the loopback address is all the protection there is, and a web page reaches it too: by a request
+//! that its browser sends there, which names the page's `Origin`, or under a name of its own that it lets point to
+//! 127.0.0.1 (DNS rebinding), which the `Host` tells. Not here: media types (`body`), where the settings come from.
+
+use crate::respond::Answer;
+use hyper::header::{HOST, HeaderMap, HeaderName, ORIGIN};
+use model::{Error, ErrorKind, Result};
+use std::net::IpAddr;
+
+/// `http.allowed_hosts`, where `*` is every host.
+pub const ALLOWED_HOSTS: &str = "http.allowed_hosts";
+/// Whether pages of any other origin may ask.
+pub const CORS_ENABLED: &str = "http.cors.enabled";
+/// Their origins, where `*` is every origin.
+pub const CORS_ALLOW_ORIGIN: &str = "http.cors.allow-origin";
+
+/// What a page may send once its origin is allowed, as Elasticsearch has it.
+const METHODS: &str = "OPTIONS,HEAD,GET,POST,PUT,DELETE";
+const HEADERS: &str =
+    "X-Requested-With,Content-Type,Content-Length,Authorization,Accept,User-Agent,X-Elastic-Client-Meta,X-Opaque-Id";
+/// Seconds for which a browser need not ask again.
+const MAX_AGE: &str = "1728000";
+
+/// Which hosts and origins are allowed. By default: loopback, and pages of no other origin.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// Addresses and names besides loopback, in lower case without ports.
+    pub hosts: Vec<String>,
+    /// Origins of pages, as `https://example.org:8443`; none unless CORS is on.
+    pub origins: Vec<String>,
+}
+
+/// A request that may be answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Admitted {
+    /// The page's origin, if a page asks.
+    pub(crate) origin: Option<String>,
+}
+
+impl Access {
+    /// Whether a request with these headers may be answered. `target`: the host of its URI, where that has one.
+    ///
+    /// # Errors
+    /// `security_exception` (403): a host that is not ours, an origin that is not allowed.
+    pub(crate) fn check(&self, headers: &HeaderMap, target: Option<&str>) -> Result<Admitted> {
+        let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).trim().to_lowercase();
+        let hosts: Vec<String> = headers.get_all(HOST).iter().map(text).collect();
+        for host in hosts.iter().map(String::as_str).chain(target) {
+            self.check_host(host)?;
+        }
+        let mut admitted = Admitted::default();
+        for origin in headers.get_all(ORIGIN).iter().map(text) {
+            if !self.allows(&origin) && !hosts.iter().any(|host| is_same(&origin, host)) {
+                let reason = format!(
+                    "origin [{origin}] is not allowed: web pages of other origins may not send requests; \
+                     the settings [{CORS_ENABLED}] and [{CORS_ALLOW_ORIGIN}] allow some"
+                );
+                return Err(Error::new(ErrorKind::Security, reason));
+            }
+            admitted.origin = Some(origin);
+        }
+        if admitted.origin.is_none() {
+            self.check_embedded(headers)?;
+        }
+        Ok(admitted)
+    }
+
+    /// Images, scripts and the like that a page takes from here: its browser names no origin, but says that it is another's. A
+    /// link that somebody follows is no such request.
+    fn check_embedded(&self, headers: &HeaderMap) -> Result<()> {
+        let is = |name: &'static str, wanted: &[&str]| {
+            let value = headers.get(HeaderName::from_static(name));
+            value.is_some_and(|value| wanted.iter().any(|wanted| value.as_bytes() == wanted.as_bytes()))
+        };
+        let embedded = is("sec-fetch-site", &["cross-site", "same-site"]) && !is("sec-fetch-mode", &["navigate"]);
+        if !embedded || self.allows("*") {
+            return Ok(());
+        }
+        let reason = "a web page of another origin may not embed answers (its browser sent [Sec-Fetch-Site])";
+        Err(Error::new(ErrorKind::Security, reason))
+    }
+
+    fn check_host(&self, host: &str) -> Result<()> {
+        let name = without_port(host);
+        // Requests of HTTP/1.0 may name none; browsers always do.
+        if name.is_empty() || is_loopback(name) || self.hosts.iter().any(|allowed| allowed == "*" || allowed == name) {
+            return Ok(());
+        }
+        let reason = format!(
+            "host [{host}] is not this server: a web page may have let its own name point here; \
+             the setting [{ALLOWED_HOSTS}] takes names besides loopback"
+        );
+        Err(Error::new(ErrorKind::Security, reason))
+    }
+
+    fn allows(&self, origin: &str) -> bool {
+        self.origins.iter().any(|allowed| allowed == "*" || allowed == origin)
+    }
+}
+
+impl Admitted {
+    /// The answer to a browser that asks whether a page may send a request, if it does.
+    pub(crate) fn preflight(&self, method: &hyper::Method, headers: &HeaderMap) -> Option<Answer> {
+        let asks = headers.contains_key(HeaderName::from_static("access-control-request-method"));
+        if self.origin.is_none() || method != hyper::Method::OPTIONS || !asks {
+            return None;
+        }
+        let answer = Answer::empty(200)
+            .header("access-control-allow-methods", METHODS)
+            .header("access-control-allow-headers", HEADERS)
+            .header("access-control-max-age", MAX_AGE);
+        Some(answer)
+    }
+    /// What lets the page read an answer.
+    pub(crate) fn headers(&self) -> Vec<(&'static str, &str)> {
+        let allowed = self
+            .origin
+            .iter()
+            .map(|origin| ("access-control-allow-origin", origin.as_str()));
+        allowed.chain(self.origin.iter().map(|_| ("vary", "Origin"))).collect()
+    }
+}
+
+/// A host without its port and the dot that ends a whole name.
+fn without_port(host: &str) -> &str {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        // More than one colon and no brackets: an address of IPv6 alone.
+        None if host.matches(':').count() > 1 => host,
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+fn is_loopback(name: &str) -> bool {
+    // Browsers and resolvers keep names below localhost on the machine (RFC 6761).
+    let local = name == "localhost" || name.ends_with(".localhost");
+    local
+        || name
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// A page that came from this very host.
+fn is_same(origin: &str, host: &str) -> bool {
+    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    !host.is_empty() && authority == Some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::HeaderValue;
+
+    fn check(access: &Access, host: &str, origin: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        let mut set = |name: HeaderName, value: &str| {
+            if !value.is_empty() {
+                headers.append(name, HeaderValue::from_str(value).expect("a header"));
+            }
+        };
+        set(HOST, host);
+        set(ORIGIN, origin);
+        access.check(&headers, None).is_ok()
+    }
+
+    #[test]
+    fn hosts_and_origins() {
+        let none = Access::default();
+        for host in [
+            "",
+            "localhost",
+            "LOCALHOST:9200",
+            "127.0.0.1:9200",
+            "127.1.2.3",
+            "[::1]:9200",
+            "::1",
+            "es.localhost",
+            "localhost.:1",
+        ] {
+            assert!(check(&none, host, ""), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:9200",
+            "192.168.1.7:9200",
+            "0.0.0.0",
+            "[::2]:9200",
+            "notlocalhost",
+        ] {
+            assert!(!check(&none, host, ""), "{host}");
+        }
+        let some = Access {
+            hosts: vec!["search.example".into()],
+            origins: vec!["https://app.example".into()],
+        };
+        assert!(check(&some, "Search.Example:443", "https://app.example"));
+        assert!(check(&some, "localhost:9200", "http://localhost:9200"), "its own page");
+        for origin in [
+            "null",
+            "https://evil.example",
+            "https://app.example.evil.example",
+            "http://app.example",
+            "http://localhost:3000",
+            "file://",
+        ] {
+            assert!(!check(&some, "localhost:9200", origin), "{origin}");
+        }
+        assert!(!check(&none, "localhost:9200", "https://app.example"));
+        let embedded = |site: &'static str, mode: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static("localhost:9200"));
+            headers.insert("sec-fetch-site", HeaderValue::from_static(site));
+            headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
+            none.check(&headers, None).is_ok()
+        };
+        assert!(!embedded("cross-site", "no-cors") && !embedded("same-site", "no-cors"));
+        assert!(embedded("cross-site", "navigate") && embedded("none", "navigate") && embedded("same-origin", "cors"));
+        let every = Access {
+            hosts: vec!["*".into()],
+            origins: vec!["*".into()],
+        };
+        assert!(check(&every, "a.example", "null"));
+    }
+}

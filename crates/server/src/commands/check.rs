@@ -1,0 +1,143 @@
+//! `pleach check DIR`: opens a data folder as a start does, without serving it, and tells what is damaged.
+//!
+//! With `--repair-control` it takes out what cannot be read of the control index (locks, idempotency keys, tasks), or makes
+//! that anew, and says what it cost. Not here: damage of other indices, which stops them and is only told.
+
+use super::serve::{complain, say};
+use crate::private;
+use embedded::EmbeddedEngine;
+use engine::clock::SystemClock;
+use engine::tasks::Tasks;
+use engine::{Clock, Engine, EngineExt as _};
+use model::system_index::CONTROL_INDEX;
+use model::{Error, IndexName, Result, Target};
+use relations::Relations;
+use relations::repair::ControlContents;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// The flags of `check`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Flags {
+    /// Folder of the data; no server may run on it.
+    #[arg(value_name = "DIR")]
+    data: PathBuf,
+    /// Take out what cannot be read of locks, idempotency keys and tasks. What that costs is told.
+    #[arg(long)]
+    repair_control: bool,
+}
+
+/// Looks through a data folder. The exit code is 0 if everything is sound (or was repaired), else 1.
+///
+/// # Errors
+/// A folder that is none of ours, is in use, or cannot be opened at all.
+pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+    // An empty folder would be made into a data folder.
+    if !flags.data.join("manifest").is_file() {
+        return Err(Error::illegal(format!(
+            "[{}] is no data folder: it has no manifest",
+            flags.data.display()
+        )));
+    }
+    private::make_files_private();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let engine = Arc::new(EmbeddedEngine::open(&flags.data, clock.clone(), embedded::Limits::default())?);
+    let shared: Arc<dyn Engine> = engine.clone();
+    let relations = Relations::new(shared, clock, Arc::new(Tasks::new(1)));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|cause| Error::illegal(format!("starting a thread failed: {cause}")))?;
+    let sound = runtime.block_on(async {
+        let others = check_indices(&*engine).await?;
+        let control = check_control(&engine, &relations, flags.repair_control).await?;
+        Ok::<bool, Error>(others && control)
+    });
+    let closed = engine.close();
+    let sound = sound?;
+    if let Err(cause) = closed {
+        complain(&format!(
+            "closing the folder failed: {}; the log has everything that was acknowledged",
+            cause.reason()
+        ));
+        return Ok(ExitCode::from(1));
+    }
+    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Every index but the control index. False: one is damaged.
+async fn check_indices(engine: &dyn Engine) -> Result<bool> {
+    let mut target = Target::of(Vec::new());
+    (target.expand_closed, target.expand_hidden, target.forbid_closed) = (true, true, false);
+    let indices = engine.indices(&target).await?;
+    let damaged: Vec<(&IndexName, &String)> = indices
+        .iter()
+        .filter_map(|info| Some((&info.name, info.stopped.as_ref()?)))
+        .collect();
+    say(&format!("{} indices, {} damaged\n", indices.len(), damaged.len()));
+    for (name, reason) in &damaged {
+        say(&format!("index [{name}] is damaged: {reason}\n"));
+    }
+    Ok(damaged.is_empty())
+}
+
+/// The control index, repaired if asked for. False: it is damaged.
+async fn check_control(engine: &EmbeddedEngine, relations: &Relations, repair: bool) -> Result<bool> {
+    let read = if repair {
+        relations.remove_unsound().await
+    } else {
+        relations.control_contents().await
+    };
+    match read {
+        Ok(None) => say(&format!("[{CONTROL_INDEX}]: none; nobody took a lock or used a key yet\n")),
+        Ok(Some(contents)) => {
+            say(&in_words(&contents, repair));
+            return Ok(repair || contents.unsound.is_empty());
+        }
+        Err(cause) if repair => {
+            engine.remake_control().await?;
+            say(&format!(
+                "[{CONTROL_INDEX}] could not be read ({}) and was made anew. It cost every lock, every idempotency key and every \
+                 task: locks are free, a request repeated with its key runs again, and transactions of the portable path that \
+                 were not finished are undone. Fencing tokens and commit_seq go on rising\n",
+                cause.reason()
+            ));
+        }
+        Err(cause) => {
+            say(&format!(
+                "[{CONTROL_INDEX}] cannot be read: {}\n--repair-control makes it anew: every lock is free, every idempotency key \
+                 and every task is forgotten; fencing tokens and commit_seq go on rising\n",
+                cause.reason()
+            ));
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn in_words(contents: &ControlContents, repaired: bool) -> String {
+    let ControlContents {
+        locks,
+        keys,
+        tasks,
+        unsound,
+    } = contents;
+    let mut out = format!(
+        "[{CONTROL_INDEX}]: {locks} locks, {keys} idempotency keys, {tasks} tasks, {} damaged documents\n",
+        unsound.len()
+    );
+    for (id, reason) in unsound {
+        let what = if repaired { "was taken out" } else { "is damaged" };
+        out.push_str(&format!("document [{id}] {what}: {reason}\n"));
+    }
+    match (unsound.is_empty(), repaired) {
+        (true, _) => {}
+        (false, true) => out.push_str(
+            "What these documents were is lost: a lock among them is free, a task among them is forgotten. Everything else \
+             stays; fencing tokens and commit_seq go on rising\n",
+        ),
+        (false, false) => out.push_str("--repair-control takes them out: a lock among them is free then, a task is forgotten\n"),
+    }
+    out
+}

@@ -1,0 +1,334 @@
+//! The control index damaged, and refusing: a start that serves what does not rest on it, the repair, ends of leases that are
+//! tried again.
+//!
+//! Not here: requests of clients that would alter it (package `tests`, `system_indices`).
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use async_trait::async_trait;
+use embedded::{EmbeddedEngine, Limits};
+use engine::clock::SystemClock;
+use engine::tasks::Tasks;
+use engine::{
+    Around, AtomicWrites, Clock, Decided, Deciding, Engine, EngineExt as _, Outcome, Planner, Refresh, Source, Write, WriteOp,
+    address,
+};
+use model::{DocId, Error, ErrorKind, Result};
+use relations::Relations;
+use relations::leases::{Ask, Asked, Lease, OnExpire, Wanted};
+use relations::locks::{LockTarget, Mode};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("pleach-{name}-{}", std::process::id()));
+        drop(std::fs::remove_dir_all(&folder));
+        std::fs::create_dir_all(&folder).unwrap();
+        Folder(folder.join("data"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(self.0.parent().unwrap()));
+    }
+}
+
+fn relations_over(engine: Arc<dyn Engine>) -> Relations {
+    Relations::new(engine, Arc::new(SystemClock::default()), Arc::new(Tasks::new(10)))
+}
+
+fn opened(folder: &Path) -> Arc<EmbeddedEngine> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    Arc::new(EmbeddedEngine::open(folder, clock, Limits::default()).unwrap())
+}
+
+async fn lock(relations: &Relations, name: &str, keep_alive: u64) -> Result<Lease> {
+    let ask = Ask {
+        lock: None,
+        owner: name.to_owned(),
+        targets: vec![Wanted {
+            target: LockTarget::Name(name.to_owned()),
+            mode: Mode::Exclusive,
+        }],
+        keep_alive: Some(Duration::from_secs(keep_alive)),
+        on_expire: OnExpire::Release,
+        on_disconnect_release: false,
+        connection: None,
+        wait: false,
+        place: None,
+    };
+    match relations.acquire(&ask).await? {
+        Asked::Granted(lease) => Ok(*lease),
+        Asked::Queued(..) => unreachable!("it does not wait"),
+    }
+}
+
+fn in_runtime<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(work)
+}
+
+fn check(folder: &Path, more: &[&str]) -> (Option<i32>, String) {
+    let done = Command::new(env!("CARGO_BIN_EXE_pleach"))
+        .arg("check")
+        .arg(folder)
+        .args(more)
+        .output()
+        .unwrap();
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&done.stderr)
+    );
+    (done.status.code(), said)
+}
+
+/// A running server; killed when dropped.
+struct Server(Child, String);
+
+impl Server {
+    fn start(folder: &Path) -> Server {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pleach"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(folder)
+            .current_dir(folder.parent().unwrap())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let said = |line: &String| line.strip_prefix("listening on http://").map(str::to_owned);
+        let listening = lines
+            .find_map(|line| said(&line.unwrap()))
+            .expect("the server says where it listens");
+        let address = listening.split(' ').next().unwrap().to_owned();
+        std::thread::spawn(move || lines.for_each(drop));
+        Server(child, address)
+    }
+    fn call(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let mut stream = TcpStream::connect(&self.1).unwrap();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\n",
+            self.1
+        );
+        stream
+            .write_all(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes())
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn control(id: &str) -> model::DocAddress {
+    address(relations::schema::CONTROL, DocId::plain(id))
+}
+
+/// A document that cannot be read: the server starts, says so, refuses what rests on it and nothing else; the repair takes that
+/// document out, leaves the others, and tokens rise.
+#[test]
+fn a_damaged_document_does_not_keep_the_server_from_starting() {
+    let folder = Folder::new("damaged");
+    let before = in_runtime(async {
+        let engine = opened(&folder.0);
+        let relations = relations_over(engine.clone());
+        relations.recover().await.unwrap();
+        let lease = lock(&relations, "kept", 3600).await.unwrap();
+        let damaged = Source::from_value(&json!({ "kind": "lease", "at": 1 }));
+        let write = Write::new(control("s:bad"), WriteOp::Put(damaged));
+        assert!(matches!(
+            engine.write_one(write, Refresh::No).await.unwrap(),
+            Outcome::Written(_)
+        ));
+        engine.close().unwrap();
+        lease
+    });
+    let (code, said) = check(&folder.0, &[]);
+    assert!(
+        code == Some(1) && said.contains("1 locks") && said.contains("document [s:bad] is damaged"),
+        "{said}"
+    );
+    {
+        let server = Server::start(&folder.0);
+        assert_eq!(
+            server.call("PUT", "/i/_doc/1?refresh=true", &json!({ "a": 1 })).0,
+            201,
+            "it serves"
+        );
+        assert_eq!(server.call("GET", "/i/_search", &Value::Null).1["hits"]["total"]["value"], 1);
+        let change = json!({ "operations": [{ "index": { "_index": "i", "_id": "2", "doc": {} } }] });
+        assert_eq!(
+            server
+                .call("PUT", "/enforced", &json!({ "settings": { "pleach.locks": "enforced" } }))
+                .0,
+            200
+        );
+        for (method, path, body) in [
+            ("POST", "/_lock", json!({ "targets": [{ "name": "x" }] })),
+            ("GET", "/_lock", Value::Null),
+            ("POST", &*format!("/_lock/{}/_renew", before.id), Value::Null),
+            ("DELETE", &*format!("/_lock/{}", before.id), Value::Null),
+            ("POST", "/_transaction", change),
+            ("POST", "/_transaction/_begin", Value::Null),
+            ("PUT", "/enforced/_doc/1", json!({})),
+            ("PUT", &*format!("/i/_doc/1?lock={}", before.id), json!({})),
+        ] {
+            let (status, answer) = server.call(method, path, &body);
+            assert_eq!(status, 503, "{method} {path}: {answer}");
+            assert!(
+                answer.to_string().contains("pleach check DIR --repair-control"),
+                "{method} {path}: {answer}"
+            );
+        }
+        assert_eq!(server.call("GET", "/_cluster/health", &Value::Null).1["status"], "red");
+        let (_, stats) = server.call("GET", "/_nodes/stats", &Value::Null);
+        let nodes = stats["nodes"].as_object().unwrap();
+        assert!(
+            nodes
+                .values()
+                .all(|node| node["pleach"]["troubles"].to_string().contains("repair-control")),
+            "{stats}"
+        );
+        let (code, said) = check(&folder.0, &["--repair-control"]);
+        assert!(code == Some(1) && said.contains("in use"), "{said}");
+    }
+    let (code, said) = check(&folder.0, &["--repair-control"]);
+    assert!(
+        code == Some(0) && said.contains("document [s:bad] was taken out") && said.contains("1 locks"),
+        "{said}"
+    );
+    let (code, said) = check(&folder.0, &[]);
+    assert!(
+        code == Some(0) && said.contains("1 locks") && said.contains("0 damaged documents"),
+        "{said}"
+    );
+    let token = in_runtime(async {
+        let engine = opened(&folder.0);
+        let relations = relations_over(engine.clone());
+        relations.recover().await.unwrap();
+        assert_eq!(
+            lock(&relations, "kept", 60).await.unwrap_err().kind(),
+            ErrorKind::LockConflict
+        );
+        let token = lock(&relations, "other", 60).await.unwrap().token;
+        assert!(token > before.token);
+        // As the repair does with an index that cannot be read at all.
+        engine.remake_control().await.unwrap();
+        assert_eq!(
+            relations.control_contents().await.unwrap().map(|contents| contents.locks),
+            Some(0)
+        );
+        engine.close().unwrap();
+        token
+    });
+    in_runtime(async {
+        let relations = relations_over(opened(&folder.0));
+        relations.recover().await.unwrap();
+        let again = lock(&relations, "kept", 60).await.unwrap();
+        assert!(again.token > token, "{} after {token}", again.token);
+    });
+}
+
+#[test]
+fn what_is_no_data_folder_is_not_made_one() {
+    let folder = Folder::new("none");
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let (code, said) = check(&folder.0, &["--repair-control"]);
+    assert!(code == Some(1) && said.contains("is no data folder"), "{said}");
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
+}
+
+/// Refuses what is decided, as an engine does that has no room or a block.
+#[derive(Debug)]
+struct Refusing {
+    inner: Arc<EmbeddedEngine>,
+    refuses: AtomicBool,
+}
+
+#[async_trait]
+impl Around for Refusing {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
+    }
+    fn section(&self) -> Option<&dyn AtomicWrites> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl AtomicWrites for Refusing {
+    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+        if self.refuses.load(Ordering::Relaxed) {
+            let refused = Error::new(ErrorKind::DiskFull, "no room for the control index");
+            return Ok(Decided {
+                commit_seq: 0,
+                outcomes: vec![Outcome::Refused(refused)],
+            });
+        }
+        self.inner.atomic().unwrap().decide(plan, how).await
+    }
+}
+
+/// A lease whose end is refused stays over for its owner and held for others, and ends once it can be written.
+#[test]
+fn an_end_that_is_refused_is_tried_again() {
+    let folder = Folder::new("refused");
+    in_runtime(async {
+        let engine = Arc::new(Refusing {
+            inner: opened(&folder.0),
+            refuses: AtomicBool::new(false),
+        });
+        let relations = relations_over(engine.clone());
+        relations.recover().await.unwrap();
+        let one = lock(&relations, "one", 1).await.unwrap();
+        let two = lock(&relations, "two", 1).await.unwrap();
+        engine.refuses.store(true, Ordering::Relaxed);
+        let begun = Instant::now();
+        let mut refused = 0;
+        while begun.elapsed() < Duration::from_millis(2500) {
+            refused += u32::from(relations.sweep().await.is_err());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!((2..=8).contains(&refused), "it is tried again, later and later: {refused}");
+        let troubles = relations.troubles();
+        assert!(
+            troubles
+                .iter()
+                .any(|t| t.work == "leases" && t.failures >= 2 && t.reason.contains("no room")),
+            "{troubles:?}"
+        );
+        assert_eq!(relations.leases().len(), 2, "held for others");
+        for lease in [&one, &two] {
+            assert_eq!(relations.lease(&lease.id).unwrap_err().kind(), ErrorKind::LockExpired);
+        }
+        engine.refuses.store(false, Ordering::Relaxed);
+        let until = Instant::now() + Duration::from_secs(5);
+        while !relations.leases().is_empty() {
+            assert!(Instant::now() < until, "they end once their end can be written");
+            drop(relations.sweep().await);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(relations.troubles().is_empty());
+        assert!(lock(&relations, "one", 1).await.unwrap().token > two.token);
+    });
+}
