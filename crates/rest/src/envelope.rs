@@ -130,7 +130,7 @@ pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> 
     if error.kind() == ErrorKind::TooManyBuckets && (persona.is_opensearch() || persona == Persona::Es7) {
         // Shards count none: where their answers are put together there are too many.
         return Error::new(ErrorKind::SearchPhaseExecution, "")
-            .status_of(error.status())
+            .status_of(503)
             .with("phase", "fetch")
             .with("grouped", true)
             .with("failed_shards", json!([]))
