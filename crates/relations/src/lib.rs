@@ -18,6 +18,7 @@ pub mod locks;
 mod outcomes;
 pub mod percolation;
 pub mod schema;
+pub mod script_execution;
 pub mod sessions;
 pub mod transactions;
 

@@ -85,9 +85,12 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
                 see: See::Plain,
                 searchable_only: realtime == Some(false),
             };
+            let version = item.version.filter(|version| *version >= 0);
+            let version_type = item.version_type.map(crate::params::known_version_type).transpose()?;
             let expect = crate::params::ExpectParts {
-                version: item.version.filter(|version| *version >= 0),
-                version_type: item.version_type.clone(),
+                version,
+                // Without a version (-3 stands for any) there is nothing to compare, whatever the type.
+                version_type: version_type.filter(|_| version.is_some()),
                 ..crate::params::ExpectParts::default()
             };
             let wanted = Wanted {

@@ -25,6 +25,7 @@ pub(crate) mod percolate;
 pub(crate) mod rank_eval;
 pub(crate) mod resolve;
 pub(crate) mod rollover;
+pub(crate) mod script_execution;
 pub(crate) mod scroll;
 pub(crate) mod search;
 pub(crate) mod search_templates;
