@@ -20,6 +20,7 @@ mod outcomes;
 pub mod percolation;
 pub mod repair;
 pub mod schema;
+pub mod script_execution;
 pub mod sessions;
 pub mod transactions;
 

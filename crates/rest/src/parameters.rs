@@ -103,6 +103,7 @@ const WILDCARDS: Group = changes!(analyze_wildcard);
 const QUERY_2015: Group =
     nothing!("the field's analyzer decides what becomes of the case of wildcards": lowercase_expanded_terms;);
 const SOURCE: Group = changes!(_source _source_includes _source_excludes);
+const VECTORS: Group = nothing!("no field holds vectors": _source_exclude_vectors;);
 const SOURCE_2015: Group = changed!(_source_include _source_exclude);
 const ONE_SHARD: Group = nothing!("there is one shard, which every routing leads to": routing preference;);
 const ONE_COPY: Group = nothing!("there is one copy": preference;);
@@ -143,6 +144,13 @@ const CPU_TYPE: Group = &[Parameter {
     of_2015: false,
 }];
 
+/// The type of documents that name none.
+const DEFAULT_TYPE: Group = &[Parameter {
+    name: "type",
+    effect: Effect::Changes,
+    of_2015: false,
+}];
+
 /// APIs and their parameters, in groups.
 #[rustfmt::skip]
 const TABLE: &[(&[&str], &[Group])] = &[
@@ -154,12 +162,14 @@ const TABLE: &[(&[&str], &[Group])] = &[
         changes!(retry_on_conflict doc_as_upsert), changed!(fields),
         did_nothing!("the body has them": lang script script_id detect_noop scripted_upsert;)]),
     (&["delete"], &[WRITE, PARENT, CONDITIONS, WRITE_WAITS, COPIES_2015, WRITE_2015]),
+    (&["get", "get_source", "mget", "search"], &[VECTORS]),
     (&["get", "get_source"], &[READ, PARENT, SOURCE, SOURCE_2015, ONE_COPY, SYNTHETIC]),
     (&["get"], &[changes!(version version_type stored_fields fields)]),
     // A source has no version.
     (&["get_source"], &[changed!(version version_type)]),
     (&["mget"], &[SOURCE, SOURCE_2015, BODY, BODY_TYPE, ONE_COPY, changes!(stored_fields fields routing realtime refresh)]),
     (&["bulk"], &[WRITE, WRITE_ALIAS, SOURCE, SOURCE_2015, CHANGE, WAIT_FOR_SHARDS, COPIES_2015, WRITE_2015, changes!(atomic batch_size),
+        DEFAULT_TYPE,
         did_nothing!("only updates answer fields, by their own lines": fields;)]),
     // Changes and locks.
     (&["index", "create", "update", "delete"], &[LOCK]),
@@ -191,6 +201,8 @@ const TABLE: &[(&[&str], &[Group])] = &[
         )]),
     (&["count", "search_exists"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, BODY, BODY_TYPE, ONE_SHARD,
         changes!(min_score terminate_after)]),
+    // What else it takes are the parameters of the search that it comes to.
+    (&["search_template"], &[changes!(rest_total_hits_as_int typed_keys)]),
     (&["msearch", "msearch_template"], &[TARGET, THROTTLED, BODY, BODY_TYPE, changes!(index search_type rest_total_hits_as_int typed_keys),
         nothing!(
             "the searches of one request run one after the other": max_concurrent_searches;
@@ -204,6 +216,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
             "there is one shard, which every routing leads to": parent;
             "the explanation is the answer": stored_fields fields;
         )]),
+    (&["termvectors"], &[did_nothing!("there is one shard, whose statistics are all": dfs;)]),
     (&["termvectors", "mtermvectors"], &[BODY, BODY_TYPE, ONE_COPY,
         changes!(fields positions offsets field_statistics term_statistics routing realtime version version_type),
         nothing!(
@@ -233,14 +246,24 @@ const TABLE: &[(&[&str], &[Group])] = &[
         nothing!("versions of documents that are there are compared": version_type;),
         nothing!("there is one shard, and one copy": preference percolate_preference percolate_routing;)]),
     (&["percolate"], &[changes!(percolate_format size)]),
-    (&["mpercolate"], &[BODY, BODY_TYPE]),
+    (&["mpercolate"], &[BODY, BODY_TYPE,
+        did_nothing!("each line names its index": ignore_unavailable allow_no_indices expand_wildcards;)]),
     // By query.
-    (&["delete_by_query", "update_by_query"], &[TARGET, THROTTLED, QUERY, WILDCARDS, BODY, BODY_TYPE, BY_QUERY, JOBS]),
+    (&["delete_by_query", "update_by_query"], &[TARGET, THROTTLED, QUERY, WILDCARDS, BODY, BODY_TYPE, BY_QUERY, JOBS,
+        changes!(from sort terminate_after),
+        nothing!("the answer of a job has no hits": version;)]),
+    (&["update_by_query"], &[SOURCE, SOURCE_2015, QUERY_2015,
+        did_nothing!(
+            "the answer of a job has no hits": explain fields fielddata_fields track_scores suggest_field suggest_mode suggest_size suggest_text;
+            "one process: the copy that is written is the only one": consistency;
+        )]),
+    (&["delete_by_query"], &[nothing!("what is deleted is not shown": _source _source_includes _source_excludes;)]),
     (&["delete_by_query_2015"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, BODY, BODY_TYPE, ONE_SHARD,
         nothing!("one process: the copy that is written is the only one": consistency replication;)]),
     (&["update_by_query"], &[changes!(pipeline),
         nothing!("a document is written on condition that it is unchanged": version_type;)]),
-    (&["reindex"], &[BODY, BODY_TYPE, BY_QUERY, JOBS, nothing!("the destination is named in the body": require_alias;)]),
+    (&["reindex"], &[BODY, BODY_TYPE, BY_QUERY, JOBS, nothing!("the destination is named in the body": require_alias;),
+        did_nothing!("one process: the copy that is written is the only one": consistency;)]),
     (&["tasks.list"], &[changes!(actions detailed group_by nodes node_id),
         nothing!(
             "tasks have no parents": parent_task_id parent_task parent_node;
@@ -256,6 +279,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
         )]),
     // Scripts.
     (&["put_script"], &[BODY, BODY_TYPE, ACKNOWLEDGED, changes!(context)]),
+    (&["scripts_painless_execute"], &[BODY, BODY_TYPE]),
     (&["get_script"], &[LOCAL]),
     (&["delete_script"], &[ACKNOWLEDGED]),
     // Indices.

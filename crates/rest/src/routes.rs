@@ -3,9 +3,9 @@
 use crate::call::Call;
 use crate::handlers::{
     absent, aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, cluster_settings, documents, explain, get,
-    hot_threads, indices, locks, mappings, mget, nodes, percolate, rank_eval, resolve, rollover, scroll, search,
-    search_templates, settings, shards, simulate, stored_scripts, tasks, templates, term_vectors, transactions, unsupported,
-    update, warmers,
+    hot_threads, indices, locks, mappings, mget, nodes, percolate, rank_eval, resolve, rollover, script_execution, scroll,
+    search, search_templates, settings, shards, simulate, stored_scripts, tasks, templates, term_vectors, transactions,
+    unsupported, update, warmers,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -104,6 +104,7 @@ endpoints! {
     "tasks.cancel" ["POST"] ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"] => tasks::cancel;
 
     "put_script" ["PUT", "POST"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => stored_scripts::put;
+    "scripts_painless_execute" ["GET", "POST"] ["/_scripts/painless/_execute"] => script_execution::execute;
     "get_script_context" ["GET"] ["/_script_context"] => stored_scripts::contexts;
     "get_script_languages" ["GET"] ["/_script_language"] => stored_scripts::languages;
     "get_script" ["GET"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => stored_scripts::get;
@@ -222,7 +223,8 @@ endpoints! {
     "cluster.post_voting_config_exclusions" ["POST"] ["/_cluster/voting_config_exclusions"] => unsupported::refuse;
     "dangling_indices.list" ["GET"] ["/_dangling"] => absent::dangling;
     "nodes.hot_threads" ["GET"] ["/_nodes/hot_threads", "/_nodes/{node_id}/hot_threads", "/_cluster/nodes/hot_threads",
-        "/_cluster/nodes/{node_id}/hot_threads", "/_nodes/hotthreads", "/_nodes/{node_id}/hotthreads"] => hot_threads::hot_threads;
+        "/_cluster/nodes/{node_id}/hot_threads", "/_nodes/hotthreads", "/_nodes/{node_id}/hotthreads",
+        "/_cluster/nodes/hotthreads", "/_cluster/nodes/{node_id}/hotthreads"] => hot_threads::hot_threads;
     "nodes.reload_secure_settings" ["POST"] ["/_nodes/reload_secure_settings", "/_nodes/{node_id}/reload_secure_settings"] => hot_threads::reload_secure_settings;
 }
 

@@ -235,6 +235,7 @@ fn counting() -> Job {
         target: Target::of(vec!["left".to_owned(), "right".to_owned()]),
         query: dsl::query::Query::all(),
         action: Action::Update {
+            source: None,
             script: Some((script, script::Params::from_json(&serde_json::Map::new()))),
         },
         proceed: false,

@@ -8,7 +8,7 @@ use super::{
 use crate::json::{Fields, Json, Node};
 use crate::query::{Parsing, Query};
 use crate::search::shape;
-use model::{Dialect, Error, ErrorKind, Result};
+use model::{Dialect, Error, ErrorKind, Persona, Result};
 use serde_json::{Map, Value};
 
 /// Those that are read here.
@@ -125,7 +125,22 @@ pub(crate) fn parse(name: &str, kind: &str, body: &mut Node, dialect: Dialect) -
         "parent" => AggKind::Parent {
             child_type: fields.take_string("type")?.ok_or_else(missing_type)?,
         },
+        // In 2015 one aggregation was both.
+        "sampler" if dialect.typed && (fields.has("field") || fields.has("script")) => {
+            super::sampled::diversified(&mut fields, name, dialect)?
+        }
         "sampler" => {
+            if dialect.typed && fields.take("max_docs_per_value").is_some() {
+                return Err(Error::new(
+                    ErrorKind::SearchParse,
+                    format!(
+                        "Sampler aggregation has max_docs_per_value setting but no \"field\" or \"script\" setting to provide values for aggregation \"{name}\""
+                    ),
+                ));
+            }
+            if dialect.typed {
+                fields.take("execution_hint");
+            }
             let given = fields.take("shard_size");
             let number = |node: &Node| matches!(node.value, Json::Number(_));
             let unfit = given
@@ -627,6 +642,10 @@ fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<Option<Da
             fixed(&text, dialect).map(DateInterval::Fixed)
         }
     })?;
+    if dialect.persona == Persona::Es2 {
+        // There was one interval, and the others were unknown.
+        return Ok(old);
+    }
     let calendar = option(fields, KIND, "calendar_interval", |n| {
         let text = n.string("calendar_interval")?;
         if CALENDAR.contains(&text.as_str()) {

@@ -1,22 +1,24 @@
 //! Bodies of `_update_by_query`, `_delete_by_query` and `_reindex`.
 
 use crate::json::Node;
-use crate::query::{Parsing, Query, script_source::ScriptSource};
-use crate::search::{SearchRequest, Sort, SourceSpec, shape};
+use crate::query::script_source::ScriptSource;
+use crate::search::{SearchRequest, SourceSpec, shape};
 use model::{Dialect, Error, Result};
 use serde_json::Value;
 
-/// `_update_by_query`, `_delete_by_query`.
+/// `_update_by_query`, `_delete_by_query`: what is said of the job, and a search that says which documents it is about.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct ByQueryBody {
-    pub query: Option<Query>,
+    /// Every key of a search is read; those about answers change nothing.
+    pub search: SearchRequest,
     pub script: Option<ScriptSource>,
-    /// `max_docs`, or `size` as it was called.
     pub max_docs: Option<usize>,
+    /// `size` of the search: documents a batch. In 2015 it bounded the job.
+    pub batch: Option<usize>,
     /// `conflicts: proceed`
     pub proceed: bool,
-    pub slice: Option<crate::search::Slice>,
-    pub sort: Vec<Sort>,
+    /// Whether the search says where it begins.
+    pub has_from: bool,
 }
 
 impl ByQueryBody {
@@ -25,41 +27,24 @@ impl ByQueryBody {
     /// # Errors
     /// A key that does not exist, or a value of the wrong kind.
     pub fn parse(node: Node, dialect: Dialect) -> Result<ByQueryBody> {
-        let mut fields = node.fields("search")?;
-        let mut search = SearchRequest::new(dialect);
-        let out = ByQueryBody {
-            query: fields
-                .take("query")
-                .map(|q| Query::parse(q, &mut Parsing::new(dialect)))
-                .transpose()?,
-            script: fields.take("script").map(|s| ScriptSource::parse(s, dialect)).transpose()?,
-            max_docs: match fields.take_any(&["max_docs", "size"]) {
-                Some(node) => Some(node.usize("max_docs")?),
-                None => None,
-            },
-            proceed: proceeds(fields.take_string("conflicts")?.as_deref())?,
-            slice: match fields.take("slice") {
-                Some(node) => {
-                    crate::search::take_key(&mut search, "slice", node)?;
-                    search.slice
-                }
-                None => None,
-            },
-            sort: fields
-                .take("sort")
-                .map(|s| Sort::parse(s, dialect))
-                .transpose()?
-                .unwrap_or_default(),
+        let mut out = ByQueryBody {
+            search: SearchRequest::new(dialect),
+            ..ByQueryBody::default()
         };
-        // The rest is of no search.
-        match fields.next_field() {
-            Some((name, node)) => Err(shape::unknown_key(
-                &name,
-                &node,
-                &["query", "script", "max_docs", "slice", "sort"],
-            )),
-            None => Ok(out),
+        for (key, value) in shape::object(node, "search")? {
+            match key.as_str() {
+                "script" => out.script = Some(ScriptSource::parse(value, dialect)?),
+                "max_docs" => out.max_docs = Some(value.usize(&key)?),
+                "size" if dialect.typed => out.max_docs = Some(value.usize(&key)?),
+                "size" => out.batch = Some(value.usize(&key)?),
+                "conflicts" => out.proceed = proceeds(Some(&value.string(&key)?))?,
+                _ => {
+                    out.has_from |= key == "from";
+                    crate::search::take_key(&mut out.search, &key, value)?;
+                }
+            }
         }
+        Ok(out)
     }
 }
 

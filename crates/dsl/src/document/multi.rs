@@ -101,6 +101,8 @@ impl MgetItem {
         };
         for (key, value) in shape::object(node, "mget")? {
             match key.as_str() {
+                // What is null says nothing, whatever its name.
+                _ if value.is_null() => {}
                 // Names of 2015, gone since 7, and what types went with.
                 "fields" if !dialect.typed => {
                     return Err(value.error("Unsupported field [fields] used, expected [stored_fields] instead"));
@@ -111,7 +113,6 @@ impl MgetItem {
                 "_type" if !dialect.typed && !matches!(dialect.persona, Persona::Es2 | Persona::Es7 | Persona::Opensearch1) => {
                     return Err(unknown(&key));
                 }
-                "_index" | "_id" | "routing" | "_source" if value.is_null() && !dialect.typed => {}
                 "_id" if !dialect.typed && value.is_object() => {
                     return Err(Error::illegal("Can't get text on a START_OBJECT"));
                 }

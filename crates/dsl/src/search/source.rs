@@ -40,6 +40,8 @@ impl SourceSpec {
                     match key.as_str() {
                         "includes" | "include" => includes = shape::texts(value, &key)?,
                         "excludes" | "exclude" => excludes = shape::texts(value, &key)?,
+                        // No field holds vectors, so there are none to leave out.
+                        "exclude_vectors" => drop(value.boolean(&key)?),
                         _ => return Err(shape::unknown_key(&key, &value, &["includes", "excludes"])),
                     }
                 }

@@ -37,7 +37,11 @@ pub enum Action {
     /// It goes.
     Delete,
     /// Script, or re-index as it is.
-    Update { script: Option<(Program, Params)> },
+    Update {
+        script: Option<(Program, Params)>,
+        /// What of the source is kept; `None`: all.
+        source: Option<SourceFilter>,
+    },
     /// It is written elsewhere.
     Reindex {
         index: String,

@@ -23,16 +23,19 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
     };
     match action {
         Action::Delete => {}
-        Action::Update { script: None } => write.op = WriteOp::Put(document.source.clone()),
-        Action::Update { script: Some(script) } if document.at.id.doc_type.is_some() => {
-            match updated_in_2015(script, document, now_ms)? {
-                Some(value) => write.op = WriteOp::Put(Source::from_value(&value)),
-                None => return Ok(None),
-            }
-        }
-        Action::Update { script: Some(script) } => {
+        Action::Update { script: None, source } => write.op = WriteOp::Put(taken(document, source.as_ref())?),
+        Action::Update {
+            script: Some(script), ..
+        } if document.at.id.doc_type.is_some() => match updated_in_2015(script, document, now_ms)? {
+            Some(value) => write.op = WriteOp::Put(Source::from_value(&value)),
+            None => return Ok(None),
+        },
+        Action::Update {
+            script: Some(script),
+            source,
+        } => {
             let given = meta_of(document, document.at.index.as_str(), write.routing.as_deref());
-            let left = Left::of(script, document.source.parse()?, &given, now_ms)?;
+            let left = Left::of(script, taken(document, source.as_ref())?.parse()?, &given, now_ms)?;
             left.is_same(&given)?;
             match left.op {
                 Op::Index => write.op = WriteOp::Put(Source::from_value(&left.source)),

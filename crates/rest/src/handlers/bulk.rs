@@ -36,6 +36,8 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let options = if atomic {
         Some(changes::Options::take(&mut call)?)
     } else {
+        // Clients send it with every bulk; a write that is answered is durable, and nobody else has to be waited for.
+        call.params.take_duration("timeout")?;
         None
     };
     super::transactions::refuse_atomic(options.as_ref(), transaction.as_deref())?;
@@ -44,10 +46,11 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let locks = call.take_locks()?;
     let require_alias = call.params.flag("require_alias")?;
     let default_fields = call.params.take_2015("fields").map(|f| crate::params::split_list(&f));
+    let default_type = call.params.take("type");
     call.params.finish()?;
     let defaults = BulkDefaults {
         index: call.arg("index").map(str::to_owned),
-        doc_type: call.arg("type").map(str::to_owned),
+        doc_type: call.arg("type").map(str::to_owned).or(default_type),
         routing,
         pipeline: None,
         require_alias,

@@ -11,7 +11,7 @@ use crate::respond::Answer;
 use crate::words_2015;
 use dsl::document::{ByQueryBody, ReindexBody};
 use dsl::query::script_source::{ScriptSource, ScriptText};
-use dsl::query::{BoolQuery, Clause, Query, TermQuery};
+use dsl::query::{BoolQuery, BoostMode, Clause, FunctionScoreQuery, Query, ScoreMode, TermQuery};
 use dsl::search::{SearchRequest, Sort, SourceSpec};
 use engine::{Inspected, Inspection};
 use model::path::SourceFilter;
@@ -80,6 +80,9 @@ impl Api {
     }
 }
 
+/// The most documents of a batch.
+const BATCH_MAX: usize = 10_000;
+
 /// What the URL says about a job besides the job.
 pub(super) struct Options {
     pub(super) wait: bool,
@@ -140,7 +143,10 @@ fn options(call: &mut Call) -> Result<Options> {
         refresh: params.flag("refresh")?,
         wait: params.take_bool("wait_for_completion")?.unwrap_or(true),
         max_docs: params.take_number("max_docs")?.or(size),
-        batch: params.take_number::<usize>("scroll_size")?.unwrap_or(1000).clamp(1, 10_000),
+        batch: params
+            .take_number::<usize>("scroll_size")?
+            .unwrap_or(1000)
+            .clamp(1, BATCH_MAX),
         atomic: params.flag("atomic")?,
         key: params.take("idempotency_key"),
         locks,
@@ -186,7 +192,11 @@ async fn asked(mut call: Call, api: Api) -> Result<Answer> {
             return Err(Error::illegal(reason));
         }
         let what = match job.action {
-            Action::Update { script } => ByQuery::Update(script),
+            Action::Update { source: Some(_), .. } => {
+                let reason = "[_source] of a job has no place in a transaction: let a script remove what is to go";
+                return Err(Error::illegal(reason));
+            }
+            Action::Update { script, source: None } => ByQuery::Update(script),
             _ => ByQuery::Delete,
         };
         return super::transactions::by_query(&call, id, (job.target, job.query), what, (job.max_docs, options.wait)).await;
@@ -221,6 +231,7 @@ pub(super) async fn read(call: &mut Call, api: Api, saved: Option<&Value>) -> Re
 
 async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<Asked> {
     let target = call.target()?;
+    let sized = call.params.is_given("scroll_size");
     let options = options(call)?;
     let from_url = super::search::take_query(&mut call.params)?;
     if api == Api::Update
@@ -231,12 +242,20 @@ async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<As
         )));
     }
     let content = call.json()?;
-    call.params.finish()?;
-    let body = content
+    let mut body = content
         .map(|n| ByQueryBody::parse(n, call.dialect))
         .transpose()?
         .unwrap_or_default();
-    let query = from_url.or(body.query);
+    search_of_url(call, api, &mut body)?;
+    call.params.finish()?;
+    check_search(&body)?;
+    let mut options = options;
+    options.batch = match body.batch {
+        // A size in the URL goes first.
+        Some(batch) if !sized => batch.clamp(1, BATCH_MAX),
+        _ => options.batch,
+    };
+    let query = from_url.or(body.search.query.take());
     if api == Api::Delete && query.is_none() {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
@@ -247,13 +266,22 @@ async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<As
     let action = match api {
         Api::Update => Action::Update {
             script: compiled(call, script.as_ref()).await?,
+            source: match body.search.source.clone() {
+                SourceSpec::Filtered { includes, excludes } => Some(SourceFilter { includes, excludes }),
+                _ => None,
+            },
         },
         _ => Action::Delete,
     };
-    let slice = body.slice.as_ref().map(|slice| slice.id);
-    let query = super::search::sliced(query, body.slice).unwrap_or_else(Query::all);
+    let slice = body.search.slice.as_ref().map(|slice| slice.id);
+    let query = super::search::sliced(query, body.search.slice.take()).unwrap_or_else(Query::all);
+    let query = bounded(query, body.search.post_filter.take(), body.search.min_score);
+    if let Some(ends) = u64::try_from(body.search.terminate_after).ok().filter(|ends| *ends > 0) {
+        let asked = options.max_docs.or(body.max_docs.and_then(|most| u64::try_from(most).ok()));
+        options.max_docs = Some(asked.map_or(ends, |most| most.min(ends)));
+    }
     let mut job = job(call, target, query, action, &options, body.proceed, body.max_docs).await?;
-    let chosen = choose(call, &mut job, body.sort, saved).await?;
+    let chosen = choose(call, &mut job, body.search.sort, saved).await?;
     Ok(Asked {
         job,
         options,
@@ -261,6 +289,86 @@ async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<As
         chosen,
         slice,
     })
+}
+
+/// The parameters of a search in the URL, which go before those of the body.
+fn search_of_url(call: &mut Call, api: Api, body: &mut ByQueryBody) -> Result<()> {
+    if api == Api::Update {
+        let source = super::get::source_params(call)?;
+        if source != SourceSpec::Default {
+            body.search.source = source;
+        }
+    }
+    body.has_from |= call.params.is_given("from");
+    if let Some(from) = call.params.take_number::<usize>("from")? {
+        body.search.from = from;
+    }
+    if let Some(sort) = call.params.take("sort") {
+        body.search.sort = Sort::parse_url(&sort);
+    }
+    if let Some(most) = call.params.take_number::<i64>("terminate_after")? {
+        body.search.terminate_after = usize::try_from(most).map_err(|_| Error::illegal("terminateAfter must be > 0"))?;
+    }
+    call.params.check_bool("version")
+}
+
+/// What a search may say and a job may not.
+fn check_search(body: &ByQueryBody) -> Result<()> {
+    let search = &body.search;
+    let mut problems = Vec::new();
+    if search.from > 0 {
+        problems.push("using [from] is not allowed in a scroll context");
+    }
+    if body.has_from {
+        problems.push("from is not supported in this context");
+    }
+    if search.stored_fields.is_some() {
+        problems.push("stored_fields is not supported in this context");
+    }
+    if search.collects_nothing {
+        problems.push("terminate_after must be > 0");
+    }
+    if !problems.is_empty() {
+        let listed: Vec<String> = problems
+            .iter()
+            .zip(1..)
+            .map(|(problem, n)| format!("{n}: {problem};"))
+            .collect();
+        let reason = format!("Validation Failed: {}", listed.concat());
+        return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
+    }
+    if search.search_after.is_some() {
+        return Err(Error::illegal("`search_after` cannot be used in a scroll context."));
+    }
+    if search.source == SourceSpec::None {
+        return Err(Error::illegal("[_source] is false, and a job writes sources: leave it out"));
+    }
+    Ok(())
+}
+
+/// A query with the other bounds that a search can have.
+fn bounded(query: Query, post_filter: Option<Query>, min_score: Option<f32>) -> Query {
+    let query = match min_score {
+        None => query,
+        Some(_) => Clause::FunctionScore(FunctionScoreQuery {
+            query: Box::new(query),
+            functions: Vec::new(),
+            score_mode: ScoreMode::Multiply,
+            boost_mode: BoostMode::Multiply,
+            max_boost: None,
+            min_score,
+        })
+        .into(),
+    };
+    match post_filter {
+        None => query,
+        Some(filter) => Clause::Bool(BoolQuery {
+            must: vec![query],
+            filter: vec![filter],
+            ..BoolQuery::default()
+        })
+        .into(),
+    }
 }
 
 /// With `max_docs` a sort decides which documents a job is about: the first ones, chosen once. Without it all are, and
@@ -332,7 +440,7 @@ async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
     call.params.finish()?;
     let body = ReindexBody::parse(node, call.dialect)?;
     if let Some(batch) = body.batch {
-        options.batch = batch.clamp(1, 10_000);
+        options.batch = batch.clamp(1, BATCH_MAX);
     }
     if body.remote.is_some() {
         return Err(Error::illegal("[reindex] from a remote host is not supported yet"));

@@ -437,6 +437,8 @@ async fn types_of(call: &Call, index: &str) -> Result<Vec<String>> {
         .iter()
         .filter(|i| i.typed)
         .flat_map(|i| i.mappings.as_object().into_iter().flatten())
+        // Other types begin as this one; it has no documents.
+        .filter(|(name, _)| *name != "_default_")
         .map(|(name, _)| name.clone())
         .collect())
 }

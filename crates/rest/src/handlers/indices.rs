@@ -345,6 +345,10 @@ pub(crate) async fn flush(mut call: Call) -> Result<Answer> {
     }
     let synced = call.params.path().ends_with("/synced");
     let infos = call.rest.indices(&target).await?;
+    if call.dialect.typed {
+        // A flush of 2015 opened a new searcher, too.
+        call.rest.engine.refresh(&target, None).await?;
+    }
     call.rest.alter(Alteration::Flush(target)).await?;
     let answer = Answer::ok(json!({ "_shards": shards_of(&infos, true) }));
     Ok(if synced && !call.dialect.typed {

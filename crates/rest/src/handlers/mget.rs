@@ -110,9 +110,12 @@ async fn wanted(
         (None, true) => DocId::typed("_all", item.id.as_str()),
         _ => DocId::plain(item.id.as_str()),
     };
+    let version = item.version.filter(|version| *version >= 0);
+    let version_type = item.version_type.clone().map(crate::params::known_version_type).transpose()?;
     let expect = crate::params::ExpectParts {
-        version: item.version.filter(|version| *version >= 0),
-        version_type: item.version_type.clone(),
+        version,
+        // Without a version (-3 stands for any) there is nothing to compare, whatever the type.
+        version_type: version_type.filter(|_| version.is_some()),
         ..crate::params::ExpectParts::default()
     };
     Ok(Wanted {

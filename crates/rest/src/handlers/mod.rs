@@ -27,6 +27,7 @@ mod pools;
 pub(crate) mod rank_eval;
 pub(crate) mod resolve;
 pub(crate) mod rollover;
+pub(crate) mod script_execution;
 pub(crate) mod scroll;
 pub(crate) mod search;
 pub(crate) mod search_templates;

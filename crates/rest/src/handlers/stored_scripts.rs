@@ -12,6 +12,12 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let node = call.json_needed()?;
     let context = call.params.take("context").or_else(|| call.arg("context").map(str::to_owned));
     call.params.finish()?;
+    if let Some(name) = context.as_deref().filter(|name| name.starts_with('_'))
+        && !call.dialect.typed
+    {
+        // An endpoint below this path, with a method that it does not have, is no name of a script.
+        return Err(unknown_context(name));
+    }
     let body = node.into_value();
     if call.dialect.typed
         && let Some(name) = call.arg("context").map(str::to_owned)
@@ -55,10 +61,15 @@ fn known_language(name: &str) -> Result<Option<script::Lang>> {
     }
 }
 
+fn unknown_context(name: &str) -> Error {
+    let hint = model::nearest::question(name, CONTEXTS.iter().map(|(known, _)| *known));
+    Error::illegal(format!("Unknown context [{name}]{hint}"))
+}
+
 /// A script that is put for a context must compile; without one it is compiled where it is used.
 fn check_in(context: &str, id: &str, lang: &str, source: &str, compiler: Option<script::Lang>) -> Result<()> {
     if !CONTEXTS.iter().any(|(name, _)| *name == context) {
-        return Err(Error::illegal(format!("Unknown context [{context}]")));
+        return Err(unknown_context(context));
     }
     if let Some(compiler) = compiler {
         script::compile(source, compiler).map_err(|error| {
