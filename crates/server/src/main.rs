@@ -10,6 +10,7 @@ mod allocator;
 mod client;
 mod commands;
 mod config;
+mod memory;
 mod wire;
 
 #[global_allocator]

@@ -59,7 +59,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     visibility.reach(&call, &there).await?;
     let look = visibility.look(&call, &target, None).await?;
     let answer = async {
-        let (mut docs, mut room) = (Vec::new(), AnswerRoom::new());
+        let (mut docs, mut room) = (Vec::new(), AnswerRoom::new(&call.rest));
         for item in body.docs {
             let index = item.index.or_else(|| call.arg("index").map(str::to_owned));
             let Some(index) = index else {

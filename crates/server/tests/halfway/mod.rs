@@ -236,7 +236,7 @@ pub(crate) fn started(disk: &FaultyDisk, portable: bool, test: impl FnOnce(&Serv
     };
     let bounds = rest::Limits {
         body_max_bytes: 1 << 20,
-        in_flight_max_bytes: 1 << 24,
+        breakers: engine::breaker::CircuitBreakers::unlimited(),
         depths: model::Depths::default(),
         tasks_kept_max: 10,
     };
