@@ -376,7 +376,7 @@ impl Drop for EmbeddedEngine {
 fn breakers(store: &Store, catalog: &catalog::Catalog) -> Vec<BreakerStats> {
     vec![
         BreakerStats {
-            name: "request",
+            name: "join",
             limit_bytes: catalog.cluster_bytes(model::settings::JOIN_MEMORY),
             used_bytes: store.join_memory.used(),
             tripped: store.join_memory.refused(),

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 mod around;
 mod atomic;
+pub mod breaker;
 pub mod catalog;
 pub mod clock;
 #[cfg(any(test, feature = "contract"))]

@@ -48,7 +48,10 @@ settings! {
     HTTP_MAX_CONNECTIONS: "http.max_connections" = "16384", Node, "Open connections; who comes beyond them is told 503 and goes.";
     HTTP_MAX_IN_FLIGHT: "http.max_in_flight_bytes" = "10%", Node, "Bytes of all request bodies being read or worked on.";
     HTTP_READ_TIMEOUT: "http.read_timeout" = "2m", Node, "How long a request may take to come, from its first byte to the end of its body; then it is answered 408. 0: as long as it likes.";
+    HTTP_WRITE_TIMEOUT: "http.write_timeout" = "2m", Node, "How long an answer may wait for a client that takes none of its bytes; then the connection is cut. 0: as long as it likes.";
     HTTP_BUSY_POLL: "http.busy_poll" = "50micros", Node, "How long a connection whose client is alone and asks again at once looks for its next request before it sleeps, at most 1ms. 0: not at all.";
+    TOTAL_BREAKER: "indices.breaker.total.limit" = "70%", Node, "Memory of the process, measured and booked, beyond which requests of more than 64 kB are answered 429 by the breaker [parent]. A percentage is of the machine's or the cgroup's memory.";
+    REQUEST_BREAKER: "indices.breaker.request.limit" = "60%", Node, "Memory that running requests book: what they build, and their answers until they are sent.";
     JSON_MAX_DEPTH: "json.max_depth" = "128", Node, "Depth of arrays and objects in a request body.";
     QUERY_MAX_DEPTH: "indices.query.max_nested_depth" = "30", Node, "Depth of queries in queries.";
     MAX_CLAUSE_COUNT: "indices.query.bool.max_clause_count" = "1024", Cluster, "Clauses of one query, expanded terms included.";
@@ -82,6 +85,7 @@ settings! {
     TASKS_MAX_RUNNING: "tasks.max_running" = "256", Node, "By-query jobs running at once; more are answered 429.";
     LOCKS_MAX_TARGETS: "locks.max_targets" = "1000", Node, "Targets of one lock.";
     LOCKS_MAX: "locks.max" = "100000", Node, "Locks of the whole store.";
+    LOCKS_MAX_BYTES: "locks.max_bytes" = "64mb", Node, "Texts of the targets of all locks together; more are answered 429.";
     LOCKS_MAX_WAITERS: "locks.max_waiters" = "256", Node, "Waiters of one target; more are answered 429.";
     LOCKS_MAX_TEXT_BYTES: "locks.max_text_bytes" = "4096", Node, "Bytes of a name, an id or a path that is locked, and of an owner's words.";
     LOCKS_MAX_PATH_DEPTH: "locks.max_path_depth" = "64", Node, "Components of a locked path, or of a document's lock_path.";

@@ -3,24 +3,36 @@
 //!
 //! Not here: how a part is refused (`handlers`).
 
+use crate::Rest;
+use engine::breaker::{Booking, Breaker};
 use model::settings::{HTTP_MAX_ANSWER, node_count};
 use model::{Error, ErrorKind, Result};
 
-/// Bytes of an answer that is being made, out of `http.max_answer_bytes`.
-#[derive(Debug, Default)]
+/// Bytes of an answer that is being made, out of `http.max_answer_bytes` and of the memory of all requests.
+#[derive(Debug)]
 pub(crate) struct AnswerRoom {
     taken: usize,
+    booking: Booking,
+    refusal: Option<Error>,
 }
+
+/// The parts of an answer lie beside the whole when it is put together.
+const COPIES: u64 = 2;
 
 impl AnswerRoom {
     /// Nothing is taken yet.
-    pub(crate) fn new() -> AnswerRoom {
-        AnswerRoom::default()
+    pub(crate) fn new(rest: &Rest) -> AnswerRoom {
+        AnswerRoom {
+            taken: 0,
+            booking: rest.limits.breakers.open(Breaker::Request, "<http_response>"),
+            refusal: None,
+        }
     }
 
     /// Counts a part that was made.
     pub(crate) fn take(&mut self, bytes: usize) {
         self.taken = self.taken.saturating_add(bytes);
+        self.refusal = self.booking.grow(bytes as u64 * COPIES).err();
     }
 
     /// Whether another part may be made: the last one may pass the limit, none comes after it.
@@ -28,6 +40,9 @@ impl AnswerRoom {
     /// # Errors
     /// 429 with the setting's name.
     pub(crate) fn check(&self) -> Result<()> {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
         match self.taken <= node_count(HTTP_MAX_ANSWER) {
             true => Ok(()),
             false => Err(AnswerRoom::none()),

@@ -1,7 +1,8 @@
-//! How long a request may take to come: from its first byte to the end of its body. A connection between requests may stay
-//! as long as it likes, and what a request takes to be answered does not count.
+//! How long a request may take to come, from its first byte to the end of its body, and how long an answer may wait for a
+//! client that takes none of its bytes. A connection between requests may stay as long as it likes, and what a request
+//! takes to be answered does not count.
 //!
-//! A request that is there at once, as most are, costs no timer.
+//! A request that is there at once, and an answer that the socket takes at once, as most are, cost no timer.
 //!
 //! Not here: what is read (`serve`), how much of it (`body`).
 
@@ -29,17 +30,39 @@ enum State {
     WorkingAhead,
 }
 
-/// The request of a connection that comes now, if one does.
+/// The request of a connection that comes now, if one does, and the answer that its client does not take.
 #[derive(Debug, Default)]
-pub(crate) struct Arriving(Mutex<State>);
+pub(crate) struct Arriving {
+    state: Mutex<State>,
+    /// Since when the socket has taken nothing of what is to be sent.
+    stalled: Mutex<Option<Instant>>,
+}
 
-/// It took longer than it may.
-#[derive(Debug)]
-pub(crate) struct Late;
+/// What took longer than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// A request did not come to its end.
+    Request,
+    /// A client did not take an answer.
+    Answer,
+}
+
+/// How long what may take; zero is no limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeouts {
+    /// `http.read_timeout`.
+    pub(crate) read: Duration,
+    /// `http.write_timeout`.
+    pub(crate) write: Duration,
+}
 
 impl Arriving {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stalled(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.stalled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes have come.
@@ -66,46 +89,74 @@ impl Arriving {
         };
     }
 
-    fn since(&self) -> Option<Instant> {
-        match *self.state() {
+    /// What ends next, and when: the request that comes, or the answer that is not taken.
+    fn deadline(&self, timeouts: Timeouts) -> Option<(Instant, Late)> {
+        let request = match *self.state() {
             State::Arriving(since) => Some(since),
             _ => None,
-        }
+        };
+        let end = |since: Option<Instant>, limit: Duration, late| Some((since? + limit, late)).filter(|_| !limit.is_zero());
+        let request = end(request, timeouts.read, Late::Request);
+        let answer = end(*self.stalled(), timeouts.write, Late::Answer);
+        request.into_iter().chain(answer).min_by_key(|(at, _)| *at)
     }
 
-    /// Serves the connection, as long as each of its requests is there within `limit`; zero is none.
+    /// Serves the connection, as long as each of its requests is there, and each of its answers taken, in time.
     ///
     /// # Errors
     /// One is not.
-    pub(crate) async fn within<F: Future>(&self, limit: Duration, serving: F) -> Result<F::Output, Late> {
+    pub(crate) async fn within<F: Future>(&self, timeouts: Timeouts, serving: F) -> Result<F::Output, Late> {
         let mut serving = pin!(serving);
         let mut timer: Option<(Instant, Pin<Box<Sleep>>)> = None;
         poll_fn(|cx| {
             if let Poll::Ready(done) = serving.as_mut().poll(cx) {
                 return Poll::Ready(Ok(done));
             }
-            let Some(since) = self.since().filter(|_| !limit.is_zero()) else {
+            let Some((at, late)) = self.deadline(timeouts) else {
                 timer = None;
                 return Poll::Pending;
             };
-            let own = timer.take().filter(|(begun, _)| *begun == since);
-            let (_, sleep) = timer.insert(own.unwrap_or_else(|| (since, Box::pin(tokio::time::sleep_until(since + limit)))));
-            sleep.as_mut().poll(cx).map(|()| Err(Late))
+            let own = timer.take().filter(|(set_to, _)| *set_to == at);
+            let (_, sleep) = timer.insert(own.unwrap_or_else(|| (at, Box::pin(tokio::time::sleep_until(at)))));
+            sleep.as_mut().poll(cx).map(|()| Err(late))
         })
         .await
     }
 }
 
-/// A connection whose requests are seen to begin.
+/// A connection whose requests are seen to begin, and whose answers are seen to wait.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) stream: Awake,
     arriving: Arc<Arriving>,
+    /// The socket took nothing the last time.
+    is_stalled: bool,
 }
 
 impl Watched {
     pub(crate) fn new(stream: Awake, arriving: Arc<Arriving>) -> Watched {
-        Watched { stream, arriving }
+        Watched {
+            stream,
+            arriving,
+            is_stalled: false,
+        }
+    }
+}
+
+impl Watched {
+    /// Notes whether the socket took something.
+    fn note_write(&mut self, polled: &Poll<io::Result<usize>>) {
+        match polled {
+            Poll::Pending if !self.is_stalled => {
+                self.is_stalled = true;
+                *self.arriving.stalled() = Some(Instant::now());
+            }
+            Poll::Ready(_) if self.is_stalled => {
+                self.is_stalled = false;
+                *self.arriving.stalled() = None;
+            }
+            _ => {}
+        }
     }
 }
 
@@ -122,7 +173,9 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.note_write(&polled);
+        polled
     }
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_flush(cx)
@@ -131,7 +184,9 @@ impl AsyncWrite for Watched {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
     fn poll_write_vectored(mut self: Pin<&mut Self>, cx: &mut Context<'_>, parts: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+        self.note_write(&polled);
+        polled
     }
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
@@ -143,6 +198,10 @@ mod tests {
     use super::*;
 
     const LIMIT: Duration = Duration::from_millis(100);
+    const BOTH: Timeouts = Timeouts {
+        read: LIMIT,
+        write: LIMIT,
+    };
 
     /// What happens to a connection, each step 60 ms after the one before; whether it is cut in the end, 200 ms later.
     async fn check(steps: &[fn(&Arriving)], expected: bool) {
@@ -154,7 +213,7 @@ mod tests {
             }
             tokio::time::sleep(Duration::from_millis(140)).await;
         };
-        let late = arriving.within(LIMIT, serving).await.is_err();
+        let late = arriving.within(BOTH, serving).await.is_err();
         assert_eq!(late, expected, "{arriving:?}");
     }
 
@@ -186,7 +245,27 @@ mod tests {
     async fn no_limit_is_none() {
         let arriving = Arriving::default();
         arriving.read();
-        let waited = arriving.within(Duration::ZERO, tokio::time::sleep(LIMIT)).await;
+        let none = Timeouts {
+            read: Duration::ZERO,
+            write: Duration::ZERO,
+        };
+        let waited = arriving.within(none, tokio::time::sleep(LIMIT)).await;
         assert!(waited.is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_taken_in_time_or_late() {
+        let arriving = Arriving::default();
+        arriving.arrived();
+        *arriving.stalled() = Some(Instant::now());
+        let taken_late = arriving.within(BOTH, tokio::time::sleep(3 * LIMIT)).await;
+        assert_eq!(taken_late.err(), Some(Late::Answer));
+        *arriving.stalled() = Some(Instant::now());
+        let taken = async {
+            tokio::time::sleep(LIMIT / 2).await;
+            *arriving.stalled() = None;
+            tokio::time::sleep(LIMIT).await;
+        };
+        assert!(arriving.within(BOTH, taken).await.is_ok());
     }
 }

@@ -1,8 +1,8 @@
 //! What comes in: one request with its headers read, its body decompressed, its media type understood.
 
 use crate::access::Admitted;
-use crate::in_flight::InFlight;
 use bytes::Bytes;
+use engine::breaker::Booking;
 use model::{Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
 use std::io::Read as _;
@@ -32,8 +32,8 @@ pub(crate) struct Request {
     pub(crate) opaque_id: Option<String>,
     /// As sent.
     pub(crate) body: Bytes,
-    /// What it takes of the bytes that all bodies may have.
-    pub(crate) in_flight: InFlight,
+    /// The bytes of its body, booked with `in_flight_requests`.
+    pub(crate) booking: Booking,
     /// Of the listener.
     pub(crate) persona: Persona,
     /// The connection it came by, and who says to be there.
@@ -43,25 +43,26 @@ pub(crate) struct Request {
 /// Bytes that are decompressed at once.
 const INFLATED_AT_ONCE_BYTES: u64 = 256 << 10;
 
-/// Decompresses a body within the limits: `max` for it, `all_max` for those of all requests.
+/// Decompresses a body within the limits: `max` bytes, and what `booking` is given for decompressed bytes.
 ///
 /// # Errors
-/// Broken gzip; more than `max` bytes.
-pub(crate) fn inflate(body: &Bytes, max: usize, in_flight: &mut InFlight, all_max: usize) -> Result<Bytes> {
+/// Broken gzip; more than `max` bytes; 429 where there is no memory for it.
+pub(crate) fn inflate(body: &Bytes, max: usize, booking: &mut Booking) -> Result<Bytes> {
     let mut out = Vec::new();
     let mut decoder = flate2::read::MultiGzDecoder::new(&body[..]);
     loop {
+        booking.grow_to((body.len() + out.len()) as u64 + INFLATED_AT_ONCE_BYTES)?;
         let more = (&mut decoder)
             .take(INFLATED_AT_ONCE_BYTES)
             .read_to_end(&mut out)
             .map_err(|e| Error::illegal(format!("request body is not valid gzip: {e}")))?;
         if more == 0 {
+            booking.shrink_to((body.len() + out.len()) as u64);
             return Ok(out.into());
         }
         if out.len() > max {
             return Err(too_long(max));
         }
-        in_flight.take(more, all_max)?;
     }
 }
 

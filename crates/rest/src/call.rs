@@ -2,14 +2,16 @@
 
 use crate::Rest;
 use crate::params::Params;
+use crate::respond::Answer;
 use crate::routes::Args;
 use bytes::Bytes;
 use dsl::document::some_lock;
 use dsl::json::{Node, Reading};
+use engine::breaker::Booking;
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Persona, Result, Target};
 use relations::leases::Caller;
 use relations::transactions::{Digest, Key};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a handler gets.
 #[derive(Debug)]
@@ -27,9 +29,40 @@ pub struct Call {
     pub(crate) plain: bool,
     /// Who sends it, as far as it says, and by which connection.
     pub(crate) caller: Caller,
+    /// The memory that it builds, beside its body.
+    pub(crate) booking: Mutex<Booking>,
 }
 
+/// A parsed JSON body takes at most about so many times the bytes of its text: `[1,1,...]` is the densest.
+const TREE_FACTOR: usize = 24;
+
 impl Call {
+    /// Books memory that the request is about to take, until the request ends.
+    ///
+    /// # Errors
+    /// 429 `circuit_breaking_exception`.
+    pub(crate) fn book(&self, bytes: usize) -> Result<()> {
+        let mut booking = self.booking.lock().unwrap_or_else(PoisonError::into_inner);
+        booking.grow(bytes as u64)
+    }
+    /// Gives back all but so many bytes of what was booked.
+    pub(crate) fn book_down_to(&self, bytes: u64) {
+        let mut booking = self.booking.lock().unwrap_or_else(PoisonError::into_inner);
+        booking.shrink_to(bytes);
+    }
+    /// What is booked.
+    pub(crate) fn booked(&self) -> u64 {
+        self.booking.lock().unwrap_or_else(PoisonError::into_inner).bytes()
+    }
+    /// An answer of 200 with the text of JSON, if there is memory to hold it until the client has taken it.
+    ///
+    /// # Errors
+    /// 429 `circuit_breaking_exception`.
+    pub(crate) fn raw_answer(&self, text: impl Into<Bytes>) -> Result<Answer> {
+        let text = text.into();
+        self.book(text.len())?;
+        Ok(Answer::raw(text))
+    }
     /// A part of the path.
     pub(crate) fn arg(&self, name: &str) -> Option<&str> {
         self.args.get(name)
@@ -81,6 +114,8 @@ impl Call {
         if content.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
+        // A tree that was read lives as long as its handler wants it: it is booked to the end.
+        self.book(content.len().saturating_mul(TREE_FACTOR))?;
         dsl::json::read(&content, self.reading()).map(Some)
     }
     /// The body as a tree.

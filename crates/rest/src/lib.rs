@@ -3,6 +3,7 @@
 //! `routes` holds every endpoint in one table; a handler reads its parameters and body, calls `relations` or the
 //! engine, and returns an [`respond::Answer`]. Not here: what any of it means to documents.
 
+use engine::breaker::CircuitBreakers;
 use engine::tasks::Tasks;
 use engine::{Alteration, Altered, Clock, Engine, EngineExt, IndexInfo, IndexStats};
 use known::{Known, KnownIndices};
@@ -24,7 +25,6 @@ mod dialect;
 mod envelope;
 mod first_type;
 mod handlers;
-mod in_flight;
 mod known;
 mod machine;
 pub mod parameters;
@@ -73,7 +73,6 @@ pub(crate) struct Traffic {
     open: Arc<AtomicUsize>,
     /// Connections since the process began.
     opened: AtomicU64,
-    pub(crate) in_flight: Arc<in_flight::AllInFlight>,
 }
 
 impl Traffic {
@@ -99,11 +98,11 @@ pub struct Names {
 }
 
 /// Bounds of this layer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Limits {
     pub body_max_bytes: usize,
-    /// Bytes of all bodies in flight.
-    pub in_flight_max_bytes: usize,
+    /// The memory of the process: bodies, what requests build, answers.
+    pub breakers: Arc<CircuitBreakers>,
     /// How deep requests may be.
     pub depths: model::Depths,
     /// Finished tasks that are remembered.

@@ -2,13 +2,12 @@
 
 use crate::access::Admitted;
 use crate::again::{again, inside};
-use crate::arriving::{Arriving, Watched};
+use crate::arriving::{Arriving, Late, Timeouts, Watched};
 use crate::aside::{Through, is_carried_through};
 use crate::awake::Awake;
 use crate::body::{Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
 use crate::call::Call;
 use crate::handlers::{apis_2015, cat_2015, transactions};
-use crate::in_flight::{AllInFlight, InFlight};
 use crate::params::Params;
 use crate::request_line::Escaping;
 use crate::respond::{Answer, Body, Style, compress, write};
@@ -16,11 +15,12 @@ use crate::routes::{Args, Matched, find};
 use crate::{Rest, dialect, envelope, first_type};
 use base64::Engine as _;
 use bytes::{Bytes, BytesMut};
+use engine::breaker::{Booking, Breaker};
 use futures::FutureExt as _;
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use model::settings::{HTTP_BUSY_POLL, HTTP_MAX_CONNECTIONS, HTTP_READ_TIMEOUT, node_duration};
+use model::settings::{HTTP_BUSY_POLL, HTTP_MAX_CONNECTIONS, HTTP_READ_TIMEOUT, HTTP_WRITE_TIMEOUT, node_duration};
 use model::{Dialect, Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
 use serde_json::json;
@@ -28,8 +28,8 @@ use std::borrow::Cow;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -53,7 +53,6 @@ pub async fn serve(
     housekeeping(&rest, over.clone());
     expiring(&rest, over.clone());
     rest.go_on();
-    let in_flight = rest.traffic.in_flight.clone();
     let mut accepting = Vec::new();
     for (listener, persona) in listeners {
         accepting.push(tokio::spawn(accept(
@@ -62,7 +61,6 @@ pub async fn serve(
             persona,
             stop.clone(),
             open.clone(),
-            in_flight.clone(),
         )));
     }
     while !*stop.borrow_and_update() {
@@ -142,15 +140,11 @@ fn refuse(stream: &tokio::net::TcpStream, persona: Persona, error: &Error) {
 /// Numbers connections; locks may be tied to one.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
-async fn accept(
-    rest: Arc<Rest>,
-    listener: TcpListener,
-    persona: Persona,
-    stop: watch::Receiver<bool>,
-    open: Arc<AtomicUsize>,
-    in_flight: Arc<AllInFlight>,
-) {
-    let read_timeout = node_duration(HTTP_READ_TIMEOUT);
+async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
+    let timeouts = Timeouts {
+        read: node_duration(HTTP_READ_TIMEOUT),
+        write: node_duration(HTTP_WRITE_TIMEOUT),
+    };
     let busy_poll = node_duration(HTTP_BUSY_POLL);
     loop {
         let Ok((stream, from)) = listener.accept().await else {
@@ -168,7 +162,7 @@ async fn accept(
         }
         // Answers leave in one piece; waiting for more to send would cost 40 ms a call.
         let _ = stream.set_nodelay(true);
-        let (rest, mut stop, open, in_flight) = (rest.clone(), stop.clone(), open.clone(), in_flight.clone());
+        let (rest, mut stop, open) = (rest.clone(), stop.clone(), open.clone());
         let (ended, number) = (rest.clone(), CONNECTIONS.fetch_add(1, Ordering::Relaxed));
         open.fetch_add(1, Ordering::AcqRel);
         rest.traffic.opened.fetch_add(1, Ordering::Relaxed);
@@ -182,9 +176,9 @@ async fn accept(
         tokio::spawn(again(async move {
             let coming = arriving.clone();
             let service = hyper::service::service_fn(move |request| {
-                let (rest, in_flight, caller, coming) = (rest.clone(), in_flight.clone(), caller.clone(), coming.clone());
+                let (rest, caller, coming) = (rest.clone(), caller.clone(), coming.clone());
                 async move {
-                    let answer = one(rest, request, persona, in_flight, caller, &coming).await;
+                    let answer = one(rest, request, persona, caller, &coming).await;
                     coming.answered();
                     Ok::<_, std::convert::Infallible>(answer)
                 }
@@ -195,18 +189,19 @@ async fn accept(
                 .serve_connection(hyper_util::rt::TokioIo::new(watched), service);
             let late = loop {
                 tokio::select! {
-                    served = arriving.within(read_timeout, &mut connection) => break served.is_err(),
+                    served = arriving.within(timeouts, &mut connection) => break served.err(),
                     changed = stop.changed() => {
                         if changed.is_err() || *stop.borrow() {
                             Pin::new(&mut connection).graceful_shutdown();
                             let _ = (&mut connection).await;
-                            break false;
+                            break None;
                         }
                     }
                 }
             };
-            if late {
-                let time = model::units::render_duration(read_timeout);
+            // Who does not take an answer would not take a refusal either.
+            if late == Some(Late::Request) {
+                let time = model::units::render_duration(timeouts.read);
                 let reason = format!(
                     "the request was not there within [{time}], the limit of [{}]",
                     HTTP_READ_TIMEOUT.name
@@ -226,7 +221,6 @@ async fn one(
     rest: Arc<Rest>,
     request: hyper::Request<Incoming>,
     persona: Persona,
-    in_flight: Arc<AllInFlight>,
     caller: Caller,
     arriving: &Arriving,
 ) -> hyper::Response<Full<Bytes>> {
@@ -245,14 +239,8 @@ async fn one(
         arriving.arrived();
         return respond(&rest, &request, &answer, &Style::default(), head).0;
     }
-    request.in_flight = InFlight::of(&in_flight);
-    let read = read_body(
-        incoming,
-        rest.limits.body_max_bytes,
-        rest.limits.in_flight_max_bytes,
-        &mut request.in_flight,
-    );
-    let body = read.await;
+    request.booking = rest.limits.breakers.open(Breaker::InFlightRequests, "<http_request>");
+    let body = read_body(incoming, rest.limits.body_max_bytes, &mut request.booking).await;
     arriving.arrived();
     request.body = match body {
         Ok(bytes) => bytes,
@@ -292,7 +280,7 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
         accepts_gzip: text(hyper::header::ACCEPT_ENCODING).is_some_and(|e| e.contains("gzip")),
         opaque_id: opaque_id.map(str::to_owned),
         body: Bytes::new(),
-        in_flight: InFlight::default(),
+        booking: Booking::none(),
         persona,
         caller,
     }
@@ -314,7 +302,7 @@ fn user_of(header: &str) -> Option<String> {
 const BODY_AT_ONCE_BYTES: usize = 1 << 20;
 
 /// Reads a body within the bounds.
-async fn read_body(mut incoming: Incoming, max: usize, in_flight_max: usize, in_flight: &mut InFlight) -> Result<Bytes> {
+async fn read_body(mut incoming: Incoming, max: usize, booking: &mut Booking) -> Result<Bytes> {
     // What is announced is believed up to a bound: room for the rest is made when it comes.
     let announced = incoming.size_hint().lower();
     let mut whole = BytesMut::with_capacity(usize::try_from(announced).unwrap_or(0).min(BODY_AT_ONCE_BYTES).min(max));
@@ -326,7 +314,7 @@ async fn read_body(mut incoming: Incoming, max: usize, in_flight_max: usize, in_
         if whole.len() + data.len() > max {
             return Err(too_long(max));
         }
-        in_flight.take(data.len(), in_flight_max)?;
+        booking.grow(data.len() as u64)?;
         whole.extend_from_slice(data);
     }
     Ok(whole.freeze())
@@ -379,13 +367,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     check_encoding(request)?;
     check_media_type(request)?;
     if request.gzipped {
-        let limits = &rest.limits;
-        request.body = inflate(
-            &request.body,
-            limits.body_max_bytes,
-            &mut request.in_flight,
-            limits.in_flight_max_bytes,
-        )?;
+        request.body = inflate(&request.body, rest.limits.body_max_bytes, &mut request.booking)?;
     }
     if dialect.typed {
         crate::params::check_escapes(&request.path)?;
@@ -465,6 +447,7 @@ fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: Args, param
         plain: style.is_plain(),
         wants_json: json.into_iter().any(accepts),
         caller: request.caller.clone(),
+        booking: Mutex::new(rest.limits.breakers.open(Breaker::Request, "<http_request>")),
     }
 }
 
@@ -586,6 +569,18 @@ fn respond_to(rest: &Rest, request: &Request, error: &Error, head: bool) -> hype
     respond(rest, request, &answer, &Style::default(), head).0
 }
 
+/// The bytes of an answer, booked until they are dropped.
+struct BookedAnswer {
+    bytes: Bytes,
+    _booking: Booking,
+}
+
+impl AsRef<[u8]> for BookedAnswer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 fn respond(rest: &Rest, request: &Request, answer: &Answer, style: &Style, head: bool) -> (hyper::Response<Full<Bytes>>, usize) {
     let compatible = compatible_with(request.accept.as_deref());
     let (mut bytes, media) = write(&answer.body, style, compatible);
@@ -622,6 +617,13 @@ fn respond(rest: &Rest, request: &Request, answer: &Answer, style: &Style, head:
         set("content-encoding", "gzip");
     }
     let length = bytes.len();
+    // What is sent is held until the client has taken it.
+    let mut booking = rest.limits.breakers.open(Breaker::Request, "<http_response>");
+    booking.force_to(length as u64);
+    let mut bytes = Bytes::from_owner(BookedAnswer {
+        bytes,
+        _booking: booking,
+    });
     if head {
         set("content-length", &length.to_string());
         bytes = Bytes::new();

@@ -56,7 +56,7 @@ pub(crate) struct Config {
     /// `None`: as each persona has it.
     pub(crate) destructive_requires_name: Option<bool>,
     pub(crate) body_max_bytes: usize,
-    pub(crate) in_flight_max_bytes: usize,
+    pub(crate) breaker_limits: engine::breaker::BreakerLimits,
     pub(crate) tasks_kept_max: usize,
     /// Every node setting, for those who read it where it bounds something.
     pub(crate) fixed: Vec<(settings::Setting, u64)>,
@@ -260,7 +260,11 @@ impl Config {
             changes_path: text(settings::CHANGES_PATH.name),
             product_header: parse_flag("http.product_header", &text("http.product_header"))?,
             body_max_bytes: bytes(settings::HTTP_MAX_CONTENT_LENGTH)?,
-            in_flight_max_bytes: bytes(settings::HTTP_MAX_IN_FLIGHT)?,
+            breaker_limits: engine::breaker::BreakerLimits {
+                total: bytes(settings::TOTAL_BREAKER)? as u64,
+                request: bytes(settings::REQUEST_BREAKER)? as u64,
+                in_flight_requests: bytes(settings::HTTP_MAX_IN_FLIGHT)? as u64,
+            },
             tasks_kept_max: usize::try_from(number(settings::MAX_TASKS)).unwrap_or(usize::MAX),
             engine_limits,
             depths,
@@ -552,10 +556,10 @@ fn parse_flag(name: &str, text: &str) -> Result<bool> {
         .map_err(|_| Error::illegal(format!("[{name}] is [{text}]: must be true or false")))
 }
 
-/// A size such as `100mb`, or a part of the machine's memory such as `10%`.
+/// A size such as `100mb`, or a part of the memory that the process may use, such as `10%`.
 fn parse_size(name: &str, text: &str) -> Result<usize> {
     let bytes = match text.strip_suffix('%').map(|p| p.trim().parse::<u64>()) {
-        Some(Ok(percent)) if (1..=100).contains(&percent) => memory_bytes() / 100 * percent,
+        Some(Ok(percent)) if (1..=100).contains(&percent) => crate::memory::available_bytes() / 100 * percent,
         Some(_) => {
             return Err(Error::illegal(format!(
                 "[{name}] is [{text}]: a percentage is between 1% and 100%"
@@ -590,16 +594,6 @@ fn check_shape(name: &str, default: &str, value: &str) -> Result<()> {
         return units::parse_duration(value, name).map(|_| ());
     }
     parse_size(name, value).map(|_| ())
-}
-
-/// The machine's memory; 1 GB where it cannot be learned.
-fn memory_bytes() -> u64 {
-    // SAFETY: sysconf reads two constants and touches no memory of ours.
-    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
-    match (u64::try_from(pages), u64::try_from(size)) {
-        (Ok(pages), Ok(size)) if pages > 0 => pages * size,
-        _ => 1 << 30,
-    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod client;
 mod commands;
 mod config;
 mod identity;
+mod memory;
 mod private;
 mod wire;
 

@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::identity::identity;
 use crate::private;
 use embedded::EmbeddedEngine;
+use engine::breaker::CircuitBreakers;
 use engine::clock::SystemClock;
 use engine::{Clock, Engine};
 use model::Result;
@@ -52,7 +53,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     };
     let limits = Limits {
         body_max_bytes: config.body_max_bytes,
-        in_flight_max_bytes: config.in_flight_max_bytes,
+        breakers: CircuitBreakers::new(config.breaker_limits, crate::memory::resident()),
         depths: config.depths,
         tasks_kept_max: config.tasks_kept_max,
     };

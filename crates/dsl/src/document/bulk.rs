@@ -75,82 +75,143 @@ pub struct BulkItem<'a> {
 /// # Errors
 /// The first line that is malformed, or everything that is missing, as one refusal.
 pub fn parse_bulk<'a>(bytes: &'a [u8], defaults: &BulkDefaults) -> Result<Vec<BulkItem<'a>>> {
-    let typed = defaults.dialect.typed;
-    let derive = || {
-        Error::new(
-            ErrorKind::Parse,
-            if typed {
+    let mut reader = BulkReader::new(bytes, defaults)?;
+    let mut items = Vec::new();
+    while let Some(item) = reader.next_item()? {
+        items.push(item);
+    }
+    reader.finish()?;
+    Ok(items)
+}
+
+/// Reads a bulk body item by item, so that a large one need not be held parsed.
+#[derive(Debug)]
+pub struct BulkReader<'a, 'd> {
+    defaults: &'d BulkDefaults,
+    /// Whole lines that were not read yet.
+    rest: &'a [u8],
+    /// Lines that were read.
+    line: usize,
+    items: usize,
+    problems: Vec<String>,
+}
+
+/// Problems that one refusal lists.
+const PROBLEMS_MAX: usize = 1000;
+
+impl<'a, 'd> BulkReader<'a, 'd> {
+    /// At the body's first line.
+    ///
+    /// # Errors
+    /// An empty body; today's dialect: a last line that no newline ends.
+    pub fn new(bytes: &'a [u8], defaults: &'d BulkDefaults) -> Result<BulkReader<'a, 'd>> {
+        let typed = defaults.dialect.typed;
+        if bytes.is_empty() {
+            let reason = if typed {
                 "Failed to derive xcontent"
             } else {
                 "request body is required"
-            },
-        )
-    };
-    if bytes.is_empty() {
-        return Err(derive());
+            };
+            return Err(Error::new(ErrorKind::Parse, reason));
+        }
+        // Behind the last newline there is no line.
+        let whole = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
+        if whole < bytes.len() && !typed {
+            return Err(Error::illegal("The bulk request must be terminated by a newline [\\n]"));
+        }
+        Ok(BulkReader {
+            defaults,
+            rest: &bytes[..whole],
+            line: 0,
+            items: 0,
+            problems: Vec::new(),
+        })
     }
-    // Behind the last newline there is no line.
-    let whole = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
-    if whole < bytes.len() && !typed {
-        return Err(Error::illegal("The bulk request must be terminated by a newline [\\n]"));
+
+    /// The next line without its end, and its number from 1.
+    fn next_line(&mut self) -> Option<(&'a [u8], usize)> {
+        let end = memchr::memchr(b'\n', self.rest)?;
+        let line = &self.rest[..end];
+        self.rest = &self.rest[end + 1..];
+        self.line += 1;
+        Some((line.strip_suffix(b"\r").unwrap_or(line), self.line))
     }
-    let mut from = 0;
-    let lines = memchr::memchr_iter(b'\n', &bytes[..whole]).map(|to| &bytes[std::mem::replace(&mut from, to + 1)..to]);
-    let mut items = Vec::new();
+
+    /// The next action with its source; `None` at the end.
+    ///
+    /// # Errors
+    /// A malformed action line. What is missing is refused by [`BulkReader::finish`].
+    pub fn next_item(&mut self) -> Result<Option<BulkItem<'a>>> {
+        while let Some((line, number)) = self.next_line() {
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let parsed = match plain_action(line, number, self.defaults) {
+                Some(item) => Some(item),
+                None => parse_action(line, number, self.defaults)?,
+            };
+            let Some(mut item) = parsed else {
+                self.next_line();
+                continue;
+            };
+            if item.action != BulkAction::Delete {
+                let Some((source, _)) = self.next_line() else {
+                    return Ok(None);
+                };
+                item.source = source;
+            }
+            let problems = problems_of(&item, self.defaults.dialect.typed);
+            self.problems
+                .extend(problems.into_iter().take(PROBLEMS_MAX - self.problems.len()));
+            self.items += 1;
+            return Ok(Some(item));
+        }
+        Ok(None)
+    }
+
+    /// Nothing was missing in what was read.
+    ///
+    /// # Errors
+    /// Everything that was missing, as one refusal.
+    pub fn finish(mut self) -> Result<()> {
+        if self.items == 0 {
+            self.problems.push("no requests added".to_owned());
+        }
+        if self.problems.is_empty() {
+            Ok(())
+        } else {
+            Err(shape::validation_failed(&self.problems))
+        }
+    }
+}
+
+/// What an item lacks.
+fn problems_of(item: &BulkItem<'_>, typed: bool) -> Vec<String> {
     let mut problems = Vec::new();
-    let mut numbered = lines.zip(1..);
-    while let Some((line, number)) = numbered.next() {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let mut item = match plain_action(line, number, defaults) {
-            Some(item) => item,
-            None => match parse_action(line, number, defaults)? {
-                Some(item) => item,
-                None => {
-                    numbered.next();
-                    continue;
-                }
-            },
-        };
-        if item.action != BulkAction::Delete {
-            let Some((source, _)) = numbered.next() else { break };
-            item.source = source.strip_suffix(b"\r").unwrap_or(source);
-        }
-        if item.index.is_empty() {
-            problems.push("index is missing".to_owned());
-        }
-        if typed && item.doc_type.is_none() {
-            problems.push("type is missing".to_owned());
-        }
-        if item.id.is_none() && matches!(item.action, BulkAction::Update | BulkAction::Delete) {
-            problems.push("id is missing".to_owned());
-        }
-        let id = item.id.as_deref();
-        if id.is_some_and(str::is_empty) && item.action == BulkAction::Delete && !typed {
-            problems.push("id is missing".to_owned());
-        }
-        if let Some(id) = id.filter(|id| id.len() > model::ID_MAX_BYTES && item.action != BulkAction::Delete && !typed) {
-            problems.push(format!(
-                "id [{id}] is too long, must be no longer than {} bytes but was: {}",
-                model::ID_MAX_BYTES,
-                id.len()
-            ));
-        }
-        if item.if_seq_no.is_some() != item.if_primary_term.is_some() {
-            problems.push("ifSeqNo and ifPrimaryTerm must be given together".to_owned());
-        }
-        items.push(item);
+    if item.index.is_empty() {
+        problems.push("index is missing".to_owned());
     }
-    if items.is_empty() {
-        problems.push("no requests added".to_owned());
+    if typed && item.doc_type.is_none() {
+        problems.push("type is missing".to_owned());
     }
-    if problems.is_empty() {
-        Ok(items)
-    } else {
-        Err(shape::validation_failed(&problems))
+    if item.id.is_none() && matches!(item.action, BulkAction::Update | BulkAction::Delete) {
+        problems.push("id is missing".to_owned());
     }
+    let id = item.id.as_deref();
+    if id.is_some_and(str::is_empty) && item.action == BulkAction::Delete && !typed {
+        problems.push("id is missing".to_owned());
+    }
+    if let Some(id) = id.filter(|id| id.len() > model::ID_MAX_BYTES && item.action != BulkAction::Delete && !typed) {
+        problems.push(format!(
+            "id [{id}] is too long, must be no longer than {} bytes but was: {}",
+            model::ID_MAX_BYTES,
+            id.len()
+        ));
+    }
+    if item.if_seq_no.is_some() != item.if_primary_term.is_some() {
+        problems.push("ifSeqNo and ifPrimaryTerm must be given together".to_owned());
+    }
+    problems
 }
 
 /// An action line as nearly all are: one action with an id, an index and a routing, or some of them, in texts without

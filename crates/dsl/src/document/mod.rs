@@ -14,7 +14,7 @@ mod update;
 
 pub use alias_actions::{ALIAS_OPTIONS, AliasAction, AliasActions, AliasVerb};
 pub use analyze::AnalyzeBody;
-pub use bulk::{BulkAction, BulkDefaults, BulkItem, lock_ids, parse_bulk, some_lock};
+pub use bulk::{BulkAction, BulkDefaults, BulkItem, BulkReader, lock_ids, parse_bulk, some_lock};
 pub use by_query::{ByQueryBody, ReindexBody, ReindexDest};
 pub use cursor::{ScrollBody, unknown as unknown_in_cursor};
 pub use multi::{MgetBody, MgetItem, MsearchItem, parse_msearch, split_msearch};

@@ -14,7 +14,7 @@ use crate::first_type;
 use crate::params::{ExpectParts, given_seq_no, given_term};
 use crate::respond::Answer;
 use crate::words_2015;
-use dsl::document::{BulkAction, BulkDefaults, BulkItem, UpdateBody, parse_bulk};
+use dsl::document::{BulkAction, BulkDefaults, BulkItem, BulkReader, UpdateBody};
 use dsl::search::SourceSpec;
 use engine::{Effect, Expect, Outcome, Refresh, Source, Write, WriteOp, Written};
 use mapping::{Life, Moment, Timing};
@@ -56,49 +56,172 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         require_alias,
         dialect: call.dialect,
     };
-    let limits = match &options {
-        Some(_) => Some(changes::Limits::of(&call).await?),
-        None => None,
-    };
-    if let Some(limits) = &limits {
-        limits.check_bytes(call.body.len())?;
-    }
-    let items = parse_bulk(&call.body, &defaults).map_err(|e| {
-        // Each line was known by its first brace.
-        let bad = |line: &&[u8]| !line.trim_ascii().is_empty() && dsl::json::check(line, call.reading()).is_err();
-        let line = call.body.split(|b| *b == b'\n').find(bad).unwrap_or_default();
-        words_2015::unread_if(e, line, call.dialect)
-    })?;
-    if items.is_empty() {
-        return Err(Error::new(
-            ErrorKind::ActionRequestValidation,
-            "Validation Failed: 1: no requests added;",
-        ));
-    }
-    if let Some(limits) = &limits {
-        limits.check_operations(items.len())?;
-    }
-    let mut planned = Vec::with_capacity(items.len());
-    for item in items {
-        let item = Planned::new(&call, item, default_fields.as_deref()).await;
-        match item.write {
-            // What is no update, or could never be one operation, is no bulk: nothing of it is written.
-            Err(error) if item.invalid && options.is_none() && !answers_of_2015(call.dialect) => {
-                return Err(error);
-            }
-            _ => planned.push(item),
-        }
-    }
-    for planned in planned.iter_mut().filter(|planned| planned.locks.is_empty()) {
-        planned.locks = locks.clone();
-    }
-    if let (Some(options), Some(limits)) = (options, limits) {
+    let body = call.body.clone();
+    if let Some(options) = options {
+        let limits = changes::Limits::of(&call).await?;
+        limits.check_bytes(body.len())?;
+        let planned = planned_whole(&call, &defaults, &body, &locks, default_fields.as_deref(), &limits).await?;
         return changes::atomic_bulk(&call, planned, &default_source, options, &limits, refresh).await;
     }
+    let mut request = Request {
+        transaction,
+        default_source,
+        default_fields,
+        locks,
+        refresh,
+    };
+    // Before anything is written: an answer that finds no memory afterwards would hide what was done.
+    let lines = memchr::memchr_iter(b'\n', &body).count();
+    call.book(lines.saturating_mul(ANSWER_BYTES_OF_A_LINE))?;
+    let mut answered = Answered::default();
+    let mut reader = BulkReader::new(&body, &defaults).map_err(|e| unread(&call, e))?;
+    if lines <= CHUNK_OPERATIONS && body.len() <= CHUNK_BYTES {
+        let chunk = next_chunk(&call, &mut reader, request.default_fields.as_deref()).await;
+        let chunk = chunk.map_err(|e| unread(&call, e))?;
+        reader.finish().map_err(|e| unread(&call, e))?;
+        refuse_invalid(&call, &chunk)?;
+        write_chunk(&call, &request, chunk, &mut answered).await?;
+    } else {
+        validate(&call, &defaults, &body, request.default_fields.as_deref()).await?;
+        let wait_for = matches!(request.refresh, Refresh::WaitFor);
+        // Each chunk would wait; the whole is made searchable at its end instead.
+        request.refresh = if wait_for { Refresh::No } else { request.refresh };
+        loop {
+            let chunk = next_chunk(&call, &mut reader, request.default_fields.as_deref()).await;
+            let chunk = chunk.map_err(|e| unread(&call, e))?;
+            if chunk.is_empty() {
+                break;
+            }
+            if wait_for {
+                answered
+                    .unrefreshed
+                    .extend(chunk.iter().map(|planned| planned.at.index.clone()));
+            }
+            write_chunk(&call, &request, chunk, &mut answered).await?;
+        }
+    }
+    answered.unrefreshed.sort_unstable();
+    answered.unrefreshed.dedup();
+    for index in answered.unrefreshed {
+        call.rest.engine.refresh(&Target::index(index.as_str()), None).await?;
+    }
+    let took = (call.rest.clock.monotonic() - start).as_millis();
+    let mut body = answered.items;
+    body.insert_str(0, &format!("{{\"took\":{took},\"errors\":{},\"items\":[", answered.errors));
+    body.push(']');
+    if let Some(id) = request.transaction {
+        body.push_str(",\"transaction\":");
+        body.push_str(&Value::from(id).to_string());
+    }
+    body.push('}');
+    // A header is no place for thousands.
+    answered.warnings.truncate(16);
+    Ok(with_warnings(Answer::raw(body), &answered.warnings))
+}
+
+/// Operations that are parsed and written at once. A larger bulk is written in several pieces, so that its memory does not
+/// depend on how many operations its body holds.
+const CHUNK_OPERATIONS: usize = 8192;
+/// Bytes of sources that are written at once.
+const CHUNK_BYTES: usize = 8 << 20;
+/// What the answer takes for a line of the body, about.
+const ANSWER_BYTES_OF_A_LINE: usize = 128;
+
+/// What holds for every item.
+struct Request {
+    transaction: Option<String>,
+    default_source: SourceSpec,
+    default_fields: Option<Vec<String>>,
+    locks: Vec<String>,
+    refresh: Refresh,
+}
+
+/// What was answered so far.
+#[derive(Default)]
+struct Answered {
+    /// The items as JSON, with commas between them.
+    items: String,
+    errors: bool,
+    warnings: Vec<String>,
+    /// Indices that are refreshed at the end: a bulk is refreshed as a whole, also for its updates that changed nothing.
+    unrefreshed: Vec<IndexName>,
+}
+
+/// A body that cannot be read, in the words of the dialect.
+fn unread(call: &Call, error: Error) -> Error {
+    // Each line was known by its first brace.
+    let bad = |line: &&[u8]| !line.trim_ascii().is_empty() && dsl::json::check(line, call.reading()).is_err();
+    let line = call.body.split(|b| *b == b'\n').find(bad).unwrap_or_default();
+    words_2015::unread_if(error, line, call.dialect)
+}
+
+/// The next operations, as many as are written at once; none at the end.
+async fn next_chunk(call: &Call, reader: &mut BulkReader<'_, '_>, fields: Option<&[String]>) -> Result<Vec<Planned>> {
+    let (mut chunk, mut bytes) = (Vec::new(), 0);
+    while chunk.len() < CHUNK_OPERATIONS && bytes < CHUNK_BYTES {
+        let Some(item) = reader.next_item()? else { break };
+        bytes += item.source.len();
+        chunk.push(Planned::new(call, item, fields).await);
+    }
+    Ok(chunk)
+}
+
+/// What is no update, or could never be one operation, is no bulk: nothing of it is written.
+fn refuse_invalid(call: &Call, planned: &[Planned]) -> Result<()> {
+    if answers_of_2015(call.dialect) {
+        return Ok(());
+    }
+    let invalid = planned.iter().filter(|item| item.invalid);
+    invalid
+        .filter_map(|item| item.write.as_ref().err())
+        .next()
+        .map_or(Ok(()), |error| Err(error.clone()))
+}
+
+/// Reads a body of several chunks to its end before any of it is written.
+async fn validate(call: &Call, defaults: &BulkDefaults, body: &[u8], fields: Option<&[String]>) -> Result<()> {
+    let mut reader = BulkReader::new(body, defaults).map_err(|e| unread(call, e))?;
+    loop {
+        let chunk = next_chunk(call, &mut reader, fields).await.map_err(|e| unread(call, e))?;
+        if chunk.is_empty() {
+            return reader.finish().map_err(|e| unread(call, e));
+        }
+        refuse_invalid(call, &chunk)?;
+        // Others go on meanwhile.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The operations of one change, within its limits.
+async fn planned_whole(
+    call: &Call,
+    defaults: &BulkDefaults,
+    body: &[u8],
+    locks: &[String],
+    fields: Option<&[String]>,
+    limits: &changes::Limits,
+) -> Result<Vec<Planned>> {
+    let mut reader = BulkReader::new(body, defaults).map_err(|e| unread(call, e))?;
+    let mut planned = Vec::new();
+    while let Some(item) = reader.next_item().map_err(|e| unread(call, e))? {
+        let mut item = Planned::new(call, item, fields).await;
+        if item.locks.is_empty() {
+            item.locks = locks.to_vec();
+        }
+        planned.push(item);
+        limits.check_operations(planned.len())?;
+    }
+    reader.finish().map_err(|e| unread(call, e))?;
+    Ok(planned)
+}
+
+/// Writes some operations and appends their answers. One document may stand several times among them: they are sent in
+/// order, and each sees what those before it did.
+async fn write_chunk(call: &Call, request: &Request, mut planned: Vec<Planned>, answered: &mut Answered) -> Result<()> {
+    for planned in planned.iter_mut().filter(|planned| planned.locks.is_empty()) {
+        planned.locks = request.locks.clone();
+    }
     let mut answers: Vec<Option<Item>> = (0..planned.len()).map(|_| None).collect();
-    let mut errors = false;
-    let mut warnings = Vec::new();
-    // One document may stand several times in a request: they are sent in order, and each sees what those before it did.
     let mut writes = Vec::with_capacity(planned.len());
     let mut sent = Vec::with_capacity(planned.len());
     for (i, item) in planned.iter().enumerate() {
@@ -109,64 +232,51 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
                 sent.push(i);
             }
             Err(error) => {
-                errors = true;
-                answers[i] = Some(Item::Tree(failed(item, error, &call).await));
+                answered.errors = true;
+                answers[i] = Some(Item::Tree(failed(item, error, call).await));
             }
         }
     }
-    let done = send_in(&call, transaction.as_deref(), writes, refresh).await?;
-    let refreshed = transaction.is_none() && matches!(refresh, Refresh::Now) && !answers_of_2015(call.dialect);
-    // A bulk is refreshed as a whole: also for those of its updates that changed nothing.
-    let mut unchanged: Vec<IndexName> = Vec::new();
+    let transaction = request.transaction.as_deref();
+    let done = send_in(call, transaction, writes, request.refresh).await?;
+    let refreshed = transaction.is_none() && matches!(request.refresh, Refresh::Now) && !answers_of_2015(call.dialect);
     for (i, sent) in sent.into_iter().zip(done) {
-        if let (Outcome::Written(written), None) = (&sent.outcome, &transaction)
+        answered.warnings.extend(sent.warnings);
+        if let (Outcome::Written(written), None) = (&sent.outcome, transaction)
             && planned[i].locks.is_empty()
-            && planned[i].says_no_more(&call, written, &default_source)?
+            && planned[i].says_no_more(call, written, &request.default_source)?
         {
             let mut told = String::with_capacity(256);
             text(&mut told, &call.rest, planned[i].label, written, call.dialect).await;
             answers[i] = Some(Item::Text(told));
-            warnings.extend(sent.warnings);
             continue;
         }
-        let (mut body, bad) = settle(&planned[i], sent.outcome, &default_source, &call).await?;
-        warnings.extend(sent.warnings);
+        let (mut body, bad) = settle(&planned[i], sent.outcome, &request.default_source, call).await?;
         if refreshed && body.get("result").is_some_and(|result| result == "noop") {
             body.insert("forced_refresh".into(), true.into());
-            unchanged.push(planned[i].at.index.clone());
+            answered.unrefreshed.push(planned[i].at.index.clone());
         }
         if let Some(id) = planned[i].locks.first().filter(|_| !bad) {
             body.insert("lock".into(), id.as_str().into());
         }
-        errors |= bad;
+        answered.errors |= bad;
         answers[i] = Some(Item::Tree(body));
     }
-    unchanged.sort_unstable();
-    unchanged.dedup();
-    for index in unchanged {
-        call.rest.engine.refresh(&Target::index(index.as_str()), None).await?;
-    }
-    let took = (call.rest.clock.monotonic() - start).as_millis();
-    let mut body = format!("{{\"took\":{took},\"errors\":{errors},\"items\":[");
-    for (n, (planned, answer)) in planned.iter().zip(answers).enumerate() {
-        if n > 0 {
-            body.push(',');
+    for (planned, answer) in planned.iter().zip(answers) {
+        if !answered.items.is_empty() {
+            answered.items.push(',');
         }
         match answer {
-            Some(Item::Text(text)) => body.push_str(&text),
-            Some(Item::Tree(tree)) => body.push_str(&json!({ planned.label: tree }).to_string()),
-            None => body.push_str("{}"),
+            Some(Item::Text(text)) => answered.items.push_str(&text),
+            Some(Item::Tree(tree)) => answered.items.push_str(&json!({ planned.label: tree }).to_string()),
+            None => answered.items.push_str("{}"),
         }
     }
-    body.push(']');
-    if let Some(id) = transaction {
-        body.push_str(",\"transaction\":");
-        body.push_str(&Value::from(id).to_string());
-    }
-    body.push('}');
     // A header is no place for thousands.
-    warnings.truncate(16);
-    Ok(with_warnings(Answer::raw(body), &warnings))
+    answered.warnings.truncate(16);
+    answered.unrefreshed.sort_unstable();
+    answered.unrefreshed.dedup();
+    Ok(())
 }
 
 /// The answer of one item.

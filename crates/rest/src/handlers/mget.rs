@@ -64,7 +64,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
             wanted.push(self::wanted(&call, item, wanted.len(), routing.as_deref(), realtime, refresh, &visibility).await?);
         }
         // All of them as they were at one instant.
-        let mut room = AnswerRoom::new();
+        let mut room = AnswerRoom::new(&call.rest);
         let found = fetch_together(&call, &wanted, room.left()).await?;
         let mut docs = Vec::with_capacity(wanted.len());
         for ((item, wanted), found) in body.docs.iter().zip(&wanted).zip(found) {

@@ -10,6 +10,7 @@ use crate::Names;
 use crate::call::Call;
 use crate::machine::{Machine, percent};
 use crate::respond::Answer;
+use engine::breaker::{Breaker, BreakerUsage};
 use engine::{BreakerStats, Inspected, Inspection, NodeStats, Trouble};
 use model::units::render_bytes;
 use model::{Error, Persona, Result, Target};
@@ -240,27 +241,21 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// Bounds on memory as breakers: those of the engine, of request bodies, and all of them together.
+/// Bounds on memory as breakers: those of requests and of the process, and budgets of the engine that have no other name.
 fn breakers(call: &Call, own: &NodeStats) -> Value {
     let persona = call.dialect.persona;
-    let in_flight = &call.rest.traffic.in_flight;
+    let breakers = &call.rest.limits.breakers;
     let mut all = own.breakers.clone();
     // Later servers count what segments take with no breaker.
     all.retain(|one| one.name != "accounting" || matches!(persona, Persona::Es7 | Persona::Opensearch1));
-    all.push(BreakerStats {
-        name: "in_flight_requests",
-        limit_bytes: call.rest.limits.in_flight_max_bytes as u64,
-        used_bytes: in_flight.used_bytes(),
-        tripped: in_flight.refused(),
-    });
-    let sum = |of: fn(&BreakerStats) -> u64| all.iter().map(of).fold(0, u64::saturating_add);
-    let parent = BreakerStats {
-        name: "parent",
-        limit_bytes: sum(|one| one.limit_bytes),
-        used_bytes: sum(|one| one.used_bytes),
-        tripped: 0,
+    let of = |name, usage: BreakerUsage| BreakerStats {
+        name,
+        limit_bytes: usage.limit,
+        used_bytes: usage.used,
+        tripped: usage.tripped,
     };
-    all.push(parent);
+    all.extend(Breaker::ALL.map(|breaker| of(breaker.name(), breakers.usage(breaker))));
+    all.push(of("parent", breakers.parent()));
     let row = |one: BreakerStats| {
         let body = json!({ "limit_size_in_bytes": one.limit_bytes, "limit_size": render_bytes(one.limit_bytes),
             "estimated_size_in_bytes": one.used_bytes, "estimated_size": render_bytes(one.used_bytes), "overhead": 1.0, "tripped": one.tripped });

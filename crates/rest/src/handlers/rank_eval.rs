@@ -22,7 +22,7 @@ pub(crate) async fn rank_eval(mut call: Call) -> Result<Answer> {
     apply_search_type(search_type.as_deref(), &mut SearchRequest::new(call.dialect), false)?;
     let RankEval { requests, metric } = RankEval::parse(body, call.dialect)?;
     let (mut details, mut failures) = (Map::new(), Map::new());
-    let (mut sum, mut room) = (0.0, AnswerRoom::new());
+    let (mut sum, mut room) = (0.0, AnswerRoom::new(&call.rest));
     for rated in &requests {
         room.check()?;
         match evaluated(&call, &target, rated, &metric, search_type.as_deref()).await {

@@ -224,7 +224,7 @@ async fn page(call: &Call, id: &str, mut scroll: Scroll, empty: bool) -> Result<
     }
     call.rest.scrolls.locked().insert(id.to_owned(), scroll);
     if call.plain {
-        return Ok(Answer::raw(response.text(call.dialect, &[("_scroll_id", &scroll_id(id))])));
+        return call.raw_answer(response.text(call.dialect, &[("_scroll_id", &scroll_id(id))]));
     }
     let mut out = Map::new();
     out.insert("_scroll_id".into(), scroll_id(id).into());

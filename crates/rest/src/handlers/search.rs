@@ -264,7 +264,7 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: Box<SearchReq
     let warned = |answer: Answer| warnings.iter().fold(answer, |answer, text| answer.warning(dialect, text));
     if call.plain {
         let before: Vec<(&str, &str)> = pit.iter().map(|pit| ("pit_id", pit.id.as_str())).collect();
-        return Ok(warned(Answer::raw(response.text(dialect, &before))));
+        return call.raw_answer(response.text(dialect, &before)).map(warned);
     }
     let mut out = response.render(dialect);
     if let Some(pit) = pit {
@@ -739,7 +739,7 @@ pub(super) async fn many(
         Some(id) => Some(call.rest.relations.view_in(id).await?.0),
         None => None,
     };
-    let (mut responses, mut room) = (Vec::new(), AnswerRoom::new());
+    let (mut responses, mut room) = (Vec::new(), AnswerRoom::new(&call.rest));
     for item in read(&call, &content).await? {
         let done = match item.and_then(|item| room.check().map(|()| item)) {
             Ok(item) => one_of_many(&call, &base, search_type.as_deref(), &visibility, view.as_deref(), item).await,

@@ -246,7 +246,7 @@ pub(crate) fn serving(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, portable: 
     };
     let bounds = rest::Limits {
         body_max_bytes: 1 << 20,
-        in_flight_max_bytes: 1 << 24,
+        breakers: engine::breaker::CircuitBreakers::unlimited(),
         depths: model::Depths::default(),
         tasks_kept_max: 10,
     };

@@ -1,0 +1,99 @@
+//! The memory of this process and the memory that it may use, as the kernel says.
+//!
+//! Not here: what becomes of a request when there is too little (`engine::breaker`).
+
+use engine::breaker::ResidentMemory;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How old a measure may be: in a millisecond two cores touch a few megabytes at most.
+const MEASURE_EACH: Duration = Duration::from_millis(1);
+
+/// A measure of anonymous resident memory, in bytes; constantly 0 where the kernel does not tell.
+pub(crate) fn resident() -> ResidentMemory {
+    let start = Instant::now();
+    let measured_at = AtomicU64::new(u64::MAX);
+    let measured = AtomicU64::new(0);
+    let source = statm();
+    Arc::new(move || {
+        let Some(source) = &source else { return 0 };
+        let now = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX - 1);
+        let last = measured_at.load(Ordering::Acquire);
+        let is_fresh = last != u64::MAX && now.saturating_sub(last) < MEASURE_EACH.as_nanos() as u64;
+        if !is_fresh {
+            if let Some(bytes) = anonymous_bytes(source) {
+                measured.store(bytes, Ordering::Release);
+            }
+            measured_at.store(now, Ordering::Release);
+        }
+        measured.load(Ordering::Acquire)
+    })
+}
+
+/// Resident pages less those of files, which the kernel can take back.
+fn anonymous_bytes(statm: &std::fs::File) -> Option<u64> {
+    use std::os::unix::fs::FileExt as _;
+    let mut text = [0; 128];
+    let length = statm.read_at(&mut text, 0).ok()?;
+    let text = std::str::from_utf8(&text[..length]).ok()?;
+    let mut pages = text.split_ascii_whitespace().skip(1).map(|n| n.parse::<u64>().ok());
+    let (resident, shared) = (pages.next()??, pages.next()??);
+    Some(resident.saturating_sub(shared) * page_bytes())
+}
+
+fn statm() -> Option<std::fs::File> {
+    std::fs::File::open("/proc/self/statm").ok()
+}
+
+fn page_bytes() -> u64 {
+    // SAFETY: sysconf reads a constant and touches no memory of ours.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).unwrap_or(4096)
+}
+
+/// The memory that the process may use: the machine's, or its cgroup's where that is less; 1 GB where neither is known.
+pub(crate) fn available_bytes() -> u64 {
+    let limits = [
+        // cgroup v2, then v1.
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ];
+    let cgroup = limits
+        .iter()
+        .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
+        .min();
+    let machine = machine_bytes().unwrap_or(1 << 30);
+    cgroup.map_or(machine, |cgroup| cgroup.min(machine))
+}
+
+fn machine_bytes() -> Option<u64> {
+    // SAFETY: sysconf reads a constant and touches no memory of ours.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    let pages = u64::try_from(pages).ok().filter(|pages| *pages > 0)?;
+    Some(pages * page_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_touched_is_measured() {
+        if statm().is_none() {
+            return;
+        }
+        let resident = resident();
+        let before = resident();
+        let held = vec![7_u8; 64 << 20];
+        std::thread::sleep(2 * MEASURE_EACH);
+        let after = resident();
+        assert!(after >= before + (60 << 20), "{before} then {after}");
+        drop(held);
+    }
+
+    #[test]
+    fn some_memory_is_available() {
+        assert!(available_bytes() > 1 << 20);
+    }
+}
