@@ -159,7 +159,13 @@ mod tests {
     use std::sync::Arc;
 
     fn open(dir: &Path) -> EmbeddedEngine {
-        EmbeddedEngine::open(dir, Arc::new(SystemClock::default()), Limits::default()).unwrap()
+        // Small files: the folder is opened many times.
+        let limits = Limits {
+            log_file_bytes: 1 << 20,
+            queue_bytes: 512 << 10,
+            ..Limits::default()
+        };
+        EmbeddedEngine::open(dir, Arc::new(SystemClock::default()), limits).unwrap()
     }
 
     fn read(dir: &Path, changes_path: &str) -> Result<Identity> {
