@@ -16,7 +16,7 @@ use crate::writing::{stored, visible};
 use engine::{Document, Found, Read};
 use model::{DocAddress, Result, blocks};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Passes without the sequencer's lock; after them the reader holds it.
 const FREE_PASSES: usize = 4;

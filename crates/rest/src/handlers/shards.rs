@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::params::split_list;
 use crate::respond::Answer;
 use engine::{IndexInfo, IndexStats, SegmentStats};
-use model::settings::{NUMBER_OF_REPLICAS, NUMBER_OF_SHARDS, number};
+use model::settings::{NUMBER_OF_SHARDS, number};
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
 
