@@ -45,15 +45,6 @@ impl Call {
         let mut booking = self.booking.lock().unwrap_or_else(PoisonError::into_inner);
         booking.grow(bytes as u64)
     }
-    /// Gives back all but so many bytes of what was booked.
-    pub(crate) fn book_down_to(&self, bytes: u64) {
-        let mut booking = self.booking.lock().unwrap_or_else(PoisonError::into_inner);
-        booking.shrink_to(bytes);
-    }
-    /// What is booked.
-    pub(crate) fn booked(&self) -> u64 {
-        self.booking.lock().unwrap_or_else(PoisonError::into_inner).bytes()
-    }
     /// An answer of 200 with the text of JSON, if there is memory to hold it until the client has taken it.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::tasks::Tasks;
 use engine::{
-    Around, AtomicWrites, Clock, Decided, Deciding, Engine, EngineExt as _, Outcome, Planner, Refresh, Source, Write, WriteOp,
+    Around, AtomicWrites, Clock, Decided, Deciding, Engine, EngineExt as _, Looker, Outcome, Planner, Refresh, Source, Write, WriteOp,
     address,
 };
 use model::{DocId, Error, ErrorKind, Result};
@@ -286,6 +286,12 @@ impl AtomicWrites for Refusing {
             });
         }
         self.inner.atomic().unwrap().decide(plan, how).await
+    }
+    async fn settled(&self) -> Result<()> {
+        self.inner.atomic().unwrap().settled().await
+    }
+    async fn look(&self, look: &mut Looker<'_>) {
+        self.inner.atomic().unwrap().look(look).await;
     }
 }
 

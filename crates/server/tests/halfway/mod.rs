@@ -131,6 +131,9 @@ impl AtomicWrites for Halfway {
         }
         atomic.decide(plan, how).await
     }
+    async fn settled(&self) -> Result<()> {
+        self.inner.atomic().unwrap().settled().await
+    }
     async fn look(&self, look: &mut Looker<'_>) {
         self.inner.atomic().unwrap().look(look).await;
     }
