@@ -128,7 +128,22 @@ fn comparable(mut body: Value) -> Value {
             body[name] = Value::Null;
         }
     }
+    if let Some(error) = body.get_mut("error") {
+        without_uuids(error);
+    }
     body
+}
+
+/// Each server gives its indices uuids of its own.
+fn without_uuids(error: &mut Value) {
+    match error {
+        Value::Object(members) => {
+            members.remove("index_uuid");
+            members.values_mut().for_each(without_uuids);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_uuids),
+        _ => {}
+    }
 }
 
 const SHARE: &str = r#"{"upsert": {"lock_type": "shared", "lock_count": 1},

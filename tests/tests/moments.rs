@@ -514,7 +514,9 @@ fn a_job_holds_its_index() {
             });
             assert_eq!(touched(&server, replaced, "new"), 0, "{path} in [{replaced}]: {answer:?}");
             assert_eq!(answer.status, 404, "{path} in [{replaced}]: {answer:?}");
-            let failures = answer.body["failures"].as_array().unwrap();
+            let Some(failures) = answer.body["failures"].as_array() else {
+                panic!("{path} in [{replaced}]: {answer:?}");
+            };
             assert_eq!(failures.len(), 1, "{answer:?}");
             assert_eq!(
                 (&failures[0]["index"], &failures[0]["cause"]["type"]),

@@ -1,9 +1,11 @@
-//! When a search stops before it is through: it was cancelled, its time is over, or it took longer than its thread allows.
+//! When a search stops before it is through: it was cancelled, its time is over, it took longer than its thread allows, or
+//! the process holds more memory than it may.
 //!
 //! Parsing, planning, collecting, aggregating and scripts ask [`Interrupt::check`], at least every 10 ms of work.
 //!
 //! Not here: what a search answers that has been stopped (`search`), on which threads it runs (`lanes`).
 
+use engine::breaker::CircuitBreakers;
 use model::{Cancellation, Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -13,6 +15,8 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_millis(50);
 /// The clock is looked at before every so many runs of a script. A run looks by itself after some thousand steps.
 const RUNS_BETWEEN: u32 = 8;
+/// Work that began less than this ago holds little memory: it goes on while others are stopped for what they hold.
+const HOLDS_LITTLE: Duration = Duration::from_millis(2);
 const NEVER: u64 = u64::MAX;
 
 /// Asked whether to go on; clones are the same.
@@ -22,6 +26,7 @@ pub struct Interrupt(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     cancellation: Cancellation,
+    breakers: Option<Arc<CircuitBreakers>>,
     started: Instant,
     /// Nanoseconds after `started`: the request's deadline or the end of what the thread allows, whichever is first.
     deadline: AtomicU64,
@@ -34,18 +39,20 @@ struct Inner {
 
 impl Default for Interrupt {
     fn default() -> Interrupt {
-        Interrupt::new(Cancellation::default(), None)
+        Interrupt::new(Cancellation::default(), None, None)
     }
 }
 
 impl Interrupt {
-    /// Of work that may be cancelled, has perhaps a deadline, and may take its thread for `most`.
-    pub fn new(cancellation: Cancellation, most: Option<Duration>) -> Interrupt {
+    /// Of work that may be cancelled, has perhaps a deadline, may take its thread for `most`, and ends when the process holds
+    /// more than `breakers` allow.
+    pub fn new(cancellation: Cancellation, most: Option<Duration>, breakers: Option<Arc<CircuitBreakers>>) -> Interrupt {
         let started = Instant::now();
         let own = cancellation.deadline().map(|at| at.saturating_duration_since(started));
         let least = own.into_iter().chain(most).min();
         Interrupt(Arc::new(Inner {
             cancellation,
+            breakers,
             started,
             deadline: AtomicU64::new(least.map_or(NEVER, nanos)),
             own: own.map_or(NEVER, nanos),
@@ -57,16 +64,22 @@ impl Interrupt {
     /// Whether to go on.
     ///
     /// # Errors
-    /// `task_cancelled_exception`; `search_timeout_exception`.
+    /// `task_cancelled_exception`; `search_timeout_exception`; `circuit_breaking_exception`.
     pub fn check(&self) -> Result<()> {
         if self.0.cancellation.is_cancelled() {
             return Err(Error::new(ErrorKind::TaskCancelled, "The task is cancelled."));
         }
         let deadline = self.0.deadline.load(Ordering::Relaxed);
-        if deadline == NEVER {
+        if deadline == NEVER && self.0.breakers.is_none() {
             return Ok(());
         }
-        let now = nanos(self.0.started.elapsed());
+        let elapsed = self.0.started.elapsed();
+        if elapsed > HOLDS_LITTLE
+            && let Some(breakers) = &self.0.breakers
+        {
+            breakers.check("<search>")?;
+        }
+        let now = nanos(elapsed);
         if now < deadline {
             return Ok(());
         }
@@ -118,15 +131,15 @@ mod tests {
     #[test]
     fn it_ends_when_told_or_when_time_is_over() {
         let cancellation = Cancellation::default();
-        let free = Interrupt::new(cancellation.clone(), None);
+        let free = Interrupt::new(cancellation.clone(), None, None);
         assert!(free.check().is_ok());
         let past = cancellation.with_deadline(Some(Instant::now()));
-        let late = Interrupt::new(past, Some(Duration::from_secs(60)));
+        let late = Interrupt::new(past, Some(Duration::from_secs(60)), None);
         assert!(late.check().is_err_and(|e| is_timeout(&e)));
         assert!(!late.is_overdrawn());
         late.grant_grace();
         assert!(late.check().is_ok());
-        let short = Interrupt::new(cancellation.clone(), Some(Duration::ZERO));
+        let short = Interrupt::new(cancellation.clone(), Some(Duration::ZERO), None);
         assert!(short.check_run().is_err());
         assert!(short.is_overdrawn());
         short.grant_grace();
@@ -135,5 +148,21 @@ mod tests {
         for one in [&free, &late] {
             assert!(one.check().is_err_and(|e| e.kind() == ErrorKind::TaskCancelled));
         }
+    }
+
+    #[test]
+    fn it_ends_when_too_much_memory_is_held() {
+        use engine::breaker::BreakerLimits;
+        let limits = BreakerLimits {
+            total: 1 << 20,
+            request: 1 << 20,
+            in_flight_requests: 1 << 20,
+        };
+        let held = CircuitBreakers::new(limits, Arc::new(|| 2 << 20));
+        let work = Interrupt::new(Cancellation::default(), None, Some(held));
+        assert!(work.check().is_ok(), "it has just begun");
+        std::thread::sleep(2 * HOLDS_LITTLE);
+        let refused = work.check().expect_err("the process holds twice as much");
+        assert_eq!(refused.kind(), ErrorKind::CircuitBreaking);
     }
 }

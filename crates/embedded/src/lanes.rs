@@ -9,6 +9,7 @@
 use crate::interrupt::Interrupt;
 use crate::pace::Pace;
 use crate::workers::Workers;
+use engine::breaker::CircuitBreakers;
 use model::{Cancellation, Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,20 +25,26 @@ const OVERDUE: Duration = Duration::from_millis(80);
 pub(crate) struct Lanes {
     long: Workers,
     pace: Arc<Pace>,
+    breakers: Arc<CircuitBreakers>,
 }
 
 impl Lanes {
     /// Starts `threads` for long searches, of which `limited_max` may run or wait.
-    pub(crate) fn start(threads: usize, limited_max: usize) -> Result<Lanes> {
+    pub(crate) fn start(threads: usize, limited_max: usize, breakers: Arc<CircuitBreakers>) -> Result<Lanes> {
         Ok(Lanes {
             long: Workers::start("long", threads, limited_max)?,
             pace: Arc::default(),
+            breakers,
         })
     }
 
     /// The threads for what may take long.
     pub(crate) fn long(&self) -> &Workers {
         &self.long
+    }
+
+    fn interrupt(&self, cancellation: Cancellation, most: Option<Duration>) -> Interrupt {
+        Interrupt::new(cancellation, most, Some(self.breakers.clone()))
     }
 
     /// Whether searches of this shape are known to be quick.
@@ -58,7 +65,7 @@ impl Lanes {
         search: impl Fn(&Interrupt) -> Result<T> + Send + Sync + 'static,
     ) -> Result<T> {
         if inline {
-            let interrupt = Interrupt::new(cancellation.clone(), Some(INLINE_MOST));
+            let interrupt = self.interrupt(cancellation.clone(), Some(INLINE_MOST));
             let found = short.run_here(|| timed(&self.pace, shape, || search(&interrupt)));
             if !interrupt.is_overdrawn() {
                 return found;
@@ -84,9 +91,13 @@ impl Lanes {
         search: Arc<impl Fn(&Interrupt) -> Result<T> + Send + Sync + 'static>,
     ) -> Result<T> {
         if !self.pace.is_long(shape) {
-            let (search, pace, cancellation) = (search.clone(), self.pace.clone(), cancellation.clone());
+            let (search, pace) = (search.clone(), self.pace.clone());
+            let interrupt = {
+                let (breakers, cancellation) = (self.breakers.clone(), cancellation.clone());
+                move || Interrupt::new(cancellation, Some(SHORT_MOST), Some(breakers))
+            };
             let tried = short.run_limited(move || {
-                let interrupt = Interrupt::new(cancellation, Some(SHORT_MOST));
+                let interrupt = interrupt();
                 // What waited until nobody wants it any more is not begun.
                 interrupt.check()?;
                 let found = timed(&pace, shape, || search(&interrupt));
@@ -96,9 +107,9 @@ impl Lanes {
                 return found;
             }
         }
-        let pace = self.pace.clone();
+        let (pace, breakers) = (self.pace.clone(), self.breakers.clone());
         let last = self.long.run_limited(move || {
-            let interrupt = Interrupt::new(cancellation, None);
+            let interrupt = Interrupt::new(cancellation, None, Some(breakers));
             interrupt.check()?;
             timed(&pace, shape, || search(&interrupt))
         });

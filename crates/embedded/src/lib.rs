@@ -131,7 +131,7 @@ impl EmbeddedEngine {
         }
         let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
         let workers = Workers::start("work", threads, store.limits.concurrent_searches)?;
-        let lanes = Lanes::start(threads, store.limits.concurrent_searches)?;
+        let lanes = Lanes::start(threads, store.limits.concurrent_searches, store.limits.breakers.clone())?;
         let writers = Workers::start("write", threads.min(4), usize::MAX)?;
         let upkeep = Upkeep::start(&store)?;
         Ok(EmbeddedEngine {

@@ -20,6 +20,7 @@ use crate::searchable::{IndexView, Searchable, SegmentView, broken};
 use crate::trouble::{Troubles, Work};
 use crate::versions::Versions;
 use arc_swap::ArcSwap;
+use engine::breaker::CircuitBreakers;
 use engine::Clock;
 use model::{Error, ErrorKind, Result, Stamp, settings};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
@@ -71,6 +72,8 @@ pub struct Limits {
     pub derived_bytes: usize,
     /// Bytes of one log file.
     pub log_file_bytes: u64,
+    /// The memory of the process.
+    pub breakers: Arc<CircuitBreakers>,
 }
 
 impl Default for Limits {
@@ -88,6 +91,7 @@ impl Default for Limits {
             filters_bytes: 16 << 20,
             derived_bytes: 256 << 20,
             log_file_bytes: 64 << 20,
+            breakers: CircuitBreakers::unlimited(),
         }
     }
 }

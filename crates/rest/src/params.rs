@@ -428,7 +428,7 @@ pub(crate) fn no_number(kind: &str, name: &str, text: &str) -> Error {
 /// The parts of an expectation, from a URL or a bulk line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExpectParts {
-    /// -3 stands for any.
+    /// -3 stands for any, -4 for none: Java's client writes it into creations.
     pub(crate) version: Option<i64>,
     pub(crate) version_type: Option<String>,
     pub(crate) if_seq_no: Option<u64>,
@@ -461,6 +461,7 @@ impl ExpectParts {
         };
         let version = match (self.version, self.version_type.as_deref()) {
             (Some(-3), None | Some("internal")) => None,
+            (Some(-4), None | Some("internal")) if self.create => None,
             (Some(given), of_type) => match u64::try_from(given) {
                 Ok(version) => Some(version),
                 Err(_) => {

@@ -85,10 +85,11 @@ mod tests {
         }
         let resident = resident();
         let before = resident();
-        let held = vec![7_u8; 64 << 20];
+        // Other tests give memory back meanwhile, but not so much.
+        let held = vec![7_u8; 256 << 20];
         std::thread::sleep(2 * MEASURE_EACH);
         let after = resident();
-        assert!(after >= before + (60 << 20), "{before} then {after}");
+        assert!(after >= before + (128 << 20), "{before} then {after}");
         drop(held);
     }
 

@@ -31,10 +31,14 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     if let Err(cause) = private::mend(&config.data) {
         complain(&format!("others on this machine may read files of the data folder: {cause}"));
     }
+    let breakers = CircuitBreakers::new(config.breaker_limits, crate::memory::resident());
     let engine = Arc::new(EmbeddedEngine::open(
         &config.data,
         clock.clone(),
-        config.engine_limits.clone(),
+        embedded::Limits {
+            breakers: breakers.clone(),
+            ..config.engine_limits.clone()
+        },
     )?);
     let identity = identity(
         &config.data,
@@ -53,7 +57,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     };
     let limits = Limits {
         body_max_bytes: config.body_max_bytes,
-        breakers: CircuitBreakers::new(config.breaker_limits, crate::memory::resident()),
+        breakers,
         depths: config.depths,
         tasks_kept_max: config.tasks_kept_max,
     };

@@ -80,7 +80,7 @@ fn in_runtime<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn check(folder: &Path, more: &[&str]) -> (Option<i32>, String) {
-    let done = Command::new(env!("CARGO_BIN_EXE_pleach"))
+    let done = pleach()
         .arg("check")
         .arg(folder)
         .args(more)
@@ -94,12 +94,23 @@ fn check(folder: &Path, more: &[&str]) -> (Option<i32>, String) {
     (done.status.code(), said)
 }
 
+/// The binary, without the variables of the tests: they are no settings of a server, which would refuse them.
+fn pleach() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pleach"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PLEACH_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
 /// A running server; killed when dropped.
 struct Server(Child, String);
 
 impl Server {
     fn start(folder: &Path) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_pleach"))
+        let mut child = pleach()
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(folder)
             .current_dir(folder.parent().unwrap())
@@ -163,6 +174,9 @@ fn a_damaged_document_does_not_keep_the_server_from_starting() {
         engine.close().unwrap();
         lease
     });
+    // A folder that a server made has it; without it, it would not say by which path changes are made.
+    let identity = json!({ "cluster_uuid": "u", "node_id": "n", "changes_path": "auto" });
+    std::fs::write(folder.0.join("identity.json"), identity.to_string()).unwrap();
     let (code, said) = check(&folder.0, &[]);
     assert!(
         code == Some(1) && said.contains("1 locks") && said.contains("document [s:bad] is damaged"),

@@ -269,11 +269,12 @@ fn contract_35_writers_of_what_is_stuck_go_on() {
 fn contract_25_and_35_a_lock_over_what_is_stuck() {
     with_server(|served| {
         set_up(served);
-        let lock = |name: &str| {
-            let body = json!({"keep_alive": "1s", "targets": [{"name": name}]});
+        let lock = |targets: Value| {
+            let body = json!({"keep_alive": "1s", "targets": targets});
             served.ok("POST", "/_lock", &body)["id"].as_str().unwrap().to_owned()
         };
-        let (over, other) = (lock("over"), lock("other"));
+        let over = lock(json!([{"name": "over"}, {"index": "left", "id": "0"}, {"index": "right", "id": "1"}]));
+        let other = lock(json!([{"name": "other"}]));
         let id = stuck(served, "", &json!({"lock": [over]}));
         let refused = served.send("DELETE", &format!("/_lock/{over}"), &Value::Null);
         assert_eq!(

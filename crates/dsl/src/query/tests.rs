@@ -276,7 +276,7 @@ fn json_sentences() {
     };
     no(
         r#"{"query": {"match": {"subject": "x"}"#,
-        "json_e_o_f_exception: [1:38] unexpected end of the body, expected [}] of the object that begins at [1:11]",
+        "json_e_o_f_exception: [1:37] unexpected end of the body, expected [}] of the object that begins at [1:11]",
     );
     no(
         "not json",

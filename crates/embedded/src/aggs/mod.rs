@@ -181,6 +181,7 @@ impl Subs {
     pub(crate) fn new(aggs: &[Agg], scope: Option<&str>, cx: &Context<'_>) -> Result<Subs> {
         let mut list = Vec::with_capacity(aggs.len());
         for agg in aggs.iter().filter(|agg| !matches!(agg.kind, AggKind::Pipeline { .. })) {
+            cx.plan.check_cancelled()?;
             list.push(Named {
                 name: agg.name.clone(),
                 meta: agg.meta.clone(),
@@ -197,7 +198,10 @@ impl Subs {
         self.list.iter().map(|sub| sub.name.as_str()).collect()
     }
     pub(crate) fn segment(&mut self, at: &At<'_>) -> Result<()> {
-        self.list.iter_mut().try_for_each(|sub| sub.collector.segment(at))
+        self.list.iter_mut().try_for_each(|sub| {
+            at.cx.plan.check_cancelled()?;
+            sub.collector.segment(at)
+        })
     }
     #[inline]
     pub(crate) fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
@@ -210,6 +214,7 @@ impl Subs {
         self.list.iter_mut().try_for_each(|sub| sub.collector.collected(cx))
     }
     pub(crate) fn finish(&mut self, bucket: u32, out: &mut Map<String, Value>, to: &mut Finish<'_>) -> Result<()> {
+        to.cx.plan.check_cancelled()?;
         for sub in &mut self.list {
             let mut value = sub.collector.finish(bucket, to)?;
             if let (Some(meta), Some(object)) = (&sub.meta, value.as_object_mut()) {
@@ -305,6 +310,8 @@ pub struct Root<'a> {
     subs: Subs,
     globals: Vec<Subs>,
     docs: u64,
+    /// Documents between two looks at time and memory: the fewer, the more aggregations see each.
+    look_each: u64,
 }
 
 impl<'a> Root<'a> {
@@ -327,6 +334,7 @@ impl<'a> Root<'a> {
             subs,
             globals,
             docs: 0,
+            look_each: ((1 << 14) / (aggs.len() as u64 + 1)).max(1),
         })
     }
 
@@ -381,7 +389,7 @@ impl<'a> Root<'a> {
     #[inline]
     pub fn collect(&mut self, doc: DocId, score: f32) -> Result<()> {
         self.docs += 1;
-        if self.docs.is_multiple_of(1 << 14) {
+        if self.docs.is_multiple_of(self.look_each) {
             self.cx.plan.check_cancelled()?;
         }
         self.subs.collect(doc, score, 0)

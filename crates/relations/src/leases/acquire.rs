@@ -2,7 +2,7 @@
 
 use super::handover::asking;
 use super::lease::{KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, Wanted, token};
-use super::table::Table;
+use super::table::{Table, text_bytes};
 use super::{Ask, Asked, Place};
 use crate::locks::{
     AllAnswer, Blocker, Claim, LockKey, LockPath, LockTarget, Owner, PlaceFields, cycle, plan, queue_all, targets_max,
@@ -93,6 +93,14 @@ impl crate::Relations {
                     "lock [{id}] would have [{}] targets; the limit of [{most}] is the setting [locks.max_targets]",
                     lease.targets.len()
                 )));
+            }
+            let texts = (table.text_bytes() + text_bytes(&lease)).saturating_sub(held.as_ref().map_or(0, text_bytes));
+            let texts_max = settings::node(settings::LOCKS_MAX_BYTES);
+            if texts > texts_max {
+                let reason = format!(
+                    "the targets of all locks would have [{texts}] bytes; the limit of [{texts_max}] is the setting [locks.max_bytes]"
+                );
+                return Err(Error::new(ErrorKind::RejectedExecution, reason));
             }
             let running = table.running_on(&lease.claims);
             if !running.is_empty() {

@@ -31,6 +31,8 @@ const ENDED_MAX: usize = 10_000;
 pub(crate) struct Table {
     locks: HashMap<LockKey, Lock>,
     leases: BTreeMap<Arc<str>, Lease>,
+    /// Of the targets of all leases.
+    text_bytes: u64,
     /// No lease is over before.
     soonest: Option<Duration>,
     /// Granted while they waited, and not told yet.
@@ -95,6 +97,11 @@ impl fmt::Debug for After {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("After").field("begun", &self.begun).finish_non_exhaustive()
     }
+}
+
+/// Bytes of a lease's targets.
+pub(crate) fn text_bytes(lease: &Lease) -> u64 {
+    lease.targets.iter().map(|wanted| wanted.target.text_bytes()).sum()
 }
 
 /// Do any of them exclude each other?
@@ -283,7 +290,14 @@ impl Table {
             self.literal.entry(literal.at.clone()).or_default().push(lease.id.clone());
         }
         self.due(lease.deadline);
-        self.leases.insert(lease.id.clone(), lease);
+        self.text_bytes += text_bytes(&lease);
+        if let Some(before) = self.leases.insert(lease.id.clone(), lease) {
+            self.text_bytes -= text_bytes(&before);
+        }
+    }
+    /// Bytes of the targets of all leases.
+    pub(crate) fn text_bytes(&self) -> u64 {
+        self.text_bytes
     }
     /// Its time begins anew.
     pub(crate) fn renew(
@@ -500,6 +514,7 @@ impl Table {
     /// A lease is over. `how` is remembered for its owner, who did not end it himself.
     pub(crate) fn end(&mut self, id: &str, how: Option<(Ending, Option<Duration>)>) {
         let Some(lease) = self.leases.remove(id) else { return };
+        self.text_bytes -= text_bytes(&lease);
         self.untold.remove(id);
         if let Some(literal) = &lease.literal
             && let Some(ids) = self.literal.get_mut(&literal.at)

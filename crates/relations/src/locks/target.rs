@@ -154,6 +154,20 @@ impl LockTarget {
         }
     }
 
+    /// Bytes of what names it: `locks.max_bytes` bounds those of all locks together.
+    pub fn text_bytes(&self) -> u64 {
+        let bytes = match self {
+            LockTarget::All => 0,
+            LockTarget::Name(name) => name.len(),
+            LockTarget::Index(index) => index.as_str().len(),
+            LockTarget::Path { index, path } => index.as_str().len() + path.to_string().len(),
+            LockTarget::Document(at) => {
+                at.index.as_str().len() + at.id.id.len() + at.id.doc_type.as_deref().map_or(0, str::len)
+            }
+        };
+        bytes as u64
+    }
+
     /// A target of an index that is not there: the type `_doc` says no more than none.
     #[must_use]
     pub fn of_missing_index(self) -> LockTarget {
@@ -509,7 +523,7 @@ mod tests {
     fn covering_a_document() {
         for (asked, places, covers) in [
             (json!({"name": "_all"}), &[][..], true),
-            (json!({"name": "any"}), &[], true),
+            (json!({"name": "any"}), &[], false),
             (json!({"index": "fs"}), &[], true),
             (json!({"index": "other"}), &[], false),
             (json!({"index": "fs", "id": "1"}), &[], true),

@@ -592,6 +592,11 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
             "fs": { "total_in_bytes": own.disk_total_bytes, "free_in_bytes": own.disk_free_bytes, "available_in_bytes": own.disk_available_bytes },
             "plugins": [], "network_types": { "transport_types": { "none": 1 }, "http_types": { "pleach": 1 } },
             "ingest": { "number_of_pipelines": 0, "processor_stats": {} } } });
+    if call.dialect.persona == Persona::Es2
+        && let Some(nodes) = out["nodes"].as_object_mut()
+    {
+        nodes.retain(|name, _| !["network_types", "ingest"].contains(&name.as_str()));
+    }
     if !call.dialect.typed || call.dialect.persona == Persona::Es7 {
         out["nodes"]["discovery_types"] = json!({ "single-node": 1 });
         let packaging = match call.dialect.persona.is_opensearch() {

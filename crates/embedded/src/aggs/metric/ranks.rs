@@ -61,12 +61,13 @@ impl RankRule {
             left = right;
             right = (sorted[at + 2] - sorted[at + 1]) / 2.0;
         }
-        let last = match self {
-            RankRule::Elasticsearch2 => sorted[count - 1],
-            _ => sorted[count - 2],
+        // 3.0 takes the last value with the range of the one before it; 3.2 takes that one itself.
+        let (last, left) = match self {
+            RankRule::Elasticsearch2 => (sorted[count - 1], right),
+            _ => (sorted[count - 2], left),
         };
         if value < last + right {
-            share(count - 2, last - right, last + right)
+            share(count - 2, last - left, last + right)
         } else {
             1.0
         }
