@@ -95,7 +95,7 @@ fn row(name: &str) -> Option<Row> {
         "indices.breaker.request.limit" => Refused(
             &["indices.breaker.request.limit=1kb"],
             vec![],
-            search(json!({ "query": { "terms": { "a": ["one", "two", "three", "four", "five", "six", "seven"] } } })),
+            post("/i/_delete_by_query", json!({ "query": { "terms": { "a": ["one", "two", "three", "four", "five"] } } })),
             429,
         ),
         "locks.max_bytes" => Refused(

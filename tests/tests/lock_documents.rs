@@ -128,9 +128,7 @@ fn comparable(mut body: Value) -> Value {
             body[name] = Value::Null;
         }
     }
-    if let Some(error) = body.get_mut("error") {
-        without_uuids(error);
-    }
+    without_uuids(&mut body);
     body
 }
 

@@ -262,7 +262,7 @@ fn contract_25_external_versions_under_locks_by_the_portable_path() {
             let path = "/right/_doc/1?version=70&version_type=external";
             let write = scope.spawn(move || served.send("PUT", path, &json!({"n": 7})));
             std::thread::sleep(Duration::from_millis(300));
-            assert!(!write.is_finished(), "the change has the document");
+            assert!(!write.is_finished(), "the change has the document: {:?}", write.join());
             served.engine.go_on.notify_one();
             change.join().unwrap();
             let (status, written) = write.join().unwrap();
