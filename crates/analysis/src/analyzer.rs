@@ -184,6 +184,26 @@ impl Analyzer {
         Ok(tokens)
     }
 
+    /// As [`Analyzer::try_analyze`] as long as `more` says so: the first token it says no to is the last of all. Where a
+    /// filter needs its neighbours they are made before they are asked about.
+    ///
+    /// # Errors
+    /// As [`Analyzer::check`].
+    pub fn try_analyze_while(&self, text: &str, more: &mut dyn FnMut(&Token) -> bool) -> Result<Vec<Token>> {
+        let (mut tokens, mut stopped) = (Vec::new(), false);
+        let fits = self.run_while(text, &mut |token| {
+            if !stopped {
+                stopped = !more(token);
+                tokens.push(token.clone());
+            }
+            !stopped
+        });
+        if !stopped {
+            Room::or_refuse(fits, &self.described())?;
+        }
+        Ok(tokens)
+    }
+
     /// The first term of a text that is longer than so many bytes. Of a text that is not, what character filters add is
     /// not looked at.
     pub fn longer_term(&self, text: &str, max_bytes: usize) -> Option<String> {
@@ -226,6 +246,14 @@ impl Analyzer {
 
     /// The same; false: there was no room for all of them.
     fn run(&self, text: &str, f: &mut dyn FnMut(&Token)) -> bool {
+        self.run_while(text, &mut |token| {
+            f(token);
+            true
+        })
+    }
+
+    /// The same until `f` says no: what comes after is not filtered, and false is returned.
+    fn run_while(&self, text: &str, f: &mut dyn FnMut(&Token) -> bool) -> bool {
         let original = text;
         let Ok(filtered) = self.filtered(text) else {
             return false;
@@ -248,7 +276,7 @@ impl Analyzer {
                     Filter::All(_) => true,
                 });
                 if kept {
-                    f(&token);
+                    fits = f(&token);
                 }
             });
             return fits;
@@ -280,7 +308,9 @@ impl Analyzer {
                 // It stands for the whole text.
                 token.end = original.len();
             }
-            f(&token);
+            if !f(&token) {
+                return false;
+            }
         }
         true
     }
@@ -312,11 +342,20 @@ impl Analyzer {
     /// # Errors
     /// As [`Analyzer::check`].
     pub fn explain(&self, text: &str) -> Result<Explanation> {
-        self.check(text)?;
+        let whole = self.explain_within(text, usize::MAX)?;
+        whole.ok_or_else(|| Room::refusal(&self.described()))
+    }
+
+    /// The same; `None` as soon as a stage makes more than `max` tokens.
+    ///
+    /// # Errors
+    /// As [`Analyzer::check`].
+    pub fn explain_within(&self, text: &str, max: usize) -> Result<Option<Explanation>> {
         let mut char_filters = Vec::new();
         let mut filtered: Option<Filtered> = None;
         for filter in &self.0.chain.char_filters {
             let next = Filtered::after(filtered, text, &*filter.part);
+            Room::or_refuse(!next.is_full(text), &self.described())?;
             char_filters.push(CharFilterStage {
                 name: filter.name.to_string(),
                 filtered_text: next.text.clone(),
@@ -324,12 +363,22 @@ impl Analyzer {
             filtered = Some(next);
         }
         let text = filtered.as_ref().map_or(text, |filtered| filtered.text.as_str());
+        let overlap = self.0.chain.tokenizer.part.grows();
+        let (mut room, mut fits) = (Room::new(), true);
         let mut tokens = Vec::new();
         self.tokenize(text, filtered.as_ref(), &mut |piece| {
+            fits = fits && (!overlap || room.take(piece.term.len()));
+            if !fits || tokens.len() > max {
+                return;
+            }
             let mut token = Token::empty();
             fill(&mut token, piece);
             tokens.push(token);
         });
+        if tokens.len() > max {
+            return Ok(None);
+        }
+        Room::or_refuse(fits, &self.described())?;
         let tokenizer = TokenStage {
             name: self.0.chain.tokenizer.name.to_string(),
             tokens: tokens.clone(),
@@ -340,17 +389,21 @@ impl Analyzer {
         for filter in &self.0.chain.filters {
             keywords |= filter.part.keywords();
             tokens = filter.part.run(tokens);
+            if tokens.len() > max {
+                return Ok(None);
+            }
+            Room::or_refuse(filter.part.grows() == 0 || Room::holds(&tokens), &self.described())?;
             filters.push(TokenStage {
                 name: filter.name.to_string(),
                 tokens: tokens.clone(),
                 keywords,
             });
         }
-        Ok(Explanation {
+        Ok(Some(Explanation {
             char_filters,
             tokenizer,
             filters,
-        })
+        }))
     }
 
     fn filtered(&self, text: &str) -> Result<Option<Filtered>> {

@@ -3,6 +3,7 @@
 use crate::mapping::{Mapping, Node, ObjectNode, Root, build};
 use crate::parameters;
 use model::{Error, Result};
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -146,6 +147,9 @@ pub(crate) fn node(path: &str, old: &Node, new: &Node, typed: bool) -> Result<No
     }
 }
 
+/// New properties that are looked for one by one among the old; more are looked up by hash.
+const WALKED_MOST: usize = 8;
+
 fn object(path: &str, old: &ObjectNode, new: &ObjectNode, typed: bool) -> Result<ObjectNode> {
     match (old.nested, new.nested) {
         (true, false) => {
@@ -172,14 +176,26 @@ fn object(path: &str, old: &ObjectNode, new: &ObjectNode, typed: bool) -> Result
     merged
         .extras
         .extend(new.extras.iter().map(|(key, value)| (key.clone(), value.clone())));
+    // Of many, by hash: a growing mapping takes as many steps as it has fields.
+    let mut places: FxHashMap<&str, usize> = FxHashMap::default();
+    if new.properties.len() > WALKED_MOST {
+        places.extend(old.properties.iter().enumerate().map(|(at, (name, _))| (name.as_str(), at)));
+    }
     for (name, update) in &new.properties {
         let below = if path.is_empty() {
             name.clone()
         } else {
             format!("{path}.{name}")
         };
-        match merged.properties.iter_mut().find(|(known, _)| known == name) {
-            Some((_, known)) => *known = node(&below, known, update, typed)?,
+        let place = match new.properties.len() > WALKED_MOST {
+            true => places.get(name.as_str()).copied(),
+            false => old.properties.iter().position(|(known, _)| known == name),
+        };
+        match place {
+            Some(at) => {
+                let known = &mut merged.properties[at].1;
+                *known = node(&below, known, update, typed)?;
+            }
             None => merged.properties.push((name.clone(), update.clone())),
         }
     }

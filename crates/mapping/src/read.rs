@@ -11,6 +11,7 @@ use crate::mapping::{Dynamic, Mapping, Node, ObjectNode, Root, build};
 use crate::parameters::{self, Context, java, text_of};
 use analysis::Registry;
 use model::{Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -200,11 +201,12 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
     if depth > DEPTH_MAX {
         return Err(too_deep(context.limits, prefix));
     }
-    // Before anything is made of them: names are looked for among those before.
+    // Before anything is made of them.
     if object.len() > context.limits.total_fields {
         return Err(too_many(context.limits));
     }
     let mut properties = Vec::with_capacity(object.len());
+    let mut places = Places::default();
     for (name, body) in object {
         // An empty list is an empty map.
         if body.as_array().is_some_and(Vec::is_empty) {
@@ -238,7 +240,7 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
             }
         }
         let node = parse_node(context, last, body, depth + segments.len())?;
-        insert(&mut properties, &segments, last, node, context.typed)?;
+        insert(&mut properties, &mut places, &segments, last, node, context.typed)?;
     }
     Ok(properties)
 }
@@ -278,35 +280,71 @@ fn check_name(context: &Context<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Puts a node under objects that are made if they are not there.
-fn insert(properties: &mut Vec<(String, Node)>, way: &[&str], name: &str, node: Node, typed: bool) -> Result<()> {
-    match way.split_first() {
-        None => match properties.iter_mut().find(|(known, _)| known == name) {
-            Some((_, known)) => {
-                *known = crate::merge::node(name, known, &node, typed)?;
-                Ok(())
+/// Where the properties of each object stand in its list, by the object's path: a list of n names is read in n steps.
+#[derive(Default)]
+struct Places(FxHashMap<String, FxHashMap<String, usize>>);
+
+impl Places {
+    /// Those of the object at `path`. It is walked the first time it is asked for.
+    fn of(&mut self, path: &str, properties: &[(String, Node)]) -> &mut FxHashMap<String, usize> {
+        self.0.entry(path.to_owned()).or_insert_with(|| {
+            let names = properties.iter().enumerate();
+            names.map(|(at, (name, _))| (name.clone(), at)).collect()
+        })
+    }
+
+    /// What is known of an object and what is below it is out of date.
+    fn forget(&mut self, path: &str) {
+        self.0.retain(|known, _| {
+            let below = known.strip_prefix(path);
+            !below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        });
+    }
+}
+
+/// Puts a node under objects that are made if they are not there. The way is limited by the depth of mappings.
+fn insert(
+    properties: &mut Vec<(String, Node)>,
+    places: &mut Places,
+    way: &[&str],
+    name: &str,
+    node: Node,
+    typed: bool,
+) -> Result<()> {
+    let (mut at, mut path) = (properties, String::new());
+    for segment in way {
+        let known = places.of(&path, at);
+        let place = *known.entry((*segment).to_owned()).or_insert_with(|| {
+            at.push(((*segment).to_owned(), Node::Object(ObjectNode::default())));
+            at.len() - 1
+        });
+        at = match &mut at[place].1 {
+            Node::Object(object) => &mut object.properties,
+            Node::Field(_) => {
+                return Err(Error::illegal(format!(
+                    "can't merge a non object mapping [{segment}] with an object mapping"
+                )));
             }
-            None => {
-                properties.push((name.to_owned(), node));
-                Ok(())
-            }
-        },
-        Some((first, rest)) => {
-            let at = match properties.iter().position(|(known, _)| known == first) {
-                Some(at) => at,
-                None => {
-                    properties.push(((*first).to_owned(), Node::Object(ObjectNode::default())));
-                    properties.len() - 1
-                }
-            };
-            match &mut properties[at].1 {
-                Node::Object(object) => insert(&mut object.properties, rest, name, node, typed),
-                Node::Field(_) => Err(Error::illegal(format!(
-                    "can't merge a non object mapping [{first}] with an object mapping"
-                ))),
+        };
+        path.push_str(if path.is_empty() { "" } else { "." });
+        path.push_str(segment);
+    }
+    let known = places.of(&path, at);
+    match known.get(name) {
+        Some(place) => {
+            let known = &mut at[*place].1;
+            *known = crate::merge::node(name, known, &node, typed)?;
+            if matches!(known, Node::Object(_)) {
+                path.push_str(if path.is_empty() { "" } else { "." });
+                places.forget(&(path + name));
             }
         }
+        None => {
+            known.insert(name.to_owned(), at.len());
+            at.push((name.to_owned(), node));
+        }
     }
+    Ok(())
 }
 
 fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, depth: usize) -> Result<Node> {

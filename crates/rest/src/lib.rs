@@ -35,6 +35,7 @@ mod routes;
 mod running;
 mod serve;
 mod tables;
+mod utf16;
 mod words_2015;
 mod yaml;
 

@@ -3,7 +3,7 @@
 use crate::access::Admitted;
 use crate::again::{again, inside};
 use crate::arriving::{Arriving, Late, Timeouts, Watched};
-use crate::aside::{Through, is_carried_through};
+use crate::aside::{BesideRequests, Through, beside_requests, is_carried_through};
 use crate::awake::Awake;
 use crate::body::{Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
 use crate::call::Call;
@@ -367,7 +367,9 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     check_encoding(request)?;
     check_media_type(request)?;
     if request.gzipped {
-        request.body = inflate(&request.body, rest.limits.body_max_bytes, &mut request.booking)?;
+        // A short one may be a thousand times as long inside.
+        let most = rest.limits.body_max_bytes;
+        request.body = beside_requests(|| inflate(&request.body, most, &mut request.booking))?;
     }
     if dialect.typed {
         crate::params::check_escapes(&request.path)?;
@@ -418,7 +420,8 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         first_type::adopt(rest, index, doc_type).boxed().await?;
     }
     let call = call_of(rest, request, style, args, params, *dialect);
-    let answered = (endpoint.handler)(call);
+    let bytes = request.body.len();
+    let answered = Box::pin(BesideRequests::of_body(bytes, (endpoint.handler)(call)));
     let answer = match is_carried_through(endpoint.api) {
         true => Through::boxed(answered).await,
         false => answered.await,

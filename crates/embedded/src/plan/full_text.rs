@@ -12,6 +12,7 @@ use super::term::SynonymNode;
 use analysis::{Analyzer, Token};
 use dsl::query::{MatchPhraseQuery, MatchQuery, Operator, ZeroTerms};
 use model::{Error, Result};
+use rustc_hash::FxHashSet;
 use serde_json::Value;
 use std::sync::Arc;
 use tantivy::Term;
@@ -19,24 +20,68 @@ use tantivy::Term;
 /// The tokens of a query's text by position.
 pub(crate) type Positions = Vec<(u32, Vec<Token>)>;
 
-/// Groups tokens by position, equal terms of one position once.
-pub(crate) fn by_position(tokens: Vec<Token>) -> Positions {
+/// Groups tokens by position, equal terms of one position once; each group keeps the order of its tokens.
+pub(crate) fn by_position(mut tokens: Vec<Token>) -> Positions {
+    // Mostly they come in order; a stable sort of those is one pass.
+    tokens.sort_by_key(|token| token.position);
     let mut out: Positions = Vec::new();
+    // The terms of the last group, once it is too long to be walked for each token.
+    let mut seen: FxHashSet<String> = FxHashSet::default();
     for token in tokens {
-        match out.iter_mut().find(|(position, _)| *position == token.position) {
-            Some((_, group)) => {
-                if !group.iter().any(|t| t.term == token.term) {
+        match out.last_mut() {
+            Some((position, group)) if *position == token.position => {
+                let known = if group.len() < WALKED_MOST {
+                    group.iter().any(|t| t.term == token.term)
+                } else {
+                    if seen.is_empty() {
+                        seen.extend(group.iter().map(|t| t.term.clone()));
+                    }
+                    !seen.insert(token.term.clone())
+                };
+                if !known {
                     group.push(token);
                 }
             }
-            None => out.push((token.position, vec![token])),
+            _ => {
+                seen.clear();
+                out.push((token.position, vec![token]));
+            }
         }
     }
-    out.sort_by_key(|(position, _)| *position);
     out
 }
 
+/// Terms of one position that are compared one by one; more are looked up by hash.
+const WALKED_MOST: usize = 16;
+
+/// May `lenient` pass over it? Not over what stops the whole query: a limit of clauses, the end of its time.
+pub(super) fn is_about_field(error: &Error) -> bool {
+    use model::ErrorKind::{SearchTimeout, TaskCancelled, TooManyClauses};
+    !matches!(error.kind(), TooManyClauses | SearchTimeout | TaskCancelled)
+}
+
 impl Planner<'_> {
+    /// The tokens of a query's text by position. Each position is a clause or a place of a phrase: analysis stops at the
+    /// first that is one too many.
+    ///
+    /// # Errors
+    /// `too_many_clauses`; what the analyzer says.
+    pub(super) fn positions(&self, analyzer: &Analyzer, text: &str) -> Result<Positions> {
+        self.cx.check_cancelled()?;
+        let (max, mut count, mut highest) = (self.cx.max_clause_count, 0, None);
+        let tokens = analyzer.try_analyze_while(text, &mut |token| {
+            if highest.is_none_or(|highest| token.position > highest) {
+                highest = Some(token.position);
+                count += 1;
+            }
+            count <= max
+        })?;
+        if count > max {
+            return Err(self.too_many_clauses());
+        }
+        Ok(by_position(tokens))
+    }
+
     /// The analyzer of a query's text in a field; `None` for fields whose texts are one term.
     pub(crate) fn query_analyzer(&self, target: &Target<'_>, named: Option<&str>, quoted: bool) -> Result<Option<Analyzer>> {
         if let Some(name) = named {
@@ -87,10 +132,12 @@ impl Planner<'_> {
             return self.unmapped(q, &text, boost);
         };
         let result = self.match_in(&target, q, &text, boost);
-        if q.lenient && result.is_err() {
-            return Ok(self.nothing(format!("failed to create query on [{}]", q.field)));
+        match result {
+            Err(error) if q.lenient && is_about_field(&error) => {
+                Ok(self.nothing(format!("failed to create query on [{}]", q.field)))
+            }
+            result => result,
         }
-        result
     }
 
     /// Words of a field that no document has: they find nothing, but counted in the norms of 2015.
@@ -108,7 +155,8 @@ impl Planner<'_> {
             let squares = self.similarity_of(None, none, vec![rarity], boost).squares();
             Arc::new(super::boolean::UnheldNode { what, boost, squares })
         };
-        let nodes: Vec<Shared> = analyzer.try_analyze(text)?.into_iter().map(|token| one(token.term)).collect();
+        let tokens = self.positions(&analyzer, text)?.into_iter().flat_map(|(_, tokens)| tokens);
+        let nodes: Vec<Shared> = tokens.map(|token| one(token.term)).collect();
         if nodes.is_empty() {
             return Ok(self.zero_terms(q.zero_terms_query, boost));
         }
@@ -129,7 +177,7 @@ impl Planner<'_> {
         if !target.has_string_terms() {
             return self.term_value(target, &q.query, boost);
         }
-        let positions = by_position(analyzer.try_analyze(text)?);
+        let positions = self.positions(&analyzer, text)?;
         if positions.is_empty() {
             return Ok(self.zero_terms(q.zero_terms_query, boost));
         }
@@ -208,6 +256,7 @@ impl Planner<'_> {
         let mut nodes = Vec::new();
         let mut i = 0;
         while i < positions.len() {
+            self.cx.check_cancelled()?;
             let (position, tokens) = &positions[i];
             let reach = tokens
                 .iter()
@@ -344,6 +393,7 @@ impl Planner<'_> {
         }
         let mut rarities = Vec::new();
         for place in &places {
+            self.cx.check_cancelled()?;
             let mut any = false;
             for term in &place.terms {
                 let text = term.value().as_str().unwrap_or_default().to_owned();
@@ -389,7 +439,7 @@ impl Planner<'_> {
         let Some(analyzer) = analyzer.filter(|_| target.has_string_terms()) else {
             return self.term_value(&target, &q.query, boost);
         };
-        let positions = by_position(analyzer.try_analyze(&text)?);
+        let positions = self.positions(&analyzer, &text)?;
         self.phrase_of(&target, &positions, q.slop, q.zero_terms_query, boost)
     }
 
@@ -458,7 +508,7 @@ impl Planner<'_> {
             return Err(self.failed_to_create(Error::illegal(reason)));
         }
         let positions = match analyzer {
-            Some(analyzer) => by_position(analyzer.try_analyze(&text)?),
+            Some(analyzer) => self.positions(&analyzer, &text)?,
             None => Vec::new(),
         };
         let Some(((last_position, last), before)) = positions.split_last() else {
@@ -518,7 +568,7 @@ impl Planner<'_> {
             let pattern = super::Pattern::prefix(&self.query_text(&target, &text), false)?;
             return Ok(self.matching_terms(&target, pattern, boost, format!("{}:{text}*", target.path)));
         };
-        let positions = by_position(analyzer.try_analyze(&text)?);
+        let positions = self.positions(&analyzer, &text)?;
         // A last word that something follows, be it a comma or a word that is left out, is whole.
         let open = |tokens: &Vec<Token>| tokens.iter().any(|token| token.end >= text.len());
         let Some(((_, last), before)) = positions.split_last().filter(|((_, last), _)| open(last)) else {
@@ -549,9 +599,10 @@ fn paths(positions: &[(u32, Vec<Token>)], start: u32, end: u32) -> Vec<Vec<Token
             }
             continue;
         }
-        match positions.iter().find(|(position, _)| *position == at) {
-            None => open.push((at + 1, path)),
-            Some((_, tokens)) => {
+        match positions.binary_search_by_key(&at, |(position, _)| *position) {
+            Err(_) => open.push((at + 1, path)),
+            Ok(found) => {
+                let tokens = &positions[found].1;
                 for token in tokens.iter().rev() {
                     let mut longer = path.clone();
                     longer.push(token.clone());
@@ -565,4 +616,51 @@ fn paths(positions: &[(u32, Vec<Token>)], start: u32, end: u32) -> Vec<Vec<Token
     }
     done.retain(|path| !path.is_empty());
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    fn token(term: &str, position: u32) -> Token {
+        Token {
+            term: term.to_owned(),
+            start: 0,
+            end: 0,
+            position,
+            position_length: 1,
+            kind: analysis::TokenKind::Word,
+            keyword: false,
+        }
+    }
+
+    #[test]
+    fn tokens_are_grouped_in_order_and_once() {
+        let given = [("c", 4), ("a", 1), ("b", 1), ("a", 1), ("d", 2), ("b", 1)];
+        let grouped = by_position(given.iter().map(|(term, position)| token(term, *position)).collect());
+        let shown: Vec<(u32, String)> = grouped
+            .iter()
+            .map(|(position, tokens)| (*position, tokens.iter().map(|t| t.term.as_str()).collect()))
+            .collect();
+        assert_eq!(shown, [(1, "ab".to_owned()), (2, "d".to_owned()), (4, "c".to_owned())]);
+        let many: Vec<String> = (0..40).chain(0..40).map(|n| format!("t{n}")).collect();
+        let grouped = by_position(many.iter().map(|term| token(term, 0)).collect());
+        let terms: Vec<&str> = grouped[0].1.iter().map(|t| t.term.as_str()).collect();
+        assert_eq!(terms, many[..40]);
+    }
+
+    #[test]
+    fn many_positions_and_many_terms_of_one_are_grouped_quickly() {
+        const TOKENS: u32 = 200_000;
+        let started = Instant::now();
+        assert_eq!(
+            by_position((0..TOKENS).map(|n| token("word", n)).collect()).len(),
+            TOKENS as usize
+        );
+        let one = by_position((0..TOKENS).map(|n| token(&n.to_string(), 0)).collect());
+        assert_eq!(one[0].1.len(), TOKENS as usize);
+        // Each compared with those before, this takes minutes.
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    }
 }

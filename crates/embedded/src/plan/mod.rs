@@ -467,13 +467,16 @@ impl<'a> Planner<'a> {
 
     fn count_clauses(&self, more: usize) -> Result<()> {
         let mut clauses = self.clauses.borrow_mut();
-        *clauses += more;
-        let max = self.cx.max_clause_count;
-        if *clauses > max {
-            let reason = format!("maxClauseCount is set to {max}");
-            return Err(Error::new(ErrorKind::TooManyClauses, reason).with("setting", "indices.query.bool.max_clause_count"));
+        *clauses = clauses.saturating_add(more);
+        if *clauses > self.cx.max_clause_count {
+            return Err(self.too_many_clauses());
         }
         Ok(())
+    }
+
+    fn too_many_clauses(&self) -> Error {
+        let reason = format!("maxClauseCount is set to {}", self.cx.max_clause_count);
+        Error::new(ErrorKind::TooManyClauses, reason).with("setting", "indices.query.bool.max_clause_count")
     }
 
     /// The documents that clauses here are about.
@@ -494,6 +497,7 @@ impl<'a> Planner<'a> {
     /// # Errors
     /// Clauses that make no sense for the mapping.
     pub fn compile(&self, query: &Query, boost: f32) -> Result<Shared> {
+        self.cx.check_cancelled()?;
         let node = if self.cx.profile.get() {
             self.profiled(query, boost)?
         } else {
@@ -617,6 +621,7 @@ impl<'a> Planner<'a> {
                 boost,
             })),
             Clause::DisMax { queries, tie_breaker } => {
+                self.count_clauses(queries.len())?;
                 let mut nodes = queries.iter().map(|q| self.compile(q, boost)).collect::<Result<Vec<_>>>()?;
                 let all = nodes.len();
                 nodes.retain(|node| !node.is_absent());

@@ -2,7 +2,7 @@
 
 use super::boolean::{BoolNode, DisMaxNode, Shared, UnheldNode};
 use super::field::{Target, text_of};
-use super::full_text::by_position;
+use super::full_text::is_about_field;
 use super::similarity::Rarity;
 use super::term::TermNode;
 use super::{Planner, dis_max};
@@ -87,7 +87,7 @@ impl Planner<'_> {
             match node {
                 Ok(node) if node.is_none() => absent &= node.is_absent(),
                 Ok(node) => nodes.push(node),
-                Err(_) if lenient => absent = false,
+                Err(error) if lenient && is_about_field(&error) => absent = false,
                 Err(error) => return Err(error),
             }
         }
@@ -130,7 +130,7 @@ impl Planner<'_> {
                 };
                 match self.match_query(&one, boost * field_boost) {
                     Ok(node) => others.push(node),
-                    Err(error) if !lenient => return Err(error),
+                    Err(error) if !lenient || !is_about_field(&error) => return Err(error),
                     Err(_) => {}
                 }
                 continue;
@@ -146,7 +146,8 @@ impl Planner<'_> {
         for (_, group) in &groups {
             let Some((first, _)) = group.first() else { continue };
             let words: Vec<Vec<String>> = match self.query_analyzer(first, q.options.analyzer.as_deref(), false)? {
-                Some(analyzer) => by_position(analyzer.try_analyze(&text)?)
+                Some(analyzer) => self
+                    .positions(&analyzer, &text)?
                     .into_iter()
                     .map(|(_, tokens)| tokens.into_iter().map(|t| t.term).collect())
                     .collect(),

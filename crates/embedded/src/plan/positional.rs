@@ -687,7 +687,7 @@ impl Planner<'_> {
                 };
                 let mut parts = Vec::new();
                 let mut before = None;
-                for (position, tokens) in super::full_text::by_position(analyzer.try_analyze(query)?) {
+                for (position, tokens) in self.positions(&analyzer, query)? {
                     let terms: Vec<Term> = tokens.iter().map(|t| used.text_term(&t.term)).collect();
                     let words = Tree::words(terms);
                     let spaces = match before {

@@ -3,6 +3,7 @@
 use super::Planner;
 use super::boolean::Shared;
 use super::field::{Target, query_shard};
+use super::full_text::is_about_field;
 use dsl::query::{Clause, Query, QueryStringQuery};
 use dsl::query_string::{Syntax, expand_with, parse, simple};
 use model::{Error, ErrorKind, Result};
@@ -93,13 +94,24 @@ impl Planner<'_> {
                 Clause::Bool(_) | Clause::DisMax { .. } | Clause::ConstantScore { .. } | Clause::Boosting { .. }
             );
             let profiled = self.profile.borrow().len();
-            if leaf && self.compile(&q, 1.0).is_err() {
-                q.clause = Clause::MatchNone;
+            let counted = *self.clauses.borrow();
+            match self.trial(leaf, &q) {
+                Err(error) if is_about_field(&error) => q.clause = Clause::MatchNone,
+                tried => tried?,
             }
+            *self.clauses.borrow_mut() = counted;
             self.profile.borrow_mut().truncate(profiled);
             Ok(q)
         })?;
         self.compile(&query, boost)
+    }
+
+    /// Whether a leaf compiles, told before it is compiled for good.
+    fn trial(&self, leaf: bool, query: &Query) -> Result<()> {
+        if leaf {
+            self.compile(query, 1.0)?;
+        }
+        Ok(())
     }
 
     /// Phrases are looked up in fields with `quote_field_suffix` where there are such.

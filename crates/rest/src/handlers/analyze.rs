@@ -2,6 +2,7 @@
 
 use crate::call::Call;
 use crate::respond::Answer;
+use crate::utf16::Utf16Offsets;
 use analysis::{AnalyzeParts, Analyzer, Registry, Token};
 use dsl::document::AnalyzeBody;
 use model::{Error, Result, Target};
@@ -235,21 +236,7 @@ fn analyzer_of(
         .ok_or_else(|| Error::illegal("no default analyzer"))
 }
 
-/// UTF-16 offsets of a text, as Java counts: byte offset → offset.
-struct Offsets<'a>(&'a str);
-
-impl Offsets<'_> {
-    fn at(&self, byte: usize) -> usize {
-        let end = (0..=byte.min(self.0.len()))
-            .rev()
-            .find(|i| self.0.is_char_boundary(*i))
-            .unwrap_or(0);
-        let head = &self.0[..end];
-        if head.is_ascii() { end } else { head.encode_utf16().count() }
-    }
-}
-
-fn token(token: &Token, offsets: &Offsets<'_>, start: usize, position: u32, typed: bool) -> Map<String, Value> {
+fn token(token: &Token, offsets: &Utf16Offsets<'_>, start: usize, position: u32, typed: bool) -> Map<String, Value> {
     let mut out = Map::new();
     out.insert("token".into(), token.term.as_str().into());
     out.insert("start_offset".into(), (start + offsets.at(token.start)).into());
@@ -267,8 +254,8 @@ fn tokens(analyzer: &Analyzer, texts: &[String], gap: u32, typed: bool, max: usi
     let mut out = Vec::new();
     let (mut start, mut position) = (0, 0);
     for text in texts {
-        let offsets = Offsets(text);
-        let found = analyzer.try_analyze(text)?;
+        let offsets = Utf16Offsets::new(text);
+        let found = tokens_within(analyzer, text, out.len(), max)?;
         for t in &found {
             let mut shown = token(t, &offsets, start, position, typed);
             if typed && analyzer.grams() {
@@ -277,28 +264,39 @@ fn tokens(analyzer: &Analyzer, texts: &[String], gap: u32, typed: bool, max: usi
             }
             out.push(Value::Object(shown));
         }
-        within(out.len(), max)?;
         position += found.last().map_or(0, |t| t.position + 1) + gap;
         start += offsets.at(text.len()) + 1;
     }
     Ok(out)
 }
 
+/// The tokens of a text after so many others. The first that is one too many ends the analysis.
+fn tokens_within(analyzer: &Analyzer, text: &str, before: usize, max: usize) -> Result<Vec<Token>> {
+    let mut count = before;
+    let found = analyzer.try_analyze_while(text, &mut |_| {
+        count += 1;
+        count <= max
+    })?;
+    within(count, max)?;
+    Ok(found)
+}
+
 fn within(count: usize, max: usize) -> Result<()> {
-    if count <= max {
-        return Ok(());
-    }
+    if count <= max { Ok(()) } else { Err(too_many(max)) }
+}
+
+fn too_many(max: usize) -> Error {
     let reason = format!(
         "The number of tokens produced by calling _analyze has exceeded the allowed maximum of [{max}]. \
          This limit can be set by changing the [index.analyze.max_token_count] index level setting."
     );
-    Err(Error::new(model::ErrorKind::IllegalState, reason).status_of(400))
+    Error::new(model::ErrorKind::IllegalState, reason).status_of(400)
 }
 
 /// `explain=true`: every stage.
 fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, typed: bool) -> Result<Value> {
     let text = body.text.join(" ");
-    let offsets = Offsets(&text);
+    let offsets = Utf16Offsets::new(&text);
     let attributes = &body.attributes;
     let list = |tokens: &[Token], keywords: bool| -> Vec<Value> {
         let tokens = tokens.iter().map(|t| {
@@ -312,8 +310,10 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, ty
         });
         tokens.collect()
     };
-    let stages = analyzer.explain(&text)?;
-    within(stages.tokenizer.tokens.len(), max)?;
+    let stages = match analyzer.explain_within(&text, max)? {
+        Some(stages) => stages,
+        None => return Err(too_many(max)),
+    };
     if name == CUSTOM {
         let charfilters: Vec<Value> = stages
             .char_filters
@@ -331,14 +331,13 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, ty
         detail["tokenfilters"] = filters.into();
         return Ok(json!({ "detail": detail }));
     }
-    let found = analyzer.try_analyze(&text)?;
-    within(found.len(), max)?;
+    let found = tokens_within(analyzer, &text, 0, max)?;
     let keywords = stages.filters.last().is_some_and(|stage| stage.keywords);
     Ok(json!({ "detail": { "custom_analyzer": false, "analyzer": { "name": name, "tokens": list(&found, keywords) } } }))
 }
 
 /// A token with all its attributes, or those that were asked for.
-fn detailed(t: &Token, offsets: &Offsets<'_>, wanted: &[String], keywords: bool) -> Map<String, Value> {
+fn detailed(t: &Token, offsets: &Utf16Offsets<'_>, wanted: &[String], keywords: bool) -> Map<String, Value> {
     let mut out = token(t, offsets, 0, 0, true);
     let bytes: Vec<String> = t.term.bytes().map(|b| format!("{b:x}")).collect();
     out.insert("bytes".into(), format!("[{}]", bytes.join(" ")).into());

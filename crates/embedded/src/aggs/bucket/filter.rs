@@ -95,7 +95,17 @@ impl Filters {
         other: Option<String>,
         scope: Option<&str>,
         subs: Subs,
-    ) -> Filters {
+        most: usize,
+    ) -> Result<Filters> {
+        if filters.len() > most {
+            let setting = model::settings::MAX_CLAUSE_COUNT.name;
+            let reason = format!(
+                "Number of filters is too large, must be less than or equal to: [{most}] but was [{}]. \
+                 This limit can be set by changing the [{setting}] setting.",
+                filters.len()
+            );
+            return Err(model::Error::illegal(reason).with("setting", setting));
+        }
         let mut asked: Vec<_> = filters
             .iter()
             .map(|(name, query)| (name.clone(), Asked::new(query, scope)))
@@ -104,13 +114,13 @@ impl Filters {
         if keyed {
             asked.sort_by(|a, b| a.0.cmp(&b.0));
         }
-        Filters {
+        Ok(Filters {
             asked,
             form,
             other,
             counts: Counts::default(),
             subs,
-        }
+        })
     }
     fn width(&self) -> u32 {
         self.asked.len() as u32 + u32::from(self.other.is_some())

@@ -1,0 +1,149 @@
+//! Inputs of megabytes: they are answered or refused within seconds, and delay no other request.
+//!
+//! Bounds are generous, for a debug build on a busy machine: what was quadratic took minutes.
+
+#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
+
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tests::{Answer, Server};
+
+/// Words of one query, clauses of one query.
+const MANY: usize = 100_000;
+/// What a request with a long body may take.
+const LONG: Duration = Duration::from_secs(30);
+/// What another request may take beside it.
+const BESIDE: Duration = Duration::from_secs(2);
+
+fn started() -> (tempfile::TempDir, Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &["opensearch2"]);
+    let doc = json!({ "text": "some words of text", "tag": "w1" });
+    server.ok("PUT", "/i/_doc/1?refresh=true", &doc);
+    (folder, server)
+}
+
+fn timed(server: &Server, path: &str, body: &Value) -> (Answer, Duration) {
+    let begun = Instant::now();
+    let answer = server.call("POST", path, body);
+    (answer, begun.elapsed())
+}
+
+#[test]
+fn long_texts_to_analyze_delay_no_other_request() {
+    let (_folder, server) = started();
+    let text = format!("ä{}", "word with ends ".repeat((2 << 20) / 15));
+    for explain in [false, true] {
+        let body = json!({ "analyzer": "standard", "text": text, "explain": explain });
+        std::thread::scope(|scope| {
+            let long: Vec<_> = (0..2).map(|_| scope.spawn(|| timed(&server, "/_analyze", &body))).collect();
+            let mut slowest = Duration::ZERO;
+            while !long.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+                let begun = Instant::now();
+                assert_eq!(server.call("GET", "/i/_doc/1", &Value::Null).status, 200);
+                slowest = slowest.max(begun.elapsed());
+            }
+            assert!(slowest < BESIDE, "a GET took {slowest:?}");
+            for one in long {
+                let (answer, took) = one.join().unwrap();
+                assert_eq!(answer.status, 400, "{answer:?}");
+                assert!(
+                    answer.body.to_string().contains("index.analyze.max_token_count"),
+                    "{answer:?}"
+                );
+                assert!(took < LONG, "it took {took:?}");
+            }
+        });
+    }
+    // Within the limit every offset is found, however long the text. A smile is two units of UTF-16.
+    let words = format!("{} ", "😀".repeat(100)).repeat(5000);
+    let body = json!({ "analyzer": "whitespace", "text": format!("{words}end") });
+    let (answer, took) = timed(&server, "/_analyze", &body);
+    assert!(took < LONG, "it took {took:?}");
+    assert_eq!(answer.body["tokens"][5000]["end_offset"], 5000 * 201 + 3);
+}
+
+#[test]
+fn queries_of_many_words_are_refused_in_time() {
+    let (_folder, server) = started();
+    let words: Vec<String> = (0..MANY).map(|n| format!("w{n}")).collect();
+    let text = words.join(" ");
+    let terms: Vec<Value> = words.iter().map(|word| json!({ "term": { "text": word } })).collect();
+    let many_fields = json!({ "query": text, "fields": ["text", "tag"], "type": "cross_fields" });
+    let queries = [
+        ("match", json!({ "match": { "text": text } })),
+        (
+            "lenient match",
+            json!({ "match": { "text": { "query": text, "lenient": true } } }),
+        ),
+        (
+            "fuzzy match",
+            json!({ "match": { "text": { "query": text, "fuzziness": "AUTO" } } }),
+        ),
+        ("match_phrase", json!({ "match_phrase": { "text": text } })),
+        ("match_phrase_prefix", json!({ "match_phrase_prefix": { "text": text } })),
+        ("match_bool_prefix", json!({ "match_bool_prefix": { "text": text } })),
+        ("multi_match", json!({ "multi_match": many_fields })),
+        (
+            "query_string",
+            json!({ "query_string": { "query": text, "fields": ["text"] } }),
+        ),
+        ("query_string of all fields", json!({ "query_string": { "query": text } })),
+        (
+            "simple_query_string",
+            json!({ "simple_query_string": { "query": text, "fields": ["text"] } }),
+        ),
+        (
+            "intervals",
+            json!({ "intervals": { "text": { "match": { "query": text } } } }),
+        ),
+        ("dis_max", json!({ "dis_max": { "queries": terms } })),
+        ("bool", json!({ "bool": { "should": terms } })),
+    ];
+    for (what, query) in queries {
+        let (answer, took) = timed(&server, "/i/_search", &json!({ "query": query }));
+        assert_eq!(answer.status, 400, "{what}: {answer:?}");
+        let told = answer.body.to_string();
+        assert!(told.contains("indices.query.bool.max_clause_count"), "{what}: {told:.300}");
+        assert!(took < LONG, "{what} took {took:?}");
+    }
+    let filters = json!({ "size": 0, "aggs": { "a": { "filters": { "filters": terms } } } });
+    let (answer, took) = timed(&server, "/i/_search", &filters);
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert!(
+        answer.body.to_string().contains("indices.query.bool.max_clause_count"),
+        "{answer:?}"
+    );
+    assert!(took < LONG, "filters took {took:?}");
+    // Equal words of one field are as many clauses.
+    let same = json!({ "query": { "match": { "text": "word ".repeat(MANY) } } });
+    assert_eq!(timed(&server, "/i/_search", &same).0.status, 400);
+}
+
+#[test]
+fn a_search_of_many_words_ends_with_its_timeout() {
+    let (_folder, server) = started();
+    let more = json!({ "persistent": { "indices.query.bool.max_clause_count": 10_000_000 } });
+    server.ok("PUT", "/_cluster/settings", &more);
+    let words: Vec<String> = (0..MANY).map(|n| format!("w{n}")).collect();
+    let query = json!({ "match": { "text": { "query": words.join(" "), "fuzziness": 2 } } });
+    let body = json!({ "query": query, "timeout": "50ms" });
+    let (answer, took) = timed(&server, "/i/_search", &body);
+    assert_eq!(answer.body["timed_out"], true, "{answer:?}");
+    assert!(took < LONG, "it took {took:?}");
+}
+
+#[test]
+fn many_new_fields_take_as_long_as_they_are_many() {
+    const FIELDS: usize = 20_000;
+    let (_folder, server) = started();
+    server.ok(
+        "PUT",
+        "/wide",
+        &json!({ "settings": { "index.mapping.total_fields.limit": 1_000_000 } }),
+    );
+    let doc: serde_json::Map<String, Value> = (0..FIELDS).map(|n| (format!("f{n}"), json!(true))).collect();
+    let begun = Instant::now();
+    server.ok("PUT", "/wide/_doc/1", &Value::Object(doc));
+    assert!(begun.elapsed() < LONG, "it took {:?}", begun.elapsed());
+}
