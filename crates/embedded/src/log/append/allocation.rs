@@ -69,7 +69,10 @@ pub(super) fn fitting(disk: &dyn Disk, dir: &Path, least: u64, most: u64) -> u64
 /// The file to start with if no spare is there: a small one, because the start waits for its zeros; the spare is
 /// made meanwhile. On a nearly full disk an even smaller one.
 pub(super) fn first_file(disk: &dyn Disk, dir: &Path, number: u64, file_bytes: u64) -> io::Result<OwnFile> {
-    let mut bytes = fitting(disk, dir, FIRST_MIN_BYTES, file_bytes.min(FIRST_FILE_BYTES));
+    // On a full disk that is what the cut of the last file gave back: all of it, or each start would have less for deletes.
+    let free = disk.free_bytes(dir).unwrap_or(u64::MAX);
+    let most = fitting(disk, dir, FILE_MIN_BYTES, file_bytes.min(FIRST_FILE_BYTES));
+    let mut bytes = most.min(free.saturating_sub(FIRST_LEAVES_BYTES).max(FIRST_MIN_BYTES));
     loop {
         match make_spare(disk, dir, number, bytes) {
             Err(e) if is_full(&e) && bytes / 2 >= FIRST_MIN_BYTES => bytes /= 2,

@@ -375,7 +375,9 @@ pub(super) const FIRST_FILE_BYTES: u64 = 4 << 20;
 /// A spare file is made no smaller, however full the disk is.
 pub(super) const FILE_MIN_BYTES: u64 = 1 << 20;
 /// A first file is made no smaller: deletes must find room on a disk that is nearly full.
-pub(super) const FIRST_MIN_BYTES: u64 = 64 << 10;
+pub(super) const FIRST_MIN_BYTES: u64 = 16 << 10;
+/// What a first file leaves, for the manifest.
+pub(super) const FIRST_LEAVES_BYTES: u64 = 16 << 10;
 
 /// A zero-filled file that is no part of the log yet.
 pub(super) struct OwnFile {
