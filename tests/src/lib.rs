@@ -94,7 +94,17 @@ impl Server {
 
     /// The same among variables of its environment.
     pub fn start_among(data: &Path, personas: &[&str], settings: &[&str], variables: &[(&str, &str)]) -> Server {
-        let mut command = command();
+        Server::start_by(command(), data, personas, settings, variables)
+    }
+
+    /// The same by a command that has something of its own, as limits of the process.
+    pub fn start_by(
+        mut command: Command,
+        data: &Path,
+        personas: &[&str],
+        settings: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Server {
         command
             .envs(variables.iter().copied())
             .arg("serve")

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 
 use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 use tests::{Server, command};
 
@@ -37,6 +38,87 @@ fn a_closed_terminal_does_not_end_it() {
     assert_eq!(server.send("GET", "/", "").unwrap().status, 200);
     server.signal(libc::SIGTERM);
     assert_eq!(server.wait(Duration::from_secs(10)).expect("it ends").code(), Some(0));
+}
+
+/// The binary under a limit of open files, soft and hard.
+fn with_open_files(soft: u64, hard: u64) -> std::process::Command {
+    use std::os::unix::process::CommandExt as _;
+    let mut command = command();
+    let limit = libc::rlimit {
+        rlim_cur: soft,
+        rlim_max: hard,
+    };
+    // SAFETY: `limit` is a valid `rlimit`; the call only reads it.
+    let set = move || match unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    };
+    // SAFETY: between fork and exec only `setrlimit` is called, which is async-signal-safe.
+    unsafe { command.pre_exec(set) };
+    command
+}
+
+/// Clients that hold as many connections as there may be take no descriptor from the log and the segments.
+#[test]
+fn idle_connections_do_not_stop_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = Server::start_by(with_open_files(1024, 1024), &data, &["es8"], &["log.checkpoint_ops=50"], &[]);
+    // One client that was there before; its connection stays open.
+    let (mut writer, mut n) = (std::net::TcpStream::connect(server.address("")).unwrap(), 0);
+    let mut write = |count: usize| {
+        for _ in 0..count {
+            n += 1;
+            let body = format!("{{\"n\":{n},\"text\":\"{}\"}}", "word ".repeat(10_000));
+            let head = "host: localhost\r\ncontent-type: application/json";
+            let path = format!("/i/_doc/{n}?refresh=true");
+            write!(
+                writer,
+                "PUT {path} HTTP/1.1\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .unwrap();
+            let mut answer = [0; 4096];
+            let read = writer.read(&mut answer).unwrap();
+            let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
+            assert!(answer.starts_with("HTTP/1.1 201"), "write {n}: {answer}");
+        }
+    };
+    write(1);
+    let idle: Vec<_> = (0..1000)
+        .filter_map(|_| std::net::TcpStream::connect(server.address("")).ok())
+        .collect();
+    assert_eq!(idle.len(), 1000, "this machine lets a test hold a thousand connections");
+    std::thread::sleep(Duration::from_millis(300));
+    // Enough for checkpoints, merges and a new file of the log.
+    write(120);
+    drop(idle);
+    write(1);
+    let begun = Instant::now();
+    while server.send("GET", "/i/_doc/1", "").map_or(0, |answer| answer.status) != 200 {
+        assert!(begun.elapsed() < Duration::from_secs(10), "others are let in again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The soft limit is raised to the hard one, and the bound on connections follows.
+#[test]
+fn connections_follow_the_limit_of_open_files() {
+    let folder = tempfile::tempdir().unwrap();
+    for (n, (soft, hard, connections)) in [(256, 1024, 768), (64, 400, 300)].into_iter().enumerate() {
+        let data = folder.path().join(n.to_string());
+        let mut command = with_open_files(soft, hard);
+        command
+            .arg("serve")
+            .arg("--print-config")
+            .arg("--data")
+            .arg(&data)
+            .current_dir(folder.path());
+        let printed = command.output().unwrap();
+        let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+        let line = format!("http.max_connections = \"{connections}\"");
+        assert!(printed.contains(&line), "no [{line}] in\n{printed}");
+    }
 }
 
 /// Everything below a folder that lets others in.

@@ -90,7 +90,11 @@ impl Store {
             parts,
             idempotency_key: None,
         };
-        let mut room = self.log.reserve(record.log_bytes())?;
+        // Who deletes an index makes room.
+        let mut room = match next.removed.is_empty() {
+            true => self.log.reserve(record.log_bytes())?,
+            false => self.log.reserve_delete(record.log_bytes())?,
+        };
         let changed: Vec<Arc<IndexEntry>> = next
             .deltas
             .iter()

@@ -111,7 +111,7 @@ impl Store {
             idempotency_key: None,
         };
         let bytes = record.log_bytes();
-        let mut room = self.log.reserve(bytes)?;
+        let mut room = self.log.reserve_delete(bytes)?;
         let ticket = {
             let _sequencer = self.sequencer.lock();
             self.log.enqueue(&mut room, record, Durability::Async)?

@@ -246,7 +246,11 @@ impl Store {
             }
             return Ok(Carried::Out(outcomes, place));
         }
-        let mut room = self.log.reserve(bytes as u64)?.waited_for();
+        let room = match !making && ready.iter().all(|(_, ready)| ready.put.is_none()) {
+            true => self.log.reserve_delete(bytes as u64),
+            false => self.log.reserve(bytes as u64),
+        };
+        let mut room = room?.waited_for();
         let growing = !making && ready.iter().any(|(_, ready)| ready.growth.is_some());
         let _growing = growing.then(|| self.alter_alone());
         if growing {

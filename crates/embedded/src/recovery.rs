@@ -103,7 +103,11 @@ impl Store {
         // From here on the folder counts as open: an end without a clean checkpoint is an unclean one.
         let next_file = store.checkpointing.lock().next_file;
         let body = store.folder_json(flushed, next_file, false).to_string().into_bytes();
-        store.manifest.write(vec![("folder".into(), Some(body))])?;
+        match store.manifest.write(vec![("folder".into(), Some(body))]) {
+            // It is said with the next checkpoint: reads and deletes come before.
+            Err(e) if e.kind() == ErrorKind::DiskFull => crate::trouble::tell(e.reason()),
+            written => written?,
+        }
         // Files of which nothing was replayed.
         store.log.truncate_below(flushed)?;
         Ok(store)

@@ -413,8 +413,19 @@ impl Store {
                     "[{have}] bytes of {what}; the limit is the setting [{}] of [{limit}]",
                     setting.name
                 );
+                // Waiting does not help a client while the disk is full.
+                if let Some(full) = self.troubles.want_of_room() {
+                    return Err(Error::new(ErrorKind::DiskFull, format!("{reason}: {}", full.reason())));
+                }
                 Err(Error::new(ErrorKind::RejectedExecution, reason).with("setting", setting.name))
             }
+        }
+    }
+    /// May a document be deleted? Deletes make room, so that a full disk does not refuse them; the log bounds them.
+    pub(crate) fn check_deletable(&self) -> Result<()> {
+        match self.check_writable() {
+            Err(full) if full.kind() == ErrorKind::DiskFull && self.refusing.lock().is_none() => Ok(()),
+            checked => checked,
         }
     }
     /// The bound that writes have reached, with what there is and how much there may be.

@@ -92,6 +92,12 @@ impl Troubles {
     pub(crate) fn forget(&self, no: u32) {
         self.0.lock().retain(|(_, n), _| *n != no);
     }
+    /// What fails because the disk is full, if anything does.
+    pub(crate) fn want_of_room(&self) -> Option<Error> {
+        let all = self.0.lock();
+        let mut errors = all.values().map(|failing| &failing.error);
+        errors.find(|error| error.kind() == ErrorKind::DiskFull).cloned()
+    }
     /// What fails of an index (0: of the folder).
     pub(crate) fn of(&self, no: u32) -> Vec<Trouble> {
         let all = self.0.lock();

@@ -112,8 +112,14 @@ impl Store {
             self.ram_bytes.load(Ordering::Relaxed) * 4 > self.limits.ram_segment_bytes * 3
                 && now.saturating_sub(self.checkpointing.lock().at) > Duration::from_secs(1)
         };
+        // A small or full disk has no room for a log of the usual length: a checkpoint gives back what it covers.
+        let tight = || {
+            bytes > 0
+                && bytes >= self.disk.free_bytes(&self.dir).unwrap_or(u64::MAX) / 3
+                && now.saturating_sub(self.checkpointing.lock().at) > Duration::from_secs(1)
+        };
         let replayed = self.replayed.load(Ordering::Acquire);
-        if (much || old || replayed || full()) && self.troubles.due(Work::Checkpoint, 0, now) {
+        if (much || old || replayed || full() || tight()) && self.troubles.due(Work::Checkpoint, 0, now) {
             self.tried(Work::Checkpoint, 0, || self.checkpoint(false));
         }
     }

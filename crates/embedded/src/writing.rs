@@ -111,7 +111,10 @@ impl Store {
 
     /// `after`: what its answer waits for, also if it is refused.
     fn write_one(&self, write: Write, at_once: bool, after: &mut After) -> Result<(Outcome, Option<u32>)> {
-        self.check_writable()?;
+        match write.op {
+            WriteOp::Delete => self.check_deletable()?,
+            _ => self.check_writable()?,
+        }
         let catalog = self.catalog.load_full();
         let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())?;
         let begun = Instant::now();

@@ -45,7 +45,7 @@ macro_rules! settings {
 settings! {
     HTTP_MAX_CONTENT_LENGTH: "http.max_content_length" = "100mb", Node, "Largest request body.";
     HTTP_MAX_ANSWER: "http.max_answer_bytes" = "100mb", Node, "What one _mget or _msearch answers; documents and searches beyond it are answered 429 each.";
-    HTTP_MAX_CONNECTIONS: "http.max_connections" = "16384", Node, "Open connections; who comes beyond them is told 503 and goes.";
+    HTTP_MAX_CONNECTIONS: "http.max_connections" = "16384", Node, "Open connections; who comes beyond them is told 503 and goes. Lowered at the start to what the limit of open files leaves beside the log and segments, a quarter of it and at most 4096.";
     HTTP_MAX_IN_FLIGHT: "http.max_in_flight_bytes" = "10%", Node, "Bytes of all request bodies being read or worked on.";
     HTTP_READ_TIMEOUT: "http.read_timeout" = "2m", Node, "How long a request may take to come, from its first byte to the end of its body; then it is answered 408. 0: as long as it likes.";
     HTTP_WRITE_TIMEOUT: "http.write_timeout" = "2m", Node, "How long an answer may wait for a client that takes none of its bytes; then the connection is cut. 0: as long as it likes.";

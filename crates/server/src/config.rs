@@ -63,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) engine_limits: embedded::Limits,
     /// How deep requests may be.
     pub(crate) depths: model::Depths,
+    /// Why `http.max_connections` is lower than it was given, if it is.
+    pub(crate) connections_bounded: Option<String>,
     values: Values,
 }
 
@@ -269,8 +271,24 @@ impl Config {
             engine_limits,
             depths,
             fixed,
+            connections_bounded: None,
             values,
         })
+    }
+
+    /// Lowers `http.max_connections` to what a process with that many open files can hold beside its log and segments.
+    pub(crate) fn bound_connections(&mut self, open_files: u64) {
+        let name = settings::HTTP_MAX_CONNECTIONS.name;
+        let most = crate::descriptors::connections_most(open_files);
+        let row = self.fixed.iter_mut().find(|(setting, _)| setting.name == name);
+        let Some((_, connections)) = row.filter(|(_, given)| *given > most) else {
+            return;
+        };
+        let why = format!("[{name}] is [{most}] instead of [{connections}]: the process may have [{open_files}] open files");
+        *connections = most;
+        let origin = format!("lowered from {}: at most {open_files} open files", one(&self.values, name));
+        self.values.insert(name, (vec![most.to_string()], origin));
+        self.connections_bounded = Some(why);
     }
 
     /// As a TOML file that would give the same, with the origin of each value.
@@ -669,6 +687,22 @@ mod tests {
             "network.host = '::1'",
             Ok(r#"listen = ["[::1]:9200=es8"]"#),
         );
+    }
+
+    #[test]
+    fn connections_follow_the_limit_of_open_files() {
+        let mut config = Config::from_sources(&Flags::default(), &[], None).unwrap();
+        config.bound_connections(1 << 20);
+        assert_eq!(config.connections_bounded, None, "there is room for all");
+        config.bound_connections(1024);
+        let bound = config.connections_bounded.clone().unwrap_or_default();
+        assert!(bound.contains("[768] instead of [16384]"), "{bound}");
+        assert!(config.render().contains("lowered from 16384"), "{}", config.render());
+        let row = config
+            .fixed
+            .iter()
+            .find(|(s, _)| s.name == settings::HTTP_MAX_CONNECTIONS.name);
+        assert_eq!(row.map(|(_, value)| *value), Some(768));
     }
 
     #[test]

@@ -33,6 +33,7 @@ struct State {
     syncs_failing: bool,
     writes_failing: bool,
     writes_full: bool,
+    opens_failing: bool,
     sync_takes: Duration,
     steps_left: Option<u64>,
     fails_in: Option<u64>,
@@ -77,6 +78,7 @@ impl FaultyDisk {
             syncs_failing: false,
             writes_failing: false,
             writes_full: false,
+            opens_failing: false,
             sync_takes: Duration::ZERO,
             steps_left: None,
             fails_in: None,
@@ -128,6 +130,10 @@ impl FaultyDisk {
     /// Whether writes find no room (ENOSPC), also where it was taken before: a file system that copies on write.
     pub fn set_writes_full(&self, on: bool) {
         self.0.lock().writes_full = on;
+    }
+    /// Whether whatever needs a new descriptor fails (EMFILE): opening and making files, syncing folders.
+    pub fn set_opens_failing(&self, on: bool) {
+        self.0.lock().opens_failing = on;
     }
     /// How long each sync of a file takes.
     pub fn set_sync_takes(&self, long: Duration) {
@@ -210,7 +216,16 @@ impl State {
         Ok(())
     }
 
+    /// Takes a descriptor, if there are any.
+    fn descriptor(&self) -> io::Result<()> {
+        match self.opens_failing {
+            true => Err(io::Error::from_raw_os_error(libc::EMFILE)),
+            false => Ok(()),
+        }
+    }
+
     fn faults_off(&mut self) {
+        self.opens_failing = false;
         self.room_bytes = None;
         self.full_below = None;
         (self.short_writes, self.syncs_failing) = (false, false);
@@ -315,6 +330,7 @@ impl Disk for FaultyDisk {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.0.lock();
         state.step()?;
+        state.descriptor()?;
         if state.full_below.as_ref().is_some_and(|dir| path.starts_with(dir)) {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
@@ -333,6 +349,7 @@ impl Disk for FaultyDisk {
     }
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let state = self.0.lock();
+        state.descriptor()?;
         Ok(Arc::new(Handle {
             disk: self.clone(),
             file: state.find(path)?,
@@ -345,6 +362,7 @@ impl Disk for FaultyDisk {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.0.lock();
         state.step()?;
+        state.descriptor()?;
         if state.syncs_failing {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }

@@ -21,6 +21,7 @@ use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the engine asks of a disk. Every path is whole (not relative to a folder of the disk).
 pub trait Disk: Send + Sync {
@@ -172,11 +173,29 @@ pub fn is_full(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// A failure of the disk as a refusal: 507 where the disk is full, else an internal error; both
-/// name what was being done and the path.
+/// Whether a failure says that the process or the machine is short of descriptors or memory. Nothing was done, and the same
+/// call works as soon as others have given some back.
+pub fn is_short_of_handles(cause: &io::Error) -> bool {
+    matches!(cause.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
+}
+
+/// As [`Disk::sync_dir`]; waits while the process is short of descriptors, until `over`.
+pub(crate) fn sync_dir_patiently(disk: &dyn Disk, dir: &Path, each: Duration, over: impl Fn() -> bool) -> io::Result<()> {
+    loop {
+        match disk.sync_dir(dir) {
+            Err(e) if is_short_of_handles(&e) && !over() => std::thread::sleep(each),
+            done => return done,
+        }
+    }
+}
+
+/// A failure of the disk as a refusal: 507 where the disk is full, 429 where descriptors are
+/// short, else an internal error; all name what was being done and the path.
 pub fn refusal(doing: &str, path: &Path, cause: &io::Error) -> Error {
     let kind = if is_full(cause) {
         ErrorKind::DiskFull
+    } else if is_short_of_handles(cause) {
+        ErrorKind::RejectedExecution
     } else {
         ErrorKind::Internal
     };

@@ -13,13 +13,14 @@
 use super::format::{
     FILE_HEADER_BYTES, FileHeader, FrameHeader, FrameKind, begin_frame, corrupt, finish_frame, read_entries, write_entry,
 };
-use crate::disk::{Disk, DiskFile, is_full, refusal};
+use crate::disk::{Disk, DiskFile, is_full, refusal, sync_dir_patiently};
 use model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const NAME: &str = "manifest";
 const TEMPORARY: &str = "manifest.partial";
@@ -27,6 +28,10 @@ const TEMPORARY: &str = "manifest.partial";
 const REWRITE_MIN_BYTES: u64 = 64 << 10;
 /// A frame of a rewrite ends when it has so many bytes.
 const REWRITE_FRAME_BYTES: usize = 4 << 20;
+
+/// How often and how long a rewrite waits for a descriptor: after its rename it cannot be taken back.
+const SHORT_OF_HANDLES_EACH: Duration = Duration::from_millis(100);
+const SHORT_OF_HANDLES_MOST: Duration = Duration::from_secs(30);
 
 /// A small durable map. Every method may be called from any thread; writes are one after the other.
 pub struct Manifest {
@@ -351,7 +356,8 @@ fn prepare(disk: &dyn Disk, dir: &Path, live: BTreeMap<String, Vec<u8>>, header:
 /// Gives the temporary file the manifest's name, durably.
 fn publish(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     disk.rename(&dir.join(TEMPORARY), &dir.join(NAME))?;
-    disk.sync_dir(dir)
+    let begun = Instant::now();
+    sync_dir_patiently(disk, dir, SHORT_OF_HANDLES_EACH, || begun.elapsed() > SHORT_OF_HANDLES_MOST)
 }
 
 fn rewrite(disk: &dyn Disk, dir: &Path, live: BTreeMap<String, Vec<u8>>, header: FileHeader) -> Result<State> {

@@ -595,6 +595,79 @@ fn a_full_disk_refuses_and_recovers() {
     assert_eq!(records(&open(&disk).1, 0).len() as u64, written + 1);
 }
 
+/// Not a byte is free at the start: what was written is read, records are refused until there is room, and the first one
+/// begins the file that the start could not begin.
+#[test]
+fn a_start_without_room_begins_its_file_later() {
+    let disk = FaultyDisk::new(3);
+    let (log, _) = open(&disk);
+    write(&log, put(1, 0, 10));
+    disk.stop_after(0);
+    drop(log);
+    disk.restart();
+    for name in disk.list(Path::new(DIR)).unwrap() {
+        if name.starts_with("spare-") {
+            disk.remove(&Path::new(DIR).join(name)).unwrap();
+        }
+    }
+    disk.set_room(Some(0));
+    let (log, found) = open(&disk);
+    assert_eq!(records(&found, 0).len(), 1);
+    assert!(log.is_starved());
+    let refused = log.reserve_delete(10).err().expect("there is no file to write to");
+    assert_eq!(refused.kind(), ErrorKind::DiskFull, "{refused}");
+    disk.set_room(None);
+    let begun = Instant::now();
+    while log.reserve(put(1, 1, 10).log_bytes()).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(5), "room is found again");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    write(&log, put(1, 1, 10));
+    log.close().unwrap();
+    drop(log);
+    disk.crash();
+    let (_, found) = open(&disk);
+    assert_eq!(found.verdict, Verdict::Clean);
+    assert_eq!(records(&found, 0).len(), 2);
+}
+
+/// The log comes to the end of a file while no descriptor is to be had: its records wait, and nothing fails.
+#[test]
+fn a_rotation_waits_for_descriptors() {
+    for spare_is_there in [true, false] {
+        let disk = FaultyDisk::new(3);
+        let (log, _) = open(&disk);
+        if spare_is_there {
+            while !disk.list(Path::new(DIR)).unwrap().iter().any(|name| name == "spare-1") {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        disk.set_opens_failing(true);
+        let mut last = None;
+        for n in 0..100 {
+            match enqueue(&log, put(1, n, 1000)) {
+                Ok(ticket) => last = Some(ticket),
+                Err(refused) => {
+                    assert_eq!(refused.kind(), ErrorKind::RejectedExecution, "{refused}");
+                    break;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let last = last.expect("some are taken");
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(log.failure().is_none());
+        disk.set_opens_failing(false);
+        log.wait_durable(last.end).unwrap();
+        let begun = Instant::now();
+        while log.reserve(1000).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(5), "writes work again");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        log.close().unwrap();
+    }
+}
+
 /// The disk's fullness is waited out by the log's thread, not by the writer that led.
 #[test]
 fn a_leader_does_not_wait_for_room() {

@@ -393,6 +393,144 @@ async fn a_full_disk_refuses_writes_and_recovers() {
     assert_eq!(count(&engine, "a", json!({ "match_all": {} })).await, done + 2);
 }
 
+/// Writes once there is room or descriptors; says how long that took.
+async fn write_at_last(engine: &dyn Engine, one: impl Fn() -> Write) -> Duration {
+    let begun = std::time::Instant::now();
+    while let Err(e) = try_write(engine, one()).await {
+        let passing = matches!(e.kind(), ErrorKind::DiskFull | ErrorKind::RejectedExecution);
+        assert!(passing && begun.elapsed() < Duration::from_secs(20), "{e}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    begun.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_on_a_full_disk_reads_and_deletes() {
+    let disk = FaultyDisk::new(1);
+    let engine = open(&disk);
+    for index in ["a", "b"] {
+        create(&engine, index, json!({})).await;
+        for n in 0..3 {
+            write(&engine, put(index, &n.to_string(), json!({ "n": n }))).await;
+        }
+    }
+    disk.stop_after(0);
+    drop(engine);
+    for life in 0..3 {
+        disk.restart();
+        // What the cut of the last file gives back, and nothing else; the spare file has gone as well.
+        for spare in files(&disk, "log", "") {
+            if spare.to_string_lossy().contains("spare") {
+                disk.remove(&spare).unwrap();
+            }
+        }
+        disk.set_room(Some(disk.used_bytes()));
+        let engine = open(&disk);
+        assert_eq!(source(&engine, "b", "2").await.unwrap()["n"], 2);
+        refresh(&engine, "b").await;
+        assert_eq!(count(&engine, "b", json!({ "match_all": {} })).await, 3);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let long = json!({ "text": "x".repeat(300 << 10) });
+        let mut refused = None;
+        for n in 0..8 {
+            refused = refused.or(try_write(&engine, put("a", &format!("long{n}"), long.clone())).await.err());
+        }
+        let refused = refused.expect("there is no room for these");
+        assert_eq!(refused.kind(), ErrorKind::DiskFull, "life {life}: {refused}");
+        write(&engine, delete("a", &life.to_string())).await;
+        assert!(source(&engine, "a", &life.to_string()).await.is_none());
+        if life == 2 {
+            engine.alter(Alteration::DeleteIndices(Target::index("a"))).await.unwrap();
+            disk.set_room(None);
+            let took = write_at_last(&engine, || put("b", "after", json!({ "n": 1 }))).await;
+            assert!(took < Duration::from_secs(2), "took {took:?}");
+        }
+        disk.stop_after(0);
+        drop(engine);
+    }
+}
+
+/// Not a byte is left, not even what the log gives back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_without_any_room_reads_and_writes_later() {
+    let disk = FaultyDisk::new(1);
+    let engine = open(&disk);
+    create(&engine, "a", json!({})).await;
+    write(&engine, put("a", "1", json!({ "n": 1 }))).await;
+    disk.stop_after(0);
+    drop(engine);
+    disk.restart();
+    for spare in files(&disk, "log", "") {
+        if spare.to_string_lossy().contains("spare") {
+            disk.remove(&spare).unwrap();
+        }
+    }
+    disk.set_room(Some(0));
+    let engine = open(&disk);
+    assert_eq!(source(&engine, "a", "1").await.unwrap()["n"], 1);
+    let refused = try_write(&engine, put("a", "2", json!({ "n": 2 }))).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::DiskFull, "{refused}");
+    disk.set_room(None);
+    let took = write_at_last(&engine, || put("a", "2", json!({ "n": 2 }))).await;
+    assert!(took < Duration::from_secs(2), "took {took:?}");
+    drop(engine);
+    disk.crash();
+    let engine = open(&disk);
+    for n in 1..3 {
+        assert_eq!(source(&engine, "a", &n.to_string()).await.unwrap()["n"], n);
+    }
+}
+
+/// With the sizes of a server: much more is written than a small disk holds at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_disk_is_enough() {
+    let disk = FaultyDisk::new(1);
+    disk.set_room(Some(64 << 20));
+    let engine = try_open(&disk, Limits::default()).unwrap();
+    try_create(&engine, "a", json!({}), json!({ "enabled": false }))
+        .await
+        .unwrap();
+    let long = "x".repeat(1 << 20);
+    let mut longest = Duration::ZERO;
+    for n in 0..96 {
+        let took = write_at_last(&engine, || put("a", &(n % 4).to_string(), json!({ "n": n, "text": long }))).await;
+        longest = longest.max(took);
+    }
+    assert!(disk.used_bytes() <= 64 << 20);
+    for n in 92..96 {
+        assert_eq!(source(&engine, "a", &(n % 4).to_string()).await.unwrap()["n"], n);
+    }
+}
+
+/// While no file can be opened writes wait or are refused; afterwards they work without a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_want_of_descriptors_passes() {
+    let disk = FaultyDisk::new(1);
+    let engine = open(&disk);
+    create(&engine, "a", json!({})).await;
+    let long = json!({ "text": "x".repeat(100 << 10) });
+    write(&engine, put("a", "first", long.clone())).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    for _ in 0..2 {
+        disk.set_opens_failing(true);
+        let given_back = disk.clone();
+        let back = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(400));
+            given_back.set_opens_failing(false);
+        });
+        // Three files' worth: the log has to begin new ones meanwhile.
+        for n in 0..30 {
+            write_at_last(&engine, || put("a", &n.to_string(), long.clone())).await;
+        }
+        back.join().unwrap();
+        assert!(node(&engine).await.read_only.is_none());
+    }
+    flush(&engine).await.unwrap();
+    drop(engine);
+    disk.crash();
+    assert!(source(&open(&disk), "a", "29").await.is_some());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_sync_stops_writes_until_a_restart() {
     for flushing in [false, true] {

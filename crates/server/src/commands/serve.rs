@@ -19,7 +19,13 @@ const CLOSING: Duration = Duration::from_millis(1300);
 /// # Errors
 /// A configuration, address or data folder that cannot be used.
 pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
-    let config = Config::settle(flags)?;
+    let mut config = Config::settle(flags)?;
+    match crate::descriptors::raise() {
+        Ok(open_files) => config.bound_connections(open_files),
+        Err(cause) => complain(&format!(
+            "the limit of open files is unknown ({cause}); [http.max_connections] is not checked against it"
+        )),
+    }
     if flags.print_config {
         say(&config.render());
         return Ok(ExitCode::SUCCESS);
@@ -106,6 +112,9 @@ fn greeting(config: &Config, listening: &[(SocketAddr, Persona)]) -> String {
     }
     let data = std::fs::canonicalize(&config.data).unwrap_or_else(|_| config.data.clone());
     out.push_str(&format!("data in {}\n", data.display()));
+    if let Some(bound) = &config.connections_bounded {
+        out.push_str(&format!("{bound}\n"));
+    }
     if let Some((address, _)) = listening.first() {
         let url = format!("http://{address}");
         let import_url = if address.to_string() == "127.0.0.1:9200" {

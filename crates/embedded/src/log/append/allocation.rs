@@ -1,10 +1,10 @@
 //! Files of the log made ahead of need, so that no write waits for room.
 
 use super::*;
-use crate::disk::{Disk, is_full, refusal};
+use crate::disk::{Disk, DiskFile, is_full};
 use model::{Error, ErrorKind, Result};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 pub(super) fn allocate(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<OwnFile> {
@@ -32,7 +32,7 @@ pub(super) fn make_spare(disk: &dyn Disk, dir: &Path, number: u64, bytes: u64) -
     Ok(OwnFile { path, ..made })
 }
 
-/// What a start finds besides the log: sweeps away half-made files and spares of another size,
+/// What a start finds besides the log: sweeps away half-made files and spares that are too small or too large,
 /// gives the spares and the number for the next. All that a spare may hold besides zeros is the
 /// header of a start that did not get further.
 pub(super) fn sweep(disk: &dyn Disk, dir: &Path, file_bytes: u64) -> io::Result<(Vec<OwnFile>, u64)> {
@@ -42,11 +42,12 @@ pub(super) fn sweep(disk: &dyn Disk, dir: &Path, file_bytes: u64) -> io::Result<
         let number = name.strip_prefix(SPARE).and_then(|number| number.parse::<u64>().ok());
         if let Some(number) = number {
             next = next.max(number + 1);
-            if spares.len() < 2 && disk.len(&path)? == file_bytes {
+            let bytes = disk.len(&path)?;
+            if spares.len() < 2 && (FILE_MIN_BYTES.min(file_bytes)..=file_bytes).contains(&bytes) {
                 spares.push(OwnFile {
                     file: disk.open(&path)?,
                     path,
-                    bytes: file_bytes,
+                    bytes,
                 });
                 continue;
             }
@@ -58,15 +59,56 @@ pub(super) fn sweep(disk: &dyn Disk, dir: &Path, file_bytes: u64) -> io::Result<
     Ok((spares, next))
 }
 
+/// How large a file to make: an eighth of what is free, within the bounds. A disk of 64 MB has room for a log, and
+/// segments, manifests and the files of a merge find theirs.
+pub(super) fn fitting(disk: &dyn Disk, dir: &Path, least: u64, most: u64) -> u64 {
+    let free = disk.free_bytes(dir).unwrap_or(u64::MAX);
+    most.min((free / 8).max(least))
+}
+
 /// The file to start with if no spare is there: a small one, because the start waits for its zeros; the spare is
 /// made meanwhile. On a nearly full disk an even smaller one.
-pub(super) fn first_file(disk: &dyn Disk, dir: &Path, number: u64, file_bytes: u64) -> Result<OwnFile> {
-    let mut bytes = file_bytes.min(FIRST_FILE_BYTES);
+pub(super) fn first_file(disk: &dyn Disk, dir: &Path, number: u64, file_bytes: u64) -> io::Result<OwnFile> {
+    // On a full disk that is what the cut of the last file gave back: all of it, or each start would have less for deletes.
+    let free = disk.free_bytes(dir).unwrap_or(u64::MAX);
+    let most = fitting(disk, dir, FILE_MIN_BYTES, file_bytes.min(FIRST_FILE_BYTES));
+    let mut bytes = most.min(free.saturating_sub(FIRST_LEAVES_BYTES).max(FIRST_MIN_BYTES));
     loop {
         match make_spare(disk, dir, number, bytes) {
-            Err(e) if is_full(&e) && bytes / 2 >= FILE_MIN_BYTES => bytes /= 2,
-            made => return made.map_err(|e| refusal("allocating a log file in", dir, &e)),
+            Err(e) if is_full(&e) && bytes / 2 >= FIRST_MIN_BYTES => bytes /= 2,
+            made => return made,
         }
+    }
+}
+
+/// What stands for the log's file while the disk has no room for one: nothing fits into it, so that the first record
+/// takes the first spare file there is.
+pub(super) fn no_file() -> OwnFile {
+    OwnFile {
+        path: PathBuf::new(),
+        file: Arc::new(NoFile),
+        bytes: FILE_HEADER_BYTES,
+    }
+}
+
+struct NoFile;
+
+impl DiskFile for NoFile {
+    fn write_some_at(&self, _bytes: &[u8], _offset: u64) -> io::Result<usize> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+    fn read_some_at(&self, _into: &mut [u8], _offset: u64) -> io::Result<usize> {
+        Ok(0)
+    }
+    /// Nothing was written.
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+    fn truncate(&self, _bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(0)
     }
 }
 

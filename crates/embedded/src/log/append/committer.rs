@@ -19,6 +19,8 @@ pub(super) struct Committer {
     pub(super) shared: Arc<Shared>,
     pub(super) file: OwnFile,
     pub(super) number: u64,
+    /// Where the log ended before this start, as long as it has begun no file for want of room.
+    pub(super) previous_end: Option<u64>,
     pub(super) run_id: u64,
     /// Where in the file the next frame goes.
     pub(super) offset: u64,
@@ -318,9 +320,13 @@ impl Committer {
     pub(super) fn write_patiently(&self, bytes: &[u8]) -> Result<(), String> {
         loop {
             match self.file.file.write_all_at(bytes, self.offset) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.shared.unwritable.store(false, Ordering::Release);
+                    return Ok(());
+                }
                 Err(e) if is_full(&e) && !self.shared.closing.load(Ordering::Acquire) => {
-                    std::thread::sleep(self.shared.options.retry_each)
+                    self.shared.unwritable.store(true, Ordering::Release);
+                    std::thread::sleep(self.shared.options.retry_each);
                 }
                 Err(e) => return Err(format!("write: {e}")),
             }
@@ -356,7 +362,10 @@ impl Committer {
             Some(own) if own.bytes >= needed => own,
             // Not reserved as what it is; it was accepted, so it waits for room.
             _ if needed > self.shared.options.file_bytes => self.wait_for_own(needed)?,
-            _ => self.wait_for_spare()?,
+            _ => match self.wait_for_spare(needed)? {
+                Some(spare) => spare,
+                None => self.wait_for_own(needed)?,
+            },
         };
         self.number += 1;
         let header = FileHeader {
@@ -364,33 +373,45 @@ impl Committer {
             number: self.number,
             run_id: self.run_id,
             start: self.position,
-            previous_end: self.position,
+            previous_end: self.previous_end.unwrap_or(self.position),
         };
-        self.file = self
-            .shared
-            .begin_file(blank, &header)
+        let shared = &self.shared;
+        self.file = shared
+            .begin_file(blank, &header, || shared.closing.load(Ordering::Acquire))
             .map_err(|e| format!("beginning file {}: {e}", self.number))?;
+        self.previous_end = None;
         self.offset = FILE_HEADER_BYTES;
         self.publish_room();
         Ok(())
     }
 
-    pub(super) fn wait_for_spare(&self) -> Result<OwnFile, String> {
+    /// `None`: the spare file is smaller than what is needed, as the disk has little room.
+    pub(super) fn wait_for_spare(&self, needed: u64) -> Result<Option<OwnFile>, String> {
         let mut spare = self.shared.spare.lock();
         loop {
+            if spare.ready.as_ref().is_some_and(|ready| ready.bytes < needed) {
+                return Ok(None);
+            }
             if let Some(ready) = spare.ready.take() {
                 self.shared.spare_changed.notify_all();
-                return Ok(ready);
+                return Ok(Some(ready));
             }
-            // Room may come back; a disk that gives other errors need not, and waiters must hear of it.
-            if let Some((why, false)) = &spare.refused {
-                return Err(format!("no spare file: {why}"));
+            // Room and descriptors come back; a disk that gives other errors need not, and waiters must hear of it.
+            if let Some(refused) = spare.refused.as_ref().filter(|refused| !refused.is_passing()) {
+                return Err(format!("no spare file: {}", refused.why));
             }
             if self.shared.closing.load(Ordering::Acquire) {
                 drop(spare);
                 // The other thread has gone or is going; its half-made file is not touched here.
                 let path = self.shared.dir.join(format!("last.{PARTIAL}"));
-                return allocate(self.shared.disk.as_ref(), &path, self.shared.options.file_bytes)
+                let bytes = fitting(
+                    self.shared.disk.as_ref(),
+                    &self.shared.dir,
+                    needed,
+                    self.shared.options.file_bytes,
+                );
+                return allocate(self.shared.disk.as_ref(), &path, bytes)
+                    .map(Some)
                     .map_err(|e| format!("closing: {e}"));
             }
             self.shared.spare_changed.wait(&mut spare);
@@ -401,7 +422,10 @@ impl Committer {
         loop {
             match self.shared.own_file(bytes) {
                 Ok(own) => return Ok(own),
-                Err(e) if e.kind() == ErrorKind::DiskFull && !self.shared.closing.load(Ordering::Acquire) => {
+                Err(e)
+                    if matches!(e.kind(), ErrorKind::DiskFull | ErrorKind::RejectedExecution)
+                        && !self.shared.closing.load(Ordering::Acquire) =>
+                {
                     std::thread::sleep(self.shared.options.retry_each);
                 }
                 Err(e) => return Err(e.to_string()),

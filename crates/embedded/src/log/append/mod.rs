@@ -11,7 +11,7 @@
 //!   group (write-path.md 2).
 //! * A position is published as durable after the sync that covers it has succeeded, never before.
 //! * After a failed write or sync nothing is written until the next start, and every waiter hears
-//!   that its outcome is unknown. A full disk is no failure: accepted records wait for room.
+//!   that its outcome is unknown. A full disk and a want of descriptors are no failures: accepted records wait.
 //! * Whoever has the turn looks at the queue again before giving it up, under its lock: what was queued meanwhile is
 //!   written by him or handed to the log's thread, and nobody who waits needs to wake anybody.
 //! * A leader writes one group and waits for nothing but the disk's sync: other files, retries on a full disk and the
@@ -23,11 +23,11 @@
 //!
 //! Not here: reading (`replay`), bytes (`format`).
 
-use crate::disk::{Disk, DiskFile, refusal};
+use crate::disk::{Disk, DiskFile, is_full, is_short_of_handles, refusal};
 use crate::log::Record;
 use crate::log::format::{FILE_HEADER_BYTES, FileHeader, RECORD_MAX_BYTES};
 use crate::log::replay::{Found, Recovered, scan};
-use model::{Error, Result};
+use model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -56,7 +56,7 @@ pub struct LogOptions {
     pub folder_id: u128,
     /// The lowest position not built into durable segments: damage below it does not matter.
     pub from: u64,
-    /// Bytes of one file, zero-filled ahead.
+    /// Bytes of one file, zero-filled ahead; at most an eighth of what is free, down to [`FILE_MIN_BYTES`].
     pub file_bytes: u64,
     /// Setting `log.queue_max_bytes`: bytes reserved or queued at once, at most half a file.
     pub queue_max_bytes: u64,
@@ -80,7 +80,7 @@ impl LogOptions {
             queue_max_bytes: 32 << 20,
             heads_each_bytes: 1 << 20,
             sync_each: Duration::from_secs(5),
-            retry_each: Duration::from_secs(1),
+            retry_each: Duration::from_millis(500),
             kept_for_deletes_bytes: 1 << 20,
         }
     }
@@ -170,19 +170,28 @@ impl Log {
         let swept = sweep(disk.as_ref(), dir, options.file_bytes);
         let (mut spares, blank_number) = swept.map_err(|e| refusal("sweeping", dir, &e))?;
         let blank = match spares.pop() {
-            Some(spare) => spare,
-            None => first_file(disk.as_ref(), dir, blank_number, options.file_bytes)?,
+            Some(spare) => Ok(spare),
+            None => first_file(disk.as_ref(), dir, blank_number, options.file_bytes),
         };
         let shared = Arc::new(Shared::new(dir, disk, options, &recovered, files));
-        shared.spare.lock().ready = spares.pop();
+        shared.found_spare(spares.pop());
         shared.blanks.store(blank_number + 1, Ordering::Relaxed);
-        let file = shared
-            .begin_file(blank, &header)
-            .map_err(|e| refusal("beginning a log file in", dir, &e))?;
+        let begun = blank.and_then(|blank| shared.begin_file(blank, &header, || true));
+        let (file, previous_end) = match begun {
+            Ok(file) => (file, None),
+            // Reads, and deletes as soon as there is a little room: a full disk is no reason not to start.
+            Err(e) if is_full(&e) => {
+                shared.refuse_spare(&e);
+                (no_file(), Some(previous_end))
+            }
+            Err(e) => return Err(refusal("beginning a log file in", dir, &e)),
+        };
         let committer = Committer {
             shared: shared.clone(),
             file,
-            number,
+            // Rotating counts on.
+            number: if previous_end.is_some() { number - 1 } else { number },
+            previous_end,
             run_id: header.run_id,
             offset: FILE_HEADER_BYTES,
             frame_no: 0,
@@ -280,6 +289,11 @@ impl Log {
         async move { begun?.finish().await }
     }
 
+    /// Is there no room for the next file?
+    pub fn is_starved(&self) -> bool {
+        self.shared.starved.load(Ordering::Acquire)
+    }
+
     /// Everything below is durable.
     pub fn durable_position(&self) -> u64 {
         self.shared.durable.reached.load(Ordering::Acquire)
@@ -358,8 +372,12 @@ pub(super) const SPARE: &str = "spare-";
 pub(super) const PARTIAL: &str = "partial";
 /// A first file is made no bigger.
 pub(super) const FIRST_FILE_BYTES: u64 = 4 << 20;
-/// A first file is made no smaller, however full the disk is.
+/// A spare file is made no smaller, however full the disk is.
 pub(super) const FILE_MIN_BYTES: u64 = 1 << 20;
+/// A first file is made no smaller: deletes must find room on a disk that is nearly full.
+pub(super) const FIRST_MIN_BYTES: u64 = 16 << 10;
+/// What a first file leaves, for the manifest.
+pub(super) const FIRST_LEAVES_BYTES: u64 = 16 << 10;
 
 /// A zero-filled file that is no part of the log yet.
 pub(super) struct OwnFile {
@@ -437,6 +455,32 @@ pub(super) struct Queue {
 
 pub(super) struct Spare {
     pub(super) ready: Option<OwnFile>,
-    /// Why the last attempt failed, and whether that was for want of room.
-    pub(super) refused: Option<(String, bool)>,
+    /// Why the last attempt failed.
+    pub(super) refused: Option<SpareRefusal>,
+}
+
+/// Why there is no spare file.
+#[derive(Clone, Debug)]
+pub(super) struct SpareRefusal {
+    pub(super) why: String,
+    /// What a write is refused with meanwhile: DiskFull, RejectedExecution (short of descriptors), else LogFailed.
+    pub(super) kind: ErrorKind,
+}
+
+impl SpareRefusal {
+    pub(super) fn new(cause: &std::io::Error) -> SpareRefusal {
+        let kind = match (is_full(cause), is_short_of_handles(cause)) {
+            (true, _) => ErrorKind::DiskFull,
+            (_, true) => ErrorKind::RejectedExecution,
+            _ => ErrorKind::LogFailed,
+        };
+        SpareRefusal {
+            why: cause.to_string(),
+            kind,
+        }
+    }
+    /// Room and descriptors come back; other errors need not.
+    pub(super) fn is_passing(&self) -> bool {
+        self.kind != ErrorKind::LogFailed
+    }
 }

@@ -1,7 +1,7 @@
 //! What the log's users and its threads share: the queue, the files, the room.
 
 use super::*;
-use crate::disk::{Disk, is_full, refusal};
+use crate::disk::{Disk, refusal, sync_dir_patiently};
 use crate::log::Record;
 use crate::log::format::{FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FileHeader, RECORD_MAX_BYTES};
 use crate::log::replay::{LogFile, Recovered, file_name};
@@ -29,6 +29,10 @@ pub(super) struct Shared {
     pub(super) spare_changed: Condvar,
     /// Whether the disk has refused a spare file and none is ready.
     pub(super) starved: AtomicBool,
+    /// Bytes of the last spare file: smaller than [`LogOptions::file_bytes`] where the disk has little room.
+    pub(super) spare_bytes: AtomicU64,
+    /// Whether the disk has no room for a frame, although its file was made ahead.
+    pub(super) unwritable: AtomicBool,
     pub(super) closing: AtomicBool,
     /// Numbers for the names of blank files, each used once.
     pub(super) blanks: AtomicU64,
@@ -40,6 +44,15 @@ pub(super) struct Shared {
     pub(super) failed: OnceLock<Error>,
 }
 
+/// How large a spare file is to be. Writes that wait for room wait for a small one.
+fn spare_bytes(disk: &dyn Disk, dir: &Path, options: &LogOptions, starved: bool) -> u64 {
+    let most = match starved {
+        true => options.file_bytes.min(FIRST_FILE_BYTES),
+        false => options.file_bytes,
+    };
+    fitting(disk, dir, FILE_MIN_BYTES, most)
+}
+
 impl Shared {
     pub(super) fn new(
         dir: &Path,
@@ -48,9 +61,12 @@ impl Shared {
         recovered: &Recovered,
         files: Vec<LogFile>,
     ) -> Shared {
+        let spare_bytes = spare_bytes(disk.as_ref(), dir, &options, false);
         Shared {
             dir: dir.to_owned(),
             disk,
+            spare_bytes: AtomicU64::new(spare_bytes),
+            unwritable: AtomicBool::new(false),
             options,
             queue: Mutex::new(Queue {
                 turn: Turn::Free,
@@ -95,7 +111,9 @@ impl Shared {
             return Err(Error::new(ErrorKind::ContentTooLong, reason));
         }
         let charged = bytes + FRAME_HEADER_BYTES as u64;
-        let limit = self.options.queue_max_bytes;
+        let file_bytes = self.spare_bytes.load(Ordering::Acquire);
+        // A spare file has room for all that is queued.
+        let limit = self.options.queue_max_bytes.min(file_bytes / 2);
         let before = self.outstanding.fetch_add(charged, Ordering::AcqRel);
         let mut reservation = Reservation {
             shared: self.clone(),
@@ -105,25 +123,48 @@ impl Shared {
         };
         // One that alone is bigger than the queue passes if no other such is there: it would starve.
         if before + charged > limit && (charged <= limit || before > limit) {
+            if self.unwritable.load(Ordering::Acquire) || self.starved.load(Ordering::Acquire) {
+                return Err(self.no_room());
+            }
             let reason = format!("the log's queue is full: [{before}] bytes wait, [log.queue_max_bytes] is [{limit}]");
             return Err(Error::new(ErrorKind::RejectedExecution, reason).with("setting", "log.queue_max_bytes"));
         }
-        if charged + FILE_HEADER_BYTES > self.options.file_bytes {
+        if charged + FILE_HEADER_BYTES > file_bytes {
             reservation.own_file = Some(self.own_file(charged)?);
         } else if self.starved.load(Ordering::Acquire) {
             // Each record may have a frame to itself, of which the smallest is about its own size.
             let needed = 2 * (before + charged) + kept;
             let left = self.left.load(Ordering::Acquire);
             if needed > left {
-                let (why, full) = self.spare.lock().refused.clone().unwrap_or_default();
-                let reason = format!("no room for the log in [{}]: {why}", crate::disk::shown(&self.dir));
-                return Err(Error::new(
-                    if full { ErrorKind::DiskFull } else { ErrorKind::LogFailed },
-                    reason,
-                ));
+                return Err(self.no_room());
             }
         }
         Ok(reservation)
+    }
+
+    /// The refusal of a write while there is no room for it.
+    fn no_room(&self) -> Error {
+        let refused = self.spare.lock().refused.clone();
+        let (kind, why) = refused.map_or_else(
+            || (ErrorKind::DiskFull, "No space left on device".to_owned()),
+            |refused| (refused.kind, refused.why),
+        );
+        let reason = format!("no room for the log in [{}]: {why}", crate::disk::shown(&self.dir));
+        Error::new(kind, reason)
+    }
+
+    /// A spare file that a start found.
+    pub(super) fn found_spare(&self, found: Option<OwnFile>) {
+        if let Some(spare) = &found {
+            self.spare_bytes.store(spare.bytes, Ordering::Release);
+        }
+        self.spare.lock().ready = found;
+    }
+
+    /// No spare file could be made.
+    pub(super) fn refuse_spare(&self, cause: &io::Error) {
+        self.spare.lock().refused = Some(SpareRefusal::new(cause));
+        self.starved.store(true, Ordering::Release);
     }
 
     pub(super) fn release(&self, bytes: u64) {
@@ -143,7 +184,7 @@ impl Shared {
     pub(super) fn enqueue(&self, room: &mut Reservation, record: Record, durability: Durability) -> Result<Ticket> {
         let bytes = record.log_bytes();
         let charged = bytes + FRAME_HEADER_BYTES as u64;
-        let own_file = if charged + FILE_HEADER_BYTES > self.options.file_bytes {
+        let own_file = if charged + FILE_HEADER_BYTES > self.spare_bytes.load(Ordering::Acquire) {
             room.own_file.take()
         } else {
             None
@@ -285,13 +326,13 @@ impl Shared {
         self.durable.fail(&failed);
     }
 
-    /// Makes a blank file a part of the log: header, sync, name, sync of the folder.
-    pub(super) fn begin_file(&self, blank: OwnFile, header: &FileHeader) -> io::Result<OwnFile> {
+    /// Makes a blank file a part of the log: header, sync, name, sync of the folder. Waits for a descriptor until `over`.
+    pub(super) fn begin_file(&self, blank: OwnFile, header: &FileHeader, over: impl Fn() -> bool) -> io::Result<OwnFile> {
         blank.file.write_all_at(&header.write(), 0)?;
         blank.file.sync_data()?;
         let path = self.dir.join(file_name(header.number));
         self.disk.rename(&blank.path, &path)?;
-        self.disk.sync_dir(&self.dir)?;
+        sync_dir_patiently(self.disk.as_ref(), &self.dir, self.options.retry_each, over)?;
         let mut files = self.files.lock();
         // A start gives its file the number of one that was empty.
         files.retain(|file| file.number != header.number);
@@ -322,11 +363,17 @@ impl Shared {
                 self.disk.as_ref(),
                 &self.dir,
                 self.blanks.fetch_add(1, Ordering::Relaxed),
-                self.options.file_bytes,
+                spare_bytes(
+                    self.disk.as_ref(),
+                    &self.dir,
+                    &self.options,
+                    self.starved.load(Ordering::Acquire),
+                ),
             );
             let mut spare = self.spare.lock();
             match made {
                 Ok(file) => {
+                    self.spare_bytes.store(file.bytes, Ordering::Release);
                     *spare = Spare {
                         ready: Some(file),
                         refused: None,
@@ -335,7 +382,7 @@ impl Shared {
                     self.spare_changed.notify_all();
                 }
                 Err(e) => {
-                    spare.refused = Some((e.to_string(), is_full(&e)));
+                    spare.refused = Some(SpareRefusal::new(&e));
                     self.starved.store(true, Ordering::Release);
                     self.spare_changed.notify_all();
                     if !self.closing.load(Ordering::Acquire) {
