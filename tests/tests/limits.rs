@@ -95,7 +95,10 @@ fn row(name: &str) -> Option<Row> {
         "indices.breaker.request.limit" => Refused(
             &["indices.breaker.request.limit=1kb"],
             vec![],
-            post("/i/_delete_by_query", json!({ "query": { "terms": { "a": ["one", "two", "three", "four", "five"] } } })),
+            post(
+                "/i/_delete_by_query",
+                json!({ "query": { "terms": { "a": ["one", "two", "three", "four", "five"] } } }),
+            ),
             429,
         ),
         "locks.max_bytes" => Refused(

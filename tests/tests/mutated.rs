@@ -3,7 +3,7 @@
 //!
 //! Not here: what the right answer is (`scenarios.rs`, `golden.rs`).
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test's functions are tests too")]
+#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 
 use serde_json::Value;
 use std::collections::BTreeMap;

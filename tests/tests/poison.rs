@@ -5,7 +5,7 @@
 //! again. `PLEACH_POISON_REQUESTS` is how many are sent before each kill (300), `PLEACH_POISON_KILLS` how often (2),
 //! `PLEACH_POISON_SEED` where the mutations begin (1). They lie beside the repository; without them this is skipped.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test's functions are tests too")]
+#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};

@@ -191,7 +191,7 @@ fn by_its_name_it_is_refused() {
     held.call("es8", "PUT", "/data", &json!({ "aliases": { "rolled": {} } }));
     let mut refused: Vec<(&str, String, Value)> = destructive()
         .into_iter()
-        .filter(|(method, path, _)| !(*method == "DELETE" && path.contains("_query")) && !path.contains("_warmer"))
+        .filter(|(method, path, _)| !(path.contains("_warmer") || *method == "DELETE" && path.contains("_query")))
         .flat_map(|(method, path, body)| {
             [".pleach-control", "%3C.pleach-control%3E", "data,.pleach-control"]
                 .map(|name| (method, path.replace("{}", name), body.clone()))

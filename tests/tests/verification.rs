@@ -129,7 +129,8 @@ fn missing(root: &Path, test: &str) -> Result<(), String> {
             // `module::name` is allowed; the function is the last part.
             let name = function.rsplit("::").next().unwrap_or(function);
             let begins = |line: &str| {
-                let rest = line.trim_start().trim_start_matches("pub ").trim_start_matches("async ");
+                let rest = line.trim_start().trim_start_matches("pub(super) ").trim_start_matches("pub ");
+                let rest = rest.trim_start_matches("async ");
                 let rest = rest.strip_prefix("fn ").and_then(|rest| rest.strip_prefix(name));
                 rest.is_some_and(|rest| rest.starts_with(['(', '<']))
             };

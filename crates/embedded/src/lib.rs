@@ -65,8 +65,8 @@ use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::{
     Alteration, Altered, AtomicWrites, Barrier, BreakerStats, Clock, Decided, Deciding, Document, Effect, Engine, Extent,
-    IndexInfo, IndexStats, Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Outcome, Part, Planner, Read, Refresh, See, Seen,
-    Stage, Staged, Staging, View, Write,
+    IndexInfo, IndexStats, Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Outcome, Part, Planner, Read, Refresh,
+    See, Seen, Stage, Staged, Staging, View, Write,
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -758,7 +758,11 @@ impl Engine for EmbeddedEngine {
 
     async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Document>> {
         let (store, aim, view) = (self.store.clone(), target.clone(), view.to_owned());
-        let done = self.lanes.long().run(move || store.numbered(&aim, &query, &view, &part)).await;
+        let done = self
+            .lanes
+            .long()
+            .run(move || store.numbered(&aim, &query, &view, &part))
+            .await;
         let done = done.map_err(|e| self.store.settle(e));
         self.answered(names_of(target), done).await
     }

@@ -33,7 +33,7 @@ pub enum ScriptRole {
     /// It says whether the document matches.
     Filter,
     /// It says a number; `_score` is what the query gives the document, 0 without one.
-    Score(Option<Query>),
+    Score(Option<Box<Query>>),
 }
 
 impl Relations {
@@ -97,7 +97,7 @@ impl Relations {
                     ascending: false,
                 }];
                 BoolQuery {
-                    must: query.into_iter().collect(),
+                    must: query.map(|query| *query).into_iter().collect(),
                     filter: vec![only],
                     ..BoolQuery::default()
                 }

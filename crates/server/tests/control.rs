@@ -10,8 +10,8 @@ use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::tasks::Tasks;
 use engine::{
-    Around, AtomicWrites, Clock, Decided, Deciding, Engine, EngineExt as _, Looker, Outcome, Planner, Refresh, Source, Write, WriteOp,
-    address,
+    Around, AtomicWrites, Clock, Decided, Deciding, Engine, EngineExt as _, Looker, Outcome, Planner, Refresh, Source, Write,
+    WriteOp, address,
 };
 use model::{DocId, Error, ErrorKind, Result};
 use relations::Relations;
@@ -80,12 +80,7 @@ fn in_runtime<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn check(folder: &Path, more: &[&str]) -> (Option<i32>, String) {
-    let done = pleach()
-        .arg("check")
-        .arg(folder)
-        .args(more)
-        .output()
-        .unwrap();
+    let done = pleach().arg("check").arg(folder).args(more).output().unwrap();
     let said = format!(
         "{}{}",
         String::from_utf8_lossy(&done.stdout),

@@ -12,7 +12,9 @@ use async_trait::async_trait;
 use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
-use engine::{Around, AtomicWrites, Clock, Decided, Deciding, Document, Engine, Looker, Outcome, Planner, Read, Refresh, Staging, Write};
+use engine::{
+    Around, AtomicWrites, Clock, Decided, Deciding, Document, Engine, Looker, Outcome, Planner, Read, Refresh, Staging, Write,
+};
 use halfway::serving;
 use model::Result;
 use serde_json::{Value, json};

@@ -376,7 +376,7 @@ impl<'a> Resolver<'a> {
             return shown.map(Some);
         }
         let open = self.engine.views().await?;
-        let is_in = |open: &View| open.indices.iter().any(|index| *index == at.index);
+        let is_in = |open: &View| open.indices.contains(&at.index);
         match open.iter().find(|open| open.id == view) {
             Some(open) if !is_in(open) => Ok(newest),
             _ => Ok(None),

@@ -161,9 +161,7 @@ impl LockTarget {
             LockTarget::Name(name) => name.len(),
             LockTarget::Index(index) => index.as_str().len(),
             LockTarget::Path { index, path } => index.as_str().len() + path.to_string().len(),
-            LockTarget::Document(at) => {
-                at.index.as_str().len() + at.id.id.len() + at.id.doc_type.as_deref().map_or(0, str::len)
-            }
+            LockTarget::Document(at) => at.index.as_str().len() + at.id.id.len() + at.id.doc_type.as_deref().map_or(0, str::len),
         };
         bytes as u64
     }

@@ -345,12 +345,12 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
             "limit_in_bytes": own.pending_max_bytes } },
         "pleach": { "pending_in_bytes": own.pending_bytes, "log_in_bytes": own.log_bytes, "open_views": own.open_views, "segments": own.segments,
             "ram_segments_in_bytes": own.ram_segment_bytes, "read_only": own.read_only, "troubles": troubles(&own.troubles) } });
-    if crate::answers_of_2015(call.dialect) {
-        if let Some(os) = node["os"].as_object_mut() {
-            os.remove("cpu");
-            os.insert("cpu_percent".into(), machine.cpu_percent().into());
-            os.insert("load_average".into(), machine.load[0].into());
-        }
+    if crate::answers_of_2015(call.dialect)
+        && let Some(os) = node["os"].as_object_mut()
+    {
+        os.remove("cpu");
+        os.insert("cpu_percent".into(), machine.cpu_percent().into());
+        os.insert("load_average".into(), machine.load[0].into());
     }
     if let (Some(only), Some(indices)) = (
         call.arg("index_metric").map(crate::params::split_list),

@@ -139,7 +139,7 @@ pub(crate) async fn execute(mut call: Call) -> Result<Answer> {
     };
     let (index, document, query) = setup.unwrap_or_default().needed()?;
     let role = match role {
-        ScriptRole::Score(_) => ScriptRole::Score(query),
+        ScriptRole::Score(_) => ScriptRole::Score(query.map(Box::new)),
         role => role,
     };
     let execution = ScriptExecution {
