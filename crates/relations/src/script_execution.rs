@@ -72,6 +72,8 @@ impl Relations {
             source: SourceSpec::None,
             view: Some(view.to_owned()),
             allow_partial: false,
+            // A sort alone needs no scores, but the script may read them.
+            track_scores: true,
             ..SearchRequest::new(execution.dialect)
         };
         let scores = matches!(execution.role, ScriptRole::Score(_));

@@ -348,9 +348,12 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     if crate::answers_of_2015(call.dialect)
         && let Some(os) = node["os"].as_object_mut()
     {
-        os.remove("cpu");
-        os.insert("cpu_percent".into(), machine.cpu_percent().into());
-        os.insert("load_average".into(), machine.load[0].into());
+        // In the order of 2.4.
+        let mut of_2015 = Map::new();
+        of_2015.insert("cpu_percent".into(), machine.cpu_percent().into());
+        of_2015.insert("load_average".into(), machine.load[0].into());
+        of_2015.extend(std::mem::take(os).into_iter().filter(|(name, _)| name != "cpu"));
+        *os = of_2015;
     }
     if let (Some(only), Some(indices)) = (
         call.arg("index_metric").map(crate::params::split_list),
