@@ -56,7 +56,7 @@ pub struct LogOptions {
     pub folder_id: u128,
     /// The lowest position not built into durable segments: damage below it does not matter.
     pub from: u64,
-    /// Bytes of one file, zero-filled ahead; at most an eighth of what is free, down to [`FILE_MIN_BYTES`].
+    /// Bytes of one file, zero-filled ahead; at most an eighth of what is free, down to `FILE_MIN_BYTES`.
     pub file_bytes: u64,
     /// Setting `log.queue_max_bytes`: bytes reserved or queued at once, at most half a file.
     pub queue_max_bytes: u64,
