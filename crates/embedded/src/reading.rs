@@ -92,7 +92,9 @@ impl Store {
             }
         };
         let document = looked.document.filter(|document| visible(document, read.see));
-        state.counts.read(document.is_some(), begun.elapsed());
+        if read.counted {
+            state.counts.read(document.is_some(), begun.elapsed());
+        }
         Ok(Looked { document, ..looked })
     }
 

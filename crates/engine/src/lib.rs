@@ -222,6 +222,8 @@ pub struct Read {
     pub see: See,
     /// `realtime=false`: only what searches see.
     pub searchable_only: bool,
+    /// Counted in the statistics of its index; reads that the server adds to a request's own are not.
+    pub counted: bool,
 }
 
 impl Read {
@@ -232,6 +234,7 @@ impl Read {
             routing: None,
             see: See::Plain,
             searchable_only: false,
+            counted: true,
         }
     }
 }

@@ -129,21 +129,22 @@ impl Relations {
     pub(crate) async fn looked_up(&self, reads: Vec<Read>) -> Result<Vec<Target>> {
         let mut targets = Vec::with_capacity(reads.len());
         for read in reads {
+            let newest = Read { counted: false, ..read };
             let of_searches = Read {
                 searchable_only: true,
-                ..read.clone()
+                ..newest.clone()
             };
             // What cannot be read is refused where the query names it.
-            if let (Ok(newest), Ok(shown)) = (
-                self.engine.read(vec![read.clone()]).await,
+            if let (Ok(found), Ok(shown)) = (
+                self.engine.read(vec![newest.clone()]).await,
                 self.engine.read(vec![of_searches]).await,
             ) {
                 let stamp = |found: Vec<Option<Document>>| found.into_iter().flatten().next().map(|document| document.stamp);
-                if stamp(newest) != stamp(shown) {
-                    self.engine.refresh(&joins::looked_up_in(&read), None).await?;
+                if stamp(found) != stamp(shown) {
+                    self.engine.refresh(&joins::looked_up_in(&newest), None).await?;
                 }
             }
-            targets.push(joins::looked_up_in(&read));
+            targets.push(joins::looked_up_in(&newest));
         }
         Ok(targets)
     }

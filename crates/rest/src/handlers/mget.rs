@@ -178,8 +178,8 @@ async fn one(
         Err(error) => {
             out = head(at, call.dialect);
             // Elasticsearch 7 repeats the type of the request, or that there was none.
-            if let (Some(shown), None) = (out.get_mut("_type"), doc_type) {
-                *shown = Value::Null;
+            if let Some(shown) = out.get_mut("_type") {
+                *shown = doc_type.into();
             }
             let mut inner = Map::new();
             let error = if answers_of_2015(call.dialect) {
