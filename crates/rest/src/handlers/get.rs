@@ -8,7 +8,7 @@ use crate::respond::{Answer, Body};
 use crate::words_2015;
 use crate::{answers_of_2015, shows_doc_type};
 use dsl::search::SourceSpec;
-use engine::{Document, Expect, Found, Read, See};
+use engine::{Document, Expect, Found, Read};
 use model::path::SourceFilter;
 use model::routing::{lead_together, through};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, path};
@@ -26,12 +26,7 @@ pub(super) struct Wanted {
 }
 
 fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
-    let mut read = Read {
-        at,
-        routing: None,
-        see: See::Plain,
-        searchable_only: false,
-    };
+    let mut read = Read::whole(at);
     let parent = call.params.take_2015("parent");
     read.routing = call.params.take("routing").or(parent);
     read.searchable_only = call.params.take_bool("realtime")? == Some(false);
@@ -269,10 +264,9 @@ pub(super) async fn read_one(
         expect,
         refresh: false,
         read: Read {
-            at,
             routing,
-            see: See::Plain,
             searchable_only: !realtime,
+            ..Read::whole(at)
         },
         visibility: Visibility::default(),
     };

@@ -11,7 +11,7 @@ use crate::respond::Answer;
 use crate::words_2015;
 use dsl::document::{MgetBody, MgetItem};
 use dsl::search::SourceSpec;
-use engine::{Document, Expect, Read, See};
+use engine::{Document, Expect, Read};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result};
 use serde_json::{Map, Value, json};
 
@@ -127,13 +127,12 @@ async fn wanted(
         },
         refresh,
         read: Read {
-            at: DocAddress {
+            routing: item.routing.as_deref().or(routing).map(str::to_owned),
+            searchable_only: realtime == Some(false),
+            ..Read::whole(DocAddress {
                 index: IndexName::new(index),
                 id,
-            },
-            routing: item.routing.as_deref().or(routing).map(str::to_owned),
-            see: See::Plain,
-            searchable_only: realtime == Some(false),
+            })
         },
         visibility: visibility.clone(),
     })
