@@ -164,11 +164,16 @@ async fn one(
             let spec = if kept.source { spec } else { &SourceSpec::None };
             out = shown(&document, spec, stored, &kept.fields, call)?;
             as_indexed(call, &document, &mut out).await?;
+            if document.at.id.doc_type.is_none() {
+                repeat_type(&mut out, doc_type);
+            }
         }
         Ok(None) => {
             out = head(&concrete(call, at).await, call.dialect);
             if let (Some(doc_type), true) = (doc_type, call.dialect.typed) {
                 out.insert("_type".into(), doc_type.into());
+            } else if at.id.doc_type.is_none() {
+                repeat_type(&mut out, doc_type);
             } else if at.id.doc_type.as_deref() == Some("_all") {
                 out.insert("_type".into(), Value::Null);
             }
@@ -195,4 +200,11 @@ async fn one(
         }
     }
     Ok(Value::Object(out))
+}
+
+/// An untyped index keeps no name of a type: Elasticsearch 7 shows the one that the request gave.
+fn repeat_type(out: &mut Map<String, Value>, doc_type: Option<&str>) {
+    if let (Some(shown), Some(doc_type)) = (out.get_mut("_type"), doc_type) {
+        *shown = doc_type.into();
+    }
 }

@@ -145,7 +145,11 @@ impl Known {
 }
 
 /// Refuses a template of the same priority as another that is for some of the same indices: which one counts could not be told.
+/// A template for system indices is left to the engine, which refuses it whatever its priority.
 pub(super) fn refuse_equals(name: &str, body: &Value, others: &[(String, Value)]) -> Result<()> {
+    if patterns(body).any(model::system_index::is_system) {
+        return Ok(());
+    }
     let priority = |body: &Value| body["priority"].as_i64().unwrap_or(0);
     let equals: Vec<&(String, Value)> = others
         .iter()
