@@ -4,7 +4,8 @@
 //! reused for the whole text; where one needs its neighbours (synonyms, shingles), the tokens are collected.
 
 use crate::char_filters::{CharFilter, Filtered};
-use crate::filters::Filter;
+use crate::filters::{Filter, Shingles};
+use crate::named::Named;
 use crate::room::Room;
 use crate::token::Token;
 use crate::tokenizers::{Piece, Tokenizer};
@@ -15,21 +16,6 @@ use std::sync::{Arc, OnceLock};
 /// The gap of positions between the values of one field, if nothing else is set.
 pub(crate) const DEFAULT_GAP: u32 = 100;
 
-/// A named part of a chain.
-pub(crate) struct Named<T: ?Sized> {
-    pub(crate) name: Arc<str>,
-    pub(crate) part: Arc<T>,
-}
-
-impl<T: ?Sized> Clone for Named<T> {
-    fn clone(&self) -> Self {
-        Named {
-            name: Arc::clone(&self.name),
-            part: Arc::clone(&self.part),
-        }
-    }
-}
-
 /// What a chain is made of.
 #[derive(Clone)]
 pub(crate) struct Chain {
@@ -37,16 +23,6 @@ pub(crate) struct Chain {
     pub(crate) tokenizer: Named<dyn Tokenizer>,
     pub(crate) filters: Vec<Named<Filter>>,
     pub(crate) gap: u32,
-}
-
-/// What shingles an analyzer makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shingles {
-    /// The fewest and the most tokens of one.
-    pub min: usize,
-    pub max: usize,
-    /// Tokens stand beside them.
-    pub unigrams: bool,
 }
 
 /// A chain that turns a text into tokens. Cheap to clone.

@@ -9,9 +9,11 @@
 
 mod analyzer;
 mod char_filters;
+mod characters;
 mod filters;
 mod java_regex;
 mod languages;
+mod named;
 mod options;
 mod registry;
 mod room;
@@ -19,7 +21,9 @@ mod room;
 mod tests;
 mod token;
 mod tokenizers;
+mod word_break;
 
-pub use analyzer::{Analyzer, CharFilterStage, Explanation, Shingles, TokenStage};
+pub use analyzer::{Analyzer, CharFilterStage, Explanation, TokenStage};
+pub use filters::Shingles;
 pub use registry::{AnalyzeParts, Limits, Registry};
 pub use token::{Token, TokenKind};

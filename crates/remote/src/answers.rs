@@ -1,7 +1,8 @@
-//! What a cluster answers: documents, outcomes of bulk items, error bodies. Pure.
+//! What a cluster answers: documents, outcomes of bulk items, error bodies.
 
-use crate::http::Answer;
+use crate::http::{Answer, Failure, Http};
 use crate::marks;
+use bytes::Bytes;
 use engine::{Document, See};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
 use serde::Deserialize;
@@ -9,6 +10,21 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+
+impl Http {
+    /// One request with a JSON body, for those who need no more than an answer or an error.
+    pub(crate) async fn json(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
+        let body = body.map_or_else(Bytes::new, |body| body.to_string().into());
+        let answer = self
+            .ask(method, path, "application/json", body)
+            .await
+            .map_err(Failure::into_error)?;
+        if answer.status >= 300 {
+            return Err(refusal(&answer));
+        }
+        parsed(&answer.body)
+    }
+}
 
 /// A body.
 ///

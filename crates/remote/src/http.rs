@@ -3,15 +3,14 @@
 //! A failure tells whether the request was sent. Nothing is sent twice, except what had not left this machine. Not
 //! here: what requests and answers mean.
 
+use crate::Options;
 use crate::url::Url;
-use crate::{Options, answers};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::HeaderValue;
 use hyper_util::rt::TokioIo;
 use model::{Error, ErrorKind, Result};
-use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -74,19 +73,6 @@ impl Http {
             permits: Semaphore::new(options.connections_max.max(1)),
             idle: Mutex::default(),
         })
-    }
-
-    /// One request with a JSON body, for those who need no more than an answer or an error.
-    pub(crate) async fn json(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
-        let body = body.map_or_else(Bytes::new, |body| body.to_string().into());
-        let answer = self
-            .ask(method, path, "application/json", body)
-            .await
-            .map_err(Failure::into_error)?;
-        if answer.status >= 300 {
-            return Err(answers::refusal(&answer));
-        }
-        answers::parsed(&answer.body)
     }
 
     /// One request.

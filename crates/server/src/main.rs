@@ -10,6 +10,7 @@ mod allocator;
 mod client;
 mod commands;
 mod config;
+mod console;
 mod descriptors;
 mod identity;
 mod memory;

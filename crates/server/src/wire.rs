@@ -2,8 +2,8 @@
 //!
 //! The only place that names a concrete engine. Not here: listening, signals (`commands::serve`).
 
-use crate::commands::serve::complain;
 use crate::config::Config;
+use crate::console::complain;
 use crate::identity::identity;
 use crate::private;
 use embedded::EmbeddedEngine;
@@ -40,13 +40,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
             ..config.engine_limits.clone()
         },
     )?);
-    let identity = identity(
-        &config.data,
-        &engine,
-        clock.as_ref(),
-        &config.changes_path,
-        crate::commands::serve::complain,
-    )?;
+    let identity = identity(&config.data, &engine, clock.as_ref(), &config.changes_path, complain)?;
     let names = Names {
         cluster: config.cluster_name.clone(),
         cluster_uuid: identity.cluster_uuid,

@@ -1,24 +1,8 @@
 //! `lowercase` and `uppercase`, character by character as Java does it, and lower case in Greek, Turkish and Irish.
 
 use super::Each;
+use crate::characters::{lower, lowercase};
 use crate::token::Token;
-
-fn lower(c: char) -> char {
-    // The one character whose lower case is two in full mapping is one in Java's.
-    if c == 'İ' {
-        return 'i';
-    }
-    c.to_lowercase().next().unwrap_or(c)
-}
-
-/// Lower case in place; ASCII without allocation.
-pub(crate) fn lowercase(term: &mut String) {
-    if term.is_ascii() {
-        term.make_ascii_lowercase();
-    } else if term.chars().any(|c| lower(c) != c) {
-        *term = term.chars().map(lower).collect();
-    }
-}
 
 /// `lowercase`.
 pub(crate) struct Lowercase;

@@ -2,7 +2,7 @@
 
 use super::{All, Each};
 use crate::token::{Token, TokenKind};
-use crate::tokenizers::{is_han, is_hangul, is_hiragana, is_katakana};
+use crate::word_break::{is_han, is_hangul, is_hiragana, is_katakana};
 use unicode_normalization::UnicodeNormalization;
 
 /// Pairs of neighbouring characters.

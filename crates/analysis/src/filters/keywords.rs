@@ -1,6 +1,7 @@
 //! What stemmers must not touch: `keyword_marker`, `keyword_repeat`, `stemmer_override`.
 
-use super::{All, Each, WordSet, lowercase};
+use super::{All, Each, WordSet};
+use crate::characters::lowercase;
 use crate::token::Token;
 use regex::Regex;
 use std::collections::HashMap;

@@ -23,10 +23,10 @@ mod unique;
 mod word_delimiter;
 
 pub(crate) use articles::{Apostrophe, Elision};
-pub(crate) use case::{Lowercase, LowercaseLanguage, Uppercase, lowercase};
+pub(crate) use case::{Lowercase, LowercaseLanguage, Uppercase};
 pub(crate) use cjk::{CjkBigram, CjkWidth};
 pub(crate) use common_grams::CommonGrams;
-pub(crate) use digits::{DecimalDigit, digit_value};
+pub(crate) use digits::DecimalDigit;
 pub(crate) use fingerprint::Fingerprint;
 pub(crate) use folding::{AsciiFolding, KeepingOriginal};
 pub(crate) use grams::Grams;
@@ -35,6 +35,7 @@ pub(crate) use multiplexer::Multiplexer;
 pub(crate) use patterns::{PatternCapture, PatternReplace};
 pub(crate) use shape::{Length, Limit, Reverse, Trim, Truncate};
 pub(crate) use shingle::Shingle;
+pub use shingle::Shingles;
 pub(crate) use stem::{Change, Classic, Snowball, Stem};
 pub(crate) use stop::{Keep, Stop, StopButLast, WordSet};
 pub(crate) use synonym::{Reading, flat::SynonymFilter, graph::SynonymGraphFilter, parse};
@@ -76,7 +77,7 @@ pub(crate) trait All: Send + Sync {
         0
     }
     /// The shingles it makes, if it makes some.
-    fn shingles(&self) -> Option<crate::Shingles> {
+    fn shingles(&self) -> Option<Shingles> {
         None
     }
     /// Whether it makes parts of terms.
@@ -119,7 +120,7 @@ impl Filter {
     }
 
     /// As [`All::shingles`].
-    pub(crate) fn shingles(&self) -> Option<crate::Shingles> {
+    pub(crate) fn shingles(&self) -> Option<Shingles> {
         match self {
             Filter::Each(_) => None,
             Filter::All(all) => all.shingles(),

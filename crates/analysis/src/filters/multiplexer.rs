@@ -1,7 +1,7 @@
 //! `multiplexer`: every token through several chains of filters, the results side by side.
 
 use super::{All, Filter};
-use crate::analyzer::Named;
+use crate::named::Named;
 use crate::room::Room;
 use crate::token::Token;
 

@@ -35,7 +35,7 @@ impl Each for Truncate {
             let end = if self.0 == 0 {
                 0
             } else {
-                crate::tokenizers::after_units(&token.term, 0, self.0)
+                crate::characters::after_units(&token.term, 0, self.0)
             };
             token.term.truncate(end);
         }

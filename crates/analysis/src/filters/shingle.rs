@@ -15,12 +15,22 @@ pub(crate) struct Shingle {
     pub(crate) filler: String,
 }
 
+/// What shingles an analyzer makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shingles {
+    /// The fewest and the most tokens of one.
+    pub min: usize,
+    pub max: usize,
+    /// Tokens stand beside them.
+    pub unigrams: bool,
+}
+
 impl All for Shingle {
     fn grows(&self) -> u32 {
         1
     }
-    fn shingles(&self) -> Option<crate::Shingles> {
-        Some(crate::Shingles {
+    fn shingles(&self) -> Option<Shingles> {
+        Some(Shingles {
             min: self.min,
             max: self.max,
             unigrams: self.unigrams,

@@ -1,6 +1,7 @@
 //! Filters by word lists: `stop` and `keep`.
 
-use super::{All, Each, lowercase};
+use super::{All, Each};
+use crate::characters::lowercase;
 use crate::token::Token;
 use std::collections::HashSet;
 

@@ -1,9 +1,10 @@
 //! Analyzers and normalizers by name, and those made of parts.
 
 use super::*;
-use crate::analyzer::{Analyzer, Chain, DEFAULT_GAP, Named};
+use crate::analyzer::{Analyzer, Chain, DEFAULT_GAP};
 use crate::char_filters::CharFilter;
 use crate::filters::{Filter, KeywordMarker, StemmerOverride, Stop, WordSet};
+use crate::named::Named;
 use crate::options::Options;
 use model::{Error, Result};
 use serde_json::{Map, Value};

@@ -1,9 +1,9 @@
 //! Char filters by name, with their options.
 
 use super::*;
-use crate::analyzer::Named;
 use crate::char_filters::{self, CharFilter, HtmlStrip, Mapping};
 use crate::java_regex;
+use crate::named::Named;
 use crate::options::Options;
 use model::{Error, Result};
 use serde_json::{Map, Value};

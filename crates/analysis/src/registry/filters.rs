@@ -1,13 +1,14 @@
 //! Token filters by name, with their options.
 
 use super::*;
-use crate::analyzer::{Analyzer, Chain, DEFAULT_GAP, Named};
+use crate::analyzer::{Analyzer, Chain, DEFAULT_GAP};
+use crate::characters::lowercase;
 use crate::filters::{
     Apostrophe, AsciiFolding, Change, CjkBigram, CjkWidth, Classic, CommonGrams, DecimalDigit, Elision, Filter, Fingerprint,
     Grams, Keep, KeepingOriginal, KeywordMarker, KeywordRepeat, Length, Limit, Lowercase, LowercaseLanguage, Multiplexer,
     PatternCapture, PatternReplace, Reading, RemoveDuplicates, Reverse, Shingle, Snowball, Stem, StemmerOverride, Stop,
     StopButLast, SynonymFilter, SynonymGraphFilter, Trim, Truncate, Unique, Uppercase, WordDelimiter, WordDelimiterOptions,
-    WordSet, lowercase, parse,
+    WordSet, parse,
 };
 use crate::java_regex;
 use crate::languages::{
@@ -18,6 +19,7 @@ use crate::languages::{
     normalize_arabic, normalize_bengali, normalize_german, normalize_hindi, normalize_indic, normalize_persian,
     normalize_scandinavian, normalize_serbian, normalize_sorani, persian, porter, possessive_english, sorani,
 };
+use crate::named::Named;
 use crate::options::Options;
 use model::{Error, Result};
 use rust_stemmers::Algorithm;

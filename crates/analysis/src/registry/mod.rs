@@ -3,9 +3,10 @@
 //! Definitions are those of an index's `analysis` settings. Names are looked for among them first, then among
 //! the built-in ones. Not here: files of words or synonyms, plugins, scripts (`predicate_token_filter`).
 
-use crate::analyzer::{Analyzer, Chain, DEFAULT_GAP, Named};
+use crate::analyzer::{Analyzer, Chain, DEFAULT_GAP};
 use crate::char_filters::CharFilter;
 use crate::filters::{Filter, Lowercase};
+use crate::named::Named;
 use crate::options::Options;
 use crate::tokenizers::{Keyword, Tokenizer};
 use model::{Error, Result, nearest::nearest};

@@ -1,7 +1,7 @@
 //! Tokenizers by name, with their options.
 
 use super::*;
-use crate::analyzer::Named;
+use crate::named::Named;
 use crate::options::Options;
 use crate::tokenizers::{
     ByClass, CharClass, Classic, Keyword, Matches, NGram, PathHierarchy, Pattern, Standard, Tokenizer, UaxUrlEmail,

@@ -1,7 +1,7 @@
 //! Tokenizers that keep runs of one sort of character: `letter`, `lowercase`, `whitespace`, `char_group`.
 
-use super::{Piece, Tokenizer, after_units};
-use crate::filters::lowercase;
+use super::{Piece, Tokenizer};
+use crate::characters::{after_units, digit_value, lowercase};
 use crate::token::TokenKind;
 
 /// A sort of characters, under the names of `token_chars` and `tokenize_on_chars`.
@@ -21,7 +21,7 @@ impl CharClass {
     pub(crate) fn has(&self, c: char) -> bool {
         match self {
             CharClass::Letter => is_letter(c),
-            CharClass::Digit => c.is_ascii_digit() || (!c.is_ascii() && crate::filters::digit_value(c).is_some()),
+            CharClass::Digit => c.is_ascii_digit() || (!c.is_ascii() && digit_value(c).is_some()),
             CharClass::Whitespace => is_java_whitespace(c),
             CharClass::Punctuation => is_punctuation(c),
             CharClass::Symbol => is_symbol(c),

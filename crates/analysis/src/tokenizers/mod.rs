@@ -1,6 +1,5 @@
 //! Tokenizers: they cut a text into pieces.
 
-mod break_classes;
 mod by_class;
 mod classic;
 mod keyword;
@@ -16,7 +15,7 @@ pub(crate) use keyword::Keyword;
 pub(crate) use ngram::NGram;
 pub(crate) use path_hierarchy::PathHierarchy;
 pub(crate) use pattern::{Matches, Pattern};
-pub(crate) use standard::{Standard, is_han, is_hangul, is_hiragana, is_katakana};
+pub(crate) use standard::Standard;
 pub(crate) use uax_url_email::UaxUrlEmail;
 
 use crate::token::TokenKind;
@@ -57,17 +56,4 @@ pub(crate) trait Tokenizer: Send + Sync {
     fn longest(&self) -> Option<usize> {
         None
     }
-}
-
-/// The byte offset after at most `units` UTF-16 units from `start`, but at least one character.
-/// Lucene counts term lengths in these units.
-pub(crate) fn after_units(text: &str, start: usize, units: usize) -> usize {
-    let mut left = units;
-    for (at, c) in text[start..].char_indices() {
-        if c.len_utf16() > left && at > 0 {
-            return start + at;
-        }
-        left = left.saturating_sub(c.len_utf16());
-    }
-    text.len()
 }

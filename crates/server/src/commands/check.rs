@@ -3,7 +3,7 @@
 //! With `--repair-control` it takes out what cannot be read of the control index (locks, idempotency keys, tasks), or makes
 //! that anew, and says what it cost. Not here: damage of other indices, which stops them and is only told.
 
-use super::serve::{complain, say};
+use crate::console::{complain, say};
 use crate::private;
 use embedded::EmbeddedEngine;
 use engine::clock::SystemClock;

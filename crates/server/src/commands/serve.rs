@@ -1,9 +1,9 @@
 //! `pleach serve`: listens, answers until told to stop, closes the engine.
 
 use crate::config::{Config, Flags};
+use crate::console::{complain, say};
 use crate::wire::wire;
 use model::{Error, ErrorKind, Persona, Result};
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -158,15 +158,4 @@ impl Signals {
             }
         }
     }
-}
-
-/// To standard output; a closed one is no reason to stop.
-pub(crate) fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-/// To standard error, for whoever runs the server.
-pub(crate) fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr(), "pleach: {text}");
 }

@@ -1,9 +1,9 @@
 //! Which characters break words how: ranges of Unicode's Word_Break, Script and Line_Break properties,
-//! reduced to the classes the standard tokenizer tells apart. ASCII is not here: `standard.rs` knows it by heart.
+//! reduced to the classes the standard tokenizer distinguishes. ASCII is not here: it has a table of its own.
 //!
 //! A table of facts, written by a program; there is nothing to read beyond the first screen.
 
-use super::standard::Class::{self, *};
+use super::Class::{self, *};
 
 /// First and last code point of a range and its class, in order.
 #[rustfmt::skip]
