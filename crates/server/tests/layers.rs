@@ -1,7 +1,10 @@
-//! Rule 1 of ARCHITECTURE.md: a crate imports from lower layers only; and who may see which heavy dependency.
+//! Rule 1 of ARCHITECTURE.md: a crate imports from lower layers only, the modules of a crate import in no circle, and who may
+//! see which heavy dependency. Documents that code and documents name are in the repository.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use xtask::modules::Graph;
+use xtask::source;
 
 /// Lowest first; crates of one layer never see each other.
 const LAYERS: &[&[&str]] = &[
@@ -89,6 +92,207 @@ fn refusal(from: &str, to: &str) -> Option<String> {
     let kept = KEPT.iter().find(|(name, _)| *name == root);
     kept.filter(|(_, may)| !may.contains(&from))
         .map(|(name, may)| format!("{from} -> {to}: {name} is for {} only", may.join(" and ")))
+}
+
+/// The modules that still stand in circles, by crate. A module that left its circle leaves this table: it only shrinks.
+const CIRCLES: &[(&str, &[&str])] = &[
+    ("dsl", &["aggs", "query", "search"]),
+    (
+        "embedded",
+        &[
+            "aggs",
+            "alias_filters",
+            "answers",
+            "catalog",
+            "commit",
+            "durability",
+            "family_routing",
+            "index",
+            "joining",
+            "lately",
+            "ordinals",
+            "pending",
+            "plan",
+            "publish",
+            "search",
+            "searchable",
+            "searching",
+            "staging",
+            "store",
+            "term_vectors",
+            "upkeep",
+            "versions",
+            "writing",
+        ],
+    ),
+    (
+        "mapping",
+        &[
+            "document",
+            "dynamic",
+            "field",
+            "mapping",
+            "merge",
+            "parameters",
+            "read",
+            "render",
+            "times",
+            "typed",
+            "types",
+            "value",
+        ],
+    ),
+    ("relations", &["leases", "transactions"]),
+    (
+        "rest",
+        &[
+            "access",
+            "body",
+            "call",
+            "first_type",
+            "handlers",
+            "parameters",
+            "params",
+            "respond",
+            "routes",
+            "running",
+            "tables",
+        ],
+    ),
+    ("script", &["api", "ast", "run", "value"]),
+];
+
+#[test]
+fn modules_import_in_no_circle() {
+    let mut wrong = Vec::new();
+    for source in source::crates(&workspace()).expect("the sources can be read") {
+        let graph = Graph::of(&source);
+        let listed: BTreeSet<String> = CIRCLES
+            .iter()
+            .filter(|(name, _)| *name == source.name)
+            .flat_map(|(_, modules)| modules.iter().map(|module| (*module).to_owned()))
+            .collect();
+        wrong.extend(circle_refusals(&source.name, &graph, &listed));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with the circles of a crate, beside those that are listed.
+fn circle_refusals(name: &str, graph: &Graph, listed: &BTreeSet<String>) -> Vec<String> {
+    let inside: BTreeSet<String> = graph.circles().into_iter().flatten().collect();
+    let mut out: Vec<String> = inside
+        .difference(listed)
+        .map(|module| {
+            let references: Vec<String> = graph
+                .inside_circles()
+                .into_iter()
+                .filter(|reference| reference.from == *module)
+                .map(|reference| format!("{}:{} imports `{}`", reference.file, reference.line, reference.to))
+                .collect();
+            format!("{name}: `{module}` stands in a circle: {}", references.join(", "))
+        })
+        .collect();
+    let left = listed.difference(&inside);
+    out.extend(left.map(|module| format!("{name}: `{module}` stands in no circle any more; take it off the table")));
+    out
+}
+
+#[test]
+fn a_circle_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+    write("lib.rs", "mod a; mod b;");
+    write("a.rs", "use crate::b::B; pub(crate) struct A;");
+    write("b.rs", "pub(crate) struct B;");
+    let refusals = || {
+        let files = source::files(folder.path()).expect("Rust");
+        let source = source::SourceCrate {
+            name: "made".to_owned(),
+            files,
+        };
+        circle_refusals("made", &Graph::of(&source), &BTreeSet::new())
+    };
+    assert_eq!(refusals(), Vec::<String>::new());
+    write("b.rs", "pub(crate) struct B(crate::a::A);");
+    assert_eq!(
+        refusals(),
+        [
+            "made: `a` stands in a circle: a.rs:1 imports `b`",
+            "made: `b` stands in a circle: b.rs:1 imports `a`"
+        ]
+    );
+}
+
+fn workspace() -> PathBuf {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the folder of the crates");
+    crates.parent().expect("the workspace").to_owned()
+}
+
+/// Names that end with `.md` and are no documents of this repository: texts of tests.
+const NO_DOCUMENTS: &[&str] = &["list.md", "lost.md"];
+
+#[test]
+fn named_documents_are_there() {
+    let root = workspace();
+    let documents: Vec<PathBuf> = all_files(&root, "md");
+    let mut missing = Vec::new();
+    for file in all_files(&root, "rs").into_iter().chain(documents.clone()) {
+        let text = std::fs::read_to_string(&file).expect("text");
+        for name in named_documents(&text) {
+            if !NO_DOCUMENTS.contains(&name) && !documents.iter().any(|document| document.ends_with(name)) {
+                missing.push(format!(
+                    "{}: names [{name}]",
+                    file.strip_prefix(&root).unwrap_or(&file).display()
+                ));
+            }
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "these documents are not in the repository:\n{}",
+        missing.join("\n")
+    );
+}
+
+/// The paths in a text that end with `.md`.
+fn named_documents(text: &str) -> Vec<&str> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || "_-./".contains(c)));
+    words
+        .map(|word| word.trim_end_matches('.').trim_start_matches("./").trim_start_matches("../"))
+        .filter(|word| {
+            word.strip_suffix(".md")
+                .is_some_and(|stem| !stem.is_empty() && !stem.ends_with(['/', '.']))
+        })
+        .collect()
+}
+
+fn all_files(root: &Path, extension: &str) -> Vec<PathBuf> {
+    const NO_SOURCES: &[&str] = &["target", ".git", "node_modules"];
+    let (mut out, mut left) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder can be listed") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if path.is_dir() {
+                if !NO_SOURCES.contains(&name) {
+                    left.push(path);
+                }
+            } else if path.extension().is_some_and(|own| own == extension) {
+                out.push(path);
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn documents_are_found_in_texts() {
+    assert_eq!(
+        named_documents("see docs/a.md, `b.md` (c.md 3), and d.mdx; x.md."),
+        ["docs/a.md", "b.md", "c.md", "x.md"]
+    );
 }
 
 #[test]

@@ -567,7 +567,7 @@ pub struct HasParentQuery {
     pub inner_hits: Option<Box<InnerHits>>,
 }
 
-/// The clause `join` (rest.md 4.3).
+/// The clause `join` (docs/relations.md).
 #[derive(Clone, Debug, PartialEq)]
 pub struct JoinQuery {
     pub index: Vec<String>,

@@ -1,6 +1,6 @@
 //! Clauses that tantivy can prune: its block-max WAND over terms, with our statistics of their fields.
 //!
-//! tantivy counts every document of an index as having a field (engine.md 1.2); [`Numbers`] says what is so.
+//! tantivy's BM25 counts every document of a segment as having a field; [`Numbers`] has the count of those that have it.
 //!
 //! Not here: what is done with the documents (`search::top`).
 

@@ -1,8 +1,8 @@
 //! The best by score alone, without looking at more matches than that takes.
 //!
-//! Where a query is a term or a choice of terms, tantivy's block-max WAND finds the best documents and a second
-//! pass counts (engine.md 1.1: one pass for both would see every match). Of a choice the rarest term may do. Where every match has one score, the
-//! first ones are the best. Counting ends where `track_total_hits` ends.
+//! For a term or a choice of terms, tantivy's block-max WAND finds the best documents, and a second pass counts: one
+//! pass for both would visit every match. A choice may be answered by its rarest term. Where every match has the same
+//! score, the first ones are the best. Counting ends at `track_total_hits`.
 //!
 //! Scores that are shown come from the scorers of `plan` in every case: those of pruning only choose.
 //!
