@@ -120,6 +120,46 @@ fn contract_23_a_short_pause_gives_nothing() {
     }
 }
 
+/// What was told of the end of a lease stays so: a server that is killed right after it has said for the first time that a lock
+/// is over says so after its start too, however the lock was asked for.
+#[test]
+fn contract_23_an_end_that_was_told_survives_a_kill() {
+    let (folder, mut server) = server();
+    server.ok("PUT", "/i", &json!({ "settings": { "index.pleach.locks": "enforced" } }));
+    for round in 0..from_environment("PLEACH_TEST_KILLS", 6) {
+        let id = round.to_string();
+        let lock = lock(&server, "1s", &id);
+        let get = format!("/_lock/{lock}");
+        let change = json!({ "lock": lock, "operations": [{ "index": { "_index": "i", "_id": id, "doc": {} } }] });
+        let docs = json!({ "docs": [{ "_index": "i", "_id": id }] });
+        std::thread::sleep(Duration::from_millis(900));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let text = match round % 3 {
+                0 => server.call("GET", &get, &Value::Null).text,
+                1 => server.call("POST", "/_transaction", &change).text,
+                // The answer is a success, of which one part is refused.
+                _ => server.call("POST", &format!("/_mget?lock={lock}"), &docs).text,
+            };
+            if text.contains("lock_expired_exception") {
+                break;
+            }
+            assert!(Instant::now() < deadline, "round {round}: {text}");
+        }
+        server.signal(libc::SIGKILL);
+        server.wait(Duration::from_secs(10)).unwrap();
+        server = Server::start(&folder.path().join("data"), &["es8"]);
+        for (way, answer) in ways(&server, &lock, &id) {
+            let kind = &answer.body["error"]["type"];
+            assert_eq!(
+                (answer.status, kind),
+                (409, &json!("lock_expired_exception")),
+                "round {round}, {way}"
+            );
+        }
+    }
+}
+
 /// A script of so many turns. The document counts how often it ran for good.
 fn counting(turns: u64) -> Value {
     json!({ "source": format!("int x = 0; for (int i = 0; i < {turns}; i++) {{ x += i }} ctx._source.n += 1") })

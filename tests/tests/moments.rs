@@ -275,17 +275,24 @@ fn transfers_beside_every_kind_of_read() {
     });
 }
 
-/// Documents of one `_mget` are of one instant, also where one of them is only being made.
-#[test]
-fn mget_reads_one_instant() {
-    const DOCS: u64 = 24;
+/// Documents of [`reads_one_instant`].
+const DOCS: u64 = 24;
+
+/// What a request reads of documents that are all written anew by one change after the other, each with a word of its own:
+/// one word, also where one of them is only being made.
+fn reads_one_instant(read: impl Fn(&Server, &[Value]) -> Vec<Value>) {
     let (_folder, server) = start();
     let set = |value: u64| {
-        let docs =
-            (0..DOCS).map(|id| json!({"index": {"_index": format!("m{}", id % 3), "_id": id.to_string(), "doc": {"g": value}}}));
+        let docs = (0..DOCS).map(|id| {
+            let doc = json!({"g": format!("w{value}")});
+            json!({"index": {"_index": format!("m{}", id % 3), "_id": id.to_string(), "doc": doc}})
+        });
         json!({"operations": docs.collect::<Vec<Value>>()})
     };
-    let ids = json!({"docs": (0..DOCS).map(|id| json!({"_index": format!("m{}", id % 3), "_id": id.to_string()})).collect::<Vec<Value>>()});
+    let docs: Vec<Value> = (0..DOCS)
+        .map(|id| json!({"_index": format!("m{}", id % 3), "_id": id.to_string()}))
+        .collect();
+    server.ok("POST", "/_transaction", &set(0));
     let reads = size("PLEACH_TEST_READS", 330);
     let done = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -303,14 +310,68 @@ fn mget_reads_one_instant() {
         let _stop = Stop(&done);
         let mut generations = std::collections::BTreeSet::new();
         while done.fetch_add(1, Ordering::Relaxed) < reads {
-            let found = server.ok("POST", "/_mget", &ids);
-            let docs = found["docs"].as_array().unwrap();
-            let first = &docs[0]["_source"]["g"];
-            assert!(docs.iter().all(|doc| doc["_source"]["g"] == *first), "mixed: {found}");
-            generations.insert(first.as_u64());
+            let words = read(&server, &docs);
+            assert_eq!(words.len() as u64, DOCS, "{words:?}");
+            assert!(words[0].is_string(), "{words:?}");
+            assert!(words.iter().all(|word| *word == words[0]), "mixed: {words:?}");
+            generations.insert(words[0].as_str().map(str::to_owned));
         }
         assert!(generations.len() > 3, "beside writers: {generations:?}");
     });
+}
+
+#[test]
+fn mget_reads_one_instant() {
+    reads_one_instant(|server, docs| {
+        let found = server.ok("POST", "/_mget", &json!({"docs": docs}));
+        let docs = found["docs"].as_array().unwrap().iter();
+        docs.map(|doc| doc["_source"]["g"].clone()).collect()
+    });
+}
+
+#[test]
+fn mtermvectors_read_one_instant() {
+    reads_one_instant(|server, docs| {
+        let found = server.ok("POST", "/_mtermvectors?fields=g", &json!({"docs": docs}));
+        let word = |doc: &Value| {
+            let terms = doc["term_vectors"]["g"]["terms"].as_object();
+            let one = terms.and_then(|terms| terms.keys().next().cloned());
+            one.map_or_else(|| doc.clone(), Value::from)
+        };
+        found["docs"].as_array().unwrap().iter().map(word).collect()
+    });
+}
+
+/// Each change writes a document and the query that finds it: whoever percolates the document finds the query.
+#[test]
+fn a_percolated_document_is_of_the_moment_of_the_queries() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(&folder.path().join("data"), &["es2"], &[]);
+    let mapping = json!({"t": {"properties": {"g": {"type": "string", "index": "not_analyzed"}}}});
+    server.ok("PUT", "/p", &json!({"mappings": mapping}));
+    let query = |value: u64| json!({"query": {"term": {"g": format!("w{value}")}}});
+    server.ok("PUT", "/p/.percolator/q", &query(0));
+    server.ok("PUT", "/p/t/1", &json!({"g": "w0"}));
+    let reads = size("PLEACH_TEST_READS", 330);
+    let (done, moves) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let (server, done, moves) = (&server, &done, &moves);
+        scope.spawn(move || {
+            let _stop = Stop(done);
+            while done.load(Ordering::Relaxed) < reads {
+                let n = moves.fetch_add(1, Ordering::Relaxed) + 1;
+                let doc = json!({"index": {"_index": "p", "_type": "t", "_id": "1", "doc": {"g": format!("w{n}")}}});
+                let kept = json!({"index": {"_index": "p", "_type": ".percolator", "_id": "q", "doc": query(n)}});
+                server.ok("POST", "/_transaction", &json!({"operations": [doc, kept]}));
+            }
+        });
+        let _stop = Stop(done);
+        while done.fetch_add(1, Ordering::Relaxed) < reads {
+            let found = server.ok("GET", "/p/t/1/_percolate", &Value::Null);
+            assert_eq!(found["total"], 1, "mixed: {found}");
+        }
+    });
+    assert!(moves.into_inner() > 20, "beside a writer");
 }
 
 /// Lists of the history, half of them in each index.

@@ -9,6 +9,7 @@ use crate::searchable::{IndexView, Searchable};
 use crate::store::{IndexState, Store};
 use engine::{Alteration, Altered};
 use model::Result;
+use model::system_index::CONTROL_INDEX;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -56,12 +57,16 @@ impl Store {
             unclean: self.unclean,
         };
         let gone = system::without_control(&catalog);
+        let next_seq_no = catalog
+            .indices
+            .get(CONTROL_INDEX)
+            .and_then(|entry| self.indices.read().get(&entry.no).map(|state| state.queue.lock().next_seq_no));
         let turns = gone.as_ref().map_or(0, |(_, turns)| *turns);
         if let Some((next, _)) = gone {
             self.log_alteration(&catalog, next)?;
         }
         let catalog = self.catalog.load_full();
-        let made = system::control_after(&catalog, &moment, turns)?;
+        let made = system::control_after(&catalog, &moment, turns, next_seq_no)?;
         self.log_alteration(&catalog, made).map(|(_, end)| end)
     }
 
@@ -133,12 +138,10 @@ impl Store {
     /// The state of an index that nobody knows yet.
     pub(crate) fn new_state(&self, entry: &IndexEntry, from: u64, position: u64) -> Arc<IndexState> {
         let view = self.blank_view(entry, position);
-        Arc::new(IndexState::new(
-            entry.no,
-            1 + self.unclean - entry.unclean_before.min(self.unclean),
-            view,
-            from,
-        ))
+        let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
+        let state = IndexState::new(entry.no, term, view, from);
+        state.queue.lock().next_seq_no = entry.first_seq_no.unwrap_or(0);
+        Arc::new(state)
     }
 
     /// From here on it is known; searches see it empty.

@@ -6,6 +6,7 @@
 //!
 //! Not here: classifying bad frames (`log`).
 
+use crate::catalog::system::{OLD_TERM_BITS, OLD_TERMS_ALL};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::checkpoint::read_set;
 use crate::disk::Disk;
@@ -155,7 +156,8 @@ impl Store {
             };
             let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
             let state = IndexState::new(entry.no, term, view, position);
-            state.queue.lock().next_seq_no = body["next_seq_no"].as_u64().unwrap_or(0);
+            let next_seq_no = body["next_seq_no"].as_u64().max(entry.first_seq_no);
+            state.queue.lock().next_seq_no = next_seq_no.unwrap_or(0);
             *state.stopped.lock() = problem;
             let built = state.built.load_full();
             *state.flushed.lock() = Some((built.clone(), entry.revision));
@@ -205,9 +207,9 @@ impl Store {
 
     /// The numbers of commits and locks are made of sequence numbers of the indices that the server keeps itself. Folders
     /// of before numbered by term × 2^40 + sequence number, which reached 2^53 after 8,000 unclean starts; now a
-    /// term counts for 2^20. Once a folder, the sequence numbers of such an index begin behind all numbers of before.
+    /// term counts for 2^20. Once a folder, the sequence numbers of such an index that an old version made begin behind all
+    /// numbers of before; one that this version made knows where its own begin.
     fn numbers_go_on(&self) {
-        const BEFORE_BITS: u32 = 40;
         let catalog = self.catalog_now();
         let own = catalog
             .indices
@@ -218,8 +220,8 @@ impl Store {
                 continue;
             };
             let mut queue = state.queue.lock();
-            if queue.next_seq_no < 1 << BEFORE_BITS {
-                queue.next_seq_no += (state.term + entry.turns) << BEFORE_BITS;
+            if entry.first_seq_no.is_none() && queue.next_seq_no < 1 << OLD_TERM_BITS {
+                queue.next_seq_no += (state.term + entry.turns).min(OLD_TERMS_ALL) << OLD_TERM_BITS;
             }
         }
     }

@@ -55,7 +55,7 @@ impl Relations {
     /// Changes by the portable path: compare-and-set of single documents, on any engine. Waiting comes from outside.
     #[must_use]
     pub fn by_portable_path(self, pause: Arc<dyn changes::Pause>) -> Relations {
-        let portable = transactions::portable::Portable::new(&self.engine, &self.clock, pause);
+        let portable = transactions::portable::Portable::new(&self.engine, &self.clock, pause, self.kept_time.clone());
         Relations {
             portable: Some(Arc::new(portable)),
             ..self

@@ -8,7 +8,7 @@ use crate::Relations;
 use dsl::json::Node;
 use dsl::query::{BoolQuery, Parsing, Query};
 use dsl::search::{Highlight, SearchRequest, SearchResponse, SourceSpec, TrackTotal};
-use engine::{EngineExt as _, Outcome, See, Source, Stage, Write, WriteOp};
+use engine::{Document, EngineExt as _, Outcome, Read, See, Source, Stage, Write, WriteOp};
 use mapping::Times;
 use model::settings::{MAX_RESULT_WINDOW, number};
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
@@ -17,6 +17,12 @@ use std::collections::BTreeMap;
 
 /// The type that keeps queries.
 pub const TYPE: &str = ".percolator";
+
+/// What one percolation reads in: a view of its own.
+#[derive(Debug)]
+pub struct Moment {
+    view: String,
+}
 
 /// A document, and the queries that are tried on it.
 #[derive(Clone, Debug)]
@@ -56,20 +62,48 @@ pub struct Percolated {
 }
 
 impl Relations {
-    /// Tries the queries.
+    /// The moment of one percolation: the document, if it is there already, and the queries are read in it. To be ended by
+    /// [`Relations::end_percolation`].
+    ///
+    /// # Errors
+    /// An engine that stages nothing; too many such views.
+    pub async fn begin_percolation(&self) -> Result<Moment> {
+        let view = self.percolation_staging()?.begin().await?.id;
+        Ok(Moment { view })
+    }
+
+    /// A document that is percolated as it is in that moment.
+    ///
+    /// # Errors
+    /// A missing index.
+    pub async fn read_percolated(&self, moment: &Moment, read: Read) -> Result<Option<Document>> {
+        let seen = self.percolation_staging()?.read(&moment.view, vec![read]).await?.pop();
+        let missing = || Err(Error::new(ErrorKind::Internal, "one read has no answer"));
+        Ok(seen.unwrap_or_else(missing)?.document)
+    }
+
+    /// Tries the queries of that moment.
     ///
     /// # Errors
     /// A missing index; a document that its mapping refuses; a query that cannot be run; more queries than
-    /// `index.max_result_window`; an engine that stages nothing.
-    pub async fn percolate(&self, percolation: &Percolation) -> Result<Percolated> {
-        let staging = self.engine.staging().ok_or_else(|| {
+    /// `index.max_result_window`.
+    pub async fn percolate(&self, moment: &Moment, percolation: &Percolation) -> Result<Percolated> {
+        self.percolate_in(percolation, &moment.view).await
+    }
+
+    /// Gives the moment back.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn end_percolation(&self, moment: Moment) -> Result<()> {
+        self.engine.close_view(&moment.view).await.map(|_| ())
+    }
+
+    fn percolation_staging(&self) -> Result<&dyn engine::Staging> {
+        self.engine.staging().ok_or_else(|| {
             let reason = "this engine has no views in which a document can be staged";
             Error::new(ErrorKind::UnsupportedOperation, reason)
-        })?;
-        let view = staging.begin().await?.id;
-        let done = self.percolate_in(percolation, &view).await;
-        self.engine.close_view(&view).await?;
-        done
+        })
     }
 
     async fn percolate_in(&self, percolation: &Percolation, view: &str) -> Result<Percolated> {
@@ -163,10 +197,7 @@ impl Relations {
     }
 
     async fn stage_document(&self, percolation: &Percolation, view: &str, at: &DocAddress) -> Result<()> {
-        let staging = self
-            .engine
-            .staging()
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "there was staging a moment ago"))?;
+        let staging = self.percolation_staging()?;
         let mut write = Write::new(at.clone(), WriteOp::Put(percolation.source.clone()));
         // Where the type wants a routing any will do: nobody reads the document by it.
         write.routing = Some(at.id.id.to_string());

@@ -7,8 +7,9 @@ use crate::aside::{BesideRequests, Through, beside_requests, is_carried_through}
 use crate::awake::Awake;
 use crate::body::{Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
 use crate::call::Call;
+use crate::handlers::locks::{is_about_locks, told};
 use crate::handlers::{apis_2015, cat_2015, transactions};
-use crate::params::Params;
+use crate::params::{Params, split_list};
 use crate::request_line::Escaping;
 use crate::respond::{Answer, Body, Style, compress, write};
 use crate::routes::{Args, Matched, find};
@@ -23,7 +24,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use model::settings::{HTTP_BUSY_POLL, HTTP_MAX_CONNECTIONS, HTTP_READ_TIMEOUT, HTTP_WRITE_TIMEOUT, node_duration};
 use model::{Dialect, Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -419,6 +420,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     {
         first_type::adopt(rest, index, doc_type).boxed().await?;
     }
+    let mut locks: Vec<String> = params.peek("lock").map(split_list).unwrap_or_default();
     let call = call_of(rest, request, style, args, params, *dialect);
     let bytes = request.body.len();
     let answered = Box::pin(BesideRequests::of_body(bytes, (endpoint.handler)(call)));
@@ -426,12 +428,13 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         true => Through::boxed(answered).await,
         false => answered.await,
     };
-    if answer
-        .as_ref()
-        .is_err_and(|error| crate::handlers::locks::is_about_locks(error.kind()))
-    {
-        // It comes out of the table in memory, which is ahead of the log.
-        rest.relations.locks_settled().await?;
+    let refusal = answer.as_ref().err().filter(|error| is_about_locks(error.kind()));
+    if let Some(error) = refusal {
+        locks.extend(error.details().get("lock").and_then(Value::as_str).map(str::to_owned));
+    }
+    // Parts of an answer may be refused as well.
+    if refusal.is_some() || !rest.relations.are_alive(&locks) {
+        told(rest, &locks).await?;
     }
     answer
 }

@@ -11,6 +11,7 @@ use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::tasks::Tasks;
 use engine::{Alteration, Clock, Engine, EngineExt as _, Source, Update, Write, WriteOp, address};
+use futures::StreamExt as _;
 use model::{DocId, ErrorKind, Target};
 use relations::Relations;
 use relations::changes::Pause;
@@ -225,6 +226,51 @@ async fn the_key_of_a_running_job_is_not_forgotten() {
             "restart: {restart}"
         );
     }
+    // It has ended: its outcome, and the key that leads there, are kept for a day from here on.
+    let found = server.relations.tasks_found().await.unwrap();
+    assert_eq!(found.iter().map(|found| found.number).collect::<Vec<_>>(), [task.id]);
+    let outcome = Ok(json!({ "deleted": 1 }));
+    server.relations.ended(&task, true, &outcome).await.unwrap();
+    clock.set_forward(48);
+    clock.pass(23);
+    server.relations.forget_old().await.unwrap();
+    assert_eq!(server.relations.task_of(&key).await.unwrap(), Some(task.id));
+    assert_eq!(server.relations.tasks_found().await.unwrap().len(), 1);
+    clock.pass(2);
+    server.relations.forget_old().await.unwrap();
+    assert_eq!(server.relations.task_of(&key).await.unwrap(), None);
+    assert_eq!(server.relations.tasks_found().await.unwrap().len(), 0);
+}
+
+/// How many records of finished changes there are.
+async fn records(server: &Server) -> usize {
+    let target = Target::index(model::system_index::CONTROL_INDEX);
+    server.engine.refresh(&target, None).await.unwrap();
+    let all = server.engine.scan(&target, Query::all(), engine::See::Everything, engine::Barrier::None);
+    let all: Vec<_> = all.await.unwrap().collect().await;
+    let kinds = all.into_iter().map(|document| document.unwrap().source.parse().unwrap()["kind"].clone());
+    kinds.filter(|kind| kind == "change").count()
+}
+
+/// Records of the portable path are forgotten by the time that passes too: what is late meets them until then.
+#[tokio::test(flavor = "multi_thread")]
+async fn records_of_changes_grow_old_by_the_time_that_passes() {
+    let (disk, clock) = (FaultyDisk::new(1), Arc::new(SetClock::default()));
+    let mut server = start(&disk, &clock, true).await;
+    make(&*server.engine, "a").await;
+    committed(&server.relations, &change(None, "1")).await;
+    for restart in [false, true, true] {
+        clock.set_forward(48);
+        if restart {
+            kill(&disk, server);
+            server = start(&disk, &clock, true).await;
+        }
+        server.relations.forget_old().await.unwrap();
+        assert_eq!(records(&server).await, 1, "restart: {restart}");
+    }
+    clock.pass(25);
+    server.relations.forget_old().await.unwrap();
+    assert_eq!(records(&server).await, 0);
 }
 
 /// Numbers of commits and locks rise over unclean starts, and far below 2^53 however many there are.
@@ -317,6 +363,40 @@ async fn the_end_of_a_lock_is_told_once_it_is_durable() {
     assert_eq!(unknown.kind(), ErrorKind::LogFailed);
     let refused = server.relations.acquire(&ask()).await.unwrap_err();
     assert_eq!(refused.status(), 503, "{refused}");
+}
+
+/// That the time of a lock is over is told once its end is durable: nobody is told while it cannot be written, and a start
+/// after the answer finds the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_is_over_once_its_end_is_durable() {
+    for fails in [false, true] {
+        let (disk, clock) = (FaultyDisk::new(1), Arc::new(SetClock::default()));
+        let server = start(&disk, &clock, false).await;
+        let (held, _) = grant(&server.relations).await;
+        let ids = [held.clone()];
+        assert!(server.relations.are_alive(&ids));
+        assert_eq!(server.relations.unwritten_ends(&ids).await.unwrap(), Vec::<String>::new());
+        // Several steps: a pause is no reason for a lease to go on.
+        for _ in 0..100 {
+            clock.passed_ms.fetch_add(400, Ordering::SeqCst);
+            server.relations.leases();
+        }
+        assert!(!server.relations.are_alive(&ids));
+        if fails {
+            disk.set_syncs_failing(true);
+            assert_eq!(
+                server.relations.unwritten_ends(&ids).await.unwrap_err().kind(),
+                ErrorKind::LogFailed
+            );
+            continue;
+        }
+        assert_eq!(server.relations.unwritten_ends(&ids).await.unwrap(), Vec::<String>::new());
+        server.relations.locks_settled().await.unwrap();
+        kill(&disk, server);
+        disk.crash();
+        let server = start(&disk, &clock, false).await;
+        assert_eq!(server.relations.lease(&held).unwrap_err().kind(), ErrorKind::LockExpired);
+    }
 }
 
 /// A change of which every operation is a noop has a number that no other has, and that can be waited for, by both paths.

@@ -207,10 +207,10 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     let no = next.catalog.next_no.max(1);
     // Fencing tokens count from the terms of the control index. Where another may have been before it (old versions let
     // clients delete it), its terms begin above all of that one's: those counted the unclean starts of the folder at most.
-    let (unclean_before, turns) = if is_system(&name) {
-        (0, u64::from(no > 1))
+    let (unclean_before, turns, first_seq_no) = if is_system(&name) {
+        (0, u64::from(no > 1), Some(system::first_seq_no(no, moment.unclean)))
     } else {
-        (moment.unclean, 0)
+        (moment.unclean, 0, None)
     };
     next.put(IndexEntry {
         no,
@@ -227,6 +227,7 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
         revision: 1,
         unclean_before,
         turns,
+        first_seq_no,
     });
     Ok(())
 }

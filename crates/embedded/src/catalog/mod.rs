@@ -84,6 +84,9 @@ pub struct IndexEntry {
     pub unclean_before: u64,
     /// How often it was closed or opened: the primary term counts these too.
     pub turns: u64,
+    /// Of a system index: where its sequence numbers began, behind those of one that may have been before it. `None`: a version
+    /// made it that numbered commits and locks otherwise.
+    pub first_seq_no: Option<u64>,
 }
 
 impl IndexEntry {
@@ -218,7 +221,7 @@ impl IndexEntry {
             "no": self.no, "name": self.name.as_str(), "uuid": self.uuid, "created": self.created_ms, "open": self.open,
             "typed": self.typed(), "settings": *self.settings, "mappings": self.render_mappings(),
             "shapes": self.schema.to_json(), "aliases": self.aliases, "revision": self.revision,
-            "unclean_before": self.unclean_before, "turns": self.turns,
+            "unclean_before": self.unclean_before, "turns": self.turns, "first_seq_no": self.first_seq_no,
         })
     }
     /// From that form.
@@ -261,6 +264,7 @@ impl IndexEntry {
             revision: number("revision")?,
             unclean_before: number("unclean_before")?,
             turns: value["turns"].as_u64().unwrap_or(0),
+            first_seq_no: value["first_seq_no"].as_u64(),
         })
     }
 }

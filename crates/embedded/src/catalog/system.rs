@@ -104,16 +104,40 @@ pub fn without_control(catalog: &Catalog) -> Option<(Next, u64)> {
     Some((next, entry.turns))
 }
 
-/// With a new control index, whose terms are above those of one that had come so many turns far.
+/// An old version numbered the commits and locks of a control index by term × 2^40 + sequence number. Terms that had come
+/// farther than 2^12 had half of all numbers behind them; the other half stays for what comes.
+const OLD_TERMS_MAX: u64 = 1 << 12;
+/// What that version counted a term for.
+pub const OLD_TERM_BITS: u32 = 40;
+/// The last term whose numbers of that version leave room for others below 2^53.
+pub const OLD_TERMS_ALL: u64 = (1 << 13) - 2;
+/// More writes than the log can hold of an index that could not be replayed.
+const UNREAD_WRITES: u64 = 1 << 32;
+
+/// Where the sequence numbers of a new system index begin, the `no`th index of a folder after so many unclean starts: behind the
+/// numbers that an old version may have given for one that it let be deleted. Beside the first index there was none.
+pub fn first_seq_no(no: u32, unclean: u64) -> u64 {
+    match no {
+        0 | 1 => 0,
+        _ => (1 + unclean).min(OLD_TERMS_MAX) << OLD_TERM_BITS,
+    }
+}
+
+/// With a new control index, whose terms are above those of one that had come so many turns far, and its sequence numbers
+/// above `next_seq_no`, as far as those could be read.
 ///
 /// # Errors
 /// An index that cannot be made.
-pub fn control_after(catalog: &Catalog, moment: &Moment, turns: u64) -> Result<Next> {
+pub fn control_after(catalog: &Catalog, moment: &Moment, turns: u64, next_seq_no: Option<u64>) -> Result<Next> {
     let mut next = super::alter::alter(catalog, &engine::control_index(), moment)?;
     if let Some(entry) = next.catalog.indices.get(CONTROL_INDEX).cloned() {
         assert!(entry.unclean_before == 0, "every unclean start of the folder counts");
         next.put(IndexEntry {
             turns: turns + 1,
+            first_seq_no: match next_seq_no {
+                Some(next) => Some(next + UNREAD_WRITES),
+                None => entry.first_seq_no,
+            },
             revision: entry.revision + 1,
             ..(*entry).clone()
         });
@@ -230,15 +254,37 @@ mod tests {
         assert!(!next.deltas.is_empty() && term(&next.catalog, 3) > term(&old, 3));
     }
 
+    /// However many unclean starts are behind a control index when it is made, and made anew, its numbers stay below 2^53.
+    #[test]
+    fn numbers_stay_whole_numbers_of_json() {
+        const TERM: u64 = 1 << 20;
+        for unclean in [0, 1, 8_191, 8_192, 1 << 20, 1 << 30] {
+            let mut catalog = with_control(unclean);
+            let number = |catalog: &Catalog, writes: u64| {
+                let first = catalog.indices[CONTROL_INDEX].first_seq_no.expect("this version made it");
+                term(catalog, unclean) * TERM + first + writes
+            };
+            for _ in 0..100 {
+                let next = catalog.indices[CONTROL_INDEX].first_seq_no.map(|first| first + 1_000_000);
+                let (gone, turns) = without_control(&catalog).expect("it is there");
+                let again = control_after(&gone.catalog, &moment(unclean), turns, next).expect("it can be made");
+                assert!(number(&again.catalog, 0) > number(&catalog, 1_000_000));
+                catalog = again.catalog;
+            }
+            assert!(number(&catalog, 1 << 50) < 1 << 53, "after {unclean} unclean starts");
+        }
+    }
+
     #[test]
     fn terms_only_rise() {
         for unclean in [0, 7] {
             let catalog = with_control(unclean);
             let (gone, turns) = without_control(&catalog).expect("it is there");
-            let again = control_after(&gone.catalog, &moment(unclean), turns)
+            let again = control_after(&gone.catalog, &moment(unclean), turns, Some(5))
                 .expect("it can be made")
                 .catalog;
             assert!(term(&again, unclean) > term(&catalog, unclean));
+            assert!(again.indices[CONTROL_INDEX].first_seq_no > Some(5));
             // An old version let it be deleted, and made it with terms that began anew.
             let made = super::super::alter::alter(&gone.catalog, &engine::control_index(), &moment(unclean)).expect("made");
             assert!(

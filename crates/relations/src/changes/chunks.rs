@@ -89,7 +89,7 @@ impl Runner {
             return Ok(None);
         }
         let name = self.nonce();
-        let written_ms = self.clock.wall_ms();
+        let written_ms = self.kept_time.now_ms(self.clock.as_ref());
         let mut all = blake3::Hasher::new();
         for (number, part) in (0u64..).zip(&parts) {
             let documents = Value::Array(part.iter().map(Touched::render).collect()).to_string();

@@ -235,8 +235,10 @@ pub struct Record {
     pub token: Option<Token>,
     /// Of the last writer.
     pub nonce: Arc<str>,
-    /// Milliseconds since 1970 by the clock of who opened it: for people, and for when it may be forgotten.
+    /// Milliseconds since 1970 by the clock of who opened it: for people.
     pub written_ms: i64,
+    /// The same by the time in which servers ran: for when it may be forgotten.
+    pub kept_ms: i64,
     /// Leases that clients hold, under which it is made.
     pub under: Vec<Arc<str>>,
     /// Of a change that is stuck: documents that it could not be brought to.
@@ -347,6 +349,7 @@ impl Record {
             "t": self.token.map(|token| [token.term, token.seq]),
             "nonce": &*self.nonce,
             "at": self.written_ms,
+            "kept": self.kept_ms,
             "under": self.under.iter().map(|lease| &**lease).collect::<Vec<_>>(),
             "refused": self.refused.iter().map(NotApplied::render).collect::<Vec<_>>(),
             "skipped": self.skipped.iter().map(NotApplied::render).collect::<Vec<_>>(),
@@ -407,6 +410,8 @@ fn read(source: &Value) -> Option<Record> {
         token: pair(&source["t"]).map(|(term, seq)| Token { term, seq }),
         nonce: Arc::from(source["nonce"].as_str()?),
         written_ms: source["at"].as_i64()?,
+        // Records of before had one time.
+        kept_ms: source["kept"].as_i64().or(source["at"].as_i64())?,
         under: source["under"]
             .as_array()
             .into_iter()
@@ -601,6 +606,7 @@ mod tests {
             token: None,
             nonce: Arc::from("n"),
             written_ms: 5,
+            kept_ms: 4,
             under: vec![Arc::from("n1:4")],
             refused: vec![NotApplied {
                 at: record_address(&Owner::new("x")),

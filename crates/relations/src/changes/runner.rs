@@ -22,6 +22,7 @@ use super::plan::Before;
 use super::record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, Uuids, record_address};
 use crate::locks::{Age, LockKey, Owner};
 use crate::sessions::{Session, SessionState};
+use crate::transactions::KeptTime;
 use engine::catalog::closed;
 use engine::{Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp, Target};
@@ -34,6 +35,8 @@ use std::time::Duration;
 pub struct Runner {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) clock: Arc<dyn Clock>,
+    /// By which records grow old.
+    pub(super) kept_time: Arc<KeptTime>,
     pause: Arc<dyn Pause>,
     session: Arc<str>,
     pub(super) room: Room,
@@ -80,11 +83,17 @@ impl Runner {
     pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, pause: Arc<dyn Pause>, session: Arc<str>) -> Runner {
         Runner {
             engine,
+            kept_time: Arc::new(KeptTime::new(clock.as_ref())),
             clock,
             pause,
             session,
             room: Room::default(),
         }
+    }
+
+    /// The same where records grow old with what else is kept.
+    pub(crate) fn with_kept_time(self, kept_time: Arc<KeptTime>) -> Runner {
+        Runner { kept_time, ..self }
     }
 
     /// The same with other room in records and chunks.
@@ -119,6 +128,7 @@ impl Runner {
             token: None,
             nonce: self.nonce(),
             written_ms: self.clock.wall_ms(),
+            kept_ms: self.kept_time.now_ms(self.clock.as_ref()),
             under: attempt.under.clone(),
             refused: Vec::new(),
             skipped: Vec::new(),
@@ -475,6 +485,7 @@ impl Runner {
             token: None,
             nonce: self.nonce(),
             written_ms: self.clock.wall_ms(),
+            kept_ms: self.kept_time.now_ms(self.clock.as_ref()),
             under: Vec::new(),
             refused: Vec::new(),
             skipped: Vec::new(),

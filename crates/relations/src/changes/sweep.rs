@@ -46,13 +46,13 @@ impl Runner {
         Ok(resolved)
     }
 
-    /// W9: forgets changes that were finished longer ago than `kept_ms`, by the wall clock of who wrote their records:
-    /// the tombstones they left, then the records. What comes even later is taken off by whoever meets it.
+    /// W9: forgets changes that were finished longer ago than `kept_ms`, by the time in which servers ran: the
+    /// tombstones they left, then the records. What comes even later is taken off by whoever meets it.
     ///
     /// # Errors
     /// The engine's; what is left is for the next call.
     pub async fn collect(&self, kept_ms: i64) -> Result<u64> {
-        let before = self.clock.wall_ms() - kept_ms;
+        let before = self.kept_time.now_ms(self.clock.as_ref()).saturating_sub(kept_ms);
         let mut collected = 0;
         let Found {
             records,
@@ -69,7 +69,7 @@ impl Runner {
         for (change, record, stamp) in records {
             let chunks = chunks.remove(&change).unwrap_or_default();
             let finished = matches!(record.state, RecordState::Aborted | RecordState::Done);
-            if !finished || record.written_ms > before {
+            if !finished || record.kept_ms > before {
                 continue;
             }
             let touched: Vec<&Touched> = record.documents.iter().collect();
@@ -115,6 +115,14 @@ impl Runner {
             }
         }
         Ok(collected)
+    }
+
+    /// When the newest record was written, by the time in which servers ran; `None` if there is none.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn newest_kept(&self) -> Result<Option<i64>> {
+        Ok(self.found().await?.records.iter().map(|(_, record, _)| record.kept_ms).max())
     }
 
     /// Every record and chunk, as a search finds them: to look for work, not to act on.

@@ -318,7 +318,7 @@ impl crate::Relations {
             }
         };
         let source = Source::from_value(&json!({
-            "kind": "task_done", "at": now_ms, "n": task.id, "action": task.action, "description": task.description,
+            "kind": "task_done", "at": now_ms, "kept": self.kept_now(), "n": task.id, "action": task.action, "description": task.description,
             "start": task.start_ms, "status": task.status(), name: content,
         }));
         let mut plan = |newest: &mut dyn Newest| {

@@ -185,6 +185,45 @@ impl crate::Relations {
         done
     }
 
+    /// Every one of these locks is.
+    pub fn are_alive(&self, ids: &[String]) -> bool {
+        ids.is_empty() || {
+            let (table, _) = self.locks.now(&self.clock);
+            ids.iter().all(|id| table.alive(id).is_ok())
+        }
+    }
+
+    /// Which of these locks are over while that is not written yet. A refusal that says of a lock that it is over waits for its
+    /// end, since a start gives every lease that has no end written a fresh keep alive; what is written is durable after
+    /// [`crate::Relations::locks_settled`]. To be asked again until none are left.
+    ///
+    /// # Errors
+    /// The end cannot be written now: nobody may be told of it.
+    pub async fn unwritten_ends(&self, ids: &[String]) -> Result<Vec<String>> {
+        let unwritten = || -> Vec<String> {
+            let (table, now) = self.locks.now(&self.clock);
+            let over = |id: &&String| table.lease(id).is_some_and(|lease| lease.is_over(now));
+            ids.iter().filter(over).cloned().collect()
+        };
+        let refused = |id: &str, reason: &str| {
+            let reason = format!("the time of lock [{id}] is over, and its end cannot be written: {reason}");
+            Error::new(ErrorKind::Unavailable, reason).with("lock", id)
+        };
+        let before = unwritten();
+        let Some(first) = before.first() else { return Ok(before) };
+        if let Err(cause) = self.sweep().await {
+            return Err(match cause.kind() {
+                ErrorKind::LogFailed => cause,
+                _ => refused(first, cause.reason()),
+            });
+        }
+        let after = unwritten();
+        if let (Some(id), Some(trouble)) = (after.first(), self.troubles().into_iter().find(|trouble| trouble.work == "leases")) {
+            return Err(refused(id, &trouble.reason));
+        }
+        Ok(after)
+    }
+
     /// Ends leases whose time is over, in one record. If that is refused they stay: over for their owners, held for others
     /// until it is written.
     ///
@@ -256,7 +295,11 @@ impl crate::Relations {
     /// A control index that cannot be read.
     pub async fn recover(&self) -> Result<()> {
         // Before a change is finished, which may keep an outcome.
-        if let Some(newest_ms) = self.newest_kept().await? {
+        let of_changes = match &self.portable {
+            Some(portable) => portable.newest_kept().await?,
+            None => None,
+        };
+        if let Some(newest_ms) = self.newest_kept().await?.max(of_changes) {
             self.kept_time.go_on_from(newest_ms);
         }
         self.finish_all().await?;
@@ -308,11 +351,17 @@ impl crate::Relations {
             return Ok(0);
         };
         let (before, keys_before) = (self.clock.wall_ms() - KEPT_MS, self.kept_now() - KEPT_MS);
-        let mut running: BTreeSet<u64> = BTreeSet::new();
+        // An outcome of a task grows old from its end on, and its key with it.
+        let is_past = |source: &Value| match source["kept"].as_i64() {
+            Some(kept) => kept < keys_before,
+            None => source["at"].as_i64().is_some_and(|at| at < before),
+        };
+        let mut stays: BTreeSet<u64> = BTreeSet::new();
         for document in &documents {
             let source = document.source.parse()?;
-            if let ("task", Some(number)) = (source["kind"].as_str().unwrap_or_default(), source["n"].as_u64()) {
-                running.insert(number);
+            let (kind, number) = (source["kind"].as_str().unwrap_or_default(), source["n"].as_u64());
+            if kind == "task" || kind == "task_done" && !is_past(&source) {
+                stays.extend(number);
             }
         }
         let mut old = Vec::new();
@@ -321,12 +370,13 @@ impl crate::Relations {
                 continue;
             }
             let source = document.source.parse()?;
-            let is_old = |before: i64| source["at"].as_i64().is_some_and(|at| at < before);
             let goes = match source["kind"].as_str() {
-                // The key of a job that runs leads to it.
-                Some("key") => is_old(keys_before) && source["task"].as_u64().is_none_or(|task| !running.contains(&task)),
+                Some("key") => {
+                    let is_old = source["at"].as_i64().is_some_and(|at| at < keys_before);
+                    is_old && source["task"].as_u64().is_none_or(|task| !stays.contains(&task))
+                }
                 Some("task") => false,
-                _ => is_old(before),
+                _ => is_past(&source),
             };
             if goes {
                 // Of a mark nothing is kept: what it was for is over.

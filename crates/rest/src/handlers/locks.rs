@@ -320,6 +320,28 @@ pub(crate) fn is_about_locks(kind: ErrorKind) -> bool {
     )
 }
 
+/// Before a refusal that may say of these locks that they are over: it comes out of the table in memory, which is ahead of the
+/// log, and after a restart it has to be the same.
+///
+/// # Errors
+/// The end of a lock cannot be written; the log has failed.
+pub(crate) async fn told(rest: &Rest, ids: &[String]) -> Result<()> {
+    /// A change under the lock is finished before it ends.
+    const LONGEST: Duration = Duration::from_secs(10);
+    let until = Instant::now() + LONGEST;
+    loop {
+        let open = rest.relations.unwritten_ends(ids).await?;
+        let Some(id) = open.first() else { break };
+        if Instant::now() >= until {
+            let reason = format!("the time of lock [{id}] is over, and a change under it is not finished");
+            return Err(Error::new(ErrorKind::Unavailable, reason).with("lock", id.as_str()));
+        }
+        // Somebody else writes it.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    rest.relations.locks_settled().await
+}
+
 /// Searches under locks: they must be alive.
 ///
 /// # Errors

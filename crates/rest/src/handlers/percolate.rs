@@ -12,7 +12,7 @@ use dsl::query::{Parsing, Query};
 use dsl::search::{Highlight, SearchRequest};
 use engine::{Alteration, Applied, Expect, IndexInfo, Inspected, Inspection, Read, Source, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
-use relations::percolation::{Percolated, Percolation, TYPE, unreadable};
+use relations::percolation::{Moment, Percolated, Percolation, TYPE, unreadable};
 use serde_json::{Map, Value, json};
 
 /// Before a document that keeps a query is written: the query is one, and the index has the type for it.
@@ -248,18 +248,26 @@ async fn tried(call: &Call, place: Place, content: &[u8], shape: Shape, start: s
         Some(_) => words_2015::as_expression(error),
         None => error,
     })?;
-    let doc = match &place.existing {
-        Some(at) => Some(existing(call, at, &place).await?),
-        None => None,
+    // The document and the queries are of one moment.
+    let moment = call.rest.relations.begin_percolation().await?;
+    let tried = async {
+        let doc = match &place.existing {
+            Some(at) => Some(existing(call, &moment, at, &place).await?),
+            None => None,
+        };
+        let asked = match read(call, place, content, doc) {
+            Ok(mut asked) => {
+                asked.size = shape.size.or(asked.size);
+                let done = call.rest.relations.percolate(&moment, &asked.percolation).await;
+                done.map(|done| (asked, done))
+            }
+            Err(error) => Err(error),
+        };
+        Ok(asked)
     };
-    let asked = match read(call, place, content, doc) {
-        Ok(mut asked) => {
-            asked.size = shape.size.or(asked.size);
-            let done = call.rest.relations.percolate(&asked.percolation).await;
-            done.map(|done| (asked, done))
-        }
-        Err(error) => Err(error),
-    };
+    let tried: Result<Result<(Asked, Percolated)>> = tried.await;
+    call.rest.relations.end_percolation(moment).await?;
+    let asked = tried?;
     let took = (call.rest.clock.monotonic() - start).as_nanos().div_ceil(1_000_000);
     let took = u64::try_from(took).unwrap_or(0);
     let mut shards = super::indices::shards_of(&infos, false);
@@ -394,7 +402,7 @@ fn fields(node: Node) -> Result<Fields> {
 }
 
 /// The source of a document that is there.
-async fn existing(call: &Call, at: &DocAddress, place: &Place) -> Result<Value> {
+async fn existing(call: &Call, moment: &Moment, at: &DocAddress, place: &Place) -> Result<Value> {
     let read = Read {
         routing: place.routing.clone(),
         ..Read::whole(at.clone())
@@ -406,7 +414,7 @@ async fn existing(call: &Call, at: &DocAddress, place: &Place) -> Result<Value> 
             format!("[{doc_type}][{}]: document missing", at.id.id),
         )
     };
-    let found = call.rest.engine.read(vec![read]).await?.pop().flatten().ok_or_else(missing)?;
+    let found = call.rest.relations.read_percolated(moment, read).await?.ok_or_else(missing)?;
     if let Some(version) = place.version.filter(|version| *version != found.stamp.version) {
         let conflict = engine::Conflict {
             at: at.clone(),

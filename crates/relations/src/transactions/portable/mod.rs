@@ -20,7 +20,7 @@ use self::unfinished::Unfinished;
 pub use self::unfinished::{Resolution, ShownChange};
 use super::fold::Folded;
 use super::run::items;
-use super::{Change, Committed, Failures, NotDone, Verdict};
+use super::{Change, Committed, Failures, KeptTime, NotDone, Verdict};
 use crate::Relations;
 use crate::changes::{Attempt, Ended, Mark, Pause, Record, RecordState, Resolved, Runner, Token};
 use crate::leases::Place;
@@ -53,15 +53,25 @@ pub(crate) struct Portable {
 }
 
 impl Portable {
-    pub(crate) fn new(engine: &Arc<dyn Engine>, clock: &Arc<dyn Clock>, pause: Arc<dyn Pause>) -> Portable {
+    pub(crate) fn new(
+        engine: &Arc<dyn Engine>,
+        clock: &Arc<dyn Clock>,
+        pause: Arc<dyn Pause>,
+        kept_time: Arc<KeptTime>,
+    ) -> Portable {
         let session: Arc<str> = Arc::from(format!("n1.{:013x}", clock.random() >> 12));
         Portable {
-            runner: Runner::new(engine.clone(), clock.clone(), pause.clone(), session.clone()),
+            runner: Runner::new(engine.clone(), clock.clone(), pause.clone(), session.clone()).with_kept_time(kept_time),
             pause,
             session,
             unfinished: Mutex::default(),
             newest: AtomicU64::new(0),
         }
+    }
+
+    /// When the newest record of a change was written, by the time in which servers ran.
+    pub(crate) async fn newest_kept(&self) -> Result<Option<i64>> {
+        self.runner.newest_kept().await
     }
 
     /// What its record says.
