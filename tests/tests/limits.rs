@@ -360,6 +360,12 @@ fn row(name: &str) -> Option<Row> {
         }
         "index.default_pipeline" => Refused(&[], vec![], put("/i", json!({ "settings": { name: "mine" } })), 400),
         "index.translog.durability" => Refused(&[], vec![], put("/i", json!({ "settings": { name: "sometimes" } })), 400),
+        "index.query_string.lenient" => {
+            let body = json!({ "query": { "query_string": { "fields": ["n"], "query": "words" } } });
+            Chosen(&[], filled(name, json!(true)), search(body), |answer| {
+                answer.status == 200 && answer.body["hits"]["total"]["value"] == 0
+            })
+        }
         "index.query.default_field" => {
             let body = json!({ "query": { "query_string": { "query": "words" } } });
             Chosen(&[], filled(name, json!("tag")), search(body), |answer| {

@@ -111,6 +111,12 @@ fn tables() -> String {
             reasons.entry(reason).or_default().push(format!("`{}`", shown(accepted)));
         }
     }
+    for accepted in accepted_settings::ALL {
+        if let Effect::Only(value, reason) = accepted.effect {
+            let names = vec![format!("`{}` (`{value}` alone is taken)", shown(accepted))];
+            reasons.entry(reason).or_default().extend(names);
+        }
+    }
     for (reason, names) in reasons {
         let mut chars = reason.chars();
         let capital: String = chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect();

@@ -15,6 +15,7 @@ use mapping::FieldType;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The terms of a field: each with its places.
 type Terms = BTreeMap<String, Vec<Place>>;
@@ -45,7 +46,19 @@ impl Store {
         let Some((view, _)) = views.first() else {
             return Ok(Map::new());
         };
-        vectors(view, of)
+        // A document that is not searchable yet has fields that no segment knows.
+        let catalog = self.catalog_now();
+        match catalog.by_no(view.no).filter(|entry| !Arc::ptr_eq(&entry.schema, &view.schema)) {
+            Some(entry) => {
+                let newest = IndexView {
+                    schema: view.schema.clone(),
+                    segments: view.segments.clone(),
+                    ..self.blank_view(entry, view.position)
+                };
+                vectors(&newest, of)
+            }
+            None => vectors(view, of),
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 //! Not here: what values they take (the engine's catalog), settings with a default and a meaning of their own (`settings`).
 
 use crate::settings::Scope;
+use crate::{Error, ErrorKind, Result};
+use serde_json::Value;
 
 /// What a setting does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +14,8 @@ pub enum Effect {
     Changes(&'static str),
     /// It is kept and reported, and changes nothing, for this reason.
     Nothing(&'static str),
+    /// It is taken with this value alone, which is how everything is done; why no other is.
+    Only(&'static str, &'static str),
 }
 
 /// One row.
@@ -26,9 +30,9 @@ pub struct Accepted {
 }
 
 macro_rules! accepted {
-    ($($name:literal $scope:ident $effect:ident $words:literal;)*) => {
+    ($($name:literal $scope:ident $effect:ident $($words:literal)+;)*) => {
         /// Every row, in the order of the page.
-        pub const ALL: &[Accepted] = &[$(Accepted { name: $name, scope: Scope::$scope, effect: Effect::$effect($words) },)*];
+        pub const ALL: &[Accepted] = &[$(Accepted { name: $name, scope: Scope::$scope, effect: Effect::$effect($($words),+) },)*];
     };
 }
 
@@ -72,12 +76,15 @@ accepted! {
     "index.search.slowlog." IndexDynamic Nothing "there is no slow log";
     "index.indexing.slowlog." IndexDynamic Nothing "there is no slow log";
     "index.lifecycle." IndexDynamic Nothing "there is no lifecycle of indices";
-    "index.search.default_pipeline" IndexDynamic Nothing "there are no pipelines";
-    "index.final_pipeline" IndexDynamic Nothing "there are no pipelines";
+    "index.search.default_pipeline" IndexDynamic Only "_none" "search pipelines are not supported";
+    "index.final_pipeline" IndexDynamic Only "_none" "ingest pipelines are not supported";
 
-    "index.mapper.dynamic" IndexDynamic Nothing "each mapping says with `dynamic` what new fields become";
+    "index.mapper.dynamic" IndexDynamic Only "true" "each mapping says with `dynamic` what new fields become";
+    "index.mapping.source.mode" IndexStatic Only "stored" "sources are kept as they were sent";
+    "index.mapping.total_fields.ignore_dynamic_beyond_limit" IndexDynamic Only "false" "a field beyond the limit is refused";
     "index.mapping." IndexDynamic Nothing "the limits of mappings are those of the table above";
     "index.highlight." IndexDynamic Nothing "the limit of highlighting is the one of the table above";
+    "index.query.parse.allow_unmapped_fields" IndexDynamic Only "true" "a query of a field that is not mapped matches nothing";
     "index.query." IndexDynamic Nothing "a query says itself how it is parsed";
     "index.query_string." IndexDynamic Nothing "a query says itself how it is parsed";
 
@@ -94,7 +101,29 @@ accepted! {
     "discovery." Cluster Nothing "there are no other nodes to be found";
     "logger." Cluster Nothing "messages have no levels here";
     "indices." Cluster Nothing "caches and breakers are bounded by settings of the node";
+    "search.default_search_timeout" Cluster Only "-1" "a search says with `timeout` how long it may take";
+    "search.default_allow_partial_results" Cluster Only "true" "a search says with `allow_partial_search_results` what it wants";
     "search." Cluster Nothing "limits of searches are those of the table above";
+}
+
+/// Refuses a value that is not the only one; `null` takes a value back.
+///
+/// # Errors
+/// `unsupported_operation_exception` that names the setting and the value that it can have.
+pub fn check(name: &str, value: &Value) -> Result<()> {
+    let Some(Effect::Only(only, reason)) = find(name).map(|row| row.effect) else {
+        return Ok(());
+    };
+    let text = match value {
+        Value::Null => return Ok(()),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if text == only {
+        return Ok(());
+    }
+    let reason = format!("[{name}] can only be [{only}], not [{text}]: {reason}");
+    Err(Error::new(ErrorKind::UnsupportedOperation, reason).with("setting", name))
 }
 
 /// The row of a setting: its own, else that of the longest name above it.
@@ -106,6 +135,7 @@ pub fn find(name: &str) -> Option<&'static Accepted> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn the_nearest_row_says() {
@@ -119,6 +149,26 @@ mod tests {
             ("logger.org.elasticsearch", Some("logger.")),
         ] {
             assert_eq!(find(name).map(|row| row.name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn some_have_one_value() {
+        for (name, value, refused) in [
+            ("index.final_pipeline", json!("_none"), false),
+            ("index.final_pipeline", json!("p"), true),
+            ("index.search.default_pipeline", json!(null), false),
+            ("index.search.default_pipeline", json!("p"), true),
+            ("index.mapper.dynamic", json!(false), true),
+            ("index.mapper.dynamic", json!("true"), false),
+            ("search.default_search_timeout", json!("5s"), true),
+            ("search.default_search_timeout", json!(-1), false),
+            ("index.codec", json!("best_compression"), false),
+            ("index.unknown", json!(1), false),
+        ] {
+            let done = check(name, &value);
+            assert_eq!(done.is_err(), refused, "{name}: {value}");
+            assert!(done.err().is_none_or(|error| error.reason().contains(name)), "{name}");
         }
     }
 

@@ -122,6 +122,7 @@ settings! {
     GC_DELETES: "index.gc_deletes" = "60s", IndexDynamic, "How long a deleted document keeps its version.";
     DEFAULT_PIPELINE: "index.default_pipeline" = "_none", IndexDynamic, "Not supported: ingest pipelines come later.";
     TRANSLOG_DURABILITY: "index.translog.durability" = "request", IndexDynamic, "request: answers wait for the disk; async: synced every 5 s.";
+    QUERY_STRING_LENIENT: "index.query_string.lenient" = "false", IndexDynamic, "Whether a query_string that does not say passes over what a field cannot answer.";
     QUERY_DEFAULT_FIELD: "index.query.default_field" = "*", IndexDynamic, "Fields of a query_string that names none.";
     SIMILARITY_FACTOR: "index.similarity.default.type" = "LegacyBM25", IndexStatic, "LegacyBM25 (with the factor k1+1) or BM25 (OpenSearch 3).";
     DELETES_PCT_ALLOWED: "index.merge.policy.deletes_pct_allowed" = "30", IndexDynamic, "Percents of a segment that are deleted before it is written anew.";

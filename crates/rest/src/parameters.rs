@@ -264,19 +264,13 @@ const TABLE: &[(&[&str], &[Group])] = &[
         nothing!("a document is written on condition that it is unchanged": version_type;)]),
     (&["reindex"], &[BODY, BODY_TYPE, BY_QUERY, JOBS, nothing!("the destination is named in the body": require_alias;),
         did_nothing!("one process: the copy that is written is the only one": consistency;)]),
-    (&["tasks.list"], &[changes!(actions detailed group_by nodes node_id),
-        nothing!(
-            "tasks have no parents": parent_task_id parent_task parent_node;
-            "the list is of what runs; waiting is for one task by its id": wait_for_completion timeout;
-        )]),
+    (&["tasks.list"], &[changes!(actions detailed group_by nodes node_id wait_for_completion timeout),
+        nothing!("tasks have no parents": parent_task_id parent_task parent_node;)]),
     (&["tasks.get"], &[changes!(wait_for_completion timeout)]),
     (&["rethrottle"], &[changes!(requests_per_second)]),
     (&["rank_eval"], &[TARGET, BODY, BODY_TYPE, changes!(search_type)]),
-    (&["tasks.cancel"], &[changes!(actions nodes node_id),
-        nothing!(
-            "tasks have no parents": parent_task_id parent_task parent_node;
-            "the answer shows the task as it was told to stop": wait_for_completion;
-        )]),
+    (&["tasks.cancel"], &[changes!(actions nodes node_id wait_for_completion),
+        nothing!("tasks have no parents": parent_task_id parent_task parent_node;)]),
     // Scripts.
     (&["put_script"], &[BODY, BODY_TYPE, ACKNOWLEDGED, changes!(context)]),
     (&["scripts_painless_execute"], &[BODY, BODY_TYPE]),

@@ -576,6 +576,7 @@ fn cluster(next: &mut Next, persistent: &Map<String, Value>, transient: &Map<Str
                 let hint = nearest::hint(&name, known);
                 return Err(Error::illegal(format!("{scope} setting [{name}], not recognized{hint}")));
             }
+            model::accepted_settings::check(&name, &value)?;
             if let Some(setting) = find(&name) {
                 check_cluster_value(setting, &value)?;
             }

@@ -65,8 +65,6 @@ const SHAPES: &[(&str, Shape)] = &[
     ),
     ("index.soft_deletes.enabled", Shape::Flag),
     ("index.soft_deletes.retention_lease.period", Shape::Duration),
-    ("index.query_string.lenient", Shape::Flag),
-    ("index.query.parse.allow_unmapped_fields", Shape::Flag),
     ("index.queries.cache.enabled", Shape::Flag),
     ("index.requests.cache.enable", Shape::Flag),
     ("index.warmer.enabled", Shape::Flag),
@@ -134,6 +132,7 @@ pub fn check(flat: &Map<String, Value>) -> Result<()> {
                 hint.unwrap_or_else(|| rest.to_owned())
             )));
         }
+        accepted_settings::check(name, value)?;
         check_value(name, value)?;
     }
     mapping::similarity::check(flat)
@@ -184,7 +183,7 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
             )));
         }
         "index.pleach.lock_ttl" => drop(parse_lock_ttl(text)?),
-        "index.pleach.lock_strict" if !matches!(text, "true" | "false") => {
+        "index.pleach.lock_strict" | "index.query_string.lenient" if !matches!(text, "true" | "false") => {
             return Err(Error::illegal(format!(
                 "Failed to parse value [{text}] for setting [{name}] as only [true] or [false] are allowed."
             )));

@@ -6,6 +6,7 @@ use super::field::{Target, query_shard};
 use super::full_text::is_about_field;
 use dsl::query::{Clause, Query, QueryStringQuery};
 use dsl::query_string::{Syntax, expand_with, parse, simple};
+use model::settings::QUERY_STRING_LENIENT;
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 
@@ -59,10 +60,14 @@ impl Planner<'_> {
     fn expanded_clauses(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
         let whole = q.fields.is_empty() && !self.view.typed || q.fields.iter().any(|(f, _)| f == "*");
         let mut options = q.clone();
+        let of_index = self.view.settings.get(QUERY_STRING_LENIENT.name);
+        let of_index = of_index.and_then(Value::as_str).is_some_and(|text| text == "true");
+        let given = q.lenient.or(of_index.then_some(true));
+        options.lenient = given;
         if whole {
-            options.lenient = Some(q.lenient.unwrap_or(true));
+            options.lenient = Some(given.unwrap_or(true));
         }
-        if q.fields.is_empty() && self.view.typed && q.lenient.is_none() {
+        if q.fields.is_empty() && self.view.typed && given.is_none() {
             options.lenient = Some(false);
         }
         // A field that is named twice keeps its boost unless it gets another.

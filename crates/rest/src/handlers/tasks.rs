@@ -8,9 +8,13 @@ use engine::tasks::Task;
 use model::{Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The action of listing tasks, which lists itself.
 pub(super) const LIST: &str = "cluster:monitor/tasks/lists";
+
+/// A task looks at its cancellation in every loop and every script.
+const CANCELLED_IN: Duration = Duration::from_secs(60);
 
 /// The task of a request that lists tasks. It is in the list as long as this is held.
 pub(super) struct Listing {
@@ -64,21 +68,60 @@ pub(super) fn take_nodes(call: &mut Call) -> bool {
     given.is_none_or(|nodes| is_this_node(&call.rest.names, &crate::params::split_list(&nodes)))
 }
 
+/// Whether an answer waits until the tasks that it is about have ended, and how long.
+struct Waiting {
+    wait: bool,
+    timeout: Duration,
+}
+
+impl Waiting {
+    fn take(call: &mut Call) -> Result<Waiting> {
+        Ok(Waiting {
+            wait: call.params.flag("wait_for_completion")?,
+            timeout: call.params.take_duration("timeout")?.unwrap_or(Duration::from_secs(30)),
+        })
+    }
+
+    /// Lists of tasks are not waited for: they would wait for each other.
+    ///
+    /// # Errors
+    /// One of them takes longer.
+    async fn over(&self, rest: &Rest, tasks: &[Arc<Task>]) -> Result<()> {
+        let until = rest.clock.monotonic() + self.timeout;
+        for task in tasks.iter().filter(|task| self.wait && task.action != LIST) {
+            while task.outcome().is_none() {
+                if rest.clock.monotonic() > until {
+                    let id = format!("{}:{}", rest.names.node_id, task.id);
+                    let reason = format!("Timed out waiting for completion of task [{id}]");
+                    return Err(Error::new(ErrorKind::Timeout, reason));
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// `GET /_tasks`.
 pub(crate) async fn list(mut call: Call) -> Result<Answer> {
     let actions = call.params.take_list("actions").unwrap_or_default();
     let detailed = call.params.flag("detailed")?;
     let group = call.params.take("group_by").unwrap_or_else(|| "nodes".into());
     let here = take_nodes(&mut call);
+    let wait = Waiting::take(&mut call)?;
     call.params.finish()?;
     let wanted = |task: &Task| here && (actions.is_empty() || actions.iter().any(|a| path::matches(a, &task.action)));
     let rest = &call.rest;
     let _listing = Listing::begin(rest);
-    let tasks: Map<String, Value> = rest
+    let running: Vec<Arc<Task>> = rest
         .tasks
         .list()
-        .iter()
+        .into_iter()
         .filter(|t| t.outcome().is_none() && wanted(t))
+        .collect();
+    wait.over(rest, &running).await?;
+    let tasks: Map<String, Value> = running
+        .iter()
         .map(|t| (format!("{}:{}", rest.names.node_id, t.id), render(rest, t, detailed)))
         .collect();
     Ok(Answer::ok(match group.as_str() {
@@ -122,11 +165,7 @@ fn is_elsewhere(call: &Call, id: &str) -> bool {
 /// `GET /_tasks/{id}`.
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let id = call.needed("task_id")?;
-    let wait = call.params.flag("wait_for_completion")?;
-    let timeout = call
-        .params
-        .take_duration("timeout")?
-        .unwrap_or(std::time::Duration::from_secs(30));
+    let wait = Waiting::take(&mut call)?;
     call.params.finish()?;
     if is_elsewhere(&call, &id) {
         return Ok(Answer::ok(json!({ "nodes": {} })));
@@ -139,14 +178,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         )
     };
     let task = call.rest.tasks.get(number).ok_or_else(missing)?;
-    let until = call.rest.clock.monotonic() + timeout;
-    while wait && task.outcome().is_none() {
-        if call.rest.clock.monotonic() > until {
-            let reason = format!("Timed out waiting for completion of task [{id}]");
-            return Err(Error::new(ErrorKind::Timeout, reason));
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    wait.over(&call.rest, std::slice::from_ref(&task)).await?;
     let mut out = Map::new();
     let outcome = task.outcome();
     out.insert("completed".into(), outcome.is_some().into());
@@ -211,6 +243,7 @@ fn chosen_of(rest: &Rest, id: &str) -> Result<std::result::Result<Arc<Task>, Val
 pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
     let actions = call.params.take_list("actions").unwrap_or_default();
     let here = take_nodes(&mut call);
+    let wait = call.params.flag("wait_for_completion")?;
     call.params.finish()?;
     let rest = &call.rest;
     let chosen = match call.arg("task_id") {
@@ -229,7 +262,7 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
             .collect(),
     };
     let mut tasks = Map::new();
-    for task in chosen {
+    for task in &chosen {
         // What lasts first: nobody who was told finds the task going on after a restart.
         if task.outcome().is_none() {
             if task.action != crate::running::ACTION {
@@ -237,8 +270,13 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
             }
             task.cancel();
         }
-        tasks.insert(format!("{}:{}", rest.names.node_id, task.id), render(rest, &task, true));
+        tasks.insert(format!("{}:{}", rest.names.node_id, task.id), render(rest, task, true));
     }
+    let wait = Waiting {
+        wait,
+        timeout: CANCELLED_IN,
+    };
+    wait.over(rest, &chosen).await?;
     if tasks.is_empty() {
         return Ok(Answer::ok(json!({ "nodes": {} })));
     }
