@@ -48,7 +48,10 @@ impl Store {
         };
         // A document that is not searchable yet has fields that no segment knows.
         let catalog = self.catalog_now();
-        match catalog.by_no(view.no).filter(|entry| !Arc::ptr_eq(&entry.schema, &view.schema)) {
+        match catalog
+            .by_no(view.no)
+            .filter(|entry| !Arc::ptr_eq(&entry.schema, &view.schema))
+        {
             Some(entry) => {
                 let newest = IndexView {
                     schema: view.schema.clone(),

@@ -246,9 +246,13 @@ async fn the_key_of_a_running_job_is_not_forgotten() {
 async fn records(server: &Server) -> usize {
     let target = Target::index(model::system_index::CONTROL_INDEX);
     server.engine.refresh(&target, None).await.unwrap();
-    let all = server.engine.scan(&target, Query::all(), engine::See::Everything, engine::Barrier::None);
+    let all = server
+        .engine
+        .scan(&target, Query::all(), engine::See::Everything, engine::Barrier::None);
     let all: Vec<_> = all.await.unwrap().collect().await;
-    let kinds = all.into_iter().map(|document| document.unwrap().source.parse().unwrap()["kind"].clone());
+    let kinds = all
+        .into_iter()
+        .map(|document| document.unwrap().source.parse().unwrap()["kind"].clone());
     kinds.filter(|kind| kind == "change").count()
 }
 

@@ -15,6 +15,8 @@ const FRACTION_DIGITS_MAX: usize = 18;
 /// A repetition of a letter beyond this is no pattern that anybody wrote.
 const LETTERS_MAX: usize = 64;
 const HOUR_MS: i64 = 3_600_000;
+/// Those whose milliseconds since 1970 are numbers of 64 bits.
+const YEARS: RangeInclusive<i64> = -292_275_054..=292_278_994;
 /// `z` reads these names and no others.
 const ZONE_NAMES: &[(&str, &str)] = &[
     ("UTC", "UTC"),
@@ -49,8 +51,16 @@ pub(super) enum Item {
         field: Field,
         lenient: bool,
     },
-    /// So many digits of a second.
-    Fraction(usize),
+    /// A number of exactly so many digits, and a sign if it is a year.
+    Fixed {
+        field: Field,
+        width: usize,
+    },
+    /// Digits of a second: read at most, and written.
+    Fraction {
+        reads: usize,
+        writes: usize,
+    },
     Text {
         field: Field,
         full: bool,
@@ -62,6 +72,8 @@ pub(super) enum Item {
 pub(super) enum ZoneText {
     /// `+0100`, with a colon `+01:00`.
     Offset { colon: bool },
+    /// `Z`, `+0100`, with a colon `+01:00`.
+    Zulu { colon: bool },
     /// `Europe/Berlin`.
     Id,
     /// `CET`.
@@ -91,6 +103,9 @@ pub(super) enum Field {
     Minute,
     Second,
     Milli,
+    /// Of a fraction of an hour, and of a minute.
+    MilliOfHour,
+    MilliOfMinute,
 }
 
 impl Field {
@@ -111,6 +126,8 @@ impl Field {
             Field::Minute => (7, 8),
             Field::Second => (8, 9),
             Field::Milli => (9, 10),
+            Field::MilliOfHour => (7, 10),
+            Field::MilliOfMinute => (8, 10),
         }
     }
 
@@ -126,7 +143,9 @@ impl Field {
         let from_one = |hour: i64, hours: i64| if hour == 0 { hours } else { hour };
         match self {
             Field::Era => i64::from(year > 0),
-            Field::YearOfEra => year.abs(),
+            // The year before the first is the first before it.
+            Field::YearOfEra if year <= 0 => 1 - year,
+            Field::YearOfEra => year,
             Field::CenturyOfEra => year.abs() / 100,
             Field::Year => year,
             Field::Weekyear => clock.iso_week().0,
@@ -143,6 +162,8 @@ impl Field {
             Field::Minute => clock.of_day / 60_000 % 60,
             Field::Second => clock.of_day / 1000 % 60,
             Field::Milli => clock.of_day % 1000,
+            Field::MilliOfHour => clock.of_day % HOUR_MS,
+            Field::MilliOfMinute => clock.of_day % 60_000,
         }
     }
 
@@ -151,9 +172,9 @@ impl Field {
         let (year, month, _) = clock.civil();
         match self {
             Field::Era | Field::Halfday => 0..=1,
-            Field::CenturyOfEra => 0..=99,
-            Field::YearOfEra => 0..=9999,
-            Field::Year | Field::Weekyear => -9999..=9999,
+            Field::CenturyOfEra => 0..=*YEARS.end() / 100,
+            Field::YearOfEra => 1..=*YEARS.end(),
+            Field::Year | Field::Weekyear => YEARS,
             Field::Month | Field::HourOfHalfFromOne => 1..=12,
             Field::DayOfYear => 1..=337 + days_in_month(year, 2),
             Field::WeekOfWeekyear => 1..=weeks_in(clock.iso_week().0),
@@ -164,6 +185,8 @@ impl Field {
             Field::HourOfHalf => 0..=11,
             Field::Minute | Field::Second => 0..=59,
             Field::Milli => 0..=999,
+            Field::MilliOfHour => 0..=HOUR_MS - 1,
+            Field::MilliOfMinute => 0..=59_999,
         }
     }
 
@@ -200,7 +223,7 @@ impl Field {
             Field::HourOfHalfFromOne => hours(self.get(clock) % 12, value % 12),
             Field::Minute => clock.of_day + (value - self.get(clock)) * 60_000,
             Field::Second => clock.of_day + (value - self.get(clock)) * 1000,
-            Field::Milli => clock.of_day + value - self.get(clock),
+            Field::Milli | Field::MilliOfHour | Field::MilliOfMinute => clock.of_day + value - self.get(clock),
             _ => clock.of_day,
         };
         let set = Clock { days, of_day };
@@ -224,7 +247,7 @@ impl Field {
             Field::Hour | Field::HourFromOne | Field::HourOfHalf | Field::HourOfHalfFromOne => HOUR_MS,
             Field::Minute => 60_000,
             Field::Second => 1000,
-            Field::Milli => 1,
+            Field::Milli | Field::MilliOfHour | Field::MilliOfMinute => 1,
             _ => DAY_MS,
         };
         Clock {
@@ -376,7 +399,10 @@ fn item(letter: char, count: usize, number_follows: bool) -> Option<Item> {
         ('h', _) => number(Field::HourOfHalfFromOne, 2),
         ('m', _) => number(Field::Minute, 2),
         ('s', _) => number(Field::Second, 2),
-        ('S', _) => Item::Fraction(count),
+        ('S', _) => Item::Fraction {
+            reads: count,
+            writes: count,
+        },
         ('Z', 1 | 2) => Item::Zone(ZoneText::Offset { colon: count == 2 }),
         ('Z', _) => Item::Zone(ZoneText::Id),
         ('z', 4..) => Item::Zone(ZoneText::LongName),
@@ -387,9 +413,10 @@ fn item(letter: char, count: usize, number_follows: bool) -> Option<Item> {
 
 /// What a text says, in the order in which it says it.
 #[derive(Default)]
-struct Said {
-    fields: Vec<(Field, i64)>,
-    offset: Option<i64>,
+pub(super) struct Said {
+    pub(super) fields: Vec<(Field, i64)>,
+    /// Milliseconds.
+    pub(super) offset: Option<i64>,
     zone: Option<TimeZone>,
 }
 
@@ -404,28 +431,41 @@ pub(super) fn read(items: &[Item], text: &str, tz: Option<&TimeZone>, round_up: 
     if !rest.is_empty() {
         return None;
     }
-    said.fields.sort_by_key(|(field, _)| field.order());
-    let mut clock = Clock {
-        days: 0,
-        of_day: if round_up { DAY_MS - 1 } else { 0 },
-    };
-    for (field, value) in &said.fields {
-        clock = field.set(clock, *value, !round_up)?;
-    }
-    if !round_up {
-        // Once more: what came later may have moved what was set first.
-        let last = said.fields.len().saturating_sub(1);
-        for (at, (field, value)) in said.fields.iter().enumerate() {
-            clock = field.set(clock, *value, at == last)?;
+    said.moment(tz, round_up)
+}
+
+impl Said {
+    /// The moment that it says; see [`read`].
+    pub(super) fn moment(mut self, tz: Option<&TimeZone>, round_up: bool) -> Option<i64> {
+        let said = &mut self;
+        said.fields.sort_by_key(|(field, _)| field.order());
+        let mut clock = Clock {
+            days: 0,
+            of_day: if round_up { DAY_MS - 1 } else { 0 },
+        };
+        for (field, value) in &said.fields {
+            clock = field.set(clock, *value, !round_up)?;
+        }
+        if !round_up {
+            // Once more: what came later may have moved what was set first.
+            let last = said.fields.len().saturating_sub(1);
+            for (at, (field, value)) in said.fields.iter().enumerate() {
+                clock = field.set(clock, *value, at == last)?;
+            }
+        }
+        let local = clock.days.checked_mul(DAY_MS)?.checked_add(clock.of_day)?;
+        match (said.offset, said.zone.as_ref().or(tz)) {
+            (Some(offset), _) => local.checked_sub(offset),
+            // Beyond what zones know of there is no offset.
+            (None, Some(zone)) if DAYS.contains(&clock.days) => Some(to_utc(local, zone)),
+            (None, _) => Some(local),
         }
     }
-    let local = clock.days * DAY_MS + clock.of_day;
-    let ms = match (said.offset, said.zone.as_ref().or(tz)) {
-        (Some(offset), _) => local - offset,
-        (None, Some(zone)) => to_utc(local, zone),
-        (None, None) => local,
-    };
-    DAYS.contains(&ms.div_euclid(DAY_MS)).then_some(ms)
+}
+
+/// A literal text of a format.
+pub(super) fn literal_of(text: &str) -> Item {
+    Item::Literal(text.to_owned())
 }
 
 /// The first characters of a text, if it has so many and they are whole.
@@ -436,7 +476,7 @@ fn head(text: &str, length: usize) -> Option<(&str, &str)> {
 }
 
 /// Digits at the beginning, at most so many; a sign before them does not count.
-fn number(text: &str, max: usize, signed: bool) -> Option<(i64, &str)> {
+pub(super) fn number(text: &str, max: usize, signed: bool) -> Option<(i64, &str)> {
     let sign = text.bytes().next().filter(|b| signed && matches!(b, b'-' | b'+'));
     let digits = &text[usize::from(sign.is_some())..];
     let count = digits.bytes().take(max).take_while(u8::is_ascii_digit).count();
@@ -457,7 +497,7 @@ fn word<'a, T: Copy>(text: &'a str, words: &[(&str, T)]) -> Option<(T, &'a str)>
 
 impl Item {
     /// Reads what it stands for from the beginning of a text, and gives what is left.
-    fn read<'a>(&self, text: &'a str, said: &mut Said) -> Option<&'a str> {
+    pub(super) fn read<'a>(&self, text: &'a str, said: &mut Said) -> Option<&'a str> {
         match self {
             Item::Literal(literal) => {
                 let (head, rest) = head(text, literal.len())?;
@@ -473,8 +513,14 @@ impl Item {
                 said.fields.push((*field, year));
                 Some(rest)
             }
-            Item::Fraction(digits) => {
-                let count = text.bytes().take(*digits).take_while(u8::is_ascii_digit).count();
+            Item::Fixed { field, width } => {
+                let (value, rest) = number(text, *width, field.is_signed())?;
+                let sign = usize::from(field.is_signed() && text.starts_with(['-', '+']));
+                said.fields.push((*field, value));
+                (text.len() - rest.len() == width + sign).then_some(rest)
+            }
+            Item::Fraction { reads, .. } => {
+                let count = text.bytes().take(*reads).take_while(u8::is_ascii_digit).count();
                 if count == 0 {
                     return None;
                 }
@@ -487,7 +533,7 @@ impl Item {
                 said.fields.push((*field, value));
                 Some(rest)
             }
-            Item::Zone(ZoneText::Offset { .. }) => {
+            Item::Zone(ZoneText::Offset { .. } | ZoneText::Zulu { .. }) => {
                 let (offset, rest) = offset(text)?;
                 said.offset = Some(offset);
                 Some(rest)
@@ -526,7 +572,7 @@ fn two_digit_year(text: &str, lenient: bool) -> Option<(i64, &str)> {
 }
 
 /// `Z`, `+01`, `+0100`, `+01:00`, each with seconds and their thousandths; milliseconds.
-fn offset(text: &str) -> Option<(i64, &str)> {
+pub(super) fn offset(text: &str) -> Option<(i64, &str)> {
     if text.starts_with(['Z', 'z']) {
         return Some((0, &text[1..]));
     }
@@ -574,14 +620,14 @@ pub(super) fn write(items: &[Item], ms: i64, tz: &TimeZone, out: &mut String) {
     for item in items {
         match item {
             Item::Literal(literal) => out.push_str(literal),
-            Item::Number { field, min, .. } => {
+            Item::Number { field, min, .. } | Item::Fixed { field, width: min } => {
                 let value = field.get(clock);
                 out.push_str(if value < 0 { "-" } else { "" });
                 crate::text::push_digits(out, value.unsigned_abs(), *min);
             }
             Item::TwoDigitYear { field, .. } => crate::text::push_digits(out, (field.get(clock).abs() % 100).unsigned_abs(), 2),
-            Item::Fraction(digits) => {
-                let width = (*digits).min(FRACTION_DIGITS_MAX);
+            Item::Fraction { writes, .. } => {
+                let width = (*writes).min(FRACTION_DIGITS_MAX);
                 let thousandths = format!("{:03}", Field::Milli.get(clock));
                 out.extend(thousandths.chars().chain(std::iter::repeat('0')).take(width));
             }
@@ -603,9 +649,15 @@ pub(super) fn write(items: &[Item], ms: i64, tz: &TimeZone, out: &mut String) {
 
 fn zone(style: ZoneText, tz: &TimeZone, ms: i64, offset: i64) -> String {
     let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.abs() / 60_000);
-    let colon = !matches!(style, ZoneText::Offset { colon: false });
+    if matches!(style, ZoneText::Zulu { .. }) && offset == 0 {
+        return "Z".to_owned();
+    }
+    let colon = !matches!(style, ZoneText::Offset { colon: false } | ZoneText::Zulu { colon: false });
     let offset = format!("{sign}{:02}{}{:02}", minutes / 60, if colon { ":" } else { "" }, minutes % 60);
-    let Some(id) = tz.iana_name().filter(|_| !matches!(style, ZoneText::Offset { .. })) else {
+    let Some(id) = tz
+        .iana_name()
+        .filter(|_| !matches!(style, ZoneText::Offset { .. } | ZoneText::Zulu { .. }))
+    else {
         return offset;
     };
     match style {

@@ -1,6 +1,7 @@
 //! Dates as text: formats both ways, date math, and the rounding of histograms. Milliseconds since 1970, UTC.
 //!
-//! Pure: `now` comes from the caller. Years beyond 9999 are refused (jiff's range).
+//! Pure: `now` comes from the caller. Years beyond 9999 are refused (jiff's range), but
+//! by Joda-Time's formats, which know no zones there.
 //! Not here: which field has which format (`mapping`).
 
 use crate::{Error, ErrorKind, Result};
@@ -8,6 +9,7 @@ use std::fmt;
 
 mod calendar;
 mod joda;
+mod joda_names;
 mod maths;
 mod pattern;
 mod read;
@@ -18,6 +20,7 @@ mod tests;
 
 use calendar::*;
 pub use calendar::{civil_from_days, days_from_civil, days_in_month};
+use joda_names::{Named, named};
 pub use maths::{parse_math, parse_math_nanos};
 use pattern::*;
 use read::*;
@@ -134,7 +137,12 @@ impl DateFormat {
     /// text is read as anything else.
     pub fn epoch_in(&self, text: &str, tz: &TimeZone, round_up: bool) -> Option<i64> {
         let form = self.forms.iter().find(|form| form.read(text, Some(tz), round_up).is_some())?;
-        if !matches!(form, Form::EpochMillis | Form::EpochSecond) {
+        let is_epoch = match form {
+            Form::EpochMillis | Form::EpochSecond => true,
+            Form::JodaNamed(named) => named.epoch_unit_ms().is_some(),
+            _ => false,
+        };
+        if !is_epoch {
             return None;
         }
         let (ms, _) = form.read(text, None, round_up)?;
@@ -190,7 +198,8 @@ impl DateFormat {
                     None => ms.to_string(),
                 }
             }
-            Form::Joda(items) => {
+            Form::JodaNamed(named) if named.epoch_unit_ms().is_some() => (ms / named.epoch_unit_ms().unwrap_or(1)).to_string(),
+            Form::JodaNamed(Named { writes: items, .. }) | Form::Joda(items) => {
                 let mut out = String::with_capacity(self.text.len().max(24));
                 joda::write(items, ms, tz.unwrap_or(&TimeZone::UTC), &mut out);
                 out

@@ -11,6 +11,7 @@ pub(super) enum Form {
     EpochSecond,
     Pattern(Vec<Item>),
     Joda(Vec<joda::Item>),
+    JodaNamed(Named),
 }
 
 #[derive(Clone, Debug)]
@@ -132,6 +133,11 @@ pub(super) const NAMED: &[(&str, &str)] = &[
 ];
 
 pub(super) fn form(name: &str, whole: &str, syntax: PatternSyntax) -> Result<Form> {
+    if syntax == PatternSyntax::Joda
+        && let Some(named) = named(name)
+    {
+        return Ok(Form::JodaNamed(named));
+    }
     let snake: String = name
         .chars()
         .flat_map(|c| {
@@ -143,6 +149,12 @@ pub(super) fn form(name: &str, whole: &str, syntax: PatternSyntax) -> Result<For
         })
         .collect();
     let refuse = |why: &str| Error::illegal(format!("Invalid format: [{whole}]: {why}"));
+    if syntax == PatternSyntax::Joda && !name.is_empty() {
+        return joda::pattern(name).map(Form::Joda).map_err(|letter| match letter {
+            Some(letter) => refuse(&format!("Illegal pattern component: {letter}")),
+            None => refuse("a letter stands too often"),
+        });
+    }
     match snake.as_str() {
         "" => return Err(Error::illegal("No date pattern provided")),
         "epoch_millis" => return Ok(Form::EpochMillis),
@@ -155,12 +167,6 @@ pub(super) fn form(name: &str, whole: &str, syntax: PatternSyntax) -> Result<For
         return pattern(java, lenient)
             .map(Form::Pattern)
             .ok_or_else(|| refuse("Unknown pattern"));
-    }
-    if syntax == PatternSyntax::Joda {
-        return joda::pattern(name).map(Form::Joda).map_err(|letter| match letter {
-            Some(letter) => refuse(&format!("Illegal pattern component: {letter}")),
-            None => refuse("a letter stands too often"),
-        });
     }
     // Elasticsearch 6 marked Java patterns with an 8 in front.
     let java = name.strip_prefix('8').unwrap_or(name);

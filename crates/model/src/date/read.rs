@@ -220,6 +220,7 @@ impl Form {
                 said.moment(tz, round_up)
             }
             Form::Joda(items) => Some((joda::read(items, text, tz, round_up)?, if round_up { 999_999 } else { 0 })),
+            Form::JodaNamed(named) => Some((named.read(text, tz, round_up)?, if round_up { 999_999 } else { 0 })),
         }
     }
 }

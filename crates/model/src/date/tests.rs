@@ -4,6 +4,7 @@ use super::*;
 
 /// Answers of Joda-Time 2.9.5 as Elasticsearch 2.4.6 uses it: what is done, pattern, input, zone, answer.
 const JODA_CASES: &str = include_str!("joda_cases.tsv");
+const JODA_NAMED_CASES: &str = include_str!("joda_named_cases.tsv");
 
 #[test]
 fn joda_patterns_read_and_write_as_the_original() {
@@ -11,10 +12,11 @@ fn joda_patterns_read_and_write_as_the_original() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// Answers of Elasticsearch 2.4.6: what its documents and the ends of its ranges read, and what its aggregations write.
 #[test]
-fn zz_probe() {
-    let text = std::fs::read_to_string(std::env::var("FACTS").unwrap()).unwrap();
-    std::fs::write("/tmp/edges-joda/wrong.txt", joda_differences(&text).join("\n")).unwrap();
+fn named_formats_of_2015_read_and_write_as_the_original() {
+    let wrong = joda_differences(JODA_NAMED_CASES);
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Rows of five columns: what is done, the format, what is read or printed, a zone, and what the original says.

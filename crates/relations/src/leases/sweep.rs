@@ -218,7 +218,10 @@ impl crate::Relations {
             });
         }
         let after = unwritten();
-        if let (Some(id), Some(trouble)) = (after.first(), self.troubles().into_iter().find(|trouble| trouble.work == "leases")) {
+        if let (Some(id), Some(trouble)) = (
+            after.first(),
+            self.troubles().into_iter().find(|trouble| trouble.work == "leases"),
+        ) {
             return Err(refused(id, &trouble.reason));
         }
         Ok(after)

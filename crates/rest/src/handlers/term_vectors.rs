@@ -60,7 +60,10 @@ pub(crate) async fn one(mut call: Call) -> Result<Answer> {
     let answer = async {
         let mut found = vectors_together(&call, vec![spec], realtime).await?;
         let missing = || Err(Error::new(ErrorKind::Internal, "one document has no answer"));
-        found.pop().unwrap_or_else(missing).map(|found| Answer::ok(Value::Object(found)))
+        found
+            .pop()
+            .unwrap_or_else(missing)
+            .map(|found| Answer::ok(Value::Object(found)))
     };
     let answer = answer.await;
     look.over(&call, answer).await
