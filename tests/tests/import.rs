@@ -3,6 +3,8 @@
 //! Not here: folders of files (`process.rs`), the reading of single lines (`crates/server/src/commands/import/lines.rs`).
 
 use serde_json::{Value, json};
+use std::io::Read as _;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use tempfile::TempDir;
 use tests::{Server, command};
@@ -29,9 +31,14 @@ impl Bench {
 
     /// Imports a file of this text.
     fn import(&self, text: impl AsRef<[u8]>, flags: &[&str]) -> Done {
+        self.import_to(self.server.address(""), text, flags)
+    }
+
+    /// The same over another address.
+    fn import_to(&self, address: &str, text: impl AsRef<[u8]>, flags: &[&str]) -> Done {
         let file: PathBuf = self.folder.path().join("lines.ndjson");
         std::fs::write(&file, text).expect("the file can be written");
-        let url = format!("http://{}", self.server.address(""));
+        let url = format!("http://{address}");
         let mut command = command();
         command.args(["import", "--url", &url]).args(flags).arg(&file);
         let done = command.output().expect("the binary runs");
@@ -196,6 +203,57 @@ fn other_refusals_are_bounded_in_print() {
     assert!(done.out.contains("… and 41 more failures"), "{}", done.out);
     assert!(done.out.contains("3 created, 0 updated, 51 failed"), "{}", done.out);
     assert!(done.out.contains("line 53: not a JSON object"), "{}", done.out);
+}
+
+/// A way to the server that breaks, for good, once the client has sent so many bytes.
+fn breaking_after(server: &str, bytes: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    let server = server.to_owned();
+    std::thread::spawn(move || {
+        let mut left = bytes;
+        while let Ok((client, _)) = listener.accept() {
+            let there = TcpStream::connect(&server).expect("the server listens");
+            let (mut answers, mut back) = (there.try_clone().expect("a handle"), client.try_clone().expect("a handle"));
+            let answering = std::thread::spawn(move || std::io::copy(&mut answers, &mut back));
+            let sent = std::io::copy(&mut (&client).take(left as u64), &mut &there).unwrap_or(0);
+            left -= usize::try_from(sent).expect("it fits");
+            for stream in [&client, &there] {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+            let _ = answering.join();
+            if left == 0 {
+                return;
+            }
+        }
+    });
+    address
+}
+
+/// A connection that breaks in the middle ends the import with 1; it says where, how many documents are there, and what is
+/// not known.
+#[test]
+fn a_connection_that_breaks_is_told_with_what_is_there() {
+    let bench = Bench::new();
+    let pad = "x".repeat(900);
+    for (index, with_ids, hint) in [("ids", true, "writes them once"), ("none", false, "written twice")] {
+        let line = |n: u64| match with_ids {
+            true => json!({ "_id": n.to_string(), "n": n, "pad": pad }).to_string(),
+            false => json!({ "n": n, "pad": pad }).to_string(),
+        };
+        // Some 14 MB: two requests are answered, the third breaks.
+        let text: String = (0..15_000).map(|n| line(n) + "\n").collect();
+        let address = breaking_after(bench.server.address(""), 12 << 20);
+        let done = bench.import_to(&address, &text, &["--index", index]);
+        assert_eq!(done.code, Some(1), "{}{}", done.out, done.errors);
+        for expected in [&address, "documents from [", "was not answered", hint] {
+            assert!(done.errors.contains(expected), "no [{expected}]: {}", done.errors);
+        }
+        bench.server.ok("POST", &format!("/{index}/_refresh"), &Value::Null);
+        let there = bench.count(index).as_u64().expect("a count");
+        assert!(there > 5000, "{there}");
+        assert!(done.out.contains(&format!("{there} created")), "{there}: {}", done.out);
+    }
 }
 
 #[test]

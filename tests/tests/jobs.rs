@@ -306,6 +306,52 @@ fn contract_32_and_33_a_waiting_request_goes_on_after_a_restart() {
     });
 }
 
+/// A job that a start goes on with ends as well when its index was deleted and made again while it was not looking.
+#[test]
+fn contract_31_a_resumed_job_holds_its_index() {
+    by_both_paths(|| {
+        for round in 0..rounds(2) {
+            let folder = tempfile::tempdir().unwrap();
+            let data = folder.path().join("data");
+            let mut server = start(&data);
+            fill(&server, "old", 3000);
+            let path = "/old/_update_by_query?wait_for_completion=false&scroll_size=10&conflicts=proceed";
+            let begun = server.ok("POST", path, &counting());
+            let id = begun["task"].as_str().unwrap().to_owned();
+            let found = beyond(&server, &id, 20);
+            assert_eq!(found["completed"], false, "it is on: {found}");
+            // Before the kill and after the start by turns: the record says which index it was.
+            let replace = |server: &Server| {
+                server.ok("DELETE", "/old", &Value::Null);
+                fill(server, "old", 3000);
+            };
+            if round % 2 == 0 {
+                server.ok("DELETE", "/old", &Value::Null);
+                server.ok(
+                    "PUT",
+                    "/old",
+                    &json!({"mappings": {"properties": {"n": {"type": "integer"}}}}),
+                );
+            }
+            server.signal(libc::SIGKILL);
+            server.wait(Duration::from_secs(10)).unwrap();
+            drop(server);
+            server = start(&data);
+            match round % 2 {
+                0 => drop(server.ok("PUT", "/old/_doc/0?refresh=true", &json!({"n": 0}))),
+                _ => replace(&server),
+            }
+            let waited = format!("/_tasks/{id}?wait_for_completion=true&timeout=60s");
+            let ended = server.ok("GET", &waited, &Value::Null);
+            assert_eq!(ended["completed"], true, "{ended}");
+            let documents = if round % 2 == 0 { 1 } else { 3000 };
+            assert_eq!(values(&server, "old"), [(0, documents)], "round {round}: {ended}");
+            let text = ended.to_string();
+            assert!(text.contains("index_not_found_exception"), "round {round}: {text}");
+        }
+    });
+}
+
 /// A server that is told to end does so at once, and goes on where it was.
 #[test]
 fn contract_32_an_orderly_end_is_no_end_of_tasks() {

@@ -1,6 +1,12 @@
 //! Locks beside what takes long: a server that is stopped, scripts that run for seconds, a server that ends.
 //!
-//! `PLEACH_TEST_STOPS` (4) is the number of pauses of the server. Not here: what one client sees (`scenarios/changes`), clients
+//! `PLEACH_TEST_STOPS` (4) is the number of pauses of the server. What bystanders of a large change wait is measured by
+//!
+//! ```text
+//! PLEACH_TEST_BINARY=target/release/pleach PLEACH_TEST_OPERATIONS=900 PLEACH_TEST_WAIT_MAX_MS=50 \
+//!     cargo test -p tests --test locks bystanders -- --nocapture
+//! ```
+//! Not here: what one client sees (`scenarios/changes`), clients
 //! that are stopped (`fencing.rs`).
 
 #![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
@@ -126,7 +132,7 @@ fn contract_23_a_short_pause_gives_nothing() {
 fn contract_23_an_end_that_was_told_survives_a_kill() {
     let (folder, mut server) = server();
     server.ok("PUT", "/i", &json!({ "settings": { "index.pleach.locks": "enforced" } }));
-    for round in 0..from_environment("PLEACH_TEST_KILLS", 6) {
+    for round in 0..from_environment("PLEACH_TEST_KILLS", 8) {
         let id = round.to_string();
         let lock = lock(&server, "1s", &id);
         let get = format!("/_lock/{lock}");
@@ -135,10 +141,12 @@ fn contract_23_an_end_that_was_told_survives_a_kill() {
         std::thread::sleep(Duration::from_millis(900));
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
-            let text = match round % 3 {
+            let line = json!({ "index": { "_index": "i", "_id": id, "lock": lock } });
+            let text = match round % 4 {
                 0 => server.call("GET", &get, &Value::Null).text,
                 1 => server.call("POST", "/_transaction", &change).text,
                 // The answer is a success, of which one part is refused.
+                2 => server.send("POST", "/_bulk", &format!("{line}\n{{}}\n")).unwrap().text,
                 _ => server.call("POST", &format!("/_mget?lock={lock}"), &docs).text,
             };
             if text.contains("lock_expired_exception") {
@@ -267,6 +275,100 @@ fn contract_05_scripts_of_a_change_hold_nobody_up() {
         found["aggregations"]["n"]["value"].as_f64(),
         Some((DOCUMENTS + TRIALS) as f64)
     );
+}
+
+/// The longest that each kind of request took, beside a change or without it.
+fn longest_of(
+    server: &Server,
+    requests: &[(&'static str, &'static str, String)],
+    until: &AtomicBool,
+) -> Vec<(&'static str, Vec<Duration>)> {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = requests
+            .iter()
+            .map(|(name, method, path)| {
+                scope.spawn(move || {
+                    let mut took = Vec::new();
+                    while !until.load(Ordering::Acquire) {
+                        let begun = Instant::now();
+                        let answer = server.call(method, path, &Value::Null);
+                        took.push(begun.elapsed());
+                        assert!(answer.status < 300, "{method} {path}: {answer:?}");
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                    took.sort_unstable();
+                    (*name, took)
+                })
+            })
+            .collect();
+        running.into_iter().map(|one| one.join().unwrap()).collect()
+    })
+}
+
+/// Bystanders of one change of many updates, of long and of short scripts: how long a list of locks, a renewal and plain reads
+/// take. Small here; the head of this file says how it is measured.
+#[test]
+fn contract_05_bystanders_of_a_large_change() {
+    let operations = from_environment("PLEACH_TEST_OPERATIONS", 90);
+    let max = std::env::var("PLEACH_TEST_WAIT_MAX_MS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let (_folder, server) = server();
+    let bulk: String = (0..operations)
+        .map(|n| format!("{{\"index\":{{\"_index\":\"slow\",\"_id\":\"{n}\"}}}}\n{{\"n\":0}}\n"))
+        .collect();
+    let loaded = server.send("POST", "/_bulk?refresh=true", &bulk).unwrap();
+    assert_eq!(loaded.body["errors"], false, "{loaded:?}");
+    server.ok("PUT", "/quick/_doc/1", &json!({}));
+    let held = lock(&server, "1m", "held");
+    let requests = [
+        ("list", "GET", "/_lock".to_owned()),
+        ("renew", "POST", format!("/_lock/{held}/_renew")),
+        ("read", "GET", "/quick/_doc/1".to_owned()),
+        ("read of the same", "GET", "/slow/_doc/1".to_owned()),
+        ("root", "GET", "/".to_owned()),
+    ];
+    let quiet = {
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let measured = scope.spawn(|| longest_of(&server, &requests, &over));
+            std::thread::sleep(Duration::from_millis(500));
+            over.store(true, Ordering::Release);
+            measured.join().unwrap()
+        })
+    };
+    for turns in [1, 20_000] {
+        let update = |n: u64| json!({ "update": { "_index": "slow", "_id": n.to_string(), "script": counting(turns) } });
+        let change = json!({ "operations": (0..operations).map(update).collect::<Vec<Value>>() });
+        let over = AtomicBool::new(false);
+        let (took, beside) = std::thread::scope(|scope| {
+            let measured = scope.spawn(|| longest_of(&server, &requests, &over));
+            std::thread::sleep(Duration::from_millis(100));
+            let begun = Instant::now();
+            let answer = server.call("POST", "/_transaction", &change);
+            let took = begun.elapsed();
+            over.store(true, Ordering::Release);
+            assert_eq!(answer.body["committed"], true, "{answer:?}");
+            (took, measured.join().unwrap())
+        });
+        println!("{operations} updates of {turns} turns took {took:?}");
+        for ((name, alone), (_, beside)) in quiet.iter().zip(&beside) {
+            let last =
+                |all: &[Duration], part: usize| all.get((all.len() * part / 100).min(all.len().saturating_sub(1))).copied();
+            println!(
+                "  {name}: alone at most {:?}; beside it {} times, p50 {:?}, p99 {:?}, at most {:?}",
+                last(alone, 100),
+                beside.len(),
+                last(beside, 50),
+                last(beside, 99),
+                last(beside, 100)
+            );
+            let longest = last(beside, 100).unwrap_or_default();
+            // Several changes at once share the processors of a test run: what blocks would last as long as the change.
+            let bound = max.map_or(took / 2 + Duration::from_millis(500), Duration::from_millis);
+            assert!(longest < bound, "[{name}] waited {longest:?} beside a change of {took:?}");
+        }
+    }
 }
 
 /// Scripts that are too long for the critical section, on the same two counters, beside plain updates of them: each counts

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A sum of durations.
 #[derive(Debug, Default)]
@@ -19,8 +19,27 @@ impl Time {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.0.fetch_add(nanos, Ordering::Relaxed);
     }
-    fn sum(&self) -> Duration {
+    pub(crate) fn sum(&self) -> Duration {
         Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// What a search took out of all its time.
+#[derive(Debug, Default)]
+pub(crate) struct Phases {
+    /// To read the hits that it shows.
+    pub(crate) fetch: Time,
+    /// To suggest; none if it suggests nothing.
+    pub(crate) suggest: Time,
+}
+
+impl Phases {
+    /// What is done until the end of `work` is a phase.
+    pub(crate) fn timed<T>(phase: &Time, work: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let done = work();
+        phase.add(begun.elapsed());
+        done
     }
 }
 
@@ -49,6 +68,14 @@ pub(crate) struct Counts {
     pub(crate) refresh_time: Time,
     pub(crate) flush_time: Time,
     pub(crate) merge_time: Time,
+    /// Out of `search_time`.
+    pub(crate) fetch_time: Time,
+    pub(crate) suggest: AtomicU64,
+    /// Out of `search_time`.
+    pub(crate) suggest_time: Time,
+    /// Answers that were kept, and those that were looked for and were not.
+    pub(crate) answers_hit: AtomicU64,
+    pub(crate) answers_missed: AtomicU64,
     /// Of typed indices: `index` by type.
     pub(crate) by_type: Mutex<BTreeMap<Arc<str>, u64>>,
 }
@@ -84,6 +111,9 @@ impl Counts {
             (&mut stats.merge_total, &self.merge),
             (&mut stats.merge_docs, &self.merge_docs),
             (&mut stats.merge_bytes, &self.merge_bytes),
+            (&mut stats.suggest_total, &self.suggest),
+            (&mut stats.request_cache_hits, &self.answers_hit),
+            (&mut stats.request_cache_misses, &self.answers_missed),
         ] {
             *to = from.load(Ordering::Relaxed);
         }
@@ -96,6 +126,8 @@ impl Counts {
             refresh: self.refresh_time.sum(),
             flush: self.flush_time.sum(),
             merge: self.merge_time.sum(),
+            fetch: self.fetch_time.sum(),
+            suggest: self.suggest_time.sum(),
         };
         let by_type = self.by_type.lock();
         stats.index_by_type = by_type.iter().map(|(name, count)| (name.to_string(), *count)).collect();

@@ -559,6 +559,7 @@ impl EmbeddedEngine {
                 request_cache_bytes: store.answers.bytes(),
                 documents_bytes: store.documents.bytes(),
                 filters_bytes: store.filters.bytes(),
+                filters_lookups: store.filters.lookups(),
                 read_only: store
                     .log
                     .failure()

@@ -57,6 +57,7 @@ impl Store {
         let mut smallest: BinaryHeap<(u64, usize, DocId)> = BinaryHeap::new();
         self.with_context(See::Plain, Dialect::default(), &target.types, &Interrupt::default(), |cx| {
             let cx = &Context {
+                phases: Default::default(),
                 now_ms: part.now_ms,
                 profile: std::cell::Cell::new(false),
                 filters_score: std::cell::Cell::new(false),

@@ -6,7 +6,7 @@ use crate::alias_filters;
 use crate::answers::{Asked, Limits};
 use crate::catalog::Catalog;
 use crate::catalog::resolve::Resolved;
-use crate::counts::share;
+use crate::counts::{Phases, share};
 use crate::interrupt::Interrupt;
 use crate::joining::MOMENT;
 use crate::plan::Context;
@@ -33,6 +33,34 @@ pub(crate) type Searched = (Arc<IndexView>, Option<Query>);
 struct Counted {
     states: Vec<Arc<IndexState>>,
     begun: Instant,
+}
+
+impl Counted {
+    /// A search over them took so long in each phase.
+    fn took(&self, phases: &Phases) {
+        let fetch = share(phases.fetch.sum(), self.states.len());
+        let suggest = share(phases.suggest.sum(), self.states.len());
+        for state in &self.states {
+            state.counts.fetch_time.add(fetch);
+            state.counts.suggest_time.add(suggest);
+            state
+                .counts
+                .suggest
+                .fetch_add(u64::from(!suggest.is_zero()), Ordering::Relaxed);
+        }
+    }
+
+    /// Its answer was looked for among those that are kept.
+    fn looked_for(&self, found: bool) {
+        for state in &self.states {
+            let counter = if found {
+                &state.counts.answers_hit
+            } else {
+                &state.counts.answers_missed
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Drop for Counted {
@@ -263,7 +291,7 @@ impl Store {
         } else {
             request.types.clone()
         };
-        let _counted = self.counted(&views);
+        let counted = self.counted(&views);
         self.with_context(see, request.dialect, &types, interrupt, |cx| {
             let joined = |filter: &Query| alias_filters::has_keys(filter);
             let kept = failures.is_empty() && !views.iter().filter_map(|(_, filter)| filter.as_ref()).any(joined);
@@ -278,13 +306,20 @@ impl Store {
                     expensive: cx.expensive,
                 },
             };
+            let run = |failures: Vec<ShardFailure>| {
+                let done = run_in_part(&views, failures, request, cx);
+                counted.took(&cx.phases);
+                done
+            };
             if !(kept && asked.fits()) {
-                return run_in_part(&views, failures, request, cx);
+                return run(failures);
             }
-            if let Some(known) = self.answers.get(&asked) {
+            let known = self.answers.get(&asked);
+            counted.looked_for(known.is_some());
+            if let Some(known) = known {
                 return Ok((*known).clone());
             }
-            let found = run_in_part(&views, Vec::new(), request, cx)?;
+            let found = run(Vec::new())?;
             if found.failures.is_empty() && !found.timed_out {
                 self.answers.put(&asked, &found);
             }
@@ -318,6 +353,7 @@ impl Store {
         let scripts = |source: &ScriptSource| compile(&catalog.scripts, source);
         let number = |setting| usize::try_from(catalog.cluster_number(setting)).unwrap_or(usize::MAX);
         f(&Context {
+            phases: Phases::default(),
             now_ms: self.clock.wall_ms(),
             max_clause_count: number(settings::MAX_CLAUSE_COUNT),
             max_buckets: number(settings::MAX_BUCKETS),

@@ -708,6 +708,11 @@ pub struct IndexStats {
     /// Reads by id that found no document.
     pub get_missing: u64,
     pub search_total: u64,
+    /// Searches that suggested something.
+    pub suggest_total: u64,
+    /// Answers without hits that were kept from before, and those that were looked for and were not.
+    pub request_cache_hits: u64,
+    pub request_cache_misses: u64,
     pub refresh_total: u64,
     pub flush_total: u64,
     pub merge_total: u64,
@@ -745,6 +750,10 @@ pub struct WorkTimes {
     pub refresh: Duration,
     pub flush: Duration,
     pub merge: Duration,
+    /// Reading the hits that searches show, out of `search`.
+    pub fetch: Duration,
+    /// Out of `search`.
+    pub suggest: Duration,
 }
 
 /// Threads of one kind and what waits for them.
@@ -800,6 +809,8 @@ pub struct NodeStats {
     pub request_cache_bytes: u64,
     pub documents_bytes: u64,
     pub filters_bytes: u64,
+    /// How often such a set was there, and how often it was not.
+    pub filters_lookups: (u64, u64),
     /// Bytes of segments that are in memory until a checkpoint.
     pub ram_segment_bytes: u64,
     /// Why writes are refused, if they are.

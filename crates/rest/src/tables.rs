@@ -162,7 +162,7 @@ impl Layout {
     /// Writes the rows. A row has one cell for each column.
     ///
     /// # Errors
-    /// A sort key or a name in `h` that is no column.
+    /// A sort key that is no column.
     pub(crate) fn write(&self, columns: &[Column], mut rows: Vec<Vec<Cell>>) -> Result<Answer> {
         if self.help {
             return Ok(Answer::text(help(columns)));
@@ -183,7 +183,7 @@ impl Layout {
                 if descending { order.reverse() } else { order }
             });
         }
-        let chosen = self.chosen(columns)?;
+        let chosen = self.chosen(columns);
         let rows: Vec<Vec<Option<String>>> = rows
             .iter()
             .map(|row| row.iter().map(|cell| self.shown(cell)).collect())
@@ -217,10 +217,10 @@ impl Layout {
     }
 
     /// Labels and positions of the columns to show.
-    fn chosen(&self, columns: &[Column]) -> Result<Vec<(String, usize)>> {
+    fn chosen(&self, columns: &[Column]) -> Vec<(String, usize)> {
         let Some(headers) = &self.headers else {
             let shown = columns.iter().enumerate().filter(|(_, c)| c.shown);
-            return Ok(shown.map(|(i, c)| (c.name.to_owned(), i)).collect());
+            return shown.map(|(i, c)| (c.name.to_owned(), i)).collect();
         };
         let mut out: Vec<(String, usize)> = Vec::new();
         let mut show = |label: &str, i: usize| {
@@ -235,11 +235,13 @@ impl Layout {
                     show(c.name, i);
                 }
             } else {
-                let i = find(columns, header).ok_or_else(|| unknown_column(columns, header))?;
-                show(header, i);
+                // What the table has not is left out, as by the original: a client asks several versions for their columns.
+                if let Some(i) = find(columns, header) {
+                    show(header, i);
+                }
             }
         }
-        Ok(out)
+        out
     }
 
     fn text(&self, columns: &[Column], chosen: &[(String, usize)], rows: &[Vec<Option<String>>]) -> String {
@@ -283,17 +285,6 @@ impl Layout {
         }
         out
     }
-}
-
-/// The refusal of a column that the table has not: dropped in silence it would be missed later.
-fn unknown_column(columns: &[Column], name: &str) -> Error {
-    let names = columns
-        .iter()
-        .flat_map(|column| std::iter::once(column.name).chain(column.aliases.iter().copied()));
-    let meant = model::nearest::question(name, names);
-    Error::illegal(format!(
-        "[h] names the column [{name}], which this table has not{meant}; [?help] lists its columns"
-    ))
 }
 
 fn find(columns: &[Column], name: &str) -> Option<usize> {
@@ -368,14 +359,6 @@ mod tests {
         }
     }
 
-    fn check_refused(query: &str, expected: &str) {
-        let mut params = Params::parse("/_cat/indices", query).expect("well formed");
-        params.set_api("cat.indices");
-        let layout = Layout::take(&mut params, false).expect("well formed");
-        let error = layout.write(COLUMNS, Vec::new()).expect_err("no such column");
-        assert!(error.reason().contains(expected), "{error}");
-    }
-
     #[test]
     fn tables() {
         check("", "b  10\naa  9\n");
@@ -387,8 +370,8 @@ mod tests {
         );
         check("h=size&s=size&bytes=k", " \n2\n");
         check("help", "index | i | name \ndocs  | d | count\nsize  |   | bytes\n");
-        check_refused("h=index,dosc", "column [dosc], which this table has not");
-        check_refused("h=index,dosc", "did you mean [docs]");
+        check("h=index,dosc", "b\naa\n");
+        check("h=dosc&format=json", "[{},{}]");
         check("h=nothing*,index", "b\naa\n");
         check("h=index,i,index,d*&v", "index i  docs\nb     b    10\naa    aa    9\n");
     }

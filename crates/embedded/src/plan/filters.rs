@@ -10,7 +10,7 @@ use crate::index::cache::Cache;
 use crate::searchable::SegmentView;
 use model::Result;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED, Term};
 
@@ -28,6 +28,9 @@ pub struct Filters {
     asked: Cache<(u64, Term), Arc<AtomicU32>>,
     /// Those that were made, or found not to be worth it.
     made: Cache<(u64, Term), Option<Arc<DocBits>>>,
+    /// Of sets: how often one was there, and how often it was not.
+    hits: AtomicU64,
+    misses: AtomicU64,
 }
 
 impl Filters {
@@ -36,7 +39,14 @@ impl Filters {
         Filters {
             asked: Cache::new(max_bytes / 16),
             made: Cache::new(max_bytes - max_bytes / 16),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
         }
+    }
+
+    /// How often a set was there, and how often it was not.
+    pub fn lookups(&self) -> (u64, u64) {
+        (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
     }
 
     /// Bytes of what is kept.
@@ -55,8 +65,10 @@ impl Filters {
         }
         let key = (segment.id, term.clone());
         if let Some(made) = self.made.get(&key) {
+            self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(made);
         }
+        self.misses.fetch_add(1, Ordering::Relaxed);
         let Some(asked) = self.asked.get(&key) else {
             self.asked.put(key, 0, Arc::default);
             return Ok(None);

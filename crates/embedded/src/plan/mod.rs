@@ -80,6 +80,8 @@ pub use regexp::Pattern;
 
 /// What a search needs besides its request.
 pub struct Context<'a> {
+    /// What parts of the search took.
+    pub(crate) phases: crate::counts::Phases,
     /// The clock, for `now`.
     pub now_ms: i64,
     /// `indices.query.bool.max_clause_count`.

@@ -3,6 +3,7 @@
 //! Not here: how a search goes (`pass`), how clauses become scorers (`plan`), aggregations (`aggs`, told through
 //! [`collect::DocSink`]), which indices a request names (`catalog`).
 
+use crate::counts::Phases;
 use crate::interrupt::is_timeout;
 use crate::plan::{Context, plan};
 use crate::searchable::IndexView;
@@ -56,7 +57,10 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
 }
 
 fn run_through(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Result<SearchResponse> {
-    let suggest = suggest::run(views, request, cx)?;
+    let suggest = match request.suggest.is_empty() {
+        false => Phases::timed(&cx.phases.suggest, || suggest::run(views, request, cx))?,
+        true => None,
+    };
     cx.profile.set(request.profile);
     let groups = request.collapse.iter().flat_map(|collapse| &collapse.inner_hits);
     let explained = request.explain || groups.into_iter().any(|of| of.request.explain);

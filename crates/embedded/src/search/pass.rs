@@ -7,6 +7,7 @@ use super::fetch::{Fetch, Shelf};
 use super::members::Members;
 use super::sort::{Key, Plan, Reader};
 use super::{Searched, expand, inner_hits, limits, profile, rescore, top};
+use crate::counts::Phases;
 use crate::interrupt::is_timeout;
 use crate::plan::{Context, Planned, Target, plan};
 use crate::searchable::IndexView;
@@ -125,7 +126,8 @@ pub fn run_with(
     // What ended early did not see all members.
     let members = found.members.take().filter(|_| !found.timed_out && !found.terminated);
     let page = &rest[..request.size.min(rest.len())];
-    let (hits, all_shown) = fetch(views, &compiled, page, members.as_ref(), request, cx)?;
+    let fetched = || fetch(views, &compiled, page, members.as_ref(), request, cx);
+    let (hits, all_shown) = Phases::timed(&cx.phases.fetch, fetched)?;
     found.timed_out |= !all_shown;
     Ok(SearchResponse {
         took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),

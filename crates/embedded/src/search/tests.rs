@@ -127,6 +127,7 @@ fn search_again(view: &Arc<IndexView>, body: &Value) -> model::Result<SearchResp
 
 fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> model::Result<script::Program>) -> Context<'a> {
     Context {
+        phases: Default::default(),
         now_ms: 1_580_000_000_000,
         max_clause_count: 1024,
         max_buckets: 65_535,

@@ -408,7 +408,7 @@ pub(super) fn sections(stats: &IndexStats, dialect: Dialect) -> Map<String, Valu
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let times = &stats.times;
     let found = stats.get_total.saturating_sub(stats.get_missing);
-    // A search finds its hits and reads them in one pass: what it took stands at the query.
+    let query = times.search.saturating_sub(times.fetch).saturating_sub(times.suggest);
     let Value::Object(mut all) = json!({
         "docs": { "count": stats.lucene_docs, "deleted": stats.deleted },
         "store": { "size_in_bytes": stats.size_bytes, "reserved_in_bytes": 0 },
@@ -418,10 +418,11 @@ pub(super) fn sections(stats: &IndexStats, dialect: Dialect) -> Map<String, Valu
         "get": { "total": stats.get_total, "time_in_millis": ms(times.get), "exists_total": found,
             "exists_time_in_millis": ms(times.get.saturating_sub(times.get_missing)),
             "missing_total": stats.get_missing, "missing_time_in_millis": ms(times.get_missing), "current": 0 },
-        "search": { "open_contexts": stats.open_contexts, "query_total": stats.search_total, "query_time_in_millis": ms(times.search),
+        "search": { "open_contexts": stats.open_contexts, "query_total": stats.search_total, "query_time_in_millis": ms(query),
             "query_current": stats.search_current,
-            "fetch_total": stats.search_total, "fetch_time_in_millis": 0, "fetch_current": 0, "scroll_total": stats.scroll_total,
-            "scroll_time_in_millis": ms(stats.scroll_time), "scroll_current": stats.scroll_current, "suggest_total": 0, "suggest_time_in_millis": 0, "suggest_current": 0 },
+            "fetch_total": stats.search_total, "fetch_time_in_millis": ms(times.fetch), "fetch_current": 0, "scroll_total": stats.scroll_total,
+            "scroll_time_in_millis": ms(stats.scroll_time), "scroll_current": stats.scroll_current, "suggest_total": stats.suggest_total, "suggest_time_in_millis": ms(times.suggest),
+            "suggest_current": 0 },
         "merges": { "current": 0, "current_docs": 0, "current_size_in_bytes": 0, "total": stats.merge_total, "total_time_in_millis": ms(times.merge),
             "total_docs": stats.merge_docs, "total_size_in_bytes": stats.merge_bytes, "total_stopped_time_in_millis": 0, "total_throttled_time_in_millis": 0,
             "total_auto_throttle_in_bytes": 0 },
@@ -438,7 +439,8 @@ pub(super) fn sections(stats: &IndexStats, dialect: Dialect) -> Map<String, Valu
             "max_unsafe_auto_id_timestamp": -1, "file_sizes": {} },
         "translog": { "operations": stats.translog_ops, "size_in_bytes": stats.translog_bytes, "uncommitted_operations": stats.translog_ops,
             "uncommitted_size_in_bytes": stats.translog_bytes, "earliest_last_modified_age": 0 },
-        "request_cache": { "memory_size_in_bytes": 0, "evictions": 0, "hit_count": 0, "miss_count": 0 },
+        "request_cache": { "memory_size_in_bytes": 0, "evictions": 0, "hit_count": stats.request_cache_hits,
+            "miss_count": stats.request_cache_misses },
         "recovery": { "current_as_source": 0, "current_as_target": 0, "throttle_time_in_millis": 0 },
     }) else {
         return Map::new();
@@ -449,7 +451,10 @@ pub(super) fn sections(stats: &IndexStats, dialect: Dialect) -> Map<String, Valu
     if typed {
         only_of_2015(&mut all);
         all.insert("percolate".into(), json!({ "total": 0, "time_in_millis": 0, "current": 0, "memory_size_in_bytes": -1, "memory_size": "-1b", "queries": 0 }));
-        all.insert("suggest".into(), json!({ "total": 0, "time_in_millis": 0, "current": 0 }));
+        all.insert(
+            "suggest".into(),
+            json!({ "total": stats.suggest_total, "time_in_millis": ms(times.suggest), "current": 0 }),
+        );
     }
     all
 }

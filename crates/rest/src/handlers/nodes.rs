@@ -232,6 +232,15 @@ pub(super) fn with_caches(indices: &mut Map<String, Value>, own: &NodeStats) {
             section.insert("memory_size_in_bytes".into(), bytes.into());
         }
     }
+    if let Some(Value::Object(section)) = indices.get_mut("query_cache") {
+        let (hits, misses) = own.filters_lookups;
+        for (name, count) in [("hit_count", hits), ("miss_count", misses), ("total_count", hits + misses)] {
+            // Elasticsearch 2 told no total.
+            if let Some(shown) = section.get_mut(name) {
+                *shown = count.into();
+            }
+        }
+    }
 }
 
 /// Adds the members of one object to another.

@@ -152,6 +152,11 @@ async fn send_one(sender: &Sender<'_>, guarded: Guarded) -> Result<Sent> {
                     return Ok(Outcome::Refused(error).into());
                 }
             }
+            // One of several writes: the whole answer says nothing of the lock.
+            Outcome::Refused(error) if error.kind() == ErrorKind::LockExpired => {
+                let untold = super::locks::told(rest, &guarded.locks).await.err();
+                return Ok(untold.map_or(outcome, Outcome::Refused).into());
+            }
             _ => return Ok(outcome.into()),
         }
     }

@@ -276,14 +276,29 @@ impl Sender {
         };
         let repeatable = std::mem::replace(&mut self.repeatable, true);
         let mut pause = Duration::from_millis(100);
-        let mut answer = post(client, &self.path, &body, repeatable)?;
+        let unanswered = |cause: Error| {
+            let again = match repeatable {
+                true => "run the command again, which writes them once",
+                false => "those of them that are there are written twice if the command is run again",
+            };
+            Error::new(
+                cause.kind(),
+                format!(
+                    "{}. The request of {} documents from [{first}] on was not answered: nobody knows whether it was applied; \
+                     {again}. The import stopped there",
+                    cause.reason(),
+                    names.len()
+                ),
+            )
+        };
+        let mut answer = post(client, &self.path, &body, repeatable).map_err(unanswered)?;
         for _ in 1..TRIES {
             if answer.status != 429 {
                 break;
             }
             std::thread::sleep(pause);
             pause *= 2;
-            answer = post(client, &self.path, &body, repeatable)?;
+            answer = post(client, &self.path, &body, repeatable).map_err(unanswered)?;
         }
         let Some(items) = answer.body.get("items").and_then(Value::as_array) else {
             let reason = sentence(&answer.body);
