@@ -3,7 +3,7 @@
 //! `PLEACH_TEST_STOPS` (4) is the number of pauses of the server. What bystanders of a large change wait is measured by
 //!
 //! ```text
-//! PLEACH_TEST_BINARY=target/release/pleach PLEACH_TEST_OPERATIONS=900 PLEACH_TEST_WAIT_MAX_MS=50 \
+//! PLEACH_TEST_BINARY=target/release/pleach PLEACH_TEST_OPERATIONS=900 PLEACH_TEST_TURNS=20000 PLEACH_TEST_WAIT_MAX_MS=50 \
 //!     cargo test -p tests --test locks bystanders -- --nocapture
 //! ```
 //! Not here: what one client sees (`scenarios/changes`), clients
@@ -337,7 +337,7 @@ fn contract_05_bystanders_of_a_large_change() {
             measured.join().unwrap()
         })
     };
-    for turns in [1, 20_000] {
+    for turns in [1, from_environment("PLEACH_TEST_TURNS", 10_000)] {
         let update = |n: u64| json!({ "update": { "_index": "slow", "_id": n.to_string(), "script": counting(turns) } });
         let change = json!({ "operations": (0..operations).map(update).collect::<Vec<Value>>() });
         let over = AtomicBool::new(false);
