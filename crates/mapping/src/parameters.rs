@@ -480,7 +480,7 @@ fn build(
     };
     let format = match (kind.is_date() || kind == Kind::DateRange, text("format")) {
         (false, _) => None,
-        (true, None) => Some(DateFormat::default()),
+        (true, None) => Some(DateFormat::usual(PatternSyntax::of(context.typed))),
         (true, Some(pattern)) => {
             let format = DateFormat::parse_pattern_of(&pattern, PatternSyntax::of(context.typed));
             Some(format.map_err(|e| format_refused(context, name, e))?)

@@ -185,7 +185,7 @@ fn format_of(own: Option<&Params>) -> Result<DateFormat> {
     match own.and_then(|o| o.get("format")).map(text_of) {
         // Only types have times of their own.
         Some(format) => DateFormat::parse_pattern_of(&format, PatternSyntax::Joda),
-        None => Ok(DateFormat::default()),
+        None => Ok(DateFormat::usual(PatternSyntax::Joda)),
     }
 }
 

@@ -112,6 +112,11 @@ impl DateFormat {
         })
     }
 
+    /// The format of a field that names none.
+    pub fn usual(syntax: PatternSyntax) -> DateFormat {
+        DateFormat::parse_pattern_of(FORMAT_DEFAULT, syntax).unwrap_or_default()
+    }
+
     /// The format as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
