@@ -22,55 +22,6 @@ struct Known {
     sent: u64,
 }
 
-/// Names of the files of the log.
-fn log_files(data: &std::path::Path) -> usize {
-    let files = std::fs::read_dir(data.join("log"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name());
-    files.filter(|name| name.to_string_lossy().ends_with(".log")).count()
-}
-
-/// A folder with many log files, as versions left it that never made the log shorter while they were killed again and again: a
-/// start reads all of it, and the checkpoint that follows takes the files away.
-#[test]
-fn a_folder_of_many_log_files_is_mended() {
-    const DOCS: usize = 120;
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let never = [
-        "log.checkpoint_bytes=100gb",
-        "log.max_bytes=200gb",
-        "log.checkpoint_ops=1000000",
-    ];
-    let padding = "x".repeat(700 << 10);
-    let body = r#"{"mappings":{"properties":{"pad":{"type":"object","enabled":false},"n":{"type":"long"}}}}"#;
-    for round in 0..3 {
-        let mut server = Server::start_with(&data, &["es8"], &never);
-        if round == 0 {
-            assert_eq!(server.send("PUT", "/many", body).unwrap().status, 200);
-        }
-        for n in (0..DOCS).filter(|n| n % 3 == round) {
-            let document = format!("{{\"n\":{n},\"pad\":{{\"x\":\"{padding}\"}}}}");
-            let answer = server.send("PUT", &format!("/many/_doc/{n}"), &document).unwrap();
-            assert_eq!(answer.status, 201, "{}", answer.text);
-        }
-        server.signal(libc::SIGKILL);
-        server.wait(Duration::from_secs(10)).unwrap();
-    }
-    let before = log_files(&data);
-    assert!(before > 2, "{before} files");
-    let server = Server::start(&data, &["es8"]);
-    let until = std::time::Instant::now() + Duration::from_secs(30);
-    while log_files(&data) > 2 {
-        assert!(std::time::Instant::now() < until, "{} of {before} files", log_files(&data));
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let found = server
-        .send("POST", "/many/_refresh", "")
-        .and_then(|_| server.send("GET", "/many/_count", ""));
-    assert_eq!(found.unwrap().body["count"], DOCS);
-}
-
 #[test]
 fn nothing_acknowledged_is_lost() {
     let rounds = std::env::var("PLEACH_TEST_KILLS")

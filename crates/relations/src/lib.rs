@@ -14,6 +14,7 @@ mod digest;
 pub mod expiry;
 pub mod jobs;
 mod joins;
+mod kept_time;
 pub mod leases;
 pub mod locks;
 mod outcomes;
@@ -33,7 +34,7 @@ pub struct Relations {
     locks: leases::Locks,
     portable: Option<Arc<transactions::portable::Portable>>,
     held: transactions::held::Registry,
-    kept_time: Arc<transactions::KeptTime>,
+    kept_time: Arc<kept_time::KeptTime>,
     control: control::Control,
 }
 
@@ -41,7 +42,7 @@ impl Relations {
     /// Over an engine.
     pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, tasks: Arc<Tasks>) -> Relations {
         Relations {
-            kept_time: Arc::new(transactions::KeptTime::new(clock.as_ref())),
+            kept_time: Arc::new(kept_time::KeptTime::new(clock.as_ref())),
             engine,
             clock,
             tasks,

@@ -11,14 +11,12 @@
 mod evaluation;
 mod fold;
 pub mod held;
-mod kept_time;
 mod levels;
 pub(crate) mod portable;
 mod record;
 mod run;
 
 pub use fold::{Condition, Operation};
-pub(crate) use kept_time::KeptTime;
 pub use levels::{Look, ReadLevel};
 pub use portable::{Resolution, ShownChange};
 pub(crate) use record::KEPT_MS;

@@ -4,7 +4,7 @@
 //! a restart. So the time goes on from the newest outcome that is kept, by the monotonic clock alone. While no server runs it
 //! stands still: what is kept is kept longer, never shorter.
 //!
-//! Not here: what is kept, for how long (`record`).
+//! Not here: what is kept, for how long (`transactions::record`).
 
 use engine::Clock;
 use std::sync::atomic::{AtomicI64, Ordering};
