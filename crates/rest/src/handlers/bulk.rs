@@ -72,7 +72,8 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     };
     // Before anything is written: an answer that finds no memory afterwards would hide what was done.
     let lines = memchr::memchr_iter(b'\n', &body).count();
-    call.book(lines.saturating_mul(ANSWER_BYTES_OF_A_LINE))?;
+    let times = if call.plain { 1 } else { ANSWER_AS_TREES_TIMES };
+    call.book(lines.saturating_mul(ANSWER_BYTES_OF_A_LINE * times))?;
     let mut answered = Answered::default();
     let mut reader = BulkReader::new(&body, &defaults).map_err(|e| unread(&call, e))?;
     if lines <= CHUNK_OPERATIONS && body.len() <= CHUNK_BYTES {
@@ -126,6 +127,8 @@ const CHUNK_OPERATIONS: usize = 8192;
 const CHUNK_BYTES: usize = 8 << 20;
 /// What the answer takes for a line of the body, about.
 const ANSWER_BYTES_OF_A_LINE: usize = 128;
+/// So many times as much where the answer is filtered or laid out: an item is fifteen values.
+const ANSWER_AS_TREES_TIMES: usize = 16;
 
 /// What holds for every item.
 struct Request {
