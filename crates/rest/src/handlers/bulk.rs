@@ -72,9 +72,16 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     };
     // Before anything is written: an answer that finds no memory afterwards would hide what was done.
     let lines = memchr::memchr_iter(b'\n', &body).count();
+    // A delete is an item of one line, others have two.
+    let deletes = memchr::memmem::find_iter(&body, b"\"delete\"").count();
+    let room = (lines + deletes).saturating_mul(ANSWER_BYTES_OF_A_LINE);
     let times = if call.plain { 1 } else { ANSWER_AS_TREES_TIMES };
-    call.book(lines.saturating_mul(ANSWER_BYTES_OF_A_LINE * times))?;
-    let mut answered = Answered::default();
+    call.book(room.saturating_mul(times))?;
+    // All of it at once: growing by doubling would hold it twice.
+    let mut answered = Answered {
+        items: String::with_capacity(room),
+        ..Answered::default()
+    };
     let mut reader = BulkReader::new(&body, &defaults).map_err(|e| unread(&call, e))?;
     if lines <= CHUNK_OPERATIONS && body.len() <= CHUNK_BYTES {
         let chunk = next_chunk(&call, &mut reader, request.default_fields.as_deref()).await;
