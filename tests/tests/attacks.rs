@@ -6,7 +6,7 @@
 //!
 //! Not here: attacks on time (`long_inputs.rs`, `searching.rs`), on the log (`poison.rs`, `mutated.rs`).
 
-#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test's functions are tests too")]
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
