@@ -77,9 +77,9 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let room = (lines + deletes).saturating_mul(ANSWER_BYTES_OF_A_LINE);
     let times = if call.plain { 1 } else { ANSWER_AS_TREES_TIMES };
     call.book(room.saturating_mul(times))?;
-    // All of it at once: growing by doubling would hold it twice.
+    // At once: growing by doubling would hold it twice.
     let mut answered = Answered {
-        items: String::with_capacity(room),
+        items: String::with_capacity(room.min(ANSWER_AT_ONCE_BYTES)),
         ..Answered::default()
     };
     let mut reader = BulkReader::new(&body, &defaults).map_err(|e| unread(&call, e))?;
@@ -134,6 +134,8 @@ const CHUNK_OPERATIONS: usize = 8192;
 const CHUNK_BYTES: usize = 8 << 20;
 /// What the answer takes for a line of the body, about.
 const ANSWER_BYTES_OF_A_LINE: usize = 128;
+/// Room for an answer that is made before there is one: lines may be empty.
+const ANSWER_AT_ONCE_BYTES: usize = 64 << 20;
 /// So many times as much where the answer is filtered or laid out: an item is fifteen values.
 const ANSWER_AS_TREES_TIMES: usize = 16;
 
