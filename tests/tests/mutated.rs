@@ -1,5 +1,6 @@
-//! Requests of the scenarios and of recorded sequences, changed by chance: whatever a client gets wrong is no fault of the
-//! server. `PLEACH_TEST_MUTATIONS` says how many, `PLEACH_TEST_SEED` where chance begins.
+//! Requests of the scenarios and of recorded sequences, changed by chance and sent by several clients at once: whatever a
+//! client gets wrong is no fault of the server, and after a kill it starts on what they left. `PLEACH_TEST_MUTATIONS` says how
+//! many, `PLEACH_TEST_KILLS` how often it is killed among them, `PLEACH_TEST_SEED` where chance begins.
 //!
 //! Not here: what the right answer is (`scenarios.rs`, `golden.rs`).
 
@@ -7,6 +8,10 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
 use tests::{Server, send, shared};
 
 /// A request that may be changed.
@@ -197,23 +202,88 @@ fn mutated(request: &Request, chance: &mut Chance) -> Request {
     out
 }
 
-#[test]
-fn what_clients_get_wrong_is_no_fault_of_the_server() {
-    let mut requests = Vec::new();
-    of_scenarios(&mut requests);
-    of_2015(&mut requests);
-    // They wait for what does not come, or end what others need.
-    requests.retain(|r| {
-        !["_health", "wait_for", "timeout=", "_shutdown"]
-            .iter()
-            .any(|word| r.path.contains(word))
-    });
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(&folder.path().join("data"), &["es8", "es2", "opensearch2"]);
-    let seed = number("PLEACH_TEST_SEED", 0x5EED_1234_5678_9ABC);
-    let mut chance = Chance(seed.max(1));
-    let count = number("PLEACH_TEST_MUTATIONS", 2000);
-    let (mut statuses, mut faults) = (BTreeMap::<u16, u64>::new(), Vec::new());
+/// A client with a connection that stays.
+struct Client<'a> {
+    server: &'a Server,
+    /// One for each persona.
+    open: BTreeMap<&'static str, TcpStream>,
+}
+
+impl Client<'_> {
+    /// A status, and the text of a fault.
+    fn send(&mut self, request: &Request) -> std::io::Result<(u16, String)> {
+        // A connection that the server has ended meanwhile is opened once more.
+        self.send_once(request).or_else(|_| {
+            self.open.remove(request.persona);
+            self.send_once(request)
+        })
+    }
+
+    fn send_once(&mut self, request: &Request) -> std::io::Result<(u16, String)> {
+        let address = self.server.address(request.persona);
+        let stream = match self.open.entry(request.persona) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(none) => {
+                let stream = TcpStream::connect(address)?;
+                stream.set_read_timeout(Some(Duration::from_secs(90)))?;
+                stream.set_nodelay(true)?;
+                none.insert(stream)
+            }
+        };
+        let mut bytes = format!(
+            "{} {} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{}",
+            request.method,
+            request.path,
+            request.body.len(),
+            request.body
+        )
+        .into_bytes();
+        stream.write_all(&bytes)?;
+        bytes.clear();
+        let mut buffer = vec![0; 16 << 10];
+        let head = loop {
+            if let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") {
+                break end + 4;
+            }
+            match stream.read(&mut buffer)? {
+                0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+                n => bytes.extend_from_slice(&buffer[..n]),
+            }
+        };
+        let text = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
+        let status = text.split(' ').nth(1).and_then(|s| s.parse::<u16>().ok());
+        let length = text
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+        let length = if request.method == "HEAD" { 0 } else { length.unwrap_or(0) };
+        while bytes.len() < head + length {
+            match stream.read(&mut buffer)? {
+                0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+                n => bytes.extend_from_slice(&buffer[..n]),
+            }
+        }
+        if text.contains("connection: close") {
+            self.open.remove(request.persona);
+        }
+        let told = String::from_utf8_lossy(&bytes[head..]).into_owned();
+        Ok((status.ok_or(std::io::ErrorKind::InvalidData)?, told))
+    }
+}
+
+/// What came of some requests.
+#[derive(Default)]
+struct Told {
+    statuses: BTreeMap<u16, u64>,
+    faults: Vec<String>,
+}
+
+/// One client's requests.
+fn play(server: &Server, requests: &[Request], chance: &mut Chance, count: u64) -> Told {
+    let mut told = Told::default();
+    let mut client = Client {
+        server,
+        open: BTreeMap::new(),
+    };
     let mut at = chance.below(requests.len());
     for _ in 0..count {
         // One as it is, so that there is something to find; the next is of the same neighbourhood.
@@ -226,26 +296,80 @@ fn what_clients_get_wrong_is_no_fault_of_the_server() {
         let request = if chance.below(3) == 0 {
             own.clone()
         } else {
-            mutated(own, &mut chance)
+            mutated(own, chance)
         };
-        let address = server.address(request.persona);
-        let answer = send(address, &request.method, &request.path, &[], request.body.as_bytes());
-        let answer = answer.unwrap_or_else(|e| panic!("{} {} {}: {e}", request.method, request.path, request.body));
-        *statuses.entry(answer.status).or_default() += 1;
-        if answer.status >= 500 && !matches!(answer.status, 503 | 507) {
+        let (status, text) = client.send(&request).unwrap_or_else(|e| (0, e.to_string()));
+        *told.statuses.entry(status).or_default() += 1;
+        // Where there is no room for now, the answer says of what.
+        let is_refusal = matches!(status, 503 | 507 | 429) && text.contains("reason");
+        if status < 100 || status >= 500 && !is_refusal || status == 429 && !is_refusal {
             let Request {
                 persona,
                 method,
                 path,
                 body,
             } = request;
-            faults.push(format!(
-                "{persona} {method} {path} {body}\n    {}: {}",
-                answer.status, answer.text
-            ));
+            told.faults
+                .push(format!("{persona} {method} {path} {body}\n    {status}: {text:.2000}"));
         }
     }
-    println!("{statuses:?}");
+    told
+}
+
+/// Clients that send at once.
+const CLIENTS: u64 = 4;
+
+#[test]
+fn what_clients_get_wrong_is_no_fault_of_the_server() {
+    let mut requests = Vec::new();
+    of_scenarios(&mut requests);
+    of_2015(&mut requests);
+    // They wait for what does not come, or end what others need.
+    requests.retain(|r| {
+        !["_health", "wait_for", "timeout=", "_shutdown"]
+            .iter()
+            .any(|word| r.path.contains(word))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let personas = ["es8", "es2", "opensearch2"];
+    let seed = number("PLEACH_TEST_SEED", 0x5EED_1234_5678_9ABC).max(1);
+    let count = number("PLEACH_TEST_MUTATIONS", 2000);
+    let kills = number("PLEACH_TEST_KILLS", 1);
+    let (mut statuses, mut faults) = (BTreeMap::<u16, u64>::new(), Vec::new());
+    for round in 0..=kills {
+        // It starts on whatever the last round left, and goes on with little, so that starts stay short.
+        let server = Server::start(&data, &personas);
+        if round > 0 {
+            let emptied = send(server.address("es2"), "DELETE", "/_all", &[], b"").unwrap();
+            assert!(emptied.status < 500, "{emptied:?}");
+        }
+        let each = (count / (kills + 1) / CLIENTS).max(1);
+        let all = std::thread::scope(|scope| {
+            let (server, requests) = (&server, &requests);
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|client| {
+                    let mut chance = Chance(
+                        seed.wrapping_add((round * CLIENTS + client).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+                            .max(1),
+                    );
+                    scope.spawn(move || play(server, requests, &mut chance, each))
+                })
+                .collect();
+            clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
+        });
+        for told in all {
+            for (status, n) in told.statuses {
+                *statuses.entry(status).or_default() += n;
+            }
+            // A long run may be ended before its end.
+            told.faults.iter().for_each(|fault| println!("{fault}"));
+            faults.extend(told.faults);
+        }
+        println!("after {} of {kills} kills: {statuses:?}, {} faults", round, faults.len());
+        server.signal(libc::SIGKILL);
+    }
+    drop(Server::start(&data, &personas));
     assert!(
         faults.is_empty(),
         "seed {seed}: {} of {count}:\n{}",

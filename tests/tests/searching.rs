@@ -161,6 +161,46 @@ fn a_search_ends_with_its_client() {
     }
 }
 
+/// A job that is cancelled ends inside its batch, wherever it looks for documents: counting them, or reading the next.
+#[test]
+fn a_job_ends_inside_a_batch_when_it_is_cancelled() {
+    let (_folder, server) = started();
+    let query = json!({ "script": { "script": looping() } });
+    let update = json!({ "query": query }).to_string();
+    let copy = json!({ "source": { "index": "i", "query": query }, "dest": { "index": "copy" } }).to_string();
+    for (path, body) in [
+        ("/i/_update_by_query", &update),
+        ("/i/_delete_by_query", &update),
+        ("/_reindex", &copy),
+    ] {
+        std::thread::scope(|scope| {
+            let job = scope.spawn(|| server.send("POST", path, body).unwrap());
+            let begun = Instant::now();
+            let ids = loop {
+                let tasks = server.ok("GET", "/_tasks?actions=indices:data/write/*&group_by=none", &Value::Null);
+                let list = tasks["tasks"].as_array().unwrap().clone();
+                if !list.is_empty() {
+                    break list;
+                }
+                assert!(begun.elapsed() < Duration::from_secs(10), "{path}: no task");
+                std::thread::sleep(Duration::from_millis(5));
+            };
+            let id = format!("{}:{}", ids[0]["node"].as_str().unwrap(), ids[0]["id"]);
+            // It has come to the script by now.
+            std::thread::sleep(Duration::from_millis(100));
+            let cancelled = Instant::now();
+            server.ok("POST", &format!("/_tasks/{id}/_cancel"), &Value::Null);
+            let answer = job.join().unwrap();
+            assert!(cancelled.elapsed() < LATE, "{path}: {:?}", cancelled.elapsed());
+            assert!(
+                answer.text.contains("task_cancelled_exception") || answer.text.contains("\"canceled\""),
+                "{path}: {answer:?}"
+            );
+        });
+    }
+    assert_eq!(server.ok("GET", "/i/_count", &Value::Null)["count"], 50);
+}
+
 #[test]
 fn long_searches_hold_no_cheap_one_up() {
     let (_folder, server) = started();

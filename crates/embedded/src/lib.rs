@@ -70,7 +70,7 @@ use engine::{
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use model::{CommitSeq, Error, ErrorKind, Result, Target};
+use model::{Cancellation, CommitSeq, Error, ErrorKind, Result, Target};
 use parking_lot::Mutex;
 
 use std::path::Path;
@@ -750,20 +750,20 @@ impl Engine for EmbeddedEngine {
         self.scan_in(target, query, See::Plain, Some(view.to_owned())).await
     }
 
-    async fn extents(&self, target: &Target, query: Query, view: &str) -> Result<Vec<Extent>> {
+    async fn extents(&self, target: &Target, query: Query, view: &str, cancellation: Cancellation) -> Result<Vec<Extent>> {
         let (store, aim, view) = (self.store.clone(), target.clone(), view.to_owned());
-        let done = self.lanes.long().run(move || store.extents(&aim, &query, &view)).await;
+        let interrupt = Interrupt::new(cancellation, None, Some(self.store.limits.breakers.clone()));
+        let count = move || store.extents(&aim, &query, &view, &interrupt);
+        let done = self.lanes.long().run(count).await;
         let done = done.map_err(|e| self.store.settle(e));
         self.answered(names_of(target), done).await
     }
 
     async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Document>> {
         let (store, aim, view) = (self.store.clone(), target.clone(), view.to_owned());
-        let done = self
-            .lanes
-            .long()
-            .run(move || store.numbered(&aim, &query, &view, &part))
-            .await;
+        let interrupt = Interrupt::new(part.cancellation.clone(), None, Some(self.store.limits.breakers.clone()));
+        let read = move || store.numbered(&aim, &query, &view, &part, &interrupt);
+        let done = self.lanes.long().run(read).await;
         let done = done.map_err(|e| self.store.settle(e));
         self.answered(names_of(target), done).await
     }

@@ -15,7 +15,7 @@ use tantivy::{DocId, TERMINATED};
 
 impl Store {
     /// How much matches in each index, by name.
-    pub(crate) fn extents(&self, target: &Target, query: &Query, view: &str) -> Result<Vec<Extent>> {
+    pub(crate) fn extents(&self, target: &Target, query: &Query, view: &str, interrupt: &Interrupt) -> Result<Vec<Extent>> {
         let views = self.views_of(target, Some(view))?;
         // As the view has it: by now another index may have the name.
         let catalog = self
@@ -24,7 +24,7 @@ impl Store {
             .get(view)
             .map_or_else(|| self.catalog_now(), |open| open.catalog.clone());
         let uuid_of = |no: u32| catalog.by_no(no).map(|entry| entry.uuid.clone()).unwrap_or_default();
-        let mut out = self.with_context(See::Plain, Dialect::default(), &target.types, &Interrupt::default(), |cx| {
+        let mut out = self.with_context(See::Plain, Dialect::default(), &target.types, interrupt, |cx| {
             let mut out = Vec::new();
             for (view, filter) in &views {
                 let (mut count, mut last) = (0, 0);
@@ -49,13 +49,20 @@ impl Store {
     }
 
     /// The next documents of one index.
-    pub(crate) fn numbered(&self, target: &Target, query: &Query, view: &str, part: &Part) -> Result<Vec<Document>> {
+    pub(crate) fn numbered(
+        &self,
+        target: &Target,
+        query: &Query,
+        view: &str,
+        part: &Part,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<Document>> {
         let views = self.views_of(target, Some(view))?;
         let Some((view, filter)) = views.into_iter().find(|(view, _)| view.name == part.index) else {
             return Ok(Vec::new());
         };
         let mut smallest: BinaryHeap<(u64, usize, DocId)> = BinaryHeap::new();
-        self.with_context(See::Plain, Dialect::default(), &target.types, &Interrupt::default(), |cx| {
+        self.with_context(See::Plain, Dialect::default(), &target.types, interrupt, |cx| {
             let cx = &Context {
                 phases: Default::default(),
                 now_ms: part.now_ms,
@@ -88,6 +95,7 @@ impl Store {
             if bytes >= part.bytes_max {
                 break;
             }
+            interrupt.check_run()?;
             let document = document_at(&view, segment, doc)?;
             bytes += document.source.0.len();
             out.push(document);
@@ -95,6 +103,9 @@ impl Store {
         Ok(out)
     }
 }
+
+/// Documents between two looks at the clock: some microseconds for a term, some milliseconds for a phrase.
+const SEEN_BETWEEN: u64 = 1 << 12;
 
 /// Every document that matches and plain readers see: its segment, its sequence number, itself.
 fn each(
@@ -107,16 +118,21 @@ fn each(
 ) -> Result<()> {
     let planned = plan(view, Some(query), filter, cx)?;
     for (no, segment) in view.segments.iter().enumerate().filter(|(_, segment)| may_hold(segment)) {
+        cx.check_cancelled()?;
         let column = segment.core.seq_no();
         let mut set = planned.scorer(segment)?;
+        let mut seen = 0_u64;
         while set.doc() != TERMINATED {
             let doc = set.doc();
             if !segment.is_hidden(doc) {
                 f(no, column.first(doc).unwrap_or(0), doc);
             }
+            seen += 1;
+            if seen.is_multiple_of(SEEN_BETWEEN) {
+                cx.check_cancelled()?;
+            }
             set.advance();
         }
-        cx.check_cancelled()?;
     }
     planned.check()
 }

@@ -93,7 +93,12 @@ pub struct CircuitBreakers {
     tripped: AtomicU64,
     children: [Child; Breaker::ALL.len()],
     resident: ResidentMemory,
+    /// What the process held when requests last held little: its own.
+    own: AtomicU64,
 }
+
+/// Bookings up to so many bytes are little beside what the process holds for itself.
+const LITTLE_BYTES: u64 = 1 << 20;
 
 impl fmt::Debug for CircuitBreakers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -116,6 +121,7 @@ impl CircuitBreakers {
             tripped: AtomicU64::new(0),
             children: [child(limits.request), child(limits.in_flight_requests)],
             resident,
+            own: AtomicU64::new(0),
         })
     }
 
@@ -196,9 +202,15 @@ impl CircuitBreakers {
             None
         } else {
             let resident = (self.resident)();
-            // What is booked is soon held, so the larger of both counts, and what is new on top of what is held.
-            let wanted = resident.saturating_add(bytes).max(self.booked());
-            (wanted > self.limit).then(|| self.parent_refusal(label, resident, bytes))
+            let booked = self.booked();
+            if booked - bytes.min(booked) <= LITTLE_BYTES {
+                self.own.store(resident, Ordering::Relaxed);
+            }
+            // What is booked is soon held, beside what the process holds for itself: the larger of that and of what is held
+            // already counts.
+            let soon = self.own.load(Ordering::Relaxed).min(resident).saturating_add(booked);
+            let wanted = resident.saturating_add(bytes).max(soon);
+            (wanted > self.limit).then(|| self.parent_refusal(label, wanted - bytes, bytes))
         };
         match refusal {
             None => Ok(()),
@@ -214,9 +226,10 @@ impl CircuitBreakers {
         debug_assert!(before >= bytes, "a breaker gives back what was booked with it, once");
     }
 
-    fn parent_refusal(&self, label: &str, resident: u64, bytes: u64) -> Error {
+    /// `held`: by the process now, or soon by what was booked before.
+    fn parent_refusal(&self, label: &str, held: u64, bytes: u64) -> Error {
         self.tripped.fetch_add(1, Ordering::Relaxed);
-        let wanted = resident.saturating_add(bytes);
+        let wanted = held.saturating_add(bytes);
         let usages: Vec<String> = Breaker::ALL
             .iter()
             .map(|breaker| format!("{}={}", breaker.name(), sized(self.usage(*breaker).used)))
@@ -227,7 +240,7 @@ impl CircuitBreakers {
             sized(wanted),
             sized(self.limit),
             TOTAL_BREAKER.name,
-            sized(resident),
+            sized(held),
             sized(bytes),
             usages.join(", ")
         );
@@ -385,6 +398,9 @@ mod tests {
         // What the process really holds counts, whoever holds it.
         check(9 * MB, &[(Request, MB)], None);
         check(9 * MB, &[(Request, MB + 1)], Some("parent"));
+        // What was booked and is not touched yet comes on top of what the process holds for itself.
+        check(4 * MB, &[(Request, 3 * MB), (InFlightRequests, 3 * MB)], None);
+        check(4 * MB, &[(Request, 3 * MB), (InFlightRequests, 3 * MB + 1)], Some("parent"));
         // A small request passes where the parent is full.
         check(20 * MB, &[(InFlightRequests, SMALL_REQUEST_BYTES)], None);
         check(20 * MB, &[(InFlightRequests, SMALL_REQUEST_BYTES + 1)], Some("parent"));

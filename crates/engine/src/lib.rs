@@ -7,7 +7,7 @@ use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use futures::stream::BoxStream;
 use mapping::{Mapping, Times, Timing};
-use model::{CommitSeq, DocAddress, DocId, Error, IndexName, Result, Stamp, Target};
+use model::{Cancellation, CommitSeq, DocAddress, DocId, Error, IndexName, Result, Stamp, Target};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -99,8 +99,10 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         let _ = view;
         self.scan(target, query, See::Plain, Barrier::None).await
     }
-    /// How much matches in each index of an open view, by name; indices where nothing does are left out.
-    async fn extents(&self, target: &Target, query: Query, view: &str) -> Result<Vec<Extent>> {
+    /// How much matches in each index of an open view, by name; indices where nothing does are left out. Counting may take
+    /// long; `cancellation` ends it, where an engine counts by itself.
+    async fn extents(&self, target: &Target, query: Query, view: &str, cancellation: Cancellation) -> Result<Vec<Extent>> {
+        drop(cancellation);
         numbered::extents(self, target, query, view).await
     }
     /// Some of the matching documents of one index in an open view, by sequence number; none: there are no more.

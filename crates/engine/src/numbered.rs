@@ -7,7 +7,7 @@
 use crate::{Document, Engine, EngineExt as _};
 use dsl::query::Query;
 use futures::StreamExt as _;
-use model::{IndexName, Result, SeqNo, Target};
+use model::{Cancellation, IndexName, Result, SeqNo, Target};
 use std::collections::BTreeMap;
 
 /// What matches in one index.
@@ -38,6 +38,8 @@ pub struct Part {
     pub bytes_max: usize,
     /// What `now` means in the query, milliseconds since 1970.
     pub now_ms: i64,
+    /// Ends the reading with `task_cancelled_exception`.
+    pub cancellation: Cancellation,
 }
 
 impl Part {

@@ -69,6 +69,9 @@ pub struct Dialect {
     pub typed_keys: bool,
     /// How deep the request may be.
     pub depths: Depths,
+    /// `indices.query.bool.max_clause_count`, if clauses are counted as they are parsed: in long bodies. Those of short ones
+    /// are few enough to be counted when they are planned.
+    pub clauses_max: Option<u32>,
 }
 
 /// How deep requests may be: the node's settings.

@@ -40,8 +40,10 @@ pub(crate) struct Request {
     pub(crate) caller: Caller,
 }
 
-/// Bytes that are decompressed at once.
-const INFLATED_AT_ONCE_BYTES: u64 = 256 << 10;
+/// Room that is made for decompressed bytes at least.
+const INFLATED_AT_LEAST_BYTES: usize = 32 << 10;
+/// No deflated bytes become more than so many times as many (zlib's technical details).
+const INFLATED_MOST_TIMES: usize = 1032;
 
 /// Decompresses a body within the limits: `max` bytes, and what `booking` is given for decompressed bytes.
 ///
@@ -49,21 +51,32 @@ const INFLATED_AT_ONCE_BYTES: u64 = 256 << 10;
 /// Broken gzip; more than `max` bytes; 429 where there is no memory for it.
 pub(crate) fn inflate(body: &Bytes, max: usize, booking: &mut Booking) -> Result<Bytes> {
     let mut out = Vec::new();
+    // One byte more than is said shows that nothing follows.
+    let mut room = said_length(body).min(max).saturating_add(1).max(INFLATED_AT_LEAST_BYTES);
     let mut decoder = flate2::read::MultiGzDecoder::new(&body[..]);
     loop {
-        booking.grow_to((body.len() + out.len()) as u64 + INFLATED_AT_ONCE_BYTES)?;
-        let more = (&mut decoder)
-            .take(INFLATED_AT_ONCE_BYTES)
-            .read_to_end(&mut out)
-            .map_err(|e| Error::illegal(format!("request body is not valid gzip: {e}")))?;
-        if more == 0 {
-            booking.shrink_to((body.len() + out.len()) as u64);
-            return Ok(out.into());
-        }
+        // While the room grows, the old one lies beside the new one.
+        booking.grow_to((body.len() + out.capacity() + room) as u64)?;
+        out.reserve_exact(room - out.len());
+        booking.shrink_to((body.len() + out.capacity()) as u64);
+        let free = out.capacity() - out.len();
+        let more = (&mut decoder).take(free as u64).read_to_end(&mut out);
+        let more = more.map_err(|e| Error::illegal(format!("request body is not valid gzip: {e}")))?;
         if out.len() > max {
             return Err(too_long(max));
         }
+        if more < free {
+            return Ok(out.into());
+        }
+        room = out.capacity() + (out.capacity() / 2).min(max);
     }
+}
+
+/// The length that a gzip file says at its end (RFC 1952, `ISIZE`) as far as its bytes can become so many; of a file of
+/// several members that of the last.
+fn said_length(body: &[u8]) -> usize {
+    let said = body.last_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
+    said.min(body.len().saturating_mul(INFLATED_MOST_TIMES))
 }
 
 /// 413 with the setting's name.
@@ -135,4 +148,56 @@ pub(crate) fn compatible_with(media: Option<&str>) -> Option<u8> {
         .collect::<String>()
         .parse()
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::breaker::{Breaker, BreakerLimits, CircuitBreakers};
+    use std::io::Write as _;
+    use std::sync::Arc;
+
+    fn gzipped(text: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(text).expect("memory takes it");
+        encoder.finish().expect("memory takes it")
+    }
+
+    /// Decompresses with so much memory for it, up to a megabyte; the status of a refusal.
+    fn check(body: Vec<u8>, memory: u64, expected: std::result::Result<&[u8], u16>) {
+        let limits = BreakerLimits {
+            total: u64::MAX,
+            request: u64::MAX,
+            in_flight_requests: memory,
+        };
+        let breakers = CircuitBreakers::new(limits, Arc::new(|| 0));
+        let mut booking = breakers.open(Breaker::InFlightRequests, "test");
+        let body = Bytes::from(body);
+        let done = inflate(&body, 1 << 20, &mut booking);
+        match (&done, expected) {
+            (Ok(bytes), Ok(expected)) => assert!(bytes == expected, "{} bytes", bytes.len()),
+            (Err(error), Err(status)) => assert_eq!(error.status(), status, "{error}"),
+            (done, expected) => panic!("{done:.100?} is not {expected:.100?}"),
+        }
+        let held = done.map_or(0, |bytes| bytes.len() as u64);
+        assert!(booking.bytes() >= held, "what is held is booked");
+    }
+
+    #[test]
+    fn bodies_are_decompressed_within_what_is_booked() {
+        let long = vec![b'x'; 900_000];
+        let several = [gzipped(&long), gzipped(b"and more")].concat();
+        let whole = [&long[..], b"and more"].concat();
+        check(gzipped(b""), 1 << 20, Ok(b""));
+        check(gzipped(b"{}"), 1 << 20, Ok(b"{}"));
+        check(gzipped(&long), 2 << 20, Ok(&long));
+        // What says its length needs no room to grow.
+        check(gzipped(&long), 1 << 20, Ok(&long));
+        check(gzipped(&long), 800_000, Err(429));
+        // The last of several members does not say the length of all.
+        check(several.clone(), 4 << 20, Ok(&whole));
+        check(several, 1 << 20, Err(429));
+        check(gzipped(&vec![b'x'; 2 << 20]), 8 << 20, Err(413));
+        check(b"no gzip at all".to_vec(), 1 << 20, Err(400));
+    }
 }

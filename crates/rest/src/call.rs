@@ -12,6 +12,7 @@ use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Persona, Re
 use relations::leases::Caller;
 use relations::transactions::{Digest, Key};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// What a handler gets.
 #[derive(Debug)]
@@ -31,10 +32,9 @@ pub struct Call {
     pub(crate) caller: Caller,
     /// The memory that it builds, beside its body.
     pub(crate) booking: Mutex<Booking>,
+    /// When its body was there: a search's `timeout` counts from here, its parsing included.
+    pub(crate) begun: Instant,
 }
-
-/// A parsed JSON body takes at most about so many times the bytes of its text: `[1,1,...]` is the densest.
-const TREE_FACTOR: usize = 24;
 
 impl Call {
     /// Books memory that the request is about to take, until the request ends.
@@ -45,14 +45,38 @@ impl Call {
         let mut booking = self.booking.lock().unwrap_or_else(PoisonError::into_inner);
         booking.grow(bytes as u64)
     }
-    /// An answer of 200 with the text of JSON, if there is memory to hold it until the client has taken it.
+    /// Books what parsing a text of JSON builds, until the request ends.
     ///
     /// # Errors
     /// 429 `circuit_breaking_exception`.
+    pub(crate) fn book_tree(&self, text: &[u8]) -> Result<()> {
+        self.book(dsl::json::tree_bytes(text))
+    }
+    /// An answer of 200 with the text of JSON, if there is memory to hold it until the client has taken it; and for the
+    /// trees of it, where the client wants it otherwise than it is written.
+    ///
+    /// # Errors
+    /// 429 `circuit_breaking_exception`. Not for what tells of writes: they are done, so their answers are booked before.
     pub(crate) fn raw_answer(&self, text: impl Into<Bytes>) -> Result<Answer> {
         let text = text.into();
         self.book(text.len())?;
+        if !self.plain {
+            self.book(dsl::json::tree_bytes(&text).saturating_mul(crate::respond::TREES))?;
+        }
         Ok(Answer::raw(text))
+    }
+    /// Books what answering a search takes beside what was found: its text, and the trees of it where the client wants it
+    /// otherwise than it is written.
+    ///
+    /// # Errors
+    /// 429 `circuit_breaking_exception`.
+    pub(crate) fn book_response(&self, response: &dsl::search::SearchResponse) -> Result<()> {
+        // The text, and what it was found in.
+        self.book(response.text_bytes().saturating_mul(2))?;
+        if self.plain {
+            return Ok(());
+        }
+        self.book(response.tree_bytes().saturating_mul(crate::respond::TREES))
     }
     /// A part of the path.
     pub(crate) fn arg(&self, name: &str) -> Option<&str> {
@@ -87,26 +111,30 @@ impl Call {
             ..Reading::default()
         }
     }
-    /// The body, or `source=` of the URL.
-    pub(crate) fn content(&mut self) -> Bytes {
+    /// The body, or `source=` of the URL. Who asks for it parses it, so what that builds is booked.
+    ///
+    /// # Errors
+    /// 429 `circuit_breaking_exception`.
+    pub(crate) fn content(&mut self) -> Result<Bytes> {
         let source = self.params.take("source");
-        if self.body.is_empty() {
+        let content = if self.body.is_empty() {
             source.map(Bytes::from).unwrap_or_default()
         } else {
             self.body.clone()
-        }
+        };
+        // What was parsed lives as long as its handler wants it: it is booked to the end.
+        self.book_tree(&content)?;
+        Ok(content)
     }
     /// The body as a tree, if there is one.
     ///
     /// # Errors
     /// It is no JSON.
     pub(crate) fn json(&mut self) -> Result<Option<Node>> {
-        let content = self.content();
+        let content = self.content()?;
         if content.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
-        // A tree that was read lives as long as its handler wants it: it is booked to the end.
-        self.book(content.len().saturating_mul(TREE_FACTOR))?;
         dsl::json::read(&content, self.reading()).map(Some)
     }
     /// The body as a tree.

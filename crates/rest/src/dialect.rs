@@ -27,6 +27,19 @@ pub(crate) async fn choose(rest: &Rest, request: &Request, args: &Args) -> Diale
     dialect
 }
 
+/// A body from which on clauses are counted as they are parsed. What is built of fewer bytes is little when it is refused.
+const LONG_BODY_BYTES: usize = 64 << 10;
+
+/// How many clauses a query of a body may have, where they are counted as they are parsed.
+pub(crate) async fn clauses_max(rest: &Rest, body_bytes: usize) -> Option<u32> {
+    if body_bytes < LONG_BODY_BYTES {
+        return None;
+    }
+    let settings = rest.cluster_settings().await.ok()?;
+    let most = model::settings::number(&settings, model::settings::MAX_CLAUSE_COUNT);
+    Some(u32::try_from(most).unwrap_or(u32::MAX))
+}
+
 /// Every index that the path names is typed.
 async fn all_typed(rest: &Rest, args: &Args) -> bool {
     let Some(index) = args.get("index") else { return false };

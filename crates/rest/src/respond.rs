@@ -100,6 +100,9 @@ impl Style {
     }
 }
 
+/// Trees of an answer that lie beside each other while it is filtered, units are added and it is laid out.
+pub(crate) const TREES: usize = 2;
+
 /// The bytes of an answer and their media type.
 pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> (Bytes, Cow<'static, str>) {
     let json_type = match compatible_with {
@@ -232,12 +235,13 @@ fn pretty(value: &Value) -> String {
 /// `filter_path`: patterns with `*` and `**`; a leading `-` excludes.
 fn filter(value: &Value, patterns: &[String]) -> Value {
     let (excludes, includes): (Vec<_>, Vec<_>) = patterns.iter().partition(|p| p.starts_with('-'));
-    let mut out = value.clone();
-    if !includes.is_empty() {
+    let mut out = if includes.is_empty() {
+        value.clone()
+    } else {
         let split: Vec<Vec<String>> = includes.iter().map(|p| parts(p)).collect();
         let split: Vec<Vec<&str>> = split.iter().map(|p| p.iter().map(String::as_str).collect()).collect();
-        out = keep(&out, &split).unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-    }
+        keep(value, &split).unwrap_or_else(|| Value::Object(serde_json::Map::new()))
+    };
     for pattern in excludes {
         let parts = parts(&pattern[1..]);
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();

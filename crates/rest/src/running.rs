@@ -8,7 +8,6 @@ use dsl::search::SearchRequest;
 use engine::tasks::Task;
 use model::Target;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// What tasks of searches are called.
 pub(crate) const ACTION: &str = "indices:data/read/search";
@@ -27,7 +26,7 @@ impl Running {
     pub(crate) fn enter(call: &Call, target: &Target, request: &mut SearchRequest) -> Running {
         let rest = call.rest.clone();
         let task = rest.tasks.start(ACTION, description(call, target), rest.clock.wall_ms());
-        let deadline = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let deadline = request.timeout.and_then(|timeout| call.begun.checked_add(timeout));
         request.cancellation = task.cancellation().with_deadline(deadline);
         Running { rest, task }
     }

@@ -718,21 +718,25 @@ fn fixed(text: &str, dialect: Dialect) -> Result<String> {
 }
 
 fn parse_filters(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
-    let mut cx = Parsing::new(dialect);
-    let (mut filters, mut keyed) = (Vec::new(), true);
-    match fields.take("filters") {
-        Some(node) if node.is_object() => {
-            for (name, query) in shape::object(node, "filters")? {
-                filters.push((name, Query::parse(query, &mut cx)?));
-            }
-        }
+    let (nodes, mut keyed): (Vec<(String, Node)>, _) = match fields.take("filters") {
+        Some(node) if node.is_object() => (shape::object(node, "filters")?.into_iter().collect(), true),
         Some(node) => {
-            keyed = false;
-            for (position, query) in node.items().into_iter().enumerate() {
-                filters.push((position.to_string(), Query::parse(query, &mut cx)?));
-            }
+            let positions = node.items().into_iter().enumerate();
+            (
+                positions.map(|(position, query)| (position.to_string(), query)).collect(),
+                false,
+            )
         }
-        None => {}
+        None => (Vec::new(), true),
+    };
+    if let Some(most) = dialect.clauses_max.map(|most| most as usize)
+        && nodes.len() > most
+    {
+        return Err(crate::query::too_many_filters(most, nodes.len()));
+    }
+    let mut filters = Vec::with_capacity(nodes.len());
+    for (name, query) in nodes {
+        filters.push((name, Query::parse(query, &mut Parsing::new(dialect))?));
     }
     if filters.is_empty() {
         return Err(Error::illegal("[filters] cannot be empty."));

@@ -96,6 +96,29 @@ pub fn check(bytes: &[u8], how: Reading) -> Result<()> {
     lexer.finish()
 }
 
+/// What an object takes: places for four members and its own.
+const OBJECT_BYTES: usize = 320;
+/// What a list takes: places for four values and its own.
+const LIST_BYTES: usize = 240;
+/// What another value takes in one that grows by doubling, while the old places lie beside the new ones.
+const VALUE_BYTES: usize = 144;
+/// What a name takes on the heap.
+const NAME_BYTES: usize = 32;
+
+/// About how much memory the tree of a text takes at most while it is read: it depends on how many values there are. Signs
+/// inside of strings count as well; without a tree nobody knows which they are.
+pub fn tree_bytes(text: &[u8]) -> usize {
+    let names = memchr::memchr_iter(b':', text).count();
+    let least = text.len().saturating_add(names.saturating_mul(NAME_BYTES));
+    memchr::memchr3_iter(b',', b'[', b'{', text).fold(least, |sum, at| {
+        sum.saturating_add(match text[at] {
+            b'{' => OBJECT_BYTES,
+            b'[' => LIST_BYTES,
+            _ => VALUE_BYTES,
+        })
+    })
+}
+
 fn read_one(bytes: &[u8], how: Reading) -> Result<(Node, Lexer<'_>)> {
     let mut lexer = Lexer::new(bytes, how)?;
     let mut tree = Tree {
@@ -105,4 +128,51 @@ fn read_one(bytes: &[u8], how: Reading) -> Result<(Node, Lexer<'_>)> {
     walk(&mut lexer, &mut tree)?;
     let root = tree.root.ok_or_else(|| lexer.end_of_input(None))?;
     Ok((root, lexer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a tree holds on the heap; capacities count.
+    fn held(node: &Node) -> usize {
+        match &node.value {
+            Json::String(text) => text.capacity(),
+            Json::Array(items) => items.capacity() * size_of::<Node>() + items.iter().map(held).sum::<usize>(),
+            Json::Object(members) => {
+                let inside: usize = members.iter().map(|(name, node)| name.capacity() + held(node)).sum();
+                members.capacity() * size_of::<(String, Node)>() + inside
+            }
+            Json::Null | Json::Bool(_) | Json::Number(_) => 0,
+        }
+    }
+
+    #[test]
+    fn a_tree_takes_no_more_than_it_is_said_to() {
+        // Of some lengths: what grows by doubling is at its worst right after it has grown.
+        for count in [1, 2, 3, 5, 100, 1025, 5000] {
+            for part in [
+                "1",
+                "[]",
+                "{}",
+                "[1]",
+                "{\"a\":1}",
+                "{\"term\":{\"f\":\"w\"}}",
+                "\"text of some length\"",
+                "[[[[{}]]]]",
+            ] {
+                let text = format!("[{}]", vec![part; count].join(","));
+                let tree = read(text.as_bytes(), Reading::default()).expect("it is JSON");
+                let (said, held) = (tree_bytes(text.as_bytes()), held(&tree));
+                assert!(held <= said, "{count} of {part}: {held} bytes, {said} at most");
+                assert!(
+                    said <= 8 * (held + text.len()),
+                    "{count} of {part}: {held} bytes are far from {said}"
+                );
+            }
+        }
+        // Text is no structure.
+        let text = format!("\"{}\"", "x".repeat(100_000));
+        assert!(tree_bytes(text.as_bytes()) < 101_000);
+    }
 }

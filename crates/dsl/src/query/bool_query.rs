@@ -2,7 +2,7 @@
 
 use super::{BoolQuery, Clause, Parsing, Query, parse::failed_in, words};
 use crate::json::{Node, unsupported};
-use model::Result;
+use model::{ErrorKind, Result};
 use serde_json::{Map, Value};
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
@@ -23,6 +23,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         for item in node.items() {
             let at = (item.line, item.col);
             let typed = cx.dialect.typed;
+            cx.count_clause()?;
             let read = if matches!(name, "filter" | "must_not") {
                 cx.filtering(|cx| Query::parse_optional(item, cx))
             } else {
@@ -40,7 +41,8 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
                         at,
                     ));
                 }
-                Err(error) if typed => return Err(error),
+                // Who counts is not the clause that is counted.
+                Err(error) if typed || error.kind() == ErrorKind::TooManyClauses => return Err(error),
                 Err(error) => return Err(failed_in("bool", name, error, at)),
             }
         }

@@ -12,6 +12,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     if let Some(node) = list {
         let nothing = node.error("[_na] query malformed, must start with start_object");
         for item in node.items() {
+            cx.count_clause()?;
             queries.push(cx.inner(item)?);
         }
         if queries.is_empty() && !cx.dialect.typed {

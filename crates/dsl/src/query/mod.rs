@@ -51,7 +51,7 @@ pub use distance_feature::DistanceFeatureQuery;
 pub use geo::{Bound, GeoArea, GeoPlace, GeoQuery, GeoValidation, bounding_box, metres, parse_place};
 pub use intervals::{IntervalFilter, IntervalMode, IntervalRelation, IntervalRule, IntervalShape, IntervalSource};
 pub use more_like_this::{Like, MoreLikeThisQuery};
-pub use parse::{Parsing, is_clause, parse_query_bytes};
+pub use parse::{Parsing, is_clause, parse_query_bytes, too_many_clauses, too_many_filters};
 pub use place::Place;
 pub use rewrite::Rewrite;
 pub use span::SpanQuery;

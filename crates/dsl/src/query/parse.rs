@@ -23,6 +23,8 @@ pub struct Parsing {
     pub in_filter: bool,
     /// The innermost clause that was refused.
     refused: Option<Place>,
+    /// Clauses of `bool` and `dis_max` so far.
+    clauses: u32,
     /// What is read stands in another clause.
     inside: bool,
 }
@@ -40,7 +42,20 @@ impl Parsing {
             depth_left: depth.max(least),
             in_filter: false,
             refused: None,
+            clauses: 0,
             inside: false,
+        }
+    }
+
+    /// Counts a clause before it is read. Planning counts the same ones, and what texts become besides.
+    ///
+    /// # Errors
+    /// `too_many_clauses`.
+    pub(super) fn count_clause(&mut self) -> Result<()> {
+        self.clauses = self.clauses.saturating_add(1);
+        match self.dialect.clauses_max {
+            Some(most) if self.clauses > most => Err(too_many_clauses(most as usize)),
+            _ => Ok(()),
         }
     }
 
@@ -217,6 +232,22 @@ impl Query {
             }
         }
     }
+}
+
+/// More clauses than the limit.
+pub fn too_many_clauses(most: usize) -> Error {
+    let reason = format!("maxClauseCount is set to {most}");
+    Error::new(ErrorKind::TooManyClauses, reason).with("setting", settings::MAX_CLAUSE_COUNT.name)
+}
+
+/// More filters of a `filters` aggregation than the limit.
+pub fn too_many_filters(most: usize, count: usize) -> Error {
+    let setting = settings::MAX_CLAUSE_COUNT.name;
+    let reason = format!(
+        "Number of filters is too large, must be less than or equal to: [{most}] but was [{count}]. \
+         This limit can be set by changing the [{setting}] setting."
+    );
+    Error::illegal(reason).with("setting", setting)
 }
 
 fn too_deep() -> Error {

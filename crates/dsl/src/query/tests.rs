@@ -379,3 +379,34 @@ fn never_panics() {
         );
     }
 }
+
+/// Clauses are counted before they are read: what comes behind the limit is not looked at.
+#[test]
+fn clauses_are_counted_as_they_are_parsed() {
+    let of = |most: Option<u32>, text: &str| {
+        let dialect = Dialect {
+            clauses_max: most,
+            ..Dialect::default()
+        };
+        let node = crate::json::read(text.as_bytes(), crate::json::Reading::default()).expect(text);
+        Query::parse(node, &mut Parsing::new(dialect)).err().map(|error| error.kind())
+    };
+    let too_many = Some(model::ErrorKind::TooManyClauses);
+    let all = r#"{"match_all":{}}"#;
+    for (before, after) in [
+        (r#"{"bool":{"should":["#, "]}}"),
+        (r#"{"bool":{"filter":["#, "]}}"),
+        (r#"{"dis_max":{"queries":["#, "]}}"),
+        (r#"{"constant_score":{"filter":{"bool":{"must":["#, "]}}}}"),
+    ] {
+        let three = format!("{before}{all},{all},{all}{after}");
+        let broken = format!("{before}{all},{all},{all},{{\"no_such_query\":{{}}}}{after}");
+        assert_eq!(of(Some(3), &three), None, "{three}");
+        assert_eq!(of(Some(2), &three), too_many, "{three}");
+        assert_eq!(of(Some(3), &broken), too_many, "{broken}");
+        assert_ne!(of(None, &broken), too_many, "{broken}");
+    }
+    // Of bools inside of bools too, as in planning.
+    let nested = format!(r#"{{"bool":{{"must":[{{"bool":{{"must":[{all},{all}]}}}}]}}}}"#);
+    assert_eq!((of(Some(3), &nested), of(Some(2), &nested)), (None, too_many));
+}

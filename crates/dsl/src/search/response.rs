@@ -246,6 +246,17 @@ pub struct Hits {
 }
 
 impl Hits {
+    /// The sum of a measure of the sources that hits show, inner ones too. They are as deep as a request is.
+    fn sources(&self, measure: fn(&[u8]) -> usize) -> usize {
+        let of_hit = |hit: &Hit| {
+            let own = hit.source.as_ref().map_or(0, |source| measure(source.as_bytes()));
+            hit.inner_hits
+                .iter()
+                .fold(own, |sum, (_, hits)| sum.saturating_add(hits.sources(measure)))
+        };
+        self.hits.iter().map(of_hit).fold(0, usize::saturating_add)
+    }
+
     /// The object `hits`.
     pub fn render(&self, dialect: Dialect) -> Value {
         let mut out = Vec::new();
@@ -323,6 +334,16 @@ impl SearchResponse {
             aggregations: (!request.aggs.is_empty()).then(|| Aggregations::Tree(Map::new())),
             ..SearchResponse::default()
         }
+    }
+
+    /// About how much memory its text takes beside it, without what is small.
+    pub fn text_bytes(&self) -> usize {
+        self.hits.sources(<[u8]>::len)
+    }
+
+    /// About how much memory [`SearchResponse::render`] takes.
+    pub fn tree_bytes(&self) -> usize {
+        self.hits.sources(crate::json::tree_bytes)
     }
 
     /// As JSON, without scroll or point-in-time ids.

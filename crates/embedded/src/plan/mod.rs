@@ -477,8 +477,7 @@ impl<'a> Planner<'a> {
     }
 
     fn too_many_clauses(&self) -> Error {
-        let reason = format!("maxClauseCount is set to {}", self.cx.max_clause_count);
-        Error::new(ErrorKind::TooManyClauses, reason).with("setting", "indices.query.bool.max_clause_count")
+        dsl::query::too_many_clauses(self.cx.max_clause_count)
     }
 
     /// The documents that clauses here are about.

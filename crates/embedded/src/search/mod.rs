@@ -155,6 +155,9 @@ pub fn count(views: &[Searched], query: Option<&Query>, cx: &Context<'_>) -> Res
     Ok(sum)
 }
 
+/// Documents that a scan passes between two looks at the clock: `f` may read each of them.
+const SCANNED_BETWEEN: u64 = 256;
+
 /// Calls `f` with every matching document of an index in order: segment number and document. `false` stops.
 ///
 /// # Errors
@@ -168,14 +171,19 @@ pub fn scan(
 ) -> Result<()> {
     let planned = plan(view, query, filter, cx)?;
     for (no, segment) in view.segments.iter().enumerate() {
+        cx.check_cancelled()?;
         let mut set = planned.scorer(segment)?;
+        let mut seen = 0_u64;
         while set.doc() != TERMINATED {
             if !f(no, set.doc())? {
                 return Ok(());
             }
+            seen += 1;
+            if seen.is_multiple_of(SCANNED_BETWEEN) {
+                cx.check_cancelled()?;
+            }
             set.advance();
         }
-        cx.check_cancelled()?;
     }
     planned.check()
 }

@@ -146,7 +146,8 @@ impl crate::Relations {
     ) -> Result<Begun> {
         let mut reaches = Vec::new();
         let mut total = 0;
-        for extent in self.engine.extents(&job.target, query.clone(), view).await? {
+        let cancellation = task.cancellation().clone();
+        for extent in self.engine.extents(&job.target, query.clone(), view, cancellation).await? {
             let name = extent.index.as_str();
             if schema::is_system(name) {
                 // Where a wildcard leads there all the same, on an engine that has no system indices, it is passed by.
@@ -299,7 +300,14 @@ impl crate::Relations {
         }
         // A view that was read ahead of is kept for the next reading; a limit of the store may shorten that.
         let _ = self.engine.renew_view(&run.view, VIEW_ALIVE).await;
-        let documents = self.next(run).await?;
+        let documents = match self.next(run, task).await {
+            Err(error) if error.kind() == ErrorKind::TaskCancelled => {
+                run.counts.cancelled = true;
+                run.ended = true;
+                return Ok(Step::Ended);
+            }
+            read => read?,
+        };
         if documents.is_empty() {
             run.ended = true;
             return Ok(Step::Ended);
@@ -388,7 +396,7 @@ impl crate::Relations {
     }
 
     /// The documents of the next batch; none: there are no more.
-    async fn next(&self, run: &mut Run) -> Result<VecDeque<(usize, Document)>> {
+    async fn next(&self, run: &mut Run, task: &Task) -> Result<VecDeque<(usize, Document)>> {
         let left = run.job.max_docs.map_or(u64::MAX, |max| max.saturating_sub(run.counts.done));
         let size = match run.job.whole {
             Some(whole) => whole.operations_max,
@@ -409,6 +417,7 @@ impl crate::Relations {
                 docs_max: wanted.max(BATCH_MAX),
                 bytes_max: BATCH_BYTES,
                 now_ms: run.started_ms,
+                cancellation: task.cancellation().clone(),
             };
             let found = if over {
                 Vec::new()

@@ -34,7 +34,7 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
         Some(text) if typed => text.split(',').filter(|t| !t.is_empty()).map(str::to_owned).collect(),
         text => text.into_iter().collect(),
     };
-    let content = call.content();
+    let content = call.content()?;
     call.params.finish()?;
     let first = content.iter().find(|b| !b.is_ascii_whitespace());
     if first == Some(&b'{') {

@@ -72,8 +72,16 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     };
     // Before anything is written: an answer that finds no memory afterwards would hide what was done.
     let lines = memchr::memchr_iter(b'\n', &body).count();
-    call.book(lines.saturating_mul(ANSWER_BYTES_OF_A_LINE))?;
-    let mut answered = Answered::default();
+    // A delete is an item of one line, others have two.
+    let deletes = memchr::memmem::find_iter(&body, b"\"delete\"").count();
+    let room = (lines + deletes).saturating_mul(ANSWER_BYTES_OF_A_LINE);
+    let times = if call.plain { 1 } else { ANSWER_AS_TREES_TIMES };
+    call.book(room.saturating_mul(times))?;
+    // At once: growing by doubling would hold it twice.
+    let mut answered = Answered {
+        items: String::with_capacity(room.min(ANSWER_AT_ONCE_BYTES)),
+        ..Answered::default()
+    };
     let mut reader = BulkReader::new(&body, &defaults).map_err(|e| unread(&call, e))?;
     if lines <= CHUNK_OPERATIONS && body.len() <= CHUNK_BYTES {
         let chunk = next_chunk(&call, &mut reader, request.default_fields.as_deref()).await;
@@ -126,6 +134,10 @@ const CHUNK_OPERATIONS: usize = 8192;
 const CHUNK_BYTES: usize = 8 << 20;
 /// What the answer takes for a line of the body, about.
 const ANSWER_BYTES_OF_A_LINE: usize = 128;
+/// Room for an answer that is made before there is one: lines may be empty.
+const ANSWER_AT_ONCE_BYTES: usize = 64 << 20;
+/// So many times as much where the answer is filtered or laid out: an item is fifteen values.
+const ANSWER_AS_TREES_TIMES: usize = 16;
 
 /// What holds for every item.
 struct Request {

@@ -597,7 +597,7 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let from_url = super::search::take_query(&mut call.params)?;
     let routing = call.params.take_2015("routing");
-    let content = call.content();
+    let content = call.content()?;
     call.params.finish()?;
     let given = !content.iter().all(u8::is_ascii_whitespace);
     let name = call.arg("index").unwrap_or("_all").to_owned();

@@ -117,6 +117,7 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
         dialect: call.dialect,
         ..BulkDefaults::default()
     };
+    call.book_tree(&call.body)?;
     let body = TransactionBody::parse(&call.body, &defaults)?;
     limits.check_operations(body.operations.len().max(body.otherwise.len()))?;
     if body.operations.is_empty() && body.otherwise.is_empty() {

@@ -52,7 +52,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         Err(error) if crate::answers_of_2015(call.dialect) => {
             return Err(match error.kind() {
                 ErrorKind::Parse => crate::words_2015::underivable(),
-                _ => crate::words_2015::unread(error, &call.content()),
+                _ => crate::words_2015::unread(error, &call.body),
             });
         }
         node => node?,

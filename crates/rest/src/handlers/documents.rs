@@ -46,7 +46,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     let expect = call
         .params
         .take_expect_of_put(answers_of_2015(call.dialect), create || generated && !call.dialect.typed)?;
-    let content = call.content();
+    let content = call.content()?;
     call.params.finish()?;
     let expect = expect.expect(answers_of_2015(call.dialect))?;
     write.expect = if (create || generated) && expect == Expect::Anything {

@@ -75,6 +75,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         caller: Caller::from_json(&request["caller"]),
         plain: false,
         booking: std::sync::Mutex::new(rest.limits.breakers.open(engine::breaker::Breaker::Request, "<task>")),
+        begun: std::time::Instant::now(),
     };
     Some((call, api))
 }
@@ -286,8 +287,8 @@ async fn drive(rest: &Rest, run: &mut Run, task: &Task) -> Result<()> {
                     break Ok(());
                 }
             }
-            // The store is full of what is not yet in segments: others go first.
-            Err(e) if e.kind() == ErrorKind::RejectedExecution && refused < TRIES => {
+            // The store is full of what is not yet in segments, or memory of what others ask for: they go first.
+            Err(e) if matches!(e.kind(), ErrorKind::RejectedExecution | ErrorKind::CircuitBreaking) && refused < TRIES => {
                 refused += 1;
                 tokio::time::sleep(Duration::from_millis(u64::from(refused.min(20)) * 10)).await;
             }

@@ -82,7 +82,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
             room.take(text.len());
             docs.push(text);
         }
-        Ok(Answer::raw(format!("{{\"docs\":[{}]}}", docs.join(","))))
+        call.raw_answer(format!("{{\"docs\":[{}]}}", docs.join(",")))
     }
     .await;
     look.over(&call, answer).await

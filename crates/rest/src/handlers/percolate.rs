@@ -234,7 +234,7 @@ async fn one(mut call: Call, only_count: bool) -> Result<Answer> {
         ids = call.params.take("percolate_format").as_deref() == Some("ids");
         size = call.params.take_number("size")?;
     }
-    let content = call.content();
+    let content = call.content()?;
     call.params.finish()?;
     let shape = Shape { ids, only_count, size };
     tried(&call, place, &content, shape, start).await.map(Answer::ok)
@@ -428,7 +428,7 @@ async fn existing(call: &Call, moment: &Moment, at: &DocAddress, place: &Place) 
 
 /// `POST /_mpercolate`: lines that say where, each with a line that says what.
 pub(crate) async fn several(mut call: Call) -> Result<Answer> {
-    let content = call.content();
+    let content = call.content()?;
     call.params.finish()?;
     let lines: Vec<&[u8]> = content
         .split(|b| *b == b'\n')

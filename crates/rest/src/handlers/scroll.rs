@@ -222,9 +222,11 @@ async fn page(call: &Call, id: &str, mut scroll: Scroll, empty: bool) -> Result<
     for hit in &mut response.hits.hits {
         hit.sort.truncate(scroll.shown);
     }
+    // A page that is refused is not passed.
+    call.book_response(&response)?;
     call.rest.scrolls.locked().insert(id.to_owned(), scroll);
     if call.plain {
-        return call.raw_answer(response.text(call.dialect, &[("_scroll_id", &scroll_id(id))]));
+        return Ok(Answer::raw(response.text(call.dialect, &[("_scroll_id", &scroll_id(id))])));
     }
     let mut out = Map::new();
     out.insert("_scroll_id".into(), scroll_id(id).into());
@@ -264,7 +266,7 @@ fn take_ids(call: &mut Call, clears: bool) -> Result<(Vec<String>, Option<Durati
         true => call.params.take_duration("scroll")?,
         false => None,
     };
-    let content = call.content();
+    let content = call.content()?;
     if !content.iter().all(u8::is_ascii_whitespace) {
         let body = dsl::document::ScrollBody::parse(&content, clears)?;
         if !body.ids.is_empty() {

@@ -123,13 +123,17 @@ fn refuse_beside_pit(call: &Call, target: &Target, scroll: bool) -> Result<()> {
 /// The body of a search. In 2015 the shards read it, and what they could not read they refused.
 fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
     let dialect = call.dialect;
-    let content = call.content();
+    let content = call.content()?;
     if content.iter().all(u8::is_ascii_whitespace) {
         return Ok(SearchRequest::new(dialect));
     }
     let parsed = SearchRequest::read(&content, call.reading(), dialect);
     match parsed {
         Err(error) if dialect.typed => Err(words_2015::at_shards(error, Some(&content), named(target))),
+        // Wherever they are counted, the refusal is that of the shards.
+        Err(error) if error.kind() == ErrorKind::TooManyClauses => {
+            Err(envelope::all_shards_failed(error, named(target), dialect))
+        }
         other => other,
     }
 }
@@ -261,10 +265,11 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: Box<SearchReq
         _ => Vec::new(),
     };
     let response = found(call, &target, *request).await?;
+    call.book_response(&response)?;
     let warned = |answer: Answer| warnings.iter().fold(answer, |answer, text| answer.warning(dialect, text));
     if call.plain {
         let before: Vec<(&str, &str)> = pit.iter().map(|pit| ("pit_id", pit.id.as_str())).collect();
-        return call.raw_answer(response.text(dialect, &before)).map(warned);
+        return Ok(warned(Answer::raw(response.text(dialect, &before))));
     }
     let mut out = response.render(dialect);
     if let Some(pit) = pit {
@@ -612,7 +617,7 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
     let target = call.target()?;
     let min_score = call.params.take_number::<f32>("min_score")?;
     let terminate_after = terminate_after(call)?;
-    let content = call.content();
+    let content = call.content()?;
     let from_url = query_without_body(call, content.iter().all(u8::is_ascii_whitespace))?;
     call.params.finish()?;
     let dialect = call.dialect;
@@ -726,10 +731,10 @@ pub(super) async fn many(
     let search_type = call.params.take("search_type");
     let visibility = Visibility::take(&mut call)?;
     let base = call.target()?;
-    let content = call.content();
+    let content = call.content()?;
     call.params.finish()?;
     // Each answer is put into another.
-    call.plain = false;
+    let plain = std::mem::replace(&mut call.plain, false);
     if content.is_empty() {
         return Err(Error::new(ErrorKind::Parse, "request body or source parameter is required"));
     }
@@ -741,6 +746,8 @@ pub(super) async fn many(
     };
     let (mut responses, mut room) = (Vec::new(), AnswerRoom::new(&call.rest));
     for item in read(&call, &content).await? {
+        // Each has its time for itself.
+        call.begun = std::time::Instant::now();
         let done = match item.and_then(|item| room.check().map(|()| item)) {
             Ok(item) => one_of_many(&call, &base, search_type.as_deref(), &visibility, view.as_deref(), item).await,
             Err(error) if answers_of_2015(call.dialect) => Err(words_2015::at_shards(error, None, named(&base))),
@@ -779,5 +786,6 @@ pub(super) async fn many(
     } else {
         format!("\"took\":{took},")
     };
-    Ok(Answer::raw(format!("{{{took}\"responses\":[{}]}}", responses.join(","))))
+    call.plain = plain;
+    call.raw_answer(format!("{{{took}\"responses\":[{}]}}", responses.join(",")))
 }

@@ -41,7 +41,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     }
     let url = UpdateUrl::take(&mut call)?;
     let from_url = source_params(&mut call)?;
-    let content = call.content();
+    let content = call.content()?;
     let parsed = UpdateBody::parse_unvalidated(&content, call.dialect);
     let mut body = parsed.map_err(|e| words_2015::unread_if(e, &content, call.dialect))?;
     call.params.finish()?;

@@ -70,7 +70,7 @@ async fn keep(call: &Call, info: &IndexInfo, warmers: Map<String, Value>) -> Res
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let name = call.needed("name")?;
     let target = call.target()?;
-    let content = call.content();
+    let content = call.content()?;
     call.params.finish()?;
     let index = target.expressions.first().map_or("_all", String::as_str).to_owned();
     let mut source = json!({});

@@ -98,13 +98,7 @@ impl Filters {
         most: usize,
     ) -> Result<Filters> {
         if filters.len() > most {
-            let setting = model::settings::MAX_CLAUSE_COUNT.name;
-            let reason = format!(
-                "Number of filters is too large, must be less than or equal to: [{most}] but was [{}]. \
-                 This limit can be set by changing the [{setting}] setting.",
-                filters.len()
-            );
-            return Err(model::Error::illegal(reason).with("setting", setting));
+            return Err(dsl::query::too_many_filters(most, filters.len()));
         }
         let mut asked: Vec<_> = filters
             .iter()

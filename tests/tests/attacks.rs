@@ -1,0 +1,431 @@
+//! Attacks on memory: requests that take the machine where nothing counts what they take. They are played one by one and
+//! all at once against a server with `indices.breaker.total.limit=512mb`, and a table says what each of them cost.
+//!
+//! CI plays them small. `PLEACH_TEST_ATTACKS=full` plays them in full, best against a release binary
+//! (`PLEACH_TEST_BINARY`) on an idle machine: it also checks the memory and the latency that the documentation promises.
+//!
+//! Not here: attacks on time (`long_inputs.rs`, `searching.rs`), on the log (`poison.rs`, `mutated.rs`).
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test's functions are tests too")]
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tests::Server;
+
+/// What the server may take, in a full run and in a small one.
+const LIMIT_MB: (u64, u64) = (512, 192);
+/// What it may hold beyond that at its highest, while all attacks run at once: code, files and what is not booked.
+const BEYOND_MB: u64 = 128;
+/// How often the quiet value the bystander's p99 may be in a full run.
+const DELAY_FACTOR: u32 = 5;
+/// Below this a p99 is noise of the machine.
+const DELAY_FLOOR: Duration = Duration::from_millis(20);
+/// The same in a small run, by a debug build among other tests.
+const DELAY_SMALL: Duration = Duration::from_secs(2);
+/// When the server must be well again after an attack has ended.
+const WELL_AGAIN: Duration = Duration::from_secs(20);
+/// Bytes of an answer that are kept.
+const KEPT: usize = 4096;
+
+/// Whom to attack, and how.
+#[derive(Clone, Copy)]
+struct Field<'a> {
+    address: &'a str,
+    full: bool,
+}
+
+/// What a request was answered: a status (0: the connection ended without one) and the beginning of the rest.
+type Reply = (u16, String);
+
+impl Field<'_> {
+    /// One of two sizes.
+    fn size<T>(self, full: T, small: T) -> T {
+        if self.full { full } else { small }
+    }
+
+    fn connected(self, method: &str, path: &str, headers: &str, body: &[u8]) -> std::io::Result<TcpStream> {
+        let mut stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(120)))?;
+        stream.set_write_timeout(Some(Duration::from_secs(120)))?;
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        stream.write_all(head.as_bytes())?;
+        // A body that is refused is not read to its end.
+        let _ = stream.write_all(body);
+        Ok(stream)
+    }
+
+    fn send_with(self, method: &str, path: &str, headers: &str, body: &[u8]) -> Reply {
+        let read = || {
+            let mut stream = self.connected(method, path, headers, body)?;
+            let (mut kept, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+            loop {
+                match stream.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(n) => kept.extend_from_slice(&buffer[..n.min(KEPT.saturating_sub(kept.len()))]),
+                    Err(e) if kept.is_empty() => return Err(e),
+                    Err(_) => break,
+                }
+            }
+            Ok(String::from_utf8_lossy(&kept).into_owned())
+        };
+        let text: String = read().unwrap_or_default();
+        let status = text.split(' ').nth(1).and_then(|s| s.parse().ok());
+        (status.unwrap_or(0), text)
+    }
+
+    fn send(self, method: &str, path: &str, body: &[u8]) -> Reply {
+        self.send_with(method, path, "", body)
+    }
+
+    fn search(self, body: &Value) -> Reply {
+        self.send("POST", "/values/_search", body.to_string().as_bytes())
+    }
+
+    /// Many clients at once.
+    fn each(self, clients: usize, ask: impl Fn(usize) -> Reply + Sync) -> Vec<Reply> {
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..clients)
+                .map(|n| {
+                    let ask = &ask;
+                    scope.spawn(move || ask(n))
+                })
+                .collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        })
+    }
+}
+
+/// What is played: a name, and the requests.
+type Attack = (&'static str, fn(Field<'_>) -> Vec<Reply>);
+
+const ATTACKS: &[Attack] = &[
+    ("1,000 sibling aggregations", |field| {
+        let body = siblings(1000);
+        field.each(field.size(8, 2), |_| field.search(&body))
+    }),
+    ("20,000 sibling aggregations", |field| {
+        let body = siblings(field.size(20_000, 4_000));
+        field.each(field.size(2, 1), |_| field.search(&body))
+    }),
+    ("scripted_metric that grows by document", |field| {
+        let grows = "String s = 'x'; for (int i = 0; i < 17; i++) { s = s + s } state.l.add(s + doc['n'].value)";
+        let body = json!({ "size": 0, "aggs": { "a": { "scripted_metric": { "init_script": "state.l = []", "map_script": grows,
+            "combine_script": "return state.l", "reduce_script": "return states.size()" } } } });
+        field.each(2, |_| field.search(&body))
+    }),
+    ("10,000 percents under each bucket", |field| {
+        let percents: Vec<f64> = (0..field.size(10_000, 2_000)).map(|n| f64::from(n) / 100.0).collect();
+        let body = json!({ "size": 0, "aggs": { "a": { "terms": { "field": "n", "size": 20_000 },
+            "aggs": { "p": { "percentiles": { "field": "n", "percents": percents } } } } } });
+        field.each(2, |_| field.search(&body))
+    }),
+    ("a bulk of tiny lines", |field| {
+        let mut replies = Vec::new();
+        for kb in field.size([10 << 10, 40 << 10], [100, 400]) {
+            let body = "{\"index\":{}}\n{}\n".repeat((kb << 10) / 16);
+            replies.push(field.send("POST", "/tiny/_bulk", body.as_bytes()));
+        }
+        replies
+    }),
+    ("deletes, one a line", |field| {
+        let lines = field.size(1_000_000, 10_000);
+        let body: String = (0..lines).map(|n| format!("{{\"delete\":{{\"_id\":\"{n}\"}}}}\n")).collect();
+        vec![field.send("POST", "/deleted/_bulk", body.as_bytes())]
+    }),
+    ("_mget of many ids", |field| {
+        let ids: Vec<String> = (0..field.size(1_000_000, 50_000)).map(|n| n.to_string()).collect();
+        let body = json!({ "ids": ids }).to_string();
+        field.each(2, |_| field.send("POST", "/values/_mget", body.as_bytes()))
+    }),
+    ("a search body of numbers", |field| {
+        let numbers = "1,".repeat(field.size(4 << 20, 1 << 20));
+        let body = format!("{{\"query\":{{\"terms\":{{\"n\":[{numbers}1]}}}}}}");
+        field.each(4, |_| field.send("POST", "/values/_search", body.as_bytes()))
+    }),
+    ("an _msearch of many lines", |field| {
+        let body = "{}\n{\"size\":1}\n".repeat(field.size(1_000_000, 2_000));
+        field.each(2, |_| field.send("POST", "/values/_msearch", body.as_bytes()))
+    }),
+    ("a transaction of tiny operations", |field| {
+        let operations = "{\"delete\":{\"_index\":\"t\",\"_id\":\"1\"}},".repeat(field.size(800_000, 50_000));
+        let body = format!("{{\"operations\":[{operations}{{}}]}}");
+        field.each(4, |_| field.send("POST", "/_transaction", body.as_bytes()))
+    }),
+    ("documents of tiny values", |field| {
+        let numbers = "1,".repeat(field.size(16 << 20, 1 << 20));
+        let body = format!("{{\"n\":[{numbers}1]}}");
+        field.each(3, |n| field.send("PUT", &format!("/dense/_doc/{n}"), body.as_bytes()))
+    }),
+    ("large answers, laid out", |field| {
+        field.each(field.size(10, 4), |n| {
+            let path = [
+                "/large/_search?size=100&pretty",
+                "/large/_search?size=100&filter_path=hits.hits._source",
+            ][n % 2];
+            field.send("GET", path, b"")
+        })
+    }),
+    ("clients that do not read", |field| {
+        let count = field.size(60, 12);
+        let held: Vec<_> = (0..count)
+            .filter_map(|_| field.connected("GET", "/large/_search?size=100", "", b"").ok())
+            .collect();
+        std::thread::sleep(field.size(Duration::from_secs(5), Duration::from_secs(1)));
+        held.into_iter()
+            .map(|mut stream| {
+                let mut first = [0; 512];
+                let length = stream.read(&mut first).unwrap_or(0);
+                let text = String::from_utf8_lossy(&first[..length]).into_owned();
+                (text.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0), text)
+            })
+            .collect()
+    }),
+    ("small gzip bodies with large ones inside", |field| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        let space = vec![b' '; 1 << 20];
+        gzip.write_all(b"{").unwrap();
+        for _ in 0..90 {
+            gzip.write_all(&space).unwrap();
+        }
+        gzip.write_all(b"}").unwrap();
+        let body = gzip.finish().unwrap();
+        field.each(field.size(40, 8), |n| {
+            let path = ["/zipped/_doc/1", "/zipped/_search", "/zipped/_bulk"][n % 3];
+            field.send_with("POST", path, "content-encoding: gzip\r\n", &body)
+        })
+    }),
+    ("locks of 1,000 targets of 4 kB", |field| {
+        let locks = field.size(215, 30);
+        let replies = field.each(5, |client| {
+            let mut last = (0, String::new());
+            for lock in (client..locks).step_by(5) {
+                let name = |n: usize| json!({ "name": format!("{lock}-{n}-{}", "x".repeat(4000)) });
+                let targets: Vec<Value> = (0..1000).map(name).collect();
+                let body = json!({ "targets": targets, "keep_alive": "10m" }).to_string();
+                last = field.send("POST", "/_lock", body.as_bytes());
+            }
+            last
+        });
+        assert!(
+            replies.iter().any(|(status, _)| *status == 429),
+            "locks have a limit: {replies:.200?}"
+        );
+        replies
+    }),
+];
+
+fn siblings(count: usize) -> Value {
+    let aggs: serde_json::Map<String, Value> = (0..count)
+        .map(|n| (format!("a{n}"), json!({ "terms": { "field": "n", "size": 10_000 } })))
+        .collect();
+    json!({ "size": 0, "aggs": aggs })
+}
+
+/// What the attacks are about: values for aggregations, and documents whose search answers 100 MB (10 MB in a small run).
+fn fill(field: Field<'_>) {
+    let done = |(status, text): Reply| assert!((200..300).contains(&status), "{text}");
+    let docs = field.size(20_000, 1_000);
+    let lines: String = (0..docs).map(|n| format!("{{\"index\":{{}}}}\n{{\"n\":{n}}}\n")).collect();
+    done(field.send("POST", "/values/_bulk?refresh=true", lines.as_bytes()));
+    done(field.send("PUT", "/bystander/_doc/1?refresh=true", b"{\"n\":1}"));
+    done(field.send("PUT", "/large", b"{\"mappings\":{\"enabled\":false}}"));
+    let text = "x".repeat(field.size(1 << 20, 100 << 10));
+    let body = json!({ "text": text }).to_string();
+    for id in 0..100 {
+        done(field.send("PUT", &format!("/large/_doc/{id}"), body.as_bytes()));
+    }
+    done(field.send("POST", "/large/_refresh", b""));
+}
+
+/// How long somebody waits who has nothing to do with it.
+struct Bystander {
+    /// In their order of length.
+    times: Vec<Duration>,
+    refused: Vec<Reply>,
+}
+
+impl Bystander {
+    fn p99(&self) -> Duration {
+        self.times.get(self.times.len() * 99 / 100).copied().unwrap_or_default()
+    }
+
+    /// Asks until `over`.
+    fn watch(field: Field<'_>, over: &AtomicBool) -> Bystander {
+        let (mut times, mut refused) = (Vec::new(), Vec::new());
+        while !over.load(Ordering::Acquire) {
+            let begun = Instant::now();
+            let reply = field.send("GET", "/bystander/_doc/1", b"");
+            times.push(begun.elapsed());
+            if reply.0 != 200 {
+                refused.push(reply);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        times.sort_unstable();
+        Bystander { times, refused }
+    }
+}
+
+/// Megabytes of a line of `/proc/PID/status`.
+fn memory_mb(server: &Server, line: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap_or_default();
+    let found = status
+        .lines()
+        .find_map(|l| l.strip_prefix(line)?.split_ascii_whitespace().next());
+    found.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+/// Forgets the highest that was measured, where the kernel can.
+fn forget_highest(server: &Server) {
+    let _ = std::fs::write(format!("/proc/{}/clear_refs", server.pid()), "5");
+}
+
+/// What attacks cost.
+struct Cost {
+    name: &'static str,
+    statuses: BTreeMap<u16, usize>,
+    highest_mb: u64,
+    p99: Duration,
+    well_after: Duration,
+    took: Duration,
+    faults: Vec<String>,
+}
+
+fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack]) -> Cost {
+    forget_highest(server);
+    let over = AtomicBool::new(false);
+    let begun = Instant::now();
+    let (replies, bystander) = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| Bystander::watch(field, &over));
+        let all: Vec<_> = attacks.iter().map(|(_, play)| scope.spawn(move || play(field))).collect();
+        let replies: Vec<_> = all.into_iter().map(|attack| attack.join()).collect();
+        over.store(true, Ordering::Release);
+        (replies, watch.join().unwrap())
+    });
+    let replies: Vec<Reply> = replies.into_iter().flat_map(Result::unwrap).collect();
+    let ended = Instant::now();
+    let mut faults: Vec<String> = replies.iter().chain(&bystander.refused).filter_map(fault).collect();
+    if let Some((status, text)) = bystander.refused.first() {
+        faults.push(format!("the bystander was answered {status}: {text:.300}"));
+    }
+    let body = json!({ "text": "x".repeat(100 << 10) }).to_string();
+    let is_well = || {
+        field.send("PUT", "/well/_doc/1", body.as_bytes()).0 < 300
+            && field.search(&json!({ "aggs": { "a": { "max": { "field": "n" } } } })).0 == 200
+            && field.send("GET", "/large/_search?size=20", b"").0 == 200
+    };
+    while !is_well() {
+        if ended.elapsed() > WELL_AGAIN {
+            faults.push(format!(
+                "it is not well again: {:.500?}",
+                field.send("PUT", "/well/_doc/1", body.as_bytes())
+            ));
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut statuses = BTreeMap::new();
+    for (status, _) in &replies {
+        *statuses.entry(*status).or_default() += 1;
+    }
+    let cost = Cost {
+        name,
+        statuses,
+        highest_mb: memory_mb(server, "VmHWM:"),
+        p99: bystander.p99(),
+        well_after: ended.elapsed(),
+        took: ended - begun,
+        faults,
+    };
+    println!(
+        "| {} | {} | {} | {:.1?} | {:.1?} | {:.1?} |",
+        cost.name,
+        cost.statuses
+            .iter()
+            .map(|(status, n)| format!("{n} × {status}"))
+            .collect::<Vec<_>>()
+            .join(", "),
+        cost.highest_mb,
+        cost.p99,
+        cost.well_after,
+        cost.took
+    );
+    cost
+}
+
+/// What is wrong with an answer to an attack: it is the server's fault, or a refusal that does not say why.
+fn fault((status, text): &Reply) -> Option<String> {
+    let wrong = match status {
+        503 | 507 | 429 => !text.contains("\"reason\"") || !text.contains('['),
+        500.. => true,
+        _ => false,
+    };
+    wrong.then(|| text.chars().take(1000).collect())
+}
+
+#[test]
+fn no_attack_takes_more_memory_than_there_is_for_it() {
+    let full = std::env::var("PLEACH_TEST_ATTACKS").is_ok_and(|size| size == "full");
+    let only = std::env::var("PLEACH_TEST_ATTACKS_ONLY").unwrap_or_default();
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let limit_mb = if full { LIMIT_MB.0 } else { LIMIT_MB.1 };
+    let highest_mb = limit_mb + BEYOND_MB;
+    let limit = format!("indices.breaker.total.limit={limit_mb}mb");
+    let settings = [limit.as_str()];
+    let server = Server::start_with(&data, &["opensearch2"], &settings);
+    let field = Field {
+        address: server.address(""),
+        full,
+    };
+    fill(field);
+    let over = AtomicBool::new(false);
+    let quiet = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| Bystander::watch(field, &over));
+        std::thread::sleep(field.size(Duration::from_secs(5), Duration::from_secs(1)));
+        over.store(true, Ordering::Release);
+        watch.join().unwrap()
+    });
+    println!("| attack | answers | most resident, MB | bystander's p99 | well again after | took |");
+    println!("|---|---|---|---|---|---|");
+    println!("| none | | {} | {:.1?} | | |", memory_mb(&server, "VmHWM:"), quiet.p99());
+    let mut costs = Vec::new();
+    let chosen: Vec<Attack> = ATTACKS.iter().filter(|(name, _)| name.contains(&only)).copied().collect();
+    if full || !only.is_empty() {
+        for attack in &chosen {
+            costs.push(play(&server, field, attack.0, &[*attack]));
+        }
+    }
+    costs.push(play(&server, field, "all at once", &chosen));
+    server.signal(libc::SIGKILL);
+    drop(server);
+    let begun = Instant::now();
+    let server = Server::start_with(&data, &["opensearch2"], &settings);
+    assert_eq!(server.send("GET", "/bystander/_doc/1", "").unwrap().status, 200);
+    let highest = memory_mb(&server, "VmHWM:");
+    println!("| a start after them | | {highest} | | {:.1?} | |", begun.elapsed());
+    assert!(highest < highest_mb, "a start held {highest} MB");
+    let slowest = match full {
+        true => (quiet.p99() * DELAY_FACTOR).max(DELAY_FLOOR),
+        false => DELAY_SMALL,
+    };
+    for cost in costs {
+        assert!(cost.faults.is_empty(), "{}: {:#?}", cost.name, cost.faults);
+        assert!(cost.highest_mb < highest_mb, "{}: {} MB", cost.name, cost.highest_mb);
+        assert!(
+            cost.p99 <= slowest,
+            "{}: p99 of {:?}, quiet {:?}",
+            cost.name,
+            cost.p99,
+            quiet.p99()
+        );
+    }
+}
