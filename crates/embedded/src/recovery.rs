@@ -208,6 +208,12 @@ impl Store {
             let (segments, problem) = match set {
                 Ok(segments) => (segments, None),
                 Err(e) => {
+                    // The damage itself, if it was found under a reader that only says that it failed.
+                    let names =
+                        |segment: &Value| Some((segment["file"].as_str()?.to_owned(), segment["prefix"].as_str()?.to_owned()));
+                    let places = body["segments"].as_array().into_iter().flatten().filter_map(names);
+                    let found = places.filter_map(|(file, prefix)| files.get(&file)?.damage(&prefix)).next();
+                    let e = found.unwrap_or(e);
                     damages.tell(format!("index [{}] is stopped: {}", entry.name, e.reason()));
                     (Vec::new(), Some(e))
                 }
