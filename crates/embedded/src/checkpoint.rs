@@ -6,6 +6,7 @@
 //! Not here: reading it again (`recovery`).
 
 use crate::counts::share;
+use crate::damage::{Damages, FOLDER, index_key, name_key};
 use crate::index::derived::Budget;
 use crate::index::segment::{self, DataFile, Place, SegmentData};
 use crate::publish::PartBytes;
@@ -26,7 +27,11 @@ impl Store {
     pub(crate) fn checkpoint(&self, clean: bool) -> Result<()> {
         let mut last = self.checkpointing.lock();
         let unflushed = self.unflushed.take(self.clock.monotonic());
-        let done = self.flush(&mut last, clean);
+        let mut done = self.flush(&mut last, clean);
+        // Deleted indices give their files back before others need room.
+        if done.as_ref().is_err_and(|e| e.kind() == ErrorKind::DiskFull) && self.drop_deleted(&mut last).unwrap_or(false) {
+            done = self.flush(&mut last, clean);
+        }
         match &done {
             // What was counted is still not flushed.
             Err(_) => self.unflushed.give_back(unflushed),
@@ -41,6 +46,30 @@ impl Store {
             self.refusing.lock().get_or_insert_with(|| e.clone());
         }
         done
+    }
+
+    /// Takes deleted indices out of the manifest, which has room written ahead, and removes their files. True if there
+    /// were any.
+    fn drop_deleted(&self, last: &mut CheckpointState) -> Result<bool> {
+        self.log.wait_durable(self.altered_at.load(Ordering::Acquire))?;
+        let gone = self.gone(last);
+        if gone.is_empty() {
+            return Ok(false);
+        }
+        self.manifest.write(entries_of_gone(&gone))?;
+        for no in gone {
+            last.named.remove(&no);
+        }
+        let states: Vec<Arc<IndexState>> = self.indices.read().values().cloned().collect();
+        self.name_files(&mut last.files, Vec::new(), &states);
+        Ok(true)
+    }
+
+    /// Indices that the manifest has and the catalog has not.
+    fn gone(&self, last: &CheckpointState) -> Vec<u32> {
+        let catalog = self.catalog_now();
+        let named = last.named.iter().filter(|no| catalog.by_no(**no).is_none());
+        named.copied().collect()
     }
 
     fn flush(&self, last: &mut CheckpointState, clean: bool) -> Result<()> {
@@ -84,19 +113,14 @@ impl Store {
                 changed.push((state.clone(), built, entry.revision));
             }
         }
-        let gone: Vec<u32> = last
-            .named
-            .iter()
-            .filter(|no| catalog.by_no(**no).is_none())
-            .copied()
-            .collect();
+        let gone = self.gone(last);
         if changed.is_empty() && gone.is_empty() && last.flushed >= limit && !clean {
             return Ok(());
         }
         last.next_file += 1;
         let name = format!("checkpoint-{:012}-{:08x}", last.next_file, self.clock.random() as u32);
         let file = self.write_file(&name, &changed)?;
-        let mut entries: Vec<(String, Option<Vec<u8>>)> = gone.iter().map(|no| (format!("index/{no}"), None)).collect();
+        let mut entries = entries_of_gone(&gone);
         let mut new_files: Vec<Arc<DataFile>> = file.iter().cloned().collect();
         for (state, set, _) in &changed {
             let Some(entry) = catalog.by_no(state.no) else { continue };
@@ -133,13 +157,19 @@ impl Store {
             let body = json!({
                 "entry": entry.to_json(), "flushed": set.position, "next_seq_no": next_seq_no, "segments": segments, "tombstones": tombstones,
             });
-            entries.push((format!("index/{}", state.no), Some(body.to_string().into_bytes())));
+            entries.push((index_key(state.no), Some(body.to_string().into_bytes())));
+            if !last.named.contains(&state.no) {
+                entries.push((name_key(state.no), Some(entry.name.as_str().as_bytes().to_vec())));
+            }
             state.counts.flush.fetch_add(1, Ordering::Relaxed);
         }
-        entries.push((
-            "folder".into(),
-            Some(self.folder_json(keep, last.next_file, clean).to_string().into_bytes()),
-        ));
+        let reached = Reached {
+            flushed: keep,
+            checkpointed: limit,
+            log_end: limit,
+        };
+        let folder = self.folder_json(&reached, last.next_file, clean);
+        entries.push((FOLDER.into(), Some(folder.to_string().into_bytes())));
         self.disk
             .sync_dir(&self.segments_dir)
             .map_err(|e| crate::disk::refusal("syncing", &self.segments_dir, &e))?;
@@ -167,9 +197,10 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) fn folder_json(&self, flushed: u64, next_file: u64, clean: bool) -> Value {
+    pub(crate) fn folder_json(&self, reached: &Reached, next_file: u64, clean: bool) -> Value {
         json!({
-            "common": self.catalog.load().common_to_json(), "flushed": flushed, "next_segment": self.next_segment.load(Ordering::Relaxed),
+            "common": self.catalog.load().common_to_json(), "flushed": reached.flushed,
+            "checkpointed": reached.checkpointed, "log_end": reached.log_end, "log_file": self.log.file_number(), "next_segment": self.next_segment.load(Ordering::Relaxed),
             "next_file": next_file, "unclean": self.unclean, "clean": clean,
         })
     }
@@ -266,7 +297,7 @@ impl Store {
             still.insert(file.name.clone(), file);
         }
         // The files of every flushed set, with the live documents that lie in checkpoints' files.
-        for key in states.iter().map(|state| format!("index/{}", state.no)) {
+        for key in states.iter().map(|state| index_key(state.no)) {
             let Some(body) = self
                 .manifest
                 .read(&key)
@@ -291,6 +322,58 @@ impl Store {
         *named = still.into_values().collect();
         self.files.lock().retain(|_, file| file.strong_count() > 0);
     }
+}
+
+/// How far a folder has come, in positions of the log.
+pub(crate) struct Reached {
+    /// Everything below is in segments.
+    pub(crate) flushed: u64,
+    /// The manifest has the catalog of here, and every index that was not stopped.
+    pub(crate) checkpointed: u64,
+    /// The log reaches here at least.
+    pub(crate) log_end: u64,
+}
+
+/// Indices that were deleted leave the manifest.
+fn entries_of_gone(gone: &[u32]) -> Vec<(String, Option<Vec<u8>>)> {
+    gone.iter()
+        .flat_map(|no| [(index_key(*no), None), (name_key(*no), None)])
+        .collect()
+}
+
+/// An index' entry without the segments in which anything is damaged: a repair goes on without them.
+pub(crate) fn without_damage(
+    body: &Value,
+    entry: &crate::catalog::IndexEntry,
+    open_file: &mut dyn FnMut(&str) -> Result<Arc<DataFile>>,
+    damages: &mut Damages,
+) -> Value {
+    let mut sound = Vec::new();
+    for segment in body["segments"].as_array().into_iter().flatten() {
+        match check_segment(segment, open_file) {
+            Ok(()) => sound.push(segment.clone()),
+            Err(damage) => damages.tell(format!(
+                "{}: index [{}] loses a segment with at most [{}] documents",
+                damage.reason(),
+                entry.name,
+                segment["max_doc"]
+            )),
+        }
+    }
+    let mut body = body.clone();
+    body["segments"] = sound.into();
+    body
+}
+
+/// Reads every byte of a segment as the manifest describes it, and which of its documents live.
+fn check_segment(segment: &Value, open_file: &mut dyn FnMut(&str) -> Result<Arc<DataFile>>) -> Result<()> {
+    if let (Some(file), Some(prefix)) = (segment["file"].as_str(), segment["prefix"].as_str()) {
+        open_file(file)?.check(prefix)?;
+    }
+    if let (Some(file), Some(component)) = (segment["live"][0].as_str(), segment["live"][1].as_str()) {
+        open_file(file)?.bytes.read_whole(component)?;
+    }
+    Ok(())
 }
 
 fn live_bytes(view: &SegmentView) -> Vec<u8> {

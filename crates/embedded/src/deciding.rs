@@ -150,7 +150,11 @@ impl Store {
         numbers: &mut Vec<u32>,
     ) -> Result<Carried> {
         // What only reads is answered also while nothing can be written.
-        self.check_writable()?;
+        let deletes = plan.alterations.is_empty() && plan.writes.iter().all(|write| matches!(write.op, WriteOp::Delete));
+        match how.makes_room || deletes {
+            true => self.check_deletable()?,
+            false => self.check_writable()?,
+        }
         let begun = Instant::now();
         let making = !plan.alterations.is_empty();
         let _altering = making.then(|| self.alter_alone());
@@ -246,7 +250,7 @@ impl Store {
             }
             return Ok(Carried::Out(outcomes, place));
         }
-        let room = match !making && ready.iter().all(|(_, ready)| ready.put.is_none()) {
+        let room = match how.makes_room || deletes {
             true => self.log.reserve_delete(bytes as u64),
             false => self.log.reserve(bytes as u64),
         };

@@ -14,6 +14,7 @@ pub mod catalog;
 mod checkpoint;
 mod commit;
 mod counts;
+mod damage;
 mod deciding;
 pub mod disk;
 mod durability;
@@ -52,6 +53,7 @@ pub use store::Limits;
 pub use workers::at_rest;
 
 use crate::commit::After;
+use crate::damage::OpenMode;
 use crate::disk::{Disk, RealDisk};
 use crate::durability::{is_of_the_moment, names_of};
 use crate::interrupt::Interrupt;
@@ -112,7 +114,34 @@ impl EmbeddedEngine {
     /// The folder is in use or damaged, the disk fails.
     pub fn open(dir: &Path, clock: Arc<dyn Clock>, limits: Limits) -> Result<EmbeddedEngine> {
         RealDisk.create_dir(dir).map_err(|e| disk::refusal("making", dir, &e))?;
-        EmbeddedEngine::start(Store::open(dir, Arc::new(RealDisk), clock, limits, true)?)
+        EmbeddedEngine::start(Store::open(dir, Arc::new(RealDisk), clock, limits, true, OpenMode::Serve)?)
+    }
+
+    /// As [`EmbeddedEngine::open`], but gives up what is damaged: [`EmbeddedEngine::found_damage`] says what that cost. After
+    /// [`EmbeddedEngine::close`] the folder is sound.
+    ///
+    /// # Errors
+    /// The folder is in use, has no manifest that can be read, or the disk fails.
+    pub fn open_and_repair(dir: &Path, clock: Arc<dyn Clock>, limits: Limits) -> Result<EmbeddedEngine> {
+        EmbeddedEngine::start(Store::open(dir, Arc::new(RealDisk), clock, limits, true, OpenMode::Repair)?)
+    }
+
+    /// As [`EmbeddedEngine::open_and_repair`], on another disk.
+    ///
+    /// # Errors
+    /// As [`EmbeddedEngine::open_and_repair`].
+    pub fn repair_on(disk: Arc<dyn Disk>, dir: &Path, clock: Arc<dyn Clock>, limits: Limits) -> Result<EmbeddedEngine> {
+        EmbeddedEngine::start(Store::open(dir, disk, clock, limits, false, OpenMode::Repair)?)
+    }
+
+    /// What the start found damaged or cut off, in words, each with file and byte.
+    pub fn found_damage(&self) -> Vec<String> {
+        self.store.told.lock().clone()
+    }
+
+    /// Reads every byte of every segment file. Damage stops its index, as if it had been touched by a search.
+    pub fn check_segments(&self) {
+        self.store.check_segments();
     }
 
     /// Opens a folder on another disk, without the lock of the operating system.
@@ -120,7 +149,7 @@ impl EmbeddedEngine {
     /// # Errors
     /// As [`EmbeddedEngine::open`].
     pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, clock: Arc<dyn Clock>, limits: Limits) -> Result<EmbeddedEngine> {
-        EmbeddedEngine::start(Store::open(dir, disk, clock, limits, false)?)
+        EmbeddedEngine::start(Store::open(dir, disk, clock, limits, false, OpenMode::Serve)?)
     }
 
     fn start(store: Store) -> Result<EmbeddedEngine> {
@@ -451,6 +480,12 @@ fn count_types(schema: &index::schema::IndexSchema, segment: &searchable::Segmen
     }
 }
 
+/// Does a target name this index, and not only by a wildcard?
+fn is_named(target: &Target, entry: &catalog::IndexEntry) -> bool {
+    let names = |expression: &String| expression == entry.name.as_str() || entry.aliases.contains_key(expression);
+    target.expressions.iter().any(names)
+}
+
 /// What is asked for, before it is known to be durable.
 impl EmbeddedEngine {
     async fn refresh_now(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
@@ -466,14 +501,29 @@ impl EmbeddedEngine {
             let end = self.store.log.end_position().max(at_least.unwrap_or(0));
             self.store.log.durable(end).await?;
             let store = self.store.clone();
-            let done = self.workers.run(move || store.publish(&numbers, end)).await;
-            done.map_err(|e| self.store.settle(e))?;
+            let numbers: Vec<u32> = numbers.into_iter().filter(|no| store.is_sound(*no)).collect();
+            let (publishing, sound) = (store.clone(), numbers.clone());
+            let done = self.workers.run(move || publishing.publish(&sound, end)).await;
+            if let Err(e) = done {
+                let error = store.settle(e);
+                // What was found damaged just now is left out by the second attempt.
+                let rest: Vec<u32> = numbers.iter().copied().filter(|no| store.is_sound(*no)).collect();
+                if error.kind() != ErrorKind::Corruption || rest.len() == numbers.len() {
+                    return Err(error);
+                }
+                self.workers.run(move || store.publish(&rest, end)).await?;
+            }
         }
-        // The others are refreshed; who named a damaged one hears of it.
+        // The others are refreshed; who named a damaged one hears of it, a wildcard leaves it out.
+        let mut left_out = 0;
         for r in &found {
-            self.store.state(&r.entry)?;
+            match self.store.state(&r.entry) {
+                Err(e) if e.kind() != ErrorKind::Corruption || is_named(target, &r.entry) => return Err(e),
+                Err(_) => left_out += 1,
+                Ok(_) => {}
+            }
         }
-        Ok(count)
+        Ok(count - left_out)
     }
 
     async fn search_now(&self, target: &Target, mut request: SearchRequest, see: See) -> Result<SearchResponse> {

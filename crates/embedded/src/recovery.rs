@@ -2,16 +2,17 @@
 //!
 //! Every part above its index's `flushed` position goes to the version map and the pending list again, in log
 //! order; parts of deleted indices are skipped. Damage stops the indices it touches; damage of the catalog (or
-//! of nobody knows whom) stops the folder.
+//! of nobody knows whom) stops the folder. A repair goes on without what is damaged.
 //!
-//! Not here: classifying bad frames (`log`).
+//! Not here: classifying bad frames (`log`), what damage of the manifest costs (`damage`).
 
 use crate::catalog::system::{OLD_TERM_BITS, OLD_TERMS_ALL};
 use crate::catalog::{Catalog, IndexEntry};
-use crate::checkpoint::read_set;
+use crate::checkpoint::{Reached, read_set, without_damage};
+use crate::damage::{Damages, FOLDER, FolderContent, OpenMode, check_manifest};
 use crate::disk::Disk;
 use crate::index::segment::DataFile;
-use crate::log::{FolderLock, Log, LogOptions, Manifest, Part, Replayed, Verdict};
+use crate::log::{FolderLock, Log, LogOptions, Manifest, Part, Recovered, Replayed, Verdict};
 use crate::pending::{Kind, PendingOp, Put, mark_bytes, read_extras};
 use crate::publish::PartBytes;
 use crate::searchable::{IndexView, Searchable};
@@ -22,7 +23,7 @@ use model::{Error, ErrorKind, Result, Stamp};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -34,33 +35,42 @@ impl Store {
     /// Opens a folder; one that is not there is made.
     ///
     /// # Errors
-    /// A folder in use, damage of the catalog, a failing disk.
-    pub(crate) fn open(dir: &Path, disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, limits: Limits, exclusive: bool) -> Result<Store> {
+    /// A folder in use, damage that concerns all of it, a failing disk.
+    pub(crate) fn open(
+        dir: &Path,
+        disk: Arc<dyn Disk>,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+        exclusive: bool,
+        mode: OpenMode,
+    ) -> Result<Store> {
         crate::disk::show_relative_to(dir);
         disk.create_dir(dir).map_err(|e| crate::disk::refusal("making", dir, &e))?;
         let lock = if exclusive { Some(FolderLock::acquire(dir)?) } else { None };
+        check_manifest(dir, disk.as_ref())?;
+        let mut damages = Damages::new(mode);
         let (manifest, entries) = Manifest::open(dir, disk.clone())?;
-        let folder: Value = entries
-            .get("folder")
-            .and_then(|bytes| serde_json::from_slice(bytes).ok())
-            .unwrap_or(Value::Null);
+        let FolderContent {
+            folder,
+            indices,
+            lost,
+            writes,
+        } = damages.read_manifest(&entries)?;
         let flushed = folder["flushed"].as_u64().unwrap_or(0);
-        let mut options = LogOptions::new(manifest.folder_id(), flushed);
-        options.file_bytes = limits.log_file_bytes;
-        options.queue_max_bytes = limits.queue_bytes.min(limits.log_file_bytes / 2);
-        let (log, recovered) = Log::open(&dir.join("log"), disk.clone(), options)?;
+        let checkpointed = folder["checkpointed"].as_u64().unwrap_or(0);
+        let (log, recovered) = Log::open(&dir.join("log"), disk.clone(), log_options(&manifest, &folder, &limits))?;
         let first = folder.is_null();
         let unclean = folder["unclean"].as_u64().unwrap_or(0) + u64::from(!first && folder["clean"] != true);
         let mut catalog = Catalog::default();
         catalog.take_common(&folder["common"]);
         let mut bodies: Vec<(IndexEntry, Value)> = Vec::new();
-        for (_, bytes) in entries.iter().filter(|(key, _)| key.starts_with("index/")) {
-            let body: Value =
-                serde_json::from_slice(bytes).map_err(|e| Error::new(ErrorKind::Corruption, format!("the manifest: {e}")))?;
-            let entry = IndexEntry::from_json(&body["entry"])?;
+        for (entry, body) in indices {
             let no = entry.no;
             catalog.put(entry);
             bodies.extend(catalog.by_no(no).map(|entry| ((**entry).clone(), body)));
+        }
+        for (entry, _) in &lost {
+            catalog.put(entry.clone());
         }
         let store = Store::assemble(dir.to_owned(), disk, clock, limits, log, manifest, catalog, unclean, lock);
         store
@@ -70,9 +80,9 @@ impl Store {
         store
             .next_segment
             .store(folder["next_segment"].as_u64().unwrap_or(1) + 1_000_000, Ordering::Relaxed);
-        let positions = store.open_sets(bodies, flushed, &folder)?;
-        store.tell(&recovered.verdict, recovered.torn_bytes);
-        let stopped = store.weigh(&recovered.verdict, &positions)?;
+        let positions = store.open_sets(bodies, &lost, flushed, &folder, &mut damages)?;
+        tell_log(&mut damages, &recovered.verdict, recovered.torn_bytes);
+        let stopped = store.weigh(&recovered.verdict, &positions, checkpointed, &mut damages)?;
         for (no, error) in &stopped {
             if let Some(state) = store.indices.read().get(no) {
                 state.stopped.lock().get_or_insert_with(|| error.clone());
@@ -83,9 +93,18 @@ impl Store {
             flushed,
             positions,
             failed: stopped,
+            gone: HashSet::new(),
+            damages: &mut damages,
         };
         recovered.replay(flushed, |replayed| replay.apply(replayed))?;
-        let failed = replay.failed;
+        let (failed, gone) = (replay.failed, replay.gone);
+        let first_new = folder["common"]["next_no"].as_u64().unwrap_or(1);
+        for (no, error) in &failed {
+            // Nobody knows its name, so nobody could tell it from one that was never there.
+            if u64::from(*no) >= first_new && !gone.contains(no) && store.catalog_now().by_no(*no).is_none() {
+                damages.give_up(error.clone(), "an index that was made there is lost")?;
+            }
+        }
         store.numbers_go_on();
         for entry in store.catalog_now().indices.values() {
             let state = store.indices.read().get(&entry.no).cloned();
@@ -101,21 +120,61 @@ impl Store {
                 *state.stopped.lock() = Some(error);
             }
         }
-        // From here on the folder counts as open: an end without a clean checkpoint is an unclean one.
-        let next_file = store.checkpointing.lock().next_file;
-        let body = store.folder_json(flushed, next_file, false).to_string().into_bytes();
-        match store.manifest.write(vec![("folder".into(), Some(body))]) {
-            // It is said with the next checkpoint: reads and deletes come before.
-            Err(e) if e.kind() == ErrorKind::DiskFull => crate::trouble::tell(e.reason()),
-            written => written?,
+        if damages.is_repair() {
+            store.put_aside(&recovered.unreadable, &mut damages);
         }
+        store.begin_run(&folder, &recovered, writes)?;
         // Files of which nothing was replayed.
         store.log.truncate_below(flushed)?;
+        *store.told.lock() = damages.told;
         Ok(store)
     }
 
+    /// From here on the folder counts as open: an end without a clean checkpoint is an unclean one.
+    fn begin_run(&self, folder: &Value, recovered: &Recovered, writes: Vec<(String, Option<Vec<u8>>)>) -> Result<()> {
+        let number = |name: &str| folder[name].as_u64().unwrap_or(0);
+        let reached = Reached {
+            flushed: number("flushed"),
+            checkpointed: number("checkpointed"),
+            log_end: number("log_end").max(recovered.end),
+        };
+        let next_file = self.checkpointing.lock().next_file;
+        let body = self.folder_json(&reached, next_file, false).to_string().into_bytes();
+        let mut entries = vec![(FOLDER.to_owned(), Some(body))];
+        entries.extend(writes);
+        match self.manifest.write(entries) {
+            // It is said with the next checkpoint: reads and deletes come before.
+            Err(e) if e.kind() == ErrorKind::DiskFull => {
+                crate::trouble::tell(e.reason());
+                Ok(())
+            }
+            written => written,
+        }
+    }
+
+    /// Log files that cannot be read are kept for whoever wants to look at them, under names that no start reads.
+    fn put_aside(&self, unreadable: &[PathBuf], damages: &mut Damages) {
+        for path in unreadable {
+            let mut aside = path.clone().into_os_string();
+            aside.push(".damaged");
+            let aside = PathBuf::from(aside);
+            let (from, to) = (crate::disk::shown(path), crate::disk::shown(&aside));
+            match self.disk.rename(path, &aside) {
+                Ok(()) => damages.tell(format!("[{from}] is now [{to}]")),
+                Err(cause) => damages.tell(format!("[{from}] could not be renamed to [{to}]: {cause}; remove it by hand")),
+            }
+        }
+    }
+
     /// Opens the manifest's sets; gives each index's `flushed` position. A damaged index is stopped.
-    fn open_sets(&self, bodies: Vec<(IndexEntry, Value)>, flushed: u64, folder: &Value) -> Result<HashMap<u32, u64>> {
+    fn open_sets(
+        &self,
+        bodies: Vec<(IndexEntry, Value)>,
+        lost: &[(IndexEntry, Error)],
+        flushed: u64,
+        folder: &Value,
+        damages: &mut Damages,
+    ) -> Result<HashMap<u32, u64>> {
         let mut files: HashMap<String, Arc<DataFile>> = HashMap::new();
         let mut positions = HashMap::new();
         let mut indices = HashMap::new();
@@ -133,22 +192,32 @@ impl Store {
             let position = body["flushed"].as_u64().unwrap_or(0).max(flushed);
             positions.insert(entry.no, position);
             named.insert(entry.no);
-            let set = read_set(
-                body,
-                entry,
-                &mut |name| match files.get(name) {
-                    Some(file) => Ok(file.clone()),
-                    None => {
-                        let file = DataFile::open(&self.disk, &self.segments_dir, name, true)?;
-                        files.insert(name.to_owned(), file.clone());
-                        Ok(file)
-                    }
-                },
-                &self.derived,
-            );
+            let mut open_file = |name: &str| match files.get(name) {
+                Some(file) => Ok(file.clone()),
+                None => {
+                    let file = DataFile::open(&self.disk, &self.segments_dir, name, true)?;
+                    files.insert(name.to_owned(), file.clone());
+                    Ok(file)
+                }
+            };
+            let repaired = damages
+                .is_repair()
+                .then(|| without_damage(body, entry, &mut open_file, damages));
+            let entries_before = body["segments"].as_array().map(Vec::len);
+            let body = repaired.as_ref().unwrap_or(body);
+            let set = read_set(body, entry, &mut open_file, &self.derived);
             let (segments, problem) = match set {
                 Ok(segments) => (segments, None),
-                Err(e) => (Vec::new(), Some(e)),
+                Err(e) => {
+                    // The damage itself, if it was found under a reader that only says that it failed.
+                    let names =
+                        |segment: &Value| Some((segment["file"].as_str()?.to_owned(), segment["prefix"].as_str()?.to_owned()));
+                    let places = body["segments"].as_array().into_iter().flatten().filter_map(names);
+                    let found = places.filter_map(|(file, prefix)| files.get(&file)?.damage(&prefix)).next();
+                    let e = found.unwrap_or(e);
+                    damages.tell(format!("index [{}] is stopped: {}", entry.name, e.reason()));
+                    (Vec::new(), Some(e))
+                }
             };
             let view = IndexView {
                 segments,
@@ -160,7 +229,13 @@ impl Store {
             state.queue.lock().next_seq_no = next_seq_no.unwrap_or(0);
             *state.stopped.lock() = problem;
             let built = state.built.load_full();
-            *state.flushed.lock() = Some((built.clone(), entry.revision));
+            // What a repair took out leaves the manifest with the next checkpoint.
+            if repaired
+                .as_ref()
+                .is_none_or(|repaired| repaired["segments"].as_array().map(Vec::len) == entries_before)
+            {
+                *state.flushed.lock() = Some((built.clone(), entry.revision));
+            }
             indices.insert(entry.no, built);
             let now = self.now_ms();
             for tombstone in body["tombstones"].as_array().into_iter().flatten() {
@@ -184,6 +259,14 @@ impl Store {
             }
             self.indices.write().insert(entry.no, Arc::new(state));
         }
+        for (entry, error) in lost {
+            let state = IndexState::new(entry.no, 1 + self.unclean, self.blank_view(entry, flushed), flushed);
+            *state.stopped.lock() = Some(error.clone());
+            indices.insert(entry.no, state.built.load_full());
+            positions.insert(entry.no, flushed);
+            named.insert(entry.no);
+            self.indices.write().insert(entry.no, Arc::new(state));
+        }
         self.searchable.store(Arc::new(Searchable {
             indices,
             position: flushed,
@@ -192,7 +275,8 @@ impl Store {
             .disk
             .list(&self.segments_dir)
             .map_err(|e| crate::disk::refusal("listing", &self.segments_dir, &e))?;
-        for name in there.into_iter().filter(|name| !keep.contains(name)) {
+        // Nobody knows which files an index has whose entry is lost.
+        for name in there.into_iter().filter(|name| lost.is_empty() && !keep.contains(name)) {
             // It is of no use; if it cannot be removed now, the next start tries again.
             drop(self.disk.remove(&self.segments_dir.join(name)));
         }
@@ -226,44 +310,73 @@ impl Store {
         }
     }
 
-    /// What a start found is told to whoever runs the server.
-    fn tell(&self, verdict: &Verdict, torn_bytes: u64) {
-        if torn_bytes > 0 {
-            crate::trouble::tell(&format!(
-                "the log's torn tail of [{torn_bytes}] bytes was cut: it was written when the last process ended, and never acknowledged"
-            ));
-        }
-        if let Verdict::Corrupt(damages) = verdict {
-            for damage in damages {
-                let path = crate::disk::shown(&damage.path);
-                crate::trouble::tell(&format!(
-                    "the log is damaged: {} [{path}] at [{}]",
-                    damage.reason, damage.offset
-                ));
-            }
-        }
-    }
-
-    /// What damage means: for some indices, or for all.
-    fn weigh(&self, verdict: &Verdict, positions: &HashMap<u32, u64>) -> Result<HashMap<u32, Error>> {
+    /// What damage of the log means: for some indices, or for all.
+    fn weigh(
+        &self,
+        verdict: &Verdict,
+        positions: &HashMap<u32, u64>,
+        checkpointed: u64,
+        damages: &mut Damages,
+    ) -> Result<HashMap<u32, Error>> {
         let mut stopped = HashMap::new();
-        let Verdict::Corrupt(damages) = verdict else {
+        let Verdict::Corrupt(found) = verdict else {
             return Ok(stopped);
         };
-        for damage in damages {
+        for damage in found {
+            // At the last checkpoint the manifest had the whole catalog and every index but those that were stopped.
+            let is_anyones = damage.whole_folder && damage.end > checkpointed;
+            if is_anyones {
+                damages.log_lost(damage)?;
+                continue;
+            }
             let error = Error::new(ErrorKind::Corruption, damage.reason.clone())
                 .with("path", crate::disk::shown(&damage.path))
                 .with("offset", damage.offset);
+            let mut touched: Vec<u32> = damage.indices.iter().copied().collect();
             if damage.whole_folder {
-                return Err(error);
+                touched = positions.keys().copied().collect();
             }
-            for no in &damage.indices {
-                if positions.get(no).is_none_or(|flushed| *flushed < damage.end) {
-                    stopped.insert(*no, error.clone());
+            for no in touched {
+                if positions.get(&no).is_some_and(|flushed| *flushed >= damage.end) {
+                    continue;
                 }
+                let name = self.catalog_now().by_no(no).map(|entry| entry.name.clone());
+                let what = name.map_or_else(|| format!("index number {no}"), |name| format!("index [{name}]"));
+                if damages.is_repair() {
+                    damages.give_up(error.clone(), &format!("what was written to {what} there is lost"))?;
+                    continue;
+                }
+                damages.tell(format!("{what} is stopped: {}", error.reason()));
+                stopped.insert(no, error.clone());
             }
         }
         Ok(stopped)
+    }
+}
+
+/// How the log is opened, by what the manifest says of it.
+fn log_options(manifest: &Manifest, folder: &Value, limits: &Limits) -> LogOptions {
+    let mut options = LogOptions::new(manifest.folder_id(), folder["flushed"].as_u64().unwrap_or(0));
+    options.least_end = folder["log_end"].as_u64().unwrap_or(0);
+    options.least_file = folder["log_file"].as_u64().unwrap_or(0);
+    options.is_closed = folder["clean"] == true && options.least_end > 0;
+    options.file_bytes = limits.log_file_bytes;
+    options.queue_max_bytes = limits.queue_bytes.min(limits.log_file_bytes / 2);
+    options
+}
+
+/// What a start found in the log is told to whoever runs the server.
+fn tell_log(damages: &mut Damages, verdict: &Verdict, torn_bytes: u64) {
+    if torn_bytes > 0 {
+        damages.tell(format!(
+            "the log's torn tail of [{torn_bytes}] bytes was cut: it was being written when the last process ended, and was \
+             not acknowledged"
+        ));
+    }
+    if let Verdict::Corrupt(found) = verdict {
+        for damage in found {
+            damages.tell(format!("the log is damaged: {}", damage.reason));
+        }
     }
 }
 
@@ -272,6 +385,9 @@ struct Replay<'a> {
     flushed: u64,
     positions: HashMap<u32, u64>,
     failed: HashMap<u32, Error>,
+    /// Indices that the log deletes.
+    gone: HashSet<u32>,
+    damages: &'a mut Damages,
 }
 
 impl Replay<'_> {
@@ -365,6 +481,7 @@ impl Replay<'_> {
             self.positions.insert(entry.no, self.flushed);
         }
         if let Some(no) = gone {
+            self.gone.insert(no);
             self.store.forget_index(no);
         }
         Ok(())
@@ -373,7 +490,11 @@ impl Replay<'_> {
     /// A record of this index cannot be applied: it stops, the others go on, and the log keeps what it needs.
     fn stop(&mut self, no: u32, name: &model::IndexName, uid: &str, cause: &Error) {
         let reason = format!("a logged operation on [{name}][{uid}] cannot be applied: {}", cause.reason());
-        crate::trouble::tell(&format!("index [{name}] is stopped: {reason}"));
+        if self.damages.is_repair() {
+            self.damages.tell(format!("{reason}: it is left out"));
+            return;
+        }
+        self.damages.tell(format!("index [{name}] is stopped: {reason}"));
         let error = Error::new(ErrorKind::Corruption, reason).with("index", name.as_str());
         if let Some(state) = self.store.indices.read().get(&no) {
             state.stopped.lock().get_or_insert_with(|| error.clone());

@@ -11,7 +11,7 @@ use crate::counts::Counts;
 use crate::disk::Disk;
 use crate::index::cache::DocumentCache;
 use crate::index::derived::{Budget, Derived};
-use crate::index::segment::DataFile;
+use crate::index::segment::{DataFile, Place};
 use crate::lately::Lately;
 use crate::log::{FolderLock, Log, Manifest};
 use crate::pending::PendingOp;
@@ -164,6 +164,8 @@ pub(crate) struct Store {
     pub(crate) derived: Arc<Budget>,
     /// What the key sets of joins take together.
     pub(crate) join_memory: Arc<crate::plan::join::Budget>,
+    /// What the start found damaged, in words.
+    pub(crate) told: Mutex<Vec<String>>,
     pub(crate) _lock: Option<FolderLock>,
 }
 
@@ -391,6 +393,10 @@ impl Store {
         state.check()?;
         Ok(state)
     }
+    /// Is an index there, and not stopped for damage?
+    pub(crate) fn is_sound(&self, no: u32) -> bool {
+        self.indices.read().get(&no).is_some_and(|state| state.check().is_ok())
+    }
     pub(crate) fn wake(&self) {
         *self.wake.0.lock() = true;
         self.wake.1.notify_all();
@@ -479,6 +485,17 @@ impl Store {
         }
         first
     }
+    /// Reads every byte of every segment; damage stops its index. What is in memory was never on a disk.
+    pub(crate) fn check_segments(&self) {
+        let states: Vec<Arc<IndexState>> = self.indices.read().values().cloned().collect();
+        for segment in states.iter().flat_map(|state| state.built.load_full().segments.clone()) {
+            if let Place::File(file, prefix) = &segment.data.place {
+                // It is noted in the file, where it is looked for next.
+                drop(file.check(prefix));
+            }
+        }
+        self.find_damage();
+    }
     /// What is pending of a stopped index leaves memory; the log keeps it.
     fn shelve(&self, state: &IndexState) {
         let mut queue = state.queue.lock();
@@ -556,6 +573,7 @@ impl Store {
             staged_bytes: AtomicU64::new(0),
             join_memory: Arc::default(),
             derived,
+            told: Mutex::default(),
             _lock: lock,
         }
     }

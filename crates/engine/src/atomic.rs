@@ -44,6 +44,8 @@ pub struct Deciding {
     /// A plain write on its way through the locks: it is acknowledged when its index says so
     /// (`index.translog.durability`). All else is a change, which is synced before.
     pub plain: bool,
+    /// It deletes, or belongs to something that does: it takes the room that a full disk keeps for deletes.
+    pub makes_room: bool,
 }
 
 impl From<Refresh> for Deciding {

@@ -83,8 +83,17 @@ pub(crate) fn identity(
             ));
             (kept, false)
         }
-        (Some(_), _) => {
-            let reason = "the manifest's copy of the folder's identity is not sound";
+        (Some(_), Kept::Whole(file)) => {
+            tell(&format!(
+                "the manifest's copy of [{NAME}] is not sound; it is written again as the file has it"
+            ));
+            (file, true)
+        }
+        (Some(_), file) => {
+            let reason = format!(
+                "the manifest's copy of the folder's identity is not sound, and [{NAME}] {}",
+                lost(&file)
+            );
             return Err(Error::new(ErrorKind::Corruption, reason));
         }
         (None, Kept::Whole(file)) => (file, true),
@@ -118,9 +127,26 @@ pub(crate) fn identity(
     Ok(identity)
 }
 
+/// What is wrong with the file, for `pleach check`; a start writes it again as the manifest has it.
+pub(crate) fn damage(data: &Path, engine: &EmbeddedEngine) -> Option<String> {
+    let file = match std::fs::read(data.join(NAME)) {
+        Ok(bytes) => Kept::read(&bytes),
+        Err(_) => Kept::Missing,
+    };
+    let kept = engine.property(NAME).map(|bytes| Kept::read(&bytes));
+    let way_out = match (&kept, &file) {
+        (Some(Kept::Whole(kept)), Kept::Whole(file)) if kept == file => return None,
+        (None, Kept::Whole(_)) => return None,
+        (Some(Kept::Whole(_)), _) => "the next start writes it again as the manifest has it",
+        (_, Kept::Whole(_)) => "the manifest's copy of it is not sound; the next start writes that again",
+        _ => "put it back from a backup: the manifest does not have it either",
+    };
+    Some(format!("[{NAME}] {}; {way_out}", lost(&file)))
+}
+
 fn lost(file: &Kept) -> String {
     match file {
-        Kept::Whole(_) => "differs".to_owned(),
+        Kept::Whole(_) => "differs from the manifest's copy".to_owned(),
         Kept::Missing => "is missing".to_owned(),
         Kept::Damaged(why) => format!("cannot be read ({why})"),
     }

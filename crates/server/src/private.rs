@@ -13,6 +13,7 @@ const FOLDER_MODE: u32 = 0o700;
 /// What lies in a data folder. Anything else there is not ours, and keeps its mode.
 const FILES: &[&str] = &[
     "manifest",
+    "manifest-2",
     "manifest.partial",
     "pleach.lock",
     "identity.json",
@@ -31,7 +32,7 @@ pub(crate) fn make_files_private() {
 /// # Errors
 /// A file whose mode cannot be changed: it is another user's.
 pub(crate) fn mend(data: &Path) -> io::Result<()> {
-    if !data.join("manifest").exists() {
+    if !["manifest", "manifest-2"].iter().any(|name| data.join(name).exists()) {
         // It is none yet, or somebody else's folder.
         return Ok(());
     }

@@ -353,3 +353,138 @@ fn an_end_that_is_refused_is_tried_again() {
         assert!(lock(&relations, "one", 1).await.unwrap().token > two.token);
     });
 }
+
+/// Flips a bit in every place of every segment file that has these bytes.
+fn flip_in_segments(folder: &Path, needle: &[u8]) -> usize {
+    let mut flipped = 0;
+    for file in std::fs::read_dir(folder.join("segments")).unwrap() {
+        let path = file.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let places: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(needle)).collect();
+        for at in &places {
+            bytes[*at] ^= 1;
+        }
+        if !places.is_empty() {
+            std::fs::write(&path, bytes).unwrap();
+        }
+        flipped += places.len();
+    }
+    flipped
+}
+
+/// One damaged segment: `check` and the server tell of it, by file and byte; everything else works; a repair gives that
+/// segment up and says so.
+#[test]
+fn a_damaged_index_is_told_and_given_up() {
+    let folder = Folder::new("segment");
+    {
+        let server = Server::start(&folder.0);
+        for index in ["good", "bad"] {
+            let (status, answer) = server.call(
+                "PUT",
+                &format!("/{index}/_doc/1"),
+                &json!({ "text": format!("zz{index}needle") }),
+            );
+            assert_eq!(status, 201, "{answer}");
+        }
+        assert_eq!(server.call("POST", "/_flush", &Value::Null).0, 200);
+    }
+    assert!(flip_in_segments(&folder.0, b"zzbadneedle") > 0);
+    std::fs::remove_file(folder.0.join("identity.json")).unwrap();
+    let (code, said) = check(&folder.0, &[]);
+    assert!(
+        code == Some(1)
+            && said.contains("index [bad] is damaged: [segments/checkpoint-")
+            && said.contains("offset [")
+            && said.contains("--repair gives up")
+            && said.contains("[identity.json] is missing"),
+        "{said}"
+    );
+    {
+        let server = Server::start(&folder.0);
+        let (_, found) = server.call("GET", "/bad,good/_search", &Value::Null);
+        assert_eq!(found["_shards"]["failed"], 1, "{found}");
+        assert_eq!(found["hits"]["total"]["value"], 1, "{found}");
+        let (_, shards) = server.call("GET", "/_cat/shards?format=json&h=index,prirep,state,docs", &Value::Null);
+        let mut primaries: Vec<(&str, &str)> = shards
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|row| row["prirep"] == "p")
+            .map(|row| (row["index"].as_str().unwrap(), row["state"].as_str().unwrap()))
+            .collect();
+        primaries.sort_unstable();
+        assert_eq!(primaries, [("bad", "UNASSIGNED"), ("good", "STARTED")]);
+        let (status, all) = server.call("POST", "/_refresh", &Value::Null);
+        assert_eq!((status, &all["_shards"]["failed"]), (200, &json!(1)), "{all}");
+        let (status, one) = server.call("POST", "/bad/_refresh", &Value::Null);
+        assert!(status == 500 && one.to_string().contains("segments/checkpoint-"), "{one}");
+        assert!(
+            !one.to_string().contains(&*folder.0.to_string_lossy()),
+            "no path of the machine: {one}"
+        );
+        assert_eq!(
+            server.call("PUT", "/good/_doc/2?refresh=true", &json!({ "text": "more" })).0,
+            201
+        );
+    }
+    assert!(folder.0.join("identity.json").exists(), "a start writes it again");
+    let (code, said) = check(&folder.0, &["--repair"]);
+    assert!(
+        code == Some(0) && said.contains("repaired: ") && said.contains("index [bad] loses a segment with at most [1] documents"),
+        "{said}"
+    );
+    let (code, said) = check(&folder.0, &[]);
+    assert!(code == Some(0) && said.contains("0 damaged"), "{said}");
+    let server = Server::start(&folder.0);
+    for (index, documents) in [("bad", 0), ("good", 2)] {
+        let (_, found) = server.call("GET", &format!("/{index}/_count"), &Value::Null);
+        assert_eq!(found["count"], documents, "[{index}]: {found}");
+    }
+}
+
+/// A cut log is named and refuses the start; a repair goes on without what stood behind the cut.
+#[test]
+fn a_cut_log_is_named_and_given_up() {
+    let folder = Folder::new("cut");
+    {
+        let server = Server::start(&folder.0);
+        for n in 0..20 {
+            assert_eq!(server.call("PUT", &format!("/i/_doc/{n}"), &json!({ "n": n })).0, 201);
+        }
+    }
+    let log = std::fs::read_dir(folder.0.join("log")).unwrap();
+    let logs: Vec<PathBuf> = log
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "log"))
+        .collect();
+    let written = |path: &Path| std::fs::read(path).unwrap().iter().rposition(|byte| *byte != 0).unwrap();
+    let last = logs.iter().max().unwrap();
+    let cut = written(last) - 100;
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(last)
+        .unwrap()
+        .set_len(cut as u64)
+        .unwrap();
+    let (code, said) = check(&folder.0, &[]);
+    assert!(
+        code == Some(1) && said.contains(&format!("ends at byte [{cut}]")) && said.contains("--repair") && said.contains("[log/"),
+        "{said}"
+    );
+    let done = pleach()
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(&folder.0)
+        .output()
+        .unwrap();
+    assert!(!done.status.success() && String::from_utf8_lossy(&done.stderr).contains("--repair"));
+    let (code, said) = check(&folder.0, &["--repair"]);
+    assert!(
+        code == Some(0) && said.contains("repaired: ") && said.contains("lost"),
+        "{said}"
+    );
+    let server = Server::start(&folder.0);
+    assert_eq!(server.call("POST", "/i/_refresh", &Value::Null).0, 200);
+    let (_, found) = server.call("GET", "/i/_count", &Value::Null);
+    assert!((18..20).contains(&found["count"].as_u64().unwrap()), "{found}");
+}

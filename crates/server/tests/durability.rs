@@ -6,7 +6,7 @@
 
 use async_trait::async_trait;
 use dsl::query::Query;
-use embedded::disk::FaultyDisk;
+use embedded::disk::{Disk as _, FaultyDisk};
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::tasks::Tasks;
@@ -15,7 +15,7 @@ use futures::StreamExt as _;
 use model::{DocId, ErrorKind, Target};
 use relations::Relations;
 use relations::changes::Pause;
-use relations::jobs::{Action, Begun, Job, Order};
+use relations::jobs::{Action, Begun, Job, Order, Step};
 use relations::leases::{Ask, Asked, Caller, OnExpire, Wanted};
 use relations::locks::{LockTarget, Mode};
 use relations::transactions::{Change, Committed, Digest, Key, Operation, Verdict};
@@ -275,6 +275,68 @@ async fn records_of_changes_grow_old_by_the_time_that_passes() {
     clock.pass(25);
     server.relations.forget_old().await.unwrap();
     assert_eq!(records(&server).await, 0);
+}
+
+/// Not a byte is free: a job that deletes goes through all of its batches, and its record with them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_deletes_on_a_full_disk() {
+    let (disk, clock) = (FaultyDisk::new(1), Arc::new(SetClock::default()));
+    let server = start(&disk, &clock, false).await;
+    make(&*server.engine, "a").await;
+    for n in 0..9 {
+        let source = Source::from_value(&json!({ "n": n }));
+        let write = Write::new(address("a", DocId::plain(n.to_string())), WriteOp::Put(source));
+        server.engine.write_one(write, engine::Refresh::No).await.unwrap();
+    }
+    server.engine.refresh(&Target::index("a"), None).await.unwrap();
+    // Time for the file that is kept for deletes.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    kill(&disk, server);
+    for name in disk.list(&Path::new("/data").join("log")).unwrap() {
+        if name.starts_with("spare") {
+            disk.remove(&Path::new("/data").join("log").join(name)).unwrap();
+        }
+    }
+    disk.set_room(Some(0));
+    let server = start(&disk, &clock, false).await;
+    let put = || {
+        Write::new(
+            address("a", DocId::plain("new")),
+            WriteOp::Put(Source::from_value(&json!({ "n": 1 }))),
+        )
+    };
+    let Ok(engine::Outcome::Refused(refused)) = server.engine.write_one(put(), engine::Refresh::No).await else {
+        panic!("there is no room for a document")
+    };
+    assert_eq!(refused.kind(), ErrorKind::DiskFull, "{refused}");
+    let job = Job {
+        target: Target::index("a"),
+        query: Query::all(),
+        action: Action::Delete,
+        proceed: false,
+        max_docs: None,
+        batch: 2,
+        refresh: false,
+        guards: Vec::new(),
+        whole: None,
+        caller: Caller::default(),
+    };
+    let order = Order {
+        request: Value::Null,
+        key: None,
+        keep: true,
+    };
+    let tasks = Tasks::new(10);
+    let task = tasks.start("indices:data/write/delete/byquery", String::new(), 0);
+    let Begun::Run(mut run) = server.relations.begin(job, &task, &order).await.unwrap() else {
+        panic!("it is new")
+    };
+    while !matches!(server.relations.step(&mut run, &task).await.unwrap(), Step::Ended) {}
+    server.relations.close(&mut run).await.unwrap();
+    for n in 0..9 {
+        let at = address("a", DocId::plain(n.to_string()));
+        assert!(server.engine.read_one(at).await.unwrap().is_none(), "{n}");
+    }
 }
 
 /// Numbers of commits and locks rise over unclean starts, and far below 2^53 however many there are.

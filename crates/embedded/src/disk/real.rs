@@ -39,6 +39,10 @@ impl Disk for RealDisk {
     }
     fn map(&self, path: &Path) -> io::Result<Image> {
         let file = File::open(path)?;
+        // The system maps no empty file.
+        if file.metadata()?.len() == 0 {
+            return Ok(Image::Loaded(Box::default()));
+        }
         // SAFETY: a map is sound while nobody changes or shortens the file. Only published files
         // and log files of earlier runs are mapped, the folder lock keeps other processes of ours away, and
         // neither ever changes (write-path.md, invariant 9); removing the name leaves the pages. A start cuts the last

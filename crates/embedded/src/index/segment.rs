@@ -71,6 +71,20 @@ impl DataFile {
         let found = damages.iter().find(|(component, _)| in_prefix(component, prefix).is_some());
         found.map(|(_, error)| error.clone())
     }
+    /// Reads every byte of the components of a prefix; damage is noted.
+    ///
+    /// # Errors
+    /// Corruption naming file and byte.
+    pub fn check(&self, prefix: &str) -> Result<()> {
+        let components = self.bytes.layout().iter();
+        for (component, (_, length)) in components.filter(|(name, _)| in_prefix(name, prefix).is_some()) {
+            if let Err(damage) = self.bytes.verify(component, 0..*length as usize) {
+                self.note_damage(component, &damage);
+                return Err(damage);
+            }
+        }
+        Ok(())
+    }
     fn note_damage(&self, component: &str, error: &Error) {
         let mut damages = self.damages.lock();
         if !damages.iter().any(|(known, _)| known == component) {

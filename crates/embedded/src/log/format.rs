@@ -1,8 +1,11 @@
 //! The bytes of the log (write-path.md 2): file headers, frames, records, heads. Numbers are
 //! little-endian.
 //!
-//! * **File**: a header of [`FILE_HEADER_BYTES`], frames one after the other, then zeros.
-//! * **Frame**: a header with its own CRC, a body with another. Kinds: records, heads, manifest entries.
+//! * **File**: a header of [`FILE_HEADER_BYTES`], frames one after the other, then zeros. The header stands there twice,
+//!   so that one flipped bit does not cost the file. Files of format version 1 have one header, without lengths.
+//! * **Frame**: a header with its own CRC, a body with another. Kinds: records, heads, manifest entries. The body of the
+//!   log's frames ends in [`END_MARK`]: files are zero-filled, so a frame without a zero sector and with a last byte that is
+//!   not zero was written whole, and one that does not match its checksum then is damaged and not torn.
 //! * **Record**: a header with its own CRC naming the participants, a body with another, so that of a
 //!   damaged frame the whole records are still known, and of a damaged record whom it concerned.
 //! * Each participant carries an **ordinal**: how many records of this run touched the index before.
@@ -17,26 +20,45 @@
 
 use super::{Part, Participant, Record};
 use model::{Error, ErrorKind, Result};
+use std::borrow::Cow;
 
 /// Bytes before the first frame of a file.
 pub(super) const FILE_HEADER_BYTES: u64 = 512;
 /// Bytes of a frame before its body.
 pub(super) const FRAME_HEADER_BYTES: usize = 56;
+/// The last byte of the body of each frame of the log, behind its records or heads.
+pub(super) const END_MARK: u8 = 0xa5;
+/// What a frame takes beside its records.
+pub(super) const FRAME_OVERHEAD_BYTES: usize = FRAME_HEADER_BYTES + 1;
+/// The log's files are zero-filled; a crash leaves a sector as it was or writes it whole.
+pub(super) const SECTOR_BYTES: usize = 512;
+/// Longer bodies are not mended.
+const MENDED_BODY_MAX_BYTES: usize = 256 << 10;
+/// Headers of records with more participants are not mended.
+const MENDED_HEADER_MAX_BYTES: usize = 2 << 10;
 /// A frame's body has no more, unless it is a single bigger record.
 pub(super) const FRAME_MAX_BYTES: u64 = 8 << 20;
 /// No record is bigger; lengths are `u32`.
 pub(super) const RECORD_MAX_BYTES: u64 = 1 << 29;
-const FORMAT_VERSION: u32 = 1;
+/// What this program writes.
+pub(super) const FORMAT_VERSION: u32 = 2;
+/// One header a file, without lengths; manifest entries without checksums. Still read.
+pub(super) const FORMAT_VERSION_1: u32 = 1;
 const FILE_MAGIC: [u8; 8] = *b"PLEACHLG";
 /// The first bytes of a frame.
 pub(super) const FRAME_MAGIC: [u8; 4] = *b"\xf7PLf";
-const FILE_FIELDS_BYTES: usize = 8 + 4 + 16 + 8 + 8 + 8 + 8;
+const FILE_FIELDS_1_BYTES: usize = 8 + 4 + 16 + 8 + 8 + 8 + 8;
+const FILE_FIELDS_BYTES: usize = FILE_FIELDS_1_BYTES + 8 + 8;
+/// Where the second copy of a file's header stands.
+const SECOND_HEADER_AT: usize = 256;
 const PARTICIPANT_BYTES: usize = 4 + 8 + 4 + 8;
 const RECORD_FIXED_BYTES: usize = 4 + 4 + 4 + 4;
 
 /// What a file says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileHeader {
+    /// [`FORMAT_VERSION`], or the one of an older program.
+    pub(super) version: u32,
     /// The folder it belongs to.
     pub(super) folder_id: u128,
     /// Which file of the log.
@@ -47,51 +69,107 @@ pub(super) struct FileHeader {
     pub(super) start: u64,
     /// Where the log ended before this file: what the file before holds beyond is dead.
     pub(super) previous_end: u64,
+    /// The length that the file was made with; 0: unknown (version 1, manifests).
+    pub(super) allocated: u64,
+    /// The length that a later start cut it to; 0: it did not.
+    pub(super) cut: u64,
 }
 
 impl FileHeader {
+    /// The length that the file must have at least; 0: unknown.
+    pub(super) fn least_bytes(&self) -> u64 {
+        if self.cut > 0 { self.cut } else { self.allocated }
+    }
+
     pub(super) fn write(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(FILE_HEADER_BYTES as usize);
-        out.extend_from_slice(&FILE_MAGIC);
-        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-        out.extend_from_slice(&self.folder_id.to_le_bytes());
+        let mut one = Vec::with_capacity(SECOND_HEADER_AT);
+        one.extend_from_slice(&FILE_MAGIC);
+        one.extend_from_slice(&self.version.to_le_bytes());
+        one.extend_from_slice(&self.folder_id.to_le_bytes());
         for number in [self.number, self.run_id, self.start, self.previous_end] {
-            out.extend_from_slice(&number.to_le_bytes());
+            one.extend_from_slice(&number.to_le_bytes());
         }
-        debug_assert_eq!(out.len(), FILE_FIELDS_BYTES);
-        let crc = crc32fast::hash(&out);
-        out.extend_from_slice(&crc.to_le_bytes());
+        debug_assert_eq!(one.len(), FILE_FIELDS_1_BYTES);
+        if self.version > FORMAT_VERSION_1 {
+            one.extend_from_slice(&self.allocated.to_le_bytes());
+            one.extend_from_slice(&self.cut.to_le_bytes());
+            debug_assert_eq!(one.len(), FILE_FIELDS_BYTES);
+        }
+        let crc = crc32fast::hash(&one);
+        one.extend_from_slice(&crc.to_le_bytes());
+        let mut out = one.clone();
+        if self.version > FORMAT_VERSION_1 {
+            out.resize(SECOND_HEADER_AT, 0);
+            out.extend_from_slice(&one);
+        }
         out.resize(FILE_HEADER_BYTES as usize, 0);
         out
     }
 
-    /// Reads a header. An unknown format version is refused by name; anything else that is wrong
-    /// is corruption.
+    /// Reads a header, from its second copy if the first is damaged. An unknown format version is refused by name;
+    /// anything else that is wrong is corruption.
     pub(super) fn read(bytes: &[u8]) -> Result<FileHeader> {
+        let first = FileHeader::read_copy(bytes);
+        let second = bytes.get(SECOND_HEADER_AT..).map(FileHeader::read_copy);
+        match (first, second) {
+            (Err(_), Some(Ok(second))) => Ok(second),
+            (first, _) => first,
+        }
+    }
+
+    fn read_copy(bytes: &[u8]) -> Result<FileHeader> {
         let mut input = Input(bytes);
-        let fields = bytes
-            .get(..FILE_FIELDS_BYTES)
-            .ok_or_else(|| corrupt("a file header is cut short"))?;
+        if bytes.len() < FILE_FIELDS_1_BYTES + 4 {
+            return Err(corrupt(format!("a file header is cut short at byte [{}]", bytes.len())));
+        }
         if input.array::<8>()? != FILE_MAGIC {
-            return Err(corrupt("a file header does not begin with the log's mark"));
+            return Err(corrupt("a file header does not begin with the log's mark, at byte [0]"));
         }
         let version = input.u32()?;
-        if version != FORMAT_VERSION {
+        if ![FORMAT_VERSION_1, FORMAT_VERSION].contains(&version) {
+            // A damaged version is none that somebody wrote.
+            if [FORMAT_VERSION_1, FORMAT_VERSION]
+                .iter()
+                .any(|known| is_sound_as(bytes, *known))
+            {
+                return Err(corrupt("a file header does not match its checksum, at byte [8]"));
+            }
             let reason = format!("format version [{version}] of the log is unknown, this program writes [{FORMAT_VERSION}]");
             return Err(Error::new(ErrorKind::IllegalState, reason));
         }
-        let header = FileHeader {
+        if !is_sound_as(bytes, version) {
+            return Err(corrupt("a file header does not match its checksum, at byte [0]"));
+        }
+        let mut header = FileHeader {
+            version,
             folder_id: u128::from_le_bytes(input.array()?),
             number: input.u64()?,
             run_id: input.u64()?,
             start: input.u64()?,
             previous_end: input.u64()?,
+            allocated: 0,
+            cut: 0,
         };
-        if input.u32()? != crc32fast::hash(fields) {
-            return Err(corrupt("a file header does not match its checksum"));
+        if version > FORMAT_VERSION_1 {
+            (header.allocated, header.cut) = (input.u64()?, input.u64()?);
         }
         Ok(header)
     }
+}
+
+/// Does a file header match its checksum as this version?
+fn is_sound_as(bytes: &[u8], version: u32) -> bool {
+    let length = if version == FORMAT_VERSION_1 {
+        FILE_FIELDS_1_BYTES
+    } else {
+        FILE_FIELDS_BYTES
+    };
+    let (Some(fields), Some(crc)) = (bytes.get(..length), bytes.get(length..length + 4)) else {
+        return false;
+    };
+    let mut fields = fields.to_vec();
+    fields[8..12].copy_from_slice(&version.to_le_bytes());
+    crc32fast::hash(&fields).to_le_bytes() == crc
 }
 
 /// What a frame's body is.
@@ -125,7 +203,7 @@ impl FrameHeader {
         self.position + u64::from(self.advance)
     }
 
-    fn write(&self) -> [u8; FRAME_HEADER_BYTES] {
+    pub(super) fn write(&self) -> [u8; FRAME_HEADER_BYTES] {
         let mut out = [0; FRAME_HEADER_BYTES];
         out[..4].copy_from_slice(&FRAME_MAGIC);
         out[4] = self.kind as u8;
@@ -167,6 +245,27 @@ impl FrameHeader {
             advance,
             body_crc,
         })
+    }
+
+    /// As [`FrameHeader::read`], also where one bit of it is flipped: the checksum says which.
+    pub(super) fn read_mended(bytes: &[u8]) -> Option<FrameHeader> {
+        let mut copy: [u8; FRAME_HEADER_BYTES] = bytes.get(..FRAME_HEADER_BYTES)?.try_into().ok()?;
+        (0..FRAME_HEADER_BYTES * 8).find_map(|bit| {
+            copy[bit / 8] ^= 1 << (bit % 8);
+            let found = FrameHeader::read(&copy);
+            copy[bit / 8] ^= 1 << (bit % 8);
+            found
+        })
+    }
+
+    /// Was all of a frame at `at` written, whatever became of it? False also where that is unknown.
+    pub(super) fn was_written_whole(&self, bytes: &[u8], at: usize) -> bool {
+        let end = at + FRAME_HEADER_BYTES + self.body_bytes as usize;
+        let Some(frame) = bytes.get(at..end) else { return false };
+        let first = (SECTOR_BYTES - at % SECTOR_BYTES).min(frame.len());
+        let (head, rest) = frame.split_at(first);
+        let is_written = |sector: &[u8]| sector.iter().any(|byte| *byte != 0);
+        frame.last().is_some_and(|byte| *byte != 0) && is_written(head) && rest.chunks(SECTOR_BYTES).all(is_written)
     }
 
     /// The body behind a header at `at`, if all of it is there and matches its checksum.
@@ -249,12 +348,21 @@ pub(super) struct RawRecord<'a> {
     /// All its bytes.
     pub(super) bytes: u32,
     /// Its body, if that matches its checksum.
-    body: Option<&'a [u8]>,
+    body: Option<Cow<'a, [u8]>>,
 }
 
-impl<'a> RawRecord<'a> {
-    /// The record at the beginning of `bytes`, if its header is sound. Its body need not be.
-    pub(super) fn read(bytes: &'a [u8]) -> Option<RawRecord<'a>> {
+/// The header of a record.
+struct RecordHeader {
+    participants: Vec<(Participant, u64)>,
+    /// Bytes of the record.
+    length: u32,
+    body_crc: u32,
+    /// Bytes of the header, its checksums among them.
+    bytes: usize,
+}
+
+impl RecordHeader {
+    fn read(bytes: &[u8]) -> Option<RecordHeader> {
         let mut input = Input(bytes);
         let length = input.u32().ok()?;
         let count = input.u32().ok()? as usize;
@@ -273,14 +381,62 @@ impl<'a> RawRecord<'a> {
         if input.u32().ok()? != crc32fast::hash(header) || (length as usize) < header_bytes + 4 {
             return None;
         }
-        let body = bytes
-            .get(header_bytes + 4..length as usize)
-            .filter(|body| crc32fast::hash(body) == body_crc);
-        Some(RawRecord {
+        Some(RecordHeader {
             participants,
-            bytes: length,
-            body,
+            length,
+            body_crc,
+            bytes: header_bytes + 4,
         })
+    }
+
+    /// As [`RecordHeader::read`], also where one bit is flipped: the checksum says which.
+    fn read_mended(bytes: &[u8]) -> Option<RecordHeader> {
+        let mut copy = bytes[..bytes.len().min(MENDED_HEADER_MAX_BYTES)].to_vec();
+        let mut flipped = |bit: usize| {
+            *copy.get_mut(bit / 8)? ^= 1 << (bit % 8);
+            let found = RecordHeader::read(&copy);
+            copy[bit / 8] ^= 1 << (bit % 8);
+            found
+        };
+        // The count says how long the header is, unless it is what is damaged.
+        let count = bytes
+            .get(4..8)
+            .and_then(|count| count.try_into().ok())
+            .map(u32::from_le_bytes)?;
+        let most = (16 + PARTICIPANT_BYTES.saturating_mul(count as usize)).min(MENDED_HEADER_MAX_BYTES);
+        (0..64).chain(64..most * 8).find_map(&mut flipped)
+    }
+}
+
+impl<'a> RawRecord<'a> {
+    /// The record at the beginning of `bytes`, if its header is sound. Its body need not be.
+    pub(super) fn read(bytes: &'a [u8]) -> Option<RawRecord<'a>> {
+        RecordHeader::read(bytes).map(|header| RawRecord::behind(header, bytes))
+    }
+
+    /// As [`RawRecord::read`], also where one bit of the header is flipped, or of the body of a record that may make an
+    /// index: without it nobody would know the name of what is lost. For frames that do not match their checksum.
+    pub(super) fn read_mended(bytes: &'a [u8]) -> Option<RawRecord<'a>> {
+        let header = RecordHeader::read(bytes).or_else(|| RecordHeader::read_mended(bytes))?;
+        let (from, to, body_crc) = (header.bytes, header.length as usize, header.body_crc);
+        let mut record = RawRecord::behind(header, bytes);
+        let makes = |(participant, _): &(Participant, u64)| participant.count == 0 || participant.first_seq_no == 0;
+        if record.body.is_none() && to - from <= MENDED_BODY_MAX_BYTES && record.participants.iter().any(makes) {
+            record.body = bytes.get(from..to).and_then(|body| mended(body, body_crc)).map(Cow::Owned);
+        }
+        Some(record)
+    }
+
+    fn behind(header: RecordHeader, bytes: &'a [u8]) -> RawRecord<'a> {
+        let body = bytes
+            .get(header.bytes..header.length as usize)
+            .filter(|body| crc32fast::hash(body) == header.body_crc)
+            .map(Cow::Borrowed);
+        RawRecord {
+            participants: header.participants,
+            bytes: header.length,
+            body,
+        }
     }
 
     /// Whether the body matches its checksum.
@@ -290,7 +446,8 @@ impl<'a> RawRecord<'a> {
 
     /// The record itself; corruption if its body is not sound.
     pub(super) fn record(&self) -> Result<Record> {
-        let mut input = Input(self.body.ok_or_else(|| corrupt("a record does not match its checksum"))?);
+        let body = self.body.as_deref();
+        let mut input = Input(body.ok_or_else(|| corrupt("a record does not match its checksum"))?);
         let idempotency_key = match input.u8()? {
             0 => None,
             _ => Some(input.text()?.to_owned()),
@@ -310,6 +467,31 @@ impl<'a> RawRecord<'a> {
             idempotency_key,
         })
     }
+}
+
+/// The bytes with the one bit flipped back that makes them match their CRC, if there is such a bit. The CRC is linear: what a
+/// bit changes in it depends on the bit's distance from the end alone.
+fn mended(bytes: &[u8], crc: u32) -> Option<Vec<u8>> {
+    let wanted = crc32fast::hash(bytes) ^ crc;
+    for bit in 0..8 {
+        let mut change = crc_step(1 << bit);
+        for at in (0..bytes.len()).rev() {
+            if change == wanted {
+                let mut out = bytes.to_vec();
+                out[at] ^= 1 << bit;
+                return (crc32fast::hash(&out) == crc).then_some(out);
+            }
+            change = (change >> 8) ^ crc_step((change & 0xff) as u8);
+        }
+    }
+    None
+}
+
+/// What a byte adds to a CRC-32 (IEEE 802.3, reflected) of zero.
+fn crc_step(byte: u8) -> u32 {
+    (0..8).fold(u32::from(byte), |crc, _| {
+        (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
+    })
 }
 
 /// How far an index has come in this run.
@@ -358,14 +540,14 @@ pub(super) fn read_heads(body: &[u8]) -> Result<Vec<(u32, Head)>> {
     Ok(heads)
 }
 
-/// Appends an entry of the manifest; `None` removes the key.
-pub(super) fn write_entry(out: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
+/// Appends an entry of a manifest of version 1; `None` removes the key.
+pub(super) fn write_entry_1(out: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
     put_bytes(out, key.as_bytes());
     put_optional(out, value);
 }
 
-/// The entries of a manifest frame's body.
-pub(super) fn read_entries(body: &[u8]) -> Result<Vec<(String, Option<Vec<u8>>)>> {
+/// The entries of a manifest frame's body, version 1.
+pub(super) fn read_entries_1(body: &[u8]) -> Result<Vec<(String, Option<Vec<u8>>)>> {
     let mut input = Input(body);
     let mut entries = Vec::new();
     while !input.0.is_empty() {
@@ -544,5 +726,23 @@ impl<'a> Input<'a> {
     }
     fn text(&mut self) -> Result<&'a str> {
         text(self.bytes()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_flipped_bit_is_found() {
+        let bytes: Vec<u8> = (0..300u32).map(|n| (n * 7) as u8).collect();
+        let crc = crc32fast::hash(&bytes);
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(mended(&flipped, crc).as_ref(), Some(&bytes), "bit {bit}");
+            flipped[(bit / 8 + 100) % 300] ^= 0x10;
+            assert_eq!(mended(&flipped, crc), None, "two bits are damage");
+        }
     }
 }

@@ -25,7 +25,7 @@ mod tests;
 
 pub use append::{Durability, Late, Log, LogOptions, Reservation, Ticket};
 pub use lock::FolderLock;
-pub use manifest::Manifest;
+pub use manifest::{Manifest, ManifestEntries};
 pub use replay::{Damage, Recovered, Replayed, Verdict};
 
 use std::sync::Arc;

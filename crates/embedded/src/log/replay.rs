@@ -3,11 +3,14 @@
 //! Two passes. The scan (at [`super::Log::open`]) checks every frame and decides what a bad one
 //! means (write-path.md 2); [`Recovered::replay`] then gives the records, in order.
 //!
-//! A bad frame at position f is a **torn tail** if no later frame was written after f was synced:
-//! nobody was told that it is durable, so it is cut. Else it is **corruption**: bytes that were once
-//! durable are gone. Who is touched is read from the headers of its records; where these are
-//! unreadable too, from the gaps that it leaves in the ordinals of later records and heads. A lost
-//! stretch that no heads frame follows might concern anyone, so it concerns the whole folder.
+//! A bad frame at position f is a **torn tail** if no later frame was written after f was synced, the manifest does not
+//! say that the log reached beyond f, and some sector of the frame was never written: nobody was told that it is durable,
+//! so it is cut. Else it is **corruption**: bytes that were once durable are gone. Who is touched is read from the
+//! headers of its records; where these are unreadable too, from the gaps that it leaves in the ordinals of later records
+//! and heads. A lost stretch that no heads frame follows might concern anyone, so it concerns the whole folder.
+//!
+//! A file that is shorter than it was made, and not cut by a start, has lost whatever stood behind its end. One flipped
+//! bit in the header of a frame or of a record costs nothing: its checksum says which bit.
 //!
 //! What stands in a file beyond the next file's `previous_end` is dead, whatever it looks like.
 //!
@@ -15,7 +18,8 @@
 
 use super::Record;
 use super::format::{
-    FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FileHeader, FrameHeader, FrameKind, Head, RawRecord, corrupt, read_heads,
+    FILE_HEADER_BYTES, FORMAT_VERSION_1, FRAME_HEADER_BYTES, FRAME_MAGIC, FileHeader, FrameHeader, FrameKind, Head, RawRecord,
+    corrupt, read_heads,
 };
 use crate::disk::{Disk, Image, refusal};
 use model::{Error, ErrorKind, Result};
@@ -34,6 +38,8 @@ pub struct Recovered {
     pub torn_bytes: u64,
     /// Whether all that was durable is still there.
     pub verdict: Verdict,
+    /// Files whose headers cannot be read: they stay until somebody looks at them.
+    pub unreadable: Vec<PathBuf>,
     disk: Arc<dyn Disk>,
     chunks: Vec<Chunk>,
 }
@@ -93,7 +99,7 @@ impl Recovered {
             let changed = || corrupt(format!("[{}] changed while it was replayed", crate::disk::shown(&chunk.path)));
             let (mut at, mut position) = (chunk.offset as usize, chunk.position);
             while position < chunk.position + chunk.bytes {
-                let raw = RawRecord::read(content.get(at..).ok_or_else(changed)?).ok_or_else(changed)?;
+                let raw = RawRecord::read_mended(content.get(at..).ok_or_else(changed)?).ok_or_else(changed)?;
                 let end = position + u64::from(raw.bytes);
                 if position >= from {
                     apply(Replayed {
@@ -125,8 +131,7 @@ pub(super) struct LogFile {
 pub(super) struct Tail {
     pub(super) number: u64,
     pub(super) path: PathBuf,
-    /// Where the log ended before it.
-    pub(super) previous_end: u64,
+    pub(super) header: FileHeader,
     /// Where its sound frames end: what lies behind was cut.
     pub(super) used: u64,
     /// Where the frames begin that no later frame says were synced.
@@ -167,16 +172,40 @@ pub(super) struct Found {
     pub(super) tail: Option<Tail>,
 }
 
+/// What a stretch of unknown length counts as: more than a heads frame.
+const LOST_TAIL: u64 = 2;
+
 /// The name of a file of the log.
 pub(super) fn file_name(number: u64) -> String {
     format!("{number:012}.log")
 }
 
-/// Scans the log in `dir` from position `from`.
-pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, folder_id: u128, from: u64, jump: u64) -> Result<Found> {
+/// What the manifest says of a log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    /// The folder it belongs to.
+    pub(super) folder_id: u128,
+    /// Everything below is in segments.
+    pub(super) from: u64,
+    /// It reached this position at least.
+    pub(super) least_end: u64,
+    /// A file of this number or a later one was there.
+    pub(super) least_file: u64,
+    /// It was closed, and ended at `least_end`.
+    pub(super) is_closed: bool,
+}
+
+/// Scans the log in `dir`.
+pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: u64) -> Result<Found> {
+    let (from, least) = (expected.from, expected.least_end);
     let mut scan = Scan::default();
-    let (headers, unreadable) = read_headers(disk.as_ref(), dir, folder_id, &mut scan)?;
+    let (headers, unreadable) = read_headers(disk.as_ref(), dir, expected.folder_id, &mut scan)?;
     scan.check_numbers(dir, from, &headers);
+    let newest = headers.iter().map(|(header, _)| header.number);
+    let newest = newest.chain(unreadable.iter().map(|file| file.number)).max().unwrap_or(0);
+    if newest < expected.least_file {
+        scan.file_gone(dir, expected.least_file, from);
+    }
     let mut files = Vec::new();
     let mut tail = None;
     let mut reached = 0;
@@ -193,7 +222,7 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, folder_id: u128, from: u64,
             Some(end) if end <= from => Scanned::skipped(end),
             _ => {
                 let content = read_file(disk.as_ref(), path)?;
-                scan.file(path, &content, header, known_end)
+                scan.file(path, &content, header, known_end, least)
             }
         };
         reached = scanned.end;
@@ -207,7 +236,7 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, folder_id: u128, from: u64,
         tail = known_end.is_none().then(|| Tail {
             number: header.number,
             path: path.clone(),
-            previous_end: header.previous_end,
+            header: *header,
             used: scanned.used,
             unsynced: scanned.unsynced,
             is_empty: scanned.is_empty,
@@ -217,7 +246,17 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, folder_id: u128, from: u64,
     files.extend(unreadable.iter().cloned());
     files.sort_by_key(|file| file.number);
     let mut damages: Vec<Damage> = scan.damages.into_iter().map(|(damage, _)| damage).collect();
+    // A log that was closed has nothing behind its end, unless somebody began a file there since.
+    if expected.is_closed && headers.iter().all(|(header, _)| header.start <= least) {
+        damages.iter_mut().for_each(|damage| damage.end = damage.end.min(least));
+    }
     damages.retain(|damage| damage.end > from && (damage.whole_folder || !damage.indices.is_empty()));
+    // The next start must find the damage, too: it sees that the log ended behind what is left of it.
+    let gap = if damages.iter().any(|damage| damage.end == u64::MAX) {
+        LOST_TAIL
+    } else {
+        0
+    };
     let verdict = match (damages.is_empty(), scan.torn_bytes) {
         (false, _) => Verdict::Corrupt(damages),
         (true, 0) => Verdict::Clean,
@@ -230,7 +269,8 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, folder_id: u128, from: u64,
         tail = None;
     }
     let recovered = Recovered {
-        end: scan.end,
+        end: if gap > 0 { scan.end.max(from) + gap } else { scan.end },
+        unreadable: unreadable.iter().map(|file| file.path.clone()).collect(),
         start,
         torn_bytes: scan.torn_bytes,
         verdict,
@@ -264,16 +304,15 @@ struct Scan {
 }
 
 impl Scan {
-    /// Scans one file.
-    fn file(&mut self, path: &Path, content: &[u8], header: &FileHeader, known_end: Option<u64>) -> Scanned {
+    /// Scans one file. The log reached `least` at least.
+    fn file(&mut self, path: &Path, content: &[u8], header: &FileHeader, known_end: Option<u64>, least: u64) -> Scanned {
         let mut record_end = None;
         // Of each frame that may not have been synced its end, and where it begins in the file.
         let mut unsynced: VecDeque<(u64, usize)> = VecDeque::new();
         let written = content.len() - zeros_at_end(content);
         let (mut at, mut position) = (FILE_HEADER_BYTES as usize, header.start);
         while known_end.is_none_or(|end| position < end) {
-            let found =
-                FrameHeader::read(content.get(at..).unwrap_or_default()).filter(|frame| self.follows(frame, header, position));
+            let found = self.frame(content, at, header, position);
             if let Some((frame, body)) = found.and_then(|frame| Some((frame, frame.body(content, at)?))) {
                 self.sound_frame(path, at, &frame, body);
                 unsynced.push_back((frame.end(), at));
@@ -286,7 +325,10 @@ impl Scan {
                 (at, position) = (at + FRAME_HEADER_BYTES + body.len(), frame.end());
                 continue;
             }
-            if known_end.is_none() && !later_frames(content, at, header, position).any(|(_, later)| later.synced > position) {
+            let is_short = known_end.is_none() && (content.len() as u64) < header.least_bytes();
+            if is_short && (at >= content.len() || written > at) {
+                self.cut_short(path, content.len(), header, position);
+            } else if known_end.is_none() && position >= least && !was_durable(content, at, header, position, found) {
                 self.torn_bytes += written.saturating_sub(at) as u64;
                 break;
             }
@@ -297,7 +339,7 @@ impl Scan {
                     .next()
                     .map(|(offset, frame)| (offset, frame.position)),
             };
-            let (next_at, next_position) = next.unwrap_or((content.len(), known_end.unwrap_or(position)));
+            let (next_at, next_position) = next.unwrap_or((content.len(), known_end.unwrap_or(least).max(position)));
             let is_heads = found.is_some_and(|frame| frame.kind == FrameKind::Heads);
             self.bad_frame(
                 path,
@@ -320,6 +362,36 @@ impl Scan {
             unsynced: unsynced.front().map_or(at, |(_, at)| *at) as u64,
             is_empty: record_end.is_none(),
         }
+    }
+
+    /// The header of the frame that stands at `at`, if it is sound or lacks one bit.
+    fn frame(&self, content: &[u8], at: usize, header: &FileHeader, position: u64) -> Option<FrameHeader> {
+        let bytes = content.get(at..).unwrap_or_default();
+        let follows = |frame: &FrameHeader| self.follows(frame, header, position);
+        FrameHeader::read(bytes).filter(follows).or_else(|| {
+            let is_blank = bytes.iter().take(FRAME_HEADER_BYTES).all(|byte| *byte == 0);
+            let mended = if is_blank { None } else { FrameHeader::read_mended(bytes) };
+            mended.filter(follows)
+        })
+    }
+
+    /// The file is shorter than it was made: what stood behind its end is lost, and nobody knows whose it was.
+    fn cut_short(&mut self, path: &Path, bytes: usize, header: &FileHeader, position: u64) {
+        let reason = format!(
+            "[{}] ends at byte [{bytes}] and was made with [{}]: what stood behind that byte is lost",
+            crate::disk::shown(path),
+            header.least_bytes()
+        );
+        let damage = Damage {
+            path: path.to_owned(),
+            offset: bytes as u64,
+            start: position,
+            end: u64::MAX,
+            indices: BTreeSet::new(),
+            whole_folder: true,
+            reason,
+        };
+        self.damages.push((damage, false));
     }
 
     fn follows(&self, frame: &FrameHeader, header: &FileHeader, position: u64) -> bool {
@@ -397,7 +469,13 @@ impl Scan {
     ) -> u64 {
         let mut done = 0;
         while done < length {
-            let Some(raw) = body.get(done as usize..).and_then(RawRecord::read) else {
+            let rest = body.get(done as usize..).unwrap_or_default();
+            // Only a damaged frame has damaged headers.
+            let raw = match touched {
+                Some(_) => RawRecord::read_mended(rest),
+                None => RawRecord::read(rest),
+            };
+            let Some(raw) = raw else {
                 break;
             };
             let bytes = u64::from(raw.bytes);
@@ -461,6 +539,22 @@ impl Scan {
         self.ordinals.clear();
         self.next_frame_no = None;
         self.from_first = false;
+    }
+
+    /// The newest file is gone: nobody knows how much was in it.
+    fn file_gone(&mut self, dir: &Path, number: u64, from: u64) {
+        let path = dir.join(file_name(number));
+        let reason = format!("[{}] is missing: what stood in it is lost", crate::disk::shown(&path));
+        let damage = Damage {
+            path,
+            offset: 0,
+            start: from,
+            end: u64::MAX,
+            indices: BTreeSet::new(),
+            whole_folder: true,
+            reason,
+        };
+        self.damages.push((damage, false));
     }
 
     /// Notes files that should be there and are not.
@@ -555,7 +649,19 @@ fn read_headers(disk: &dyn Disk, dir: &Path, folder_id: u128, scan: &mut Scan) -
         }
     }
     headers.sort_by_key(|(header, _)| header.number);
+    // The next file says where an unreadable one ended.
+    for (file, (damage, _)) in unreadable.iter().zip(&mut scan.damages) {
+        let next = headers.iter().find(|(header, _)| header.number > file.number);
+        damage.end = next.map_or(u64::MAX, |(next, _)| next.previous_end);
+    }
     Ok((headers, unreadable))
+}
+
+/// Was a bad frame at the end of the log durable once? A later frame says so, or it was written whole.
+fn was_durable(content: &[u8], at: usize, header: &FileHeader, position: u64, found: Option<FrameHeader>) -> bool {
+    let is_marked = header.version > FORMAT_VERSION_1;
+    is_marked && found.is_some_and(|frame| frame.was_written_whole(content, at))
+        || later_frames(content, at, header, position).any(|(_, later)| later.synced > position)
 }
 
 /// The sound frame headers of this run after `at` that stand later in the log.

@@ -286,7 +286,7 @@ async fn a_record_that_cannot_be_replayed_stops_its_index_alone() {
     disk.restart();
     // A server of before logged such a record.
     let (manifest, entries) = Manifest::open(Path::new(DIR), Arc::new(disk.clone())).unwrap();
-    let folder: Value = serde_json::from_slice(&entries["folder"]).unwrap();
+    let folder: Value = serde_json::from_slice(&entries.live["folder"]).unwrap();
     let mut options = LogOptions::new(manifest.folder_id(), folder["flushed"].as_u64().unwrap());
     (options.file_bytes, options.queue_max_bytes) = (1 << 20, 512 << 10);
     let (log, recovered) = Log::open(&Path::new(DIR).join("log"), Arc::new(disk.clone()), options).unwrap();

@@ -210,7 +210,9 @@ async fn a_flipped_bit_in_the_log_stops_the_index_it_names() {
     let path = files(&disk, "log", ".log").pop().unwrap();
     let content = disk.content(&path).unwrap();
     let at = content.windows(6).position(|bytes| bytes == b"needle").unwrap();
+    // One bit of the first record of an index is mended, two are not.
     disk.flip(&path, at as u64, 2);
+    disk.flip(&path, at as u64 + 9, 2);
     for life in 0..2 {
         let engine = open(&disk);
         let refused = engine.read_one(address("bad", DocId::plain("1"))).await.unwrap_err();
@@ -450,7 +452,73 @@ async fn a_start_on_a_full_disk_reads_and_deletes() {
     }
 }
 
-/// Not a byte is left, not even what the log gives back.
+/// Not a byte is left, not even what the log gives back: deletes of documents and of indices have a file of their own,
+/// and a deleted index gives its room back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_without_any_room_deletes() {
+    let disk = FaultyDisk::new(1);
+    let engine = open(&disk);
+    for index in ["a", "b"] {
+        create(&engine, index, json!({})).await;
+        for n in 0..40 {
+            write(
+                &engine,
+                put(
+                    index,
+                    &n.to_string(),
+                    json!({ "n": n, "text": format!("{n} {}", "x".repeat(9000)) }),
+                ),
+            )
+            .await;
+        }
+    }
+    flush(&engine).await.unwrap();
+    // Time for the file that is kept for deletes.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    disk.stop_after(0);
+    drop(engine);
+    disk.restart();
+    for spare in files(&disk, "log", "") {
+        if spare.to_string_lossy().contains("spare") {
+            disk.remove(&spare).unwrap();
+        }
+    }
+    disk.set_room(Some(0));
+    let begun = std::time::Instant::now();
+    let engine = open(&disk);
+    assert!(
+        begun.elapsed() < Duration::from_secs(2),
+        "a start on a full disk takes no longer: {:?}",
+        begun.elapsed()
+    );
+    for n in 0..20 {
+        write(&engine, delete("b", &n.to_string())).await;
+    }
+    let mut plan = |_: &mut dyn engine::Newest| Ok(Plan::of((20..30).map(|n| delete("b", &n.to_string())).collect()));
+    let decided = engine.atomic().unwrap().decide(&mut plan, Refresh::No.into()).await.unwrap();
+    assert!(decided.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_))));
+    let refused = try_write(&engine, put("b", "new", json!({ "n": 2 }))).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::DiskFull, "{refused}");
+    // The room is what the files of the index had.
+    let before = disk.used_bytes();
+    engine.alter(Alteration::DeleteIndices(Target::index("a"))).await.unwrap();
+    drop(flush(&engine).await);
+    assert!(disk.used_bytes() < before, "{} of {before} bytes are used", disk.used_bytes());
+    refresh(&engine, "b").await;
+    assert_eq!(count(&engine, "b", json!({ "match_all": {} })).await, 10);
+    disk.set_room(None);
+    let took = write_at_last(&engine, || put("b", "new", json!({ "n": 2 }))).await;
+    assert!(took < Duration::from_secs(2), "took {took:?}");
+    disk.stop_after(0);
+    drop(engine);
+    disk.restart();
+    let engine = open(&disk);
+    refresh(&engine, "b").await;
+    assert_eq!(count(&engine, "b", json!({ "match_all": {} })).await, 11);
+    assert!(engine.indices(&Target::index("a")).await.is_err());
+}
+
+/// Not a byte is left, and the file for deletes has gone as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_without_any_room_reads_and_writes_later() {
     let disk = FaultyDisk::new(1);
@@ -461,7 +529,7 @@ async fn a_start_without_any_room_reads_and_writes_later() {
     drop(engine);
     disk.restart();
     for spare in files(&disk, "log", "") {
-        if spare.to_string_lossy().contains("spare") {
+        if spare.to_string_lossy().contains("spare") || spare.to_string_lossy().contains("reserve") {
             disk.remove(&spare).unwrap();
         }
     }

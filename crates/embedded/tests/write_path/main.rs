@@ -12,6 +12,7 @@
 //! | poison blocks refresh | `index::build::tests` |
 //! | cold index pins log | `bounds::a_cold_index_does_not_pin_the_log` |
 //! | handle leak | `bounds::refreshes_stay_as_fast_as_they_were` |
+//! | a bit flips | `damage` |
 //! | old-schema reader panics | `races::fields_grow_under_searches` |
 //!
 //! Not here: what goes right (`laws`), the contract that engines share (`contract`).
@@ -19,6 +20,7 @@
 #![allow(clippy::unwrap_used, reason = "a law that cannot be asked has failed")]
 
 mod bounds;
+mod damage;
 mod durability;
 mod faults;
 mod parts;

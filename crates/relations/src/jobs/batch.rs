@@ -107,6 +107,7 @@ impl crate::Relations {
                 let how = Deciding {
                     touches: batch.touches(),
                     gate: if alone.is_some() { Gate::Exclusive } else { Gate::Shared },
+                    makes_room: matches!(run.job.action, Action::Delete),
                     ..Deciding::default()
                 };
                 let mut plan = |newest: &mut dyn Newest| {

@@ -214,11 +214,12 @@ impl crate::Relations {
         Ok(self.engine.read(vec![read]).await?.into_iter().next().flatten().is_some())
     }
 
-    /// Writes a job down before its first batch.
+    /// Writes a job down before its first batch. `deletes`: that is all it does.
     pub(super) async fn write_down(
         &self,
         task: &Task,
         order: &Order,
+        deletes: bool,
         reaches: &[Reach],
         destinations: &Destinations,
         total: u64,
@@ -265,6 +266,7 @@ impl crate::Relations {
         };
         let how = Deciding {
             touches: order.key.iter().map(Key::at).chain([record.task()]).collect(),
+            makes_room: deletes,
             ..Deciding::default()
         };
         let decided = self.atomic()?.decide(&mut plan, how).await?;
@@ -295,6 +297,8 @@ impl crate::Relations {
         };
         let how = Deciding {
             touches: vec![record.task(), record.stop()],
+            // It ends a job, and with it what the job keeps.
+            makes_room: true,
             ..Deciding::default()
         };
         let decided = self.atomic()?.decide(&mut plan, how).await?;
@@ -345,6 +349,8 @@ impl crate::Relations {
         };
         let how = Deciding {
             touches: vec![record.task(), record.reached(), record.stop()],
+            // It ends a job, and with it what the job keeps.
+            makes_room: true,
             ..Deciding::default()
         };
         let decided = self.atomic()?.decide(&mut plan, how).await?;

@@ -180,7 +180,9 @@ impl crate::Relations {
         let mut record = None;
         // By the portable path what came of a batch may be unknown for a while: the record tells.
         if order.keep || order.key.is_some() || !one_batch || self.portable.is_some() {
-            if let Written::Known(number) = self.write_down(task, order, &reaches, &destinations, total).await? {
+            let deletes = matches!(job.action, Action::Delete);
+            let written = self.write_down(task, order, deletes, &reaches, &destinations, total);
+            if let Written::Known(number) = written.await? {
                 return Ok(Begun::Known(number));
             }
             record = Some(Record::new(task.id));
@@ -373,7 +375,8 @@ impl crate::Relations {
         let more = run.counts.done + (items.len() as u64) < run.counts.total;
         if run.record.is_none() && run.job.whole.is_none() && more {
             // It is more than one change after all.
-            self.write_down(task, &run.order, &run.reaches, &run.destinations, run.counts.total)
+            let deletes = matches!(run.job.action, Action::Delete);
+            self.write_down(task, &run.order, deletes, &run.reaches, &run.destinations, run.counts.total)
                 .await?;
             run.record = Some(Record::new(task.id));
         }

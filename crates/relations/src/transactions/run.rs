@@ -153,6 +153,7 @@ impl crate::Relations {
             gate: if alone.is_some() { Gate::Exclusive } else { Gate::Shared },
             refresh: change.refresh,
             plain: change.kind == Kind::Plain && alone.is_none(),
+            makes_room: false,
         };
         let planning = self.planning(change, place, alone);
         let turn = Arc::new(Mutex::new(None));

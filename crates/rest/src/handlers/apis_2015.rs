@@ -115,7 +115,7 @@ pub(crate) async fn segments(call: &mut Call) -> Result<Answer> {
             }
             shards.insert(
                 shard.to_string(),
-                json!([{ "routing": { "state": "STARTED", "primary": true, "node": names.node_id },
+                json!([{ "routing": { "state": super::shards::shard_state(info), "primary": true, "node": names.node_id },
                     "num_committed_segments": count, "num_search_segments": count, "segments": segments }]),
             );
         }

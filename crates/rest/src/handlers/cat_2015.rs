@@ -5,6 +5,7 @@
 use super::cat::figures::figure;
 use super::cluster::{Health, missing_replicas};
 use super::nodes::{is_this_node, node_stats};
+use super::shards::shard_state;
 use crate::call::Call;
 use crate::machine::percent;
 use crate::params::split_list;
@@ -429,11 +430,18 @@ fn with_figures(table: &str, out: &mut Facts, s: &IndexStats) {
     }
 }
 
-/// The first shard holds everything, the others are empty, replicas are unassigned.
+/// The first shard holds everything, the others are empty, replicas and damaged indices are unassigned.
 fn shards(info: &IndexInfo, s: &IndexStats, node: &str, id: &str, out: &mut Vec<Facts>) {
     for shard in 0..number(&info.settings, NUMBER_OF_SHARDS).min(1024) {
         let (docs, size) = if shard == 0 { (s.lucene_docs, s.size_bytes) } else { (0, 0) };
-        let mut facts = facts! { "index": info.name, "shard": shard, "prirep": "p", "state": "STARTED", "docs": docs, "ip": "127.0.0.1",
+        if info.stopped.is_some() {
+            out.push(
+                facts! { "index": info.name, "shard": shard, "prirep": "p", "state": shard_state(info),
+                "unassigned.reason": "ALLOCATION_FAILED", "unassigned": "" },
+            );
+            continue;
+        }
+        let mut facts = facts! { "index": info.name, "shard": shard, "prirep": "p", "state": shard_state(info), "docs": docs, "ip": "127.0.0.1",
         "id": id, "node": node };
         facts.insert("store", Cell::Bytes(size));
         match shard {

@@ -4,6 +4,7 @@
 
 use super::indices::{mappings_of, shards_of, summed};
 use super::nodes::{node_stats, roles};
+use super::shards::shard_state;
 use crate::call::Call;
 use crate::machine::{Machine, percent};
 use crate::respond::Answer;
@@ -428,7 +429,7 @@ fn shards_of_2015(call: &Call, info: &IndexInfo) -> Vec<Value> {
 }
 
 fn shard(call: &Call, info: &IndexInfo) -> Value {
-    json!({ "state": "STARTED", "primary": true, "node": call.rest.names.node_id, "relocating_node": null, "shard": 0, "index": info.name.as_str(),
+    json!({ "state": shard_state(info), "primary": true, "node": call.rest.names.node_id, "relocating_node": null, "shard": 0, "index": info.name.as_str(),
         "allocation_id": { "id": info.uuid } })
 }
 

@@ -1,6 +1,7 @@
 //! Indices: create, delete, get, open and close, refresh, flush, merge, stats.
 
 use super::destructive::check_named;
+use super::shards::shard_state;
 use crate::call::Call;
 use crate::missing_index;
 use crate::respond::Answer;
@@ -304,10 +305,8 @@ pub(crate) async fn close(mut call: Call) -> Result<Answer> {
 
 /// `_shards` over some indices: one shard is searched, as many as the settings say are reported.
 pub(super) fn shards_of(infos: &[IndexInfo], with_replicas: bool) -> Value {
-    let shards: u64 = infos
-        .iter()
-        .map(|i| model::settings::number(&i.settings, model::settings::NUMBER_OF_SHARDS))
-        .sum();
+    let shards_in = |i: &IndexInfo| model::settings::number(&i.settings, model::settings::NUMBER_OF_SHARDS);
+    let shards: u64 = infos.iter().filter(|i| i.stopped.is_none()).map(shards_in).sum();
     let total: u64 = infos
         .iter()
         .map(|i| {
@@ -319,7 +318,25 @@ pub(super) fn shards_of(infos: &[IndexInfo], with_replicas: bool) -> Value {
             copies * model::settings::number(&i.settings, model::settings::NUMBER_OF_SHARDS)
         })
         .sum();
-    json!({ "total": total, "successful": shards, "failed": 0 })
+    let mut out = json!({ "total": total, "successful": shards, "failed": 0 });
+    // Damaged ones were left out, and why.
+    let damaged: Vec<Value> = infos
+        .iter()
+        .filter_map(|i| {
+            let reason = json!({ "type": ErrorKind::Corruption.wire(), "reason": i.stopped.as_ref()? });
+            Some(json!({ "shard": 0, "index": i.name.as_str(), "status": "INTERNAL_SERVER_ERROR", "reason": reason }))
+        })
+        .collect();
+    if !damaged.is_empty() {
+        out["failed"] = infos
+            .iter()
+            .filter(|i| i.stopped.is_some())
+            .map(shards_in)
+            .sum::<u64>()
+            .into();
+        out["failures"] = damaged.into();
+    }
+    out
 }
 
 /// `POST /i/_refresh`.
@@ -618,8 +635,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
             }
             if level == "shards" {
                 let mut shard = part.clone();
-                shard["routing"] =
-                    json!({ "state": "STARTED", "primary": true, "node": call.rest.names.node_id, "relocating_node": null });
+                shard["routing"] = json!({ "state": shard_state(info), "primary": true, "node": call.rest.names.node_id, "relocating_node": null });
                 shard["commit"] = commit(info, one);
                 entry["shards"] = json!({ "0": [shard] });
             }

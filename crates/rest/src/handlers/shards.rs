@@ -51,7 +51,7 @@ pub(crate) async fn segments(mut call: Call) -> Result<Answer> {
                 })
                 .collect();
             let committed = segments.values().filter(|one| one["committed"] == true).count();
-            let copy = json!({ "routing": { "state": "STARTED", "primary": true, "node": call.rest.names.node_id },
+            let copy = json!({ "routing": { "state": shard_state(info), "primary": true, "node": call.rest.names.node_id },
                 "num_committed_segments": committed, "num_search_segments": segments.len(), "segments": segments });
             shards.insert(shard.to_string(), json!([copy]));
         }
@@ -59,6 +59,14 @@ pub(crate) async fn segments(mut call: Call) -> Result<Answer> {
     }
     let infos: Vec<_> = stats.into_iter().map(|(info, _)| info).collect();
     Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true), "indices": indices })))
+}
+
+/// Whether the copy that there is of a shard can be used: damage stops an index.
+pub(super) fn shard_state(info: &IndexInfo) -> &'static str {
+    match info.stopped {
+        None => "STARTED",
+        Some(_) => "UNASSIGNED",
+    }
 }
 
 /// What a shard was made from: nothing, if it is new since this process began; else what was on the disk.

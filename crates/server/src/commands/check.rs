@@ -1,7 +1,7 @@
-//! `pleach check DIR`: opens a data folder as a start does, without serving it, and tells what is damaged.
+//! `pleach check DIR`: opens a data folder as a start does, without serving it, reads every byte, and tells what is damaged.
 //!
-//! With `--repair-control` it takes out what cannot be read of the control index (locks, idempotency keys, tasks), or makes
-//! that anew, and says what it cost. Not here: damage of other indices, which stops them and is only told.
+//! `--repair` gives up what is damaged and says what it cost; `--repair-control` does that for the control index alone
+//! (locks, idempotency keys, tasks). Not here: what damage costs a start (`embedded`).
 
 use crate::console::{complain, say};
 use crate::private;
@@ -10,7 +10,7 @@ use engine::clock::SystemClock;
 use engine::tasks::Tasks;
 use engine::{Clock, Engine, EngineExt as _};
 use model::system_index::CONTROL_INDEX;
-use model::{Error, IndexName, Result, Target};
+use model::{Error, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
 use relations::repair::ControlContents;
 use std::path::PathBuf;
@@ -23,6 +23,10 @@ pub(crate) struct Flags {
     /// Folder of the data; no server may run on it.
     #[arg(value_name = "DIR")]
     data: PathBuf,
+    /// Give up what is damaged: segments, stretches of the log, indices of which nothing else is left. What that costs is
+    /// told. Copy the folder first: what is given up is gone.
+    #[arg(long)]
+    repair: bool,
     /// Take out what cannot be read of locks, idempotency keys and tasks. What that costs is told.
     #[arg(long)]
     repair_control: bool,
@@ -34,7 +38,7 @@ pub(crate) struct Flags {
 /// A folder that is none of ours, is in use, or cannot be opened at all.
 pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     // An empty folder would be made into a data folder.
-    if !flags.data.join("manifest").is_file() {
+    if !["manifest", "manifest-2"].iter().any(|name| flags.data.join(name).is_file()) {
         return Err(Error::illegal(format!(
             "[{}] is no data folder: it has no manifest",
             flags.data.display()
@@ -42,7 +46,27 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     }
     private::make_files_private();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let engine = Arc::new(EmbeddedEngine::open(&flags.data, clock.clone(), embedded::Limits::default())?);
+    let opened = match flags.repair {
+        true => EmbeddedEngine::open_and_repair(&flags.data, clock.clone(), embedded::Limits::default()),
+        false => EmbeddedEngine::open(&flags.data, clock.clone(), embedded::Limits::default()),
+    };
+    let engine = match opened {
+        Ok(engine) => Arc::new(engine),
+        Err(refused) if refused.kind() == ErrorKind::Corruption => {
+            say(&format!("the folder does not open: {}\n", refused.reason()));
+            return Ok(ExitCode::from(1));
+        }
+        Err(refused) => return Err(refused),
+    };
+    engine.check_segments();
+    let told = engine.found_damage();
+    for line in &told {
+        say(&format!("{}{line}\n", if flags.repair { "repaired: " } else { "" }));
+    }
+    let identity = crate::identity::damage(&flags.data, &engine);
+    if let Some(damage) = &identity {
+        say(&format!("{damage}\n"));
+    }
     let shared: Arc<dyn Engine> = engine.clone();
     let relations = Relations::new(shared, clock, Arc::new(Tasks::new(1)));
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -51,7 +75,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
         .map_err(|cause| Error::illegal(format!("starting a thread failed: {cause}")))?;
     let sound = runtime.block_on(async {
         let others = check_indices(&*engine).await?;
-        let control = check_control(&engine, &relations, flags.repair_control).await?;
+        let control = check_control(&engine, &relations, flags.repair || flags.repair_control).await?;
         Ok::<bool, Error>(others && control)
     });
     let closed = engine.close();
@@ -78,6 +102,13 @@ async fn check_indices(engine: &dyn Engine) -> Result<bool> {
     say(&format!("{} indices, {} damaged\n", indices.len(), damaged.len()));
     for (name, reason) in &damaged {
         say(&format!("index [{name}] is damaged: {reason}\n"));
+    }
+    if !damaged.is_empty() {
+        say(
+            "--repair gives up what is damaged of them: an index loses the documents of its damaged segments, and what was \
+             written to it in damaged stretches of the log; one whose entry in the manifest is lost goes as a whole. Copy the \
+             folder first\n",
+        );
     }
     Ok(damaged.is_empty())
 }

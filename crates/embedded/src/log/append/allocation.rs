@@ -32,14 +32,43 @@ pub(super) fn make_spare(disk: &dyn Disk, dir: &Path, number: u64, bytes: u64) -
     Ok(OwnFile { path, ..made })
 }
 
-/// What a start finds besides the log: sweeps away half-made files and spares that are too small or too large,
-/// gives the spares and the number for the next. All that a spare may hold besides zeros is the
-/// header of a start that did not get further.
-pub(super) fn sweep(disk: &dyn Disk, dir: &Path, file_bytes: u64) -> io::Result<(Vec<OwnFile>, u64)> {
-    let (mut spares, mut next) = (Vec::new(), 0);
+/// The file that is kept for deletes; made while there is room.
+pub(super) fn make_reserve(disk: &dyn Disk, dir: &Path, number: u64, file_bytes: u64) -> io::Result<OwnFile> {
+    let path = dir.join(format!("{RESERVE}{number}"));
+    let bytes = fitting(disk, dir, FIRST_MIN_BYTES, RESERVE_BYTES.min(file_bytes / 4)).max(FIRST_MIN_BYTES);
+    let made = allocate(disk, &dir.join(format!("{RESERVE}{number}.{PARTIAL}")), bytes)?;
+    disk.rename(&made.path, &path)?;
+    Ok(OwnFile { path, ..made })
+}
+
+/// Blank files that a start finds.
+pub(super) struct Swept {
+    pub(super) spares: Vec<OwnFile>,
+    pub(super) reserve: Option<OwnFile>,
+    /// The number for the next.
+    pub(super) next: u64,
+}
+
+/// What a start finds besides the log: sweeps away half-made files and spares that are too small or too large.
+/// All that a spare may hold besides zeros is the header of a start that did not get further.
+pub(super) fn sweep(disk: &dyn Disk, dir: &Path, file_bytes: u64) -> io::Result<Swept> {
+    let (mut spares, mut reserve, mut next) = (Vec::new(), None, 0);
     for name in disk.list(dir)? {
         let path = dir.join(&name);
-        let number = name.strip_prefix(SPARE).and_then(|number| number.parse::<u64>().ok());
+        let numbered = |prefix: &str| name.strip_prefix(prefix).and_then(|number| number.parse::<u64>().ok());
+        if let Some(number) = numbered(RESERVE) {
+            next = next.max(number + 1);
+            let bytes = disk.len(&path)?;
+            if reserve.is_none() && (FIRST_MIN_BYTES..=RESERVE_BYTES.max(FIRST_MIN_BYTES)).contains(&bytes) {
+                reserve = Some(OwnFile {
+                    file: disk.open(&path)?,
+                    path,
+                    bytes,
+                });
+                continue;
+            }
+        }
+        let number = numbered(SPARE);
         if let Some(number) = number {
             next = next.max(number + 1);
             let bytes = disk.len(&path)?;
@@ -52,11 +81,11 @@ pub(super) fn sweep(disk: &dyn Disk, dir: &Path, file_bytes: u64) -> io::Result<
                 continue;
             }
         }
-        if number.is_some() || name.ends_with(&format!(".{PARTIAL}")) {
+        if number.is_some() || numbered(RESERVE).is_some() || name.ends_with(&format!(".{PARTIAL}")) {
             disk.remove(&path)?;
         }
     }
-    Ok((spares, next))
+    Ok(Swept { spares, reserve, next })
 }
 
 /// How large a file to make: an eighth of what is free, within the bounds. A disk of 64 MB has room for a log, and

@@ -3,8 +3,8 @@
 use super::*;
 use crate::disk::is_full;
 use crate::log::format::{
-    FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FRAME_MAX_BYTES, FileHeader, FrameHeader, FrameKind, Head, begin_frame, finish_frame,
-    heads_bytes, write_heads,
+    END_MARK, FILE_HEADER_BYTES, FORMAT_VERSION, FRAME_MAX_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, FrameHeader, FrameKind, Head,
+    begin_frame, finish_frame, heads_bytes, write_heads,
 };
 use crate::log::{Part, Record};
 use model::{ErrorKind, Result};
@@ -173,16 +173,16 @@ impl Committer {
         if let Some(frame) = self.unwritten.take() {
             return Some(Step::WriteAgain(frame));
         }
-        let overhead = (3 * FRAME_HEADER_BYTES + heads_bytes(self.heads.len())) as u64;
+        let overhead = (3 * FRAME_OVERHEAD_BYTES + heads_bytes(self.heads.len())) as u64;
         let left = self.file.bytes - self.offset;
         if let Some(first) = queue.items.front() {
             let bytes = |item: &Item| match item {
                 Item::Record { bytes, .. } => *bytes,
-                Item::Heads => FRAME_HEADER_BYTES as u64 + heads_bytes(self.heads.len()) as u64,
+                Item::Heads => FRAME_OVERHEAD_BYTES as u64 + heads_bytes(self.heads.len()) as u64,
             };
             let fits = |taken: u64| if taken == 0 { 0 } else { overhead };
             let own = matches!(first, Item::Record { own_file: Some(_), .. });
-            if own || bytes(first) + FRAME_HEADER_BYTES as u64 > left {
+            if own || bytes(first) + FRAME_OVERHEAD_BYTES as u64 > left {
                 return Some(Step::Rotate);
             }
             let mut items = Vec::new();
@@ -274,6 +274,7 @@ impl Committer {
                 }
             }
         }
+        buffer.push(END_MARK);
         let header = FrameHeader {
             kind,
             run_id: self.run_id,
@@ -346,7 +347,7 @@ impl Committer {
         if self.unsynced_since.is_some() {
             self.sync()?;
         }
-        let mut needed = FILE_HEADER_BYTES + FRAME_HEADER_BYTES as u64;
+        let mut needed = FILE_HEADER_BYTES + FRAME_OVERHEAD_BYTES as u64;
         let own = match self.shared.queue.lock().items.front_mut() {
             Some(Item::Record { own_file, bytes, .. }) => {
                 needed += *bytes;
@@ -369,11 +370,14 @@ impl Committer {
         };
         self.number += 1;
         let header = FileHeader {
+            version: FORMAT_VERSION,
             folder_id: self.shared.options.folder_id,
             number: self.number,
             run_id: self.run_id,
             start: self.position,
             previous_end: self.previous_end.unwrap_or(self.position),
+            allocated: 0,
+            cut: 0,
         };
         let shared = &self.shared;
         self.file = shared
@@ -395,6 +399,11 @@ impl Committer {
             if let Some(ready) = spare.ready.take() {
                 self.shared.spare_changed.notify_all();
                 return Ok(Some(ready));
+            }
+            // Only deletes were let in without room for them elsewhere.
+            let is_starved = self.shared.starved.load(Ordering::Acquire);
+            if is_starved && spare.reserve.as_ref().is_some_and(|reserve| reserve.bytes >= needed) {
+                return Ok(spare.reserve.take());
             }
             // Room and descriptors come back; a disk that gives other errors need not, and waiters must hear of it.
             if let Some(refused) = spare.refused.as_ref().filter(|refused| !refused.is_passing()) {

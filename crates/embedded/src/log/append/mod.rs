@@ -25,8 +25,8 @@
 
 use crate::disk::{Disk, DiskFile, is_full, is_short_of_handles, refusal};
 use crate::log::Record;
-use crate::log::format::{FILE_HEADER_BYTES, FileHeader, RECORD_MAX_BYTES};
-use crate::log::replay::{Found, Recovered, scan};
+use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, RECORD_MAX_BYTES};
+use crate::log::replay::{Expected, Found, Recovered, scan};
 use model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -56,6 +56,12 @@ pub struct LogOptions {
     pub folder_id: u128,
     /// The lowest position not built into durable segments: damage below it does not matter.
     pub from: u64,
+    /// The log reached this position at least: a shorter one is damaged.
+    pub least_end: u64,
+    /// A file of this number or a later one was there.
+    pub least_file: u64,
+    /// It was closed and ended there.
+    pub is_closed: bool,
     /// Bytes of one file, zero-filled ahead; at most an eighth of what is free, down to `FILE_MIN_BYTES`.
     pub file_bytes: u64,
     /// Setting `log.queue_max_bytes`: bytes reserved or queued at once, at most half a file.
@@ -76,12 +82,27 @@ impl LogOptions {
         LogOptions {
             folder_id,
             from,
+            least_end: 0,
+            least_file: 0,
+            is_closed: false,
             file_bytes: 64 << 20,
             queue_max_bytes: 32 << 20,
             heads_each_bytes: 1 << 20,
             sync_each: Duration::from_secs(5),
             retry_each: Duration::from_millis(500),
             kept_for_deletes_bytes: 1 << 20,
+        }
+    }
+}
+
+impl LogOptions {
+    fn expected(&self) -> Expected {
+        Expected {
+            folder_id: self.folder_id,
+            from: self.from,
+            least_end: self.least_end,
+            least_file: self.least_file,
+            is_closed: self.is_closed,
         }
     }
 }
@@ -150,31 +171,55 @@ impl Log {
             recovered,
             mut files,
             tail,
-        } = scan(&disk, dir, options.folder_id, options.from, START_JUMP)?;
+        } = scan(&disk, dir, &options.expected(), START_JUMP)?;
         // Before anything of it is served, and before a header says where it ends.
         make_durable(disk.as_ref(), dir, options.from, &mut files, tail.as_ref())?;
         let (number, previous_end) = match &tail {
-            Some(tail) if tail.is_empty => (tail.number, tail.previous_end),
+            Some(tail) if tail.is_empty => (tail.number, tail.header.previous_end),
             _ => (
-                files.last().map_or(1, |file| file.number + 1),
+                files.last().map_or(1, |file| file.number + 1).max(options.least_file + 1),
                 recovered.end.max(options.from),
             ),
         };
         let header = FileHeader {
+            version: FORMAT_VERSION,
             folder_id: options.folder_id,
             number,
             run_id: fresh_run_id(recovered.start),
             start: recovered.start,
             previous_end,
+            allocated: 0,
+            cut: 0,
         };
         let swept = sweep(disk.as_ref(), dir, options.file_bytes);
-        let (mut spares, blank_number) = swept.map_err(|e| refusal("sweeping", dir, &e))?;
+        let Swept {
+            mut spares,
+            mut reserve,
+            next: blank_number,
+        } = swept.map_err(|e| refusal("sweeping", dir, &e))?;
+        let mut full = None;
         let blank = match spares.pop() {
             Some(spare) => Ok(spare),
-            None => first_file(disk.as_ref(), dir, blank_number, options.file_bytes),
+            None => match (
+                first_file(disk.as_ref(), dir, blank_number, options.file_bytes),
+                reserve.take(),
+            ) {
+                (Err(e), Some(kept)) if is_full(&e) => {
+                    full = Some(e);
+                    Ok(kept)
+                }
+                (made, kept) => {
+                    reserve = kept;
+                    made
+                }
+            },
         };
         let shared = Arc::new(Shared::new(dir, disk, options, &recovered, files));
-        shared.found_spare(spares.pop());
+        shared.found_spare(spares.pop(), reserve);
+        // The file is for deletes.
+        if let Some(e) = &full {
+            shared.refuse_spare(e);
+        }
         shared.blanks.store(blank_number + 1, Ordering::Relaxed);
         let begun = blank.and_then(|blank| shared.begin_file(blank, &header, || true));
         let (file, previous_end) = match begun {
@@ -329,6 +374,11 @@ impl Log {
         self.shared.truncate_below(position)
     }
 
+    /// The number of the newest file.
+    pub fn file_number(&self) -> u64 {
+        self.shared.files.lock().iter().map(|file| file.number).max().unwrap_or(0)
+    }
+
     /// Bytes in the log's files that are kept for replay, the current one whole.
     pub fn kept_bytes(&self) -> u64 {
         self.shared.files.lock().iter().map(|file| file.bytes).sum()
@@ -369,6 +419,9 @@ impl Drop for Reservation {
 /// without being seen on disk (queue, one unsynced file, one record).
 pub(super) const START_JUMP: u64 = 1 << 30;
 pub(super) const SPARE: &str = "spare-";
+pub(super) const RESERVE: &str = "reserve-";
+/// The file that is kept for deletes on a full disk, at most; a quarter of a usual file.
+pub(super) const RESERVE_BYTES: u64 = 1 << 20;
 pub(super) const PARTIAL: &str = "partial";
 /// A first file is made no bigger.
 pub(super) const FIRST_FILE_BYTES: u64 = 4 << 20;
@@ -455,6 +508,8 @@ pub(super) struct Queue {
 
 pub(super) struct Spare {
     pub(super) ready: Option<OwnFile>,
+    /// Takes the deletes when the disk has no room for another file.
+    pub(super) reserve: Option<OwnFile>,
     /// Why the last attempt failed.
     pub(super) refused: Option<SpareRefusal>,
 }

@@ -7,7 +7,7 @@
 //! Not here: reading the log (`replay`).
 
 use crate::disk::{Disk, refusal};
-use crate::log::format::FILE_HEADER_BYTES;
+use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION_1, FileHeader};
 use crate::log::replay::{LogFile, Tail};
 use model::Result;
 use std::io;
@@ -37,7 +37,17 @@ fn sync_tail(disk: &dyn Disk, tail: &Tail) -> io::Result<u64> {
     let mut frames = vec![0; usize::try_from(tail.used.saturating_sub(from)).map_err(io::Error::other)?];
     let read = file.read_at(&mut frames, from)?;
     file.write_all_at(&frames[..read], from)?;
-    file.truncate(tail.used.max(FILE_HEADER_BYTES))?;
+    let bytes = tail.used.max(FILE_HEADER_BYTES);
+    // First the header: a file that is shorter than its header says was cut by somebody else.
+    if tail.header.version > FORMAT_VERSION_1 && bytes < tail.header.least_bytes() {
+        let header = FileHeader {
+            cut: bytes,
+            ..tail.header
+        };
+        file.write_all_at(&header.write(), 0)?;
+        file.sync_data()?;
+    }
+    file.truncate(bytes)?;
     file.sync_data()?;
     file.bytes()
 }

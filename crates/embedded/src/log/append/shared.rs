@@ -3,7 +3,7 @@
 use super::*;
 use crate::disk::{Disk, refusal, sync_dir_patiently};
 use crate::log::Record;
-use crate::log::format::{FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FileHeader, RECORD_MAX_BYTES};
+use crate::log::format::{FILE_HEADER_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, RECORD_MAX_BYTES};
 use crate::log::replay::{LogFile, Recovered, file_name};
 use model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
@@ -85,6 +85,7 @@ impl Shared {
             heads_bytes: AtomicU64::new(0),
             spare: Mutex::new(Spare {
                 ready: None,
+                reserve: None,
                 refused: None,
             }),
             spare_changed: Condvar::new(),
@@ -110,7 +111,7 @@ impl Shared {
             let reason = format!("a change of [{bytes}] bytes is too large, the limit is [{RECORD_MAX_BYTES}]");
             return Err(Error::new(ErrorKind::ContentTooLong, reason));
         }
-        let charged = bytes + FRAME_HEADER_BYTES as u64;
+        let charged = bytes + FRAME_OVERHEAD_BYTES as u64;
         let file_bytes = self.spare_bytes.load(Ordering::Acquire);
         // A spare file has room for all that is queued.
         let limit = self.options.queue_max_bytes.min(file_bytes / 2);
@@ -135,11 +136,20 @@ impl Shared {
             // Each record may have a frame to itself, of which the smallest is about its own size.
             let needed = 2 * (before + charged) + kept;
             let left = self.left.load(Ordering::Acquire);
-            if needed > left {
+            if needed > left && !(kept == 0 && self.fits_reserve(needed)) {
                 return Err(self.no_room());
             }
         }
         Ok(reservation)
+    }
+
+    /// Is there a file for deletes that takes so much?
+    fn fits_reserve(&self, needed: u64) -> bool {
+        let spare = self.spare.lock();
+        spare
+            .reserve
+            .as_ref()
+            .is_some_and(|reserve| needed + FILE_HEADER_BYTES <= reserve.bytes)
     }
 
     /// The refusal of a write while there is no room for it.
@@ -153,12 +163,13 @@ impl Shared {
         Error::new(kind, reason)
     }
 
-    /// A spare file that a start found.
-    pub(super) fn found_spare(&self, found: Option<OwnFile>) {
+    /// Blank files that a start found.
+    pub(super) fn found_spare(&self, found: Option<OwnFile>, reserve: Option<OwnFile>) {
         if let Some(spare) = &found {
             self.spare_bytes.store(spare.bytes, Ordering::Release);
         }
-        self.spare.lock().ready = found;
+        let mut spare = self.spare.lock();
+        (spare.ready, spare.reserve) = (found, reserve);
     }
 
     /// No spare file could be made.
@@ -183,7 +194,7 @@ impl Shared {
 
     pub(super) fn enqueue(&self, room: &mut Reservation, record: Record, durability: Durability) -> Result<Ticket> {
         let bytes = record.log_bytes();
-        let charged = bytes + FRAME_HEADER_BYTES as u64;
+        let charged = bytes + FRAME_OVERHEAD_BYTES as u64;
         let own_file = if charged + FILE_HEADER_BYTES > self.spare_bytes.load(Ordering::Acquire) {
             room.own_file.take()
         } else {
@@ -328,6 +339,11 @@ impl Shared {
 
     /// Makes a blank file a part of the log: header, sync, name, sync of the folder. Waits for a descriptor until `over`.
     pub(super) fn begin_file(&self, blank: OwnFile, header: &FileHeader, over: impl Fn() -> bool) -> io::Result<OwnFile> {
+        // What the file has at least from here on: a shorter one was cut by somebody else.
+        let header = FileHeader {
+            allocated: blank.bytes,
+            ..*header
+        };
         blank.file.write_all_at(&header.write(), 0)?;
         blank.file.sync_data()?;
         let path = self.dir.join(file_name(header.number));
@@ -352,12 +368,17 @@ impl Shared {
     pub(super) fn keep_spare(&self) {
         loop {
             let mut spare = self.spare.lock();
-            while spare.ready.is_some() && !self.closing.load(Ordering::Acquire) {
+            while spare.ready.is_some() && spare.reserve.is_some() && !self.closing.load(Ordering::Acquire) {
                 self.spare_changed.wait(&mut spare);
             }
+            let only_reserve = spare.ready.is_some();
             drop(spare);
             if self.closing.load(Ordering::Acquire) {
                 return;
+            }
+            if only_reserve {
+                self.keep_reserve();
+                continue;
             }
             let made = make_spare(
                 self.disk.as_ref(),
@@ -374,10 +395,8 @@ impl Shared {
             match made {
                 Ok(file) => {
                     self.spare_bytes.store(file.bytes, Ordering::Release);
-                    *spare = Spare {
-                        ready: Some(file),
-                        refused: None,
-                    };
+                    spare.ready = Some(file);
+                    spare.refused = None;
                     self.starved.store(false, Ordering::Release);
                     self.spare_changed.notify_all();
                 }
@@ -390,6 +409,18 @@ impl Shared {
                     }
                 }
             }
+        }
+    }
+
+    /// Makes the file for deletes, while there is room; without one they are refused sooner on a full disk.
+    fn keep_reserve(&self) {
+        let number = self.blanks.fetch_add(1, Ordering::Relaxed);
+        let made = make_reserve(self.disk.as_ref(), &self.dir, number, self.options.file_bytes);
+        let mut spare = self.spare.lock();
+        match made {
+            Ok(file) => spare.reserve = Some(file),
+            Err(_) if self.closing.load(Ordering::Acquire) => {}
+            Err(_) => drop(self.spare_changed.wait_for(&mut spare, self.options.retry_each)),
         }
     }
 

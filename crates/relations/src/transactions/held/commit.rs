@@ -157,6 +157,7 @@ impl crate::Relations {
             gate: Gate::Shared,
             refresh,
             plain: false,
+            makes_room: false,
         };
         let mut planned = None;
         let decided = {

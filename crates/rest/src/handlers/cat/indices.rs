@@ -2,6 +2,7 @@
 
 use super::super::cluster::{Health, missing_replicas};
 use super::super::indices::sections;
+use super::super::shards::shard_state;
 use super::figures::{Table, fill};
 use super::{prepare, stats, time_of_day};
 use crate::call::Call;
@@ -157,7 +158,7 @@ const SHARDS: &[Column] = &[
     col("node", &["n"], "name of node where it lives"),
 ];
 
-/// `_cat/shards`: the first shard holds everything, the others are empty, replicas are unassigned.
+/// `_cat/shards`: the first shard holds everything, the others are empty, replicas and damaged indices are unassigned.
 pub(crate) async fn shards(mut call: Call) -> Result<Answer> {
     let (layout, target) = prepare(&mut call)?;
     static TABLE: Table = Table::new();
@@ -167,11 +168,18 @@ pub(crate) async fn shards(mut call: Call) -> Result<Answer> {
     for (info, s) in stats(&call, target).await? {
         for shard in 0..number(&info.settings, NUMBER_OF_SHARDS).min(1024) {
             let (docs, size) = if shard == 0 { (s.lucene_docs, s.size_bytes) } else { (0, 0) };
+            if info.stopped.is_some() {
+                let mut row = ["p", shard_state(&info)].map(Cell::of).to_vec();
+                row.splice(0..0, [Cell::of(&info.name), Cell::of(shard)]);
+                row.resize(columns.len(), Cell::Nothing);
+                rows.push(row);
+                continue;
+            }
             let mut row = vec![
                 Cell::of(&info.name),
                 Cell::of(shard),
                 Cell::of("p"),
-                Cell::of("STARTED"),
+                Cell::of(shard_state(&info)),
                 Cell::of(docs),
                 Cell::Bytes(size),
                 Cell::of("127.0.0.1"),
