@@ -3,7 +3,7 @@
 //!
 //! Not here: that the scenarios hold; `scenarios.rs` plays them.
 
-use rest::parameters::{Effect, all};
+use rest::parameter_table::{Effect, all};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

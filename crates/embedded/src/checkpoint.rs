@@ -5,6 +5,7 @@
 //!
 //! Not here: reading it again (`recovery`).
 
+use crate::background_failures::Work;
 use crate::counts::share;
 use crate::damage::{Damages, FOLDER, index_key, name_key};
 use crate::index::derived::Budget;
@@ -12,7 +13,6 @@ use crate::index::segment::{self, DataFile, Place, SegmentData};
 use crate::publish::PartBytes;
 use crate::searchable::{IndexView, SegmentView};
 use crate::store::{CheckpointState, IndexState, Store};
-use crate::trouble::Work;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 use std::collections::HashMap;

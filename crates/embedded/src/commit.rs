@@ -3,14 +3,14 @@
 //! Everything that can be refused is refused before the stamps; stamps and the place in the log are given together, under
 //! the sequencer's lock, so that sequence numbers follow the log without holes.
 //!
-//! Not here: working a write out (`writing`), deciding several (`deciding`), waiting for the disk (`lib`).
+//! Not here: working a write out (`evaluate`), deciding several (`atomic_commit`), waiting for the disk (`lib`).
 
 use crate::catalog::{Catalog, IndexEntry, growth_delta};
+use crate::evaluate::Accepted;
 use crate::log::{Durability, Part, Participant, Record, Reservation, Ticket};
 use crate::pending::{Kind, PendingOp, Put, extras};
 use crate::store::{IndexState, Store};
 use crate::versions::{Key, Newest};
-use crate::writing::Accepted;
 use engine::{Effect, Judge, Outcome, Source, Written};
 use mapping::Mapping;
 use model::{DocAddress, Error, Result, Stamp, settings};
@@ -22,16 +22,16 @@ use std::sync::atomic::Ordering;
 
 /// Where an answer may leave.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct After {
+pub(crate) struct WaitFor {
     /// Once durable up to here.
     pub(crate) durable: u64,
     /// Once written up to here (`async`).
     pub(crate) written: u64,
 }
 
-impl After {
-    fn of(durability: Durability, end: u64) -> After {
-        After {
+impl WaitFor {
+    fn of(durability: Durability, end: u64) -> WaitFor {
+        WaitFor {
             durable: match durability {
                 Durability::Async => 0,
                 Durability::Request => end,
@@ -39,14 +39,14 @@ impl After {
             written: end,
         }
     }
-    pub(crate) fn also(&mut self, other: After) {
+    pub(crate) fn also(&mut self, other: WaitFor) {
         self.durable = self.durable.max(other.durable);
         self.written = self.written.max(other.written);
     }
 }
 
 /// A write that has been checked and only lacks its stamp.
-pub(crate) struct Ready {
+pub(crate) struct PreparedWrite {
     pub(crate) entry: Arc<IndexEntry>,
     pub(crate) state: Arc<IndexState>,
     pub(crate) at: DocAddress,
@@ -65,7 +65,7 @@ pub(crate) type Growth = (Option<Arc<str>>, Mapping);
 
 /// What a record holds and does beside its writes.
 #[derive(Default)]
-pub(crate) struct Beside {
+pub(crate) struct SideEffects {
     /// The catalog with the indices that the record makes; the caller holds the catalog lock.
     pub(crate) catalog: Option<Arc<Catalog>>,
     /// How these are logged.
@@ -122,7 +122,7 @@ impl Store {
 
     /// Under the catalog lock: reads the document again if the mapping has moved, so that what grows is
     /// measured against the newest.
-    pub(crate) fn settle_growth(&self, ready: &mut Ready) -> Result<()> {
+    pub(crate) fn settle_growth(&self, ready: &mut PreparedWrite) -> Result<()> {
         let Some(entry) = self.catalog.load().by_no(ready.entry.no).cloned() else {
             return Err(engine::catalog::missing(ready.entry.name.as_str()));
         };
@@ -136,13 +136,13 @@ impl Store {
 
     /// Under the catalog lock, for the writes of one record: what a later one brings is measured against what the earlier
     /// ones leave. Those that do not fit any more, and why.
-    pub(crate) fn settle_together(&self, all: &mut [(usize, Ready)]) -> Vec<(usize, Error)> {
+    pub(crate) fn settle_together(&self, all: &mut [(usize, PreparedWrite)]) -> Vec<(usize, Error)> {
         let mut left = Left::default();
         let settled = all.iter_mut().map(|(n, ready)| (*n, self.settle_behind(ready, &mut left)));
         settled.filter_map(|(n, settled)| Some((n, settled.err()?))).collect()
     }
 
-    fn settle_behind(&self, ready: &mut Ready, left: &mut Left) -> Result<()> {
+    fn settle_behind(&self, ready: &mut PreparedWrite, left: &mut Left) -> Result<()> {
         let no = ready.entry.no;
         // Many of one record bring the same.
         if ready
@@ -164,7 +164,7 @@ impl Store {
     }
 
     /// Reads the document as the mapping of this entry says.
-    fn read_again(&self, ready: &mut Ready, entry: &IndexEntry) -> Result<()> {
+    fn read_again(&self, ready: &mut PreparedWrite, entry: &IndexEntry) -> Result<()> {
         let Some(put) = &mut ready.put else { return Ok(()) };
         let family = |at: &DocAddress| {
             let uid = at.id.uid();
@@ -180,15 +180,15 @@ impl Store {
         Ok(())
     }
 
-    /// Grows mappings, gives stamps, enqueues one record, tells the map and the pending lists. After the stamp
+    /// Grows mappings, gives stamps, enqueues one record, tells the map and the pending lists. WaitFor the stamp
     /// nothing fails. With growth among them the caller holds the catalog lock. Answers the place of the record as well.
     pub(crate) fn commit(
         &self,
-        mut all: Vec<Ready>,
-        beside: Beside,
+        mut all: Vec<PreparedWrite>,
+        beside: SideEffects,
         room: &mut Reservation,
-    ) -> Result<(Vec<Outcome>, After, u64)> {
-        let Beside {
+    ) -> Result<(Vec<Outcome>, WaitFor, u64)> {
+        let SideEffects {
             catalog,
             deltas,
             made,
@@ -253,12 +253,12 @@ impl Store {
             then(ticket.position, &given);
         }
         drop(sequencer);
-        Ok((outcomes, After::of(durability, ticket.end), ticket.position))
+        Ok((outcomes, WaitFor::of(durability, ticket.end), ticket.position))
     }
 
     /// The indices of a record go on counting behind it, and have something to be flushed. `next`: each index and its
     /// next sequence number.
-    fn number(&self, all: &[Ready], next: &[(u32, u64)], ticket: &Ticket) {
+    fn number(&self, all: &[PreparedWrite], next: &[(u32, u64)], ticket: &Ticket) {
         let now = self.clock.monotonic();
         self.unflushed.add(ticket.end - ticket.position, all.len() as u64, now);
         for (no, next) in next {
@@ -277,7 +277,7 @@ impl Store {
     }
 
     /// From here on it is the newest of its document, and waits to be built.
-    fn place(&self, ready: Ready, stamp: Stamp, end: u64) -> Outcome {
+    fn place(&self, ready: PreparedWrite, stamp: Stamp, end: u64) -> Outcome {
         let deleted = ready.put.is_none();
         let op = Arc::new(PendingOp {
             uid: ready.uid,
@@ -327,7 +327,7 @@ fn alter(index_no: u32, delta: &Value) -> Part {
 }
 
 /// Grows the mappings by what the documents bring: many of one record bring the same fields, which count once.
-fn grow(all: &mut [Ready], parts: &mut Vec<Part>) -> Result<Grown> {
+fn grow(all: &mut [PreparedWrite], parts: &mut Vec<Part>) -> Result<Grown> {
     let mut grown = Grown::new();
     let mut known: HashSet<Brought> = HashSet::new();
     for ready in all {
@@ -349,8 +349,8 @@ fn grow(all: &mut [Ready], parts: &mut Vec<Part>) -> Result<Grown> {
 }
 
 /// The request waits for the disk unless all its indices say otherwise.
-fn durability(all: &[Ready]) -> Durability {
-    let waits = |ready: &Ready| settings::text(&ready.entry.settings, settings::TRANSLOG_DURABILITY) != "async";
+fn durability(all: &[PreparedWrite]) -> Durability {
+    let waits = |ready: &PreparedWrite| settings::text(&ready.entry.settings, settings::TRANSLOG_DURABILITY) != "async";
     if all.iter().any(waits) {
         Durability::Request
     } else {
@@ -359,7 +359,7 @@ fn durability(all: &[Ready]) -> Durability {
 }
 
 /// An index may have been closed or deleted since it was looked up.
-fn check_open(catalog: &Catalog, all: &[Ready]) -> Result<()> {
+fn check_open(catalog: &Catalog, all: &[PreparedWrite]) -> Result<()> {
     for ready in all {
         match catalog.by_no(ready.entry.no) {
             None => return Err(engine::catalog::missing(ready.entry.name.as_str())),
@@ -371,7 +371,7 @@ fn check_open(catalog: &Catalog, all: &[Ready]) -> Result<()> {
 }
 
 /// The sequence numbers that a record takes of each index, and the stamps of its writes.
-fn numbered(all: &[Ready], made: &[(Arc<IndexEntry>, Arc<IndexState>)]) -> (Vec<Participant>, Vec<Stamp>) {
+fn numbered(all: &[PreparedWrite], made: &[(Arc<IndexEntry>, Arc<IndexState>)]) -> (Vec<Participant>, Vec<Stamp>) {
     let mut participants: Vec<Participant> = Vec::new();
     let mut stamps = Vec::with_capacity(all.len());
     for ready in all {
@@ -409,7 +409,7 @@ fn numbered(all: &[Ready], made: &[(Arc<IndexEntry>, Arc<IndexState>)]) -> (Vec<
 }
 
 /// How a write stands in the log.
-fn part_of(ready: &Ready, stamp: Stamp) -> Part {
+fn part_of(ready: &PreparedWrite, stamp: Stamp) -> Part {
     let index_no = ready.entry.no;
     let Stamp {
         seq_no,

@@ -7,10 +7,10 @@
 //!
 //! Not here: finding damage in files (`log`, `disk::blockfile`).
 
+use crate::background_failures::tell;
 use crate::catalog::IndexEntry;
 use crate::disk::Disk;
 use crate::log::{Damage, Manifest, ManifestEntries};
-use crate::trouble::tell;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -9,12 +9,12 @@
 //! Growth of a mapping by a document counts only with that document: searches find documents in segments, and these
 //! hold nothing that is not durable.
 //!
-//! Not here: waiting for a position (`log`), which document was read at which position (`writing`, `deciding`).
+//! Not here: waiting for a position (`log`), which document was read at which position (`evaluate`, `atomic_commit`).
 
 use crate::EmbeddedEngine;
 use crate::catalog::{Catalog, IndexEntry};
-use crate::commit::After;
-use crate::leading;
+use crate::commit::WaitFor;
+use crate::group_commit;
 use crate::store::Store;
 use engine::Outcome;
 use model::{ErrorKind, Result};
@@ -107,10 +107,10 @@ impl EmbeddedEngine {
     ///
     /// # Errors
     /// LogFailed: it never will be before a restart, and nobody knows whether it is.
-    pub(crate) async fn wait(&self, after: After) -> Result<()> {
+    pub(crate) async fn wait(&self, after: WaitFor) -> Result<()> {
         self.company.seen();
         if after.durable > self.store.log.durable_position() {
-            leading::lead(&self.store.log, &self.company);
+            group_commit::lead(&self.store.log, &self.company);
             self.store.log.durable(after.durable).await?;
         }
         if after.written > self.store.log.written_position() {
@@ -126,15 +126,15 @@ impl EmbeddedEngine {
         }
         let durable = self.store.rests_on(names);
         if durable > 0 {
-            self.wait(After { durable, written: 0 }).await?;
+            self.wait(WaitFor { durable, written: 0 }).await?;
         }
         done
     }
 
-    /// After the log failed: what rests on nothing that was lost is told, of the rest nobody knows.
-    pub(crate) fn known(&self, done: Vec<(Outcome, After, Option<u32>)>) -> Vec<Outcome> {
+    /// WaitFor the log failed: what rests on nothing that was lost is told, of the rest nobody knows.
+    pub(crate) fn known(&self, done: Vec<(Outcome, WaitFor, Option<u32>)>) -> Vec<Outcome> {
         let log = &self.store.log;
-        let is_known = |after: After| after.durable <= log.durable_position() && after.written <= log.written_position();
+        let is_known = |after: WaitFor| after.durable <= log.durable_position() && after.written <= log.written_position();
         done.into_iter()
             .map(|(outcome, after, _)| if is_known(after) { outcome } else { Outcome::Unknown })
             .collect()

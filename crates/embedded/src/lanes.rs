@@ -1,13 +1,13 @@
 //! On which threads a search runs: where it arrives while it is quick, on the workers while it is short, else on threads of
 //! lower priority that only long searches use. So a long search delays other long ones, and no short one.
 //!
-//! How long a search takes is foretold by its shape (`pace`). Where that is wrong, the search is stopped when it has used up
+//! How long a search takes is foretold by its shape (`query_latency`). Where that is wrong, the search is stopped when it has used up
 //! the time of its lane, and begins again in the next one; the mistake costs that time once a shape.
 //!
 //! Not here: the threads (`workers`), what a search does (`search`, `joining`).
 
 use crate::interrupt::Interrupt;
-use crate::pace::Pace;
+use crate::query_latency::Pace;
 use crate::workers::Workers;
 use engine::breaker::CircuitBreakers;
 use model::{Cancellation, Error, ErrorKind, Result};

@@ -7,68 +7,68 @@
 
 pub mod aggs;
 mod alias_filters;
-mod altering;
-mod answers;
+mod apply_alteration;
+mod atomic_commit;
+mod background_failures;
 mod blocking;
 pub mod catalog;
 mod checkpoint;
 mod commit;
 mod counts;
 mod damage;
-mod deciding;
 pub mod disk;
 mod durability;
+mod evaluate;
 mod family_routing;
+mod get_cache;
+mod group_commit;
 pub mod index;
 pub mod interrupt;
 mod joining;
 mod lanes;
-mod lately;
-mod leading;
 pub mod log;
 mod merging;
-mod numbered;
 pub mod ordinals;
-mod pace;
 mod pending;
 pub mod plan;
 mod publish;
+mod query_latency;
 #[cfg(test)]
 mod random;
 mod reading;
 mod recovery;
+mod request_cache;
+mod scheduler;
 pub mod search;
 pub mod searchable;
 mod searching;
+mod seq_no_scan;
 mod staging;
 mod store;
 mod term_vectors;
-mod trouble;
-mod upkeep;
 mod versions;
 mod workers;
-mod writing;
 
 pub use store::Limits;
 pub use workers::at_rest;
 
-use crate::commit::After;
+use crate::commit::WaitFor;
 use crate::damage::OpenMode;
 use crate::disk::{Disk, RealDisk};
 use crate::durability::{is_of_the_moment, names_of};
 use crate::interrupt::Interrupt;
 use crate::lanes::Lanes;
+use crate::scheduler::Upkeep;
 use crate::searching::{ScanAt, missing_view};
 use crate::store::{IndexState, Store};
-use crate::upkeep::Upkeep;
 use crate::workers::Workers;
 use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::{
-    Alteration, Altered, AtomicWrites, Barrier, BreakerStats, Clock, Decided, Deciding, Document, Effect, Engine, Extent,
-    IndexInfo, IndexStats, Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Outcome, Part, Planner, Read, Refresh,
-    See, Seen, Stage, Staged, Staging, View, Write,
+    Alteration, Altered, AtomicWrites, Barrier, BreakerStats, Clock, Document, Effect, Engine, Extent, IndexInfo, IndexStats,
+    Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Outcome, Part, Read, Refresh, See, Seen, Stage, Staged, Staging,
+    TxnBody, TxnOptions, TxnResult, View, Write,
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -97,7 +97,7 @@ pub struct EmbeddedEngine {
     /// Of their own, so that writes do not wait behind searches.
     writers: Workers,
     lanes: Lanes,
-    company: leading::Company,
+    company: group_commit::ClientActivity,
     upkeep: Mutex<Option<Upkeep>>,
 }
 
@@ -117,7 +117,7 @@ impl EmbeddedEngine {
         EmbeddedEngine::start(Store::open(dir, Arc::new(RealDisk), clock, limits, true, OpenMode::Serve)?)
     }
 
-    /// As [`EmbeddedEngine::open`], but gives up what is damaged: [`EmbeddedEngine::found_damage`] says what that cost. After
+    /// As [`EmbeddedEngine::open`], but gives up what is damaged: [`EmbeddedEngine::found_damage`] says what that cost. WaitFor
     /// [`EmbeddedEngine::close`] the folder is sound.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl EmbeddedEngine {
         let store = Arc::new(store);
         // Without it locks and changes are refused, and say why; everything else works.
         if let Err(error) = store.mend_system_indices() {
-            trouble::tell(&format!("opening the control index again failed: {}", error.reason()));
+            background_failures::tell(&format!("opening the control index again failed: {}", error.reason()));
         }
         let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
         let workers = Workers::start("work", threads, store.limits.concurrent_searches)?;
@@ -168,7 +168,7 @@ impl EmbeddedEngine {
             workers,
             writers,
             lanes,
-            company: leading::Company::default(),
+            company: group_commit::ClientActivity::default(),
             upkeep: Mutex::new(Some(upkeep)),
         })
     }
@@ -209,7 +209,7 @@ impl EmbeddedEngine {
     pub async fn remake_control(&self) -> Result<()> {
         let store = self.store.clone();
         let end = self.workers.run(move || store.remake_control()).await?;
-        self.wait(After {
+        self.wait(WaitFor {
             durable: end,
             written: 0,
         })
@@ -243,7 +243,7 @@ impl EmbeddedEngine {
     }
 
     /// Works on writes: few and small ones here and now, others on threads that may take their time.
-    async fn worked(&self, writes: Vec<Write>) -> Vec<(Outcome, After, Option<u32>)> {
+    async fn worked(&self, writes: Vec<Write>) -> Vec<(Outcome, WaitFor, Option<u32>)> {
         let bytes: usize = writes.iter().map(weight).sum();
         if writes.len() <= INLINE_WRITES && bytes <= INLINE_BYTES {
             return self.writers.run_other_here(|| self.store.write(writes, true));
@@ -252,7 +252,7 @@ impl EmbeddedEngine {
         match self.writers.run(move || Ok(store.write(writes, false))).await {
             Ok(done) => done,
             // How far it came is unknown.
-            Err(_) => (0..count).map(|_| (Outcome::Unknown, After::default(), None)).collect(),
+            Err(_) => (0..count).map(|_| (Outcome::Unknown, WaitFor::default(), None)).collect(),
         }
     }
 
@@ -275,7 +275,7 @@ impl EmbeddedEngine {
                 let _waiting = Waiting::begin(&states);
                 let forced = states
                     .iter()
-                    .any(|state| state.waiters.load(Ordering::Relaxed) >= upkeep::FORCED_AT_WAITERS);
+                    .any(|state| state.waiters.load(Ordering::Relaxed) >= scheduler::FORCED_AT_WAITERS);
                 for state in &states {
                     state.searched_ms.store(self.store.now_ms().max(1), Ordering::Relaxed);
                 }
@@ -532,7 +532,7 @@ impl EmbeddedEngine {
             let deadline = Instant::now().checked_add(timeout);
             request.cancellation = request.cancellation.with_deadline(deadline);
         }
-        let shape = pace::shape(target, &request);
+        let shape = query_latency::shape(target, &request);
         let inline = self.lanes.is_quick(shape) && self.store.is_quiet(target);
         let (store, target, cancellation) = (self.store.clone(), target.clone(), request.cancellation.clone());
         let search = move |interrupt: &Interrupt| store.search(&target, &request, see, interrupt);
@@ -542,7 +542,7 @@ impl EmbeddedEngine {
 
     async fn keys_now(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
         self.company.seen();
-        let shape = pace::shape_of_keys(target, &of);
+        let shape = query_latency::shape_of_keys(target, &of);
         let inline = self.lanes.is_quick(shape) && self.store.is_quiet(target);
         let (store, target, cancellation) = (self.store.clone(), target.clone(), of.cancellation.clone());
         let keys = move |interrupt: &Interrupt| store.keys(&target, &of, interrupt);
@@ -668,7 +668,7 @@ impl Engine for EmbeddedEngine {
         }
         // What is not durable might not be there after a crash: it is not told, and neither is a refusal for its sake.
         let catalog = self.store.rests_on(reads.iter().map(|read| read.at.index.as_str()));
-        self.wait(After {
+        self.wait(WaitFor {
             durable: position.max(catalog),
             written: 0,
         })
@@ -682,7 +682,7 @@ impl Engine for EmbeddedEngine {
         // Refusals and absences rest on the catalog.
         let catalog = self.store.rests_on(reads.iter().map(|read| read.at.index.as_str()));
         let durable = positions.max().unwrap_or(0).max(catalog);
-        self.wait(After { durable, written: 0 }).await?;
+        self.wait(WaitFor { durable, written: 0 }).await?;
         let told = |one: Result<reading::Looked>| one.map(|looked| looked.document).map_err(|e| self.store.settle(e));
         Ok(looked.into_iter().map(told).collect())
     }
@@ -691,10 +691,10 @@ impl Engine for EmbeddedEngine {
         if writes.len() < 2 {
             return self.write(writes, refresh).await;
         }
-        let how = Deciding {
+        let how = TxnOptions {
             touches: writes.iter().map(|write| write.at.clone()).collect(),
             refresh,
-            ..Deciding::default()
+            ..TxnOptions::default()
         };
         let mut plan = |_: &mut dyn engine::Newest| Ok(engine::Plan::of(writes.clone()));
         Ok(self.decide(&mut plan, how).await?.outcomes)
@@ -707,7 +707,7 @@ impl Engine for EmbeddedEngine {
     async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
         self.room().await;
         let done = self.worked(writes).await;
-        let mut after = After::default();
+        let mut after = WaitFor::default();
         let mut numbers: Vec<u32> = Vec::new();
         for (_, wait, no) in &done {
             after.also(*wait);
@@ -872,11 +872,11 @@ impl Engine for EmbeddedEngine {
             // That an index is there, or is not, may rest on an alteration before.
             Err(e) => {
                 let durable = self.store.altered_at.load(Ordering::Acquire);
-                self.wait(After { durable, written: 0 }).await?;
+                self.wait(WaitFor { durable, written: 0 }).await?;
                 return Err(e);
             }
         };
-        self.wait(After {
+        self.wait(WaitFor {
             durable: end,
             written: 0,
         })
@@ -892,7 +892,7 @@ impl Engine for EmbeddedEngine {
             true => 0,
             false => self.store.altered_at.load(Ordering::Acquire),
         };
-        self.wait(After { durable, written: 0 }).await?;
+        self.wait(WaitFor { durable, written: 0 }).await?;
         answer
     }
 
@@ -943,10 +943,10 @@ impl Staging for EmbeddedEngine {
 impl AtomicWrites for EmbeddedEngine {
     async fn settled(&self) -> Result<()> {
         let durable = self.store.gate_at.load(Ordering::Acquire);
-        self.wait(After { durable, written: 0 }).await
+        self.wait(WaitFor { durable, written: 0 }).await
     }
 
-    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+    async fn decide(&self, plan: &mut TxnBody<'_>, how: TxnOptions) -> Result<TxnResult> {
         self.room().await;
         // Reading and judging many documents takes long enough for others to wait for this thread.
         let settled = match how.touches.len() > INLINE_WRITES {
@@ -967,7 +967,7 @@ impl AtomicWrites for EmbeddedEngine {
                 return Err(e);
             }
             let outcomes = outcomes.iter().map(|_| Outcome::Unknown).collect();
-            return Ok(Decided { commit_seq, outcomes });
+            return Ok(TxnResult { commit_seq, outcomes });
         }
         if !settled.numbers.is_empty() {
             let mut numbers = settled.numbers;
@@ -976,7 +976,7 @@ impl AtomicWrites for EmbeddedEngine {
             let end = settled.after.durable.max(settled.after.written);
             self.refreshed(numbers, end, how.refresh).await?;
         }
-        Ok(Decided { commit_seq, outcomes })
+        Ok(TxnResult { commit_seq, outcomes })
     }
 
     async fn look(&self, look: &mut Looker<'_>) {

@@ -1,6 +1,6 @@
 //! Operations that are in the log and in no segment yet, and what of them has a stored form beside the source.
 //!
-//! Not here: how they come to be (`writing`, `commit`, `recovery`), building segments of them (`publish`).
+//! Not here: how they come to be (`evaluate`, `commit`, `recovery`), building segments of them (`publish`).
 
 use crate::index::segment::Held;
 use crate::versions::Key;

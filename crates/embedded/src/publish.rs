@@ -3,7 +3,7 @@
 //! A build takes a prefix of the log, so that a set is always an exact prefix of its index's operations; only
 //! durable records enter it. Publishing is one flip for all indices that share unpublished records.
 //!
-//! Not here: when (`upkeep`), merges.
+//! Not here: when (`scheduler`), merges.
 
 use crate::catalog::IndexEntry;
 use crate::counts::share;
@@ -12,9 +12,9 @@ use crate::index::document::{Block, Envelope, block};
 use crate::index::segment::{self, DataFile, Held, Place, SegmentData};
 use crate::index::tokens::tokenizers;
 use crate::pending::{Kind, PendingOp, Put};
-use crate::plan::family::Family;
 use crate::plan::keys;
 use crate::plan::node::broken;
+use crate::plan::parent_child::Family;
 use crate::searchable::{IndexView, Searchable, SegmentView};
 use crate::store::{IndexState, Store};
 use mapping::ReadOptions;
@@ -156,7 +156,7 @@ impl Store {
             };
             let Built { segments, poisoned } = build(&entry.schema, &managers, blocks, &|| self.fresh_segment())?;
             for (n, why) in &poisoned {
-                crate::trouble::tell(&format!(
+                crate::background_failures::tell(&format!(
                     "a document of [{}] could not be indexed and is found by its id only: {why} (block {n} of its build)",
                     entry.name
                 ));
@@ -297,7 +297,7 @@ impl Store {
     fn block_of(&self, entry: &IndexEntry, op: &PendingOp, put: &Put) -> Block {
         let id = model::DocId::from_uid(&op.uid, entry.typed());
         let hidden = put.hidden.as_ref().map(|(hidden, bytes)| (hidden, bytes.as_slice()));
-        let kept = crate::index::kept::kept(&put.mapping, &put.source);
+        let kept = crate::index::stored_source::kept(&put.mapping, &put.source);
         let source = match kept.source {
             Cow::Borrowed(part) if part.len() == put.source.len() => put.source.clone(),
             part => part.into_owned().into(),

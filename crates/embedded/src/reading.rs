@@ -6,13 +6,13 @@
 //! of shared memory", 1993: a clean double collect.) What has moved is read again, the last time under that lock, where a
 //! look costs a lookup in the version map for each document and no record is placed.
 //!
-//! Not here: what one document's newest state is (`writing`), waiting for the disk (`lib`).
+//! Not here: what one document's newest state is (`evaluate`), waiting for the disk (`lib`).
 
 use crate::catalog::{Catalog, IndexEntry};
+use crate::evaluate::{stored, visible};
 use crate::searchable::{IndexView, Searchable};
 use crate::store::{Store, locate};
 use crate::versions::Key;
-use crate::writing::{stored, visible};
 use engine::{Document, Found, Read};
 use model::{DocAddress, Result, blocks};
 use std::sync::Arc;
@@ -170,7 +170,7 @@ impl Store {
         let Found::Here(stamp) = place.found else {
             return Ok(false);
         };
-        let document = crate::lately::read(&self.lately, &built, &place.at, &place.uid, place.key)?;
+        let document = crate::get_cache::read(&self.lately, &built, &place.at, &place.uid, place.key)?;
         Ok(document.is_some_and(|document| document.stamp == stamp))
     }
 }

@@ -145,7 +145,7 @@ impl Store {
         match self.manifest.write(entries) {
             // It is said with the next checkpoint: reads and deletes come before.
             Err(e) if e.kind() == ErrorKind::DiskFull => {
-                crate::trouble::tell(e.reason());
+                crate::background_failures::tell(e.reason());
                 Ok(())
             }
             written => written,

@@ -3,18 +3,18 @@
 //! Not here: running queries (`search`), when something is published (`publish`).
 
 use crate::alias_filters;
-use crate::answers::{Asked, Limits};
 use crate::catalog::Catalog;
 use crate::catalog::resolve::Resolved;
 use crate::counts::{Phases, share};
+use crate::evaluate::{stored, visible};
 use crate::interrupt::Interrupt;
 use crate::joining::MOMENT;
 use crate::plan::Context;
+use crate::request_cache::{Limits, RequestKey};
+use crate::scheduler::Interval;
 use crate::search;
 use crate::searchable::{IndexView, Searchable};
 use crate::store::{IndexState, Location, OpenView, Store};
-use crate::upkeep::Interval;
-use crate::writing::{stored, visible};
 use dsl::query::Query;
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::search::{SearchRequest, SearchResponse, ShardFailure};
@@ -295,7 +295,7 @@ impl Store {
         self.with_context(see, request.dialect, &types, interrupt, |cx| {
             let joined = |filter: &Query| alias_filters::has_keys(filter);
             let kept = failures.is_empty() && !views.iter().filter_map(|(_, filter)| filter.as_ref()).any(joined);
-            let asked = Asked {
+            let asked = RequestKey {
                 request,
                 searched: &views,
                 types: &types,

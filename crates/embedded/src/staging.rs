@@ -10,13 +10,13 @@
 
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
+use crate::evaluate::{Evaluated, Here, check_write, evaluate, stored, visible};
 use crate::pending::{Kind, PendingOp};
 use crate::publish::{PartBytes, newest_of};
 use crate::searchable::{IndexView, Searchable};
 use crate::searching::{Searched, missing_view};
 use crate::store::{Store, locate};
 use crate::versions::Newest;
-use crate::writing::{Here, WorkedOut, check_write, stored, visible, work_out};
 use engine::{
     Alteration, Document, Expect, Found, Hidden, Outcome, Read, STAGING, Seen, Source, Stage, Staged, StagedIndex, StagedPut,
     View, Written,
@@ -361,9 +361,9 @@ impl Store {
             Some(_) => Ok(None),
             None => Ok(self.there(staging, inner, &entry, at)?.now),
         };
-        let worked = match work_out(&entry, write, here, Some(began), self.clock.wall_ms(), &family)? {
-            WorkedOut::Done(outcome) => return Ok(outcome),
-            WorkedOut::Out(worked) => worked,
+        let worked = match evaluate(&entry, write, here, Some(began), self.clock.wall_ms(), &family)? {
+            Evaluated::Done(outcome) => return Ok(outcome),
+            Evaluated::Out(worked) => worked,
         };
         let mut put = worked.put;
         let grown = match &worked.growth {

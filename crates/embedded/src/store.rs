@@ -3,21 +3,21 @@
 //! Lock order: gate → stripes (ascending) → catalog → sequencer; apart from these, an index's build lock → publish.
 //! The shards of the version map are leaves.
 //!
-//! Not here: what is done with them (`writing`, `publish`, `merging`, `checkpoint`, `recovery`).
+//! Not here: what is done with them (`evaluate`, `publish`, `merging`, `checkpoint`, `recovery`).
 
-use crate::answers::Answers;
+use crate::background_failures::{Troubles, Work};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::counts::Counts;
 use crate::disk::Disk;
+use crate::get_cache::GetCache;
 use crate::index::cache::DocumentCache;
 use crate::index::derived::{Budget, Derived};
 use crate::index::segment::{DataFile, Place};
-use crate::lately::Lately;
 use crate::log::{FolderLock, Log, Manifest};
 use crate::pending::PendingOp;
 use crate::plan::filters::Filters;
+use crate::request_cache::RequestCache;
 use crate::searchable::{IndexView, Searchable, SegmentView, broken};
-use crate::trouble::{Troubles, Work};
 use crate::versions::Versions;
 use arc_swap::ArcSwap;
 use engine::Clock;
@@ -124,9 +124,9 @@ pub(crate) struct Store {
     pub(crate) indices: RwLock<FxHashMap<u32, Arc<IndexState>>>,
     pub(crate) versions: Versions,
     pub(crate) searchable: ArcSwap<Searchable>,
-    pub(crate) answers: Answers,
+    pub(crate) answers: RequestCache,
     /// Documents that were read by their ids lately.
-    pub(crate) lately: Lately,
+    pub(crate) lately: GetCache,
     /// Stored documents that searches showed lately.
     pub(crate) documents: Arc<DocumentCache>,
     /// Sets of terms that filters ask for often.
@@ -478,7 +478,7 @@ impl Store {
                 new
             };
             if new {
-                crate::trouble::tell(&format!("index [{}] is stopped: {}", built.name, damage.reason()));
+                crate::background_failures::tell(&format!("index [{}] is stopped: {}", built.name, damage.reason()));
                 self.shelve(&state);
                 first.get_or_insert(damage);
             }
@@ -521,10 +521,10 @@ impl Store {
         lock: Option<FolderLock>,
     ) -> Store {
         let versions = Versions::new(manifest.folder_id());
-        let answers = Answers::new(limits.answers_bytes);
+        let answers = RequestCache::new(limits.answers_bytes);
         let filters = Arc::new(Filters::new(limits.filters_bytes));
         // Half for those that are read by id, half for those that searches show.
-        let lately = Lately::new(limits.documents_bytes / 2);
+        let lately = GetCache::new(limits.documents_bytes / 2);
         let documents = Arc::new(DocumentCache::new(limits.documents_bytes / 2));
         let derived = Budget::new(limits.derived_bytes);
         Store {

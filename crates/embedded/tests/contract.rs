@@ -14,8 +14,8 @@ use engine::clock::SystemClock;
 use engine::contract::{LAWS, check, random};
 use engine::memory::MemoryEngine;
 use engine::{
-    Alteration, Altered, AtomicWrites, Barrier, Decided, Deciding, Document, Engine, Inspected, Inspection, Looker, Outcome,
-    Planner, Read, Refresh, See, View, Write,
+    Alteration, Altered, AtomicWrites, Barrier, Document, Engine, Inspected, Inspection, Looker, Outcome, Read, Refresh, See,
+    TxnBody, TxnOptions, TxnResult, View, Write,
 };
 use futures::stream::BoxStream;
 use model::{CommitSeq, Result, Target};
@@ -122,7 +122,7 @@ impl Engine for Restarting {
 
 #[async_trait]
 impl AtomicWrites for Restarting {
-    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+    async fn decide(&self, plan: &mut TxnBody<'_>, how: TxnOptions) -> Result<TxnResult> {
         let now = self.now();
         let Some(atomic) = now.atomic() else {
             panic!("the embedded engine decides");

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub trait AtomicWrites: Send + Sync {
     /// Runs `plan` (again, if what it touched was not locked the first time) and writes what it says, all or
     /// nothing. Answers once everything that the answer rests on is durable.
-    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided>;
+    async fn decide(&self, plan: &mut TxnBody<'_>, how: TxnOptions) -> Result<TxnResult>;
 
     /// Waits until every record of an exclusive decision ([`Gate::Exclusive`]) is durable: what is answered from the memory
     /// that such decisions alter must not be taken back. An engine that writes through has nothing to wait for.
@@ -33,7 +33,7 @@ pub trait AtomicWrites: Send + Sync {
 
 /// How a decision is made.
 #[derive(Clone, Debug, Default)]
-pub struct Deciding {
+pub struct TxnOptions {
     /// Documents that the plan is expected to read or write. They are locked before it runs; with all of them
     /// named it runs once.
     pub touches: Vec<DocAddress>,
@@ -48,11 +48,11 @@ pub struct Deciding {
     pub makes_room: bool,
 }
 
-impl From<Refresh> for Deciding {
-    fn from(refresh: Refresh) -> Deciding {
-        Deciding {
+impl From<Refresh> for TxnOptions {
+    fn from(refresh: Refresh) -> TxnOptions {
+        TxnOptions {
             refresh,
-            ..Deciding::default()
+            ..TxnOptions::default()
         }
     }
 }
@@ -71,7 +71,7 @@ pub enum Gate {
 }
 
 /// Reads, then says what to write.
-pub type Planner<'a> = dyn FnMut(&mut dyn Newest) -> Result<Plan> + Send + 'a;
+pub type TxnBody<'a> = dyn FnMut(&mut dyn Newest) -> Result<Plan> + Send + 'a;
 
 /// Reads, outside every critical section.
 pub type Looker<'a> = dyn FnMut(&mut dyn Newest) + Send + 'a;
@@ -88,7 +88,7 @@ pub trait Newest {
     }
     /// The settings that an index of this name, which there is not, would have if it were made now. Of an engine that
     /// knows no templates: none.
-    fn to_be(&mut self, name: &str) -> Result<Arc<Map<String, Value>>> {
+    fn template_settings(&mut self, name: &str) -> Result<Arc<Map<String, Value>>> {
         let _ = name;
         Ok(Arc::default())
     }
@@ -121,7 +121,7 @@ pub struct Plan {
     /// Called inside the critical section once the record has its place; not at all if it gets none.
     pub then: Option<Then>,
     /// Nothing is written, and nobody is told what it rests on: the answer need not wait until that is durable.
-    pub unheard: bool,
+    pub reveals_nothing: bool,
     /// It is a change that has a `commit_seq` of its own, also if it writes nothing.
     pub numbered: bool,
 }
@@ -162,7 +162,7 @@ pub struct Decision<'a> {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Decided {
+pub struct TxnResult {
     /// Its place among all records of the store: of a plan that is `numbered` nobody else's, also if nothing was written;
     /// else, where nothing was written, the place after the newest record.
     pub commit_seq: CommitSeq,

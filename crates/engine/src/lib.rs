@@ -13,28 +13,28 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-mod around;
 mod atomic;
+mod batches;
 pub mod breaker;
 pub mod catalog;
 pub mod clock;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
+mod delegate;
 mod expect;
 pub mod keys;
 pub mod memory;
 mod numbered;
-mod runs;
 mod staging;
 pub mod tasks;
 mod update;
 
-pub use around::Around;
-pub use atomic::{AtomicWrites, Decided, Deciding, Decision, Gate, Looker, Newest, Plan, Planner, Seal, Then, WriteIndex};
+pub use atomic::{AtomicWrites, Decision, Gate, Looker, Newest, Plan, Seal, Then, TxnBody, TxnOptions, TxnResult, WriteIndex};
+pub use batches::runs;
 pub use clock::Clock;
+pub use delegate::Around;
 pub use expect::{Compare, Conflict, Expect, Found};
 pub use numbered::{Extent, Part};
-pub use runs::runs;
 pub use staging::{STAGING, Seen, Stage, Staged, StagedIndex, StagedPut, Staging, is_staging};
 pub use update::{Applied, Update, merge};
 
@@ -447,7 +447,7 @@ pub enum Judge {
     Fully,
     /// It was judged and decided before: a mapping that has become strict since is no reason any more; what that does not know
     /// is kept in the source only.
-    Decided,
+    TxnResult,
     /// Nothing that plain readers see is altered: neither is a block of writes.
     Unseen,
 }

@@ -1,7 +1,7 @@
 //! One request on its way to a handler.
 
 use crate::Rest;
-use crate::params::Params;
+use crate::query_params::Params;
 use crate::respond::Answer;
 use crate::routes::Args;
 use bytes::Bytes;
@@ -190,7 +190,7 @@ impl Call {
         }
         let mut target = self.params.take_target(index.as_deref(), target)?;
         if self.dialect.typed {
-            let types = self.arg("type").map(crate::params::split_list).unwrap_or_default();
+            let types = self.arg("type").map(crate::query_params::split_list).unwrap_or_default();
             // In 2015 a star was the name of a type like others.
             let any = types.iter().any(|t| t == "*") && !crate::answers_of_2015(self.dialect);
             target.types = if any { Vec::new() } else { types };

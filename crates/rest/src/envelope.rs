@@ -1,6 +1,6 @@
 //! Errors as JSON, in the shapes of each dialect.
 
-use crate::{Rest, words_2015};
+use crate::{Rest, es2_errors};
 use model::{Dialect, Error, ErrorKind, Persona};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -106,7 +106,7 @@ fn worded(error: &Error, dialect: Dialect) -> Error {
     if dialect.persona != Persona::Es2 && !dialect.typed {
         return error.clone();
     }
-    words_2015::reword(error)
+    es2_errors::reword(error)
 }
 
 /// A refusal of a search's shards where one shard was asked: without the envelope.
@@ -124,7 +124,7 @@ pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> 
         return error;
     }
     if dialect.typed {
-        return words_2015::at_shards(error, None, index);
+        return es2_errors::at_shards(error, None, index);
     }
     let persona = dialect.persona;
     if error.kind() == ErrorKind::TooManyBuckets && (persona.is_opensearch() || persona == Persona::Es7) {

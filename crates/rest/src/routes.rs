@@ -2,10 +2,10 @@
 
 use crate::call::Call;
 use crate::handlers::{
-    absent, aliases, analyze, apis_2015, bulk, by_query, cat, changes, cluster, cluster_settings, documents, explain, get,
-    hot_threads, indices, locks, mappings, mget, nodes, percolate, rank_eval, resolve, rollover, script_execution, scroll,
-    search, search_templates, settings, shards, simulate, stored_scripts, tasks, templates, term_vectors, transactions,
-    unsupported, update, warmers,
+    absent, aliases, analyze, apis_2015, bulk, by_query, cat, cluster, cluster_settings, documents, explain, get, hot_threads,
+    indices, locks, mappings, mget, nodes, percolate, rank_eval, resolve, rollover, script_execution, scroll, search,
+    search_templates, settings, shards, simulate, stored_scripts, tasks, templates, term_vectors, transaction,
+    transaction_session, unsupported, update, warmers,
 };
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -52,12 +52,12 @@ endpoints! {
     "mget" ["GET", "POST"] ["/_mget", "/{index}/_mget", "/{index}/{type}/_mget"] => mget::mget;
     "bulk" ["PUT", "POST"] ["/_bulk", "/{index}/_bulk", "/{index}/{type}/_bulk"] => bulk::bulk;
 
-    "transaction" ["POST"] ["/_transaction"] => changes::transaction;
-    "transaction.begin" ["POST"] ["/_transaction/_begin"] => transactions::begin;
-    "transaction.commit" ["POST"] ["/_transaction/{transaction_id}/_commit"] => transactions::commit;
-    "transaction.abort" ["POST"] ["/_transaction/{transaction_id}/_abort"] => transactions::abort;
-    "transaction.get" ["GET"] ["/_transaction/{transaction_id}"] => transactions::get;
-    "transaction.resolve" ["POST"] ["/_transaction/{transaction_id}/_resolve"] => transactions::resolve;
+    "transaction" ["POST"] ["/_transaction"] => transaction::transaction;
+    "transaction.begin" ["POST"] ["/_transaction/_begin"] => transaction_session::begin;
+    "transaction.commit" ["POST"] ["/_transaction/{transaction_id}/_commit"] => transaction_session::commit;
+    "transaction.abort" ["POST"] ["/_transaction/{transaction_id}/_abort"] => transaction_session::abort;
+    "transaction.get" ["GET"] ["/_transaction/{transaction_id}"] => transaction_session::get;
+    "transaction.resolve" ["POST"] ["/_transaction/{transaction_id}/_resolve"] => transaction_session::resolve;
     "lock.open" ["POST"] ["/_lock"] => locks::open;
     "lock.get" ["GET"] ["/_lock", "/_lock/{lock_id}"] => locks::get;
     "lock.release" ["DELETE"] ["/_lock/{lock_id}"] => locks::release;
@@ -191,7 +191,7 @@ endpoints! {
     "cat.nodeattrs" ["GET"] ["/_cat/nodeattrs"] => cat::attributes;
     "cat.nodes" ["GET"] ["/_cat/nodes"] => cat::nodes;
     "cat.locks" ["GET"] ["/_cat/locks"] => locks::cat;
-    "cat.transactions" ["GET"] ["/_cat/transactions"] => transactions::cat;
+    "cat.transactions" ["GET"] ["/_cat/transactions"] => transaction_session::cat;
     "cat.tasks" ["GET"] ["/_cat/tasks"] => cat::tasks;
     "cat.templates" ["GET"] ["/_cat/templates", "/_cat/templates/{name}"] => cat::templates;
     "cat.allocation" ["GET"] ["/_cat/allocation", "/_cat/allocation/{node_id}"] => cat::allocation;
@@ -299,7 +299,7 @@ pub(crate) fn find(method: &str, path: &str, persona: Persona) -> Matched {
     let trimmed = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
     let mut segments: Vec<Cow<'_, str>> = Vec::with_capacity(8);
     for segment in trimmed.split('/').skip(1) {
-        match crate::params::decoded(segment) {
+        match crate::query_params::decoded(segment) {
             Ok(segment) => segments.push(segment),
             Err(_) => return Matched::Nothing,
         }
@@ -328,7 +328,7 @@ pub(crate) fn find(method: &str, path: &str, persona: Persona) -> Matched {
                 };
                 let raw = || trimmed.split('/').nth(at + 1).unwrap_or_default();
                 let value = match name {
-                    "id" if plus_is_space && raw().contains('+') => crate::params::decode(raw(), true).unwrap_or_default(),
+                    "id" if plus_is_space && raw().contains('+') => crate::query_params::decode(raw(), true).unwrap_or_default(),
                     _ => value.into_owned(),
                 };
                 args.insert(name, value);

@@ -1,18 +1,18 @@
 //! The HTTP listener: reads requests within bounds, dispatches them, writes answers; stops gracefully.
 
 use crate::access::Admitted;
-use crate::again::{again, inside};
-use crate::arriving::{Arriving, Late, Timeouts, Watched};
-use crate::aside::{BesideRequests, Through, beside_requests, is_carried_through};
-use crate::awake::Awake;
+use crate::blocking::{BesideRequests, Through, beside_requests, is_carried_through};
 use crate::body::{Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
+use crate::busy_poll::Awake;
 use crate::call::Call;
 use crate::handlers::locks::{is_about_locks, told};
-use crate::handlers::{apis_2015, cat_2015, transactions};
-use crate::params::{Params, split_list};
+use crate::handlers::{apis_2015, cat_2015, transaction_session};
+use crate::query_params::{Params, split_list};
+use crate::read_timeout::{Arriving, Late, Timeouts, Watched};
 use crate::request_line::Escaping;
 use crate::respond::{Answer, Body, Style, compress, write};
 use crate::routes::{Args, Matched, find};
+use crate::self_wake::{again, inside};
 use crate::{Rest, dialect, envelope, first_type};
 use base64::Engine as _;
 use bytes::{Bytes, BytesMut};
@@ -379,7 +379,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         request.body = beside_requests(|| inflate(&request.body, most, &mut request.booking))?;
     }
     if dialect.typed {
-        crate::params::check_escapes(&request.path)?;
+        crate::query_params::check_escapes(&request.path)?;
         if let Some(path) = request.path.strip_prefix("/_cat")
             && request.method == "GET"
         {
@@ -393,8 +393,8 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
             return match (segments.next(), segments.next(), segments.next()) {
                 (Some(index), Some(feature), None) if dialect.typed && request.method == "GET" && !index.starts_with('_') => {
                     let mut args = Args::default();
-                    args.insert("index", crate::params::decode(index, false)?);
-                    let feature = crate::params::decode(feature, false)?;
+                    args.insert("index", crate::query_params::decode(index, false)?);
+                    let feature = crate::query_params::decode(feature, false)?;
                     params.set_lenient(true);
                     params.set_api("indices.get");
                     let call = call_of(rest, request, style, args, params, *dialect);
@@ -412,7 +412,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         && params.flag("rest_total_hits_as_int")?;
     dialect.typed_keys = params.is_given("typed_keys") && params.has_row("typed_keys") && params.flag("typed_keys")?;
     params.set_lenient(dialect.typed);
-    transactions::check_api(endpoint.api, &params)?;
+    transaction_session::check_api(endpoint.api, &params)?;
     let table = request.path.starts_with("/_cat");
     if !table {
         match params.take("format").as_deref() {
@@ -480,7 +480,7 @@ async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, style: &Style, mut par
     };
     let mut args = Args::default();
     if let Some(value) = rest_of_path {
-        args.insert(argument, crate::params::decode(value, false)?);
+        args.insert(argument, crate::query_params::decode(value, false)?);
     }
     params.set_lenient(true);
     params.set_api("cat.indices");

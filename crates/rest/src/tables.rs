@@ -1,6 +1,6 @@
 //! The `_cat` format: columns with names, aliases and descriptions; `h`, `s`, `v`, `help`, `format`, `bytes`, `time`.
 
-use crate::params::Params;
+use crate::query_params::Params;
 use crate::respond::Answer;
 use model::path;
 use model::units::render_bytes;

@@ -10,7 +10,7 @@ use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::tasks::Tasks;
 use engine::{
-    Around, AtomicWrites, Clock, Decided, Deciding, Engine, EngineExt as _, Looker, Outcome, Planner, Refresh, Source, Write,
+    Around, AtomicWrites, Clock, Engine, EngineExt as _, Looker, Outcome, Refresh, Source, TxnBody, TxnOptions, TxnResult, Write,
     WriteOp, address,
 };
 use model::{DocId, Error, ErrorKind, Result};
@@ -288,10 +288,10 @@ impl Around for Refusing {
 
 #[async_trait]
 impl AtomicWrites for Refusing {
-    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+    async fn decide(&self, plan: &mut TxnBody<'_>, how: TxnOptions) -> Result<TxnResult> {
         if self.refuses.load(Ordering::Relaxed) {
             let refused = Error::new(ErrorKind::DiskFull, "no room for the control index");
-            return Ok(Decided {
+            return Ok(TxnResult {
                 commit_seq: 0,
                 outcomes: vec![Outcome::Refused(refused)],
             });

@@ -22,8 +22,8 @@ use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::tasks::{Task, Tasks};
 use engine::{
-    Alteration, Around, AtomicWrites, Clock, Decided, Deciding, Engine, EngineExt as _, Gate, Looker, Newest, Outcome, Planner,
-    Refresh, See, Source, Update, Write, WriteOp, address,
+    Alteration, Around, AtomicWrites, Clock, Engine, EngineExt as _, Gate, Looker, Newest, Outcome, Refresh, See, Source,
+    TxnBody, TxnOptions, TxnResult, Update, Write, WriteOp, address,
 };
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
 use pieces::{Sleep, commits};
@@ -591,9 +591,9 @@ impl Around for Halting {
 
 #[async_trait]
 impl AtomicWrites for Halting {
-    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+    async fn decide(&self, plan: &mut TxnBody<'_>, how: TxnOptions) -> Result<TxnResult> {
         let guarded = how.gate == Gate::Shared && !self.at_commit;
-        let how = Deciding {
+        let how = TxnOptions {
             gate: if self.without_gate { Gate::None } else { how.gate },
             ..how
         };

@@ -13,7 +13,7 @@ use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::{
-    Around, AtomicWrites, Clock, Decided, Deciding, Document, Engine, Looker, Outcome, Planner, Read, Refresh, Staging, Write,
+    Around, AtomicWrites, Clock, Document, Engine, Looker, Outcome, Read, Refresh, Staging, TxnBody, TxnOptions, TxnResult, Write,
 };
 use halfway::serving;
 use model::Result;
@@ -82,7 +82,7 @@ impl Around for Steps {
 
 #[async_trait]
 impl AtomicWrites for Steps {
-    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+    async fn decide(&self, plan: &mut TxnBody<'_>, how: TxnOptions) -> Result<TxnResult> {
         self.step().await;
         self.inner.atomic().unwrap().decide(plan, how).await
     }

@@ -9,12 +9,12 @@
 
 mod bucket;
 mod codes;
-mod later;
+mod deferred;
+mod format;
 mod metric;
 mod pipeline;
 mod profile;
 mod scripts;
-mod shown;
 mod top_hits;
 mod values;
 
@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tantivy::DocId;
 
-pub(crate) use shown::decimal;
+pub(crate) use format::decimal;
 pub(crate) use values::{refuse_text, refuse_without_values};
 
 /// The bucket that nothing was collected into.

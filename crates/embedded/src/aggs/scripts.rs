@@ -3,7 +3,7 @@
 //! Not here: what an aggregation does with what they answer (`values`, `metric/scripted`).
 
 use super::At;
-use super::shown::ip_text;
+use super::format::ip_text;
 use super::values::{Class, refuse_text};
 use crate::interrupt::Interrupt;
 use crate::plan::Target;

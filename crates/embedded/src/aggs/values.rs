@@ -1,11 +1,11 @@
 //! Where an aggregation's values come from: columns, scripts, stand-ins for missing ones.
 //!
-//! Not here: what stands for a value in buckets (`codes`), how it is shown (`shown`), what scripts read (`scripts`).
+//! Not here: what stands for a value in buckets (`codes`), how it is shown (`format`), what scripts read (`scripts`).
 
 use super::At;
 use super::codes::{Interner, code_double, code_long, double_code, long_code};
+use super::format::{Format, ip_text, number, parse_ip};
 use super::scripts::{Script, as_number};
-use super::shown::{Format, ip_text, number, parse_ip};
 use crate::plan::Target;
 use crate::plan::columns::Column;
 use crate::plan::node::broken;
@@ -153,7 +153,7 @@ pub(crate) struct Distance {
 
 impl Distance {
     fn to(self, place: (f64, f64)) -> f64 {
-        crate::plan::earth::far(self.arc, false)(self.origin, place) / self.metres
+        crate::plan::geo_distance::far(self.arc, false)(self.origin, place) / self.metres
     }
 }
 

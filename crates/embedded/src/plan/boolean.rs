@@ -1,13 +1,13 @@
 //! `bool`, `dis_max`, `boosting`, `constant_score` over compiled clauses.
 
 use super::combine::{Sum, among, and, or, rescored, seek_to, with_option, without};
-use super::coordinated::coordinated;
+use super::coord::coordinated;
 use super::explain::Explained;
+use super::live_docs::LiveDocs;
+use super::lucene_string::{self, boosted};
 use super::node::{AllScorer, ConstantScorer, NoScorer, Node, score_at};
 use super::prune::Numbers;
-use super::said::{self, boosted};
 use super::term::{BitsDocs, DocBits, TermNode, postings};
-use super::visible::Sight;
 use crate::searchable::SegmentView;
 use model::Result;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ pub struct BoolNode {
     pub must: Vec<Shared>,
     /// All match.
     pub filter: Vec<Shared>,
-    /// `least` match, all score.
+    /// `minimum_should_match` match, all score.
     pub should: Vec<Shared>,
     /// None matches.
     pub must_not: Vec<Shared>,
@@ -136,7 +136,7 @@ impl BoolNode {
 
 impl Node for BoolNode {
     fn says(&self) -> Option<String> {
-        said::of_bool(self)
+        lucene_string::of_bool(self)
     }
     fn is_several(&self) -> bool {
         self.least <= 1
@@ -321,7 +321,7 @@ impl Node for BoolNode {
         should.map(|node| node.as_term()).collect()
     }
 
-    fn quick_count(&self, segment: &SegmentView, sight: &Sight, most: u64) -> Result<Option<u64>> {
+    fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, most: u64) -> Result<Option<u64>> {
         if !self.is_choice() {
             return Ok(None);
         }
@@ -379,7 +379,9 @@ pub struct DisMaxNode {
 
 impl Node for DisMaxNode {
     fn says(&self) -> Option<String> {
-        self.what.clone().or_else(|| said::of_best(&self.nodes, self.tie_breaker))
+        self.what
+            .clone()
+            .or_else(|| lucene_string::of_best(&self.nodes, self.tie_breaker))
     }
     fn squares(&self) -> f32 {
         let squares = self.nodes.iter().map(|node| node.squares());
@@ -486,7 +488,7 @@ impl Node for ConstantNode {
         Some(self.boost)
     }
 
-    fn quick_count(&self, segment: &SegmentView, sight: &Sight, most: u64) -> Result<Option<u64>> {
+    fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, most: u64) -> Result<Option<u64>> {
         self.filter.quick_count(segment, sight, most)
     }
 

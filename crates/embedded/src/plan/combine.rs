@@ -1,7 +1,7 @@
 //! Scorers made of scorers: and, or (sums and maxima, with a least number), without, with options.
 
-use super::few::{Few, SETS_MAX};
 use super::node::{ConstantScorer, NoScorer};
+use super::small_disjunction::{Few, SETS_MAX};
 use super::term::{BitsDocs, DocBits};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -212,7 +212,7 @@ impl Sum {
     }
 }
 
-/// Documents that are in at least `least` of many sets.
+/// Documents that are in at least `minimum_should_match` of many sets.
 pub struct Or {
     sets: Vec<Box<dyn Scorer>>,
     heap: BinaryHeap<Reverse<(DocId, u32)>>,
@@ -223,7 +223,7 @@ pub struct Or {
     cost: u64,
 }
 
-/// Any of the sets, at least `least` of them.
+/// Any of the sets, at least `minimum_should_match` of them.
 pub fn or(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> Box<dyn Scorer> {
     let mut sets: Vec<Box<dyn Scorer>> = sets.into_iter().filter(|set| set.doc() != TERMINATED).collect();
     if sets.len() < least.max(1) {

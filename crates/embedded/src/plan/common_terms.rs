@@ -6,7 +6,7 @@ use super::Planner;
 use super::boolean::{BoolNode, Shared};
 use super::field::Target;
 use super::full_text::Positions;
-use super::least::minimum_should_match;
+use super::minimum_should_match::minimum_should_match;
 use dsl::query::{MatchQuery, Operator};
 use model::Result;
 use std::sync::Arc;

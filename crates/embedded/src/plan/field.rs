@@ -1,8 +1,8 @@
 //! What a path of a query leads to in one index.
 
 use super::Planner;
-use super::classic::Classic;
 use super::similarity::{Bm25, FieldStatistics, Rarity, Similarity};
+use super::tfidf::Classic;
 use crate::index::schema::{IndexSchema, Slot};
 use crate::searchable::IndexView;
 use mapping::{FieldType, FieldValue, Kind, Mapping};

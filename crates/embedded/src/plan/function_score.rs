@@ -3,13 +3,13 @@
 use super::boolean::Shared;
 use super::columns::Column;
 use super::combine::{rescored, scored_late, seek_to};
-use super::earth::{self, Far};
 use super::explain::Explained;
 use super::field::{Target, date_text, text_of};
+use super::geo_distance::{self, Far};
 use super::hashes;
+use super::live_docs::Level;
 use super::node::{Node, score_at};
 use super::scripts::{Bound, Failure, Script};
-use super::visible::Level;
 use super::{Context, Planner};
 use crate::index::schema::Slot;
 use crate::searchable::SegmentView;
@@ -803,7 +803,7 @@ impl Planner<'_> {
                 }
                 at.1 += 0.0;
                 Compute::Decay {
-                    far: earth::far(true, self.view.typed),
+                    far: geo_distance::far(true, self.view.typed),
                     field: found,
                     kind: *kind,
                     origin: at,

@@ -3,13 +3,13 @@
 //! A key is made of a value in its plainest form, so `1`, `1.0` and `"1"` are one key and `_id` joins numbers. Keys
 //! are collected from columns: no document is read for them.
 //!
-//! Not here: where a join stands in a request (`relations`), parents and children (`family`).
+//! Not here: where a join stands in a request (`relations`), parents and children (`parent_child`).
 
+use super::child_score::Totals;
 use super::field::{Target, query_shard};
 use super::keys::{ByKey, Key, Keys};
 use super::node::{NoScorer, Node, broken};
 use super::term::any_of;
-use super::totals::Totals;
 use super::{Context, Planner};
 use crate::plan::boolean::Shared;
 use crate::searchable::{IndexView, SegmentView};

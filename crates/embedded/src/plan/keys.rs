@@ -9,7 +9,7 @@
 //! hash with a key of its own. Both hashes are keyed by the process, so nobody can choose ids that collide, and two
 //! texts are taken for one with a chance of 2^-128 a pair.
 //!
-//! Not here: which columns are joined (`family`, `join`).
+//! Not here: which columns are joined (`parent_child`, `join`).
 
 use super::node::broken;
 use crate::index::derived::Footprint;

@@ -234,7 +234,7 @@ impl Planner<'_> {
     /// `join_field#relation`: the id of the parent of that relation, a parent's own included.
     fn parent_term(&self, field: &str, ids: &[String], boost: f32) -> Option<Shared> {
         let (path, relation) = field.split_once('#')?;
-        let family = super::family::Family::of(self.view)?;
+        let family = super::parent_child::Family::of(self.view)?;
         let children = family.children_of(relation);
         if family.path.as_deref() != Some(path) || children.is_empty() {
             return None;

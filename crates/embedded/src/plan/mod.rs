@@ -20,56 +20,56 @@ use tantivy::query::Scorer;
 
 pub mod boolean;
 mod by_column;
-mod classic;
+mod child_score;
 pub mod columns;
 pub mod combine;
 mod common_terms;
-mod coordinated;
-pub(crate) mod earth;
+mod coord;
 mod exists;
 mod expand;
 pub mod explain;
-pub(crate) mod family;
-mod few;
 mod field;
 mod fielddata;
 pub(crate) mod filters;
 mod full_text;
 mod function_score;
+mod geo;
+pub(crate) mod geo_distance;
 pub(crate) mod hashes;
 pub(crate) mod join;
 pub(crate) mod keys;
-pub(crate) mod kin;
-mod least;
 pub(crate) mod levenshtein;
+pub mod live_docs;
+mod lucene_string;
 mod meta;
+mod minimum_should_match;
 mod more_like_this;
 mod multi_match;
 mod nested;
 pub mod node;
-mod normalized;
+pub(crate) mod parent_child;
+pub(crate) mod parent_child_ordinals;
 mod parent_ids;
 mod phrase;
-mod places;
 mod positional;
 mod positions;
 pub(crate) mod profile;
 pub mod prune;
+mod query_norm;
 mod range;
-pub(crate) mod rarest;
+pub(crate) mod rare_term_topk;
 mod regexp;
 mod rewrite;
 pub(crate) mod routed;
-mod said;
 pub mod scripts;
 mod similarity;
 mod slice;
+mod small_disjunction;
 mod statistics;
 pub mod term;
 mod terms;
 mod text_query;
-mod totals;
-pub mod visible;
+mod tfidf;
 
 pub use explain::Explained;
 pub(crate) use field::query_shard;
@@ -163,7 +163,7 @@ impl Planned {
         } else {
             combine::and(sets)
         };
-        Ok(visible::Visible::of(set, self.sight(segment)?))
+        Ok(live_docs::Visible::of(set, self.sight(segment)?))
     }
 
     /// The error of a script that failed while documents were collected.
@@ -240,7 +240,7 @@ impl Planned {
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn quick_count(&self, segment: &SegmentView, sight: &visible::Sight, most: u64) -> Result<Option<u64>> {
+    pub fn quick_count(&self, segment: &SegmentView, sight: &live_docs::LiveDocs, most: u64) -> Result<Option<u64>> {
         if !self.types.is_empty() {
             return Ok(None);
         }
@@ -254,8 +254,8 @@ impl Planned {
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn sight(&self, segment: &SegmentView) -> Result<visible::Sight> {
-        visible::Sight::open(segment, &self.schema, self.see)
+    pub fn sight(&self, segment: &SegmentView) -> Result<live_docs::LiveDocs> {
+        live_docs::LiveDocs::open(segment, &self.schema, self.see)
     }
 
     /// The query matches nothing.
@@ -318,7 +318,7 @@ pub fn said(view: &IndexView, query: &Query, filter: Option<&Query>, cx: &Contex
     let text = if node.is_none() && !view.typed {
         None
     } else {
-        said::of_types(&node, types)
+        lucene_string::of_types(&node, types)
     };
     Ok(text.unwrap_or_else(|| match node.is_none() {
         true => "MatchNoDocsQuery".to_owned(),
@@ -481,8 +481,8 @@ impl<'a> Planner<'a> {
     }
 
     /// The documents that clauses here are about.
-    fn level(&self) -> visible::Level {
-        visible::Level {
+    fn level(&self) -> live_docs::Level {
+        live_docs::Level {
             schema: self.view.schema.clone(),
             path: self.path.clone(),
             see: self.cx.see,
@@ -698,7 +698,7 @@ impl<'a> Planner<'a> {
             return Ok(self.nothing("No matching clauses"));
         }
         node.least = match &q.minimum_should_match {
-            Some(text) => least::minimum_should_match(text, node.should.len())?,
+            Some(text) => minimum_should_match::minimum_should_match(text, node.should.len())?,
             None => usize::from(node.must.is_empty() && node.filter.is_empty() && !node.should.is_empty()),
         };
         if node.least == 0 && node.must.is_empty() && node.filter.is_empty() && !node.should.is_empty() {

@@ -5,9 +5,9 @@
 
 use super::boolean::{BoolNode, Shared};
 use super::field::{Target, text_of};
-use super::{Planner, least};
+use super::{Planner, minimum_should_match};
+use crate::evaluate::stored;
 use crate::store::locate;
-use crate::writing::stored;
 use dsl::query::{Like, MoreLikeThisQuery};
 use model::{DocAddress, DocId, Error, Result};
 use serde_json::Value;
@@ -69,7 +69,7 @@ impl Planner<'_> {
         let mut should: Vec<Shared> = Vec::new();
         for terms in options.into_iter().filter(|terms| !terms.is_empty()) {
             self.count_clauses(terms.len())?;
-            let least = least::minimum_should_match(&q.minimum_should_match, terms.len())?.max(1);
+            let least = minimum_should_match::minimum_should_match(&q.minimum_should_match, terms.len())?.max(1);
             should.push(Arc::new(BoolNode {
                 should: terms,
                 least,

@@ -198,7 +198,7 @@ impl Planner<'_> {
         };
         if max == 0 && self.classic() {
             let all = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
-            let weight = boost * super::classic::idf(0, all);
+            let weight = boost * super::tfidf::idf(0, all);
             return Ok(Arc::new(UnheldNode {
                 what,
                 boost,

@@ -1,6 +1,6 @@
 //! Blocks: `nested` by block join. Nested documents come before the one they are in.
 //!
-//! Not here: parents and children that are documents of their own (`family`).
+//! Not here: parents and children that are documents of their own (`parent_child`).
 
 use super::Planner;
 use super::boolean::{BoolNode, Shared};

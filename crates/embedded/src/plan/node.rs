@@ -1,9 +1,9 @@
 //! What a compiled clause is: something that yields a scorer for a segment and explains one document.
 
 use super::explain::Explained;
+use super::live_docs::LiveDocs;
 use super::prune::Numbers;
 use super::term::{DocBits, TermNode};
-use super::visible::Sight;
 use crate::searchable::SegmentView;
 use model::Result;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub trait Node: Send + Sync {
         None
     }
 
-    /// In Lucene's words what the clause asks for, where there are any (`said.rs`).
+    /// In Lucene's words what the clause asks for, where there are any (`lucene_string.rs`).
     fn says(&self) -> Option<String> {
         None
     }
@@ -64,7 +64,7 @@ pub trait Node: Send + Sync {
     ///
     /// # Errors
     /// Unreadable files.
-    fn quick_count(&self, _segment: &SegmentView, _sight: &Sight, _most: u64) -> Result<Option<u64>> {
+    fn quick_count(&self, _segment: &SegmentView, _sight: &LiveDocs, _most: u64) -> Result<Option<u64>> {
         Ok(None)
     }
 

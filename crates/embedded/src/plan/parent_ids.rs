@@ -3,7 +3,7 @@
 //! It is made of the columns of ids and of parents when something first sorts, groups or shows by it, and kept with
 //! the segment.
 //!
-//! Not here: searching by it (`meta`, `family`), the keys of parents (`keys`).
+//! Not here: searching by it (`meta`, `parent_child`), the keys of parents (`keys`).
 
 use super::fielddata::{self, Strings};
 use super::node::broken;

@@ -312,7 +312,7 @@ impl PhraseNode {
 
 impl Node for PhraseNode {
     fn says(&self) -> Option<String> {
-        Some(super::said::boosted(&self.what, self.similarity.boost()))
+        Some(super::lucene_string::boosted(&self.what, self.similarity.boost()))
     }
     fn squares(&self) -> f32 {
         self.similarity.squares()

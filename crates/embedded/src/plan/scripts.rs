@@ -296,7 +296,7 @@ impl Bound {
         let bytes = store.get_document_bytes(doc).map_err(super::node::broken)?;
         let mut source = None;
         crate::index::stored::each_value(&bytes, doc, |field, value| {
-            if field == self.script.schema.source && crate::index::kept::stored_fields(value).is_none() {
+            if field == self.script.schema.source && crate::index::stored_source::stored_fields(value).is_none() {
                 source = serde_json::from_slice(value).ok();
             }
         })?;

@@ -1,7 +1,7 @@
 //! BM25 as Lucene computes it, from statistics of the documents that have the field; and which similarity it is.
 
-use super::classic::Classic;
 use super::explain::Explained;
+use super::tfidf::Classic;
 use mapping::similarity::{B, K1};
 use std::sync::Arc;
 use tantivy::fieldnorm::FieldNormReader;

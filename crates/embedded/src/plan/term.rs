@@ -2,11 +2,11 @@
 
 use super::explain::Explained;
 use super::filters::Filters;
+use super::live_docs::LiveDocs;
+use super::lucene_string::boosted;
 use super::node::{ConstantScorer, NoScorer, Node, broken, or_none, score_at};
 use super::prune::Numbers;
-use super::said::boosted;
 use super::similarity::{Counted, Counting, Similarity, explained_at};
-use super::visible::Sight;
 use crate::index::derived::Footprint;
 use crate::searchable::SegmentView;
 use model::Result;
@@ -93,7 +93,7 @@ impl Scorer for TermScorer {
 
 impl TermNode {
     /// Whether every document of the term is visible.
-    pub fn sees_all_of(&self, sight: &Sight) -> bool {
+    pub fn sees_all_of(&self, sight: &LiveDocs) -> bool {
         sight.sees_all() || self.of_roots && sight.sees_all_roots()
     }
 
@@ -154,7 +154,7 @@ impl Node for TermNode {
         (!self.norms).then(|| self.similarity.score(1.0, 1))
     }
 
-    fn quick_count(&self, segment: &SegmentView, sight: &Sight, _most: u64) -> Result<Option<u64>> {
+    fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, _most: u64) -> Result<Option<u64>> {
         let index = segment.reader.inverted_index(self.term.field()).map_err(broken)?;
         if self.sees_all_of(sight) {
             return Ok(Some(u64::from(index.doc_freq(&self.term).map_err(broken)?)));

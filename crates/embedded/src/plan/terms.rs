@@ -3,7 +3,7 @@
 use super::Planner;
 use super::boolean::{BoolNode, ConstantNode, Shared};
 use super::field::{Target, query_shard, text_of};
-use super::least;
+use super::minimum_should_match;
 use super::node::broken;
 use super::regexp::Pattern;
 use super::similarity::FieldStatistics;
@@ -220,7 +220,7 @@ impl Planner<'_> {
                 .iter()
                 .map(|v| self.term_value(&target, v, boost))
                 .collect::<Result<Vec<_>>>()?;
-            let least = least::minimum_should_match(spec, should.len())?.max(1);
+            let least = minimum_should_match::minimum_should_match(spec, should.len())?.max(1);
             if least > should.len() {
                 return Ok(self.nothing("No matching clauses"));
             }

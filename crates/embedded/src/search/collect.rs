@@ -1,7 +1,7 @@
 //! One pass over the documents that match: counting, keeping the best, telling aggregations.
 
+use super::collapse_groups::{Member, Members};
 use super::expand::{Group, Groups};
-use super::members::{Member, Members};
 use super::sort::{Key, Plan, Reader, compare};
 use super::top::Smallest;
 use crate::plan::combine::seek_to;

@@ -6,10 +6,10 @@
 //! Not here: choosing the best of each group (`collect`), inner hits of clauses (`inner_hits`).
 
 use super::Searched;
+use super::collapse_groups::{Member, Members};
 use super::collect::{Best, Order, Ranked};
 use super::fetch::{Fetch, Shelf};
 use super::inner_hits::{self, by_score};
-use super::members::{Member, Members};
 use super::pass::{collapse_key, index_boost};
 use super::sort::{Key, Plan, Reader};
 use crate::plan::combine::{and, seek_to};
@@ -126,7 +126,7 @@ fn needs_scores(of: &InnerHits) -> bool {
 }
 
 /// Adds inner hits to the hits of a page; `groups` has the group of each, `keys` its value. What is shown of a group has
-/// the inner hits of the query's clauses too, `of_clauses` by index. `members` is all that matches, if it was kept.
+/// the inner hits of the query's clauses too, `of_clauses` by index. `collapse_groups` is all that matches, if it was kept.
 ///
 /// # Errors
 /// What the inner hits get wrong; unreadable files.

@@ -1,7 +1,7 @@
 //! What a hit shows: address, source, fields, stamps.
 
-use crate::index::kept::stored_fields;
 use crate::index::stored::each_place;
+use crate::index::stored_source::stored_fields;
 use crate::plan::columns::Column;
 use crate::plan::node::broken;
 use crate::plan::scripts::Script;

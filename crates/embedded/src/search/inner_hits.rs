@@ -8,9 +8,9 @@
 use super::collect::{Best, Order, Ranked};
 use super::fetch::{Fetch, Root, Shelf, lineage};
 use super::sort::{Key, Plan};
-use crate::plan::family::Family;
+use crate::plan::live_docs::LiveDocs;
 use crate::plan::node::ConstantScorer;
-use crate::plan::visible::Sight;
+use crate::plan::parent_child::Family;
 use crate::plan::{Context, Part, combine, enclosing, part, setting, term};
 use crate::searchable::{IndexView, SegmentView};
 use dsl::query::{Clause, Query};
@@ -395,10 +395,10 @@ impl<'a> Compiled<'a> {
             let of_relation = term::any_of(segment, &[family.relation_term(relation)])?;
             let matching = self.part.node.scorer(segment)?;
             let docs = combine::and(vec![(matching, true), (tied, false), (of_relation, false)]);
-            let sight = Sight::open(segment, &self.view.schema, self.cx.see)?;
+            let sight = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
             out.push(Candidates {
                 segment: no,
-                docs: crate::plan::visible::Visible::of(docs, sight),
+                docs: crate::plan::live_docs::Visible::of(docs, sight),
                 end: TERMINATED,
             });
         }

@@ -14,6 +14,7 @@ pub use pass::{compiles, run_with};
 use std::sync::Arc;
 use tantivy::{DocId, DocSet, TERMINATED};
 
+mod collapse_groups;
 pub mod collect;
 mod contexts;
 mod expand;
@@ -21,7 +22,6 @@ pub mod fetch;
 mod highlight;
 mod inner_hits;
 mod limits;
-mod members;
 mod nested_sort;
 mod pass;
 mod phrase;

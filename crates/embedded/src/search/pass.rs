@@ -2,9 +2,9 @@
 //!
 //! Not here: how an index is gone through (`collect`, `top`), what a hit shows (`fetch`), inner hits (`inner_hits`, `expand`).
 
+use super::collapse_groups::Members;
 use super::collect::{self, Best, Collected, DocSink, Order, Ranked, Source};
 use super::fetch::{Fetch, Shelf};
-use super::members::Members;
 use super::sort::{Key, Plan, Reader};
 use super::{Searched, expand, inner_hits, limits, profile, rescore, top};
 use crate::counts::Phases;

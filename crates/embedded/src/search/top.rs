@@ -9,9 +9,9 @@
 //! Not here: every other search (`collect`).
 
 use super::collect::{Best, Collected, Ranked, Source};
+use crate::plan::live_docs::LiveDocs;
 use crate::plan::prune::Pruning;
-use crate::plan::rarest::Rarest;
-use crate::plan::visible::Sight;
+use crate::plan::rare_term_topk::Rarest;
 use crate::plan::{Context, Planned};
 use crate::searchable::SegmentView;
 use dsl::search::{SearchRequest, TrackTotal};
@@ -82,7 +82,7 @@ pub(super) fn top(
 }
 
 /// Visible matches of a segment; beyond `most` any larger number will do.
-fn counted(planned: &Planned, segment: &SegmentView, sight: &Sight, most: u64, cx: &Context<'_>) -> Result<u64> {
+fn counted(planned: &Planned, segment: &SegmentView, sight: &LiveDocs, most: u64, cx: &Context<'_>) -> Result<u64> {
     if let Some(count) = planned.quick_count(segment, sight, most)? {
         return Ok(count);
     }
@@ -118,7 +118,7 @@ impl Ord for Candidate {
 fn by_rarest(
     rarest: &Rarest<'_>,
     segment: &SegmentView,
-    sight: &Sight,
+    sight: &LiveDocs,
     (view, no): (usize, usize),
     best: &mut Best<'_>,
 ) -> Result<bool> {
@@ -176,7 +176,7 @@ fn pruned(
     pruning: &Pruning,
     planned: &Planned,
     segment: &SegmentView,
-    sight: &Sight,
+    sight: &LiveDocs,
     (view, no): (usize, usize),
     best: &mut Best<'_>,
 ) -> Result<()> {
@@ -222,7 +222,7 @@ fn ranked(view: usize, segment: usize, doc: DocId, score: f32) -> Ranked {
 fn scanned(
     planned: &Planned,
     segment: &SegmentView,
-    sight: &Sight,
+    sight: &LiveDocs,
     (view, no): (usize, usize),
     most: u64,
     cx: &Context<'_>,

@@ -5,7 +5,7 @@
 
 use super::*;
 use embedded::log::{Durability, Log, LogOptions, Manifest, Part, Participant, Record};
-use engine::{Deciding, Newest, Plan};
+use engine::{Newest, Plan, TxnOptions};
 use model::ErrorKind;
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ async fn change(engine: &dyn Engine, key: &str, n: u64) -> Result<bool> {
             put("a", "changed", json!({ "n": n })),
         ]))
     };
-    let decided = engine.atomic().unwrap().decide(&mut plan, Deciding::default()).await?;
+    let decided = engine.atomic().unwrap().decide(&mut plan, TxnOptions::default()).await?;
     match decided.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_))) {
         true => Ok(replayed),
         false => Err(Error::new(ErrorKind::LogFailed, "unknown")),
@@ -191,7 +191,12 @@ async fn a_change_of_an_async_index_is_durable_when_it_is_acknowledged() {
         let engine = open(&disk);
         create(&engine, "a", json!({ "index.translog.durability": "async" })).await;
         let mut plan = |_: &mut dyn Newest| Ok(Plan::of(vec![put("a", "changed", json!({ "n": seed }))]));
-        engine.atomic().unwrap().decide(&mut plan, Deciding::default()).await.unwrap();
+        engine
+            .atomic()
+            .unwrap()
+            .decide(&mut plan, TxnOptions::default())
+            .await
+            .unwrap();
         write(&engine, put("a", "plain", json!({ "n": seed }))).await;
         disk.crash();
         drop(engine);
@@ -221,7 +226,12 @@ async fn a_change_that_changes_nothing_has_a_number_of_its_own() {
                     ..Plan::default()
                 })
             };
-            let decided = engine.atomic().unwrap().decide(&mut plan, Deciding::default()).await.unwrap();
+            let decided = engine
+                .atomic()
+                .unwrap()
+                .decide(&mut plan, TxnOptions::default())
+                .await
+                .unwrap();
             assert!(
                 decided.commit_seq > last,
                 "life {life}, {n}: {} after {last}",
@@ -269,7 +279,12 @@ async fn a_record_that_cannot_be_replayed_stops_its_index_alone() {
                 let outcome = engine.write_one(one.clone(), Refresh::No).await.unwrap();
                 assert!(matches!(outcome, Outcome::Refused(_)), "{what}: {outcome:?}");
                 let mut plan = |_: &mut dyn Newest| Ok(Plan::of(vec![one.clone()]));
-                let decided = engine.atomic().unwrap().decide(&mut plan, Deciding::default()).await.unwrap();
+                let decided = engine
+                    .atomic()
+                    .unwrap()
+                    .decide(&mut plan, TxnOptions::default())
+                    .await
+                    .unwrap();
                 assert!(matches!(decided.outcomes[..], [Outcome::Refused(_)]), "{what}: {decided:?}");
             }
         }

@@ -724,7 +724,7 @@ impl AtomicWrites for MemoryEngine {
         look(&mut Reading(&state));
     }
 
-    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+    async fn decide(&self, plan: &mut TxnBody<'_>, how: TxnOptions) -> Result<TxnResult> {
         // One lock for everything: gates and documents need none of their own.
         let mut state = self.state();
         let now_ms = self.clock.wall_ms();
@@ -776,7 +776,7 @@ impl AtomicWrites for MemoryEngine {
             }
             *state = next;
         }
-        Ok(Decided {
+        Ok(TxnResult {
             commit_seq: state.commit_seq,
             outcomes,
         })

@@ -13,9 +13,9 @@ use crate::locks::Age;
 pub enum RecordState {
     /// Not decided; anybody may abort it.
     Pending,
-    /// Decided: its operations happen, by whomever.
+    /// TxnResult: its operations happen, by whomever.
     Committed,
-    /// Decided: nothing happens.
+    /// TxnResult: nothing happens.
     Aborted,
     /// Committed, and every operation is applied.
     Done,
@@ -54,7 +54,7 @@ impl RecordState {
 
 /// The next write of a resolver to the record, and what may follow once it is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Deciding {
+pub struct TxnOptions {
     /// The state to write over the version that was read; where nothing was read, to create.
     pub write: RecordState,
     /// What follows.
@@ -75,7 +75,7 @@ pub enum Then {
 
 /// Decide → finish → purge, in this order: marks go only after the change is decided, or the next one would run on
 /// half of it. Roll back or forward is no judgement: what is pending goes back, what is committed goes forward.
-pub fn decide(read: Option<RecordState>) -> Deciding {
+pub fn decide(read: Option<RecordState>) -> TxnOptions {
     let (write, then) = match read {
         // Its negation is created, so that a late creation fails.
         None | Some(RecordState::Pending | RecordState::Aborted) => (RecordState::Aborted, Then::Purge),
@@ -83,7 +83,7 @@ pub fn decide(read: Option<RecordState>) -> Deciding {
         Some(RecordState::Done) => (RecordState::Done, Then::Purge),
         Some(RecordState::Stuck) => (RecordState::Stuck, Then::Wait),
     };
-    Deciding { write, then }
+    TxnOptions { write, then }
 }
 
 /// How a committed change's operation is brought to its document, given what was read there.

@@ -119,7 +119,7 @@ pub(super) fn applied(at: &DocAddress, read: &Marked, effect: &Effects, token: T
         Effects::Delete => Write {
             expect: read.expect(),
             hide: Hide::Set(mark.hidden()),
-            judge: Judge::Decided,
+            judge: Judge::TxnResult,
             ..Write::new(at.clone(), WriteOp::Delete)
         },
         Effects::Put {
@@ -130,7 +130,7 @@ pub(super) fn applied(at: &DocAddress, read: &Marked, effect: &Effects, token: T
         } => Write {
             expect: read.expect(),
             hide: Hide::Set(mark.hidden()),
-            judge: Judge::Decided,
+            judge: Judge::TxnResult,
             routing: routing.clone(),
             parent: parent.clone(),
             timing: timing.clone(),

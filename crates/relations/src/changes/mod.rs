@@ -22,7 +22,7 @@ mod sweep;
 pub(crate) use apply::{is_for_now, is_of_an_index};
 pub use attempt::{Attempt, Change, Ended, Pause, Planned, Planning, Resolved, Verdict};
 pub use chunks::{Chunks, Room};
-pub use decide::{Apply, Deciding, Meet, Purge, RecordState, Then, apply, decide, meet, purge};
+pub use decide::{Apply, Meet, Purge, RecordState, Then, TxnOptions, apply, decide, meet, purge};
 pub use folding::OPERATIONS_MAX;
 pub(crate) use growing::rehearsed;
 pub use plan::{Before, Failure, Folded, digest, fold, touched, unmet};

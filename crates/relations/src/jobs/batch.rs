@@ -13,8 +13,8 @@ use crate::leases::{Locks, place_fields};
 use crate::schema;
 use crate::transactions::portable::TIMEOUT;
 use engine::{
-    Alteration, Clock, Conflict, Deciding, Document, Effect, Expect, Found, Gate, Newest, Outcome, Plan, See, Write, WriteIndex,
-    WriteOp,
+    Alteration, Clock, Conflict, Document, Effect, Expect, Found, Gate, Newest, Outcome, Plan, See, TxnOptions, Write,
+    WriteIndex, WriteOp,
 };
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result};
@@ -104,11 +104,11 @@ impl crate::Relations {
                     alone: alone.as_ref(),
                     now_ms: self.clock.wall_ms(),
                 };
-                let how = Deciding {
+                let how = TxnOptions {
                     touches: batch.touches(),
                     gate: if alone.is_some() { Gate::Exclusive } else { Gate::Shared },
                     makes_room: matches!(run.job.action, Action::Delete),
-                    ..Deciding::default()
+                    ..TxnOptions::default()
                 };
                 let mut plan = |newest: &mut dyn Newest| {
                     let (what, plan) = batch.plan(newest)?;

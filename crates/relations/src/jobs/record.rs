@@ -10,7 +10,7 @@ use crate::outcomes::all_written;
 use crate::schema;
 use crate::transactions::Key;
 use engine::tasks::Task;
-use engine::{Deciding, Expect, Hide, Newest, Plan, See, Source, Write, WriteOp};
+use engine::{Expect, Hide, Newest, Plan, See, Source, TxnOptions, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -264,10 +264,10 @@ impl crate::Relations {
             plan.writes.push(Write::new(record.task(), WriteOp::Put(source.clone())));
             Ok(plan)
         };
-        let how = Deciding {
+        let how = TxnOptions {
             touches: order.key.iter().map(Key::at).chain([record.task()]).collect(),
             makes_room: deletes,
-            ..Deciding::default()
+            ..TxnOptions::default()
         };
         let decided = self.atomic()?.decide(&mut plan, how).await?;
         all_written(&decided.outcomes, CHANGED)?;
@@ -295,11 +295,11 @@ impl crate::Relations {
             let source = Source::from_value(&json!({ "kind": "task_stop", "at": now_ms, "n": number }));
             Ok(Plan::of(vec![Write::new(record.stop(), WriteOp::Put(source))]))
         };
-        let how = Deciding {
+        let how = TxnOptions {
             touches: vec![record.task(), record.stop()],
             // It ends a job, and with it what the job keeps.
             makes_room: true,
-            ..Deciding::default()
+            ..TxnOptions::default()
         };
         let decided = self.atomic()?.decide(&mut plan, how).await?;
         all_written(&decided.outcomes, CHANGED)?;
@@ -347,11 +347,11 @@ impl crate::Relations {
             }
             Ok(Plan::of(writes))
         };
-        let how = Deciding {
+        let how = TxnOptions {
             touches: vec![record.task(), record.reached(), record.stop()],
             // It ends a job, and with it what the job keeps.
             makes_room: true,
-            ..Deciding::default()
+            ..TxnOptions::default()
         };
         let decided = self.atomic()?.decide(&mut plan, how).await?;
         all_written(&decided.outcomes, CHANGED)

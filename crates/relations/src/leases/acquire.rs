@@ -11,7 +11,7 @@ use crate::locks::{
 use crate::outcomes::log_failed;
 use crate::schema;
 use crate::transactions::portable::TIMEOUT;
-use engine::{Deciding, Decision, Gate, Newest, Plan, See, Write, WriteIndex, WriteOp};
+use engine::{Decision, Gate, Newest, Plan, See, TxnOptions, Write, WriteIndex, WriteOp};
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, IndexName, Result, settings};
 use serde_json::Value;
@@ -64,10 +64,10 @@ impl crate::Relations {
             },
         };
         let id: Arc<str> = Arc::from(place.owner.as_str());
-        let how = Deciding {
+        let how = TxnOptions {
             touches: touches(&id, &ask.targets),
             gate: Gate::Exclusive,
-            ..Deciding::default()
+            ..TxnOptions::default()
         };
         let result = Arc::new(Mutex::new(None));
         let mut planner = |newest: &mut dyn Newest| {
@@ -162,7 +162,7 @@ impl crate::Relations {
                             let turn = shared.turn(&place.owner, told);
                             tell(Asked::Queued(turn, place));
                         })),
-                        unheard: true,
+                        reveals_nothing: true,
                         ..Plan::default()
                     })
                 }
@@ -275,7 +275,7 @@ fn resolved_one(newest: &mut dyn Newest, wanted: &Wanted) -> Result<(Wanted, Vec
 fn check_says_where(newest: &mut dyn Newest, name: &IndexName, found: Option<&WriteIndex>) -> Result<()> {
     let (settings, there) = match found {
         Some(found) => (found.settings.clone(), true),
-        None => (newest.to_be(name.as_str())?, false),
+        None => (newest.template_settings(name.as_str())?, false),
     };
     if LockIndex::of(&settings)? == LockIndex::All || !fields_of(&settings)?.is_unset() {
         return Ok(());

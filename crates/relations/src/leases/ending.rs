@@ -6,7 +6,7 @@
 use super::lease::{Ending, Lease};
 use super::literal::released;
 use crate::outcomes;
-use engine::{Deciding, Decision, EngineExt as _, Gate, Newest, Outcome, Plan, Write, WriteOp};
+use engine::{Decision, EngineExt as _, Gate, Newest, Outcome, Plan, TxnOptions, Write, WriteOp};
 use model::{Result, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -47,10 +47,10 @@ impl crate::Relations {
         let ids: Vec<Arc<str>> = leases.iter().map(|lease| lease.id.clone()).collect();
         self.settled(&ids, true).await?;
         let documents = leases.iter().filter_map(|lease| Some(lease.literal.as_ref()?.at.clone()));
-        let deciding = Deciding {
+        let deciding = TxnOptions {
             touches: documents.chain(ids.iter().map(|id| Lease::at(id))).collect(),
             gate: Gate::Exclusive,
-            ..Deciding::default()
+            ..TxnOptions::default()
         };
         let mut planner = |newest: &mut dyn Newest| {
             // Who was asked for again meanwhile lives.
@@ -120,10 +120,10 @@ impl crate::Relations {
     /// Leases that protect nothing any more.
     pub(super) async fn forget_leases(&self, gone: &[Arc<str>]) -> Result<()> {
         for some in gone.chunks(TOGETHER) {
-            let deciding = Deciding {
+            let deciding = TxnOptions {
                 touches: some.iter().map(|id| Lease::at(id)).collect(),
                 gate: Gate::Exclusive,
-                ..Deciding::default()
+                ..TxnOptions::default()
             };
             let mut planner = |_: &mut dyn Newest| {
                 let (shared, ids) = (self.locks.clone(), some.to_vec());

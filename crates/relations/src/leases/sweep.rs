@@ -10,7 +10,7 @@ use crate::transactions::KEPT_MS;
 use dsl::json::Node;
 use dsl::query::{Clause, Query, TermsQuery};
 use dsl::search::SearchRequest;
-use engine::{Barrier, Deciding, Decision, Document, Gate, Newest, Outcome, Plan, See, Write, WriteOp};
+use engine::{Barrier, Decision, Document, Gate, Newest, Outcome, Plan, See, TxnOptions, Write, WriteOp};
 use futures::StreamExt as _;
 use model::{Dialect, Error, ErrorKind, Result, Target};
 use serde_json::{Value, json};
@@ -81,10 +81,10 @@ impl crate::Relations {
             let expected = lease.map(|lease| handover::expected(&table, lease));
             (literal.map(|literal| literal.at.clone()), expected.unwrap_or_default())
         };
-        let deciding = Deciding {
+        let deciding = TxnOptions {
             touches: document.into_iter().chain([Lease::at(id)]).chain(expected).collect(),
             gate: Gate::Exclusive,
-            ..Deciding::default()
+            ..TxnOptions::default()
         };
         let under = [Arc::from(id)];
         let met = AtomicBool::new(false);
@@ -233,10 +233,10 @@ impl crate::Relations {
     /// # Errors
     /// The engine's; a control index that takes no writes.
     async fn write_expired(&self, overdue: &[Lease]) -> Result<()> {
-        let deciding = Deciding {
+        let deciding = TxnOptions {
             touches: overdue.iter().map(|lease| Lease::at(&lease.id)).collect(),
             gate: Gate::Exclusive,
-            ..Deciding::default()
+            ..TxnOptions::default()
         };
         let ended_ms = self.clock.wall_ms();
         let mut planner = |_: &mut dyn Newest| {

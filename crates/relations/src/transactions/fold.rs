@@ -410,7 +410,7 @@ impl Folding<'_, '_, '_> {
     fn make(&mut self, name: &str, typed: bool) -> Result<()> {
         Alteration::make(&mut self.out.alterations, name, typed);
         if !self.made.contains_key(name) {
-            let settings = self.newest.to_be(name)?;
+            let settings = self.newest.template_settings(name)?;
             let fields = place_fields(&settings)?;
             self.made.insert(name.to_owned(), (settings, fields));
         }

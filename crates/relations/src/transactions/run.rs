@@ -1,4 +1,4 @@
-//! Deciding a change: locks, conditions, folding and the kept outcome in one critical section, one record.
+//! TxnOptions a change: locks, conditions, folding and the kept outcome in one critical section, one record.
 
 use super::evaluation::{ATTEMPTS_MAX, Evaluations, Place as Where};
 use super::fold::{Folded, Step, fold, refused, unmet};
@@ -12,7 +12,7 @@ use crate::leases::{Locks, Place, Wanted, claims_of, full, in_the_way, resolved}
 use crate::locks::{AllAnswer, Claim, LockPath, Request};
 use crate::schema;
 use engine::{
-    Alteration, Clock, Deciding, Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, See, Source,
+    Alteration, Clock, Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, See, Source, TxnOptions,
     Write, WriteOp, Written,
 };
 use model::lock_index::LockIndex;
@@ -145,7 +145,7 @@ impl crate::Relations {
         alone: Option<&Alone>,
         evaluations: &mut Evaluations,
     ) -> Result<Decided> {
-        let how = Deciding {
+        let how = TxnOptions {
             touches: touches(change)
                 .into_iter()
                 .chain(alone.into_iter().flat_map(Alone::touches))
@@ -163,7 +163,7 @@ impl crate::Relations {
                 let (what, mut plan) = planning.plan(newest, evaluations)?;
                 if let Planned::Waits(claims, request) = &what {
                     let (shared, turn, claims, request) = (self.locks.clone(), turn.clone(), claims.clone(), request.clone());
-                    plan.unheard = true;
+                    plan.reveals_nothing = true;
                     plan.then = Some(Box::new(move |_: &Decision<'_>| {
                         let told = shared.table().queued(&claims, &request, None);
                         *turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared.turn(&request.owner, told));
@@ -301,11 +301,11 @@ impl Planning<'_> {
         let mut folded = fold(newest, (operations, otherwise), change, &mut guard, evaluations)?;
         if folded.too_long {
             // Nobody is told anything by it.
-            let unheard = Plan {
-                unheard: true,
+            let reveals_nothing = Plan {
+                reveals_nothing: true,
                 ..Plan::default()
             };
-            return Ok((Planned::TooLong, unheard));
+            return Ok((Planned::TooLong, reveals_nothing));
         }
         let failed = |operations| Ok((Planned::Failed(Failures { otherwise, operations }), Plan::default()));
         if !folded.failures.is_empty() {

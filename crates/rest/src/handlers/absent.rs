@@ -6,7 +6,7 @@
 use super::apis_2015::missing_repository;
 use crate::call::Call;
 use crate::missing_index;
-use crate::params::split_list;
+use crate::query_params::split_list;
 use crate::respond::Answer;
 use model::Result;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use super::indices::{admin_target, aliases_of};
 use crate::call::Call;
-use crate::params::split_list;
+use crate::query_params::split_list;
 use crate::respond::Answer;
 use dsl::document::{AliasActions, AliasVerb};
 use dsl::query::{Clause, Query};

@@ -107,7 +107,7 @@ fn known_in_2015(node: &dsl::json::Node) -> Result<()> {
 /// A refusal in the words of 2015, when parts were looked up on another node.
 fn in_2015(error: Error) -> Error {
     if error.kind() == model::ErrorKind::IndexNotFound {
-        return crate::words_2015::as_expression(error);
+        return crate::es2_errors::as_expression(error);
     }
     if error.kind() != model::ErrorKind::IllegalArgument {
         return error;
@@ -122,7 +122,7 @@ fn in_2015(error: Error) -> Error {
     } else {
         error.reason().to_owned()
     };
-    crate::words_2015::remote(Error::illegal(said), "indices:admin/analyze[s]")
+    crate::es2_errors::remote(Error::illegal(said), "indices:admin/analyze[s]")
 }
 
 fn merged(url: AnalyzeBody, mut body: AnalyzeBody) -> AnalyzeBody {

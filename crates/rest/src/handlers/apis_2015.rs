@@ -197,7 +197,10 @@ pub(crate) async fn all_upgrades(mut call: Call) -> Result<Answer> {
 /// `GET /_snapshot/r`: there are no repositories.
 pub(crate) async fn repositories(call: Call) -> Result<Answer> {
     call.params.finish()?;
-    let named = call.arg("repository").map(crate::params::split_list).unwrap_or_default();
+    let named = call
+        .arg("repository")
+        .map(crate::query_params::split_list)
+        .unwrap_or_default();
     match named.iter().find(|name| *name != "_all" && !name.contains('*')) {
         None => Ok(Answer::ok(json!({}))),
         Some(name) => Err(missing_repository(name)),

@@ -1,7 +1,7 @@
 //! `_bulk`: many writes in one request, each on its own.
 
-use super::changes;
 use super::documents::normalized;
+use super::transaction;
 use super::update::{after, refuse_conditional_upsert, update_conditions, update_op};
 use super::writes::{
     Guarded, answer, conflict_error, head, is_members, placed, refuse_pipeline, send_in, settled, status, with_warnings,
@@ -10,10 +10,10 @@ use super::writes::{
 use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
+use crate::es2_errors;
 use crate::first_type;
-use crate::params::{ExpectParts, given_seq_no, given_term};
+use crate::query_params::{ExpectParts, given_seq_no, given_term};
 use crate::respond::Answer;
-use crate::words_2015;
 use dsl::document::{BulkAction, BulkDefaults, BulkItem, BulkReader, UpdateBody};
 use dsl::search::SourceSpec;
 use engine::{Effect, Expect, Outcome, Refresh, Source, Write, WriteOp, Written};
@@ -34,18 +34,18 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let transaction = call.params.take("transaction");
     let atomic = call.params.flag("atomic")?;
     let options = if atomic {
-        Some(changes::Options::take(&mut call)?)
+        Some(transaction::Options::take(&mut call)?)
     } else {
         // Clients send it with every bulk; a write that is answered is durable, and nobody else has to be waited for.
         call.params.take_duration("timeout")?;
         None
     };
-    super::transactions::refuse_atomic(options.as_ref(), transaction.as_deref())?;
+    super::transaction_session::refuse_atomic(options.as_ref(), transaction.as_deref())?;
     let default_source = super::get::source_params(&mut call)?;
     let routing = call.params.take("routing");
     let locks = call.take_locks()?;
     let require_alias = call.params.flag("require_alias")?;
-    let default_fields = call.params.take_2015("fields").map(|f| crate::params::split_list(&f));
+    let default_fields = call.params.take_2015("fields").map(|f| crate::query_params::split_list(&f));
     let default_type = call.params.take("type");
     call.params.finish()?;
     let defaults = BulkDefaults {
@@ -58,10 +58,10 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     };
     let body = call.body.clone();
     if let Some(options) = options {
-        let limits = changes::Limits::of(&call).await?;
+        let limits = transaction::Limits::of(&call).await?;
         limits.check_bytes(body.len())?;
         let planned = planned_whole(&call, &defaults, &body, &locks, default_fields.as_deref(), &limits).await?;
-        return changes::atomic_bulk(&call, planned, &default_source, options, &limits, refresh).await;
+        return transaction::atomic_bulk(&call, planned, &default_source, options, &limits, refresh).await;
     }
     let mut request = Request {
         transaction,
@@ -164,7 +164,7 @@ fn unread(call: &Call, error: Error) -> Error {
     // Each line was known by its first brace.
     let bad = |line: &&[u8]| !line.trim_ascii().is_empty() && dsl::json::check(line, call.reading()).is_err();
     let line = call.body.split(|b| *b == b'\n').find(bad).unwrap_or_default();
-    words_2015::unread_if(error, line, call.dialect)
+    es2_errors::unread_if(error, line, call.dialect)
 }
 
 /// The next operations, as many as are written at once; none at the end.
@@ -211,7 +211,7 @@ async fn planned_whole(
     body: &[u8],
     locks: &[String],
     fields: Option<&[String]>,
-    limits: &changes::Limits,
+    limits: &transaction::Limits,
 ) -> Result<Vec<Planned>> {
     let mut reader = BulkReader::new(body, defaults).map_err(|e| unread(call, e))?;
     let mut planned = Vec::new();
@@ -427,7 +427,7 @@ fn expectation(call: &Call, item: &BulkItem<'_>, at: &DocAddress, generated: boo
     }
     let parts = ExpectParts {
         version: match item.version {
-            Some(given) if call.dialect.typed => crate::params::written_version(given, item.version_type.as_deref())?,
+            Some(given) if call.dialect.typed => crate::query_params::written_version(given, item.version_type.as_deref())?,
             given => given,
         },
         version_type: item.version_type.clone(),
@@ -534,7 +534,7 @@ pub(super) async fn failed(planned: &Planned, error: Error, call: &Call) -> Map<
     let error = match &planned.write {
         // A missing document of a bulk had no shard.
         Ok(_) if answers_of_2015(call.dialect) && error.kind() == ErrorKind::DocumentMissing => error.with("shard", "-1"),
-        Ok(write) if answers_of_2015(call.dialect) => placed(&call.rest, words_2015::in_update(error), write).await,
+        Ok(write) if answers_of_2015(call.dialect) => placed(&call.rest, es2_errors::in_update(error), write).await,
         _ => error,
     };
     let at = match answers_of_2015(call.dialect) {

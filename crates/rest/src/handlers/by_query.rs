@@ -2,13 +2,13 @@
 //!
 //! Not here: running them (`jobs`), what a batch is (`relations::jobs`).
 
-use super::changes::Limits;
 use super::jobs::{self, Shape};
+use super::transaction::Limits;
 use super::writes::compile;
 use crate::call::Call;
-use crate::params::Params;
+use crate::es2_errors;
+use crate::query_params::Params;
 use crate::respond::Answer;
-use crate::words_2015;
 use dsl::document::{ByQueryBody, ReindexBody};
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::query::{BoolQuery, BoostMode, Clause, FunctionScoreQuery, Query, ScoreMode, TermQuery};
@@ -199,7 +199,8 @@ async fn asked(mut call: Call, api: Api) -> Result<Answer> {
             Action::Update { script, source: None } => ByQuery::Update(script),
             _ => ByQuery::Delete,
         };
-        return super::transactions::by_query(&call, id, (job.target, job.query), what, (job.max_docs, options.wait)).await;
+        return super::transaction_session::by_query(&call, id, (job.target, job.query), what, (job.max_docs, options.wait))
+            .await;
     }
     if let Some(script) = script {
         request["script"] = json!({ "source": text_of(&script), "lang": script.lang });
@@ -604,7 +605,7 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     let body = if given {
         dsl::json::read(&content, call.reading())
             .and_then(|node| super::search::query_only(node, call.dialect, "search"))
-            .map_err(|error| words_2015::at_shards(error, Some(&content), &name))?
+            .map_err(|error| es2_errors::at_shards(error, Some(&content), &name))?
     } else {
         None
     };
@@ -621,7 +622,7 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     };
     let must_be_there = |e: &str| !e.contains('*') && e != "_all";
     if target.expressions.iter().any(|e| must_be_there(e)) && call.rest.indices(&target).await?.is_empty() {
-        return Err(words_2015::as_expression(crate::missing_index(&name)));
+        return Err(es2_errors::as_expression(crate::missing_index(&name)));
     }
     let job = Job {
         target,

@@ -8,7 +8,7 @@ use super::nodes::{is_this_node, node_stats};
 use super::shards::shard_state;
 use crate::call::Call;
 use crate::machine::percent;
-use crate::params::split_list;
+use crate::query_params::split_list;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout};
 use engine::{IndexInfo, IndexStats};

@@ -129,7 +129,7 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         level = "cluster".into();
     }
     let timeout = call.params.take_duration("timeout")?;
-    let mut target = Target::of(call.arg("index").map(crate::params::split_list).unwrap_or_default());
+    let mut target = Target::of(call.arg("index").map(crate::query_params::split_list).unwrap_or_default());
     (target.expand_closed, target.forbid_closed, target.expand_hidden) = (true, false, true);
     call.params.take_expand_wildcards(&mut target)?;
     call.params.finish()?;
@@ -287,7 +287,7 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let metrics = call
         .arg("metric")
-        .map(crate::params::split_list)
+        .map(crate::query_params::split_list)
         .unwrap_or_else(|| vec!["_all".into()]);
     let known = [
         "_all",

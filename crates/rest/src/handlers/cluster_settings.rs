@@ -51,8 +51,8 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let node = match call.json_needed() {
         Err(error) if crate::answers_of_2015(call.dialect) => {
             return Err(match error.kind() {
-                ErrorKind::Parse => crate::words_2015::underivable(),
-                _ => crate::words_2015::unread(error, &call.body),
+                ErrorKind::Parse => crate::es2_errors::underivable(),
+                _ => crate::es2_errors::unread(error, &call.body),
             });
         }
         node => node?,

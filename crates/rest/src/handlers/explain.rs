@@ -66,7 +66,7 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
     };
     let response = found(&call, &target, request).await.map_err(|error| {
         if crate::answers_of_2015(call.dialect) {
-            crate::words_2015::alone(error)
+            crate::es2_errors::alone(error)
         } else {
             // One shard was asked, and its refusal is the answer.
             crate::envelope::of_one_shard(error)

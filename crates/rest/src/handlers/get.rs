@@ -3,9 +3,9 @@
 use super::visibility::Visibility;
 use super::writes::head;
 use crate::call::Call;
-use crate::params::split_list;
+use crate::es2_errors;
+use crate::query_params::split_list;
 use crate::respond::{Answer, Body};
-use crate::words_2015;
 use crate::{answers_of_2015, shows_doc_type};
 use dsl::search::SourceSpec;
 use engine::{Document, Expect, Found, Read};
@@ -165,7 +165,7 @@ pub(super) async fn as_indexed(call: &Call, document: &Document, answer: &mut Ma
                         Ok(number @ Value::Number(_)) => *value = number,
                         _ => {
                             let error = Error::no_number(&text);
-                            return Err(words_2015::remote(error, "indices:data/read/get[s]"));
+                            return Err(es2_errors::remote(error, "indices:data/read/get[s]"));
                         }
                     }
                 }
@@ -406,7 +406,7 @@ async fn places(call: &Call, wanted: &Wanted) -> Result<Vec<Read>> {
 
 fn as_named(call: &Call, error: Error) -> Error {
     match call.dialect.typed {
-        true => words_2015::as_expression(error),
+        true => es2_errors::as_expression(error),
         false => error,
     }
 }
@@ -566,7 +566,7 @@ fn leaf_fields(source: &Value, fields: &[String]) -> Result<Map<String, Value>> 
         let found = path::read(source, field);
         if found.iter().any(|v| v.is_object()) {
             let error = Error::illegal(format!("field [{field}] isn't a leaf field"));
-            return Err(words_2015::remote(error, "indices:data/read/get[s]"));
+            return Err(es2_errors::remote(error, "indices:data/read/get[s]"));
         }
         let values: Vec<Value> = found.into_iter().filter(|v| !v.is_null()).cloned().collect();
         if !values.is_empty() {

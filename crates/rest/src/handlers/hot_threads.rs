@@ -5,7 +5,7 @@
 use super::locks::iso;
 use super::nodes::{is_this_node, of_node};
 use crate::call::Call;
-use crate::params::split_list;
+use crate::query_params::split_list;
 use crate::respond::Answer;
 use model::{Error, Result};
 use serde_json::json;

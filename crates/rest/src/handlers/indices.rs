@@ -3,9 +3,9 @@
 use super::destructive::check_named;
 use super::shards::shard_state;
 use crate::call::Call;
+use crate::es2_errors;
 use crate::missing_index;
 use crate::respond::Answer;
-use crate::words_2015;
 use engine::{Alteration, IndexInfo, IndexStats};
 use mapping::has_type_level;
 use model::{Dialect, Error, ErrorKind, Persona, Result, Target};
@@ -90,7 +90,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
         if_absent: false,
     };
     match call.rest.alter(create).await {
-        Err(error) if call.dialect.typed => return Err(words_2015::at_creation(error)),
+        Err(error) if call.dialect.typed => return Err(es2_errors::at_creation(error)),
         other => drop(other?),
     }
     let mut out = json!({ "acknowledged": true });
@@ -165,7 +165,7 @@ pub(crate) async fn exists_type(mut call: Call) -> Result<Answer> {
     let mut target = admin_target(&mut call)?;
     target.types.clear();
     call.params.finish()?;
-    let types = crate::params::split_list(&wanted);
+    let types = crate::query_params::split_list(&wanted);
     let found = match call.rest.indices(&target).await {
         Ok(infos) => {
             !infos.is_empty()
@@ -566,7 +566,7 @@ fn by_type<'a>(sections: &mut Map<String, Value>, stats: impl Iterator<Item = &'
 
 /// `GET /i/_stats`.
 pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
-    let metrics = call.arg("metric").map(crate::params::split_list).unwrap_or_default();
+    let metrics = call.arg("metric").map(crate::query_params::split_list).unwrap_or_default();
     let level = call.params.take("level").unwrap_or_else(|| "indices".into());
     let types = call.params.take_list("types").unwrap_or_default();
     let forbid_closed = call.params.take_bool("forbid_closed_indices")?.unwrap_or(true);

@@ -7,7 +7,7 @@ use super::writes::with_warnings;
 use crate::Rest;
 use crate::call::Call;
 use crate::envelope;
-use crate::params::Params;
+use crate::query_params::Params;
 use crate::respond::Answer;
 use crate::routes::Args;
 use engine::tasks::Task;

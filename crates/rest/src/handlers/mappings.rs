@@ -3,7 +3,7 @@
 use super::indices::{admin_target, mappings_of, must_exist, type_level};
 use crate::call::Call;
 use crate::first_type;
-use crate::params::split_list;
+use crate::query_params::split_list;
 use crate::respond::Answer;
 use dsl::query::{BoolQuery, Clause, Query};
 use engine::{Alteration, IndexInfo, Inspected, Inspection};

@@ -7,8 +7,8 @@ use crate::answer_room::AnswerRoom;
 use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
+use crate::es2_errors;
 use crate::respond::Answer;
-use crate::words_2015;
 use dsl::document::{MgetBody, MgetItem};
 use dsl::search::SourceSpec;
 use engine::{Document, Expect, Read};
@@ -111,12 +111,16 @@ async fn wanted(
         _ => DocId::plain(item.id.as_str()),
     };
     let version = item.version.filter(|version| *version >= 0);
-    let version_type = item.version_type.clone().map(crate::params::known_version_type).transpose()?;
-    let expect = crate::params::ExpectParts {
+    let version_type = item
+        .version_type
+        .clone()
+        .map(crate::query_params::known_version_type)
+        .transpose()?;
+    let expect = crate::query_params::ExpectParts {
         version,
         // Without a version (-3 stands for any) there is nothing to compare, whatever the type.
         version_type: version_type.filter(|_| version.is_some()),
-        ..crate::params::ExpectParts::default()
+        ..crate::query_params::ExpectParts::default()
     };
     Ok(Wanted {
         source: SourceSpec::Default,
@@ -187,7 +191,7 @@ async fn one(
             }
             let mut inner = Map::new();
             let error = if answers_of_2015(call.dialect) {
-                words_2015::in_mget(error)
+                es2_errors::in_mget(error)
             } else {
                 error
             };

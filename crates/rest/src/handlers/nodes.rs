@@ -181,7 +181,7 @@ const STATS_METRICS: &[&str] = &[
 
 /// Is this node meant, and which of its parts? One segment of the path may be either.
 fn nodes_and_metrics(call: &Call) -> (bool, Vec<String>) {
-    let list = |name: &str| call.arg(name).map(crate::params::split_list).unwrap_or_default();
+    let list = |name: &str| call.arg(name).map(crate::query_params::split_list).unwrap_or_default();
     let (nodes, mut metrics) = (list("node_id"), list("metric"));
     // The URL has the singular.
     for metric in metrics.iter_mut().filter(|metric| *metric == "breaker") {
@@ -289,7 +289,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         )));
     }
     if let Some(list) = call.arg("metric").filter(|_| !call.dialect.typed) {
-        let wanted = crate::params::split_list(list);
+        let wanted = crate::query_params::split_list(list);
         if let Some(unknown) = wanted.iter().find(|one| !STATS_METRICS.contains(&one.as_str())) {
             let meant = model::nearest::question(unknown, STATS_METRICS.iter().copied()).replace(" did", " -> did");
             return Err(Error::illegal(format!(
@@ -365,7 +365,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         *os = of_2015;
     }
     if let (Some(only), Some(indices)) = (
-        call.arg("index_metric").map(crate::params::split_list),
+        call.arg("index_metric").map(crate::query_params::split_list),
         node["indices"].as_object_mut(),
     ) {
         indices.retain(|part, _| {

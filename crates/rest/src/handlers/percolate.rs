@@ -4,9 +4,9 @@
 
 use crate::call::Call;
 use crate::envelope;
-use crate::params::split_list;
+use crate::query_params::split_list;
 use crate::respond::Answer;
-use crate::{answers_of_2015, words_2015};
+use crate::{answers_of_2015, es2_errors};
 use dsl::json::{Fields, Node};
 use dsl::query::{Parsing, Query};
 use dsl::search::{Highlight, SearchRequest};
@@ -245,7 +245,7 @@ async fn tried(call: &Call, place: Place, content: &[u8], shape: Shape, start: s
     let target = place.target.clone();
     // Who is not there is told before anything is read.
     let infos = call.rest.indices(&target).await.map_err(|error| match &place.existing {
-        Some(_) => words_2015::as_expression(error),
+        Some(_) => es2_errors::as_expression(error),
         None => error,
     })?;
     // The document and the queries are of one moment.
@@ -435,7 +435,7 @@ pub(crate) async fn several(mut call: Call) -> Result<Answer> {
         .filter(|line| !line.trim_ascii().is_empty())
         .collect();
     if lines.is_empty() {
-        return Err(words_2015::underivable());
+        return Err(es2_errors::underivable());
     }
     let mut responses = Vec::new();
     for pair in lines.chunks(2) {

@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::missing_index;
-use crate::params::split_list;
+use crate::query_params::split_list;
 use crate::respond::Answer;
 use model::{Persona, Result, Target, path};
 use serde_json::{Map, Value, json};

@@ -2,7 +2,7 @@
 //!
 //! Not here: how it sees a document (`relations::script_execution`), scripts that are kept (`stored_scripts`).
 
-use crate::aside::aside;
+use crate::blocking::aside;
 use crate::call::Call;
 use crate::respond::Answer;
 use dsl::json::Node;

@@ -260,7 +260,7 @@ fn take_ids(call: &mut Call, clears: bool) -> Result<(Vec<String>, Option<Durati
         .into_iter()
         .flatten()
     {
-        ids.extend(crate::params::split_list(&given));
+        ids.extend(crate::query_params::split_list(&given));
     }
     let mut keep_alive = match call.params.has_row("scroll") {
         true => call.params.take_duration("scroll")?,

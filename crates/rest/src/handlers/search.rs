@@ -6,10 +6,10 @@ use super::visibility::Visibility;
 use crate::answer_room::AnswerRoom;
 use crate::call::Call;
 use crate::envelope;
-use crate::params::{Params, split_list};
+use crate::query_params::{Params, split_list};
 use crate::respond::Answer;
 use crate::running::Running;
-use crate::{answers_of_2015, words_2015};
+use crate::{answers_of_2015, es2_errors};
 use dsl::query::{BoolQuery, Clause, Operator, Query, QueryStringQuery};
 use dsl::search::{
     FieldAndFormat, SearchRequest, SearchResponse, Sort, SourceSpec, SuggestMode, Suggester, Suggestion, TermSuggester,
@@ -129,7 +129,7 @@ fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
     }
     let parsed = SearchRequest::read(&content, call.reading(), dialect);
     match parsed {
-        Err(error) if dialect.typed => Err(words_2015::at_shards(error, Some(&content), named(target))),
+        Err(error) if dialect.typed => Err(es2_errors::at_shards(error, Some(&content), named(target))),
         // Wherever they are counted, the refusal is that of the shards.
         Err(error) if error.kind() == ErrorKind::TooManyClauses => {
             Err(envelope::all_shards_failed(error, named(target), dialect))
@@ -143,7 +143,7 @@ pub(super) fn body_from(call: &Call, content: &[u8]) -> Result<SearchRequest> {
     let dialect = call.dialect;
     let parsed = SearchRequest::read(content, call.reading(), dialect);
     match parsed {
-        Err(error) if dialect.typed => Err(words_2015::at_shards(error, Some(content), named(&named_target(call)))),
+        Err(error) if dialect.typed => Err(es2_errors::at_shards(error, Some(content), named(&named_target(call)))),
         other => other,
     }
 }
@@ -322,7 +322,7 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
         }
         found => found.map_err(|e| match e.kind() {
             ErrorKind::SearchContextMissing => scroll::missing_context(e),
-            ErrorKind::IndexNotFound if answers_of_2015(call.dialect) && !names(target, &e) => words_2015::lookup_failed(e),
+            ErrorKind::IndexNotFound if answers_of_2015(call.dialect) && !names(target, &e) => es2_errors::lookup_failed(e),
             _ => envelope::all_shards_failed(e, named(target), call.dialect),
         })?,
     };
@@ -409,7 +409,7 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
     }
     if let Some(text) = params.take("track_total_hits") {
         request.track_total_hits = TrackTotal::parse_text(&text).map_err(|e| match e.kind() {
-            ErrorKind::NumberFormat => crate::params::no_number("int", "track_total_hits", &text),
+            ErrorKind::NumberFormat => crate::query_params::no_number("int", "track_total_hits", &text),
             _ => e,
         })?;
     }
@@ -626,7 +626,7 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
     } else {
         let parsed = dsl::json::read(&content, call.reading()).and_then(|node| query_only(node, dialect, owner));
         match parsed {
-            Err(error) if dialect.typed => return Err(words_2015::at_shards(error, Some(&content), named(&target))),
+            Err(error) if dialect.typed => return Err(es2_errors::at_shards(error, Some(&content), named(&target))),
             parsed => parsed.map_err(|error| failed_to_parse(error, dialect))?,
         }
     };
@@ -750,7 +750,7 @@ pub(super) async fn many(
         call.begun = std::time::Instant::now();
         let done = match item.and_then(|item| room.check().map(|()| item)) {
             Ok(item) => one_of_many(&call, &base, search_type.as_deref(), &visibility, view.as_deref(), item).await,
-            Err(error) if answers_of_2015(call.dialect) => Err(words_2015::at_shards(error, None, named(&base))),
+            Err(error) if answers_of_2015(call.dialect) => Err(es2_errors::at_shards(error, None, named(&base))),
             Err(error) => Err(error),
         };
         let response = match done {

@@ -4,8 +4,8 @@
 
 use super::search::{body_from, many, run_body};
 use crate::call::Call;
+use crate::es2_errors;
 use crate::respond::Answer;
-use crate::words_2015;
 use dsl::json::Node;
 use dsl::search::SearchRequest;
 use engine::{Alteration, Inspected, Inspection};
@@ -141,7 +141,7 @@ pub(crate) async fn render(mut call: Call) -> Result<Answer> {
 /// `_search/template`.
 pub(crate) async fn search(mut call: Call) -> Result<Answer> {
     let text = match rendered(&mut call).await {
-        Err(error) if call.dialect.typed => return Err(words_2015::at_shards(error, None, "_all")),
+        Err(error) if call.dialect.typed => return Err(es2_errors::at_shards(error, None, "_all")),
         other => other?,
     };
     let request = body_from(&call, text.as_bytes())?;

@@ -2,9 +2,9 @@
 
 use super::indices::{admin_target, must_exist};
 use crate::call::Call;
-use crate::params::split_list;
+use crate::es2_errors;
+use crate::query_params::split_list;
 use crate::respond::Answer;
-use crate::words_2015;
 use engine::{Alteration, IndexInfo};
 use model::settings::{ALL, Scope};
 use model::{Dialect, Error, ErrorKind, Result, path};
@@ -198,7 +198,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         Err(error) if call.dialect.typed => {
             let infos = call.rest.indices(&names).await?;
             let names: Vec<String> = infos.iter().map(|i| i.name.to_string()).collect();
-            return Err(words_2015::at_settings(error, &names));
+            return Err(es2_errors::at_settings(error, &names));
         }
         other => drop(other?),
     }

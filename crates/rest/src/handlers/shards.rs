@@ -3,7 +3,7 @@
 use super::cluster::missing_replicas;
 use super::indices::{admin_target, shards_of};
 use crate::call::Call;
-use crate::params::split_list;
+use crate::query_params::split_list;
 use crate::respond::Answer;
 use engine::{IndexInfo, IndexStats, SegmentStats};
 use model::settings::{NUMBER_OF_SHARDS, number};

@@ -65,7 +65,7 @@ fn render(rest: &Rest, task: &Task, detailed: bool) -> Value {
 /// Takes `nodes` (once `node_id`): is this node among them?
 pub(super) fn take_nodes(call: &mut Call) -> bool {
     let given = call.params.take_any(&["nodes", "node_id"]);
-    given.is_none_or(|nodes| is_this_node(&call.rest.names, &crate::params::split_list(&nodes)))
+    given.is_none_or(|nodes| is_this_node(&call.rest.names, &crate::query_params::split_list(&nodes)))
 }
 
 /// Whether an answer waits until the tasks that it is about have ended, and how long.

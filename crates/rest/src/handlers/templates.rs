@@ -1,7 +1,7 @@
 //! Templates: legacy, composable, components.
 
 use crate::call::Call;
-use crate::params::split_list;
+use crate::query_params::split_list;
 use crate::respond::Answer;
 use engine::{Alteration, Inspected, Inspection, TemplateKind};
 use model::{Error, ErrorKind, Result, path};
@@ -20,7 +20,7 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
         Err(error) if typed => {
             return Err(match error.kind() {
                 ErrorKind::JsonEof | ErrorKind::JsonParse => Error::illegal("failed to parse template source"),
-                ErrorKind::Parse => crate::words_2015::underivable(),
+                ErrorKind::Parse => crate::es2_errors::underivable(),
                 _ => error,
             });
         }

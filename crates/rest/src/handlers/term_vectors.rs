@@ -11,7 +11,7 @@ use super::writes::head;
 use crate::answer_room::AnswerRoom;
 use crate::call::Call;
 use crate::envelope;
-use crate::params::ExpectParts;
+use crate::query_params::ExpectParts;
 use crate::respond::Answer;
 use dsl::document::{TermVectors, parse_term_vectors};
 use dsl::search::SourceSpec;

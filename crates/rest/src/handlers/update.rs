@@ -5,8 +5,8 @@ use super::get::{filtered, routed_among, source_params};
 use super::writes::{answer, compile, placed, refuse_pipeline, settled, status, with_warnings};
 use crate::answers_of_2015;
 use crate::call::Call;
+use crate::es2_errors;
 use crate::respond::Answer;
-use crate::words_2015;
 use dsl::document::UpdateBody;
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::search::SourceSpec;
@@ -43,7 +43,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let from_url = source_params(&mut call)?;
     let content = call.content()?;
     let parsed = UpdateBody::parse_unvalidated(&content, call.dialect);
-    let mut body = parsed.map_err(|e| words_2015::unread_if(e, &content, call.dialect))?;
+    let mut body = parsed.map_err(|e| es2_errors::unread_if(e, &content, call.dialect))?;
     call.params.finish()?;
     let fields = url.over(&mut body);
     let body = body.validated()?;
@@ -70,7 +70,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let upserts = body.upsert.is_some() || body.doc_as_upsert;
     let written = match settled(missing_before_conflict(outcome, upserts), call.dialect) {
         Err(error) if answers_of_2015(call.dialect) => {
-            return Err(placed(&call.rest, words_2015::in_update(error), &write).await);
+            return Err(placed(&call.rest, es2_errors::in_update(error), &write).await);
         }
         other => other?,
     };
@@ -128,7 +128,10 @@ struct UpdateUrl {
 impl UpdateUrl {
     fn take(call: &mut Call) -> Result<UpdateUrl> {
         let mut out = UpdateUrl {
-            fields: call.params.take_2015("fields").map(|given| crate::params::split_list(&given)),
+            fields: call
+                .params
+                .take_2015("fields")
+                .map(|given| crate::query_params::split_list(&given)),
             ..UpdateUrl::default()
         };
         let mut flag = |name: &'static str| {
@@ -223,7 +226,7 @@ pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
                     .is_ok_and(|found| found.iter().any(Option::is_some));
                 if there || body.scripted_upsert {
                     return Err(if call.dialect.typed {
-                        words_2015::in_update(error)
+                        es2_errors::in_update(error)
                     } else {
                         Error::illegal("failed to execute script").caused_by(error)
                     });

@@ -6,9 +6,9 @@
 
 use super::indices::admin_target;
 use crate::call::Call;
-use crate::params::split_list;
+use crate::es2_errors;
+use crate::query_params::split_list;
 use crate::respond::Answer;
-use crate::words_2015;
 use dsl::search::SearchRequest;
 use engine::{Alteration, IndexInfo};
 use model::settings::{WARMERS, text};
@@ -80,7 +80,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
             SearchRequest::parse(node, call.dialect)
         });
         let mut request = match read {
-            Err(error) if call.dialect.typed => return Err(words_2015::at_shards(error, Some(&content), &index)),
+            Err(error) if call.dialect.typed => return Err(es2_errors::at_shards(error, Some(&content), &index)),
             other => other?,
         };
         request.types = target.types.clone();

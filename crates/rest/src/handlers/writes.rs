@@ -1,6 +1,6 @@
 //! What the document APIs share: sending one write, creating a missing index, wording conflicts, answering.
 
-use crate::aside::{aside, is_scripted};
+use crate::blocking::{aside, is_scripted};
 use crate::call::Call;
 use crate::respond::Answer;
 use crate::{Rest, answers_of_2015, shows_doc_type, write_shards};
@@ -28,7 +28,7 @@ pub(super) async fn send_in(call: &Call, transaction: Option<&str>, writes: Vec<
     match transaction {
         None => send(&Sender::of(call, refresh), writes).await,
         // Others see it when the commit says; in the transaction it is seen at once.
-        Some(id) => super::transactions::stage(&call.rest, id, writes, call.dialect).await,
+        Some(id) => super::transaction_session::stage(&call.rest, id, writes, call.dialect).await,
     }
 }
 

@@ -10,7 +10,7 @@ use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::{
-    Around, AtomicWrites, Clock, Decided, Deciding, Engine, Gate, Hide, Looker, Outcome, Planner, Refresh, Staging, Write,
+    Around, AtomicWrites, Clock, Engine, Gate, Hide, Looker, Outcome, Refresh, Staging, TxnBody, TxnOptions, TxnResult, Write,
 };
 use model::{DocAddress, Error, Persona, Result};
 use rest::{Names, Rest};
@@ -121,7 +121,7 @@ impl Around for Halfway {
 
 #[async_trait]
 impl AtomicWrites for Halfway {
-    async fn decide(&self, plan: &mut Planner<'_>, how: Deciding) -> Result<Decided> {
+    async fn decide(&self, plan: &mut TxnBody<'_>, how: TxnOptions) -> Result<TxnResult> {
         let atomic = self.inner.atomic().unwrap();
         if how.gate == Gate::Exclusive {
             let write = self.before_exclusive.lock().unwrap().take();

@@ -3,8 +3,8 @@
 //! Which length is known once every date is seen; documents are kept until then and shown to what is below after it.
 
 use super::no_order;
-use crate::aggs::later::Segments;
-use crate::aggs::shown::Format;
+use crate::aggs::deferred::Segments;
+use crate::aggs::format::Format;
 use crate::aggs::values::{Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
 use dsl::aggs::AutoDateAgg;

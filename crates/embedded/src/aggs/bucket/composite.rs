@@ -3,7 +3,7 @@
 use super::histogram::Steps;
 use super::no_order;
 use crate::aggs::codes::{code_double, code_long};
-use crate::aggs::shown::{Format, number};
+use crate::aggs::format::{Format, number};
 use crate::aggs::values::{Class, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
 use dsl::aggs::{AggKind, CompositeSource};

@@ -1,7 +1,7 @@
 //! `filter`, `filters`, `missing`, `global`, samplers: buckets by conditions on documents.
 
 use super::{Counts, single, single_order};
-use crate::aggs::later::Segments;
+use crate::aggs::deferred::Segments;
 use crate::aggs::values::{Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
 use crate::plan::boolean::Shared;

@@ -2,7 +2,7 @@
 
 use super::{Keyed, no_order};
 use crate::aggs::codes::{code_double, code_long, double_code, long_code};
-use crate::aggs::shown::{Format, number};
+use crate::aggs::format::{Format, number};
 use crate::aggs::values::{Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
 use dsl::aggs::{BucketOrder, DateHistogramAgg, DateInterval, HistogramAgg};

@@ -2,8 +2,8 @@
 
 use super::{Counts, single, single_order};
 use crate::aggs::{At, Collector, Context, Finish, Subs};
-use crate::plan::family::Family;
 use crate::plan::keys::{Key, Keys};
+use crate::plan::parent_child::Family;
 use crate::plan::term::{DocBits, any_of};
 use crate::searchable::{IndexView, SegmentView};
 use model::Result;

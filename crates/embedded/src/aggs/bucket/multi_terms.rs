@@ -7,7 +7,7 @@ use super::Keyed;
 use super::range::java;
 use super::terms::{By, Entry, check_order, compare, ordered};
 use crate::aggs::codes::{code_double, code_long};
-use crate::aggs::shown::Format;
+use crate::aggs::format::Format;
 use crate::aggs::values::{Class, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
 use dsl::aggs::MultiTermsAgg;

@@ -1,7 +1,7 @@
 //! `range`, `date_range`, `ip_range`, `geo_distance`: buckets with bounds, which may overlap.
 
 use super::{Counts, no_order};
-use crate::aggs::shown::{Format, ip_text, number, parse_ip};
+use crate::aggs::format::{Format, ip_text, number, parse_ip};
 use crate::aggs::values::{Distance, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
 use dsl::aggs::{RangeBucket, ValueSource};

@@ -3,7 +3,7 @@
 use super::Keyed;
 use super::filter::Asked;
 use super::significance::{Frequencies, Measure};
-use crate::aggs::later::{Segments, Waiting};
+use crate::aggs::deferred::{Segments, Waiting};
 use crate::aggs::values::{Class, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
 use crate::plan::{Pattern, hashes};

@@ -5,7 +5,7 @@
 //! kept until then and shown to what is below after it.
 
 use super::no_order;
-use crate::aggs::later::{Segments, Waiting};
+use crate::aggs::deferred::{Segments, Waiting};
 use crate::aggs::values::{Class, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
 use crate::plan::Target;

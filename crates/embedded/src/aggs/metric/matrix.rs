@@ -3,7 +3,7 @@
 //! Worked out in one pass, value by value, as described by Pébay (2008). Documents that lack one of the fields count for
 //! none. Fields stand in the order in which the reference's tables of names have them.
 
-use super::super::shown::number;
+use super::super::format::number;
 use super::super::values::{Source, Wants};
 use super::super::{At, Collector, Context, Finish, check_collected};
 use dsl::aggs::{MatrixAgg, MatrixMode, ValueSource};

@@ -10,7 +10,7 @@ mod ranks;
 mod scripted;
 mod weighted;
 
-use super::shown::number;
+use super::format::number;
 use super::values::{Source, Wants};
 use super::{Collector, Context};
 use dsl::aggs::{Agg, AggKind, Metric};

@@ -1,6 +1,6 @@
 //! `avg`, `sum`, `min`, `max`, `stats`, `extended_stats`: what can be told from running sums.
 
-use super::super::shown::{Format, number};
+use super::super::format::{Format, number};
 use super::super::values::Source;
 use super::super::{At, Collector, Finish};
 use super::one;

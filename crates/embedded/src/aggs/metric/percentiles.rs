@@ -1,6 +1,6 @@
 //! `percentiles`, `percentile_ranks`, `median_absolute_deviation`: exact, from all values of a bucket.
 
-use super::super::shown::number;
+use super::super::format::number;
 use super::super::values::Source;
 use super::super::{At, Collector, Finish};
 use super::hdr::Hdr;

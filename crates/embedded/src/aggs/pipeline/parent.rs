@@ -3,7 +3,7 @@
 use super::moving_average::{MovingAverage, linear_weighted};
 use super::path;
 use crate::aggs::Context;
-use crate::aggs::shown::{Format, number};
+use crate::aggs::format::{Format, number};
 use crate::interrupt::Interrupt;
 use dsl::aggs::{Agg, AggKind, DateInterval};
 use dsl::json::{Reading, read};

@@ -2,8 +2,8 @@
 
 use super::path;
 use crate::aggs::Context;
+use crate::aggs::format::{Format, number};
 use crate::aggs::metric::{Moments, extended, percent_key, stats};
-use crate::aggs::shown::{Format, number};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 

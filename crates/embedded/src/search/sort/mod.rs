@@ -124,7 +124,7 @@ struct Distance {
     points: Vec<(f64, f64)>,
     unit: f64,
     mode: MultiValueMode,
-    far: crate::plan::earth::Far,
+    far: crate::plan::geo_distance::Far,
 }
 
 impl Distance {
@@ -248,7 +248,7 @@ impl Plan {
                         points: points.clone(),
                         unit: unit_metres(unit),
                         mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
-                        far: crate::plan::earth::far(*arc || plain && !view.typed, view.typed),
+                        far: crate::plan::geo_distance::far(*arc || plain && !view.typed, view.typed),
                     },
                     nested: Levels::named(view, nested.as_ref(), scope, cx)?,
                 }

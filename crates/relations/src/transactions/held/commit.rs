@@ -1,4 +1,4 @@
-//! Deciding a transaction: has anything moved, do the locks hold, then one record with all of it and its outcome.
+//! TxnOptions a transaction: has anything moved, do the locks hold, then one record with all of it and its outcome.
 
 use super::registry::{Began, State, Transaction, Wrote};
 use crate::changes::{Token, origin};
@@ -9,8 +9,8 @@ use crate::schema;
 use crate::transactions::portable::TIMEOUT;
 use crate::transactions::{Committed, Item, Key, NotDone};
 use engine::{
-    Alteration, Deciding, Decision, Document, Effect, Gate, Newest, Outcome, Plan, Read, Refresh, See, Source, Staged,
-    StagedIndex, Write, WriteIndex, WriteOp, Written,
+    Alteration, Decision, Document, Effect, Gate, Newest, Outcome, Plan, Read, Refresh, See, Source, Staged, StagedIndex,
+    TxnOptions, Write, WriteIndex, WriteOp, Written,
 };
 use model::lock_index::LockIndex;
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
@@ -152,7 +152,7 @@ impl crate::Relations {
                 kept_now: self.kept_now(),
             }
         };
-        let how = Deciding {
+        let how = TxnOptions {
             touches: committing.touches(),
             gate: Gate::Shared,
             refresh,
@@ -340,13 +340,13 @@ impl Committing<'_> {
             return Ok((Planned::Moved(moved), Plan::default()));
         }
         // What templates say of an index that is only to be made counts already.
-        let mut to_be: HashMap<String, Arc<Map<String, Value>>> = HashMap::new();
+        let mut template_settings: HashMap<String, Arc<Map<String, Value>>> = HashMap::new();
         for (name, _) in indices.iter().filter(|(_, index)| index.is_none()) {
-            to_be.insert(name.clone(), newest.to_be(name)?);
+            template_settings.insert(name.clone(), newest.template_settings(name)?);
         }
         let settings = |name: &str| match indices.get(name).and_then(Option::as_ref) {
             Some(index) => Some(&*index.settings),
-            None => to_be.get(name).map(|settings| &**settings),
+            None => template_settings.get(name).map(|settings| &**settings),
         };
         self.check_no_lock(settings)?;
         self.check_locks(settings, &there)?;

@@ -16,7 +16,7 @@ use crate::transactions::fold::{Folded, refused};
 use crate::transactions::run::{Planned as Checked, Planning as Checking, items};
 use crate::transactions::{Change, Committed, Failures, NotDone, Verdict};
 use async_trait::async_trait;
-use engine::{Deciding, Decision, Document, Expect, Found, Gate, Hide, Newest, Outcome, Plan, See, Write, WriteIndex, WriteOp};
+use engine::{Decision, Document, Expect, Found, Gate, Hide, Newest, Outcome, Plan, See, TxnOptions, Write, WriteIndex, WriteOp};
 use mapping::Timing;
 use model::{DocAddress, DocId, Error, ErrorKind, Result, Stamp};
 use std::borrow::Cow;
@@ -145,7 +145,7 @@ impl Planning for Portably<'_> {
                 Ok(Checked::Waits(claims, request)) => {
                     let (shared, turn) = (relations.locks.clone(), turn.clone());
                     let (claims, request) = (claims.clone(), request.clone());
-                    out.unheard = true;
+                    out.reveals_nothing = true;
                     out.then = Some(Box::new(move |_: &Decision<'_>| {
                         let told = shared.table().queued(&claims, &request, None);
                         *turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared.turn(&request.owner, told));
@@ -170,9 +170,9 @@ impl Planning for Portably<'_> {
         match relations.engine.atomic() {
             Some(atomic) => {
                 // The gate: no grant and no end of a lock comes between the check and the list of the running.
-                let how = Deciding {
+                let how = TxnOptions {
                     gate: if alone.is_some() { Gate::Exclusive } else { Gate::Shared },
-                    ..Deciding::default()
+                    ..TxnOptions::default()
                 };
                 atomic.decide(&mut in_the_section, how).await?;
             }

@@ -13,7 +13,7 @@ use crate::leases::table::{After, Running};
 use crate::locks::{Claim, Owner, plan as together, write_claims};
 use crate::sessions::{Session, SessionKind, SessionState};
 use crate::{Relations, schema};
-use engine::{Deciding, Decision, Document, EngineExt as _, Expect, Gate, Hide, Newest, Outcome, Plan, Read, Refresh, See};
+use engine::{Decision, Document, EngineExt as _, Expect, Gate, Hide, Newest, Outcome, Plan, Read, Refresh, See, TxnOptions};
 use engine::{Source, Write, WriteOp};
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp, Target};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +42,7 @@ struct Later {
 }
 
 impl Unfinished {
-    /// Decided or not, somebody must look.
+    /// TxnResult or not, somebody must look.
     pub(super) fn leave(&mut self, change: &Owner) {
         self.left.entry(change.clone()).or_default();
     }
@@ -231,7 +231,7 @@ impl Relations {
         let mut plan = |_: &mut dyn Newest| {
             let (shared, change, stamps) = (self.locks.clone(), change.clone(), stamps.clone());
             Ok(Plan {
-                unheard: true,
+                reveals_nothing: true,
                 then: Some(Box::new(move |_: &Decision<'_>| {
                     let after = shared.table().concluded(&change);
                     if let Some(After { then, .. }) = after {
@@ -244,9 +244,9 @@ impl Relations {
                 ..Plan::default()
             })
         };
-        let how = Deciding {
+        let how = TxnOptions {
             gate: Gate::Exclusive,
-            ..Deciding::default()
+            ..TxnOptions::default()
         };
         self.atomic()?.decide(&mut plan, how).await.map(|_| ())
     }

@@ -6,7 +6,7 @@ use super::super::shards::shard_state;
 use super::figures::{Table, fill};
 use super::{prepare, stats, time_of_day};
 use crate::call::Call;
-use crate::params::split_list;
+use crate::query_params::split_list;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
 use engine::{IndexStats, Inspected, Inspection, TemplateKind};

@@ -7,7 +7,7 @@ use super::figures::{Table, fill};
 use super::{layout_only, stats, time_of_day};
 use crate::call::Call;
 use crate::machine::{Machine, percent};
-use crate::params::split_list;
+use crate::query_params::split_list;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
 use model::{Persona, Result, Target, path};

@@ -5,7 +5,7 @@
 use super::super::nodes::node_stats;
 use super::super::pools;
 use crate::call::Call;
-use crate::params::split_list;
+use crate::query_params::split_list;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
 use model::{Result, path};

@@ -2,7 +2,7 @@
 //!
 //! A handler takes what changes answers; what changes nothing it need not know, and what no row names is refused with the
 //! nearest name that does. The tests show each parameter that has an effect having it; the rest is `docs/accepted-without-effect.md`.
-//! Not here: how values are read (`params`), paths (`routes`).
+//! Not here: how values are read (`query_params`), paths (`routes`).
 
 /// What a parameter does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //!
 //! Not here: what is read (`serve`), how much of it (`body`).
 
-use crate::awake::Awake;
+use crate::busy_poll::Awake;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};

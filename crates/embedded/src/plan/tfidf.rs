@@ -2,7 +2,7 @@
 //!
 //! A score is the query's weight, `boost * idf * queryNorm`, times the field's, `sqrt(freq) * idf * norm`. Boosts arrive here
 //! with the query's norm in them; how that is found, and what a choice gives for how much of it matches, is in
-//! `normalized.rs` and `coordinated.rs`.
+//! `query_norm.rs` and `coord.rs`.
 
 use super::explain::Explained;
 use super::similarity::{Counted, Rarity};

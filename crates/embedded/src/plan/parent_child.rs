@@ -7,14 +7,14 @@
 
 use super::Planner;
 use super::boolean::{BoolNode, Shared};
+use super::child_score::Totals;
 use super::combine::and;
 use super::field::query_shard;
 use super::keys::{ByKey, Keys};
-use super::kin::{Kin, Relatives, RelativesNode};
+use super::live_docs::{LiveDocs, Visible};
 use super::node::{ConstantScorer, Node as _};
+use super::parent_child_ordinals::{Kin, Relatives, RelativesNode};
 use super::term::{BitsDocs, DocBits, any_of};
-use super::totals::Totals;
-use super::visible::{Sight, Visible};
 use crate::searchable::{IndexView, SegmentView};
 use dsl::query::{HasChildQuery, HasParentQuery, ScoreMode};
 use model::{Error, Result};
@@ -215,7 +215,7 @@ impl Planner<'_> {
             let kin = Kin::of(segment, &family, &parent)?;
             // Parents elsewhere: of the few children that have one there.
             let elsewhere = self.view.segments.len() > 1;
-            let sight = Sight::open(segment, &self.view.schema, self.cx.see)?;
+            let sight = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
             if let Some(bits) = &bits
                 && sight.sees_all_roots()
                 && let Some(docs) = kin.parents_of(bits)
@@ -373,7 +373,7 @@ impl Planner<'_> {
             };
             let mut docs = DocBits::new(segment.reader.max_doc());
             let mut scores = FxHashMap::default();
-            let sight = Sight::open(segment, &self.view.schema, self.cx.see)?;
+            let sight = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
             let mut set = Visible::of(parent.scorer(segment)?, sight);
             while set.doc() != TERMINATED {
                 let score = if q.score { set.score() * boost } else { boost };

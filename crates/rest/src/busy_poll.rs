@@ -7,9 +7,9 @@
 //! runtime learns nothing of it, so it wakes no other worker to listen; now and then the connection lets it look itself, for
 //! those who come new.
 //!
-//! Not here: what is read (`serve`), how long a request may take to come (`arriving`).
+//! Not here: what is read (`serve`), how long a request may take to come (`read_timeout`).
 
-use crate::again::{inside, round};
+use crate::self_wake::{inside, round};
 use std::io::{self, IoSlice, Read as _};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -173,7 +173,7 @@ impl AsyncWrite for Awake {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::again::again;
+    use crate::self_wake::again;
     use std::sync::Arc;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;

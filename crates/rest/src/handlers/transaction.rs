@@ -5,7 +5,7 @@
 use super::bulk::{Planned, failed, settle, text};
 use super::locks::{wait_for, wanted};
 use super::writes::{conflict_error, creates, dialect_of, head};
-use crate::aside::{Through, aside, is_scripted};
+use crate::blocking::{Through, aside, is_scripted};
 use crate::call::Call;
 use crate::envelope;
 use crate::respond::Answer;

@@ -4,19 +4,19 @@
 //! grows) → sequencer. The plan runs under the stripes; what it touched beyond them is locked too and it runs
 //! again, so that in the end everything it rests on is held from its first read to the record's place in the log.
 //!
-//! Not here: what is planned (`relations`), waiting for the disk (`lib`), stamps (`writing`).
+//! Not here: what is planned (`relations`), waiting for the disk (`lib`), stamps (`evaluate`).
 
 use crate::blocking::aside;
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
-use crate::commit::{After, Beside, Ready};
+use crate::commit::{PreparedWrite, SideEffects, WaitFor};
 use crate::counts::share;
 use crate::durability::is_of_the_moment;
+use crate::evaluate::{Judged, check_write, visible};
 use crate::store::{IndexState, STRIPES, Store};
 use crate::versions::{Key, Versions};
-use crate::writing::{Judged, check_write, visible};
 use engine::{
-    Alteration, Deciding, Decision, Document, Gate, Looker, Newest, Outcome, Plan, Planner, See, Write, WriteIndex, WriteOp,
+    Alteration, Decision, Document, Gate, Looker, Newest, Outcome, Plan, See, TxnBody, TxnOptions, Write, WriteIndex, WriteOp,
 };
 use model::{DocAddress, DocId, Error, Result, Stamp};
 use rustc_hash::FxHashSet;
@@ -26,15 +26,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// After so many runs of a plan that always touches something else, everything is locked.
+/// WaitFor so many runs of a plan that always touches something else, everything is locked.
 const RUNS_MAX: usize = 3;
 
 /// What a decision came to before the disk has it.
-pub(crate) struct Settled {
+pub(crate) struct AtomicCommit {
     /// One for each write.
     pub(crate) outcomes: Result<Vec<Outcome>>,
     /// What the answer waits for.
-    pub(crate) after: After,
+    pub(crate) after: WaitFor,
     /// Indices written to.
     pub(crate) numbers: Vec<u32>,
     /// Where the record stands, if there is one.
@@ -43,7 +43,7 @@ pub(crate) struct Settled {
 
 impl Store {
     /// All of the plan's writes or none.
-    pub(crate) fn decide(&self, plan: &mut Planner<'_>, how: &Deciding) -> Settled {
+    pub(crate) fn decide(&self, plan: &mut TxnBody<'_>, how: &TxnOptions) -> AtomicCommit {
         let (_shared, _alone) = match how.gate {
             Gate::None => (None, None),
             Gate::Shared => {
@@ -55,9 +55,9 @@ impl Store {
                 (None, Some(alone))
             }
         };
-        let mut settled = Settled {
+        let mut settled = AtomicCommit {
             outcomes: Ok(Vec::new()),
-            after: After::default(),
+            after: WaitFor::default(),
             numbers: Vec::new(),
             place: None,
         };
@@ -73,7 +73,7 @@ impl Store {
     pub(crate) fn look(&self, look: &mut Looker<'_>) {
         look(&mut Reading {
             store: self,
-            after: After::default(),
+            after: WaitFor::default(),
             touched: BTreeSet::new(),
             keys: &mut Keys::default(),
         });
@@ -81,9 +81,9 @@ impl Store {
 
     fn planned(
         &self,
-        plan: &mut Planner<'_>,
-        how: &Deciding,
-        after: &mut After,
+        plan: &mut TxnBody<'_>,
+        how: &TxnOptions,
+        after: &mut WaitFor,
         numbers: &mut Vec<u32>,
         place: &mut Option<u64>,
     ) -> Result<Vec<Outcome>> {
@@ -122,13 +122,13 @@ impl Store {
                     let commit_seq = place.unwrap_or_else(|| self.log.end_position());
                     then(&Decision { commit_seq, stamps: &[] });
                 }
-                if planned.unheard {
-                    *after = After::default();
+                if planned.reveals_nothing {
+                    *after = WaitFor::default();
                 }
                 return Ok(Vec::new());
             }
             keys.rewind();
-            match self.carried_out(planned, &wanted, &mut keys, how, after, numbers)? {
+            match self.commit_atomically(planned, &wanted, &mut keys, how, after, numbers)? {
                 Carried::Out(outcomes, at) => {
                     *place = at;
                     return Ok(outcomes);
@@ -140,13 +140,13 @@ impl Store {
     }
 
     /// Judges the writes of a plan, and commits them if all are good. The stripes are held.
-    fn carried_out(
+    fn commit_atomically(
         &self,
         plan: Plan,
         held: &BTreeSet<usize>,
         keys: &mut Keys,
-        how: &Deciding,
-        after: &mut After,
+        how: &TxnOptions,
+        after: &mut WaitFor,
         numbers: &mut Vec<u32>,
     ) -> Result<Carried> {
         // What only reads is answered also while nothing can be written.
@@ -159,9 +159,9 @@ impl Store {
         let making = !plan.alterations.is_empty();
         let _altering = making.then(|| self.alter_alone());
         let now = self.clock.wall_ms();
-        let mut beside = Beside {
+        let mut beside = SideEffects {
             is_change: !how.plain,
-            ..Beside::default()
+            ..SideEffects::default()
         };
         let mut catalog: Arc<Catalog> = self.catalog.load_full();
         if making {
@@ -185,7 +185,7 @@ impl Store {
         let mut missing = Vec::new();
         let mut seen: FxHashSet<(u32, Key)> = FxHashSet::default();
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(plan.writes.len());
-        let mut ready: Vec<(usize, Ready)> = Vec::with_capacity(plan.writes.len());
+        let mut ready: Vec<(usize, PreparedWrite)> = Vec::with_capacity(plan.writes.len());
         let mut bytes = 512;
         for (n, mut write) in plan.writes.into_iter().enumerate() {
             bytes += match &write.op {
@@ -218,7 +218,7 @@ impl Store {
                     self.judge(&entry, key, write, after, made)
                 });
             match judged {
-                Ok(Judged::Ready(one)) => {
+                Ok(Judged::PreparedWrite(one)) => {
                     // A place until it is known that all may be written.
                     outcomes.push(Outcome::Unknown);
                     ready.push((n, *one));
@@ -267,7 +267,7 @@ impl Store {
             unfit.into_iter().for_each(|(n, error)| outcomes[n] = Outcome::Refused(error));
             return Ok(Carried::Out(outcomes, None));
         }
-        let (places, all): (Vec<usize>, Vec<Ready>) = ready.into_iter().unzip();
+        let (places, all): (Vec<usize>, Vec<PreparedWrite>) = ready.into_iter().unzip();
         numbers.extend(all.iter().map(|ready| ready.entry.no));
         // Only who is told the stamps needs to know what stands where.
         let told = plan.seal.is_some() || plan.then.is_some();
@@ -314,7 +314,7 @@ impl Store {
         &self,
         catalog: Arc<Catalog>,
         wishes: &[Alteration],
-        beside: &mut Beside,
+        beside: &mut SideEffects,
     ) -> Result<Arc<Catalog>, (String, Error)> {
         let mut next = catalog.clone();
         for wish in wishes {
@@ -425,7 +425,7 @@ impl Keys {
 
 struct Reading<'a> {
     store: &'a Store,
-    after: After,
+    after: WaitFor,
     touched: BTreeSet<usize>,
     keys: &'a mut Keys,
 }
@@ -461,7 +461,7 @@ impl Newest for Reading<'_> {
         })
     }
 
-    fn to_be(&mut self, name: &str) -> Result<Arc<Map<String, Value>>> {
+    fn template_settings(&mut self, name: &str) -> Result<Arc<Map<String, Value>>> {
         let catalog = self.store.catalog.load_full();
         self.rests_on_catalog();
         Ok(Arc::new(crate::catalog::templates::for_index(&catalog, name)?.settings))

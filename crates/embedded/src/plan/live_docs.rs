@@ -11,7 +11,7 @@ use tantivy::{DocId, DocSet, TERMINATED, Term};
 
 /// What of one segment may be seen.
 #[derive(Clone)]
-pub struct Sight {
+pub struct LiveDocs {
     alive: Option<AliveBitSet>,
     max_doc: DocId,
     roots: Arc<tantivy::BitSet>,
@@ -19,12 +19,12 @@ pub struct Sight {
     everything: bool,
 }
 
-impl Sight {
+impl LiveDocs {
     /// Opens the sets of a segment.
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn open(segment: &SegmentView, schema: &IndexSchema, see: See) -> Result<Sight> {
+    pub fn open(segment: &SegmentView, schema: &IndexSchema, see: See) -> Result<LiveDocs> {
         let roots = segment.core.roots(&segment.reader, schema)?.clone();
         let hidden = if see == See::Everything {
             None
@@ -33,7 +33,7 @@ impl Sight {
         };
         let (alive, max_doc) = (segment.reader.alive_bitset().cloned(), segment.reader.max_doc());
         let everything = hidden.is_none() && alive.is_none() && roots.len() == max_doc as usize;
-        Ok(Sight {
+        Ok(LiveDocs {
             alive,
             max_doc,
             roots,
@@ -92,7 +92,7 @@ impl Level {
     /// Unreadable files.
     pub fn restrict(&self, segment: &SegmentView, set: Box<dyn Scorer>) -> Result<Box<dyn Scorer>> {
         match &self.path {
-            None => Ok(Visible::of(set, Sight::open(segment, &self.schema, self.see)?)),
+            None => Ok(Visible::of(set, LiveDocs::open(segment, &self.schema, self.see)?)),
             Some(path) => {
                 let term = Term::from_field_text(self.schema.nested_path, path);
                 let nested = super::term::any_of(segment, &[term])?;
@@ -109,12 +109,12 @@ impl Level {
 /// A set without what may not be seen.
 pub struct Visible {
     set: Box<dyn Scorer>,
-    sight: Sight,
+    sight: LiveDocs,
 }
 
 impl Visible {
     /// The visible roots of `set`.
-    pub fn of(set: Box<dyn Scorer>, sight: Sight) -> Box<dyn Scorer> {
+    pub fn of(set: Box<dyn Scorer>, sight: LiveDocs) -> Box<dyn Scorer> {
         if sight.everything {
             return set;
         }

@@ -9,9 +9,9 @@ use super::Planner;
 use super::boolean::Shared;
 use super::combine::scored_late;
 use super::explain::Explained;
+use super::live_docs::LiveDocs;
 use super::node::Node;
 use super::term::DocBits;
-use super::visible::Sight;
 use crate::searchable::SegmentView;
 use dsl::query::{Clause, Query};
 use model::Result;
@@ -50,7 +50,7 @@ impl Node for Normalized {
     fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
         self.inner.bits(segment)
     }
-    fn quick_count(&self, segment: &SegmentView, sight: &Sight, most: u64) -> Result<Option<u64>> {
+    fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, most: u64) -> Result<Option<u64>> {
         self.inner.quick_count(segment, sight, most)
     }
     fn is_none(&self) -> bool {

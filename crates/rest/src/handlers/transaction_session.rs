@@ -3,14 +3,14 @@
 //! What is read and written in one goes through the document APIs, with `transaction=ID`: see [`stage`], which they send
 //! their writes to, and `visibility`, which has their reads.
 //!
-//! Not here: what a transaction is (`relations::transactions::held`), changes of one request (`changes`).
+//! Not here: what a transaction is (`relations::transactions::held`), changes of one request (`transaction`).
 
-use super::changes::Options;
+use super::transaction::Options;
 use super::writes::{Guarded, Sent, answer, conflict_error, creates, dialect_of, head, status};
 use crate::Rest;
 use crate::call::Call;
 use crate::envelope;
-use crate::parameters;
+use crate::parameter_table;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, num};
 use dsl::document::lock_ids;
@@ -481,10 +481,10 @@ pub(super) async fn by_query(
 ///
 /// # Errors
 /// The API takes no `transaction`.
-pub(crate) fn check_api(api: &str, params: &crate::params::Params) -> Result<()> {
+pub(crate) fn check_api(api: &str, params: &crate::query_params::Params) -> Result<()> {
     // A template becomes a search.
     let api = if api == "search_template" { "search" } else { api };
-    if !params.is_given("transaction") || parameters::of(api).any(|p| p.name == "transaction") {
+    if !params.is_given("transaction") || parameter_table::of(api).any(|p| p.name == "transaction") {
         return Ok(());
     }
     Err(Error::illegal(format!(

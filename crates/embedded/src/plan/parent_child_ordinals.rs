@@ -4,13 +4,13 @@
 //! and a step along it is a look into an array. Children whose parent is not there, or is dead there (it was written
 //! anew and lives elsewhere), are found by their keys, as before.
 //!
-//! Not here: keys (`keys`), queries (`family`).
+//! Not here: keys (`keys`), queries (`parent_child`).
 
-use super::family::Family;
 use super::keys::ByKey;
+use super::live_docs::LiveDocs;
 use super::node::{ConstantScorer, NoScorer, Node};
+use super::parent_child::Family;
 use super::term::{BitsDocs, DocBits, any_of};
-use super::visible::Sight;
 use crate::index::derived::Footprint;
 use crate::searchable::SegmentView;
 use model::Result;
@@ -233,7 +233,7 @@ impl Node for RelativesNode {
         self.all_alike().then_some(self.score)
     }
 
-    fn quick_count(&self, segment: &SegmentView, sight: &Sight, _most: u64) -> Result<Option<u64>> {
+    fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, _most: u64) -> Result<Option<u64>> {
         if !sight.sees_all_roots() {
             return Ok(None);
         }

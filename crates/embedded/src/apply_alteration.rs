@@ -36,7 +36,7 @@ impl Store {
         let catalog = self.catalog.load_full();
         let Some(next) = system::mended(&catalog) else { return Ok(()) };
         for name in &next.altered.indices {
-            crate::trouble::tell(&format!(
+            crate::background_failures::tell(&format!(
                 "index [{name}] was closed, blocked or altered by a client of an older version; it is open again"
             ));
         }

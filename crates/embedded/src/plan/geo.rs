@@ -4,13 +4,13 @@ use super::Planner;
 use super::boolean::Shared;
 use super::columns::Column;
 use super::combine::{Sum, or, rescored, seek_to};
-use super::earth::{self, Far};
 use super::explain::Explained;
 use super::field::{Target, query_shard, text_of};
+use super::geo_distance::{self, Far};
+use super::live_docs::Level;
 use super::node::{Node, score_at};
 use super::scripts::{Failure, Script};
 use super::term::FilterNode;
-use super::visible::Level;
 use crate::index::schema::Slot;
 use crate::searchable::SegmentView;
 use dsl::query::{DistanceFeatureQuery, GeoArea, GeoQuery, GeoValidation, TermsSetQuery};
@@ -139,7 +139,7 @@ impl Planner<'_> {
         };
         let field = Owned::of(&target);
         let level = self.level();
-        let far = earth::far(true, self.view.typed);
+        let far = geo_distance::far(true, self.view.typed);
         Ok(Arc::new(FilterNode {
             boost,
             what: format!("places of {}", q.field),
@@ -269,7 +269,7 @@ impl NearNode {
             Column::Geo(lat, lon) => lat
                 .values_for_doc(doc)
                 .zip(lon.values_for_doc(doc))
-                .map(|at| earth::arc(origin, at))
+                .map(|at| geo_distance::arc(origin, at))
                 .reduce(f64::min),
             column => {
                 column.numbers(doc, buffer);

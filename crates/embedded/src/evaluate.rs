@@ -3,10 +3,10 @@
 //! Not here: stamps and the record (`commit`), waiting for the disk (the async side, `lib`), building (`publish`).
 
 use crate::catalog::IndexEntry;
-use crate::commit::{After, Beside, Growth, Ready};
+use crate::commit::{Growth, PreparedWrite, SideEffects, WaitFor};
 use crate::durability::is_of_the_moment;
+use crate::get_cache;
 use crate::index::segment::Held;
-use crate::lately;
 use crate::pending::{KeptParsed, Kind, Put, mark_bytes, read_mark};
 use crate::store::{IndexState, Store};
 use crate::versions::{Key, Newest};
@@ -41,7 +41,7 @@ impl Here {
 }
 
 pub(crate) enum Judged {
-    Ready(Box<Ready>),
+    PreparedWrite(Box<PreparedWrite>),
     Done(Outcome),
 }
 
@@ -77,7 +77,7 @@ impl Store {
             }),
             None => {
                 let set = state.built.load_full();
-                let Some(document) = lately::read(&self.lately, &set, at, uid, key)? else {
+                let Some(document) = get_cache::read(&self.lately, &set, at, uid, key)? else {
                     return Ok(Here::nothing());
                 };
                 Ok(Here {
@@ -90,11 +90,11 @@ impl Store {
     }
 
     /// Each write on its own. Gives outcomes in order and what they wait for; `at_once`: this thread goes on to wait.
-    pub(crate) fn write(&self, writes: Vec<Write>, at_once: bool) -> Vec<(Outcome, After, Option<u32>)> {
+    pub(crate) fn write(&self, writes: Vec<Write>, at_once: bool) -> Vec<(Outcome, WaitFor, Option<u32>)> {
         writes
             .into_iter()
             .map(|write| {
-                let mut after = After::default();
+                let mut after = WaitFor::default();
                 match self.write_one(write, at_once, &mut after) {
                     Ok((outcome, no)) => (outcome, after, no),
                     Err(e) => {
@@ -110,7 +110,7 @@ impl Store {
     }
 
     /// `after`: what its answer waits for, also if it is refused.
-    fn write_one(&self, write: Write, at_once: bool, after: &mut After) -> Result<(Outcome, Option<u32>)> {
+    fn write_one(&self, write: Write, at_once: bool, after: &mut WaitFor) -> Result<(Outcome, Option<u32>)> {
         match write.op {
             WriteOp::Delete => self.check_deletable()?,
             _ => self.check_writable()?,
@@ -135,7 +135,7 @@ impl Store {
         entry: &Arc<IndexEntry>,
         mut write: Write,
         at_once: bool,
-        after: &mut After,
+        after: &mut WaitFor,
     ) -> Result<(Outcome, Option<u32>)> {
         check_write(entry, &write)?;
         write.at.id = entry.identity(&write.at.id)?;
@@ -164,7 +164,7 @@ impl Store {
                 after.durable = after.durable.max(self.rests_on([name.as_str()]));
                 return Ok((outcome, None));
             }
-            Judged::Ready(ready) => ready,
+            Judged::PreparedWrite(ready) => ready,
         };
         let no = entry.no;
         let growing = ready.growth.is_some();
@@ -172,7 +172,7 @@ impl Store {
         if growing {
             self.settle_growth(&mut ready)?;
         }
-        let (mut outcomes, waits, _) = self.commit(vec![*ready], Beside::default(), &mut room)?;
+        let (mut outcomes, waits, _) = self.commit(vec![*ready], SideEffects::default(), &mut room)?;
         after.also(waits);
         Ok((outcomes.pop().unwrap_or(Outcome::Unknown), Some(no)))
     }
@@ -229,7 +229,7 @@ impl Store {
         entry: &Arc<IndexEntry>,
         key: Key,
         write: Write,
-        after: &mut After,
+        after: &mut WaitFor,
         made: Option<Arc<IndexState>>,
     ) -> Result<Judged> {
         let at = DocAddress {
@@ -255,8 +255,8 @@ impl Store {
             }
             _ => None,
         };
-        match work_out(entry, write, here, None, self.clock.wall_ms(), &family)? {
-            WorkedOut::Done(outcome) => {
+        match evaluate(entry, write, here, None, self.clock.wall_ms(), &family)? {
+            Evaluated::Done(outcome) => {
                 // A document that could never be written is no conflict: its source is read before it is compared.
                 if let (Outcome::Conflict(_), Some((source, doc_type, routing, judge))) = (&outcome, sent) {
                     let options = ReadOptions {
@@ -273,11 +273,11 @@ impl Store {
                 }
                 Ok(Judged::Done(outcome))
             }
-            WorkedOut::Out(mut worked) => {
+            Evaluated::Out(mut worked) => {
                 if let (Some(put), Some(parsed)) = (&mut worked.put, worked.parsed) {
                     put.parsed = Mutex::new(self.kept_parsed(parsed));
                 }
-                Ok(Judged::Ready(Box::new(Ready {
+                Ok(Judged::PreparedWrite(Box::new(PreparedWrite {
                     entry: entry.clone(),
                     state,
                     at: worked.at,
@@ -319,7 +319,7 @@ pub(crate) struct Worked {
 }
 
 /// What a write comes to.
-pub(crate) enum WorkedOut {
+pub(crate) enum Evaluated {
     Out(Box<Worked>),
     /// Nothing is to be written.
     Done(Outcome),
@@ -340,15 +340,15 @@ fn is_elsewhere(write: &Write, document: &Document) -> bool {
 }
 
 /// Everything about one write that may fail and rests on the document alone. `began`: what conditions on stamps mean, if
-/// that is not what is here. `family` finds a parent.
-pub(crate) fn work_out(
+/// that is not what is here. `parent_child` finds a parent.
+pub(crate) fn evaluate(
     entry: &IndexEntry,
     write: Write,
     here: Here,
     began: Option<Found>,
     now_ms: i64,
     family: &dyn Fn(&DocAddress) -> Result<Option<Document>>,
-) -> Result<WorkedOut> {
+) -> Result<Evaluated> {
     let at = DocAddress {
         index: entry.name.clone(),
         id: write.at.id.clone(),
@@ -357,7 +357,7 @@ pub(crate) fn work_out(
     if let (Some(mark), Hide::Keep) = (&mark, &write.hide)
         && mark.held
     {
-        return Ok(WorkedOut::Done(Outcome::Held(mark.body.clone())));
+        return Ok(Evaluated::Done(Outcome::Held(mark.body.clone())));
     }
     // Plain writers do not know of marks: to them what a mark hides is deleted.
     let see = sees(&write.hide);
@@ -374,7 +374,7 @@ pub(crate) fn work_out(
             version: 1,
             ..found.stamp().unwrap_or_default()
         };
-        return Ok(WorkedOut::Done(Outcome::Written(Written {
+        return Ok(Evaluated::Done(Outcome::Written(Written {
             effect: Effect::NotFound,
             at,
             stamp,
@@ -387,8 +387,8 @@ pub(crate) fn work_out(
         // What is staged has no stamp: it is compared with what there was, and told so.
         match began.filter(|_| stamped).map(|began| write.expect.check(&at, began)) {
             Some(Ok(())) => {}
-            Some(Err(conflict)) => return Ok(WorkedOut::Done(Outcome::Conflict(conflict))),
-            None => return Ok(WorkedOut::Done(Outcome::Conflict(conflict))),
+            Some(Err(conflict)) => return Ok(Evaluated::Done(Outcome::Conflict(conflict))),
+            None => return Ok(Evaluated::Done(Outcome::Conflict(conflict))),
         }
     }
     let judge = write.judge;
@@ -433,7 +433,7 @@ pub(crate) fn work_out(
                         source,
                         forced_refresh: false,
                     };
-                    return Ok(WorkedOut::Done(Outcome::Written(written)));
+                    return Ok(Evaluated::Done(Outcome::Written(written)));
                 }
             }
         }
@@ -473,7 +473,7 @@ pub(crate) fn work_out(
             (hidden.map(bare), None, None)
         }
     };
-    Ok(WorkedOut::Out(Box::new(Worked {
+    Ok(Evaluated::Out(Box::new(Worked {
         at,
         version,
         effect,
@@ -620,7 +620,7 @@ pub(crate) fn stored(
     };
     view.each_stored_once(&location.segment, location.root(), |field, value| {
         if field == schema.source {
-            match crate::index::kept::stored_fields(value) {
+            match crate::index::stored_source::stored_fields(value) {
                 Some(fields) => document.stored_fields = Some(Source(fields.into())),
                 None => document.source = Source(value.into()),
             }

@@ -5,11 +5,11 @@
 //!
 //! Not here: what is in no segment yet (`versions`), documents that searches show (`index/cache`).
 
+use crate::evaluate::stored;
 use crate::index::cache::Cache;
 use crate::searchable::IndexView;
 use crate::store::{Location, locate};
 use crate::versions::Key;
-use crate::writing::stored;
 use engine::{Document, Hidden, Source};
 use mapping::Times;
 use model::{DocAddress, Result, Stamp};
@@ -17,11 +17,11 @@ use std::sync::Arc;
 use tantivy::DocId;
 
 /// By the key of the document.
-pub(crate) type Lately = Cache<Key, Arc<Kept>>;
+pub(crate) type GetCache = Cache<Key, Arc<CachedDocument>>;
 
 /// A document and where it lies. As small as can be: there are many.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct CachedDocument {
     segment: u64,
     root: DocId,
     stamp: Stamp,
@@ -39,8 +39,8 @@ struct Rest {
     hidden: Option<Hidden>,
 }
 
-impl Kept {
-    fn of(location: &Location, document: &Document) -> Kept {
+impl CachedDocument {
+    fn of(location: &Location, document: &Document) -> CachedDocument {
         let rest = Rest {
             stored_fields: document.stored_fields.clone(),
             routing: document.routing.clone(),
@@ -48,7 +48,7 @@ impl Kept {
             times: document.times,
             hidden: document.hidden.clone(),
         };
-        Kept {
+        CachedDocument {
             segment: location.segment.id,
             root: location.root(),
             stamp: document.stamp,
@@ -78,7 +78,7 @@ impl Kept {
     }
 
     fn bytes(&self) -> usize {
-        size_of::<Kept>() + self.source.0.len() + self.rest.as_ref().map_or(0, |rest| rest.bytes())
+        size_of::<CachedDocument>() + self.source.0.len() + self.rest.as_ref().map_or(0, |rest| rest.bytes())
     }
 }
 
@@ -105,7 +105,7 @@ impl Rest {
 ///
 /// # Errors
 /// Unreadable files.
-pub(crate) fn read(lately: &Lately, view: &IndexView, at: &DocAddress, uid: &str, key: Key) -> Result<Option<Document>> {
+pub(crate) fn read(lately: &GetCache, view: &IndexView, at: &DocAddress, uid: &str, key: Key) -> Result<Option<Document>> {
     if let Some(kept) = lately.get(&key).filter(|kept| kept.lives_in(view)) {
         return Ok(Some(kept.document(at)));
     }
@@ -113,7 +113,7 @@ pub(crate) fn read(lately: &Lately, view: &IndexView, at: &DocAddress, uid: &str
         return Ok(None);
     };
     let document = stored(view, &location, at)?;
-    let kept = Kept::of(&location, &document);
+    let kept = CachedDocument::of(&location, &document);
     lately.replace(key, kept.bytes(), || Arc::new(kept));
     Ok(Some(document))
 }

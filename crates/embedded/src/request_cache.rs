@@ -1,4 +1,4 @@
-//! Answers of aggregations without hits, kept until what they were read from changes: the same is asked again and again.
+//! RequestCache of aggregations without hits, kept until what they were read from changes: the same is asked again and again.
 //!
 //! An answer is known by everything that it follows from: the request, the limits, and the very views of its indices. It is
 //! found by a number that equal requests share, and held against them. A view that is gone takes its answers with it; none
@@ -18,13 +18,13 @@ use std::sync::{Arc, Weak};
 
 /// What is kept.
 #[derive(Debug)]
-pub(crate) struct Answers {
-    kept: Mutex<Kept>,
+pub(crate) struct RequestCache {
+    kept: Mutex<CachedAnswer>,
     max_bytes: usize,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CachedAnswer {
     by_number: FxHashMap<u64, Answer>,
     bytes: usize,
     /// Counts uses: the lowest was used the longest ago.
@@ -33,7 +33,7 @@ struct Kept {
 
 /// Everything that an answer follows from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestKey<'a> {
     pub(crate) request: &'a SearchRequest,
     /// The views, with the filters of the aliases they were reached by.
     pub(crate) searched: &'a [Searched],
@@ -64,7 +64,7 @@ struct Answer {
     used: u64,
 }
 
-impl Asked<'_> {
+impl RequestKey<'_> {
     /// Whether the answer may be looked for: it has no hits, nothing but what is named here decides it, and the request was
     /// read from words, which may come again.
     pub(crate) fn fits(&self) -> bool {
@@ -124,10 +124,10 @@ fn steady(request: &SearchRequest) -> Option<usize> {
     (!varies && said.len() <= 1 << 16).then_some(said.len() + size_of::<Answer>())
 }
 
-impl Answers {
+impl RequestCache {
     /// Empty; `max_bytes` is `indices.requests.cache.size`.
-    pub(crate) fn new(max_bytes: usize) -> Answers {
-        Answers {
+    pub(crate) fn new(max_bytes: usize) -> RequestCache {
+        RequestCache {
             kept: Mutex::default(),
             max_bytes,
         }
@@ -139,7 +139,7 @@ impl Answers {
     }
 
     /// The answer, if it is kept.
-    pub(crate) fn get(&self, asked: &Asked<'_>) -> Option<Arc<SearchResponse>> {
+    pub(crate) fn get(&self, asked: &RequestKey<'_>) -> Option<Arc<SearchResponse>> {
         let number = asked.number();
         let mut kept = self.kept.lock();
         kept.uses += 1;
@@ -150,7 +150,7 @@ impl Answers {
     }
 
     /// Keeps an answer that may be kept, in place of others if there is no room.
-    pub(crate) fn put(&self, asked: &Asked<'_>, response: &SearchResponse) {
+    pub(crate) fn put(&self, asked: &RequestKey<'_>, response: &SearchResponse) {
         let Some(bytes) = steady(asked.request) else { return };
         let text = response.aggregations.as_ref().map(Aggregations::text);
         let bytes = text.as_ref().map_or(0, |text| text.len()) + bytes + 512;
@@ -186,7 +186,7 @@ impl Answers {
     }
 }
 
-impl Kept {
+impl CachedAnswer {
     /// Forgets what cannot be asked for any more, and then what was used the longest ago, down to `bytes`.
     fn forget(&mut self, bytes: usize) {
         self.by_number

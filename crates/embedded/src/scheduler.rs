@@ -4,9 +4,9 @@
 //!
 //! Not here: how any of it is done.
 
+use crate::background_failures::{Work, panicked, tell};
 use crate::publish::PartBytes;
 use crate::store::{IndexState, Store};
-use crate::trouble::{Work, panicked, tell};
 use model::units::parse_duration_or_never;
 use model::{Error, ErrorKind, Result, settings};
 use std::panic::{AssertUnwindSafe, catch_unwind};

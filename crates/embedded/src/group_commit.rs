@@ -5,7 +5,7 @@
 //! is the only one that listens to it. So another is woken first; it takes what waits in this one's queue, and then
 //! listens. `block_in_place` does as much with a thread more and about 10 µs; it is used where there is one worker.
 //!
-//! Where nobody else has called lately ([`Company`]) there is nobody to listen for, and the one client's next request is
+//! Where nobody else has called lately ([`ClientActivity`]) there is nobody to listen for, and the one client's next request is
 //! better off with this thread than with another that has to wake. Should somebody come all the same, he waits as long
 //! as the sync does; where that is long the log's thread wakes another worker ([`Log::lead_watched`]).
 //!
@@ -23,7 +23,7 @@ const ALONE_AFTER: Duration = Duration::from_millis(20);
 
 /// Who calls: one task, which is one connection, or several.
 #[derive(Debug)]
-pub(crate) struct Company {
+pub(crate) struct ClientActivity {
     begun: Instant,
     /// The last to call, by a hash of its task's number.
     last: AtomicU64,
@@ -31,9 +31,9 @@ pub(crate) struct Company {
     changed_ns: AtomicU64,
 }
 
-impl Default for Company {
-    fn default() -> Company {
-        Company {
+impl Default for ClientActivity {
+    fn default() -> ClientActivity {
+        ClientActivity {
             begun: Instant::now(),
             last: AtomicU64::new(0),
             changed_ns: AtomicU64::new(0),
@@ -41,7 +41,7 @@ impl Default for Company {
     }
 }
 
-impl Company {
+impl ClientActivity {
     /// The task that runs now calls.
     pub(crate) fn seen(&self) {
         let me = myself();
@@ -72,7 +72,7 @@ fn myself() -> u64 {
 }
 
 /// Writes and syncs what is queued, if nobody else does and this thread may block. To be followed by waiting.
-pub(crate) fn lead(log: &Log, company: &Company) {
+pub(crate) fn lead(log: &Log, company: &ClientActivity) {
     if !log.is_quiet() {
         return;
     }
@@ -114,7 +114,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     /// A byte in, a byte out; after `w` once a record is durable.
-    async fn connection(mut stream: tokio::net::TcpStream, log: Arc<Log>, company: Arc<Company>) {
+    async fn connection(mut stream: tokio::net::TcpStream, log: Arc<Log>, company: Arc<ClientActivity>) {
         let mut byte = [0];
         while stream.read_exact(&mut byte).await.is_ok() {
             company.seen();
@@ -149,7 +149,7 @@ mod tests {
             .unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        let (served, company) = (log.clone(), Arc::<Company>::default());
+        let (served, company) = (log.clone(), Arc::<ClientActivity>::default());
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(connection(stream, served.clone(), company.clone()));
@@ -194,8 +194,8 @@ mod tests {
 
     #[tokio::test]
     async fn alone_is_who_is_the_only_one_for_a_while() {
-        let company = Arc::<Company>::default();
-        let call = |company: Arc<Company>| async move {
+        let company = Arc::<ClientActivity>::default();
+        let call = |company: Arc<ClientActivity>| async move {
             company.seen();
             let early = company.is_alone();
             tokio::time::sleep(2 * ALONE_AFTER).await;

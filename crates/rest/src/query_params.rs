@@ -1,6 +1,6 @@
 //! URL parameters: each is taken once, by the handler that knows it; the rest are refused by name.
 
-use crate::parameters::{self, Effect};
+use crate::parameter_table::{self, Effect};
 use engine::{Compare, Expect, Refresh};
 use model::nearest::nearest;
 use model::{Error, ErrorKind, Result, Target, units};
@@ -79,7 +79,7 @@ impl Params {
     }
     /// Is there a row for it?
     pub(crate) fn has_row(&self, name: &str) -> bool {
-        parameters::of(self.api).any(|p| p.name == name && p.effect == Effect::Changes)
+        parameter_table::of(self.api).any(|p| p.name == name && p.effect == Effect::Changes)
     }
     /// Are unknown names ignored?
     pub(crate) fn is_lenient(&self) -> bool {
@@ -343,7 +343,7 @@ impl Params {
             return Ok(());
         }
         self.check_silent()?;
-        let known = || parameters::of(self.api).filter(|p| !p.of_2015);
+        let known = || parameter_table::of(self.api).filter(|p| !p.of_2015);
         let silent = |name: &str| known().any(|p| p.name == name && p.effect != Effect::Changes);
         let words: Vec<String> = self
             .given
