@@ -7,6 +7,11 @@ use rest::parameter_table::{Effect, all};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+/// The names of all APIs.
+fn apis() -> impl Iterator<Item = &'static str> {
+    rest::ENDPOINTS.iter().map(|endpoint| endpoint.api)
+}
+
 #[test]
 fn each_parameter_has_an_effect_or_a_reason() {
     let mut files = Vec::new();
@@ -17,7 +22,7 @@ fn each_parameter_has_an_effect_or_a_reason() {
     }
     let mut wrong = Vec::new();
     let mut known = BTreeSet::new();
-    for (api, parameter) in all() {
+    for (api, parameter) in all(apis()) {
         let pair = (api.to_owned(), parameter.name.to_owned());
         match (parameter.effect, shown.contains(&pair)) {
             (Effect::Changes, false) => wrong.push(format!("{api} {}: no scenario shows what it changes", parameter.name)),
@@ -61,7 +66,7 @@ fn the_list_of_what_has_no_effect_is_the_tables() {
 /// Reason by reason, the parameters and the APIs that accept them.
 fn listed() -> String {
     let mut reasons: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
-    for (api, parameter) in all() {
+    for (api, parameter) in all(apis()) {
         if let Effect::Nothing(reason) = parameter.effect {
             reasons
                 .entry(reason)
@@ -73,7 +78,7 @@ fn listed() -> String {
     }
     let mut out = String::from(
         "# Accepted without effect\n\nParameters of URLs that clients send and that change nothing here, with the reason. Every other parameter\n\
-         changes an answer, and what is in no row of the table (`crates/rest/src/parameters.rs`, which this file is written from) is refused.\n",
+         changes an answer, and what is in no row of the table (`crates/rest/src/parameter_table.rs`, which this file is written from) is refused.\n",
     );
     for (reason, names) in reasons {
         out.push_str(&format!("\n## {}\n\n", capital(reason)));

@@ -60,6 +60,9 @@ impl Breaker {
 /// Measures the process's memory that the kernel cannot take back (not files mapped), in bytes. Cheap: it is asked often.
 pub type ResidentMemory = Arc<dyn Fn() -> u64 + Send + Sync>;
 
+/// Gives memory back that was freed on the calling thread and stays with its allocator.
+pub type Reclaim = fn();
+
 /// Limits in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct BreakerLimits {
@@ -93,6 +96,8 @@ pub struct CircuitBreakers {
     tripped: AtomicU64,
     children: [Child; Breaker::ALL.len()],
     resident: ResidentMemory,
+    /// Called before a refusal for what the process holds.
+    reclaim: Reclaim,
     /// What the process held when requests last held little: its own.
     own: AtomicU64,
 }
@@ -112,6 +117,12 @@ impl fmt::Debug for CircuitBreakers {
 impl CircuitBreakers {
     /// Breakers with these limits.
     pub fn new(limits: BreakerLimits, resident: ResidentMemory) -> Arc<CircuitBreakers> {
+        CircuitBreakers::reclaiming(limits, resident, || ())
+    }
+
+    /// As [`CircuitBreakers::new`]; before a request is refused for what the process holds, `reclaim` is called on its
+    /// thread: an allocator may keep what a thread freed, and a thread that is refused everything would never free it.
+    pub fn reclaiming(limits: BreakerLimits, resident: ResidentMemory, reclaim: Reclaim) -> Arc<CircuitBreakers> {
         let child = |limit| Child {
             limit,
             ..Child::default()
@@ -121,6 +132,7 @@ impl CircuitBreakers {
             tripped: AtomicU64::new(0),
             children: [child(limits.request), child(limits.in_flight_requests)],
             resident,
+            reclaim,
             own: AtomicU64::new(0),
         })
     }
@@ -160,6 +172,10 @@ impl CircuitBreakers {
     /// # Errors
     /// 429 `circuit_breaking_exception` by the parent's name.
     pub fn check(&self, label: &str) -> Result<()> {
+        if (self.resident)() <= self.limit {
+            return Ok(());
+        }
+        (self.reclaim)();
         let resident = (self.resident)();
         if resident <= self.limit {
             return Ok(());
@@ -209,7 +225,11 @@ impl CircuitBreakers {
             // What is booked is soon held, beside what the process holds for itself: the larger of that and of what is held
             // already counts.
             let soon = self.own.load(Ordering::Relaxed).min(resident).saturating_add(booked);
-            let wanted = resident.saturating_add(bytes).max(soon);
+            let mut wanted = resident.saturating_add(bytes).max(soon);
+            if wanted > self.limit {
+                (self.reclaim)();
+                wanted = (self.resident)().saturating_add(bytes).max(soon);
+            }
             (wanted > self.limit).then(|| self.parent_refusal(label, wanted - bytes, bytes))
         };
         match refusal {

@@ -4,6 +4,7 @@
 //! that its browser sends there, which names the page's `Origin`, or under a name of its own that it lets point to
 //! 127.0.0.1 (DNS rebinding), which the `Host` tells. Not here: media types (`body`), where the settings come from.
 
+use crate::body::Admitted;
 use crate::respond::Answer;
 use hyper::header::{HOST, HeaderMap, HeaderName, ORIGIN};
 use model::{Error, ErrorKind, Result};
@@ -30,13 +31,6 @@ pub struct Access {
     pub hosts: Vec<String>,
     /// Origins of pages, as `https://example.org:8443`; none unless CORS is on.
     pub origins: Vec<String>,
-}
-
-/// A request that may be answered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Admitted {
-    /// The page's origin, if a page asks.
-    pub(crate) origin: Option<String>,
 }
 
 impl Access {

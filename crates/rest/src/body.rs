@@ -1,11 +1,17 @@
 //! What comes in: one request with its headers read, its body decompressed, its media type understood.
 
-use crate::access::Admitted;
 use bytes::Bytes;
 use engine::breaker::Booking;
 use model::{Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
 use std::io::Read as _;
+
+/// A request that may be answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Admitted {
+    /// The page's origin, if a page asks.
+    pub(crate) origin: Option<String>,
+}
 
 /// One HTTP request, read whole.
 #[derive(Debug, Default)]

@@ -1,9 +1,9 @@
 //! One request on its way to a handler.
 
 use crate::Rest;
+use crate::path_args::PathArgs;
 use crate::query_params::Params;
 use crate::respond::Answer;
-use crate::routes::Args;
 use bytes::Bytes;
 use dsl::document::some_lock;
 use dsl::json::{Node, Reading};
@@ -19,7 +19,7 @@ use std::time::Instant;
 pub struct Call {
     pub(crate) rest: Arc<Rest>,
     pub(crate) method: hyper::Method,
-    pub(crate) args: Args,
+    pub(crate) args: PathArgs,
     pub(crate) params: Params,
     pub(crate) body: Bytes,
     pub(crate) dialect: Dialect,

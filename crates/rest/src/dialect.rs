@@ -2,11 +2,11 @@
 
 use crate::Rest;
 use crate::body::{Request, compatible_with};
-use crate::routes::Args;
+use crate::path_args::PathArgs;
 use model::{Dialect, Persona};
 
 /// The dialect of a request whose path has been matched.
-pub(crate) async fn choose(rest: &Rest, request: &Request, args: &Args) -> Dialect {
+pub(crate) async fn choose(rest: &Rest, request: &Request, args: &PathArgs) -> Dialect {
     let persona = match compatible_with(request.accept.as_deref().or(request.content_type.as_deref())) {
         Some(7) => Persona::Es7,
         Some(8) => Persona::Es8,
@@ -41,7 +41,7 @@ pub(crate) async fn clauses_max(rest: &Rest, body_bytes: usize) -> Option<u32> {
 }
 
 /// Every index that the path names is typed.
-async fn all_typed(rest: &Rest, args: &Args) -> bool {
+async fn all_typed(rest: &Rest, args: &PathArgs) -> bool {
     let Some(index) = args.get("index") else { return false };
     let mut any = false;
     for name in index.split(',') {

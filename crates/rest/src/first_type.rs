@@ -6,7 +6,7 @@
 //! Not here: how the engine turns the mapping (`Alteration::PutMapping`).
 
 use crate::Rest;
-use crate::handlers::percolate;
+use crate::percolator_type;
 use engine::{Alteration, IndexInfo, Inspected, Inspection};
 use model::{Persona, Result, Target};
 use serde_json::{Map, Value, json};
@@ -48,7 +48,7 @@ pub(crate) async fn adopt(rest: &Rest, index: &str, doc_type: &str) -> Result<()
         return Ok(());
     }
     let mut mappings = Value::Object(Map::from_iter([(doc_type.to_owned(), json!({}))]));
-    percolate::complete(&mut mappings);
+    percolator_type::complete(&mut mappings);
     let put = Alteration::PutMapping {
         target,
         doc_type: Some(doc_type.to_owned()),

@@ -7,6 +7,7 @@ use crate::handlers::{
     search_templates, settings, shards, simulate, stored_scripts, tasks, templates, term_vectors, transaction,
     transaction_session, unsupported, update, warmers,
 };
+use crate::path_args::PathArgs;
 use crate::respond::Answer;
 use futures::future::BoxFuture;
 use model::{Persona, Result};
@@ -242,30 +243,11 @@ pub(crate) fn cat_paths() -> String {
     out
 }
 
-/// The parts of a path by their names in the pattern: few, so that they are looked through.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Args(Vec<(&'static str, String)>);
-
-impl Args {
-    /// One with this name.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
-    }
-    /// Adds one.
-    pub(crate) fn insert(&mut self, name: &'static str, value: String) {
-        self.0.push((name, value));
-    }
-    /// In the order of the path.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.0.iter().map(|(name, value)| (*name, value.as_str()))
-    }
-}
-
 /// What a path leads to.
 #[derive(Debug)]
 pub(crate) enum Matched {
     /// A row and the parts of the path (percent-decoded).
-    Found(&'static Endpoint, Args),
+    Found(&'static Endpoint, PathArgs),
     /// The path is known with other methods.
     Method(Vec<&'static str>),
     /// No such path.
@@ -321,7 +303,7 @@ pub(crate) fn find(method: &str, path: &str, persona: Persona) -> Matched {
     };
     match of_type.or_else(|| rows_of().find(|row| fits(&row.parts, &segments))) {
         Some(row) => {
-            let mut args = Args(Vec::with_capacity(row.parts.len()));
+            let mut args = PathArgs::with_capacity(row.parts.len());
             for (at, (part, value)) in row.parts.iter().zip(segments).enumerate() {
                 let (Part::Name(name) | Part::Other(name)) = *part else {
                     continue;

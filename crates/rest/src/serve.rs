@@ -1,17 +1,18 @@
 //! The HTTP listener: reads requests within bounds, dispatches them, writes answers; stops gracefully.
 
-use crate::access::Admitted;
 use crate::blocking::{BesideRequests, Through, beside_requests, is_carried_through};
+use crate::body::Admitted;
 use crate::body::{Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
 use crate::busy_poll::Awake;
 use crate::call::Call;
 use crate::handlers::locks::{is_about_locks, told};
 use crate::handlers::{apis_2015, cat_2015, transaction_session};
+use crate::path_args::PathArgs;
 use crate::query_params::{Params, split_list};
 use crate::read_timeout::{Arriving, Late, Timeouts, Watched};
 use crate::request_line::Escaping;
 use crate::respond::{Answer, Body, Style, compress, write};
-use crate::routes::{Args, Matched, find};
+use crate::routes::{Matched, find};
 use crate::self_wake::{again, inside};
 use crate::{Rest, dialect, envelope, first_type};
 use base64::Engine as _;
@@ -392,7 +393,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
             let mut segments = request.path.trim_matches('/').split('/');
             return match (segments.next(), segments.next(), segments.next()) {
                 (Some(index), Some(feature), None) if dialect.typed && request.method == "GET" && !index.starts_with('_') => {
-                    let mut args = Args::default();
+                    let mut args = PathArgs::default();
                     args.insert("index", crate::query_params::decode(index, false)?);
                     let feature = crate::query_params::decode(feature, false)?;
                     params.set_lenient(true);
@@ -446,7 +447,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     answer
 }
 
-fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: Args, params: Params, dialect: Dialect) -> Call {
+fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: PathArgs, params: Params, dialect: Dialect) -> Call {
     let accepts = |part: &str| request.accept.as_deref().is_some_and(|a| a.contains(part));
     let json = ["application/json", "application/vnd.elasticsearch+json", "application/yaml"];
     Call {
@@ -478,7 +479,7 @@ async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, style: &Style, mut par
         "fielddata" => "fields",
         _ => "index",
     };
-    let mut args = Args::default();
+    let mut args = PathArgs::default();
     if let Some(value) = rest_of_path {
         args.insert(argument, crate::query_params::decode(value, false)?);
     }

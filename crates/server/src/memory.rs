@@ -3,6 +3,7 @@
 //! Not here: what becomes of a request when there is too little (`engine::breaker`).
 
 use engine::breaker::ResidentMemory;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -29,6 +30,25 @@ pub(crate) fn resident() -> ResidentMemory {
         }
         measured.load(Ordering::Acquire)
     })
+}
+
+/// How often a thread gives memory back at most: it looks through all that it holds.
+const RECLAIM_EACH: Duration = Duration::from_millis(100);
+
+thread_local! {
+    static RECLAIMED: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Gives back what this thread freed and its allocator keeps, if that was not done just now.
+pub(crate) fn reclaim() {
+    let now = Instant::now();
+    let is_due = |last: Instant| now.duration_since(last) >= RECLAIM_EACH;
+    if RECLAIMED.get().is_none_or(is_due) {
+        RECLAIMED.set(Some(now));
+        crate::give_back();
+        // The next question measures anew.
+        std::thread::sleep(MEASURE_EACH);
+    }
 }
 
 /// Resident pages less those of files, which the kernel can take back.

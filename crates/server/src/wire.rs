@@ -31,7 +31,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     if let Err(cause) = private::mend(&config.data) {
         complain(&format!("others on this machine may read files of the data folder: {cause}"));
     }
-    let breakers = CircuitBreakers::new(config.breaker_limits, crate::memory::resident());
+    let breakers = CircuitBreakers::reclaiming(config.breaker_limits, crate::memory::resident(), crate::memory::reclaim);
     let engine = Arc::new(EmbeddedEngine::open(
         &config.data,
         clock.clone(),

@@ -81,6 +81,29 @@ pub trait DiskFile: Send + Sync {
         Ok(())
     }
 
+    /// As [`DiskFile::write_all_at`]; where the system takes less than it was given, that is synced before more is
+    /// written. After a crash each sector so has all, a beginning or nothing of its bytes, and zeros behind.
+    ///
+    /// # Errors
+    /// As [`DiskFile::write_all_at`]; a failed sync.
+    fn write_in_order_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.write_some_at(&bytes[done..], offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    done += n;
+                    if done < bytes.len() {
+                        self.sync_data()?;
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
     /// Fills `into` from `offset` and says how many bytes there were before the file's end.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;

@@ -4,8 +4,8 @@
 //! * **File**: a header of [`FILE_HEADER_BYTES`], frames one after the other, then zeros. The header stands there twice,
 //!   so that one flipped bit does not cost the file. Files of format version 1 have one header, without lengths.
 //! * **Frame**: a header with its own CRC, a body with another. Kinds: records, heads, manifest entries. The body of the
-//!   log's frames ends in [`END_MARK`]: files are zero-filled, so a frame without a zero sector and with a last byte that is
-//!   not zero was written whole, and one that does not match its checksum then is damaged and not torn.
+//!   log's frames ends in [`END_MARK`]: files are zero-filled and written in order, so a frame whose sectors all end in a
+//!   byte that is not zero was written whole, and one that does not match its checksum then is damaged and not torn.
 //! * **Record**: a header with its own CRC naming the participants, a body with another, so that of a
 //!   damaged frame the whole records are still known, and of a damaged record whom it concerned.
 //! * Each participant carries an **ordinal**: how many records of this run touched the index before.
@@ -259,13 +259,18 @@ impl FrameHeader {
     }
 
     /// Was all of a frame at `at` written, whatever became of it? False also where that is unknown.
+    ///
+    /// Frames are written in order into zeros (`DiskFile::write_in_order_at`), so a sector that was not written whole ends
+    /// in a zero. A whole one may end so as well; then only one flipped bit is known to be damage.
     pub(super) fn was_written_whole(&self, bytes: &[u8], at: usize) -> bool {
         let end = at + FRAME_HEADER_BYTES + self.body_bytes as usize;
         let Some(frame) = bytes.get(at..end) else { return false };
         let first = (SECTOR_BYTES - at % SECTOR_BYTES).min(frame.len());
         let (head, rest) = frame.split_at(first);
-        let is_written = |sector: &[u8]| sector.iter().any(|byte| *byte != 0);
-        frame.last().is_some_and(|byte| *byte != 0) && is_written(head) && rest.chunks(SECTOR_BYTES).all(is_written)
+        let is_written = |sector: &[u8]| sector.last().is_some_and(|byte| *byte != 0);
+        let body = &frame[FRAME_HEADER_BYTES..];
+        let has_one_bit_flipped = || body.len() as u64 <= FRAME_MAX_BYTES && mended(body, self.body_crc).is_some();
+        is_written(head) && rest.chunks(SECTOR_BYTES).all(is_written) || has_one_bit_flipped()
     }
 
     /// The body behind a header at `at`, if all of it is there and matches its checksum.

@@ -363,6 +363,7 @@ pub(super) fn joined(held: Option<&Lease>, id: &Arc<str>, ask: &Ask, targets: Ve
         connection: ask.connection,
         deadline: std::time::Duration::ZERO,
         ending: false,
+        over_is_written: false,
         opened_ms: 0,
         literal: None,
     }

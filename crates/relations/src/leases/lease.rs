@@ -67,6 +67,9 @@ pub struct Lease {
     pub deadline: Duration,
     /// Its end is being written: it guards nothing and is renewed no more.
     pub(super) ending: bool,
+    /// Its document says that its time is over: a start gives it no fresh keep alive. Its end waits for a change under it
+    /// that cannot be finished.
+    pub(super) over_is_written: bool,
     /// For people.
     pub opened_ms: i64,
     /// Of a lock document: see there.
@@ -160,6 +163,9 @@ impl Lease {
             let _ = write!(out, ",\"{}\",{}]", claim.mode.render(), claim.implied);
         }
         out.push(']');
+        if self.over_is_written {
+            out.push_str(",\"over\":true");
+        }
         if let Some(literal) = &self.literal {
             let literal = json!({
                 "index": literal.at.index.as_str(), "type": literal.at.id.doc_type.as_deref(), "id": &*literal.at.id.id,
@@ -219,6 +225,7 @@ impl Lease {
                 }))
             }
         };
+        let over_is_written = value["over"] == true;
         let keep_alive = Duration::from_millis(value["keep_alive_ms"].as_u64().ok_or_else(corrupt)?);
         let lease = Lease {
             id: Arc::from(text("id")?),
@@ -234,8 +241,9 @@ impl Lease {
             },
             on_disconnect_release: value["release"] == true,
             connection: None,
-            deadline: now + keep_alive,
+            deadline: if over_is_written { now } else { now + keep_alive },
             ending: false,
+            over_is_written,
             opened_ms: value["opened"].as_i64().unwrap_or(0),
             literal,
         };
@@ -276,6 +284,7 @@ mod tests {
             connection: None,
             deadline: Duration::from_secs(61),
             ending: false,
+            over_is_written: false,
             opened_ms: 12,
             literal: None,
         };

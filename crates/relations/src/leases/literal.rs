@@ -138,6 +138,7 @@ pub(super) fn lease(id: Arc<str>, literal: Literal, mode: Mode, ttl: Option<Dura
         connection: literal.caller.connection,
         deadline: Duration::ZERO,
         ending: false,
+        over_is_written: false,
         opened_ms,
         literal: Some(Arc::new(literal)),
     }

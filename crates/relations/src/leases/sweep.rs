@@ -169,7 +169,11 @@ impl crate::Relations {
         }
         let (ids, open) = self.settled_of(ids).await;
         self.locks.table().not_ended(&open);
-        let overdue: Vec<Lease> = overdue.into_iter().filter(|lease| ids.contains(&lease.id)).collect();
+        let (overdue, unfinished): (Vec<Lease>, Vec<Lease>) = overdue.into_iter().partition(|lease| ids.contains(&lease.id));
+        let unfinished: Vec<Lease> = unfinished.into_iter().filter(|lease| !lease.over_is_written).collect();
+        if !unfinished.is_empty() {
+            self.write_over(&unfinished).await?;
+        }
         if overdue.is_empty() {
             return Ok(());
         }
@@ -202,7 +206,8 @@ impl crate::Relations {
     pub async fn unwritten_ends(&self, ids: &[String]) -> Result<Vec<String>> {
         let unwritten = || -> Vec<String> {
             let (table, now) = self.locks.now(&self.clock);
-            let over = |id: &&String| table.lease(id).is_some_and(|lease| lease.is_over(now));
+            let is_unwritten = |lease: &Lease| lease.is_over(now) && !lease.over_is_written;
+            let over = |id: &&String| table.lease(id).is_some_and(is_unwritten);
             ids.iter().filter(over).cloned().collect()
         };
         let refused = |id: &str, reason: &str| {
@@ -225,6 +230,38 @@ impl crate::Relations {
             return Err(refused(id, &trouble.reason));
         }
         Ok(after)
+    }
+
+    /// Writes that the time of leases is over which cannot end yet, since changes under them are not finished: their owners
+    /// may be refused then, also after a start.
+    ///
+    /// # Errors
+    /// The engine's; a control index that takes no writes.
+    async fn write_over(&self, leases: &[Lease]) -> Result<()> {
+        let options = TxnOptions {
+            touches: leases.iter().map(|lease| Lease::at(&lease.id)).collect(),
+            gate: Gate::Exclusive,
+            ..TxnOptions::default()
+        };
+        let mut body = |_: &mut dyn Newest| {
+            let over = |lease: &Lease| Lease {
+                over_is_written: true,
+                ..lease.clone()
+            };
+            let writes = leases
+                .iter()
+                .map(|lease| Write::new(Lease::at(&lease.id), WriteOp::Put(over(lease).document(None))));
+            let (shared, ids) = (
+                self.locks.clone(),
+                leases.iter().map(|lease| lease.id.clone()).collect::<Vec<_>>(),
+            );
+            Ok(Plan {
+                writes: writes.collect(),
+                then: Some(Box::new(move |_: &Decision<'_>| shared.table().over_is_written(&ids))),
+                ..Plan::default()
+            })
+        };
+        all_written(&self.atomic()?.decide(&mut body, options).await?.outcomes)
     }
 
     /// Ends leases whose time is over, in one record. If that is refused they stay: over for their owners, held for others

@@ -272,6 +272,14 @@ impl Table {
     pub(crate) fn is_ending(&self, id: &str) -> bool {
         self.leases.get(id).is_some_and(|lease| lease.ending)
     }
+    /// The documents of these say that their time is over.
+    pub(crate) fn over_is_written(&mut self, ids: &[Arc<str>]) {
+        for id in ids {
+            if let Some(lease) = self.leases.get_mut(id) {
+                lease.over_is_written = true;
+            }
+        }
+    }
     /// Its end is tried again later.
     pub(crate) fn put_off(&mut self, id: &str, until: Duration) {
         if let Some(lease) = self.leases.get_mut(id) {

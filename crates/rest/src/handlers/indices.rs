@@ -78,7 +78,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
             }
         }
         let mut body = body;
-        super::percolate::complete(&mut body);
+        crate::percolator_type::complete(&mut body);
         mappings = Some(body);
     }
     let create = Alteration::CreateIndex {

@@ -7,9 +7,9 @@ use super::writes::with_warnings;
 use crate::Rest;
 use crate::call::Call;
 use crate::envelope;
+use crate::path_args::PathArgs;
 use crate::query_params::Params;
 use crate::respond::Answer;
-use crate::routes::Args;
 use engine::tasks::Task;
 use model::{Dialect, Error, ErrorKind, Persona, Result, settings};
 use relations::jobs::{Begun, Counts, Found, Job, Order, Run, State, Step};
@@ -53,7 +53,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
     let text = |name: &str| request[name].as_str();
     let (api, name) = Api::named(text("api")?)?;
     let given: BTreeMap<String, String> = serde_json::from_value(request["params"].clone()).ok()?;
-    let mut args = Args::default();
+    let mut args = PathArgs::default();
     for (name, value) in request["args"].as_object()? {
         let known = ["index", "type"].into_iter().find(|known| known == name)?;
         args.insert(known, value.as_str()?.to_owned());

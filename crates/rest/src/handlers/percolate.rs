@@ -51,7 +51,7 @@ pub(super) async fn prepare(call: &Call, at: &DocAddress, source: &[u8]) -> Resu
         let alteration = Alteration::PutMapping {
             target,
             doc_type: Some(TYPE.to_owned()),
-            body: kept_mapping(),
+            body: crate::percolator_type::kept_mapping(),
         };
         call.rest.alter(alteration).await?;
     }
@@ -101,20 +101,6 @@ pub(super) async fn prepare_update(call: &Call, write: &Write) -> Result<Option<
         return Ok((write.expect == Expect::Anything).then_some(looked_at));
     }
     Ok(None)
-}
-
-/// The mapping of what keeps a query: the query itself is no field.
-fn kept_mapping() -> Value {
-    json!({ "properties": { "query": { "type": "object", "enabled": false } } })
-}
-
-/// The mapping of the type in the mappings of a new index, completed.
-pub(crate) fn complete(mappings: &mut Value) {
-    if let Some(own) = mappings.get_mut(TYPE).filter(|own| own.is_object())
-        && own.pointer("/properties/query").is_none()
-    {
-        engine::merge(own, &kept_mapping(), 0);
-    }
 }
 
 /// A query that is kept may name no field that no type has: it would be of one kind now and of another later.

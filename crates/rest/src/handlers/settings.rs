@@ -58,11 +58,6 @@ fn text(value: &Value) -> Value {
     }
 }
 
-/// Milliseconds since 1970 as `2026-11-21T12:00:00.000Z`.
-pub(crate) fn date_text(ms: i64) -> String {
-    model::date::DateFormat::parse_pattern("strict_date_time").map_or_else(|_| ms.to_string(), |format| format.render(ms, None))
-}
-
 /// The settings of a template, as they were given, in the form in which indices show theirs.
 pub(super) fn of_template(given: &Value, flat: bool) -> Value {
     let given = given.as_object().map(flatten).unwrap_or_default();

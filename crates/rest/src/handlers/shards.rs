@@ -94,7 +94,7 @@ pub(crate) async fn recovery(mut call: Call) -> Result<Answer> {
     let mut out = Map::new();
     for info in infos.iter().filter(|_| !active_only) {
         let from = recovered_from(info, now);
-        let date = super::settings::date_text(info.created_ms);
+        let date = crate::human::date_text(info.created_ms);
         let shards: Vec<Value> = (0..count_of(info))
             .map(|id| {
                 let mut files = json!({ "total": 0, "reused": 0, "recovered": 0, "percent": "0.0%" });

@@ -227,7 +227,7 @@ impl Committer {
     /// As [`Committer::write`], but does not wait for room: the frame is kept for the log's thread.
     fn try_write(&mut self, items: &[Item]) -> Result<(), String> {
         let frame = self.frame(items)?;
-        match self.file.file.write_all_at(&self.buffer, self.offset) {
+        match self.file.file.write_in_order_at(&self.buffer, self.offset) {
             Ok(()) => self.written(frame),
             Err(e) if is_full(&e) => {
                 self.unwritten = Some(frame);
@@ -320,7 +320,7 @@ impl Committer {
     /// same place, nothing of which anyone was told).
     pub(super) fn write_patiently(&self, bytes: &[u8]) -> Result<(), String> {
         loop {
-            match self.file.file.write_all_at(bytes, self.offset) {
+            match self.file.file.write_in_order_at(bytes, self.offset) {
                 Ok(()) => {
                     self.shared.unwritable.store(false, Ordering::Release);
                     return Ok(());

@@ -60,7 +60,7 @@ pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
             open(Cell::of(s.lucene_docs)),
             open(Cell::of(s.deleted)),
             Cell::of(info.created_ms),
-            Cell::of(super::super::settings::date_text(info.created_ms)),
+            Cell::of(crate::human::date_text(info.created_ms)),
             open(Cell::Bytes(s.size_bytes)),
             open(Cell::Bytes(s.size_bytes)),
             open(Cell::of(s.segments)),

@@ -102,7 +102,7 @@ pub(crate) async fn recovery(mut call: Call) -> Result<Answer> {
     let now = call.rest.clock.wall_ms();
     for info in call.rest.indices(&target).await?.iter().filter(|_| !active_only) {
         let from = recovered_from(info, now).to_ascii_lowercase();
-        let date = super::super::settings::date_text(info.created_ms);
+        let date = crate::human::date_text(info.created_ms);
         for shard in 0..count_of(info) {
             let mut row = vec![
                 Cell::of(&info.name),
