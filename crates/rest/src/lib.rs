@@ -68,6 +68,8 @@ pub struct Rest {
     left: std::sync::Mutex<Vec<handlers::jobs::Left>>,
     /// True from the moment when the server is told to stop: whoever waits for somebody else is told so.
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
+    /// The paths below `/_cat` of the table of endpoints, a line each.
+    cat_paths: fn() -> String,
 }
 
 /// What comes by HTTP, all listeners together.
@@ -130,6 +132,7 @@ impl Rest {
             scrolls: handlers::scroll::Scrolls::default(),
             traffic: Traffic::default(),
             left: std::sync::Mutex::default(),
+            cat_paths: routes::cat_paths,
             stopping: tokio::sync::watch::Sender::new(false),
         }
     }

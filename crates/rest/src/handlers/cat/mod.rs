@@ -23,7 +23,7 @@ use model::{Result, Target};
 /// `GET /_cat`.
 pub(crate) async fn help(call: Call) -> Result<Answer> {
     call.params.finish()?;
-    Ok(Answer::text(crate::routes::cat_paths()))
+    Ok(Answer::text((call.rest.cat_paths)()))
 }
 
 /// Takes the layout and the indices, refuses what is left.
