@@ -37,17 +37,31 @@ const RECLAIM_EACH: Duration = Duration::from_millis(100);
 
 thread_local! {
     static RECLAIMED: Cell<Option<Instant>> = const { Cell::new(None) };
+    static SEEN_SHORTAGES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Gives back what this thread freed and its allocator keeps, if that was not done just now.
+/// How often memory was short.
+static SHORTAGES: AtomicU64 = AtomicU64::new(0);
+
+/// Gives back what this thread freed and its allocator keeps, if that was not done just now, and asks the other threads to
+/// do the same when they rest ([`reclaim_at_rest`]): each has a heap of its own.
 pub(crate) fn reclaim() {
     let now = Instant::now();
     let is_due = |last: Instant| now.duration_since(last) >= RECLAIM_EACH;
     if RECLAIMED.get().is_none_or(is_due) {
         RECLAIMED.set(Some(now));
+        SHORTAGES.fetch_add(1, Ordering::Relaxed);
         crate::give_back();
         // The next question measures anew.
         std::thread::sleep(MEASURE_EACH);
+    }
+}
+
+/// A thread that rests gives back what it freed, if memory was short since it last did.
+pub(crate) fn reclaim_at_rest() {
+    let shortages = SHORTAGES.load(Ordering::Relaxed);
+    if SEEN_SHORTAGES.replace(shortages) != shortages {
+        crate::give_back();
     }
 }
 

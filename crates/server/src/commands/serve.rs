@@ -10,6 +10,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+/// Threads for long work end after so long without any.
+const IDLE_THREAD: Duration = Duration::from_secs(1);
 /// What accepted requests are given to finish, and what closing the engine is given after it: 3 s together.
 const GRACE: Duration = Duration::from_millis(1500);
 const CLOSING: Duration = Duration::from_millis(1300);
@@ -33,6 +35,9 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     crate::private::make_files_private();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        // A thread that rests keeps what was freed to its allocator; one that ends gives it back.
+        .thread_keep_alive(IDLE_THREAD)
+        .on_thread_park(crate::memory::reclaim_at_rest)
         .build()
         .map_err(|cause| Error::new(ErrorKind::Internal, format!("starting threads failed: {cause}")))?;
     let done = runtime.block_on(serve(&config));
