@@ -249,7 +249,7 @@ async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<As
         .unwrap_or_default();
     search_of_url(call, api, &mut body)?;
     call.params.finish()?;
-    check_search(&body)?;
+    check_search(&body, api)?;
     let mut options = options;
     options.batch = match body.batch {
         // A size in the URL goes first.
@@ -314,7 +314,7 @@ fn search_of_url(call: &mut Call, api: Api, body: &mut ByQueryBody) -> Result<()
 }
 
 /// What a search may say and a job may not.
-fn check_search(body: &ByQueryBody) -> Result<()> {
+fn check_search(body: &ByQueryBody, api: Api) -> Result<()> {
     let search = &body.search;
     let mut problems = Vec::new();
     if search.from > 0 {
@@ -341,7 +341,8 @@ fn check_search(body: &ByQueryBody) -> Result<()> {
     if search.search_after.is_some() {
         return Err(Error::illegal("`search_after` cannot be used in a scroll context."));
     }
-    if search.source == SourceSpec::None {
+    // A deletion reads no sources, and Java's client says so.
+    if api != Api::Delete && search.source == SourceSpec::None {
         return Err(Error::illegal("[_source] is false, and a job writes sources: leave it out"));
     }
     Ok(())
