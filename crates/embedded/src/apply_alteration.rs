@@ -18,12 +18,7 @@ impl Store {
     pub(crate) fn alter(&self, wish: &Alteration) -> Result<(Altered, u64)> {
         let _altering = self.altering.lock();
         let catalog = self.catalog.load_full();
-        let moment = Moment {
-            now_ms: self.clock.wall_ms(),
-            uuid: engine::clock::uuid(self.clock.as_ref()),
-            unclean: self.unclean,
-        };
-        let next = alter(&catalog, wish, &moment)?;
+        let next = alter(&catalog, wish, &self.alteration_moment())?;
         self.log_alteration(&catalog, next)
     }
 
@@ -51,11 +46,6 @@ impl Store {
     pub(crate) fn remake_control(&self) -> Result<u64> {
         let _altering = self.altering.lock();
         let catalog = self.catalog.load_full();
-        let moment = Moment {
-            now_ms: self.clock.wall_ms(),
-            uuid: engine::clock::uuid(self.clock.as_ref()),
-            unclean: self.unclean,
-        };
         let gone = system::without_control(&catalog);
         let next_seq_no = catalog
             .indices
@@ -66,8 +56,17 @@ impl Store {
             self.log_alteration(&catalog, next)?;
         }
         let catalog = self.catalog.load_full();
-        let made = system::control_after(&catalog, &moment, turns, next_seq_no)?;
+        let made = system::control_after(&catalog, &self.alteration_moment(), turns, next_seq_no)?;
         self.log_alteration(&catalog, made).map(|(_, end)| end)
+    }
+
+    /// The values that an alteration takes from outside the catalog.
+    fn alteration_moment(&self) -> Moment {
+        Moment {
+            now_ms: self.clock.wall_ms(),
+            uuid: engine::clock::uuid(self.clock.as_ref()),
+            unclean: self.unclean,
+        }
     }
 
     /// Logs what alters the catalog, and makes it visible. The caller holds the lock of alterations.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// WaitFor so many runs of a plan that always touches something else, everything is locked.
+/// After so many runs of a plan that always touches something else, everything is locked.
 const RUNS_MAX: usize = 3;
 
 /// What a decision came to before the disk has it.

@@ -6,8 +6,9 @@
 //! Not here: reading it again (`recovery`).
 
 use crate::background_failures::Work;
+use crate::catalog::Catalog;
 use crate::counts::share;
-use crate::damage::{Damages, FOLDER, index_key, name_key};
+use crate::damage::{Damages, FOLDER, ManifestWrite, index_key, name_entry, removals};
 use crate::index::derived::Budget;
 use crate::index::segment::{self, DataFile, Place, SegmentData};
 use crate::publish::PartBytes;
@@ -52,7 +53,7 @@ impl Store {
     /// were any.
     fn drop_deleted(&self, last: &mut CheckpointState) -> Result<bool> {
         self.log.wait_durable(self.altered_at.load(Ordering::Acquire))?;
-        let gone = self.gone(last);
+        let gone = gone(last, &self.catalog_now());
         if gone.is_empty() {
             return Ok(false);
         }
@@ -63,13 +64,6 @@ impl Store {
         let states: Vec<Arc<IndexState>> = self.indices.read().values().cloned().collect();
         self.name_files(&mut last.files, Vec::new(), &states);
         Ok(true)
-    }
-
-    /// Indices that the manifest has and the catalog has not.
-    fn gone(&self, last: &CheckpointState) -> Vec<u32> {
-        let catalog = self.catalog_now();
-        let named = last.named.iter().filter(|no| catalog.by_no(**no).is_none());
-        named.copied().collect()
     }
 
     fn flush(&self, last: &mut CheckpointState, clean: bool) -> Result<()> {
@@ -113,7 +107,8 @@ impl Store {
                 changed.push((state.clone(), built, entry.revision));
             }
         }
-        let gone = self.gone(last);
+        // The catalog of the flush's beginning: an index that is deleted meanwhile stays until the next checkpoint.
+        let gone = gone(last, &catalog);
         if changed.is_empty() && gone.is_empty() && last.flushed >= limit && !clean {
             return Ok(());
         }
@@ -159,7 +154,7 @@ impl Store {
             });
             entries.push((index_key(state.no), Some(body.to_string().into_bytes())));
             if !last.named.contains(&state.no) {
-                entries.push((name_key(state.no), Some(entry.name.as_str().as_bytes().to_vec())));
+                entries.push(name_entry(entry));
             }
             state.counts.flush.fetch_add(1, Ordering::Relaxed);
         }
@@ -334,11 +329,15 @@ pub(crate) struct Reached {
     pub(crate) log_end: u64,
 }
 
+/// Indices that the manifest has and `catalog` has not.
+fn gone(last: &CheckpointState, catalog: &Catalog) -> Vec<u32> {
+    let named = last.named.iter().filter(|no| catalog.by_no(**no).is_none());
+    named.copied().collect()
+}
+
 /// Indices that were deleted leave the manifest.
-fn entries_of_gone(gone: &[u32]) -> Vec<(String, Option<Vec<u8>>)> {
-    gone.iter()
-        .flat_map(|no| [(index_key(*no), None), (name_key(*no), None)])
-        .collect()
+fn entries_of_gone(gone: &[u32]) -> Vec<ManifestWrite> {
+    gone.iter().flat_map(|no| removals(*no)).collect()
 }
 
 /// An index' entry without the segments in which anything is damaged: a repair goes on without them.

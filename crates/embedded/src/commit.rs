@@ -180,7 +180,7 @@ impl Store {
         Ok(())
     }
 
-    /// Grows mappings, gives stamps, enqueues one record, tells the map and the pending lists. WaitFor the stamp
+    /// Grows mappings, gives stamps, enqueues one record, tells the map and the pending lists. After the stamp
     /// nothing fails. With growth among them the caller holds the catalog lock. Answers the place of the record as well.
     pub(crate) fn commit(
         &self,

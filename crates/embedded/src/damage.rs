@@ -1,9 +1,9 @@
 //! What damage costs at a start: the part that it touches stops, everything else opens. A repair gives that part up and
 //! says what it cost.
 //!
-//! An index whose entry in the manifest is lost in both files keeps its name (it has an entry of its own), so that
-//! nobody takes it for one that was never there. What the folder cannot be read without (its own entry, entries without
-//! a name, stretches of the log that may concern any index) refuses the start and names the way out.
+//! The name of an index has a manifest entry of its own. An index whose entry is lost in both files therefore keeps its
+//! name, and is stopped. Three kinds of damage refuse the start and name the way out: the folder's own entry, entries
+//! without a name, and stretches of the log that may concern any index.
 //!
 //! Not here: finding damage in files (`log`, `disk::blockfile`).
 
@@ -35,8 +35,21 @@ pub(crate) fn index_key(no: u32) -> String {
 }
 
 /// The key of an index' name: small, and apart from its entry.
-pub(crate) fn name_key(no: u32) -> String {
+fn name_key(no: u32) -> String {
     format!("name/{no}")
+}
+
+/// An entry of the manifest and its new bytes; `None` removes it.
+pub(crate) type ManifestWrite = (String, Option<Vec<u8>>);
+
+/// The entry of an index' name.
+pub(crate) fn name_entry(entry: &IndexEntry) -> ManifestWrite {
+    (name_key(entry.no), Some(entry.name.as_str().as_bytes().to_vec()))
+}
+
+/// Takes an index out of the manifest.
+pub(crate) fn removals(no: u32) -> [ManifestWrite; 2] {
+    [(index_key(no), None), (name_key(no), None)]
 }
 
 fn number_in(key: &str, prefix: &str) -> Option<u32> {
@@ -52,7 +65,7 @@ pub(crate) struct FolderContent {
     /// Indices of which only the name is left, and why.
     pub(crate) lost: Vec<(IndexEntry, Error)>,
     /// To be written with the next change of the manifest.
-    pub(crate) writes: Vec<(String, Option<Vec<u8>>)>,
+    pub(crate) writes: Vec<ManifestWrite>,
 }
 
 /// Damage as a start meets it.
@@ -134,9 +147,7 @@ impl Damages {
         }
         for (entry, _) in &content.indices {
             if !entries.live.contains_key(&name_key(entry.no)) {
-                content
-                    .writes
-                    .push((name_key(entry.no), Some(entry.name.as_str().as_bytes().to_vec())));
+                content.writes.push(name_entry(entry));
             }
         }
         Ok(content)
@@ -157,7 +168,7 @@ impl Damages {
                 damage.clone(),
                 &format!("{what} is lost with all its documents, its mapping and its aliases"),
             )?;
-            content.writes.extend([(index_key(no), None), (name_key(no), None)]);
+            content.writes.extend(removals(no));
             return Ok(());
         }
         let Some(name) = name else {

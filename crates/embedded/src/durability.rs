@@ -131,7 +131,8 @@ impl EmbeddedEngine {
         done
     }
 
-    /// WaitFor the log failed: what rests on nothing that was lost is told, of the rest nobody knows.
+    /// After the log failed, an answer that rests on nothing that was lost keeps its result; the outcome
+    /// of every other write is unknown.
     pub(crate) fn known(&self, done: Vec<(Outcome, WaitFor, Option<u32>)>) -> Vec<Outcome> {
         let log = &self.store.log;
         let is_known = |after: WaitFor| after.durable <= log.durable_position() && after.written <= log.written_position();

@@ -340,7 +340,7 @@ fn is_elsewhere(write: &Write, document: &Document) -> bool {
 }
 
 /// Everything about one write that may fail and rests on the document alone. `began`: what conditions on stamps mean, if
-/// that is not what is here. `parent_child` finds a parent.
+/// that is not what is here. `family` finds a parent.
 pub(crate) fn evaluate(
     entry: &IndexEntry,
     write: Write,

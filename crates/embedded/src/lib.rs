@@ -117,7 +117,7 @@ impl EmbeddedEngine {
         EmbeddedEngine::start(Store::open(dir, Arc::new(RealDisk), clock, limits, true, OpenMode::Serve)?)
     }
 
-    /// As [`EmbeddedEngine::open`], but gives up what is damaged: [`EmbeddedEngine::found_damage`] says what that cost. WaitFor
+    /// As [`EmbeddedEngine::open`], but gives up what is damaged: [`EmbeddedEngine::found_damage`] says what that cost. After
     /// [`EmbeddedEngine::close`] the folder is sound.
     ///
     /// # Errors

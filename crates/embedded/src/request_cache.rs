@@ -1,8 +1,7 @@
-//! RequestCache of aggregations without hits, kept until what they were read from changes: the same is asked again and again.
+//! LRU cache of answers to searches without hits, such as aggregations and counts.
 //!
-//! An answer is known by everything that it follows from: the request, the limits, and the very views of its indices. It is
-//! found by a number that equal requests share, and held against them. A view that is gone takes its answers with it; none
-//! is kept alive for their sake.
+//! The key of an answer is the request, the limits, and the views of its indices. A hash finds the entry; a comparison of the
+//! whole key confirms it. Entries hold their views weakly: a view that is dropped takes its answers with it.
 //!
 //! Not here: what may be asked (`dsl`), running it (`search`).
 

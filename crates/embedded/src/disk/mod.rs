@@ -168,7 +168,7 @@ impl Deref for Image {
     }
 }
 
-/// Data folders of this process, for [`format`].
+/// Data folders of this process, for [`shown`].
 static FOLDERS: parking_lot::RwLock<Vec<PathBuf>> = parking_lot::RwLock::new(Vec::new());
 
 /// From here on paths in this folder are shown relative to it.

@@ -304,7 +304,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// Scans one file. The log reached `minimum_should_match` at least.
+    /// Scans one file. The log reached `least` at least.
     fn file(&mut self, path: &Path, content: &[u8], header: &FileHeader, known_end: Option<u64>, least: u64) -> Scanned {
         let mut record_end = None;
         // Of each frame that may not have been synced its end, and where it begins in the file.

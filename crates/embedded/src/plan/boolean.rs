@@ -112,7 +112,7 @@ pub struct BoolNode {
     pub must: Vec<Shared>,
     /// All match.
     pub filter: Vec<Shared>,
-    /// `minimum_should_match` match, all score.
+    /// `least` match, all score.
     pub should: Vec<Shared>,
     /// None matches.
     pub must_not: Vec<Shared>,

@@ -212,7 +212,7 @@ impl Sum {
     }
 }
 
-/// Documents that are in at least `minimum_should_match` of many sets.
+/// Documents that are in at least `least` of many sets.
 pub struct Or {
     sets: Vec<Box<dyn Scorer>>,
     heap: BinaryHeap<Reverse<(DocId, u32)>>,
@@ -223,7 +223,7 @@ pub struct Or {
     cost: u64,
 }
 
-/// Any of the sets, at least `minimum_should_match` of them.
+/// Any of the sets, at least `least` of them.
 pub fn or(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> Box<dyn Scorer> {
     let mut sets: Vec<Box<dyn Scorer>> = sets.into_iter().filter(|set| set.doc() != TERMINATED).collect();
     if sets.len() < least.max(1) {

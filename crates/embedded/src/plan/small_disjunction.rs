@@ -9,7 +9,7 @@ use tantivy::{DocId, DocSet, TERMINATED};
 /// More sets are kept in order.
 pub(super) const SETS_MAX: usize = 8;
 
-/// Documents that are in at least `minimum_should_match` of a few sets.
+/// Documents that are in at least `least` of a few sets.
 pub(super) struct Few {
     sets: Vec<Box<dyn Scorer>>,
     /// Where each of them is: never before `doc`.

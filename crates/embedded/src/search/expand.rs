@@ -126,7 +126,7 @@ fn needs_scores(of: &InnerHits) -> bool {
 }
 
 /// Adds inner hits to the hits of a page; `groups` has the group of each, `keys` its value. What is shown of a group has
-/// the inner hits of the query's clauses too, `of_clauses` by index. `collapse_groups` is all that matches, if it was kept.
+/// the inner hits of the query's clauses too, `of_clauses` by index. `members` is all that matches, if it was kept.
 ///
 /// # Errors
 /// What the inner hits get wrong; unreadable files.

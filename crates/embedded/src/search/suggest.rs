@@ -145,7 +145,7 @@ fn candidates(view: &IndexView, target: &Target<'_>, word: &str, spec: &TermSugg
     similar(view, target, word, spec, kept).map(|found| found.into_iter().collect())
 }
 
-/// The `stored_source` best words of one index that may be meant by a word, the best first.
+/// The `kept` best words of one index that may be meant by a word, the best first.
 pub(super) fn similar(
     view: &IndexView,
     target: &Target<'_>,

@@ -69,6 +69,7 @@ pub struct ManifestEntries {
     pub is_new: bool,
 }
 
+#[derive(Default)]
 struct State {
     /// `None`: it lacks changes, and is rewritten as soon as that works.
     files: [Option<Written>; 2],
@@ -142,12 +143,9 @@ impl Manifest {
             mended.extend(missing.map(|name| format!("the manifest [{name}] is missing")));
         }
         let mut state = State {
-            files: [None, None],
             seq,
             number: found.contents.iter().map(|content| content.header.number).max().unwrap_or(0),
-            live: BTreeMap::new(),
-            live_bytes: 0,
-            failed: None,
+            ..State::default()
         };
         let folder_id = found.contents[0].header.folder_id;
         for (key, entry) in live {
@@ -185,19 +183,11 @@ impl Manifest {
     }
 
     fn create(dir: &Path, disk: Arc<dyn Disk>) -> Result<(Manifest, ManifestEntries)> {
-        let state = State {
-            files: [None, None],
-            seq: 0,
-            number: 0,
-            live: BTreeMap::new(),
-            live_bytes: 0,
-            failed: None,
-        };
         let manifest = Manifest {
             dir: dir.to_owned(),
             disk,
             folder_id: new_id(),
-            state: Mutex::new(state),
+            state: Mutex::new(State::default()),
         };
         manifest.complete_files(&mut manifest.state.lock())?;
         let entries = ManifestEntries {
