@@ -7,12 +7,12 @@
 //! Not here: lookups and joins of requests (`relations`).
 
 use crate::catalog::resolve::{Resolved, Through};
-use crate::searchable::Searchable;
 use crate::searching::{ScanAt, Searched};
 use crate::store::Store;
 use dsl::query::{BoolQuery, Clause, JoinKind, JoinQuery, KeySet, Query, ScoreMode, TermsLookup, TermsQuery};
 use engine::{KeysOf, See};
 use model::{Dialect, Error, Result, Target, path, settings};
+use segment::searchable::Searchable;
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -221,7 +221,7 @@ impl Store {
                 types: Vec::new(),
                 cancellation: model::Cancellation::default(),
             },
-            &crate::interrupt::Interrupt::default(),
+            &search::interrupt::Interrupt::default(),
         )?;
         let set = Clause::KeySet(KeySet {
             field: join.on.0.clone(),

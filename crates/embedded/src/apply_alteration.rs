@@ -5,11 +5,11 @@
 use crate::catalog::alter::{Moment, Next, alter};
 use crate::catalog::{Catalog, IndexEntry, system};
 use crate::log::{Durability, Part, Participant, Record};
-use crate::searchable::{IndexView, Searchable};
 use crate::store::{IndexState, Store};
 use engine::{Alteration, Altered};
 use model::Result;
 use model::system_index::CONTROL_INDEX;
+use segment::searchable::{IndexView, Searchable};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

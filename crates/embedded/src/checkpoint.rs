@@ -9,12 +9,14 @@ use crate::background_failures::Work;
 use crate::catalog::Catalog;
 use crate::counts::share;
 use crate::damage::{Damages, FOLDER, ManifestWrite, index_key, name_entry, removals};
-use crate::index::derived::Budget;
-use crate::index::segment::{self, DataFile, Place, SegmentData};
 use crate::publish::PartBytes;
-use crate::searchable::{IndexView, SegmentView};
 use crate::store::{CheckpointState, IndexState, Store};
 use model::{Error, ErrorKind, Result};
+use segment::derived::Budget;
+use segment::directory::{self, DataFile, Place, SegmentData};
+use segment::searchable::IndexView;
+use segment::segment_view;
+use segment::segment_view::SegmentView;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -167,7 +169,7 @@ impl Store {
         entries.push((FOLDER.into(), Some(folder.to_string().into_bytes())));
         self.disk
             .sync_dir(&self.segments_dir)
-            .map_err(|e| crate::disk::refusal("syncing", &self.segments_dir, &e))?;
+            .map_err(|e| disk::refusal("syncing", &self.segments_dir, &e))?;
         self.manifest.write(entries)?;
         for no in gone {
             last.named.remove(&no);
@@ -222,7 +224,7 @@ impl Store {
         if components.is_empty() {
             return Ok(None);
         }
-        crate::disk::blockfile::write_segment(self.disk.as_ref(), &self.segments_dir.join(name), &components)?;
+        disk::blockfile::write_segment(self.disk.as_ref(), &self.segments_dir.join(name), &components)?;
         let file = DataFile::open(&self.disk, &self.segments_dir, name, false)?;
         file.sync()?;
         self.files.lock().insert(name.to_owned(), Arc::downgrade(&file));
@@ -259,10 +261,10 @@ impl Store {
         let again = |old: &Arc<IndexView>| -> Result<Arc<IndexView>> {
             let mut segments: Vec<Arc<SegmentView>> = Vec::with_capacity(old.segments.len());
             let all: Vec<_> = moved.values().cloned().collect();
-            let (index, _) = segment::handle(&entry.schema, None, &all)?;
+            let (index, _) = directory::handle(&entry.schema, None, &all)?;
             for view in self.reopened(&entry, old, |_| Ok(None))? {
                 segments.push(match moved.get(&view.id) {
-                    Some(data) => segment::open(
+                    Some(data) => segment_view::open(
                         &entry.schema,
                         &index,
                         data,
@@ -424,10 +426,10 @@ pub(crate) fn read_set(
     if datas.is_empty() {
         return Ok(Vec::new());
     }
-    let (index, _) = segment::handle(&entry.schema, None, &datas)?;
+    let (index, _) = directory::handle(&entry.schema, None, &datas)?;
     datas
         .iter()
         .zip(lives)
-        .map(|(data, alive)| segment::open(&entry.schema, &index, data, alive, None, budget))
+        .map(|(data, alive)| segment_view::open(&entry.schema, &index, data, alive, None, budget))
         .collect()
 }

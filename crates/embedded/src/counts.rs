@@ -4,44 +4,11 @@
 
 use engine::{IndexStats, WorkTimes};
 use parking_lot::Mutex;
+use search::phases::DurationSum;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-
-/// A sum of durations.
-#[derive(Debug, Default)]
-pub(crate) struct Time(AtomicU64);
-
-impl Time {
-    /// Adds one; at most 584 years fit.
-    pub(crate) fn add(&self, took: Duration) {
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.0.fetch_add(nanos, Ordering::Relaxed);
-    }
-    pub(crate) fn sum(&self) -> Duration {
-        Duration::from_nanos(self.0.load(Ordering::Relaxed))
-    }
-}
-
-/// What a search took out of all its time.
-#[derive(Debug, Default)]
-pub(crate) struct Phases {
-    /// To read the hits that it shows.
-    pub(crate) fetch: Time,
-    /// To suggest; none if it suggests nothing.
-    pub(crate) suggest: Time,
-}
-
-impl Phases {
-    /// What is done until the end of `work` is a phase.
-    pub(crate) fn timed<T>(phase: &Time, work: impl FnOnce() -> T) -> T {
-        let begun = Instant::now();
-        let done = work();
-        phase.add(begun.elapsed());
-        done
-    }
-}
+use std::time::Duration;
 
 /// The counters of one index since the process began.
 #[derive(Debug, Default)]
@@ -60,19 +27,19 @@ pub(crate) struct Counts {
     pub(crate) merge: AtomicU64,
     pub(crate) merge_docs: AtomicU64,
     pub(crate) merge_bytes: AtomicU64,
-    pub(crate) index_time: Time,
-    pub(crate) delete_time: Time,
-    pub(crate) get_time: Time,
-    pub(crate) get_missing_time: Time,
-    pub(crate) search_time: Time,
-    pub(crate) refresh_time: Time,
-    pub(crate) flush_time: Time,
-    pub(crate) merge_time: Time,
+    pub(crate) index_time: DurationSum,
+    pub(crate) delete_time: DurationSum,
+    pub(crate) get_time: DurationSum,
+    pub(crate) get_missing_time: DurationSum,
+    pub(crate) search_time: DurationSum,
+    pub(crate) refresh_time: DurationSum,
+    pub(crate) flush_time: DurationSum,
+    pub(crate) merge_time: DurationSum,
     /// Out of `search_time`.
-    pub(crate) fetch_time: Time,
+    pub(crate) fetch_time: DurationSum,
     pub(crate) suggest: AtomicU64,
     /// Out of `search_time`.
-    pub(crate) suggest_time: Time,
+    pub(crate) suggest_time: DurationSum,
     /// Answers that were kept, and those that were looked for and were not.
     pub(crate) answers_hit: AtomicU64,
     pub(crate) answers_missed: AtomicU64,

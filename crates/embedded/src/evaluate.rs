@@ -6,8 +6,7 @@ use crate::catalog::IndexEntry;
 use crate::commit::{Growth, PreparedWrite, SideEffects, WaitFor};
 use crate::durability::is_of_the_moment;
 use crate::get_cache;
-use crate::index::segment::Held;
-use crate::pending::{KeptParsed, Kind, Put, mark_bytes, read_mark};
+use crate::pending::{KeptParsed, Kind, Put};
 use crate::store::{IndexState, Store};
 use crate::versions::{Key, Newest};
 use engine::{
@@ -18,6 +17,8 @@ use model::blocks;
 use model::routing::lead_together;
 use model::{DocAddress, Error, ErrorKind, ID_MAX_BYTES, Result, Stamp, Target};
 use parking_lot::Mutex;
+use segment::directory::Held;
+use segment::hidden_mark::mark_bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -521,7 +522,7 @@ impl Accepted {
         };
         let mut parsed = mapping.read(&value, &options)?;
         // A field that another type has is as that type has it: the document must be readable so.
-        if let (Some(growth), crate::catalog::Mappings::Typed(types)) = (&parsed.growth, &entry.mappings) {
+        if let (Some(growth), mapping::Mappings::Typed(types)) = (&parsed.growth, &entry.mappings) {
             let adopted = types.adopted(doc_type.as_deref().unwrap_or("_doc"), growth)?;
             mapping.merge(&adopted)?.read(&value, &options)?;
         }
@@ -596,41 +597,4 @@ pub(crate) fn check_write(entry: &IndexEntry, write: &Write) -> Result<()> {
     }
     // A deletion too: replay asks for the mapping of its type.
     entry.mapping_for(write.at.id.doc_type.as_deref()).map(drop)
-}
-
-/// A document out of a segment.
-///
-/// # Errors
-/// Unreadable files.
-pub(crate) fn stored(
-    view: &crate::searchable::IndexView,
-    location: &crate::store::Location,
-    at: &DocAddress,
-) -> Result<Document> {
-    let schema = &view.schema;
-    let mut document = Document {
-        at: at.clone(),
-        stamp: location.stamp(),
-        source: Source(Arc::from([])),
-        stored_fields: None,
-        routing: None,
-        parent: None,
-        times: crate::index::times::times_of(view, &location.segment, location.root())?,
-        hidden: None,
-    };
-    view.each_stored_once(&location.segment, location.root(), |field, value| {
-        if field == schema.source {
-            match crate::index::stored_source::stored_fields(value) {
-                Some(fields) => document.stored_fields = Some(Source(fields.into())),
-                None => document.source = Source(value.into()),
-            }
-        } else if field == schema.routing {
-            document.routing = Some(String::from_utf8_lossy(value).into_owned());
-        } else if field == schema.parent {
-            document.parent = Some(String::from_utf8_lossy(value).into_owned());
-        } else if field == schema.hidden {
-            document.hidden = read_mark(value);
-        }
-    })?;
-    Ok(document)
 }

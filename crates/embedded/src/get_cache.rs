@@ -5,14 +5,13 @@
 //!
 //! Not here: what is in no segment yet (`versions`), documents that searches show (`index/cache`).
 
-use crate::evaluate::stored;
-use crate::index::cache::Cache;
-use crate::searchable::IndexView;
-use crate::store::{Location, locate};
 use crate::versions::Key;
 use engine::{Document, Hidden, Source};
 use mapping::Times;
 use model::{DocAddress, Result, Stamp};
+use segment::cache::Cache;
+use segment::searchable::IndexView;
+use segment::stored_document::{Location, locate, stored};
 use std::sync::Arc;
 use tantivy::DocId;
 

@@ -104,8 +104,8 @@ fn make_room() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::FaultyDisk;
     use crate::log::{Durability, LogOptions, Part, Record};
+    use disk::FaultyDisk;
     use std::io::{Read as _, Write as _};
     use std::net::TcpStream;
     use std::path::Path;

@@ -2,16 +2,16 @@
 //!
 //! Not here: what a key is (`plan::join`), where joins stand in requests (`relations`).
 
-use crate::interrupt::Interrupt;
-use crate::plan::join::{Collector, KeyLimits, Place};
-use crate::plan::plan;
-use crate::searchable::IndexView;
 use crate::searching::Searched;
 use crate::store::Store;
 use dsl::query::Keys;
 use engine::{JoinKeys, KeysOf, See, View};
 use model::nearest;
 use model::{Dialect, Error, ErrorKind, Result, Target, settings};
+use search::interrupt::Interrupt;
+use search::plan::join::{Collector, KeyLimits, Place};
+use search::plan::plan;
+use segment::searchable::IndexView;
 use std::sync::Arc;
 use std::time::Duration;
 

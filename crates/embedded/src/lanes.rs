@@ -6,11 +6,11 @@
 //!
 //! Not here: the threads (`workers`), what a search does (`search`, `joining`).
 
-use crate::interrupt::Interrupt;
 use crate::query_latency::Pace;
 use crate::workers::Workers;
 use engine::breaker::CircuitBreakers;
 use model::{Cancellation, Error, ErrorKind, Result};
+use search::interrupt::Interrupt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,6 @@
 //!
 //! Not here: HTTP, joins over several indices (`relations`).
 
-pub mod aggs;
 mod alias_filters;
 mod apply_alteration;
 mod atomic_commit;
@@ -16,31 +15,22 @@ mod checkpoint;
 mod commit;
 mod counts;
 mod damage;
-pub mod disk;
 mod durability;
 mod evaluate;
 mod family_routing;
 mod get_cache;
 mod group_commit;
-pub mod index;
-pub mod interrupt;
 mod joining;
 mod lanes;
 pub mod log;
 mod merging;
-pub mod ordinals;
 mod pending;
-pub mod plan;
 mod publish;
 mod query_latency;
-#[cfg(test)]
-mod random;
 mod reading;
 mod recovery;
 mod request_cache;
 mod scheduler;
-pub mod search;
-pub mod searchable;
 mod searching;
 mod seq_no_scan;
 mod staging;
@@ -54,15 +44,14 @@ pub use workers::at_rest;
 
 use crate::commit::WaitFor;
 use crate::damage::OpenMode;
-use crate::disk::{Disk, RealDisk};
 use crate::durability::{is_of_the_moment, names_of};
-use crate::interrupt::Interrupt;
 use crate::lanes::Lanes;
 use crate::scheduler::Upkeep;
 use crate::searching::{ScanAt, missing_view};
 use crate::store::{IndexState, Store};
 use crate::workers::Workers;
 use async_trait::async_trait;
+use disk::{Disk, RealDisk};
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::{
@@ -74,6 +63,7 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use model::{Cancellation, CommitSeq, Error, ErrorKind, Result, Target};
 use parking_lot::Mutex;
+use search::interrupt::Interrupt;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -377,7 +367,7 @@ impl EmbeddedEngine {
                 committed: segment.data.is_on_disk(),
             });
             if entry.typed() {
-                count_types(&view.schema, segment, &mut stats.docs_by_type);
+                count_types(segment, &mut stats.docs_by_type);
             }
         }
         let queue = state.queue.lock();
@@ -454,15 +444,15 @@ impl Drop for Waiting<'_> {
 }
 
 /// Is it a document that plain readers see?
-fn is_shown(segment: &searchable::SegmentView, doc: tantivy::DocId) -> bool {
+fn is_shown(segment: &segment::segment_view::SegmentView, doc: tantivy::DocId) -> bool {
     segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc)
 }
 
-fn count_types(schema: &index::schema::IndexSchema, segment: &searchable::SegmentView, out: &mut Vec<(String, u64)>) {
+/// Adds the live documents of each type in a segment.
+fn count_types(segment: &segment::segment_view::SegmentView, out: &mut Vec<(String, u64)>) {
     let Ok(Some(column)) = segment.reader.fast_fields().str("_type") else {
         return;
     };
-    let _ = schema;
     let mut by_ord: std::collections::BTreeMap<u64, u64> = std::collections::BTreeMap::new();
     for doc in (0..segment.reader.max_doc()).filter(|doc| is_shown(segment, *doc)) {
         if let Some(ord) = column.term_ords(doc).next() {

@@ -6,13 +6,16 @@
 //!
 //! Not here: writing the merged bytes (`index::merge`).
 
-use crate::index::merge::merge;
-use crate::index::segment;
-use crate::publish::{SPILL_BYTES, alive_bits, alive_set};
-use crate::searchable::{IndexView, SegmentView};
+use crate::publish::{alive_bits, alive_set};
 use crate::store::{IndexState, Store};
 use model::settings::{self, Setting};
 use model::{Error, ErrorKind, Result};
+use segment::directory;
+use segment::directory::SPILL_BYTES;
+use segment::merge::merge;
+use segment::searchable::IndexView;
+use segment::segment_view;
+use segment::segment_view::SegmentView;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -116,8 +119,8 @@ impl Store {
         // What searches look for is made before anybody waits for a lock.
         let mut core = None;
         if let Some(data) = &merged {
-            let (index, _) = segment::handle(&entry.schema, None, std::slice::from_ref(data))?;
-            let opened = segment::open(&entry.schema, &index, data, None, None, &self.derived)?;
+            let (index, _) = directory::handle(&entry.schema, None, std::slice::from_ref(data))?;
+            let opened = segment_view::open(&entry.schema, &index, data, None, None, &self.derived)?;
             self.prepare(&entry, &opened, &inputs)?;
             core = Some(opened.core.clone());
         }
@@ -145,7 +148,7 @@ impl Store {
             if let Some(data) = &merged {
                 let (bits, living) = carried(&inputs, old, data.max_doc);
                 if living > 0 {
-                    let (index, _) = segment::handle(&entry.schema, None, std::slice::from_ref(data))?;
+                    let (index, _) = directory::handle(&entry.schema, None, std::slice::from_ref(data))?;
                     let alive = (living < data.max_doc).then(|| alive_set(&bits));
                     let before = old
                         .segments
@@ -153,7 +156,7 @@ impl Store {
                         .take_while(|segment| !inputs.iter().any(|i| i.id == segment.id));
                     segments.insert(
                         before.count(),
-                        segment::open(&entry.schema, &index, data, alive, core.clone(), &self.derived)?,
+                        segment_view::open(&entry.schema, &index, data, alive, core.clone(), &self.derived)?,
                     );
                 }
             }

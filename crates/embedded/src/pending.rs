@@ -2,12 +2,13 @@
 //!
 //! Not here: how they come to be (`evaluate`, `commit`, `recovery`), building segments of them (`publish`).
 
-use crate::index::segment::Held;
 use crate::versions::Key;
 use engine::Hidden;
 use mapping::{Mapping, Parsed, Times};
 use model::Stamp;
 use parking_lot::Mutex;
+use segment::directory::Held;
+use segment::hidden_mark::read_mark;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -87,23 +88,6 @@ impl PendingOp {
         };
         (source + self.uid.len() + 200) as u64
     }
-}
-
-/// A mark in its stored form.
-pub(crate) fn mark_bytes(hidden: &Hidden) -> Vec<u8> {
-    json!({ "body": hidden.body, "visible": hidden.visible, "held": hidden.held })
-        .to_string()
-        .into_bytes()
-}
-
-/// A mark from its stored form.
-pub(crate) fn read_mark(bytes: &[u8]) -> Option<Hidden> {
-    let value: Value = serde_json::from_slice(bytes).ok()?;
-    Some(Hidden {
-        visible: value["visible"] == true,
-        held: value["held"] == true,
-        body: value["body"].clone(),
-    })
 }
 
 /// What the log keeps beside the source: the parent, the mark and the times.

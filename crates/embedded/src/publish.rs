@@ -7,19 +7,22 @@
 
 use crate::catalog::IndexEntry;
 use crate::counts::share;
-use crate::index::build::{Blocks, Built, build};
-use crate::index::document::{Block, Envelope, block};
-use crate::index::segment::{self, DataFile, Held, Place, SegmentData};
-use crate::index::tokens::tokenizers;
 use crate::pending::{Kind, PendingOp, Put};
-use crate::plan::keys;
-use crate::plan::node::broken;
-use crate::plan::parent_child::Family;
-use crate::searchable::{IndexView, Searchable, SegmentView};
 use crate::store::{IndexState, Store};
 use mapping::ReadOptions;
 use model::{ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
+use search::plan::node::broken;
+use search::plan::parent_child::Family;
+use segment::build::{Blocks, Built, build};
+use segment::directory::SPILL_BYTES;
+use segment::directory::{self, DataFile, Held, Place, SegmentData};
+use segment::document::{Block, Envelope, block};
+use segment::key_columns;
+use segment::searchable::{IndexView, Searchable};
+use segment::segment_view;
+use segment::segment_view::SegmentView;
+use segment::tokens::tokenizers;
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
@@ -29,9 +32,6 @@ use tantivy::directory::OwnedBytes;
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED, Term};
-
-/// Segments from this size on go to files at once (unsynced until the checkpoint).
-pub(crate) const SPILL_BYTES: u64 = 64 << 10;
 
 /// A build of at least twice as much, by the sources, is done by several threads, each with a part of its own: a small
 /// one where somebody waits, else a large one, since each part becomes a segment, and segments are to be merged.
@@ -117,7 +117,7 @@ impl Store {
         if let Some(family) = Family::of(&self.blank_view(entry, 0)) {
             family.prepare(segment)?;
         }
-        keys::prepare(segment, beside)?;
+        key_columns::prepare(segment, beside)?;
         if segment.reader.max_doc() <= OPENED_MAX_DOCS {
             let fields = segment.reader.schema().fields().filter(|(_, options)| options.is_indexed());
             for (field, _) in fields.take(OPENED_FIELDS) {
@@ -167,9 +167,9 @@ impl Store {
         let replacing: Vec<&str> = newest.iter().filter(|(_, n)| !ops[**n].fresh).map(|(uid, _)| *uid).collect();
         let mut segments = self.reopened(entry, old, |segment| cleared(segment, old, replacing.iter().copied()))?;
         if !new.is_empty() {
-            let (index, _) = segment::handle(&entry.schema, None, &new)?;
+            let (index, _) = directory::handle(&entry.schema, None, &new)?;
             for data in new {
-                let opened = segment::open(&entry.schema, &index, &data, None, None, &self.derived)?;
+                let opened = segment_view::open(&entry.schema, &index, &data, None, None, &self.derived)?;
                 self.prepare(entry, &opened, &old.segments)?;
                 segments.push(opened);
             }
@@ -232,14 +232,14 @@ impl Store {
             }
             if handle.is_none() {
                 let all: Vec<_> = old.segments.iter().map(|segment| segment.data.clone()).collect();
-                handle = Some(segment::handle(&entry.schema, None, &all)?.0);
+                handle = Some(directory::handle(&entry.schema, None, &all)?.0);
             }
             let alive = bits
                 .as_ref()
                 .map(alive_set)
                 .or_else(|| segment.reader.alive_bitset().cloned());
             if let Some(index) = &handle {
-                out.push(segment::open(
+                out.push(segment_view::open(
                     &entry.schema,
                     index,
                     &segment.data,
@@ -284,7 +284,7 @@ impl Store {
             .iter()
             .map(|(ext, bytes)| (format!("{prefix}/{ext}"), bytes.as_slice()))
             .collect();
-        crate::disk::blockfile::write_segment(self.disk.as_ref(), &self.segments_dir.join(&name), &components)?;
+        disk::blockfile::write_segment(self.disk.as_ref(), &self.segments_dir.join(&name), &components)?;
         let file = DataFile::open(&self.disk, &self.segments_dir, &name, false)?;
         self.files.lock().insert(name, Arc::downgrade(&file));
         Ok(Arc::new(SegmentData {
@@ -297,7 +297,7 @@ impl Store {
     fn block_of(&self, entry: &IndexEntry, op: &PendingOp, put: &Put) -> Block {
         let id = model::DocId::from_uid(&op.uid, entry.typed());
         let hidden = put.hidden.as_ref().map(|(hidden, bytes)| (hidden, bytes.as_slice()));
-        let kept = crate::index::stored_source::kept(&put.mapping, &put.source);
+        let kept = segment::stored_source::kept(&put.mapping, &put.source);
         let source = match kept.source {
             Cow::Borrowed(part) if part.len() == put.source.len() => put.source.clone(),
             part => part.into_owned().into(),
@@ -512,13 +512,13 @@ fn cleared<'a>(segment: &SegmentView, view: &IndexView, uids: impl Iterator<Item
     let index = segment
         .reader
         .inverted_index(view.schema.id)
-        .map_err(crate::searchable::broken)?;
+        .map_err(segment::error::broken)?;
     let mut bits: Option<BitSet> = None;
     for uid in uids {
         let term = Term::from_field_text(view.schema.id, uid);
         let Some(mut postings) = index
             .read_postings(&term, IndexRecordOption::Basic)
-            .map_err(crate::searchable::broken)?
+            .map_err(segment::error::broken)?
         else {
             continue;
         };

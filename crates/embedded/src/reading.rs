@@ -9,12 +9,13 @@
 //! Not here: what one document's newest state is (`evaluate`), waiting for the disk (`lib`).
 
 use crate::catalog::{Catalog, IndexEntry};
-use crate::evaluate::{stored, visible};
-use crate::searchable::{IndexView, Searchable};
-use crate::store::{Store, locate};
+use crate::evaluate::visible;
+use crate::store::Store;
 use crate::versions::Key;
 use engine::{Document, Found, Read};
 use model::{DocAddress, Result, blocks};
+use segment::searchable::{IndexView, Searchable};
+use segment::stored_document::{locate, stored};
 use std::sync::Arc;
 use std::time::Instant;
 

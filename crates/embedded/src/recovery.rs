@@ -10,17 +10,18 @@ use crate::catalog::system::{OLD_TERM_BITS, OLD_TERMS_ALL};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::checkpoint::{Reached, read_set, without_damage};
 use crate::damage::{Damages, FOLDER, FolderContent, OpenMode, check_manifest};
-use crate::disk::Disk;
-use crate::index::segment::DataFile;
 use crate::log::{FolderLock, Log, LogOptions, Manifest, Part, Recovered, Replayed, Verdict};
-use crate::pending::{Kind, PendingOp, Put, mark_bytes, read_extras};
+use crate::pending::{Kind, PendingOp, Put, read_extras};
 use crate::publish::PartBytes;
-use crate::searchable::{IndexView, Searchable};
 use crate::store::{IndexState, Limits, Store};
 use crate::versions::Newest;
+use disk::Disk;
 use engine::Clock;
 use model::{Error, ErrorKind, Result, Stamp};
 use parking_lot::Mutex;
+use segment::directory::DataFile;
+use segment::hidden_mark::mark_bytes;
+use segment::searchable::{IndexView, Searchable};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -44,8 +45,8 @@ impl Store {
         exclusive: bool,
         mode: OpenMode,
     ) -> Result<Store> {
-        crate::disk::show_relative_to(dir);
-        disk.create_dir(dir).map_err(|e| crate::disk::refusal("making", dir, &e))?;
+        disk::show_relative_to(dir);
+        disk.create_dir(dir).map_err(|e| disk::refusal("making", dir, &e))?;
         let lock = if exclusive { Some(FolderLock::acquire(dir)?) } else { None };
         check_manifest(dir, disk.as_ref())?;
         let mut damages = Damages::new(mode);
@@ -76,7 +77,7 @@ impl Store {
         store
             .disk
             .create_dir(&store.segments_dir)
-            .map_err(|e| crate::disk::refusal("making", &store.segments_dir, &e))?;
+            .map_err(|e| disk::refusal("making", &store.segments_dir, &e))?;
         store
             .next_segment
             .store(folder["next_segment"].as_u64().unwrap_or(1) + 1_000_000, Ordering::Relaxed);
@@ -158,7 +159,7 @@ impl Store {
             let mut aside = path.clone().into_os_string();
             aside.push(".damaged");
             let aside = PathBuf::from(aside);
-            let (from, to) = (crate::disk::shown(path), crate::disk::shown(&aside));
+            let (from, to) = (disk::shown(path), disk::shown(&aside));
             match self.disk.rename(path, &aside) {
                 Ok(()) => damages.tell(format!("[{from}] is now [{to}]")),
                 Err(cause) => damages.tell(format!("[{from}] could not be renamed to [{to}]: {cause}; remove it by hand")),
@@ -274,7 +275,7 @@ impl Store {
         let there = self
             .disk
             .list(&self.segments_dir)
-            .map_err(|e| crate::disk::refusal("listing", &self.segments_dir, &e))?;
+            .map_err(|e| disk::refusal("listing", &self.segments_dir, &e))?;
         // Nobody knows which files an index has whose entry is lost.
         for name in there.into_iter().filter(|name| lost.is_empty() && !keep.contains(name)) {
             // It is of no use; if it cannot be removed now, the next start tries again.
@@ -330,7 +331,7 @@ impl Store {
                 continue;
             }
             let error = Error::new(ErrorKind::Corruption, damage.reason.clone())
-                .with("path", crate::disk::shown(&damage.path))
+                .with("path", disk::shown(&damage.path))
                 .with("offset", damage.offset);
             let mut touched: Vec<u32> = damage.indices.iter().copied().collect();
             if damage.whole_folder {

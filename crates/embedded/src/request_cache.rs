@@ -5,13 +5,13 @@
 //!
 //! Not here: what may be asked (`dsl`), running it (`search`).
 
-use crate::search::Searched;
-use crate::searchable::IndexView;
 use dsl::query::{Clause, Query};
 use dsl::search::{Aggregations, SearchRequest, SearchResponse};
 use engine::See;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHasher};
+use search::Searched;
+use segment::searchable::IndexView;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 

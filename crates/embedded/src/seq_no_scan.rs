@@ -2,14 +2,15 @@
 //!
 //! A part costs one look at the query's matches in segments that may hold some of it. Not here: what is done with them.
 
-use crate::interrupt::Interrupt;
-use crate::plan::{Context, plan};
-use crate::searchable::{IndexView, SegmentView};
 use crate::searching::document_at;
 use crate::store::Store;
 use dsl::query::Query;
 use engine::{Document, Extent, Part, See};
 use model::{Dialect, Result, Target};
+use search::interrupt::Interrupt;
+use search::plan::{Context, plan};
+use segment::searchable::IndexView;
+use segment::segment_view::SegmentView;
 use std::collections::BinaryHeap;
 use tantivy::{DocId, TERMINATED};
 

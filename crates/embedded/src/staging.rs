@@ -10,12 +10,11 @@
 
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
-use crate::evaluate::{Evaluated, Here, check_write, evaluate, stored, visible};
+use crate::evaluate::{Evaluated, Here, check_write, evaluate, visible};
 use crate::pending::{Kind, PendingOp};
 use crate::publish::{PartBytes, newest_of};
-use crate::searchable::{IndexView, Searchable};
 use crate::searching::{Searched, missing_view};
-use crate::store::{Store, locate};
+use crate::store::Store;
 use crate::versions::Newest;
 use engine::{
     Alteration, Document, Expect, Found, Hidden, Outcome, Read, STAGING, Seen, Source, Stage, Staged, StagedIndex, StagedPut,
@@ -23,6 +22,8 @@ use engine::{
 };
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use parking_lot::Mutex;
+use segment::searchable::{IndexView, Searchable};
+use segment::stored_document::{locate, stored};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

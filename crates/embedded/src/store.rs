@@ -8,30 +8,28 @@
 use crate::background_failures::{Troubles, Work};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::counts::Counts;
-use crate::disk::Disk;
 use crate::get_cache::GetCache;
-use crate::index::cache::DocumentCache;
-use crate::index::derived::{Budget, Derived};
-use crate::index::segment::{DataFile, Place};
 use crate::log::{FolderLock, Log, Manifest};
 use crate::pending::PendingOp;
-use crate::plan::filters::Filters;
 use crate::request_cache::RequestCache;
-use crate::searchable::{IndexView, Searchable, SegmentView, broken};
 use crate::versions::Versions;
 use arc_swap::ArcSwap;
+use disk::Disk;
 use engine::Clock;
 use engine::breaker::CircuitBreakers;
-use model::{Error, ErrorKind, Result, Stamp, settings};
+use model::{Error, ErrorKind, Result, settings};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
+use segment::cache::DocumentCache;
+use segment::derived::{Budget, Derived};
+use segment::directory::{DataFile, Place};
+use segment::filter_cache::Filters;
+use segment::searchable::{IndexView, Searchable};
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocSet, TERMINATED, Term};
 
 /// Id stripes in all.
 pub(crate) const STRIPES: usize = 4096;
@@ -163,7 +161,7 @@ pub(crate) struct Store {
     /// What is derived from all segments and kept.
     pub(crate) derived: Arc<Budget>,
     /// What the key sets of joins take together.
-    pub(crate) join_memory: Arc<crate::plan::join::Budget>,
+    pub(crate) join_memory: Arc<search::plan::join::Budget>,
     /// What the start found damaged, in words.
     pub(crate) told: Mutex<Vec<String>>,
     pub(crate) _lock: Option<FolderLock>,
@@ -316,55 +314,6 @@ impl IndexState {
     pub(crate) fn check(&self) -> Result<()> {
         self.stopped.lock().as_ref().map_or(Ok(()), |e| Err(e.clone()))
     }
-}
-
-/// Where a live document lies.
-#[derive(Clone, Debug)]
-pub(crate) struct Location {
-    /// Its segment.
-    pub(crate) segment: Arc<SegmentView>,
-    /// Every document of its block, root last.
-    pub(crate) block: Vec<u32>,
-}
-
-impl Location {
-    /// The root.
-    pub(crate) fn root(&self) -> u32 {
-        self.block.last().copied().unwrap_or(0)
-    }
-    /// Its stamp.
-    pub(crate) fn stamp(&self) -> Stamp {
-        self.segment.core.stamp(self.root())
-    }
-}
-
-/// The live block of a uid in a set.
-///
-/// # Errors
-/// Unreadable files.
-pub(crate) fn locate(view: &IndexView, uid: &str) -> Result<Option<Location>> {
-    let term = Term::from_field_text(view.schema.id, uid);
-    for segment in view.segments.iter().rev() {
-        let index = segment.reader.inverted_index(view.schema.id).map_err(broken)?;
-        let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)? else {
-            continue;
-        };
-        let mut block = Vec::new();
-        while postings.doc() != TERMINATED {
-            if segment.is_alive(postings.doc()) {
-                block.push(postings.doc());
-            }
-            postings.advance();
-        }
-        if let Some(root) = block.last() {
-            debug_assert!(segment.is_root(*root), "the root is the last of its block");
-            return Ok(Some(Location {
-                segment: segment.clone(),
-                block,
-            }));
-        }
-    }
-    Ok(None)
 }
 
 impl Store {

@@ -6,9 +6,9 @@
 #![allow(clippy::unwrap_used, reason = "a law that cannot be asked has failed")]
 
 use async_trait::async_trait;
+use disk::FaultyDisk;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
-use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::contract::{LAWS, check, random};

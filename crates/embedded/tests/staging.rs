@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a law that cannot be asked has failed")]
 
+use disk::FaultyDisk;
 use dsl::search::SearchRequest;
-use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::{

@@ -13,6 +13,8 @@ pub mod geohash;
 pub mod lock_index;
 pub mod nearest;
 pub mod path;
+#[cfg(any(test, feature = "testing"))]
+pub mod random;
 pub mod routing;
 pub mod settings;
 mod stamp;

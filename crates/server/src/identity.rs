@@ -7,8 +7,8 @@
 //!
 //! Not here: what the paths are (`relations`).
 
+use disk::{Disk, RealDisk};
 use embedded::EmbeddedEngine;
-use embedded::disk::{Disk, RealDisk};
 use engine::Clock;
 use engine::clock::uuid;
 use model::{Error, ErrorKind, Result};
@@ -71,7 +71,7 @@ pub(crate) fn identity(
     let file = match std::fs::read(&path) {
         Ok(bytes) => Kept::read(&bytes),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Kept::Missing,
-        Err(cause) => return Err(embedded::disk::refusal("reading", &path, &cause)),
+        Err(cause) => return Err(disk::refusal("reading", &path, &cause)),
     };
     let kept = engine.property(NAME).map(|bytes| Kept::read(&bytes));
     let (identity, file_is_whole) = match (kept, file) {
@@ -119,7 +119,7 @@ pub(crate) fn identity(
     });
     let bytes = format!("{body}\n").into_bytes();
     if !file_is_whole {
-        write(&RealDisk, data, &bytes).map_err(|cause| embedded::disk::refusal("writing", &path, &cause))?;
+        write(&RealDisk, data, &bytes).map_err(|cause| disk::refusal("writing", &path, &cause))?;
     }
     if engine.property(NAME).as_ref() != Some(&bytes) {
         engine.set_property(NAME, bytes)?;
@@ -178,8 +178,8 @@ fn write(disk: &dyn Disk, dir: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use disk::FaultyDisk;
     use embedded::Limits;
-    use embedded::disk::FaultyDisk;
     use engine::clock::SystemClock;
     use engine::{Alteration, Engine as _};
     use std::sync::Arc;

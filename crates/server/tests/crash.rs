@@ -16,8 +16,8 @@
 mod pieces;
 
 use async_trait::async_trait;
+use disk::FaultyDisk;
 use dsl::search::SearchRequest;
-use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::tasks::{Task, Tasks};

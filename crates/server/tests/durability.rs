@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use async_trait::async_trait;
+use disk::{Disk as _, FaultyDisk};
 use dsl::query::Query;
-use embedded::disk::{Disk as _, FaultyDisk};
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::tasks::Tasks;

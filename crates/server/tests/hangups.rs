@@ -9,7 +9,7 @@ mod halfway;
 mod pieces;
 
 use async_trait::async_trait;
-use embedded::disk::FaultyDisk;
+use disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::{

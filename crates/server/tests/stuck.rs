@@ -7,7 +7,7 @@
 mod halfway;
 mod pieces;
 
-use embedded::disk::FaultyDisk;
+use disk::FaultyDisk;
 use halfway::{Served, started, with_server};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName};
 use serde_json::{Value, json};

@@ -3,13 +3,14 @@
 //! Not here: logging the deltas, what becomes of segments; `Flush` and `ForceMerge` are no changes of the catalog.
 
 use super::resolve::Resolved;
-use super::{Catalog, IndexEntry, Mappings, names, parse_mappings, settings, system, templates, union};
-use crate::index::schema::IndexSchema;
+use super::{Catalog, IndexEntry, names, parse_mappings, settings, system, templates, union};
 use engine::{AliasAction, Alteration, Altered, TemplateKind};
+use mapping::Mappings;
 use model::blocks::{self, Level};
 use model::lock_index::LockIndex;
 use model::system_index::is_system;
 use model::{Error, ErrorKind, IndexName, Result, Target, nearest};
+use segment::schema::IndexSchema;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

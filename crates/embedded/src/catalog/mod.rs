@@ -13,11 +13,11 @@ pub mod settings;
 pub mod system;
 pub mod templates;
 
-use crate::index::schema::IndexSchema;
-use mapping::{Mapping, MappingLimits, Registry, TypedMappings};
+use mapping::{Mapping, MappingLimits, Mappings, Registry, TypedMappings};
 use model::system_index::is_system;
 use model::{DocId, Error, ErrorKind, IndexName, Result};
 use rustc_hash::FxHasher;
+use segment::schema::IndexSchema;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
@@ -42,15 +42,6 @@ pub struct Catalog {
     pub transient: Map<String, Value>,
     /// The number of the next index.
     pub next_no: u32,
-}
-
-/// The mappings of an index.
-#[derive(Clone, Debug)]
-pub enum Mappings {
-    /// One.
-    Plain(Mapping),
-    /// One for each type.
-    Typed(TypedMappings),
 }
 
 /// One index.

@@ -5,8 +5,8 @@
 //!
 //! Not here: locks of documents; folders over a network, where `flock` may mean nothing.
 
-use crate::disk::real::FILE_MODE;
-use crate::disk::refusal;
+use disk::real::FILE_MODE;
+use disk::refusal;
 use model::{Error, ErrorKind, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};

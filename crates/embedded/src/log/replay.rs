@@ -21,7 +21,7 @@ use super::format::{
     FILE_HEADER_BYTES, FORMAT_VERSION_1, FRAME_HEADER_BYTES, FRAME_MAGIC, FileHeader, FrameHeader, FrameKind, Head, RawRecord,
     corrupt, read_heads,
 };
-use crate::disk::{Disk, Image, refusal};
+use disk::{Disk, Image, refusal};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
@@ -96,7 +96,7 @@ impl Recovered {
                 read = Some((&chunk.path, read_file(self.disk.as_ref(), &chunk.path)?));
             }
             let content: &[u8] = read.as_ref().map_or(&[], |(_, content)| content);
-            let changed = || corrupt(format!("[{}] changed while it was replayed", crate::disk::shown(&chunk.path)));
+            let changed = || corrupt(format!("[{}] changed while it was replayed", disk::shown(&chunk.path)));
             let (mut at, mut position) = (chunk.offset as usize, chunk.position);
             while position < chunk.position + chunk.bytes {
                 let raw = RawRecord::read_mended(content.get(at..).ok_or_else(changed)?).ok_or_else(changed)?;
@@ -379,7 +379,7 @@ impl Scan {
     fn cut_short(&mut self, path: &Path, bytes: usize, header: &FileHeader, position: u64) {
         let reason = format!(
             "[{}] ends at byte [{bytes}] and was made with [{}]: what stood behind that byte is lost",
-            crate::disk::shown(path),
+            disk::shown(path),
             header.least_bytes()
         );
         let damage = Damage {
@@ -448,7 +448,7 @@ impl Scan {
             indices: touched,
             reason: format!(
                 "[{}] is damaged at byte [{at}]: positions [{}] to [{}]",
-                crate::disk::shown(path),
+                disk::shown(path),
                 lost.start,
                 lost.end
             ),
@@ -544,7 +544,7 @@ impl Scan {
     /// The newest file is gone: nobody knows how much was in it.
     fn file_gone(&mut self, dir: &Path, number: u64, from: u64) {
         let path = dir.join(file_name(number));
-        let reason = format!("[{}] is missing: what stood in it is lost", crate::disk::shown(&path));
+        let reason = format!("[{}] is missing: what stood in it is lost", disk::shown(&path));
         let damage = Damage {
             path,
             offset: 0,
@@ -560,7 +560,7 @@ impl Scan {
     /// Notes files that should be there and are not.
     fn check_numbers(&mut self, dir: &Path, from: u64, headers: &[(FileHeader, PathBuf)]) {
         let mut missing = |path: PathBuf, start: u64, end: u64, what: &str| {
-            let reason = format!("[{}]: {what}", crate::disk::shown(&path));
+            let reason = format!("[{}]: {what}", disk::shown(&path));
             let damage = Damage {
                 path,
                 offset: 0,
@@ -617,7 +617,7 @@ fn read_headers(disk: &dyn Disk, dir: &Path, folder_id: u128, scan: &mut Scan) -
             .map_err(|e| failed(&e))?;
         match FileHeader::read(&bytes[..read]) {
             Ok(header) if header.folder_id != folder_id => {
-                let reason = format!("[{}] belongs to another data folder", crate::disk::shown(&path));
+                let reason = format!("[{}] belongs to another data folder", disk::shown(&path));
                 return Err(Error::new(ErrorKind::IllegalState, reason));
             }
             Ok(header) if header.number == number => headers.push((header, path)),
@@ -626,7 +626,7 @@ fn read_headers(disk: &dyn Disk, dir: &Path, folder_id: u128, scan: &mut Scan) -
                 let what = damaged
                     .err()
                     .map_or_else(|| "it was renamed".to_owned(), |e| e.reason().to_owned());
-                let reason = format!("[{}]: {what}", crate::disk::shown(&path));
+                let reason = format!("[{}]: {what}", disk::shown(&path));
                 let start = headers.last().map_or(0, |(before, _)| before.start);
                 let damage = Damage {
                     path: path.clone(),

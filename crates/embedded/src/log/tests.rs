@@ -4,7 +4,7 @@ use super::format::{
     FILE_HEADER_BYTES, FORMAT_VERSION_1, FileHeader, FrameHeader, FrameKind, begin_frame, finish_frame, write_entry_1,
 };
 use super::*;
-use crate::disk::{Disk, FaultyDisk, RealDisk};
+use disk::{Disk, FaultyDisk, RealDisk};
 use model::ErrorKind;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -1223,7 +1223,7 @@ fn mutated_logs_are_classified() {
     }
     let entries = Path::new("/m").join(disk.list(Path::new("/m")).unwrap().pop().unwrap());
     let listed = disk.content(&entries).unwrap();
-    let mut random = crate::random::random(seed);
+    let mut random = model::random::random(seed);
     let mut below = |bound: usize| random(bound as u64) as usize;
     let begun = Instant::now();
     let (mut runs, mut corrupt, mut refused, mut forged) = (0u64, 0u64, 0u64, 0u64);

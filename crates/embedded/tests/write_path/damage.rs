@@ -6,7 +6,7 @@
 //! one of a long run stands in docs/internals/damage.md.
 
 use super::*;
-use embedded::disk::Disk;
+use disk::Disk;
 use model::ErrorKind;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;

@@ -1,7 +1,7 @@
 //! Disks that stop, tear, fill up, refuse to sync and flip bits.
 
 use super::*;
-use embedded::disk::Disk;
+use disk::Disk;
 use engine::Plan;
 use model::ErrorKind;
 use std::collections::HashMap;

@@ -26,9 +26,9 @@ mod faults;
 mod parts;
 mod races;
 
+use disk::FaultyDisk;
 use dsl::json::Node;
 use dsl::search::{SearchRequest, SearchResponse};
-use embedded::disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::{

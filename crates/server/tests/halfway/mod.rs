@@ -6,7 +6,7 @@
 
 use crate::pieces::{Sleep, commits};
 use async_trait::async_trait;
-use embedded::disk::FaultyDisk;
+use disk::FaultyDisk;
 use embedded::{EmbeddedEngine, Limits};
 use engine::clock::SystemClock;
 use engine::{

@@ -1,7 +1,7 @@
 //! Files of the log made ahead of need, so that no write waits for room.
 
 use super::*;
-use crate::disk::{Disk, DiskFile, is_full};
+use disk::{Disk, DiskFile, is_full};
 use model::{Error, ErrorKind, Result};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
 //! Writes and syncs what was enqueued: on the log's thread, or on that of a writer that is alone.
 
 use super::*;
-use crate::disk::is_full;
 use crate::log::format::{
     END_MARK, FILE_HEADER_BYTES, FORMAT_VERSION, FRAME_MAX_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, FrameHeader, FrameKind, Head,
     begin_frame, finish_frame, heads_bytes, write_heads,
 };
 use crate::log::{Part, Record};
+use disk::is_full;
 use model::{ErrorKind, Result};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;

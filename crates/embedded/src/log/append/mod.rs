@@ -23,10 +23,10 @@
 //!
 //! Not here: reading (`replay`), bytes (`format`).
 
-use crate::disk::{Disk, DiskFile, is_full, is_short_of_handles, refusal};
 use crate::log::Record;
 use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, RECORD_MAX_BYTES};
 use crate::log::replay::{Expected, Found, Recovered, scan};
+use disk::{Disk, DiskFile, is_full, is_short_of_handles, refusal};
 use model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;

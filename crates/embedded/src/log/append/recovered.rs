@@ -6,9 +6,9 @@
 //!
 //! Not here: reading the log (`replay`).
 
-use crate::disk::{Disk, refusal};
 use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION_1, FileHeader};
 use crate::log::replay::{LogFile, Tail};
+use disk::{Disk, refusal};
 use model::Result;
 use std::io;
 use std::path::Path;

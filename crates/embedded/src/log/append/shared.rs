@@ -1,10 +1,10 @@
 //! What the log's users and its threads share: the queue, the files, the room.
 
 use super::*;
-use crate::disk::{Disk, refusal, sync_dir_patiently};
 use crate::log::Record;
 use crate::log::format::{FILE_HEADER_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, RECORD_MAX_BYTES};
 use crate::log::replay::{LogFile, Recovered, file_name};
+use disk::{Disk, refusal, sync_dir_patiently};
 use model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -159,7 +159,7 @@ impl Shared {
             || (ErrorKind::DiskFull, "No space left on device".to_owned()),
             |refused| (refused.kind, refused.why),
         );
-        let reason = format!("no room for the log in [{}]: {why}", crate::disk::shown(&self.dir));
+        let reason = format!("no room for the log in [{}]: {why}", disk::shown(&self.dir));
         Error::new(kind, reason)
     }
 
@@ -312,7 +312,7 @@ impl Shared {
         let reason = format!(
             "writing the log in [{}] failed: {why}. Whether changes that were under way are durable is unknown; \
              writes stop until a restart, reads go on",
-            crate::disk::shown(&self.dir)
+            disk::shown(&self.dir)
         );
         // The first failure is the one to tell of.
         let failed = self

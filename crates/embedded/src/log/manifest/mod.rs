@@ -21,7 +21,7 @@ use super::format::{
     FILE_HEADER_BYTES, FORMAT_VERSION, FORMAT_VERSION_1, FileHeader, FrameHeader, FrameKind, begin_frame, corrupt, finish_frame,
     write_entry_1,
 };
-use crate::disk::{Disk, DiskFile, is_full, refusal, shown, sync_dir_patiently};
+use disk::{Disk, DiskFile, is_full, refusal, shown, sync_dir_patiently};
 use entries::{Entry, entry_bytes, write_entry};
 use model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;

@@ -10,11 +10,11 @@
 //! Not here: writing.
 
 use super::entries::{Entry, read_entries, salvage};
-use crate::disk::shown;
 use crate::log::format::{
     FILE_HEADER_BYTES, FORMAT_VERSION_1, FRAME_HEADER_BYTES, FileHeader, FrameHeader, FrameKind, corrupt, read_entries_1,
 };
 use crate::log::replay::zeros_at_end;
+use disk::shown;
 use model::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,0 +1,267 @@
+//! Aggregations that part documents into buckets.
+
+mod adjacency;
+mod auto_date;
+mod composite;
+mod filter;
+mod grid;
+mod histogram;
+mod join;
+mod multi_terms;
+mod nested;
+mod range;
+mod significance;
+mod significant_text;
+mod terms;
+mod variable_width;
+
+use super::{Collector, Context, Finish, Subs};
+use dsl::aggs::{Agg, AggKind};
+use model::{Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value};
+
+/// The collector of a bucket aggregation.
+pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
+    // What is below comes first: this calls itself, and collectors are large while they are made.
+    let subs = Subs::new(&agg.subs, below(agg, scope, cx)?, cx)?;
+    collector(agg, scope, subs, cx)
+}
+
+/// The nested path whose documents are collected below an aggregation.
+fn below<'a>(agg: &'a Agg, scope: Option<&'a str>, cx: &Context<'_>) -> Result<Option<&'a str>> {
+    match &agg.kind {
+        AggKind::Nested { path } => {
+            not_nested(cx, "nested", path)?;
+            Ok(Some(path))
+        }
+        AggKind::ReverseNested { .. } if scope.is_none() => {
+            let name = &agg.name;
+            let reason = format!("Reverse nested aggregation [{name}] can only be used inside a [nested] aggregation");
+            let kind = if cx.dialect.typed {
+                ErrorKind::SearchParse
+            } else {
+                ErrorKind::IllegalArgument
+            };
+            Err(Error::new(kind, reason))
+        }
+        AggKind::ReverseNested { path } => {
+            if let Some(path) = path {
+                not_nested(cx, "reverse_nested", path)?;
+            }
+            Ok(path.as_deref())
+        }
+        AggKind::Children { child_type } if !join::is_child(child_type, cx) => Err(Error::new(
+            ErrorKind::SearchParse,
+            "[children] no [_parent] field not configured that points to a parent type",
+        )),
+        AggKind::Global | AggKind::Children { .. } | AggKind::Parent { .. } => Ok(None),
+        _ => Ok(scope),
+    }
+}
+
+fn collector(agg: &Agg, scope: Option<&str>, subs: Subs, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
+    Ok(match &agg.kind {
+        AggKind::Terms(spec) => Box::new(terms::Terms::new(spec, subs, cx)?),
+        AggKind::SignificantTerms(spec) => Box::new(terms::Terms::significant_ones(spec, scope, subs, cx)?),
+        AggKind::SignificantText(spec) => Box::new(significant_text::SignificantText::new(spec, scope, subs, cx)?),
+        AggKind::VariableWidth(spec) => Box::new(variable_width::VariableWidth::new(spec, subs, cx)?),
+        AggKind::DiversifiedSampler(spec) => Box::new(filter::Sampler::diverse(spec, subs, cx)?),
+        AggKind::RareTerms(spec) => Box::new(terms::Terms::rare(spec, subs, cx)?),
+        AggKind::MultiTerms(spec) => Box::new(multi_terms::MultiTerms::new(spec, subs, cx)?),
+        AggKind::GeoDistance(spec) => Box::new(range::Ranges::distances(spec, subs, cx)?),
+        AggKind::Range { source, ranges, keyed } => Box::new(range::Ranges::numbers(source, ranges, *keyed, subs, cx)?),
+        AggKind::DateRange {
+            source,
+            ranges,
+            keyed,
+            time_zone,
+        } => Box::new(range::Ranges::dates(source, ranges, *keyed, time_zone.as_deref(), subs, cx)?),
+        AggKind::IpRange { source, ranges, keyed } => Box::new(range::IpRanges::new(source, ranges, *keyed, subs, cx)?),
+        AggKind::Histogram(spec) => Box::new(histogram::Histogram::numbers(spec, subs, cx)?),
+        AggKind::DateHistogram(spec) => Box::new(histogram::Histogram::dates(spec, subs, cx)?),
+        AggKind::Filter(query) => Box::new(filter::Filters::one(query, scope, subs)),
+        AggKind::Filters {
+            filters,
+            keyed,
+            other_bucket_key,
+        } => Box::new(filter::Filters::several(
+            filters,
+            *keyed,
+            other_bucket_key.clone(),
+            scope,
+            subs,
+            cx.plan.max_clause_count,
+        )?),
+        AggKind::Global => Box::new(filter::All::new("global", None, subs)),
+        AggKind::Sampler { shard_size } => Box::new(filter::Sampler::new(*shard_size, subs)),
+        AggKind::Missing { field, missing } => Box::new(filter::Missing::new(field, missing.as_ref(), subs, cx)?),
+        AggKind::Nested { path } => Box::new(nested::Nested::new(path, scope, subs)),
+        AggKind::ReverseNested { path } => Box::new(nested::Reverse::new(path.as_deref(), subs)),
+        AggKind::Children { child_type } => Box::new(join::Join::new(child_type, true, subs)),
+        AggKind::Parent { child_type } => Box::new(join::Join::new(child_type, false, subs)),
+        AggKind::AdjacencyMatrix {
+            filters,
+            separator,
+            show_only_intersecting,
+        } => Box::new(adjacency::Adjacency::new(
+            filters,
+            separator,
+            *show_only_intersecting,
+            scope,
+            subs,
+            cx,
+        )?),
+        AggKind::Grid(spec) => Box::new(grid::Grid::new(spec, subs, cx)?),
+        AggKind::AutoDateHistogram(spec) => Box::new(auto_date::AutoDates::new(spec, subs, cx)?),
+        AggKind::Composite { size, sources, after } => {
+            Box::new(composite::Composite::new(*size, sources, after.as_ref(), subs, cx)?)
+        }
+        other => return Err(Error::parsing(format!("Unknown aggregation type [{other:?}]"), 1, 1)),
+    })
+}
+
+/// Buckets by the bucket above and a code, with their counts.
+#[derive(Default)]
+pub(super) struct Keyed {
+    map: FxHashMap<(u32, u64), u32>,
+    /// Of the first bucket above, for small codes: bucket + 1.
+    dense: Vec<u32>,
+    owners: Vec<(u32, u64)>,
+    counts: Vec<u64>,
+    grouped: Option<Vec<Vec<u32>>>,
+}
+
+impl Keyed {
+    /// The bucket of a code, made if there is none.
+    #[inline]
+    pub(super) fn bucket(&mut self, above: u32, code: u64) -> Result<u32> {
+        const DENSE: u64 = 1 << 20;
+        if above == 0 && code < DENSE {
+            let at = code as usize;
+            if at >= self.dense.len() {
+                self.dense.resize((at + 1).next_power_of_two(), 0);
+            }
+            if self.dense[at] != 0 {
+                return Ok(self.dense[at] - 1);
+            }
+            let bucket = self.make(above, code)?;
+            self.dense[at] = bucket + 1;
+            return Ok(bucket);
+        }
+        if let Some(bucket) = self.map.get(&(above, code)) {
+            return Ok(*bucket);
+        }
+        let bucket = self.make(above, code)?;
+        self.map.insert((above, code), bucket);
+        Ok(bucket)
+    }
+    fn make(&mut self, above: u32, code: u64) -> Result<u32> {
+        super::check_collected(self.owners.len() + 1)?;
+        self.owners.push((above, code));
+        self.counts.push(0);
+        Ok((self.owners.len() - 1) as u32)
+    }
+    /// One more document.
+    #[inline]
+    pub(super) fn add(&mut self, bucket: u32) {
+        self.counts[bucket as usize] += 1;
+    }
+    pub(super) fn code(&self, bucket: u32) -> u64 {
+        self.owners[bucket as usize].1
+    }
+    pub(super) fn count(&self, bucket: u32) -> u64 {
+        self.counts.get(bucket as usize).copied().unwrap_or(0)
+    }
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.owners.len()
+    }
+    /// One more than the last bucket above.
+    pub(super) fn above(&self) -> u32 {
+        self.owners.iter().map(|(above, _)| above + 1).max().unwrap_or(0)
+    }
+    /// All of them lie in a table by code.
+    pub(super) fn is_dense(&self) -> bool {
+        self.map.is_empty()
+    }
+    /// The buckets below one above; only after everything is collected.
+    pub(super) fn of(&mut self, above: u32) -> Vec<u32> {
+        let owners = &self.owners;
+        let grouped = self.grouped.get_or_insert_with(|| {
+            let mut all: Vec<Vec<u32>> = Vec::new();
+            for (bucket, (above, _)) in owners.iter().enumerate() {
+                let above = *above as usize;
+                if all.len() <= above {
+                    all.resize_with(above + 1, Vec::new);
+                }
+                all[above].push(bucket as u32);
+            }
+            all
+        });
+        grouped.get_mut(above as usize).map(std::mem::take).unwrap_or_default()
+    }
+}
+
+/// Counts by bucket.
+#[derive(Default)]
+pub(super) struct Counts(Vec<u64>);
+
+impl Counts {
+    #[inline]
+    pub(super) fn add(&mut self, bucket: usize) {
+        if bucket >= self.0.len() {
+            self.0.resize(bucket + 1, 0);
+        }
+        self.0[bucket] += 1;
+    }
+    pub(super) fn get(&self, bucket: usize) -> u64 {
+        self.0.get(bucket).copied().unwrap_or(0)
+    }
+}
+
+/// The answer of an aggregation with one bucket.
+pub(super) fn single(count: u64, bucket: u32, subs: &mut Subs, to: &mut Finish<'_>) -> Result<Value> {
+    let mut out = Map::new();
+    out.insert("doc_count".into(), count.into());
+    subs.finish(bucket, &mut out, to)?;
+    Ok(Value::Object(out))
+}
+
+/// The order's value of an aggregation with one bucket.
+pub(super) fn single_order(count: u64, bucket: u32, rest: &[&str], subs: &mut Subs) -> Result<f64> {
+    match rest {
+        [] | ["doc_count" | "_count"] => Ok(count as f64),
+        rest => subs.order(bucket, rest),
+    }
+}
+
+/// What an order says about aggregations of many buckets.
+pub(super) fn no_order(kind: &str) -> Error {
+    Error::new(
+        model::ErrorKind::AggregationExecution,
+        format!(
+            "Invalid aggregation order path. Buckets can only be sorted on a sub-aggregator path that is built out of zero or more single-bucket aggregations within the path and a final single-bucket or a metrics aggregation at the path end; [{kind}] has many buckets."
+        ),
+    )
+}
+
+/// The interval of a request as one of dates.
+pub(super) fn interval_of(interval: &dsl::aggs::DateInterval) -> Result<model::date::Interval> {
+    match histogram::Steps::dates(interval, None, None)? {
+        histogram::Steps::Date(rounding) => Ok(rounding.interval),
+        histogram::Steps::Number { .. } => Err(Error::illegal("no interval of dates")),
+    }
+}
+
+/// Refuses the path of an object that is none of nested documents; one that no index has finds nothing.
+fn not_nested(cx: &Context<'_>, kind: &str, path: &str) -> Result<()> {
+    let flat =
+        |view: &&std::sync::Arc<segment::searchable::IndexView>| view.mapping.is_object(path) && !view.mapping.is_nested(path);
+    let why = format!("[{kind}] nested path [{path}] is not nested");
+    match cx.views.iter().find(flat) {
+        Some(view) if view.typed => Err(Error::new(model::ErrorKind::AggregationExecution, why)),
+        Some(_) => Err(Error::illegal(why)),
+        None => Ok(()),
+    }
+}

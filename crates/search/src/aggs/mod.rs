@@ -1,0 +1,506 @@
+//! Aggregations: one collector for each, fed document by document, rendered once all segments are done.
+//!
+//! A [`Root`] is fed by the search: [`Root::segment`] for every segment of every index (also where nothing
+//! matches: `global` and `min_doc_count: 0` look there), [`Root::collect`] for every match in order of documents,
+//! and [`Root::finish`] at the end. Collectors know buckets by dense numbers, so one collector serves all
+//! buckets of the aggregation above it. Pipelines work on the finished tree.
+//!
+//! Not here: requests (`dsl::aggs`), which documents match (`plan`), how hits are fetched (`search`).
+
+mod bucket;
+mod codes;
+mod deferred;
+mod format;
+mod metric;
+mod pipeline;
+mod profile;
+mod scripts;
+mod top_hits;
+mod values;
+
+use dsl::aggs::{Agg, AggKind, TopHitsAgg};
+use dsl::search::Hit;
+use model::date::PatternSyntax;
+use model::{Dialect, Error, ErrorKind, Result};
+use segment::searchable::IndexView;
+use segment::segment_view::SegmentView;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tantivy::DocId;
+
+/// The bucket that nothing was collected into.
+pub(crate) const EMPTY: u32 = u32::MAX;
+
+/// How many buckets may be collected at all, returned or not: what memory is for.
+const MOST_COLLECTED: usize = 1 << 25;
+
+/// What aggregations need besides documents.
+pub struct Context<'a> {
+    /// Clock, limits, scripts.
+    pub plan: &'a crate::plan::Context<'a>,
+    /// Every index of the request.
+    pub views: &'a [Arc<IndexView>],
+    /// Of the request.
+    pub dialect: Dialect,
+    /// Fetches the hits of `top_hits`.
+    pub fetch: &'a dyn Fetch,
+    /// Times and counts are kept of each aggregation.
+    pub profile: bool,
+}
+
+impl Context<'_> {
+    /// The letters of the date patterns in a request.
+    pub(crate) fn pattern_syntax(&self) -> PatternSyntax {
+        PatternSyntax::of(self.dialect.typed || self.views.iter().any(|view| view.typed))
+    }
+}
+
+/// Turns a document into a hit.
+pub trait Fetch {
+    /// The hit without its score and sort values, which are set by the caller.
+    ///
+    /// # Errors
+    /// Unreadable files, scripts that fail.
+    fn hit(&self, found: &Found, spec: &TopHitsAgg) -> Result<Hit>;
+}
+
+/// A document that is to be fetched.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its index.
+    pub view: Arc<IndexView>,
+    /// Its segment.
+    pub segment: Arc<SegmentView>,
+    /// Its number there; a nested one below `nested`.
+    pub doc: DocId,
+    /// Its score, or that of its root.
+    pub score: f32,
+}
+
+/// A segment that is being entered.
+pub(crate) struct At<'a> {
+    pub(crate) cx: &'a Context<'a>,
+    pub(crate) view: &'a Arc<IndexView>,
+    pub(crate) segment: &'a Arc<SegmentView>,
+}
+
+/// What rendering needs.
+pub(crate) struct Finish<'a> {
+    pub(crate) cx: &'a Context<'a>,
+    buckets: usize,
+}
+
+impl Finish<'_> {
+    /// Counts buckets that are about to be made.
+    pub(crate) fn count(&mut self, more: usize) -> Result<()> {
+        self.buckets = self.buckets.saturating_add(more);
+        let most = self.cx.plan.max_buckets;
+        if self.buckets > most {
+            let found = most.saturating_add(1);
+            let reason = format!(
+                "Trying to create too many buckets. Must be less than or equal to: [{most}] but was [{found}]. This limit can be set by changing the [search.max_buckets] cluster level setting."
+            );
+            return Err(Error::new(ErrorKind::TooManyBuckets, reason).with("max_buckets", most));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses to collect more buckets than memory is for.
+pub(crate) fn check_collected(buckets: usize) -> Result<()> {
+    if buckets > MOST_COLLECTED {
+        let reason = format!("[request] Data too large, data for [aggregations] would be more than [{MOST_COLLECTED}] buckets");
+        return Err(Error::new(ErrorKind::CircuitBreaking, reason));
+    }
+    Ok(())
+}
+
+/// One aggregation while it is worked out.
+pub(crate) trait Collector {
+    /// Enters a segment.
+    fn segment(&mut self, at: &At<'_>) -> Result<()>;
+    /// A document falls into a bucket of the aggregation above.
+    fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()>;
+    /// All documents of all segments were collected.
+    fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
+        self.subs_mut().map_or(Ok(()), |subs| subs.collected(cx))
+    }
+    /// The answer for one bucket of the aggregation above; [`EMPTY`] for one without documents.
+    fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value>;
+    /// What `order` compares: the rest of a path behind this aggregation's name.
+    fn order(&mut self, bucket: u32, rest: &[&str]) -> Result<f64>;
+    /// Needs scores itself.
+    fn wants_scores(&self) -> bool {
+        false
+    }
+    /// The prefix of `typed_keys`.
+    fn typed(&self) -> &'static str;
+    /// Its times and counts, where they are kept.
+    fn profile(&self) -> Option<&profile::Times> {
+        None
+    }
+    /// How it works, by what it has seen.
+    fn debug(&self) -> Map<String, Value> {
+        Map::new()
+    }
+    /// What is below it.
+    fn subs(&self) -> Option<&Subs> {
+        None
+    }
+    /// What is below it.
+    fn subs_mut(&mut self) -> Option<&mut Subs> {
+        None
+    }
+}
+
+fn absent(name: &str) -> Error {
+    Error::new(
+        ErrorKind::AggregationExecution,
+        format!(
+            "Invalid aggregation order path [{name}]. The provided aggregation [{name}] either does not exist, or is a pipeline aggregation and cannot be used to sort the buckets."
+        ),
+    )
+}
+
+struct Named {
+    name: String,
+    meta: Option<Map<String, Value>>,
+    collector: Box<dyn Collector>,
+}
+
+/// The aggregations of one level.
+pub(crate) struct Subs {
+    list: Vec<Named>,
+}
+
+impl Subs {
+    /// Collectors for a level. `scope` is the nested path whose documents are collected.
+    pub(crate) fn new(aggs: &[Agg], scope: Option<&str>, cx: &Context<'_>) -> Result<Subs> {
+        let mut list = Vec::with_capacity(aggs.len());
+        for agg in aggs.iter().filter(|agg| !matches!(agg.kind, AggKind::Pipeline { .. })) {
+            cx.plan.check_cancelled()?;
+            list.push(Named {
+                name: agg.name.clone(),
+                meta: agg.meta.clone(),
+                collector: build(agg, scope, cx)?,
+            });
+        }
+        Ok(Subs { list })
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+    /// The names of the level.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.list.iter().map(|sub| sub.name.as_str()).collect()
+    }
+    pub(crate) fn segment(&mut self, at: &At<'_>) -> Result<()> {
+        self.list.iter_mut().try_for_each(|sub| {
+            at.cx.plan.check_cancelled()?;
+            sub.collector.segment(at)
+        })
+    }
+    #[inline]
+    pub(crate) fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
+        for sub in &mut self.list {
+            sub.collector.collect(doc, score, bucket)?;
+        }
+        Ok(())
+    }
+    pub(crate) fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
+        self.list.iter_mut().try_for_each(|sub| sub.collector.collected(cx))
+    }
+    pub(crate) fn finish(&mut self, bucket: u32, out: &mut Map<String, Value>, to: &mut Finish<'_>) -> Result<()> {
+        to.cx.plan.check_cancelled()?;
+        for sub in &mut self.list {
+            let mut value = sub.collector.finish(bucket, to)?;
+            if let (Some(meta), Some(object)) = (&sub.meta, value.as_object_mut()) {
+                let mut with = Map::new();
+                with.insert("meta".into(), Value::Object(meta.clone()));
+                with.append(object);
+                *object = with;
+            }
+            out.insert(sub.name.clone(), value);
+        }
+        Ok(())
+    }
+    /// What `order` compares at the end of a path.
+    pub(crate) fn order(&mut self, bucket: u32, path: &[&str]) -> Result<f64> {
+        let Some((name, rest)) = path.split_first() else {
+            return Err(absent(""));
+        };
+        match self.list.iter_mut().find(|sub| sub.name == *name) {
+            Some(sub) => sub.collector.order(bucket, rest),
+            None => Err(absent(name)),
+        }
+    }
+    /// Refuses an order's path that leads nowhere.
+    pub(crate) fn check_path(&self, path: &[&str]) -> Result<()> {
+        let Some((name, rest)) = path.split_first() else {
+            return Ok(());
+        };
+        match self.list.iter().find(|sub| sub.name == *name) {
+            Some(sub) => sub
+                .collector
+                .subs()
+                .filter(|subs| !subs.is_empty() && !rest.is_empty())
+                .map_or(Ok(()), |subs| match rest {
+                    ["doc_count" | "_count"] => Ok(()),
+                    rest => subs.check_path(rest),
+                }),
+            None => Err(absent(name)),
+        }
+    }
+    fn wants_scores(&self) -> bool {
+        self.list
+            .iter()
+            .any(|sub| sub.collector.wants_scores() || sub.collector.subs().is_some_and(Subs::wants_scores))
+    }
+}
+
+/// Parts of an order's path: `a>b.c`, where names may have dots as long as they are found.
+pub(crate) fn order_path<'a>(path: &'a str, aggs: &Subs) -> Vec<&'a str> {
+    let mut out = Vec::new();
+    let mut level = Some(aggs);
+    for part in path.split('>') {
+        let known = |name: &str| level.and_then(|subs| subs.list.iter().find(|sub| sub.name == name));
+        let (name, rest) = if known(part).is_some() {
+            (part, None)
+        } else if let Some((name, rest)) = part.split_once('[') {
+            (name, Some(rest.trim_end_matches(']')))
+        } else {
+            part.split_once('.').map_or((part, None), |(name, rest)| (name, Some(rest)))
+        };
+        level = known(name).and_then(|sub| sub.collector.subs());
+        out.push(name);
+        out.extend(rest);
+    }
+    out
+}
+
+fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
+    if !cx.profile {
+        return build_plain(agg, scope, cx);
+    }
+    let started = std::time::Instant::now();
+    let inner = build_plain(agg, scope, cx)?;
+    Ok(Box::new(profile::Profiled::new(inner, agg, cx, started.elapsed())))
+}
+
+fn build_plain(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
+    if let AggKind::Opaque { kind, .. } = &agg.kind {
+        return Err(Error::parsing(format!("Unknown aggregation type [{kind}]"), 1, 1));
+    }
+    if let Some(collector) = metric::build(agg, cx)? {
+        return Ok(collector);
+    }
+    if let Some(collector) = top_hits::build(agg, scope, cx)? {
+        return Ok(collector);
+    }
+    bucket::build(agg, scope, cx)
+}
+
+/// All aggregations of a request.
+pub struct Root<'a> {
+    cx: &'a Context<'a>,
+    aggs: &'a [Agg],
+    subs: Subs,
+    globals: Vec<Subs>,
+    docs: u64,
+    /// Documents between two looks at time and memory: the fewer, the more aggregations see each.
+    look_each: u64,
+}
+
+impl<'a> Root<'a> {
+    /// Collectors for a request's aggregations.
+    ///
+    /// # Errors
+    /// Fields that an aggregation cannot work on, scripts that do not compile.
+    pub fn new(aggs: &'a [Agg], cx: &'a Context<'a>) -> Result<Root<'a>> {
+        // Global aggregations see other documents: they are fed apart.
+        aggs.iter().try_for_each(|agg| no_global_inside(agg, cx.dialect.typed))?;
+        let (global, plain): (Vec<Agg>, Vec<Agg>) = aggs.iter().cloned().partition(|agg| agg.kind == AggKind::Global);
+        let subs = Subs::new(&plain, None, cx)?;
+        let globals = global
+            .iter()
+            .map(|agg| Subs::new(std::slice::from_ref(agg), None, cx))
+            .collect::<Result<_>>()?;
+        Ok(Root {
+            cx,
+            aggs,
+            subs,
+            globals,
+            docs: 0,
+            look_each: ((1 << 14) / (aggs.len() as u64 + 1)).max(1),
+        })
+    }
+
+    /// Whether [`Root::collect`] needs real scores.
+    pub fn wants_scores(&self) -> bool {
+        self.subs.wants_scores()
+    }
+
+    /// Enters a segment.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn segment(&mut self, view: &IndexView, segment: &SegmentView) -> Result<()> {
+        let views: &'a [Arc<IndexView>] = self.cx.views;
+        let Some(view) = views.iter().find(|known| known.no == view.no) else {
+            return Err(Error::new(
+                ErrorKind::Internal,
+                format!("index [{}] is not part of the request", view.name),
+            ));
+        };
+        let Some(segment) = view.segments.iter().find(|known| known.id == segment.id) else {
+            return Err(Error::new(
+                ErrorKind::Internal,
+                format!("segment [{}] is not part of the request", segment.id),
+            ));
+        };
+        let at = At {
+            cx: self.cx,
+            view,
+            segment,
+        };
+        self.subs.segment(&at)?;
+        if self.globals.is_empty() {
+            return Ok(());
+        }
+        let all = crate::plan::plan(view, None, None, self.cx.plan)?;
+        for global in &mut self.globals {
+            global.segment(&at)?;
+            let mut docs = all.scorer(segment)?;
+            while docs.doc() != tantivy::TERMINATED {
+                global.collect(docs.doc(), 1.0, 0)?;
+                docs.advance();
+            }
+        }
+        Ok(())
+    }
+
+    /// A match of the current segment; documents come in order.
+    ///
+    /// # Errors
+    /// Scripts that fail, too many buckets, cancellation.
+    #[inline]
+    pub fn collect(&mut self, doc: DocId, score: f32) -> Result<()> {
+        self.docs += 1;
+        if self.docs.is_multiple_of(self.look_each) {
+            self.cx.plan.check_cancelled()?;
+        }
+        self.subs.collect(doc, score, 0)
+    }
+
+    /// The answer, by name.
+    ///
+    /// # Errors
+    /// Too many buckets, scripts that fail, paths that lead nowhere.
+    pub fn finish(&mut self) -> Result<Map<String, Value>> {
+        let mut parts = Map::new();
+        let mut to = Finish { cx: self.cx, buckets: 0 };
+        for level in std::iter::once(&mut self.subs).chain(&mut self.globals) {
+            level.collected(self.cx)?;
+            level.finish(0, &mut parts, &mut to)?;
+        }
+        let mut out = Map::new();
+        for agg in self.aggs {
+            if let Some(value) = parts.remove(&agg.name) {
+                out.insert(agg.name.clone(), value);
+            }
+        }
+        pipeline::run(self.aggs, &mut out, self.cx)?;
+        if self.cx.dialect.typed_keys {
+            let mut names = HashMap::new();
+            for level in std::iter::once(&self.subs).chain(&self.globals) {
+                type_names(level, "", &mut names);
+            }
+            out = typed_keys(out, self.aggs, "", &names);
+        }
+        Ok(out)
+    }
+}
+
+impl Root<'_> {
+    /// `profile` of the aggregations, as far as one index (by its place in the request) has gone through them.
+    pub fn profile(&self, view: usize) -> Value {
+        let levels = std::iter::once(&self.subs).chain(&self.globals);
+        levels.flat_map(|level| profile::render(level, view)).collect()
+    }
+}
+
+fn type_names(subs: &Subs, above: &str, out: &mut HashMap<String, &'static str>) {
+    for sub in &subs.list {
+        let path = format!("{above}>{}", sub.name);
+        if let Some(inner) = sub.collector.subs() {
+            type_names(inner, &path, out);
+        }
+        out.insert(path, sub.collector.typed());
+    }
+}
+
+/// Renames aggregations to `type#name`, all the way down.
+fn typed_keys(level: Map<String, Value>, aggs: &[Agg], above: &str, names: &HashMap<String, &'static str>) -> Map<String, Value> {
+    let mut out = Map::new();
+    for (key, mut value) in level {
+        let Some(agg) = aggs.iter().find(|agg| agg.name == key) else {
+            out.insert(key, value);
+            continue;
+        };
+        let path = format!("{above}>{key}");
+        let kind = match &agg.kind {
+            AggKind::Pipeline { kind, .. } => pipeline::typed(kind),
+            _ => names.get(&path).copied().unwrap_or_default(),
+        };
+        let rename = |value: &mut Value| {
+            if let Value::Object(map) = value {
+                *map = typed_keys(std::mem::take(map), &agg.subs, &path, names);
+            }
+        };
+        if !agg.subs.is_empty() {
+            match value.get_mut("buckets") {
+                Some(Value::Array(list)) => list.iter_mut().for_each(rename),
+                Some(Value::Object(map)) => map.values_mut().for_each(rename),
+                _ => rename(&mut value),
+            }
+        }
+        out.insert(format!("{kind}#{key}"), value);
+    }
+    out
+}
+
+impl crate::doc_sink::DocSink for Root<'_> {
+    fn segment(&mut self, view: &IndexView, segment: &SegmentView) -> Result<()> {
+        Root::segment(self, view, segment)
+    }
+    fn collect(&mut self, doc: DocId, score: f32) -> Result<()> {
+        Root::collect(self, doc, score)
+    }
+    fn wants_scores(&self) -> bool {
+        Root::wants_scores(self)
+    }
+}
+
+/// Refuses `global` inside other aggregations; their depth is bounded by the parser.
+fn no_global_inside(agg: &Agg, typed: bool) -> Result<()> {
+    agg.subs.iter().try_for_each(|inner| {
+        if inner.kind == AggKind::Global {
+            return Err(refused_at_run(typed, format!(
+                "Aggregation [{}] cannot have a global sub-aggregation [{}]. Global aggregations can only be defined as top level \
+                 aggregations",
+                agg.name, inner.name
+            )));
+        }
+        no_global_inside(inner, typed)
+    })
+}
+
+/// What 2015 found out only when an aggregation ran has another type there.
+pub(crate) fn refused_at_run(typed: bool, reason: impl Into<String>) -> Error {
+    if typed {
+        Error::new(model::ErrorKind::AggregationExecution, reason)
+    } else {
+        Error::illegal(reason)
+    }
+}

@@ -1,0 +1,745 @@
+//! Where an aggregation's values come from: columns, scripts, stand-ins for missing ones.
+//!
+//! Not here: what stands for a value in buckets (`codes`), how it is shown (`format`), what scripts read (`scripts`).
+
+use super::At;
+use super::codes::{Interner, code_double, code_long, double_code, long_code};
+use super::format::{Format, ip_text, number, parse_ip};
+use super::scripts::{Script, as_number};
+use crate::plan::Target;
+use crate::plan::columns::Column;
+use crate::plan::field_data::{refuse_text, refuse_without_values};
+use crate::plan::node::broken;
+use dsl::aggs::ValueSource;
+use mapping::{FieldType, FieldValue, Kind};
+use model::date::DateFormat;
+use model::{Error, ErrorKind, Result};
+use segment::searchable::IndexView;
+use serde_json::{Value, json};
+use std::cmp::Ordering;
+use std::net::Ipv6Addr;
+use tantivy::DocId;
+
+/// What kind of values a source has, in all indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Whole numbers.
+    Long,
+    /// `unsigned_long`.
+    Unsigned,
+    /// Numbers with a fraction.
+    Double,
+    /// Booleans.
+    Bool,
+    /// Epoch milliseconds.
+    Date,
+    /// Addresses.
+    Ip,
+    /// Strings.
+    Str,
+}
+
+impl Class {
+    pub(super) fn of(kind: Kind) -> Class {
+        match kind {
+            Kind::Date | Kind::DateNanos => Class::Date,
+            Kind::UnsignedLong => Class::Unsigned,
+            Kind::Boolean => Class::Bool,
+            Kind::Ip => Class::Ip,
+            kind if kind.is_integer() => Class::Long,
+            kind if kind.is_float() => Class::Double,
+            _ => Class::Str,
+        }
+    }
+    /// Can be added up.
+    pub(crate) fn is_number(self) -> bool {
+        !matches!(self, Class::Ip | Class::Str)
+    }
+}
+
+/// What an aggregation can work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// Anything with a column.
+    Any,
+    /// Numbers, dates, booleans.
+    Numbers,
+    /// Addresses.
+    Ips,
+}
+
+/// Words and addresses are shown as they are, and are no numbers whatever is said of them.
+fn check_shown(target: &Target<'_>, path: &str, formatted: bool, named: Option<Class>) -> Result<()> {
+    let class = Class::of(target.kind.kind);
+    let plain = matches!(class, Class::Str | Class::Ip | Class::Bool) && target.kind.kind.range_of().is_none();
+    let wire = target.kind.wire();
+    if formatted && plain {
+        return Err(Error::illegal(format!(
+            "Field [{path}] of type [{wire}] does not support custom formats"
+        )));
+    }
+    if named.is_some_and(Class::is_number) && class == Class::Str {
+        return Err(Error::illegal(format!(
+            "Expected numeric type on field [{path}], but got [{wire}]"
+        )));
+    }
+    Ok(())
+}
+
+enum Reader {
+    Nothing,
+    Column(Column),
+    /// The lower and the upper ends of ranges.
+    Ranges(tantivy::columnar::Column<Ipv6Addr>, tantivy::columnar::Column<Ipv6Addr>),
+    /// One string for every document: `_index`.
+    Constant(u64),
+}
+
+/// Values of documents.
+pub(crate) struct Source {
+    field: Option<String>,
+    script: Option<Script>,
+    missing_code: Option<u64>,
+    missing_number: Option<f64>,
+    /// The kind of all values.
+    pub(crate) class: Class,
+    /// Some index has the field, or there is a script.
+    pub(crate) mapped: bool,
+    /// How values are shown.
+    pub(crate) format: Format,
+    reader: Reader,
+    interner: Interner,
+    nanos: bool,
+    spare: Vec<f64>,
+    /// The values are ranges with ends of this kind.
+    pub(crate) ranges: Option<Kind>,
+    /// The values are distances of places from one.
+    distance: Option<Distance>,
+}
+
+/// From where, and in what, distances are told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Distance {
+    /// Latitude and longitude.
+    pub(crate) origin: (f64, f64),
+    /// The unit.
+    pub(crate) metres: f64,
+    /// Along the sphere, not the plane.
+    pub(crate) arc: bool,
+}
+
+impl Distance {
+    fn to(self, place: (f64, f64)) -> f64 {
+        crate::plan::geo_distance::far(self.arc, false)(self.origin, place) / self.metres
+    }
+}
+
+/// Fields that are no leaves of the mapping but have a column of strings.
+fn metadata_column(view: &IndexView, field: &str) -> Option<&'static str> {
+    match field {
+        "_id" => Some("_id"),
+        "_type" if view.typed => Some("_type"),
+        "_parent" if view.typed => Some("_parent"),
+        _ => None,
+    }
+}
+
+impl Source {
+    /// Whole strings.
+    pub(crate) fn is_text(&self) -> bool {
+        self.class == Class::Str
+    }
+
+    /// The source `spec` of an aggregation of type `kind` over these indices.
+    pub(crate) fn new(spec: &ValueSource, wants: Wants, kind: &str, cx: &super::Context<'_>) -> Result<Source> {
+        Source::typed_as(spec, wants, kind, None, cx)
+    }
+
+    /// As [`Source::new`], with the type that values of no mapped field have (`value_type`).
+    pub(crate) fn typed_as(
+        spec: &ValueSource,
+        wants: Wants,
+        kind: &str,
+        value_type: Option<&str>,
+        cx: &super::Context<'_>,
+    ) -> Result<Source> {
+        let named = match value_type {
+            None => None,
+            Some("long" | "integer" | "short" | "byte") => Some(Class::Long),
+            Some("unsigned_long") => Some(Class::Unsigned),
+            Some("double" | "float" | "number" | "numeric") => Some(Class::Double),
+            Some("date") => Some(Class::Date),
+            Some("boolean") => Some(Class::Bool),
+            Some("ip") => Some(Class::Ip),
+            Some("string") => Some(Class::Str),
+            Some(other) => return Err(Error::illegal(format!("Unknown value type [{other}]"))),
+        };
+        let mut class: Option<Class> = None;
+        let mut ranges = None;
+        let mut format = None;
+        let mut value = None;
+        let mut mapped = spec.script.is_some();
+        if let Some(path) = &spec.field {
+            for view in cx.views {
+                let found = match Target::valued(view, path) {
+                    Some(target) => {
+                        refuse_text(&target, path)?;
+                        if !view.typed {
+                            check_shown(&target, path, spec.format.is_some(), named)?;
+                        }
+                        check(&target, path, wants, kind)?;
+                        if format.is_none() {
+                            format = target.kind.format.clone();
+                            value = Some(target.kind.clone());
+                        }
+                        ranges = ranges.or(target.kind.kind.range_of());
+                        match target.kind.kind.range_of() {
+                            Some(Kind::Date) => Class::Date,
+                            Some(_) if wants == Wants::Numbers => Class::Double,
+                            _ => Class::of(target.kind.kind),
+                        }
+                    }
+                    None if path == "_index" || metadata_column(view, path).is_some() => {
+                        if wants != Wants::Any && !view.typed {
+                            return Err(Error::illegal(format!(
+                                "Field [{path}] of type [{path}] is not supported for aggregation [{kind}]"
+                            )));
+                        }
+                        Class::Str
+                    }
+                    None if path == "_seq_no" && !view.typed => Class::Unsigned,
+                    None => {
+                        refuse_without_values(view, path)?;
+                        continue;
+                    }
+                };
+                mapped = true;
+                class = Some(match class {
+                    None => found,
+                    Some(before) if before == found => found,
+                    Some(before) if before.is_number() && found.is_number() => Class::Double,
+                    Some(_) => {
+                        let reason = format!(
+                            "Merging/Reducing the aggregations failed when computing the aggregation [{kind}] because the field you gave in the aggregation query existed as two different types in two different indices"
+                        );
+                        return Err(Error::new(ErrorKind::AggregationExecution, reason));
+                    }
+                });
+            }
+        }
+        let class = class
+            .or(named.filter(|_| wants == Wants::Any))
+            .unwrap_or(match (&spec.missing, wants) {
+                (_, Wants::Numbers) => Class::Double,
+                (_, Wants::Ips) => Class::Ip,
+                (Some(Value::Number(n)), Wants::Any) if spec.script.is_none() => {
+                    if n.is_f64() {
+                        Class::Double
+                    } else {
+                        Class::Long
+                    }
+                }
+                _ => Class::Str,
+            });
+        let format = match (class, &spec.format) {
+            (Class::Date, Some(text)) => Format::Date(DateFormat::parse_pattern_of(text, cx.pattern_syntax())?, None),
+            (Class::Date, None) => Format::Date(format.unwrap_or_default(), None),
+            (Class::Bool, None) => Format::Bool,
+            (Class::Str | Class::Ip, _) | (_, None) => Format::Raw,
+            (_, Some(text)) => Format::Decimal(text.clone()),
+        };
+        let script = spec.script.as_ref().map(|script| Script::new(script, cx)).transpose()?;
+        let mut source = Source {
+            field: spec.field.clone(),
+            script,
+            missing_code: None,
+            missing_number: None,
+            class,
+            mapped,
+            format,
+            reader: Reader::Nothing,
+            interner: Interner::default(),
+            nanos: false,
+            spare: Vec::new(),
+            ranges,
+            distance: None,
+        };
+        if ranges.is_some() && (spec.missing.is_some() || spec.script.is_some()) {
+            let path = spec.field.as_deref().unwrap_or_default();
+            return Err(Error::illegal(format!(
+                "Can't apply missing values or scripts on ranges: [{path}] is a field of ranges"
+            )));
+        }
+        if let Some(missing) = &spec.missing {
+            if class.is_number() {
+                source.missing_number = Some(source.read_number(missing, value.as_ref(), cx.plan.now_ms)?);
+            }
+            source.missing_code = Some(source.code_of_value(missing, cx.plan.now_ms)?);
+        }
+        Ok(source)
+    }
+
+    /// The distances of a field's places.
+    pub(crate) fn distances(field: &str, distance: Distance, kind: &str, cx: &super::Context<'_>) -> Result<Source> {
+        refuse_no_places(field, kind, cx)?;
+        let nothing = ValueSource::default();
+        let mut source = Source::new(&nothing, Wants::Numbers, kind, cx)?;
+        source.field = Some(field.to_owned());
+        source.mapped = cx.views.iter().any(|view| Target::of(view, field).is_some());
+        source.distance = Some(distance);
+        Ok(source)
+    }
+
+    /// The ranges of a document: lower and upper ends as numbers, both included.
+    pub(crate) fn ranges(&self, doc: DocId, out: &mut Vec<(f64, f64)>) {
+        out.clear();
+        let Reader::Ranges(lows, highs) = &self.reader else { return };
+        let number = |key: Ipv6Addr| {
+            let code = u128::from(key) as u64;
+            match self.ranges {
+                Some(kind) if kind.is_float() => code_double(code),
+                _ => code_long(code) as f64,
+            }
+        };
+        out.extend(
+            lows.values_for_doc(doc)
+                .zip(highs.values_for_doc(doc))
+                .map(|(low, high)| (number(low), number(high))),
+        );
+    }
+
+    /// Whether documents of the current segment may have several values; `None` where it has none.
+    pub(crate) fn is_multivalued(&self) -> Option<bool> {
+        match &self.reader {
+            Reader::Column(column) => Some(column.is_multivalued()),
+            Reader::Constant(_) => Some(false),
+            Reader::Ranges(lows, _) => Some(lows.index.get_cardinality() == tantivy::columnar::Cardinality::Multivalued),
+            Reader::Nothing => None,
+        }
+    }
+
+    /// Reads values off a script.
+    pub(crate) fn is_scripted(&self) -> bool {
+        self.script.is_some()
+    }
+
+    /// Needs scores.
+    pub(crate) fn wants_scores(&self) -> bool {
+        self.script.as_ref().is_some_and(Script::uses_score)
+    }
+
+    /// A number of a request in the terms of this source.
+    fn read_number(&self, value: &Value, _field: Option<&FieldType>, now_ms: i64) -> Result<f64> {
+        match value {
+            Value::Number(n) => Ok(n.as_f64().unwrap_or(f64::NAN)),
+            Value::Bool(b) => Ok(f64::from(u8::from(*b))),
+            Value::String(text) => match &self.format {
+                Format::Date(format, zone) => {
+                    model::date::parse_math(text, format, zone.as_ref(), now_ms, false).map(|ms| ms as f64)
+                }
+                _ if self.class == Class::Bool => Ok(f64::from(u8::from(text == "true"))),
+                _ => text.trim().parse().map_err(|_| Error::no_number(text)),
+            },
+            other => Err(Error::illegal(format!("[{other}] is no value"))),
+        }
+    }
+
+    /// The code of a value of a request.
+    pub(crate) fn code_of_value(&mut self, value: &Value, now_ms: i64) -> Result<u64> {
+        Ok(match self.class {
+            Class::Double => double_code(self.read_number(value, None, now_ms)?),
+            Class::Unsigned => value.as_u64().unwrap_or(self.read_number(value, None, now_ms)? as u64),
+            Class::Long => match value.as_i64() {
+                Some(n) => long_code(n),
+                None => long_code(self.read_number(value, None, now_ms)? as i64),
+            },
+            Class::Date | Class::Bool => long_code(self.read_number(value, None, now_ms)? as i64),
+            Class::Ip => {
+                let ip = parse_ip(value.as_str().unwrap_or_default())?;
+                self.interner.ip(ip)
+            }
+            Class::Str => {
+                let text = match value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                self.interner.leave_direct()?;
+                self.interner.intern(&text)
+            }
+        })
+    }
+
+    /// Opens what it needs of a segment.
+    pub(crate) fn segment(&mut self, at: &At<'_>) -> Result<()> {
+        if let Some(script) = &mut self.script {
+            script.segment(at)?;
+        }
+        self.reader = Reader::Nothing;
+        let Some(path) = &self.field else { return Ok(()) };
+        let mut name = None;
+        let column = match Target::valued(at.view, path) {
+            Some(target) => {
+                self.nanos = target.kind.kind == Kind::DateNanos;
+                if target.kind.kind.is_range() {
+                    let fast = at.segment.reader.fast_fields();
+                    let column = |name: &str| fast.column_opt::<Ipv6Addr>(name).map_err(broken);
+                    let lows = target.slot.column.as_deref().map(column).transpose()?.flatten();
+                    let highs = target
+                        .slot
+                        .second
+                        .as_ref()
+                        .map(|(_, name)| column(name))
+                        .transpose()?
+                        .flatten();
+                    if let Some((lows, highs)) = lows.zip(highs) {
+                        self.reader = Reader::Ranges(lows, highs);
+                    }
+                    return Ok(());
+                }
+                // The column of a relation's ids belongs to no field that ordinals are kept of.
+                name = target.slot.column.clone().filter(|_| !target.is_relation());
+                Column::open(at.segment, &target)?
+            }
+            None if path == "_seq_no" && !at.view.typed => {
+                let numbers = at.segment.reader.fast_fields().u64("_seq_no").map_err(broken)?;
+                Some(Column::U64(numbers))
+            }
+            None if path == "_index" => {
+                self.interner.leave_direct()?;
+                self.reader = Reader::Constant(self.interner.intern(at.view.name.as_str()));
+                return Ok(());
+            }
+            None => match metadata_column(at.view, path) {
+                Some(own) => {
+                    name = Some(own.to_owned());
+                    at.segment.reader.fast_fields().str(own).map_err(broken)?.map(Column::Str)
+                }
+                None => None,
+            },
+        };
+        if let Some(Column::Str(strings)) = &column {
+            if self.missing_code.is_some() && self.interner.list.is_empty() {
+                self.interner.leave_direct()?;
+            }
+            self.interner.enter(strings, name.as_deref(), at)?;
+        }
+        if let Some(column) = column {
+            self.reader = Reader::Column(column);
+        }
+        Ok(())
+    }
+
+    /// Does a document have a value?
+    pub(crate) fn has(&self, doc: DocId) -> bool {
+        match &self.reader {
+            Reader::Nothing => false,
+            Reader::Constant(_) => true,
+            Reader::Column(column) => column.has(doc),
+            Reader::Ranges(lows, _) => lows.index.has_value(doc),
+        }
+    }
+
+    /// The values of a document as numbers.
+    #[inline]
+    pub(crate) fn numbers(&mut self, doc: DocId, score: f32, out: &mut Vec<f64>) -> Result<()> {
+        out.clear();
+        if let Reader::Column(column) = &self.reader {
+            match column {
+                Column::Geo(lat, lon) => {
+                    if let Some(distance) = self.distance {
+                        let places = lat.values_for_doc(doc).zip(lon.values_for_doc(doc));
+                        out.extend(places.map(|place| distance.to(place)));
+                    }
+                }
+                Column::Str(_) | Column::Ip(_) => {}
+                Column::DateNanos(c) => out.extend(c.values_for_doc(doc).map(|v| v.div_euclid(1_000_000) as f64)),
+                Column::I64(c) | Column::Date(c) => out.extend(c.values_for_doc(doc).map(|v| v as f64)),
+                Column::F64(c) => out.extend(c.values_for_doc(doc)),
+                other => other.numbers(doc, out),
+            }
+        }
+        if let Some(script) = &self.script {
+            if self.field.is_some() {
+                for value in out.iter_mut() {
+                    *value = as_number(&script.run(doc, score, Some(script::Value::from_json(&number(*value))))?);
+                }
+            } else {
+                let value = script.run(doc, score, None)?;
+                match value.items() {
+                    Some(items) => out.extend(items.iter().map(as_number)),
+                    None if matches!(value, script::Value::Null) => {}
+                    None => out.push(as_number(&value)),
+                }
+            }
+        }
+        if out.is_empty()
+            && let Some(missing) = self.missing_number
+        {
+            out.push(missing);
+        }
+        Ok(())
+    }
+
+    /// How many values a document has (`value_count`).
+    pub(crate) fn count(&mut self, doc: DocId, score: f32, out: &mut Vec<u64>) -> Result<usize> {
+        if matches!(self.reader, Reader::Ranges(..)) {
+            // All ranges of a document are kept as one value.
+            return Ok(usize::from(self.has(doc)));
+        }
+        if let (Reader::Column(Column::Geo(lat, _)), None) = (&self.reader, &self.script) {
+            return Ok(lat.values_for_doc(doc).count());
+        }
+        self.codes(doc, score, out, false)?;
+        Ok(out.len())
+    }
+
+    /// The values of a document as codes; with `once`, in order and each once, as terms are.
+    #[inline]
+    pub(crate) fn codes(&mut self, doc: DocId, score: f32, out: &mut Vec<u64>, once: bool) -> Result<()> {
+        out.clear();
+        if self.script.is_some() {
+            self.script_codes(doc, score, out)?;
+        } else {
+            match &self.reader {
+                Reader::Nothing => {}
+                Reader::Constant(code) => out.push(*code),
+                Reader::Ranges(lows, highs) => {
+                    let mut ends = lows.values_for_doc(doc).zip(highs.values_for_doc(doc)).peekable();
+                    if ends.peek().is_some() {
+                        let mut all: Vec<_> = ends.collect();
+                        all.sort_unstable();
+                        let text = format!("{all:?}");
+                        self.interner.leave_direct()?;
+                        out.push(self.interner.intern(&text));
+                    }
+                }
+                Reader::Column(column) => match (column, self.class) {
+                    (Column::Str(c), _) => match &self.interner.table {
+                        None => out.extend(c.term_ords(doc)),
+                        Some(table) => {
+                            out.extend(
+                                c.term_ords(doc)
+                                    .filter_map(|ord| table.get(ord as usize).map(|n| u64::from(*n))),
+                            );
+                        }
+                    },
+                    (Column::I64(c), Class::Long) | (Column::Date(c), _) => out.extend(c.values_for_doc(doc).map(long_code)),
+                    (Column::DateNanos(c), _) => {
+                        out.extend(c.values_for_doc(doc).map(|v| long_code(v.div_euclid(1_000_000))));
+                    }
+                    (Column::Bool(c), Class::Bool) => out.extend(c.values_for_doc(doc).map(|b| long_code(i64::from(b)))),
+                    (Column::U64(c), Class::Unsigned) => out.extend(c.values_for_doc(doc)),
+                    (Column::Ip(c), _) => {
+                        let interner = &mut self.interner;
+                        out.extend(c.values_for_doc(doc).map(|ip| interner.ip(ip)));
+                    }
+                    (Column::Geo(..), _) => {}
+                    (column, _) => {
+                        let mut spare = std::mem::take(&mut self.spare);
+                        column.numbers(doc, &mut spare);
+                        out.extend(spare.iter().map(|n| double_code(*n)));
+                        self.spare = spare;
+                    }
+                },
+            }
+        }
+        if out.is_empty() {
+            out.extend(self.missing_code);
+        } else if once && out.len() > 1 {
+            out.sort_unstable();
+            out.dedup();
+        }
+        Ok(())
+    }
+
+    fn script_codes(&mut self, doc: DocId, score: f32, out: &mut Vec<u64>) -> Result<()> {
+        let mut results = Vec::new();
+        if let Some(script) = &self.script {
+            match (&self.field, &self.reader) {
+                (Some(_), Reader::Column(column)) => {
+                    for value in column.values(doc)? {
+                        let value = match value {
+                            FieldValue::Keyword(text) => json!(text),
+                            FieldValue::Long(n) | FieldValue::Date(n) => json!(n),
+                            FieldValue::DateNanos(n) => json!(n.div_euclid(1_000_000)),
+                            FieldValue::UnsignedLong(n) => json!(n),
+                            FieldValue::Double(n) => number(n),
+                            FieldValue::Bool(b) => json!(b),
+                            FieldValue::Ip(octets) => json!(ip_text(Ipv6Addr::from(octets))),
+                            _ => continue,
+                        };
+                        results.push(script.run(doc, score, Some(script::Value::from_json(&value)))?);
+                    }
+                }
+                (Some(_), _) => {}
+                (None, _) => {
+                    let value = script.run(doc, score, None)?;
+                    match value.items() {
+                        Some(items) => results = items,
+                        None if matches!(value, script::Value::Null) => {}
+                        None => results.push(value),
+                    }
+                }
+            }
+        }
+        for value in results {
+            let code = match self.class {
+                Class::Str => {
+                    self.interner.leave_direct()?;
+                    self.interner.intern(&value.text())
+                }
+                Class::Ip => {
+                    let ip = parse_ip(&value.text())?;
+                    self.interner.ip(ip)
+                }
+                Class::Double => double_code(as_number(&value)),
+                Class::Unsigned => as_number(&value) as u64,
+                _ => long_code(value.as_i64().unwrap_or(as_number(&value) as i64)),
+            };
+            out.push(code);
+        }
+        Ok(())
+    }
+
+    /// Every value in a segment's column (`min_doc_count: 0`).
+    pub(crate) fn all_codes(&mut self, at: &At<'_>, mut f: impl FnMut(u64)) -> Result<()> {
+        if let Reader::Column(Column::Str(column)) = &self.reader {
+            for ord in 0..column.num_terms() {
+                match &self.interner.table {
+                    None => f(ord as u64),
+                    Some(table) => f(table.get(ord).map(|n| u64::from(*n)).unwrap_or_default()),
+                }
+            }
+            return Ok(());
+        }
+        let mut codes = Vec::new();
+        for doc in 0..at.segment.reader.max_doc() {
+            if self.has(doc) && at.segment.is_alive(doc) {
+                self.codes(doc, 0.0, &mut codes, true)?;
+                codes.iter().for_each(|code| f(*code));
+            }
+        }
+        Ok(())
+    }
+
+    /// The code of the least value there is, for what has none: of strings the first, of numbers 0.
+    pub(crate) fn least_code(&self) -> u64 {
+        match self.class {
+            Class::Str if self.interner.direct.is_some() => 0,
+            // By order of value there is no first here: nothing shares it.
+            Class::Str | Class::Ip => u64::MAX,
+            Class::Double => double_code(0.0),
+            Class::Unsigned => 0,
+            Class::Bool | Class::Long | Class::Date => long_code(0),
+        }
+    }
+
+    /// The order of two codes by their values.
+    pub(crate) fn compare(&self, a: u64, b: u64) -> Ordering {
+        match self.class {
+            Class::Str if self.interner.direct.is_none() => {
+                self.interner.list.get(a as usize).cmp(&self.interner.list.get(b as usize))
+            }
+            Class::Ip => self.interner.ips.get(a as usize).cmp(&self.interner.ips.get(b as usize)),
+            _ => a.cmp(&b),
+        }
+    }
+
+    /// A code as text: what regular expressions and lists are compared with.
+    pub(crate) fn text(&self, code: u64) -> Result<String> {
+        Ok(match self.class {
+            Class::Str => self.interner.text(code)?,
+            Class::Ip => self
+                .interner
+                .ips
+                .get(code as usize)
+                .map(|ip| ip_text(*ip))
+                .unwrap_or_default(),
+            Class::Double => code_double(code).to_string(),
+            Class::Unsigned => code.to_string(),
+            Class::Bool => (code_long(code) != 0).to_string(),
+            Class::Date => self.format.text(code_long(code) as f64).unwrap_or_default(),
+            Class::Long => code_long(code).to_string(),
+        })
+    }
+
+    /// A code's number as a doc value has it; strings and addresses have none.
+    pub(crate) fn bits(&self, code: u64) -> Option<u64> {
+        match self.class {
+            Class::Str | Class::Ip => None,
+            Class::Unsigned => Some(code),
+            Class::Double => Some(code ^ (1 << 63)),
+            _ => Some(code_long(code).cast_unsigned()),
+        }
+    }
+
+    /// A code as the key of a bucket, and its text if that is shown too.
+    pub(crate) fn key(&self, code: u64) -> Result<(Value, Option<String>)> {
+        Ok(match self.class {
+            Class::Str | Class::Ip => (Value::String(self.text(code)?), None),
+            Class::Double => {
+                let value = code_double(code);
+                (number(value), self.format.text(value))
+            }
+            Class::Unsigned => (json!(code), self.format.text(code as f64)),
+            Class::Bool | Class::Long | Class::Date => {
+                let value = code_long(code);
+                (json!(value), self.format.text(value as f64))
+            }
+        })
+    }
+
+    /// The name of a code's value in `typed_keys`.
+    pub(crate) fn typed(&self) -> &'static str {
+        match self.class {
+            Class::Str | Class::Ip => "sterms",
+            Class::Double => "dterms",
+            Class::Unsigned => "ulterms",
+            _ => "lterms",
+        }
+    }
+}
+
+/// Refuses a field that has no places.
+pub(crate) fn refuse_no_places(field: &str, kind: &str, cx: &super::Context<'_>) -> Result<()> {
+    for view in cx.views {
+        if let Some(target) = Target::of(view, field)
+            && target.kind.kind != Kind::GeoPoint
+        {
+            return Err(Error::illegal(format!(
+                "Field [{field}] of type [{}] is not supported for aggregation [{kind}]",
+                target.kind.wire()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check(target: &Target<'_>, path: &str, wants: Wants, kind: &str) -> Result<()> {
+    let class = Class::of(target.kind.kind);
+    let ends = target.kind.kind.range_of();
+    let fits = match wants {
+        // What ranges can be asked for.
+        _ if ends.is_some() => match kind {
+            "histogram" => ends.is_some_and(|ends| !matches!(ends, Kind::Date | Kind::Ip)),
+            "date_histogram" => ends == Some(Kind::Date),
+            kind => matches!(kind, "value_count" | "cardinality" | "missing"),
+        },
+        Wants::Any => target.kind.kind != Kind::GeoPoint || matches!(kind, "missing" | "value_count"),
+        Wants::Numbers => class.is_number(),
+        Wants::Ips => class == Class::Ip,
+    };
+    if !fits {
+        let wire = target.kind.wire();
+        return Err(Error::illegal(format!(
+            "Field [{path}] of type [{wire}] is not supported for aggregation [{kind}]"
+        )));
+    }
+    if target.slot.column.is_none() && !target.kind.fielddata {
+        return Err(Error::illegal(format!(
+            "Can't load fielddata on [{path}] because fielddata is unsupported on fields of type [{}]. Use doc values instead.",
+            target.kind.wire()
+        )));
+    }
+    Ok(())
+}

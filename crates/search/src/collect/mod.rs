@@ -1,0 +1,408 @@
+//! One pass over the documents that match: counting, keeping the best, telling aggregations.
+
+pub(crate) mod collapse;
+pub(crate) mod rescore;
+pub(crate) mod top;
+
+use crate::collect::collapse::{Group, Groups};
+use crate::collect::collapse::{Member, Members};
+use crate::collect::top::Smallest;
+use crate::doc_sink::DocSink;
+use crate::plan::combine::seek_to;
+use crate::plan::{Context, Planned};
+use crate::sort::{Key, Plan, Reader, compare};
+use dsl::search::SearchRequest;
+use model::Result;
+use rustc_hash::FxHashMap;
+use segment::searchable::IndexView;
+use std::cmp::Ordering;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// A document that is among the best.
+#[derive(Clone, Debug)]
+pub struct Ranked {
+    /// Which index.
+    pub view: usize,
+    /// Which segment of it.
+    pub segment: usize,
+    /// Which document of it.
+    pub doc: DocId,
+    /// Its score, if scores were worked out.
+    pub score: f32,
+    /// Its sort keys; none when sorted by score alone.
+    pub keys: Vec<Key>,
+    /// What it is collapsed by.
+    pub(crate) group: Option<Group>,
+}
+
+/// How documents are ordered.
+#[derive(Default)]
+pub struct Order {
+    /// Directions of the keys; empty for scores.
+    pub ascending: Vec<bool>,
+}
+
+impl Order {
+    /// Who comes first.
+    pub fn compare(&self, a: &Ranked, b: &Ranked) -> Ordering {
+        let by = if self.ascending.is_empty() {
+            b.score.total_cmp(&a.score)
+        } else {
+            let mut pairs = a.keys.iter().zip(&b.keys).zip(&self.ascending);
+            pairs
+                .find_map(|((x, y), up)| Some(compare(x, y, *up)).filter(|o| o.is_ne()))
+                .unwrap_or(Ordering::Equal)
+        };
+        by.then_with(|| (a.view, a.segment, a.doc).cmp(&(b.view, b.segment, b.doc)))
+    }
+}
+
+/// The best so many, kept as a heap with the worst on top; of groups the best of each.
+pub struct Best<'a> {
+    order: &'a Order,
+    limit: usize,
+    heap: Vec<Ranked>,
+    groups: FxHashMap<Group, Ranked>,
+    /// So many groups are better that nothing at or behind this can matter.
+    floor: Option<Ranked>,
+}
+
+/// Groups beyond those wanted that are kept before the worst are dropped.
+const SPARE: usize = 1024;
+
+impl<'a> Best<'a> {
+    /// At most `limit`.
+    pub fn new(order: &'a Order, limit: usize) -> Best<'a> {
+        Best {
+            order,
+            limit,
+            heap: Vec::new(),
+            groups: FxHashMap::default(),
+            floor: None,
+        }
+    }
+    /// How many at most.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+    fn worse(&self, a: usize, b: usize) -> bool {
+        self.order.compare(&self.heap[a], &self.heap[b]).is_gt()
+    }
+    /// The worst that is kept, once there are enough.
+    pub fn threshold(&self) -> Option<&Ranked> {
+        if self.heap.len() >= self.limit {
+            self.heap.first()
+        } else {
+            None
+        }
+    }
+    /// What a document of a group must come before to matter.
+    pub(crate) fn rival(&self, group: &Group) -> Option<&Ranked> {
+        self.groups.get(group).or(self.floor.as_ref())
+    }
+    /// Drops the groups that are not among the best: their best document is not, and a better one brings them back.
+    fn prune(&mut self) {
+        let mut heads: Vec<Ranked> = std::mem::take(&mut self.groups).into_values().collect();
+        let order = self.order;
+        heads.select_nth_unstable_by(self.limit - 1, |a, b| order.compare(a, b));
+        heads.truncate(self.limit);
+        self.floor = heads.last().cloned();
+        let named = |head: Ranked| head.group.clone().map(|group| (group, head));
+        self.groups = heads.into_iter().filter_map(named).collect();
+    }
+    /// Keeps it if it is good enough.
+    pub fn push(&mut self, one: Ranked) {
+        if self.limit == 0 {
+            return;
+        }
+        if let Some(group) = &one.group {
+            match self.groups.get_mut(group) {
+                Some(known) if self.order.compare(&one, known).is_ge() => {}
+                Some(known) => *known = one,
+                None if self
+                    .floor
+                    .as_ref()
+                    .is_some_and(|floor| self.order.compare(&one, floor).is_ge()) => {}
+                None => {
+                    self.groups.insert(group.clone(), one);
+                    if self.groups.len() > 2 * self.limit + SPARE {
+                        self.prune();
+                    }
+                }
+            }
+            return;
+        }
+        if self.heap.len() < self.limit {
+            self.heap.push(one);
+            let mut at = self.heap.len() - 1;
+            while at > 0 && self.worse(at, (at - 1) / 2) {
+                self.heap.swap(at, (at - 1) / 2);
+                at = (at - 1) / 2;
+            }
+            return;
+        }
+        if self.order.compare(&one, &self.heap[0]).is_ge() {
+            return;
+        }
+        self.heap[0] = one;
+        let mut at = 0;
+        loop {
+            let mut worst = at;
+            for child in [2 * at + 1, 2 * at + 2] {
+                if child < self.heap.len() && self.worse(child, worst) {
+                    worst = child;
+                }
+            }
+            if worst == at {
+                break;
+            }
+            self.heap.swap(at, worst);
+            at = worst;
+        }
+    }
+    /// In order.
+    pub fn into_sorted(self) -> Vec<Ranked> {
+        let Best {
+            order,
+            mut heap,
+            groups,
+            limit,
+            floor: _,
+        } = self;
+        heap.extend(groups.into_values());
+        // Of many groups few are wanted.
+        if limit > 0 && heap.len() > limit {
+            heap.select_nth_unstable_by(limit - 1, |a, b| order.compare(a, b));
+            heap.truncate(limit);
+        }
+        heap.sort_by(|a, b| order.compare(a, b));
+        heap.truncate(limit);
+        heap
+    }
+}
+
+/// What one pass found.
+#[derive(Default)]
+pub struct Collected {
+    /// How many match.
+    pub count: u64,
+    /// The best score.
+    pub max_score: Option<f32>,
+    /// It ended before everything was seen.
+    pub timed_out: bool,
+    /// The time of each index, in order.
+    pub took: Vec<std::time::Duration>,
+    /// `terminate_after` was reached.
+    pub terminated: bool,
+    /// Of a search that shows members of groups: what matches.
+    pub(crate) members: Option<Members>,
+}
+
+/// How many documents are seen between looks at the clock.
+const LOOK: u64 = 1024;
+
+/// One index of a pass.
+pub struct Source<'a> {
+    /// Its number in the answer.
+    pub no: usize,
+    /// The index.
+    pub view: &'a IndexView,
+    /// The query.
+    pub planned: &'a Planned,
+    /// What hits must match beside it.
+    pub post_filter: Option<&'a Planned>,
+    /// Sort keys; empty for scores.
+    pub sort: &'a [Plan],
+    /// Documents at or before these keys are not hits.
+    pub after: Option<&'a [Key]>,
+    /// What hits are collapsed by.
+    pub collapse: Option<&'a Plan>,
+    /// Multiplies scores.
+    pub boost: f32,
+}
+
+/// Runs over one index.
+///
+/// # Errors
+/// Whatever fails below: scripts, files, sinks, cancellation.
+pub fn collect(
+    source: &Source<'_>,
+    request: &SearchRequest,
+    cx: &Context<'_>,
+    best: &mut Best<'_>,
+    sink: &mut Option<&mut dyn DocSink>,
+    found: &mut Collected,
+) -> Result<()> {
+    let scores = source.sort.is_empty() && best.limit > 0
+        || source.sort.iter().any(Plan::needs_scores)
+        || request.track_scores
+        || request.min_score.is_some()
+        || sink.as_ref().is_some_and(|s| s.wants_scores());
+    if let Some(members) = &mut found.members {
+        members.come_with(scores);
+    }
+    let mut base = 0u64;
+    let mut seen = 0u64;
+    // Each index by itself ends after so many; in 2015 the whole search did.
+    let before = if request.dialect.typed { 0 } else { found.count };
+    let most = (request.terminate_after > 0).then(|| before + request.terminate_after as u64);
+    let mut spent = false;
+    for (segment_no, segment) in source.view.segments.iter().enumerate() {
+        let max_doc = u64::from(segment.reader.max_doc());
+        let first = base;
+        base += max_doc;
+        if most.is_some_and(|most| found.count >= most) {
+            found.terminated = true;
+            spent = true;
+        }
+        if spent && sink.is_none() {
+            return Ok(());
+        }
+        let mut set = source.planned.scorer(segment)?;
+        if set.doc() == TERMINATED {
+            continue;
+        }
+        if let Some(sink) = sink {
+            sink.segment(source.view, segment)?;
+        }
+        let mut filter = source.post_filter.map(|p| p.scorer(segment)).transpose()?;
+        let readers = source
+            .sort
+            .iter()
+            .map(|p| p.open(source.view, segment, p.base(source.no, first)))
+            .collect::<Result<Vec<Reader>>>()?;
+        let groups = source.collapse.map(|p| Groups::open(p, source.view, segment)).transpose()?;
+        // Values of one segment are compared by their places; only the best become keys.
+        let by_rank = readers.len() == 1
+            && readers[0].ranks()
+            && source.after.is_none()
+            && groups.is_none()
+            && !scores
+            && request.timeout.is_none();
+        let mut ranked = (by_rank && request.terminate_after == 0).then(|| Smallest::new(best.limit));
+        while set.doc() != TERMINATED {
+            let doc = set.doc();
+            seen += 1;
+            if seen.is_multiple_of(LOOK) {
+                cx.check_cancelled()?;
+            }
+            let score = if scores { set.score() * source.boost } else { 0.0 };
+            // A script that failed, or was ended, has given no score to this document.
+            source.planned.check()?;
+            if request.min_score.is_some_and(|min| score < min) {
+                set.advance();
+                continue;
+            }
+            if let Some(sink) = sink {
+                sink.collect(doc, score)?;
+            }
+            let passes = !spent
+                && match &mut filter {
+                    Some(filter) => seek_to(filter.as_mut(), doc) == doc,
+                    None => true,
+                };
+            if passes && most.is_some_and(|most| found.count >= most) {
+                // One more than was wanted: hits are over, aggregations see the rest.
+                found.terminated = true;
+                spent = true;
+                if sink.is_none() {
+                    return Ok(());
+                }
+            } else if passes {
+                found.count += 1;
+                if scores {
+                    found.max_score = Some(found.max_score.map_or(score, |max| max.max(score)));
+                }
+                let group = match &groups {
+                    Some(groups) if best.limit > 0 => Some(groups.of(doc)?),
+                    _ => None,
+                };
+                let rival = match &group {
+                    Some(group) => best.rival(group),
+                    None => best.threshold(),
+                };
+                let worth = match rival {
+                    Some(worst) if source.sort.is_empty() => score > worst.score || source.no < worst.view,
+                    Some(worst) => match (readers.as_slice(), worst.keys.first()) {
+                        // Documents come in order: an equal one comes after.
+                        ([first, others @ ..], Some(key)) => {
+                            first
+                                .quick(doc, score)
+                                .is_none_or(|own| match compare(&own, key, first.ascending()) {
+                                    Ordering::Less => true,
+                                    Ordering::Equal => !others.is_empty() || source.no < worst.view,
+                                    Ordering::Greater => false,
+                                })
+                        }
+                        _ => true,
+                    },
+                    None => best.limit > 0,
+                };
+                if let (Some(members), Some(group)) = (&mut found.members, &group) {
+                    members.add(Member {
+                        view: source.no,
+                        segment: segment_no,
+                        doc,
+                        score,
+                        group: group.clone(),
+                    });
+                }
+                if let Some(ranked) = &mut ranked {
+                    ranked.push(readers[0].rank(doc), doc);
+                } else if worth {
+                    let keys = readers.iter().map(|r| r.read(doc, score)).collect::<Result<Vec<Key>>>()?;
+                    let beyond = source.after.is_none_or(|after| is_after(&keys, after, &readers, score));
+                    if beyond {
+                        best.push(Ranked {
+                            view: source.no,
+                            segment: segment_no,
+                            doc,
+                            score,
+                            keys,
+                            group,
+                        });
+                    }
+                }
+                if request.dialect.typed && most.is_some_and(|most| found.count >= most) {
+                    found.terminated = true;
+                    return Ok(());
+                }
+            }
+            set.advance();
+        }
+        for doc in ranked.map(Smallest::docs).unwrap_or_default() {
+            let keys = readers.iter().map(|r| r.read(doc, 0.0)).collect::<Result<Vec<Key>>>()?;
+            best.push(Ranked {
+                view: source.no,
+                segment: segment_no,
+                doc,
+                score: 0.0,
+                keys,
+                group: None,
+            });
+        }
+        source.planned.check()?;
+    }
+    Ok(())
+}
+
+/// Whether keys come after those of `search_after`.
+fn is_after(keys: &[Key], after: &[Key], readers: &[Reader], score: f32) -> bool {
+    if readers.is_empty() {
+        return after
+            .first()
+            .is_none_or(|key| compare(&Key::Score(score), key, false).is_gt());
+    }
+    let mut pairs = keys.iter().zip(after).zip(readers);
+    pairs
+        .find_map(|((x, y), r)| Some(compare(x, y, r.ascending())).filter(|o| o.is_ne()))
+        .is_some_and(Ordering::is_gt)
+}
+
+/// What the scores of an index are multiplied with.
+pub(crate) fn index_boost(request: &SearchRequest, view: &IndexView) -> f32 {
+    let mut boosts = request.indices_boost.iter();
+    boosts
+        .find(|(name, _)| model::path::matches(name, view.name.as_str()))
+        .map_or(1.0, |(_, boost)| *boost)
+}

@@ -1,0 +1,307 @@
+//! The best by score alone, without looking at more matches than that takes.
+//!
+//! For a term or a choice of terms, tantivy's block-max WAND finds the best documents, and a second pass counts: one
+//! pass for both would visit every match. A choice may be answered by its rarest term. Where every match has the same
+//! score, the first ones are the best. Counting ends at `track_total_hits`.
+//!
+//! Scores that are shown come from the scorers of `plan` in every case: those of pruning only choose.
+//!
+//! Not here: every other search (`collect`).
+
+use crate::collect::{Best, Collected, Ranked, Source};
+use crate::plan::live_docs::LiveDocs;
+use crate::plan::prune::Pruning;
+use crate::plan::rare_term_topk::Rarest;
+use crate::plan::{Context, Planned};
+use dsl::search::{SearchRequest, TrackTotal};
+use model::Result;
+use segment::segment_view::SegmentView;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// Whether a search asks for nothing but the best by score and how many match.
+pub(crate) fn applies(source: &Source<'_>, request: &SearchRequest) -> bool {
+    source.sort.is_empty()
+        && source.post_filter.is_none()
+        && source.collapse.is_none()
+        && source.after.is_none()
+        && source.boost == 1.0
+        && request.min_score.is_none()
+        && request.terminate_after == 0
+        && request.slice.is_none()
+        && request.timeout.is_none()
+        && !request.track_scores
+}
+
+/// Runs over one index.
+///
+/// # Errors
+/// As [`crate::collect::collect`].
+pub(crate) fn top(
+    source: &Source<'_>,
+    request: &SearchRequest,
+    cx: &Context<'_>,
+    best: &mut Best<'_>,
+    found: &mut Collected,
+) -> Result<()> {
+    let planned = source.planned;
+    if planned.is_none() {
+        return Ok(());
+    }
+    let pruning = if best.limit() > 0 { planned.pruning()? } else { None };
+    let most = match request.track_total_hits {
+        TrackTotal::Exact => u64::MAX,
+        TrackTotal::UpTo(most) => most as u64,
+        TrackTotal::No => 0,
+    };
+    for (no, segment) in source.view.segments.iter().enumerate() {
+        cx.check_cancelled()?;
+        let sight = planned.sight(segment)?;
+        match &pruning {
+            Some(pruning) => {
+                let place = (source.no, no);
+                let rarest = Rarest::of(planned.node().as_ref());
+                let found_rarest = rarest
+                    .map(|rarest| by_rarest(&rarest, segment, &sight, place, best))
+                    .transpose()?;
+                if found_rarest != Some(true) {
+                    pruned(pruning, planned, segment, &sight, place, best)?;
+                }
+                if found.count <= most {
+                    found.count += counted(planned, segment, &sight, most - found.count, cx)?;
+                }
+            }
+            None if best.limit() == 0 && found.count > most => {}
+            None if best.limit() == 0 => found.count += counted(planned, segment, &sight, most - found.count, cx)?,
+            None => scanned(planned, segment, &sight, (source.no, no), most, cx, best, found)?,
+        }
+        planned.check()?;
+    }
+    Ok(())
+}
+
+/// Visible matches of a segment; beyond `most` any larger number will do.
+fn counted(planned: &Planned, segment: &SegmentView, sight: &LiveDocs, most: u64, cx: &Context<'_>) -> Result<u64> {
+    if let Some(count) = planned.quick_count(segment, sight, most)? {
+        return Ok(count);
+    }
+    let mut set = planned.scorer(segment)?;
+    let mut count = 0;
+    while set.doc() != TERMINATED && count <= most {
+        count += 1;
+        if count.is_multiple_of(1 << 14) {
+            cx.check_cancelled()?;
+        }
+        set.advance();
+    }
+    Ok(count)
+}
+
+/// A candidate; the greatest is the worst, which is the one to drop.
+#[derive(PartialEq)]
+struct Candidate(f32, DocId);
+
+impl Eq for Candidate {}
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Candidate {
+    fn cmp(&self, other: &Candidate) -> Ordering {
+        other.0.total_cmp(&self.0).then_with(|| self.1.cmp(&other.1))
+    }
+}
+
+/// The best of one segment, if they all have the rarest term of a choice; otherwise nothing is done.
+fn by_rarest(
+    rarest: &Rarest<'_>,
+    segment: &SegmentView,
+    sight: &LiveDocs,
+    (view, no): (usize, usize),
+    best: &mut Best<'_>,
+) -> Result<bool> {
+    let mut nearest = Nearest::above(best);
+    rarest.for_each(segment, &mut |doc, score| {
+        if score > nearest.threshold && sight.sees(doc) {
+            nearest.push(score, doc);
+        }
+    })?;
+    if nearest.threshold <= rarest.bound_of_others() {
+        return Ok(false);
+    }
+    for Candidate(score, doc) in nearest.heap {
+        best.push(ranked(view, no, doc, score));
+    }
+    Ok(true)
+}
+
+/// The best candidates of a segment, as many as are wanted, that beat what is known.
+struct Nearest {
+    heap: BinaryHeap<Candidate>,
+    limit: usize,
+    floor: f32,
+    /// What the next one has to beat.
+    threshold: f32,
+}
+
+impl Nearest {
+    fn above(best: &Best<'_>) -> Nearest {
+        let floor = best.threshold().map_or(f32::MIN, |worst| worst.score);
+        Nearest {
+            heap: BinaryHeap::with_capacity(best.limit().min(1024) + 1),
+            limit: best.limit(),
+            floor,
+            threshold: floor,
+        }
+    }
+
+    /// Documents come in order: among equals the first ones stay.
+    fn push(&mut self, score: f32, doc: DocId) {
+        self.heap.push(Candidate(score, doc));
+        if self.heap.len() > self.limit {
+            self.heap.pop();
+        }
+        if self.heap.len() == self.limit
+            && let Some(worst) = self.heap.peek()
+        {
+            self.threshold = worst.0.max(self.floor);
+        }
+    }
+}
+
+/// The best of one segment by pruning.
+fn pruned(
+    pruning: &Pruning,
+    planned: &Planned,
+    segment: &SegmentView,
+    sight: &LiveDocs,
+    (view, no): (usize, usize),
+    best: &mut Best<'_>,
+) -> Result<()> {
+    let mut nearest = Nearest::above(best);
+    pruning.for_each(segment, nearest.floor, &mut |doc, score| {
+        if score > nearest.threshold && sight.sees(doc) {
+            nearest.push(score, doc);
+        }
+        nearest.threshold
+    })?;
+    let mut docs: Vec<DocId> = nearest.heap.into_iter().map(|candidate| candidate.1).collect();
+    docs.sort_unstable();
+    if docs.is_empty() {
+        return Ok(());
+    }
+    let mut scorer = planned.node().scorer(segment)?;
+    for doc in docs {
+        if scorer.doc() < doc {
+            scorer.seek(doc);
+        }
+        debug_assert_eq!(scorer.doc(), doc, "what pruning finds, the scorer finds");
+        if scorer.doc() == doc {
+            let score = scorer.score();
+            best.push(ranked(view, no, doc, score));
+        }
+    }
+    Ok(())
+}
+
+fn ranked(view: usize, segment: usize, doc: DocId, score: f32) -> Ranked {
+    Ranked {
+        view,
+        segment,
+        doc,
+        score,
+        keys: Vec::new(),
+        group: None,
+    }
+}
+
+/// Every match of one segment, until no further one can matter.
+#[allow(clippy::too_many_arguments, reason = "the state of one pass")]
+fn scanned(
+    planned: &Planned,
+    segment: &SegmentView,
+    sight: &LiveDocs,
+    (view, no): (usize, usize),
+    most: u64,
+    cx: &Context<'_>,
+    best: &mut Best<'_>,
+    found: &mut Collected,
+) -> Result<()> {
+    let bound = planned.node().most_score();
+    let done = |best: &Best<'_>| match (best.threshold(), bound) {
+        (Some(worst), Some(bound)) => worst.score >= bound,
+        _ => false,
+    };
+    if done(best) {
+        if found.count <= most {
+            found.count += counted(planned, segment, sight, most - found.count, cx)?;
+        }
+        return Ok(());
+    }
+    let mut set = planned.scorer(segment)?;
+    let before = found.count;
+    let (mut full, mut seen) = (false, 0u64);
+    let mut doc = set.doc();
+    while doc != TERMINATED {
+        found.count += 1;
+        if full {
+            if found.count > most {
+                break;
+            }
+        } else {
+            let score = set.score();
+            if best.threshold().is_none_or(|worst| score > worst.score) {
+                best.push(ranked(view, no, doc, score));
+                full = done(best);
+                if full && let Some(all) = planned.quick_count(segment, sight, most.saturating_sub(before))? {
+                    found.count = before + all;
+                    break;
+                }
+            }
+        }
+        seen += 1;
+        if seen.is_multiple_of(1024) {
+            cx.check_cancelled()?;
+            planned.check()?;
+        }
+        doc = set.advance();
+    }
+    Ok(())
+}
+
+/// Keeps the smallest of a stream by key, for callers that order by something cheap to compare.
+pub(crate) struct Smallest<K> {
+    heap: BinaryHeap<(K, DocId)>,
+    limit: usize,
+}
+
+impl<K: Ord + Copy> Smallest<K> {
+    /// At most `limit`.
+    pub(crate) fn new(limit: usize) -> Smallest<K> {
+        Smallest {
+            heap: BinaryHeap::new(),
+            limit,
+        }
+    }
+    /// Documents come in order: among equals the first ones stay.
+    pub(crate) fn push(&mut self, key: K, doc: DocId) {
+        if self.limit == 0 {
+            return;
+        }
+        if self.heap.len() < self.limit {
+            self.heap.push((key, doc));
+        } else if let Some(mut worst) = self.heap.peek_mut()
+            && key < worst.0
+        {
+            *worst = (key, doc);
+        }
+    }
+    /// The documents, ascending.
+    pub(crate) fn docs(self) -> Vec<DocId> {
+        let mut docs: Vec<DocId> = self.heap.into_iter().map(|(_, doc)| doc).collect();
+        docs.sort_unstable();
+        docs
+    }
+}

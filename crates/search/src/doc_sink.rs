@@ -1,0 +1,22 @@
+//! Where a search hands over each document that matches.
+
+use model::Result;
+use segment::searchable::IndexView;
+use segment::segment_view::SegmentView;
+use tantivy::DocId;
+
+/// Something that wants to see every document that matches: aggregations.
+pub trait DocSink {
+    /// The documents that follow are of this segment of this index.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    fn segment(&mut self, view: &IndexView, segment: &SegmentView) -> Result<()>;
+    /// One document that matches the query (whatever the post filter says).
+    ///
+    /// # Errors
+    /// Too many buckets, scripts that fail.
+    fn collect(&mut self, doc: DocId, score: f32) -> Result<()>;
+    /// Whether scores are needed.
+    fn wants_scores(&self) -> bool;
+}

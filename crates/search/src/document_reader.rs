@@ -1,0 +1,101 @@
+//! Reading stored documents of a segment, each into its address, source and metadata.
+//!
+//! Not here: the cache that they are read through (`segment::cache`), what a hit shows of them (`fetch`).
+
+use model::{DocId, Result};
+use segment::searchable::IndexView;
+use segment::segment_view::SegmentView;
+use segment::stored::each_place;
+use segment::stored_source::stored_fields;
+use std::ops::Range;
+use std::sync::Arc;
+use tantivy::DocId as Doc;
+
+/// A stored document as it was read.
+pub struct Stored {
+    /// Its identity.
+    pub id: DocId,
+    /// What may be large.
+    pub payload: Payload,
+    /// `_routing`.
+    pub routing: Option<String>,
+    /// `_parent`.
+    pub parent: Option<String>,
+    /// `_ignored`.
+    pub ignored: Vec<String>,
+    /// The mark, as bytes.
+    pub hidden: Option<Vec<u8>>,
+}
+
+/// What a document stores that may be large: it stays where it lies.
+pub struct Payload {
+    bytes: Arc<[u8]>,
+    source: Option<Range<usize>>,
+    fields: Option<Range<usize>>,
+}
+
+impl Payload {
+    /// The client's bytes.
+    pub fn source(&self) -> Option<&[u8]> {
+        self.bytes.get(self.source.clone()?)
+    }
+    /// The stored fields that the source does not keep, as JSON.
+    pub fn fields(&self) -> Option<&[u8]> {
+        self.bytes.get(self.fields.clone()?)
+    }
+}
+
+/// Reads documents of one segment.
+pub struct DocumentReader<'a> {
+    view: &'a IndexView,
+    segment: &'a SegmentView,
+}
+
+impl<'a> DocumentReader<'a> {
+    /// A segment's documents.
+    pub fn of(view: &'a IndexView, segment: &'a SegmentView) -> DocumentReader<'a> {
+        DocumentReader { view, segment }
+    }
+
+    /// One document.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn read(&self, doc: Doc) -> Result<Stored> {
+        let schema = &self.view.schema;
+        let bytes = self.view.stored(self.segment, doc)?;
+        let mut out = Stored {
+            id: DocId::plain(""),
+            payload: Payload {
+                bytes: bytes.clone(),
+                source: None,
+                fields: None,
+            },
+            routing: None,
+            parent: None,
+            ignored: Vec::new(),
+            hidden: None,
+        };
+        each_place(&bytes, doc, |field, place| {
+            let value = &bytes[place.clone()];
+            let text = || String::from_utf8_lossy(value).into_owned();
+            if field == schema.id {
+                out.id = DocId::from_uid(&String::from_utf8_lossy(value), self.view.typed);
+            } else if field == schema.source {
+                match stored_fields(value) {
+                    Some(fields) => out.payload.fields = Some(place.end - fields.len()..place.end),
+                    None => out.payload.source = Some(place),
+                }
+            } else if field == schema.routing {
+                out.routing = Some(text());
+            } else if field == schema.parent {
+                out.parent = Some(text());
+            } else if field == schema.ignored {
+                out.ignored.push(text());
+            } else if field == schema.hidden {
+                out.hidden = Some(value.to_vec());
+            }
+        })?;
+        Ok(out)
+    }
+}

@@ -1,0 +1,300 @@
+//! The members of collapsed groups: `inner_hits` of `collapse`.
+//!
+//! One more pass over what matches serves all groups of the page and all of their inner hits; where the first pass kept what
+//! it found, it goes over that.
+//!
+//! Not here: choosing the best of each group (`collect`), inner hits of clauses (`inner_hits`).
+
+use crate::Searched;
+use crate::collect::collapse::collapse_key;
+use crate::collect::collapse::{Group, Groups};
+use crate::collect::collapse::{Member, Members};
+use crate::collect::index_boost;
+use crate::collect::{Best, Order, Ranked};
+use crate::document_reader::DocumentReader;
+use crate::fetch::Fetch;
+use crate::fetch::inner_hits::{self, by_score};
+use crate::plan::combine::{and, seek_to};
+use crate::plan::term::any_of;
+use crate::plan::{Context, Planned, Target, setting};
+use crate::sort::{Key, Plan, Reader};
+use dsl::search::{Collapse, Hit, Hits, InnerHits, SearchRequest, Sort, SortBy, Total};
+use mapping::FieldValue;
+use model::{Error, Result};
+use rustc_hash::FxHashMap;
+use segment::searchable::IndexView;
+use tantivy::{DocId, DocSet, TERMINATED, Term};
+
+/// So many members of a group are counted.
+const COUNTED: u64 = 10_000;
+
+/// One index of a search, compiled.
+pub(crate) struct Compiled<'a> {
+    pub(crate) planned: &'a Planned,
+    pub(crate) post_filter: Option<&'a Planned>,
+    pub(crate) collapse: &'a Plan,
+}
+
+/// One `inner_hits` in one index.
+struct Parts<'a> {
+    sort: Vec<Plan>,
+    inner: Option<Plan>,
+    fetch: Fetch<'a>,
+}
+
+struct Spec<'a> {
+    of: &'a InnerHits,
+    request: SearchRequest,
+    sort: &'a [Sort],
+    order: Order,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Found {
+    count: u64,
+    max_score: Option<f32>,
+}
+
+/// Where a search keeps what it finds for [`expand`], if it shows members of groups.
+pub(crate) fn members(request: &SearchRequest) -> Option<Members> {
+    let inner_hits = &request.collapse.as_ref()?.inner_hits;
+    // The least score of a search is not asked of the members of its groups: what it leaves out counts among them.
+    let least = request.min_score.is_some() && !request.dialect.typed;
+    (!inner_hits.is_empty() && !least).then(|| Members::new(inner_hits.iter().any(needs_scores)))
+}
+
+fn needs_scores(of: &InnerHits) -> bool {
+    let of = &of.request;
+    by_score(&of.sort) || of.track_scores || of.sort.iter().any(|s| s.by == SortBy::Score)
+}
+
+/// Adds inner hits to the hits of a page; `groups` has the group of each, `keys` its value. What is shown of a group has
+/// the inner hits of the query's clauses too, `of_clauses` by index. `members` is all that matches, if it was kept.
+///
+/// # Errors
+/// What the inner hits get wrong; unreadable files.
+pub(crate) fn expand(
+    views: &[Searched],
+    compiled: &[Compiled<'_>],
+    request: &SearchRequest,
+    collapse: &Collapse,
+    (groups, keys, members): (&[Group], &[Key], Option<&[Member]>),
+    (hits, of_clauses): (&mut [Hit], &[Vec<inner_hits::Compiled<'_>>]),
+    cx: &Context<'_>,
+) -> Result<()> {
+    let specs: Vec<Spec<'_>> = collapse.inner_hits.iter().map(|of| Spec::new(of, request)).collect();
+    if specs.is_empty() || groups.is_empty() {
+        return Ok(());
+    }
+    let slots: FxHashMap<&Group, usize> = groups.iter().enumerate().map(|(at, group)| (group, at)).collect();
+    let mut parts: Vec<Vec<Parts<'_>>> = Vec::with_capacity(views.len());
+    for (view, _) in views {
+        let mut of_view = Vec::with_capacity(specs.len());
+        for spec in &specs {
+            check_window(view, spec)?;
+            of_view.push(Parts {
+                sort: spec.sort.iter().map(|s| Plan::new(view, s, cx)).collect::<Result<_>>()?,
+                inner: spec
+                    .of
+                    .collapse
+                    .as_deref()
+                    .map(|field| collapse_key(view, field, cx))
+                    .transpose()?,
+                fetch: Fetch::new(view, &spec.request, cx)?,
+            });
+        }
+        parts.push(of_view);
+    }
+    let mut best: Vec<Vec<Best<'_>>> = specs
+        .iter()
+        .map(|spec| {
+            let window = spec.request.from.saturating_add(spec.request.size);
+            groups.iter().map(|_| Best::new(&spec.order, window)).collect()
+        })
+        .collect();
+    let mut found = vec![Found::default(); groups.len()];
+    let scores = request.min_score.is_some() || specs.iter().any(|spec| needs_scores(spec.of));
+    let mut kept = members;
+    for (no, (((view, _), compiled), parts)) in views.iter().zip(compiled).zip(&parts).enumerate() {
+        let boost = index_boost(request, view);
+        let terms = if kept.is_some() {
+            None
+        } else {
+            terms(view, &collapse.field, keys)
+        };
+        let mut base = 0u64;
+        for (segment_no, segment) in view.segments.iter().enumerate() {
+            cx.check_cancelled()?;
+            let first = base;
+            base += u64::from(segment.reader.max_doc());
+            let here = kept.as_mut().map(|kept| {
+                let count = kept.partition_point(|one| (one.view, one.segment) <= (no, segment_no));
+                kept.split_off(..count).unwrap_or_default()
+            });
+            if here.is_some_and(<[Member]>::is_empty) {
+                continue;
+            }
+            let mut readers: Vec<(Vec<Reader>, Option<Groups>)> = Vec::with_capacity(parts.len());
+            for part in parts {
+                let sort = part
+                    .sort
+                    .iter()
+                    .map(|p| p.open(view, segment, first))
+                    .collect::<Result<_>>()?;
+                let inner = part.inner.as_ref().map(|p| Groups::open(p, view, segment)).transpose()?;
+                readers.push((sort, inner));
+            }
+            let mut take = |doc: DocId, score: f32, group: &Group| -> Result<()> {
+                let Some(slot) = slots.get(group) else { return Ok(()) };
+                let of = &mut found[*slot];
+                of.count += 1;
+                of.max_score = Some(of.max_score.map_or(score, |max| max.max(score)));
+                for (spec, (sort, inner)) in readers.iter().enumerate() {
+                    best[spec][*slot].push(Ranked {
+                        view: no,
+                        segment: segment_no,
+                        doc,
+                        score,
+                        keys: sort.iter().map(|r| r.read(doc, score)).collect::<Result<_>>()?,
+                        group: inner.as_ref().map(|groups| groups.of(doc)).transpose()?,
+                    });
+                }
+                Ok(())
+            };
+            if let Some(here) = here {
+                for one in here {
+                    take(one.doc, if scores { one.score } else { 0.0 }, &one.group)?;
+                }
+                continue;
+            }
+            let mut set = compiled.planned.scorer(segment)?;
+            if let Some(terms) = &terms {
+                set = and(vec![(set, true), (any_of(segment, terms)?, false)]);
+            }
+            let mut filter = compiled.post_filter.map(|p| p.scorer(segment)).transpose()?;
+            let group_of = Groups::open(compiled.collapse, view, segment)?;
+            while set.doc() != TERMINATED {
+                let doc = set.doc();
+                let score = if scores { set.score() * boost } else { 0.0 };
+                let passes = request
+                    .min_score
+                    .filter(|_| request.dialect.typed)
+                    .is_none_or(|min| score >= min)
+                    && filter.as_mut().is_none_or(|filter| seek_to(filter.as_mut(), doc) == doc);
+                if passes {
+                    take(doc, score, &group_of.of(doc)?)?;
+                }
+                set.advance();
+            }
+        }
+        compiled.planned.check()?;
+    }
+    for (at, (spec, best)) in specs.iter().zip(best).enumerate() {
+        for ((hit, of), best) in hits.iter_mut().zip(&found).zip(best) {
+            let inner = page(views, compiled, (&parts, of_clauses), at, spec, *of, best.into_sorted())?;
+            hit.inner_hits.push((spec.name().to_owned(), inner));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses windows beyond `index.max_result_window`: members of groups are found as a search of their own would.
+fn check_window(view: &IndexView, spec: &Spec<'_>) -> Result<()> {
+    let most = setting(view, "index.max_result_window", 10_000);
+    let window = spec.request.from.saturating_add(spec.request.size);
+    if window > most {
+        return Err(Error::illegal(format!(
+            "Inner result window of [collapse] is too large, the inner hit definition's [{}]'s from + size must be less than or equal \
+             to: [{most}] but was [{window}]. This limit can be set by changing the [index.max_result_window] index level setting.",
+            spec.name()
+        )));
+    }
+    Ok(())
+}
+
+/// The terms of the groups of a page, where the index has terms for all of them: what is in no group is not looked at.
+fn terms(view: &IndexView, field: &str, keys: &[Key]) -> Option<Vec<Term>> {
+    let target = Target::of(view, field).filter(|target| target.kind.index)?;
+    let term = |key: &Key| match key {
+        Key::Text(text) if target.kind.kind.is_keyword() => Some(target.text_term(text)),
+        Key::Unsigned(n) if target.kind.kind == mapping::Kind::UnsignedLong => target.term(&FieldValue::UnsignedLong(*n)),
+        Key::Int(n) if target.kind.kind.is_integer() => target.term(&FieldValue::Long(*n)),
+        _ => None,
+    };
+    keys.iter().map(term).collect()
+}
+
+/// The hits of one group.
+fn page(
+    views: &[Searched],
+    compiled: &[Compiled<'_>],
+    (parts, of_clauses): (&[Vec<Parts<'_>>], &[Vec<inner_hits::Compiled<'_>>]),
+    at: usize,
+    spec: &Spec<'_>,
+    of: Found,
+    ranked: Vec<Ranked>,
+) -> Result<Hits> {
+    let scored = spec.sort.is_empty();
+    let mut hits = Vec::new();
+    for one in ranked.iter().skip(spec.request.from).take(spec.request.size) {
+        let view = &views[one.view].0;
+        let segment = &view.segments[one.segment];
+        let part = &parts[one.view][at];
+        let shelf = DocumentReader::of(view, segment);
+        let shown = scored || spec.request.track_scores || part.sort.iter().any(Plan::needs_scores);
+        let (mut hit, _) = part.fetch.hit(segment, &shelf, one.doc, shown.then_some(one.score))?;
+        hit.sort = part.sort.iter().zip(&one.keys).map(|(p, k)| p.render(k)).collect();
+        let planned = compiled[one.view].planned;
+        if planned.has_names() {
+            hit.matched_queries = planned.matched(segment, one.doc)?;
+        }
+        if spec.request.explain {
+            hit.explanation = Some(planned.explain(segment, one.doc)?.to_json());
+        }
+        if let (Some(field), Some(inner)) = (&spec.of.collapse, &part.inner) {
+            let group = inner.open(view, segment, 0)?.read(one.doc, one.score)?;
+            if !matches!(group, Key::None { .. }) {
+                hit.fields.insert(field.clone(), vec![group.render()].into());
+            }
+        }
+        for inner in &of_clauses[one.view] {
+            inner.add(&mut hit, one.segment, one.doc, one.doc)?;
+        }
+        hits.push(hit);
+    }
+    Ok(Hits {
+        total: Some(match spec.request.dialect.typed {
+            true => Total {
+                value: of.count,
+                exact: true,
+            },
+            // Each group is a search of its own, which counts so far.
+            false => Total {
+                value: of.count.min(COUNTED),
+                exact: of.count <= COUNTED,
+            },
+        }),
+        max_score: of.max_score.filter(|_| scored || spec.request.track_scores),
+        hits,
+    })
+}
+
+impl<'a> Spec<'a> {
+    fn new(of: &'a InnerHits, around: &SearchRequest) -> Spec<'a> {
+        let sort: &[Sort] = if by_score(&of.request.sort) { &[] } else { &of.request.sort };
+        Spec {
+            of,
+            request: SearchRequest {
+                query: around.query.clone(),
+                ..of.request.clone()
+            },
+            sort,
+            order: Order {
+                ascending: sort.iter().map(|s| s.ascending).collect(),
+            },
+        }
+    }
+    fn name(&self) -> &str {
+        self.of.name.as_deref().unwrap_or_default()
+    }
+}

@@ -1,0 +1,384 @@
+//! One search: compiled for each index, collected over all of them, rescored, and its page fetched.
+//!
+//! Not here: how an index is gone through (`collect`, `top`), what a hit shows (`fetch`), inner hits (`inner_hits`, `expand`).
+
+use crate::collect::collapse::Members;
+use crate::collect::collapse::{Group, collapse_key};
+use crate::collect::index_boost;
+use crate::collect::rescore;
+use crate::collect::top;
+use crate::collect::{self, Best, Collected, Order, Ranked, Source};
+use crate::doc_sink::DocSink;
+use crate::document_reader::DocumentReader;
+use crate::fetch::Fetch;
+use crate::fetch::collapse;
+use crate::fetch::inner_hits;
+use crate::interrupt::is_timeout;
+use crate::phases::Phases;
+use crate::plan::{Context, Planned, plan};
+use crate::sort::{Key, Plan, Reader};
+use crate::{Searched, limits, profile};
+use dsl::query::Query;
+use dsl::search::{Hit, Hits, SearchRequest, SearchResponse, Sort, SortBy, Total, TrackTotal};
+use model::{Error, Result};
+use rustc_hash::FxHashMap;
+use segment::searchable::IndexView;
+use std::collections::hash_map::Entry;
+use std::time::Instant;
+
+/// A request, compiled for one index.
+struct Compiled {
+    planned: Planned,
+    post_filter: Option<Planned>,
+    explained: Option<Planned>,
+    /// Sort keys; empty for scores alone.
+    sort: Vec<Plan>,
+    collapse: Option<Plan>,
+}
+
+impl Compiled {
+    fn new(view: &IndexView, filter: Option<&Query>, request: &SearchRequest, cx: &Context<'_>) -> Result<Compiled> {
+        let post_filter = request.post_filter.as_ref();
+        let explained = request.explained.as_ref();
+        let sort = if by_score(request) { &[][..] } else { &request.sort };
+        let collapse = request.collapse.as_ref();
+        Ok(Compiled {
+            planned: plan(view, request.query.as_ref(), filter, cx)?,
+            post_filter: post_filter.map(|q| plan(view, Some(q), None, cx)).transpose()?,
+            explained: explained.map(|q| plan(view, Some(q), None, cx)).transpose()?,
+            sort: sort.iter().map(|s| Plan::new(view, s, cx)).collect::<Result<_>>()?,
+            collapse: collapse.map(|c| collapse_key(view, &c.field, cx)).transpose()?,
+        })
+    }
+
+    /// What clauses took: those of the post filter first.
+    fn profile(&self) -> Vec<serde_json::Value> {
+        let all = self.post_filter.iter().chain([&self.planned]);
+        all.flat_map(Planned::profile).collect()
+    }
+
+    /// The keys of `search_after`.
+    fn after(&self, view: &IndexView, request: &SearchRequest, cx: &Context<'_>) -> Result<Option<Vec<Key>>> {
+        let Some(values) = &request.search_after else {
+            return Ok(None);
+        };
+        if by_score(request) {
+            let score = values.first().and_then(serde_json::Value::as_f64);
+            return Ok(score.map(|s| vec![Key::Score(s as f32)]));
+        }
+        let keys = self.sort.iter().zip(values).map(|(p, v)| p.after(view, v, cx));
+        keys.collect::<Result<_>>().map(Some)
+    }
+}
+
+/// Keys of `unsigned_long` stand for themselves: they are compared with no other numbers.
+fn alike(compiled: &[Compiled]) -> Result<()> {
+    for key in 0..compiled.first().map_or(0, |first| first.sort.len()) {
+        let mut kinds = compiled.iter().filter_map(|one| one.sort.get(key)?.is_unsigned());
+        let first = kinds.next();
+        if kinds.any(|kind| Some(kind) != first) {
+            let reason = "Can't do sort across indices, as a field has [unsigned_long] type in one index, and different type in another index!";
+            return Err(Error::illegal(reason));
+        }
+    }
+    Ok(())
+}
+
+/// Hits come by falling score and nothing else.
+fn by_score(request: &SearchRequest) -> bool {
+    matches!(
+        request.sort.as_slice(),
+        [] | [Sort {
+            by: SortBy::Score,
+            ascending: false
+        }]
+    )
+}
+
+/// Searches and shows every match to a sink.
+///
+/// # Errors
+/// As [`super::run`], and what the sink answers.
+pub fn run_with(
+    views: &[Searched],
+    request: &SearchRequest,
+    cx: &Context<'_>,
+    sink: Option<&mut dyn DocSink>,
+) -> Result<SearchResponse> {
+    let started = Instant::now();
+    limits::check(views, request)?;
+    let mut order = Order::default();
+    if !by_score(request) {
+        order.ascending = request.sort.iter().map(|s| s.ascending).collect();
+    }
+    let compiled = views
+        .iter()
+        .map(|(view, filter)| Compiled::new(view, filter.as_ref(), request, cx))
+        .collect::<Result<Vec<_>>>()?;
+    alike(&compiled)?;
+    let window = request.from.saturating_add(request.size);
+    let deepest = request.rescore.iter().map(|r| r.window_size).max().unwrap_or(0).max(window);
+    let mut best = Best::new(&order, deepest);
+    let mut found = gather(views, &compiled, request, cx, &mut best, sink)?;
+    let mut ranked = best.into_sorted();
+    for one in &request.rescore {
+        if found.timed_out {
+            break;
+        }
+        found.timed_out = unless_late(rescore::rescore(views, &mut ranked, one, cx))?.is_none();
+    }
+    if found.timed_out {
+        cx.interrupt.grant_grace();
+    }
+    let rest = ranked.get(request.from..).unwrap_or_default();
+    // What ended early did not see all members.
+    let members = found.members.take().filter(|_| !found.timed_out && !found.terminated);
+    let page = &rest[..request.size.min(rest.len())];
+    let fetched = || fetch(views, &compiled, page, members.as_ref(), request, cx);
+    let (hits, all_shown) = Phases::timed(&cx.phases.fetch, fetched)?;
+    found.timed_out |= !all_shown;
+    Ok(SearchResponse {
+        took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        timed_out: found.timed_out,
+        terminated_early: (request.terminate_after > 0 || request.collects_nothing)
+            .then_some(found.terminated || request.collects_nothing),
+        shards: views
+            .iter()
+            .map(|(view, filter)| crate::plan::routed::asked(view, request.query.iter().chain(filter)))
+            .sum(),
+        hits: Hits {
+            total: total(found.count, request.track_total_hits),
+            max_score: max_score(views, request, &ranked, &found),
+            hits,
+        },
+        profile: request.profile.then(|| {
+            let clauses: Vec<_> = compiled.iter().map(Compiled::profile).collect();
+            profile::render(views, request, clauses, &found.took)
+        }),
+        ..SearchResponse::default()
+    })
+}
+
+/// Whether an index could answer a request: what it asks of fields, and no more, is compiled.
+///
+/// # Errors
+/// What the index refuses.
+pub fn compiles((view, filter): &Searched, request: &SearchRequest, cx: &Context<'_>) -> Result<()> {
+    let compiled = Compiled::new(view, filter.as_ref(), request, cx)?;
+    compiled.after(view, request, cx)?;
+    let wanted = inner_hits::wanted(request)?;
+    inner_hits::Compiled::all(view, &wanted, None, cx)?;
+    Fetch::new(view, request, cx)?;
+    Ok(())
+}
+
+/// `None` for what the deadline of the search has stopped.
+fn unless_late<T>(done: Result<T>) -> Result<Option<T>> {
+    match done {
+        Err(error) if is_timeout(&error) => Ok(None),
+        done => done.map(Some),
+    }
+}
+
+/// Goes through index after index until time or `terminate_after` is up.
+fn gather(
+    views: &[Searched],
+    compiled: &[Compiled],
+    request: &SearchRequest,
+    cx: &Context<'_>,
+    best: &mut Best<'_>,
+    mut sink: Option<&mut dyn DocSink>,
+) -> Result<Collected> {
+    let window = request.from.saturating_add(request.size);
+    let mut found = Collected {
+        members: collapse::members(request),
+        ..Collected::default()
+    };
+    for (no, ((view, _), compiled)) in views.iter().zip(compiled).enumerate() {
+        let after = compiled.after(view, request, cx)?;
+        let source = Source {
+            no,
+            view,
+            planned: &compiled.planned,
+            post_filter: compiled.post_filter.as_ref(),
+            sort: &compiled.sort,
+            after: after.as_deref(),
+            collapse: compiled.collapse.as_ref(),
+            boost: index_boost(request, view),
+        };
+        let entered = Instant::now();
+        let before = found.count;
+        let collected = cx.check_cancelled().and_then(|()| {
+            if sink.is_none() && top::applies(&source, request) {
+                top::top(&source, request, cx, best, &mut found)
+            } else {
+                collect::collect(&source, request, cx, best, &mut sink, &mut found)
+            }
+        });
+        found.timed_out |= unless_late(collected)?.is_none();
+        found.took.push(entered.elapsed());
+        // Who wants no hits is told what is known without going through them.
+        if found.terminated
+            && window == 0
+            && !request.dialect.typed
+            && let Some(all) = known_count(&source, request)?
+        {
+            found.count = before + all;
+        }
+        if found.timed_out || found.terminated && request.dialect.typed {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// How many documents of an index match, where every segment knows it without going through them.
+fn known_count(source: &Source<'_>, request: &SearchRequest) -> Result<Option<u64>> {
+    if source.post_filter.is_some() || request.min_score.is_some() {
+        return Ok(None);
+    }
+    let mut all = 0;
+    for segment in &source.view.segments {
+        let sight = source.planned.sight(segment)?;
+        let Some(count) = source.planned.quick_count(segment, &sight, u64::MAX)? else {
+            return Ok(None);
+        };
+        all += count;
+    }
+    Ok(Some(all))
+}
+
+/// The hits of a page, with their inner hits; and whether there was time for all of them.
+fn fetch(
+    views: &[Searched],
+    compiled: &[Compiled],
+    page: &[Ranked],
+    members: Option<&Members>,
+    request: &SearchRequest,
+    cx: &Context<'_>,
+) -> Result<(Vec<Hit>, bool)> {
+    let wanted = inner_hits::wanted(request)?;
+    let inner = views
+        .iter()
+        .map(|(view, _)| inner_hits::Compiled::all(view, &wanted, None, cx))
+        .collect::<Result<Vec<_>>>()?;
+    let fetches = views
+        .iter()
+        .map(|(view, _)| Fetch::new(view, request, cx))
+        .collect::<Result<Vec<_>>>()?;
+    let mut hits = Vec::with_capacity(page.len());
+    let mut group_keys = Vec::new();
+    let mut group_readers: FxHashMap<(usize, usize), Reader> = FxHashMap::default();
+    for one in page {
+        let view = &views[one.view].0;
+        let read = cx
+            .check_cancelled()
+            .and_then(|()| shown(view, &compiled[one.view], &fetches[one.view], one, request));
+        let Some(mut hit) = unless_late(read)? else {
+            return Ok((hits, false));
+        };
+        if let (Some(collapse), Some(plan)) = (&request.collapse, &compiled[one.view].collapse) {
+            let reader = match group_readers.entry((one.view, one.segment)) {
+                Entry::Occupied(open) => open.into_mut(),
+                Entry::Vacant(place) => place.insert(plan.open(view, &view.segments[one.segment], 0)?),
+            };
+            let key = reader.read(one.doc, one.score)?;
+            if !matches!(key, Key::None { .. }) {
+                hit.fields.insert(collapse.field.clone(), vec![key.render()].into());
+            }
+            group_keys.push(key);
+        }
+        for inner in &inner[one.view] {
+            if unless_late(inner.add(&mut hit, one.segment, one.doc, one.doc))?.is_none() {
+                return Ok((hits, false));
+            }
+        }
+        hits.push(hit);
+    }
+    if let Some(collapse) = &request.collapse {
+        let groups: Vec<Group> = page.iter().map(|one| one.group.clone().unwrap_or(Group::None)).collect();
+        let sources: Vec<collapse::Compiled<'_>> = compiled
+            .iter()
+            .filter_map(|compiled| {
+                Some(collapse::Compiled {
+                    planned: &compiled.planned,
+                    post_filter: compiled.post_filter.as_ref(),
+                    collapse: compiled.collapse.as_ref()?,
+                })
+            })
+            .collect();
+        let expanded = collapse::expand(
+            views,
+            &sources,
+            request,
+            collapse,
+            (&groups, &group_keys, members.and_then(Members::all)),
+            (&mut hits, &inner),
+            cx,
+        );
+        if unless_late(expanded)?.is_none() {
+            return Ok((hits, false));
+        }
+    }
+    Ok((hits, true))
+}
+
+/// One hit, without what hangs on it.
+fn shown(view: &IndexView, compiled: &Compiled, fetch: &Fetch<'_>, one: &Ranked, request: &SearchRequest) -> Result<Hit> {
+    let segment = &view.segments[one.segment];
+    let by_score = by_score(request);
+    let score = by_score || request.track_scores || request.sort.iter().any(|s| s.by == SortBy::Score);
+    let shelf = DocumentReader::of(view, segment);
+    let (mut hit, _source) = fetch.hit(segment, &shelf, one.doc, score.then_some(one.score))?;
+    hit.sort = compiled.sort.iter().zip(&one.keys).map(|(p, k)| p.render(k)).collect();
+    // Sorted by score alone is not sorted, says Lucene; only who goes on from a hit has to see where it stands.
+    if by_score && !request.sort.is_empty() && request.search_after.is_some() {
+        hit.sort = vec![Key::Score(one.score).render()];
+    }
+    if compiled.planned.has_names() {
+        hit.matched_queries = compiled.planned.matched(segment, one.doc)?;
+        if request.named_scores {
+            hit.matched_scores = compiled.planned.matched_scores(segment, one.doc)?;
+        }
+    }
+    if request.explain {
+        let planned = compiled.explained.as_ref().unwrap_or(&compiled.planned);
+        hit.explanation = Some(planned.explain(segment, one.doc)?.to_json());
+    }
+    Ok(hit)
+}
+
+fn max_score(views: &[Searched], request: &SearchRequest, ranked: &[Ranked], found: &Collected) -> Option<f32> {
+    // 2015 counted without scores, and said 0.
+    let counted_then = request.size == 0 && request.dialect.typed && request.dialect.persona == model::Persona::Es2;
+    if counted_then {
+        Some(0.0)
+    } else if request.size == 0 && !request.dialect.typed && !views.is_empty() {
+        // Who wants no hits is told nothing of the best one.
+        None
+    } else if by_score(request) && !ranked.is_empty() {
+        ranked.iter().map(|r| r.score).reduce(f32::max)
+    } else if request.track_scores {
+        found.max_score
+    } else {
+        views.is_empty().then_some(0.0)
+    }
+}
+
+fn total(count: u64, track: TrackTotal) -> Option<Total> {
+    match track {
+        TrackTotal::Exact => Some(Total {
+            value: count,
+            exact: true,
+        }),
+        TrackTotal::UpTo(max) if count > max as u64 => Some(Total {
+            value: max as u64,
+            exact: false,
+        }),
+        TrackTotal::UpTo(_) => Some(Total {
+            value: count,
+            exact: true,
+        }),
+        TrackTotal::No => None,
+    }
+}

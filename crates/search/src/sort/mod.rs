@@ -1,0 +1,557 @@
+//! Sort keys: how each is read for a document, compared, and shown.
+
+use crate::plan::columns::Column;
+use crate::plan::scripts::{Bound, Script};
+use crate::plan::{Context, Target};
+use crate::sort::nested::{Children, Levels};
+use dsl::query::MultiValueMode;
+use dsl::search::{FieldSort, ScriptSortKind, Sort, SortBy};
+use mapping::FieldValue;
+use model::{Error, ErrorKind, Result};
+use segment::searchable::IndexView;
+use segment::segment_view::SegmentView;
+use serde_json::Value;
+use std::cmp::Ordering;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use tantivy::DocId;
+use tantivy::columnar::StrColumn;
+
+mod field;
+mod nested;
+mod reader;
+
+use field::{address, check_mode, extreme, field_key, given, unit_metres};
+use reader::ReadBy;
+pub use reader::Reader;
+
+/// One key of one document.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Key {
+    /// No string there; always last, or first if so asked.
+    None {
+        /// Before everything.
+        first: bool,
+    },
+    /// Whole numbers, dates, positions.
+    Int(i64),
+    /// Whole numbers of `unsigned_long`.
+    Unsigned(u64),
+    /// Fractions.
+    Float(f64),
+    /// Scores.
+    Score(f32),
+    /// Strings.
+    Text(Arc<str>),
+    /// Addresses.
+    Ip(Ipv6Addr),
+}
+
+/// Compares two keys of one sort.
+pub fn compare(a: &Key, b: &Key, ascending: bool) -> Ordering {
+    let order = match (a, b) {
+        (Key::None { first: x }, Key::None { .. }) if *x => Ordering::Equal,
+        (Key::None { .. }, Key::None { .. }) => Ordering::Equal,
+        (Key::None { first }, _) => return if *first { Ordering::Less } else { Ordering::Greater },
+        (_, Key::None { first }) => return if *first { Ordering::Greater } else { Ordering::Less },
+        (Key::Text(a), Key::Text(b)) => a.cmp(b),
+        (Key::Ip(a), Key::Ip(b)) => a.cmp(b),
+        (Key::Int(a), Key::Int(b)) => a.cmp(b),
+        (Key::Unsigned(a), Key::Unsigned(b)) => a.cmp(b),
+        (a, b) => number(a).total_cmp(&number(b)),
+    };
+    if ascending { order } else { order.reverse() }
+}
+
+fn number(key: &Key) -> f64 {
+    match key {
+        Key::Int(n) => *n as f64,
+        Key::Unsigned(n) => *n as f64,
+        Key::Float(n) => *n,
+        Key::Score(n) => f64::from(*n),
+        Key::None { .. } | Key::Text(_) | Key::Ip(_) => 0.0,
+    }
+}
+
+impl Key {
+    /// As `sort` of a hit shows it.
+    pub fn render(&self) -> Value {
+        match self {
+            Key::None { .. } => Value::Null,
+            Key::Int(n) => (*n).into(),
+            Key::Unsigned(n) => (*n).into(),
+            Key::Float(n) if n.is_infinite() => if *n > 0.0 { "Infinity" } else { "-Infinity" }.into(),
+            Key::Float(n) => (*n).into(),
+            Key::Score(n) => n.to_string().parse::<f64>().map_or(Value::Null, Value::from),
+            Key::Text(text) => (**text).into(),
+            Key::Ip(ip) => ip.to_ipv4_mapped().map_or_else(|| ip.to_string(), |v4| v4.to_string()).into(),
+        }
+    }
+}
+
+/// A sort compiled for one index.
+pub struct Plan {
+    by: By,
+    /// Smallest first.
+    pub ascending: bool,
+}
+
+enum By {
+    Score,
+    /// The place in its index.
+    Doc,
+    /// The place among those of all indices of the search.
+    ShardDoc,
+    Field(Box<FieldKey>),
+    /// The same for all documents of an index.
+    Constant(Key),
+    Script {
+        script: Script,
+        text: bool,
+        mode: MultiValueMode,
+        nested: Option<Levels>,
+    },
+    Geo {
+        path: String,
+        distance: Distance,
+        nested: Option<Levels>,
+    },
+    Type,
+    SeqNo,
+}
+
+/// How far places are from points.
+#[derive(Clone)]
+struct Distance {
+    points: Vec<(f64, f64)>,
+    unit: f64,
+    mode: MultiValueMode,
+    far: crate::plan::geo_distance::Far,
+}
+
+impl Distance {
+    /// Of one document's places, or those of its nested documents.
+    fn of(&self, places: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+        let mut all: Vec<f64> = places
+            .flat_map(|at| self.points.iter().map(move |from| (self.far)(*from, at)))
+            .collect();
+        crate::plan::pick(self.mode, &mut all).map(|metres| metres / self.unit)
+    }
+}
+
+struct FieldKey {
+    path: String,
+    mode: MultiValueMode,
+    missing: Option<Value>,
+    as_float: bool,
+    as_date: bool,
+    /// Its numbers have 32 bits: so do the ends that missing values are sorted to.
+    narrow: bool,
+    /// Whole numbers up to 2^64 - 1.
+    unsigned: bool,
+    /// Milliseconds that are to be shown and compared as nanoseconds.
+    to_nanos: bool,
+    /// Nothing stands for missing values.
+    bare: bool,
+    format: Option<model::date::DateFormat>,
+    nested: Option<Levels>,
+}
+
+impl Plan {
+    /// Compiles one key for root documents.
+    ///
+    /// # Errors
+    /// Fields that are not mapped or cannot be sorted by.
+    pub fn new(view: &IndexView, sort: &Sort, cx: &Context<'_>) -> Result<Plan> {
+        Plan::within(view, sort, cx, None)
+    }
+
+    /// Compiles one key for the documents of a nested path (or roots).
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn within(view: &IndexView, sort: &Sort, cx: &Context<'_>, scope: Option<&str>) -> Result<Plan> {
+        let ascending = sort.ascending;
+        let by = match &sort.by {
+            SortBy::Score => By::Score,
+            SortBy::Doc => By::Doc,
+            SortBy::ShardDoc => By::ShardDoc,
+            SortBy::Field(field) if field.field == "_doc" => By::Doc,
+            SortBy::Field(field) if field.field == "_score" => By::Score,
+            SortBy::Field(field) if field.field == "_type" && view.typed => By::Type,
+            SortBy::Field(field) if field.field == "_index" => {
+                check_mode(view, field)?;
+                By::Constant(Key::Text(view.name.as_str().into()))
+            }
+            SortBy::Field(field) if field.field == "_seq_no" => By::SeqNo,
+            SortBy::Field(field) => field_key(view, field, ascending, cx, scope)?,
+            SortBy::Script {
+                script,
+                kind,
+                mode,
+                nested,
+            } => By::Script {
+                script: Script::new(view, script, cx)?,
+                text: *kind == ScriptSortKind::String,
+                mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
+                nested: Levels::named(view, nested.as_ref(), scope, cx)?,
+            },
+            SortBy::GeoDistance {
+                field,
+                points,
+                unit,
+                mode,
+                arc,
+                ignore_unmapped,
+                nested,
+            } => {
+                if let Some((lat, lon)) = points
+                    .iter()
+                    .find(|(lat, lon)| !view.typed && (lat.abs() > 90.0 || lon.abs() > 180.0))
+                {
+                    let (what, value) = if lat.abs() > 90.0 {
+                        ("latitude", lat)
+                    } else {
+                        ("longitude", lon)
+                    };
+                    return Err(Error::illegal(format!(
+                        "illegal {what} value [{value:?}] for [GeoDistanceSort] for field [{field}]."
+                    )));
+                }
+                let Some(target) = Target::of(view, field) else {
+                    if *ignore_unmapped {
+                        return Ok(Plan {
+                            by: By::Constant(Key::Float(f64::INFINITY)),
+                            ascending,
+                        });
+                    }
+                    return Err(Error::illegal(format!(
+                        "failed to find mapper for [{field}] for geo distance based sort"
+                    )));
+                };
+                if target.kind.kind != mapping::Kind::GeoPoint && !view.typed {
+                    return Err(Error::illegal(format!(
+                        "field [{field}] of type [{}] has no places that a distance could be measured to",
+                        target.kind.wire()
+                    )));
+                }
+                if nested.is_some() && *mode == Some(MultiValueMode::Median) && !view.typed {
+                    return Err(Error::illegal("Unsupported sort mode: MEDIAN"));
+                }
+                // The way of Lucene that serves the plain case knows no plane.
+                let plain = points.len() == 1
+                    && ascending
+                    && unit == "m"
+                    && nested.is_none()
+                    && mode.is_none_or(|mode| mode == MultiValueMode::Min);
+                By::Geo {
+                    path: target.path.to_owned(),
+                    distance: Distance {
+                        points: points.clone(),
+                        unit: unit_metres(unit),
+                        mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
+                        far: crate::plan::geo_distance::far(*arc || plain && !view.typed, view.typed),
+                    },
+                    nested: Levels::named(view, nested.as_ref(), scope, cx)?,
+                }
+            }
+        };
+        Ok(Plan { by, ascending })
+    }
+
+    /// Whether it sorts by `unsigned_long`; `None` where there is no field.
+    pub(super) fn is_unsigned(&self) -> Option<bool> {
+        match &self.by {
+            By::Field(key) => Some(key.unsigned),
+            _ => None,
+        }
+    }
+
+    /// Whether the key needs scores.
+    pub fn needs_scores(&self) -> bool {
+        matches!(self.by, By::Score)
+    }
+
+    /// Sorting by score.
+    pub fn is_score(&self) -> bool {
+        matches!(self.by, By::Score)
+    }
+
+    /// The same, with no key where a document has no value.
+    pub(super) fn bare(mut self) -> Plan {
+        if let By::Field(key) = &mut self.by {
+            key.bare = true;
+        }
+        self
+    }
+
+    /// The column of a relation's ids in a segment, if that is what is sorted by: its name and itself.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(super) fn relation(&self, view: &IndexView, segment: &SegmentView) -> Result<Option<(&str, Option<StrColumn>)>> {
+        let By::Field(key) = &self.by else { return Ok(None) };
+        let Some(target) = Target::valued(view, &key.path).filter(Target::is_relation) else {
+            return Ok(None);
+        };
+        let column = match Column::open(segment, &target)? {
+            Some(Column::Str(strings)) => Some(strings),
+            _ => None,
+        };
+        Ok(Some((key.path.as_str(), column)))
+    }
+
+    /// The column of a field of strings, where its values are the keys as they stand.
+    pub(super) fn strings<'v>(&self, view: &'v IndexView) -> Option<&'v str> {
+        let By::Field(key) = &self.by else { return None };
+        let (path, kind) = view.mapping.resolve(&key.path)?;
+        let slot = view.schema.slot(path)?;
+        if kind.kind.is_keyword() && key.nested.is_none() && key.missing.is_none() {
+            slot.column.as_deref()
+        } else {
+            None
+        }
+    }
+
+    /// Where a segment begins that has `first` documents before it in the `no`th index of the search: a place among those
+    /// of all indices, where the key is to tell them apart.
+    pub fn base(&self, no: usize, first: u64) -> u64 {
+        match self.by {
+            By::ShardDoc => (no as u64) << 32 | first,
+            _ => first,
+        }
+    }
+
+    /// The key's reader in a segment whose first document is the `base`th of the index.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn open(&self, view: &IndexView, segment: &SegmentView, base: u64) -> Result<Reader> {
+        let by = match &self.by {
+            By::Score => ReadBy::Score,
+            By::Doc | By::ShardDoc => ReadBy::Doc(i64::try_from(base).unwrap_or(0)),
+            By::Type => {
+                let column = segment.reader.fast_fields().str("_type").map_err(crate::plan::node::broken)?;
+                ReadBy::Column {
+                    column: column.map(Column::Str),
+                    mode: MultiValueMode::Min,
+                    missing: Key::Text("_doc".into()),
+                    float: false,
+                    children: None,
+                    id: false,
+                    to_nanos: false,
+                }
+            }
+            By::Constant(key) => ReadBy::Constant(key.clone()),
+            By::SeqNo => {
+                let column = segment
+                    .reader
+                    .fast_fields()
+                    .u64("_seq_no")
+                    .map_err(crate::plan::node::broken)?;
+                ReadBy::Column {
+                    column: Some(Column::U64(column)),
+                    mode: MultiValueMode::Min,
+                    missing: Key::Int(-1),
+                    float: false,
+                    children: None,
+                    id: false,
+                    to_nanos: false,
+                }
+            }
+            By::Script {
+                script,
+                text,
+                mode,
+                nested,
+            } => ReadBy::Script {
+                bound: script.open(segment)?,
+                text: *text,
+                strict: !view.typed,
+                mode: *mode,
+                children: nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?,
+                missing: if *text {
+                    Key::None { first: false }
+                } else {
+                    Key::Float(if self.ascending { f64::MAX } else { f64::MIN })
+                },
+            },
+            By::Geo { path, distance, nested } => ReadBy::Geo {
+                column: Target::of(view, path)
+                    .map(|t| Column::open(segment, &t))
+                    .transpose()?
+                    .flatten(),
+                distance: distance.clone(),
+                children: nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?,
+            },
+            By::Field(key) if key.path == "_id" || key.path == "_uid" => {
+                // 2015 indexed no id by itself: a sort by it found nothing.
+                let column = match view.typed && key.path == "_id" {
+                    true => None,
+                    false => segment.reader.fast_fields().str("_id").map_err(crate::plan::node::broken)?,
+                };
+                ReadBy::Column {
+                    column: column.map(Column::Str),
+                    mode: MultiValueMode::Min,
+                    missing: Key::None { first: false },
+                    float: false,
+                    children: None,
+                    id: false,
+                    to_nanos: false,
+                }
+            }
+            By::Field(key) => {
+                let target = Target::valued(view, &key.path);
+                let column = target.map(|t| Column::open(segment, &t)).transpose()?.flatten();
+                let text = target.is_some_and(|t| t.has_string_terms() || t.kind.kind == mapping::Kind::Ip);
+                let ip = target.is_some_and(|t| t.kind.kind == mapping::Kind::Ip);
+                let children = key.nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?;
+                let float = key.as_float || target.is_some_and(|t| t.kind.kind.is_float()) && !key.as_date;
+                ReadBy::Column {
+                    column,
+                    mode: key.mode,
+                    missing: match self.missing(key, text, float)? {
+                        _ if key.bare => Key::None { first: false },
+                        Key::Text(text) if ip => Key::Ip(address(&text)?),
+                        missing => missing,
+                    },
+                    float,
+                    children,
+                    id: false,
+                    to_nanos: key.to_nanos,
+                }
+            }
+        };
+        Ok(Reader {
+            by,
+            ascending: self.ascending,
+        })
+    }
+
+    fn missing(&self, key: &FieldKey, text: bool, float: bool) -> Result<Key> {
+        let first = match key.missing.as_ref().and_then(Value::as_str) {
+            Some("_first") => true,
+            Some("_last") | None => match &key.missing {
+                Some(Value::Null) | None => false,
+                Some(Value::String(_)) => false,
+                Some(value) => return given(value, key, text, float),
+            },
+            Some(other) => return given(&Value::from(other), key, text, float),
+        };
+        Ok(if text {
+            Key::None { first }
+        } else if float {
+            Key::Float(if extreme(first, self.ascending) > 0 {
+                f64::INFINITY
+            } else {
+                f64::NEG_INFINITY
+            })
+        } else if key.unsigned {
+            Key::Unsigned(if extreme(first, self.ascending) > 0 { u64::MAX } else { 0 })
+        } else if key.narrow {
+            Key::Int(if extreme(first, self.ascending) > 0 {
+                i64::from(i32::MAX)
+            } else {
+                i64::from(i32::MIN)
+            })
+        } else {
+            Key::Int(extreme(first, self.ascending))
+        })
+    }
+
+    /// A value of `search_after` as a key.
+    ///
+    /// # Errors
+    /// Values that the sort cannot have.
+    pub fn after(&self, view: &IndexView, value: &Value, cx: &Context<'_>) -> Result<Key> {
+        let number = |value: &Value| -> Result<f64> {
+            match value {
+                Value::Number(n) => Ok(n.as_f64().unwrap_or(0.0)),
+                Value::String(s) if s == "Infinity" => Ok(f64::INFINITY),
+                Value::String(s) if s == "-Infinity" => Ok(f64::NEG_INFINITY),
+                other => other.as_str().and_then(|s| s.parse().ok()).ok_or_else(|| {
+                    let name = match &self.by {
+                        By::Field(key) => key.path.clone(),
+                        _ => other.to_string(),
+                    };
+                    Error::illegal(format!("Failed to parse search_after value for field [{name}]."))
+                }),
+            }
+        };
+        Ok(match &self.by {
+            By::Score => Key::Score(number(value)? as f32),
+            By::Doc | By::ShardDoc => Key::Int(number(value)? as i64),
+            By::Constant(_) | By::Type => match value {
+                Value::Null => Key::None { first: false },
+                Value::String(s) => Key::Text(s.as_str().into()),
+                value => Key::Int(number(value)? as i64),
+            },
+            By::Script { text: true, .. } => Key::Text(value.as_str().unwrap_or_default().into()),
+            By::Script { .. } | By::Geo { .. } => Key::Float(number(value)?),
+            By::SeqNo => Key::Int(number(value)? as i64),
+            By::Field(key) => {
+                let Some(target) = Target::valued(view, &key.path) else {
+                    return Ok(match value {
+                        Value::Null => Key::None { first: false },
+                        value => Key::Text(value.as_str().map_or_else(|| value.to_string(), str::to_owned).into()),
+                    });
+                };
+                let first = key.missing.as_ref().and_then(Value::as_str) == Some("_first");
+                if target.has_string_terms() || target.kind.kind == mapping::Kind::Ip {
+                    match value {
+                        Value::Null => Key::None { first },
+                        Value::String(s) if target.kind.kind == mapping::Kind::Ip => Key::Ip(address(s)?),
+                        Value::String(s) => Key::Text(s.as_str().into()),
+                        other => Key::Text(other.to_string().into()),
+                    }
+                } else if target.kind.kind.is_float() || key.as_float {
+                    if value.is_null() {
+                        self.missing(key, false, true)?
+                    } else {
+                        Key::Float(number(value)?)
+                    }
+                } else if value.is_null() {
+                    self.missing(key, false, false)?
+                } else if key.unsigned {
+                    match value.as_u64().or_else(|| value.as_str()?.parse().ok()) {
+                        Some(n) => Key::Unsigned(n),
+                        None => Key::Unsigned(number(value)? as u64),
+                    }
+                } else if let Some(n) = value.as_i64() {
+                    Key::Int(n)
+                } else if let (Some(text), true) = (value.as_str(), target.kind.kind.is_date()) {
+                    let default = model::date::DateFormat::default();
+                    let format = key.format.as_ref().or(target.kind.format.as_ref()).unwrap_or(&default);
+                    let nanos = target.kind.kind == mapping::Kind::DateNanos || key.to_nanos;
+                    Key::Int(match text.parse::<i64>() {
+                        Ok(n) => n,
+                        Err(_) if nanos => {
+                            let (ms, below) = format.parse_nanos(text, None)?;
+                            ms.saturating_mul(1_000_000).saturating_add(below)
+                        }
+                        Err(_) => model::date::parse_math(text, format, None, cx.now_ms, false)?,
+                    })
+                } else if let (Some(b), true) = (value.as_bool(), view.typed) {
+                    Key::Int(i64::from(b))
+                } else {
+                    Key::Int(number(value)? as i64)
+                }
+            }
+        })
+    }
+
+    /// A key as the answer shows it: formatted, if a format was asked for.
+    pub fn render(&self, key: &Key) -> Value {
+        if let (By::Field(field), Key::Int(ms)) = (&self.by, key)
+            && let Some(format) = &field.format
+        {
+            return format.render(*ms, None).into();
+        }
+        key.render()
+    }
+}
+
+/// A value of a column as the answer shows it.
+pub fn shown(kind: &mapping::FieldType, value: &FieldValue) -> Value {
+    kind.render_value(value)
+}

@@ -1,0 +1,300 @@
+//! Completions by contexts: which a request asks for, and what of a segment is in one of them.
+//!
+//! Not here: how inputs are kept (`mapping::contexts`), completions without contexts (`suggest`).
+
+use crate::plan::Target;
+use crate::plan::levenshtein::{Levenshtein, edits};
+use crate::plan::node::broken;
+use crate::suggest::{Begins, common};
+use dsl::json::Node;
+use dsl::query::parse_place;
+use dsl::search::suggest::FuzzyCompletion;
+use mapping::completion;
+use mapping::contexts::{CONTEXT_END, CompletionContext, around, beginning, lat_lon_hash, length};
+use model::{Error, ErrorKind, Result};
+use segment::segment_view::SegmentView;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, TERMINATED};
+use tantivy_fst::Automaton;
+
+/// A value of a context that is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asked {
+    /// The number of the context and the value, as entries have them.
+    beginning: String,
+    /// Longer values will do.
+    prefix: bool,
+    boost: f32,
+}
+
+/// What a document has for a request: its best input, and by which contexts.
+pub(crate) struct Found {
+    pub(crate) score: f32,
+    pub(crate) input: String,
+    pub(crate) shown: Value,
+}
+
+/// What a request asks of the contexts of a field.
+///
+/// # Errors
+/// Contexts that the field does not have, none where it has some.
+pub(crate) fn asked(contexts: &[CompletionContext], given: &Map<String, Value>) -> Result<Vec<Asked>> {
+    if contexts.is_empty() {
+        if given.is_empty() {
+            return Ok(Vec::new());
+        }
+        return Err(Error::illegal("suggester [completion] doesn't expect any context"));
+    }
+    let mut out: Vec<Asked> = Vec::new();
+    for (name, value) in given {
+        let Some(no) = contexts.iter().position(|context| context.name == *name) else {
+            let names: Vec<&str> = contexts.iter().map(|context| context.name.as_str()).collect();
+            return Err(Error::illegal(format!(
+                "Unknown context name [{name}], must be one of [{}]",
+                names.join(", ")
+            )));
+        };
+        let one;
+        let list = match value {
+            Value::Array(list) => list,
+            other => {
+                one = vec![other.clone()];
+                &one
+            }
+        };
+        for value in list {
+            let mut add = |text: &str, prefix: bool, boost: f32| -> Result<()> {
+                out.push(Asked {
+                    beginning: beginning(no, text)?,
+                    prefix,
+                    boost,
+                });
+                Ok(())
+            };
+            match contexts[no].precision {
+                None => category(value, &mut add)?,
+                Some(precision) => place(value, precision, &mut add)?,
+            }
+        }
+    }
+    if out.is_empty() {
+        return Err(Error::illegal("Missing mandatory contexts in context query"));
+    }
+    Ok(out)
+}
+
+type Add<'a> = dyn FnMut(&str, bool, f32) -> Result<()> + 'a;
+
+fn bad(reason: &str) -> Error {
+    Error::new(ErrorKind::XContentParse, reason.to_owned())
+}
+
+fn boost_of(object: &Map<String, Value>) -> Result<f32> {
+    let Some(boost) = object.get("boost") else { return Ok(1.0) };
+    let number = match boost {
+        Value::String(text) => text.parse::<i64>().ok(),
+        other => other.as_i64(),
+    };
+    let number = number
+        .filter(|n| *n >= 1)
+        .ok_or_else(|| Error::illegal("boost must be greater than 0"))?;
+    Ok(number as f32)
+}
+
+fn category(value: &Value, add: &mut Add<'_>) -> Result<()> {
+    match value {
+        Value::String(text) => add(text, false, 1.0),
+        Value::Number(_) | Value::Bool(_) => add(&value.to_string(), false, 1.0),
+        Value::Object(object) => {
+            if object
+                .keys()
+                .any(|key| !matches!(key.as_str(), "context" | "boost" | "prefix"))
+            {
+                return Err(bad("category context must be a string, number or boolean"));
+            }
+            let text = match object.get("context") {
+                Some(Value::String(text)) => text.clone(),
+                Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
+                _ => return Err(bad("category must not be null")),
+            };
+            let prefix = match object.get("prefix") {
+                None => false,
+                Some(Value::Bool(prefix)) => *prefix,
+                Some(other) => return Err(bad(&format!("[prefix] must be a boolean, but was [{other}]"))),
+            };
+            add(&text, prefix, boost_of(object)?)
+        }
+        _ => Err(bad("category context must be an object, string, number or boolean")),
+    }
+}
+
+/// The cell of a place, and those around it.
+fn place(value: &Value, precision: usize, add: &mut Add<'_>) -> Result<()> {
+    let whole = || parse_place(&Node::from_value(value.clone()));
+    let (mut at, mut length_asked, mut neighbours, mut boost) = (None, 12, Vec::new(), 1.0);
+    match value {
+        Value::Object(object) => {
+            let (mut lat, mut lon) = (None, None);
+            for (key, part) in object {
+                match key.as_str() {
+                    "context" => at = Some(parse_place(&Node::from_value(part.clone()))?),
+                    "lat" => lat = Some(part.clone()),
+                    "lon" => lon = Some(part.clone()),
+                    "precision" => length_asked = length(part)?,
+                    "boost" => boost = boost_of(object)?,
+                    "neighbours" => {
+                        let list = part.as_array().cloned().unwrap_or_else(|| vec![part.clone()]);
+                        neighbours = list.iter().map(length).collect::<Result<_>>()?;
+                    }
+                    other => return Err(bad(&format!("[geo] unknown field [{other}]"))),
+                }
+            }
+            if let (Some(lat), Some(lon)) = (lat, lon) {
+                at = Some(parse_place(&Node::from_value(json!({ "lat": lat, "lon": lon })))?);
+            }
+        }
+        _ => at = Some(whole()?),
+    }
+    let (lat, lon) = at.ok_or_else(|| bad("no geohash or geo point provided"))?;
+    let shown = length_asked.clamp(1, 12).min(precision);
+    let mut cells = BTreeSet::from([lat_lon_hash(lat, lon, shown)]);
+    if neighbours.is_empty() && shown == precision {
+        cells.extend(around(lat, lon, shown));
+    }
+    for wider in neighbours.into_iter().filter(|wider| (1..shown).contains(wider)) {
+        cells.insert(lat_lon_hash(lat, lon, wider));
+        cells.extend(around(lat, lon, wider));
+    }
+    cells.iter().try_for_each(|cell| add(cell, cell.len() < precision, boost))
+}
+
+/// The visible documents of a segment with an entry that begins so in one of the contexts.
+pub(crate) fn in_segment(
+    segment: &SegmentView,
+    target: &Target<'_>,
+    key: &str,
+    asked: &[Asked],
+    contexts: &[CompletionContext],
+    fuzzy: Option<&FuzzyCompletion>,
+) -> Result<BTreeMap<DocId, Found>> {
+    struct Best {
+        score: f32,
+        input: String,
+        by: BTreeSet<String>,
+    }
+    let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
+    let fuzzy = fuzzy.filter(|fuzzy| key.chars().count() >= fuzzy.min_length);
+    let automaton = fuzzy.map(|fuzzy| {
+        let edits = edits(fuzzy.fuzziness, key);
+        Begins(Levenshtein::new(key, edits, fuzzy.prefix_length, fuzzy.transpositions))
+    });
+    let mut best: BTreeMap<DocId, Best> = BTreeMap::new();
+    for one in asked {
+        let start = match (&automaton, one.prefix) {
+            (None, false) => format!("{}{CONTEXT_END}{key}", one.beginning),
+            (Some(_), false) => format!("{}{CONTEXT_END}", one.beginning),
+            (_, true) => one.beginning.clone(),
+        };
+        let mut stream = index.terms().range().ge(start.as_bytes()).into_stream().map_err(broken)?;
+        while stream.advance() && stream.key().starts_with(start.as_bytes()) {
+            let entry = std::str::from_utf8(stream.key()).ok().and_then(completion::entry);
+            let Some((own, weight, input)) = entry else { continue };
+            let Some((context, own)) = own.split_once(CONTEXT_END) else {
+                continue;
+            };
+            let begins = match &automaton {
+                None => own.starts_with(key),
+                Some(automaton) => {
+                    let end = own
+                        .bytes()
+                        .fold(automaton.start(), |state, byte| automaton.accept(&state, byte));
+                    automaton.is_match(&end)
+                }
+            };
+            if !begins {
+                continue;
+            }
+            // A longer match and a boost add up.
+            let factor = match &automaton {
+                None => one.boost,
+                Some(_) => (common(own, key) + one.boost - 1.0).max(1.0),
+            };
+            let score = if weight == 0 { factor } else { weight as f32 * factor };
+            let mut docs = index
+                .read_postings_from_terminfo(stream.value(), IndexRecordOption::Basic)
+                .map_err(broken)?;
+            while docs.doc() != TERMINATED {
+                let doc = docs.doc();
+                if segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc) {
+                    let known = best.entry(doc).or_insert_with(|| Best {
+                        score,
+                        input: input.to_owned(),
+                        by: BTreeSet::new(),
+                    });
+                    if score > known.score || score == known.score && input < known.input.as_str() {
+                        if input != known.input {
+                            known.by.clear();
+                        }
+                        known.score = score;
+                        known.input = input.to_owned();
+                    }
+                    if input == known.input {
+                        known.by.insert(context.to_owned());
+                    }
+                }
+                docs.advance();
+            }
+        }
+    }
+    let shown = |by: BTreeSet<String>| {
+        let mut out = Map::new();
+        for (no, context) in contexts.iter().enumerate() {
+            let mark = beginning(no, "").unwrap_or_default();
+            let values: Vec<&str> = by.iter().filter_map(|value| value.strip_prefix(&mark)).collect();
+            if !values.is_empty() {
+                out.insert(context.name.clone(), values.into());
+            }
+        }
+        Value::Object(out)
+    };
+    let found = |(doc, best): (DocId, Best)| {
+        let found = Found {
+            score: best.score,
+            input: best.input,
+            shown: shown(best.by),
+        };
+        (doc, found)
+    };
+    Ok(best.into_iter().map(found).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(given: Value, expected: std::result::Result<usize, &str>) {
+        let context = |name: &str, precision| CompletionContext {
+            name: name.into(),
+            precision,
+            path: None,
+        };
+        let contexts = [context("color", None), context("loc", Some(4))];
+        let Value::Object(given) = given else { panic!("{given}") };
+        match (asked(&contexts, &given), expected) {
+            (Ok(list), Ok(count)) => assert_eq!(list.len(), count, "{given:?}"),
+            (Err(error), Err(part)) => assert!(error.reason().contains(part), "{given:?}: {error}"),
+            (found, _) => panic!("{given:?}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn forms() {
+        check(json!({"color": ["red", {"context": "b", "prefix": true, "boost": 2}]}), Ok(2));
+        check(json!({"loc": {"lat": 52.5, "lon": 13.4}}), Ok(9));
+        check(json!({"loc": {"context": "52.5,13.4", "precision": 2}}), Ok(1));
+        check(json!({"color": []}), Err("Missing mandatory contexts"));
+        check(json!({"shape": "x"}), Err("must be one of [color, loc]"));
+    }
+}

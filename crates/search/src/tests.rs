@@ -1,0 +1,415 @@
+//! Searches over a small index in memory: requests and the ids, scores and values they answer with.
+
+use crate::plan::Context;
+use crate::{run, scan};
+use dsl::json::{Reading, read};
+use dsl::search::{SearchRequest, SearchResponse};
+use mapping::{Mapping, MappingLimits, ReadOptions, Registry};
+use model::{Dialect, DocId, IndexName, Stamp};
+use segment::build::{Blocks, build};
+use segment::document::{Block, Envelope, block};
+use segment::schema::IndexSchema;
+use segment::searchable::IndexView;
+use segment::tokens::tokenizers;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+fn view(mapping: &Value, docs: &[Value]) -> IndexView {
+    let registry = Registry::default_registry();
+    let mapping = Mapping::parse(mapping, &registry, &MappingLimits::default()).unwrap();
+    let schema = Arc::new(IndexSchema::of(&mapping));
+    let tokens = tokenizers(&schema, &mapping);
+    let blocks: Vec<Block> = docs
+        .iter()
+        .enumerate()
+        .map(|(n, doc)| {
+            let id = DocId::plain(n.to_string());
+            let source = doc.to_string();
+            let parsed = mapping
+                .read(
+                    doc,
+                    &ReadOptions {
+                        id: &id.id,
+                        type_name: "",
+                        routing: None,
+                        ..ReadOptions::default()
+                    },
+                )
+                .unwrap();
+            let stamp = Stamp {
+                seq_no: n as u64,
+                primary_term: 1,
+                version: 1,
+            };
+            let source: Arc<[u8]> = source.as_bytes().into();
+            let of = Envelope {
+                id: &id,
+                uid: &id.id,
+                stamp,
+                source: &source,
+                fields: &[],
+                routing: None,
+                parent: None,
+                hidden: None,
+            };
+            block(&schema, Some(parsed), of)
+        })
+        .collect();
+    let next = std::sync::atomic::AtomicU64::new(1);
+    let fresh = || next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let mut segments = Vec::new();
+    // Two segments: statistics and order must span them.
+    let (a, b) = blocks.split_at(blocks.len() / 2);
+    let mut data = Vec::new();
+    for part in [a, b] {
+        let of = Blocks {
+            count: part.len(),
+            bytes: 1 << 20,
+            make: &|n| part[n].clone(),
+        };
+        data.extend(build(&schema, &tokens, of, &fresh).unwrap().segments);
+    }
+    let budget = segment::derived::Budget::new(1 << 20);
+    let (index, _) = segment::directory::handle(&schema, Some(&tokens), &data).unwrap();
+    for one in &data {
+        segments.push(segment::segment_view::open(&schema, &index, one, None, None, &budget).unwrap());
+    }
+    IndexView {
+        no: 1,
+        name: IndexName::new("test"),
+        typed: false,
+        mapping: mapping.clone(),
+        registry,
+        settings: Arc::default(),
+        schema,
+        segments,
+        position: 0,
+        derived: segment::derived::Derived::new(&budget),
+        filters: Arc::new(segment::filter_cache::Filters::new(1 << 20)),
+        documents: Arc::new(segment::cache::DocumentCache::new(1 << 20)),
+        mappings: mapping::Mappings::Plain(mapping.clone()),
+        types: Default::default(),
+        parents: Vec::new(),
+    }
+}
+
+fn texts() -> IndexView {
+    let mapping = json!({"properties": {
+        "title": {"type": "text"}, "tag": {"type": "keyword"}, "n": {"type": "integer"}, "price": {"type": "double"},
+        "day": {"type": "date"}, "on": {"type": "boolean"}, "ip": {"type": "ip"},
+        "parts": {"type": "nested", "properties": {"name": {"type": "text"}, "size": {"type": "integer"}}}
+    }});
+    view(
+        &mapping,
+        &[
+            json!({"title": "quick brown fox", "tag": "a", "n": 1, "price": 1.5, "day": "2020-01-01", "on": true, "ip": "10.0.0.1",
+                   "parts": [{"name": "left ear", "size": 1}, {"name": "tail", "size": 5}]}),
+            json!({"title": "quick fox jumps", "tag": "b", "n": 2, "day": "2020-01-02", "on": false, "ip": "10.1.0.1"}),
+            json!({"title": "lazy dog", "tag": ["a", "c"], "n": 3, "price": 0.5, "parts": {"name": "left paw", "size": 2}}),
+            json!({"title": "the fox and the brown dog", "n": [7, 5], "day": "2020-02-01"}),
+        ],
+    )
+}
+
+fn search(view: IndexView, body: &Value) -> model::Result<SearchResponse> {
+    search_again(&Arc::new(view), body)
+}
+
+fn search_again(view: &Arc<IndexView>, body: &Value) -> model::Result<SearchResponse> {
+    let node = read(body.to_string().as_bytes(), Reading::default())?;
+    let request = SearchRequest::parse(node, Dialect::default())?;
+    let scripts = |s: &dsl::query::script_source::ScriptSource| match &s.text {
+        dsl::query::script_source::ScriptText::Inline(text) => script::compile(text, script::Lang::Painless),
+        dsl::query::script_source::ScriptText::Stored(id) => Err(model::Error::illegal(id.clone())),
+    };
+    run(&[(view.clone(), None)], &request, &context(&scripts))
+}
+
+fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> model::Result<script::Program>) -> Context<'a> {
+    Context {
+        phases: Default::default(),
+        now_ms: 1_580_000_000_000,
+        max_clause_count: 1024,
+        max_buckets: 65_535,
+        max_phrase_ways: 1_000_000,
+        scripts,
+        see: engine::See::Plain,
+        interrupt: crate::interrupt::Interrupt::default(),
+        bm25_factor: 2.2,
+        opensearch: false,
+        lost_sorts: false,
+        profile: std::cell::Cell::new(false),
+        filters_score: std::cell::Cell::new(true),
+        expensive: true,
+        types: &[],
+    }
+}
+
+fn check(body: Value, ids: &[&str]) {
+    let answer = search(texts(), &body).unwrap_or_else(|e| panic!("{body}: {e}"));
+    let got: Vec<&str> = answer.hits.hits.iter().map(|h| &*h.id.id).collect();
+    assert_eq!(got, ids, "{body}");
+    assert_eq!(answer.hits.total.unwrap().value, ids.len() as u64, "{body}");
+}
+
+fn refused(body: Value, reason: &str) {
+    let error = search(texts(), &body).unwrap_err();
+    assert!(error.reason().contains(reason), "{body}: {error}");
+}
+
+#[test]
+fn clauses() {
+    let q = |q: Value| json!({"query": q, "sort": "_doc"});
+    check(q(json!({"match_all": {}})), &["0", "1", "2", "3"]);
+    check(q(json!({"match": {"title": "fox"}})), &["0", "1", "3"]);
+    check(q(json!({"match": {"title": {"query": "quick dog", "operator": "and"}}})), &[]);
+    check(
+        q(json!({"match": {"title": {"query": "quick brown fox", "minimum_should_match": "2"}}})),
+        &["0", "1", "3"],
+    );
+    check(q(json!({"match_phrase": {"title": "quick fox"}})), &["1"]);
+    check(
+        q(json!({"match_phrase": {"title": {"query": "quick fox", "slop": 1}}})),
+        &["0", "1"],
+    );
+    check(q(json!({"match_phrase_prefix": {"title": "quick f"}})), &["1"]);
+    check(q(json!({"match_bool_prefix": {"title": "lazy d"}})), &["2", "3"]);
+    check(q(json!({"match": {"title": {"query": "qick", "fuzziness": 1}}})), &["0", "1"]);
+    check(q(json!({"fuzzy": {"title": "lazu"}})), &["2"]);
+    check(q(json!({"term": {"tag": "a"}})), &["0", "2"]);
+    check(q(json!({"terms": {"n": [1, 5]}})), &["0", "3"]);
+    check(q(json!({"term": {"n": 2.5}})), &[]);
+    check(q(json!({"term": {"on": true}})), &["0"]);
+    check(q(json!({"term": {"ip": "10.0.0.0/16"}})), &["0"]);
+    check(q(json!({"ids": {"values": ["3", "1"]}})), &["1", "3"]);
+    check(q(json!({"prefix": {"title": "qu"}})), &["0", "1"]);
+    check(q(json!({"wildcard": {"title": "?og*"}})), &["2", "3"]);
+    check(q(json!({"regexp": {"title": "(d|f)o[a-z]"}})), &["0", "1", "2", "3"]);
+    check(q(json!({"exists": {"field": "price"}})), &["0", "2"]);
+    check(q(json!({"range": {"n": {"gt": 1, "lte": 5}}})), &["1", "2", "3"]);
+    check(q(json!({"range": {"price": {"lt": 1.5}}})), &["2"]);
+    check(
+        q(json!({"range": {"day": {"gte": "2020-01-02", "lt": "2020-01-02||+1M/M"}}})),
+        &["1"],
+    );
+    check(q(json!({"range": {"tag": {"gt": "a"}}})), &["1", "2"]);
+    check(q(json!({"bool": {"must_not": {"term": {"tag": "a"}}}})), &["1", "3"]);
+    check(
+        q(json!({"bool": {"must": {"match": {"title": "fox"}}, "filter": {"range": {"n": {"gte": 2}}}}})),
+        &["1", "3"],
+    );
+    check(
+        q(json!({"nested": {"path": "parts", "query": {"match": {"parts.name": "left"}}}})),
+        &["0", "2"],
+    );
+    check(
+        q(json!({"nested": {"path": "parts", "query": {"bool": {"must": [
+            {"match": {"parts.name": "left"}}, {"range": {"parts.size": {"gt": 1}}}]}}}})),
+        &["2"],
+    );
+    check(
+        q(json!({"nested": {"path": "parts", "query": {"match_all": {}}}})),
+        &["0", "2"],
+    );
+    check(q(json!({"script": {"script": "doc['n'].value > 2"}})), &["2", "3"]);
+    check(q(json!({"query_string": {"query": "title:(fox -quick)"}})), &["3"]);
+    check(
+        q(json!({"simple_query_string": {"query": "brown +dog", "fields": ["title"]}})),
+        &["3"],
+    );
+    check(
+        q(json!({"multi_match": {"query": "lazy b", "fields": ["title", "tag"]}})),
+        &["2"],
+    );
+    check(q(json!({"term": {"nowhere": 1}})), &[]);
+}
+
+#[test]
+fn orders() {
+    check(json!({"sort": [{"n": "desc"}]}), &["3", "2", "1", "0"]);
+    check(
+        json!({"sort": [{"n": {"order": "asc", "mode": "max"}}]}),
+        &["0", "1", "2", "3"],
+    );
+    check(json!({"sort": [{"price": "asc"}, {"n": "desc"}]}), &["2", "0", "3", "1"]);
+    check(
+        json!({"sort": [{"tag": {"order": "desc", "missing": "_first"}}, "_doc"]}),
+        &["3", "2", "1", "0"],
+    );
+    check(
+        json!({"sort": [{"parts.size": {"order": "desc", "nested": {"path": "parts"}}}, {"n": "asc"}]}),
+        &["0", "2", "1", "3"],
+    );
+    check(
+        json!({"sort": [{"_script": {"type": "number", "script": "-doc['n'].value", "order": "asc"}}]}),
+        &["3", "2", "1", "0"],
+    );
+    refused(
+        json!({"sort": ["nowhere"]}),
+        "No mapping found for [nowhere] in order to sort on",
+    );
+    refused(json!({"from": 9999, "size": 2}), "Result window is too large");
+    let after = search(texts(), &json!({"sort": [{"n": "asc"}], "search_after": [2]})).unwrap();
+    assert_eq!(
+        after.hits.hits.iter().map(|h| h.sort[0].clone()).collect::<Vec<_>>(),
+        [json!(3), json!(5)]
+    );
+}
+
+#[test]
+fn scores() {
+    let score = |body: Value, expected: &[f32]| {
+        let answer = search(texts(), &json!({"query": body, "explain": true})).unwrap();
+        let got: Vec<f32> = answer.hits.hits.iter().map(|h| h.score.unwrap()).collect();
+        assert_eq!(got.len(), expected.len(), "{body}");
+        for (got, expected) in got.iter().zip(expected) {
+            assert!((got - expected).abs() <= 1e-5 * expected.abs(), "{body}: {got} {expected}");
+        }
+        for hit in &answer.hits.hits {
+            let explained = hit.explanation.as_ref().unwrap()["value"].as_f64().unwrap() as f32;
+            assert!((explained - hit.score.unwrap()).abs() < 1e-5, "{body}");
+        }
+    };
+    score(json!({"match_all": {}}), &[1.0; 4]);
+    score(json!({"bool": {"filter": {"term": {"n": 1}}}}), &[0.0]);
+    score(
+        json!({"constant_score": {"filter": {"term": {"tag": "a"}}, "boost": 3}}),
+        &[3.0, 3.0],
+    );
+    score(json!({"bool": {"must": [{"match_all": {}}, {"term": {"n": 1}}]}}), &[2.0]);
+    // ln(1 + 3.5/1.5) * 2.2 * 1/(1 + 1.2 * (0.25 + 0.75 * 2/3.5))
+    score(json!({"match": {"title": "lazy"}}), &[1.459_935_5]);
+    score(
+        json!({"function_score": {"query": {"match_all": {}}, "field_value_factor": {"field": "n", "factor": 2}, "boost_mode": "sum"}}),
+        &[11.0, 7.0, 5.0, 3.0],
+    );
+    score(
+        json!({"script_score": {"query": {"term": {"n": 3}}, "script": {"source": "doc['n'].value * 2 + _score"}}}),
+        &[7.0],
+    );
+}
+
+#[test]
+fn hits_show_what_was_asked() {
+    let body = json!({"query": {"ids": {"values": ["0"]}}, "_source": ["title", "n"], "fields": ["day"],
+        "docvalue_fields": ["tag", {"field": "day", "format": "yyyy"}], "script_fields": {"twice": {"script": "doc['n'].value * 2"}}});
+    let answer = search(texts(), &body).unwrap();
+    let hit = &answer.hits.hits[0];
+    assert_eq!(hit.source.as_deref().unwrap(), r#"{"title":"quick brown fox","n":1}"#);
+    assert_eq!(hit.fields["tag"], json!(["a"]));
+    assert_eq!(hit.fields["twice"], json!([2]));
+    let answer = search(texts(), &json!({"collapse": {"field": "tag"}, "sort": [{"n": "asc"}]})).unwrap();
+    assert_eq!(answer.hits.hits.len(), 3);
+    let mut seen = Vec::new();
+    let none = |_: &dsl::query::script_source::ScriptSource| Err(model::Error::illegal("none"));
+    scan(&texts(), None, None, &context(&none), &mut |segment, doc| {
+        seen.push((segment, doc));
+        Ok(true)
+    })
+    .unwrap();
+    assert_eq!(seen.len(), 4);
+}
+
+/// The best by pruning are the best of all: many blocks, documents without the field, lengths and frequencies that
+/// make another document the best than with the mean length that tantivy wrote the blocks with.
+#[test]
+fn pruning_loses_nothing() {
+    let mut below = model::random::random(7);
+    // One in ten has the field, as beside nested objects: tantivy's mean is a tenth of ours.
+    let docs: Vec<Value> = (0..30_000)
+        .map(|n| match n % 10 {
+            0 => {
+                let words = (0..3 + below(9)).map(|_| match below(300) {
+                    0 => "rare",
+                    n => ["a", "b", "x", "y", "z", "u", "v", "w"][n as usize % 8],
+                });
+                json!({ "t": words.collect::<Vec<_>>().join(" ") })
+            }
+            _ => json!({ "n": 1 }),
+        })
+        .collect();
+    let mapping = json!({ "properties": { "t": { "type": "text" }, "n": { "type": "long" } } });
+    let view = Arc::new(view(&mapping, &docs));
+    for text in [
+        "a",
+        "b",
+        "a b",
+        "x y z",
+        "u v w a",
+        "rare a",
+        "b rare",
+        "x rare y a",
+        "rare rare a",
+    ] {
+        for size in [1, 3, 10, 50] {
+            let asked = json!({ "size": size, "query": { "match": { "t": text } } });
+            // To keep scores beside a minimum means to look at every match.
+            let mut whole = asked.clone();
+            whole["min_score"] = json!(0.0);
+            let of = |body: &Value| -> Vec<(String, f32)> {
+                let hits = search_again(&view, body).unwrap().hits.hits;
+                hits.iter()
+                    .map(|hit| (hit.id.id.to_string(), hit.score.unwrap_or_default()))
+                    .collect()
+            };
+            assert_eq!(of(&asked), of(&whole), "{text}, the best {size}");
+        }
+    }
+}
+
+/// Groups of a number modulo 7 and their members, by a fold and by searches that keep what they find or ask again.
+#[test]
+fn members_of_groups() {
+    let mapping = json!({"properties": {"n": {"type": "integer"}, "of": {"type": "keyword"}, "by": {"type": "integer"}}});
+    let docs: Vec<Value> = (0..400)
+        .map(|n| json!({"n": n, "of": format!("g{}", n * 5 % 7), "by": n * 5 % 7}))
+        .collect();
+    let view = Arc::new(view(&mapping, &docs));
+    let check = |below: u64, field: &str, extra: &Value| {
+        let mut body = json!({
+            "size": 20, "query": {"range": {"n": {"lt": below}}}, "sort": [{"n": "desc"}],
+            "collapse": {"field": field, "inner_hits": [
+                {"name": "least", "size": 3, "sort": [{"n": "asc"}]},
+                {"name": "most", "size": 2, "from": 1, "sort": [{"n": "desc"}]}]},
+        });
+        let filtered = extra.get("post_filter").is_some();
+        body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let answer = search_again(&view, &body).unwrap();
+        let all = (0..below).filter(|n| !filtered || n % 2 == 0);
+        let mut groups: Vec<Vec<u64>> = vec![Vec::new(); 7];
+        all.for_each(|n| groups[(n * 5 % 7) as usize].push(n));
+        groups.retain(|group| !group.is_empty());
+        groups.sort_by_key(|group| std::cmp::Reverse(group.last().copied()));
+        let ids = |hits: &dsl::search::Hits| -> Vec<u64> { hits.hits.iter().map(|hit| hit.id.id.parse().unwrap()).collect() };
+        assert_eq!(answer.hits.hits.len(), groups.len(), "{body}");
+        for (hit, group) in answer.hits.hits.iter().zip(&groups) {
+            let [(_, least), (_, most)] = hit.inner_hits.as_slice() else {
+                panic!("two: {body}")
+            };
+            assert_eq!(least.total.unwrap().value, group.len() as u64, "{body}");
+            assert_eq!(ids(least), group[..group.len().min(3)], "{body}");
+            let from_the_end: Vec<u64> = group.iter().rev().skip(1).take(2).copied().collect();
+            assert_eq!(ids(most), from_the_end, "{body}");
+        }
+    };
+    for below in [0, 1, 9, 63, 64, 65, 66, 300, 400] {
+        for field in ["of", "by"] {
+            check(below, field, &json!({}));
+            check(below, field, &json!({"track_scores": true, "min_score": 0.5}));
+            check(
+                below,
+                field,
+                &json!({"post_filter": {"script": {"script": "doc['n'].value % 2 == 0"}}}),
+            );
+        }
+    }
+    // What ends early tells members all the same.
+    let early = json!({"terminate_after": 2, "query": {"range": {"n": {"lt": 30}}},
+        "collapse": {"field": "by", "inner_hits": {"name": "all", "size": 9}}});
+    let answer = search_again(&view, &early).unwrap();
+    for hit in &answer.hits.hits {
+        let group = hit.id.id.parse::<u64>().unwrap() * 5 % 7;
+        let members = (0..30u64).filter(|n| n * 5 % 7 == group).count() as u64;
+        assert_eq!(hit.inner_hits[0].1.total.unwrap().value, members);
+    }
+}

@@ -1,0 +1,259 @@
+//! Sets of documents of one segment, one bit each, and what is done with 64 of them at once.
+//!
+//! Not here: which sets are kept (`filter_cache`), scores.
+
+use crate::derived::Footprint;
+use std::sync::Arc;
+use tantivy::query::Scorer;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// A set of documents, one bit each.
+#[derive(Clone, Debug)]
+pub struct DocBits {
+    words: Vec<u64>,
+    count: u32,
+}
+
+impl Footprint for DocBits {
+    fn heap_bytes(&self) -> usize {
+        self.words.heap_bytes()
+    }
+}
+
+impl DocBits {
+    /// None of `max_doc` documents.
+    pub fn new(max_doc: DocId) -> DocBits {
+        DocBits {
+            words: vec![0; max_doc as usize / 64 + 1],
+            count: 0,
+        }
+    }
+    /// The documents of a set.
+    pub fn of(max_doc: DocId, docs: &mut dyn Scorer) -> DocBits {
+        let mut bits = DocBits::new(max_doc);
+        while docs.doc() != TERMINATED {
+            bits.insert(docs.doc());
+            docs.advance();
+        }
+        bits
+    }
+    /// Adds one.
+    pub fn insert(&mut self, doc: DocId) {
+        if let Some(word) = self.words.get_mut(doc as usize / 64) {
+            let bit = 1u64 << (doc % 64);
+            self.count += u32::from(*word & bit == 0);
+            *word |= bit;
+        }
+    }
+    /// Whether it is in.
+    #[inline]
+    pub fn contains(&self, doc: DocId) -> bool {
+        self.words
+            .get(doc as usize / 64)
+            .is_some_and(|word| word >> (doc % 64) & 1 == 1)
+    }
+    /// How many.
+    pub fn len(&self) -> u32 {
+        self.count
+    }
+    /// None.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+    /// Those that are in all of several sets of one segment.
+    pub fn all_of(sets: &[Arc<DocBits>]) -> DocBits {
+        let Some((first, others)) = sets.split_first() else {
+            return DocBits::new(0);
+        };
+        let mut words = first.words.clone();
+        for other in others {
+            debug_assert_eq!(words.len(), other.words.len(), "sets of one segment");
+            words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= other);
+        }
+        DocBits::of_words(words)
+    }
+    /// Those that are in any of several sets of one segment.
+    pub fn any_of(sets: &[Arc<DocBits>]) -> DocBits {
+        let Some((first, others)) = sets.split_first() else {
+            return DocBits::new(0);
+        };
+        let mut words = first.words.clone();
+        for other in others {
+            debug_assert_eq!(words.len(), other.words.len(), "sets of one segment");
+            words.iter_mut().zip(&other.words).for_each(|(word, other)| *word |= other);
+        }
+        DocBits::of_words(words)
+    }
+    /// Those of these, each the last of a block, that have any of `inside` in their block: a block is what lies behind the
+    /// one before. A sum does it for 64 documents at once: to a block's row of ones anything added carries into the bit
+    /// above it, which is its last document's.
+    pub fn around(&self, inside: &DocBits) -> DocBits {
+        debug_assert_eq!(self.words.len(), inside.words.len(), "sets of one segment");
+        let mut carried = false;
+        let words = self.words.iter().zip(&inside.words).map(|(last, inside)| {
+            debug_assert_eq!(last & inside, 0, "what is inside is not last");
+            let (sum, over) = (!last).overflowing_add(*inside);
+            let (sum, again) = sum.overflowing_add(u64::from(carried));
+            carried = over || again;
+            sum & last
+        });
+        DocBits::of_words(words.collect())
+    }
+    /// Those of these, each the first of a block, that have any in their block of what is `inside` and among `these`: a block
+    /// goes on until the next one. [`DocBits::around`] backwards.
+    pub fn ahead_of(&self, inside: &DocBits, these: &DocBits) -> DocBits {
+        debug_assert_eq!(self.words.len(), inside.words.len(), "sets of one segment");
+        debug_assert_eq!(self.words.len(), these.words.len(), "sets of one segment");
+        let mut carried = false;
+        let blocks = self.words.iter().zip(&inside.words).zip(&these.words).rev();
+        let words = blocks.map(|((first, inside), these)| {
+            debug_assert_eq!(first & inside & these, 0, "what is inside is not first");
+            let (first, inside) = (first.reverse_bits(), (inside & these).reverse_bits());
+            let (sum, over) = (!first).overflowing_add(inside);
+            let (sum, again) = sum.overflowing_add(u64::from(carried));
+            carried = over || again;
+            (sum & first).reverse_bits()
+        });
+        let mut words: Vec<u64> = words.collect();
+        words.reverse();
+        DocBits::of_words(words)
+    }
+    fn of_words(words: Vec<u64>) -> DocBits {
+        let count = words.iter().map(|word| word.count_ones()).sum();
+        DocBits { words, count }
+    }
+    /// Calls `f` with each, in order.
+    pub fn each(&self, mut f: impl FnMut(DocId)) {
+        for (base, word) in (0..).step_by(64).zip(&self.words) {
+            let mut word = *word;
+            while word != 0 {
+                f(base + word.trailing_zeros());
+                word &= word - 1;
+            }
+        }
+    }
+    /// The first one from `doc` on.
+    pub fn next(&self, doc: DocId) -> DocId {
+        let mut at = doc as usize / 64;
+        let Some(word) = self.words.get(at) else { return TERMINATED };
+        let mut word = word & (!0u64 << (doc % 64));
+        loop {
+            if word != 0 {
+                return u32::try_from(at * 64).unwrap_or(TERMINATED) + word.trailing_zeros();
+            }
+            at += 1;
+            match self.words.get(at) {
+                Some(next) => word = *next,
+                None => return TERMINATED,
+            }
+        }
+    }
+    /// The last one before `doc`.
+    pub fn before(&self, doc: DocId) -> Option<DocId> {
+        let last = doc.checked_sub(1)?;
+        let mut at = last as usize / 64;
+        let mut word = self.words.get(at)? & (!0u64 >> (63 - last % 64));
+        loop {
+            if word != 0 {
+                return u32::try_from(at * 64).ok().map(|base| base + 63 - word.leading_zeros());
+            }
+            at = at.checked_sub(1)?;
+            word = *self.words.get(at)?;
+        }
+    }
+}
+
+/// The documents of a [`DocBits`].
+pub struct BitsDocs {
+    bits: std::sync::Arc<DocBits>,
+    doc: DocId,
+}
+
+impl BitsDocs {
+    /// From the first one.
+    pub fn new(bits: std::sync::Arc<DocBits>) -> BitsDocs {
+        let doc = bits.next(0);
+        BitsDocs { bits, doc }
+    }
+}
+
+impl DocSet for BitsDocs {
+    fn advance(&mut self) -> DocId {
+        if self.doc != TERMINATED {
+            self.doc = self.bits.next(self.doc + 1);
+        }
+        self.doc
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc < target {
+            self.doc = self.bits.next(target);
+        }
+        self.doc
+    }
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+    fn size_hint(&self) -> u32 {
+        self.bits.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits(max_doc: DocId, docs: impl IntoIterator<Item = DocId>) -> DocBits {
+        let mut bits = DocBits::new(max_doc);
+        docs.into_iter().for_each(|doc| bits.insert(doc));
+        bits
+    }
+
+    /// Around by the sum, and document by document.
+    fn check(max_doc: DocId, last: &[DocId], inside: &[DocId]) {
+        let (lasts, insides) = (bits(max_doc, last.iter().copied()), bits(max_doc, inside.iter().copied()));
+        let mut expected: Vec<DocId> = inside
+            .iter()
+            .map(|doc| lasts.next(*doc))
+            .filter(|doc| *doc != TERMINATED)
+            .collect();
+        expected.dedup();
+        let mut found = Vec::new();
+        let around = lasts.around(&insides);
+        around.each(|doc| found.push(doc));
+        assert_eq!(found, expected, "of {last:?} around {inside:?}");
+        assert_eq!(around.len() as usize, expected.len());
+        // Backwards, each is the first of its block.
+        let mut expected: Vec<DocId> = inside.iter().filter_map(|doc| lasts.before(*doc)).collect();
+        expected.dedup();
+        let mut found = Vec::new();
+        let ahead = lasts.ahead_of(&insides, &insides);
+        ahead.each(|doc| found.push(doc));
+        assert_eq!(found, expected, "of {last:?} ahead of {inside:?}");
+        assert_eq!(ahead.len() as usize, expected.len());
+    }
+
+    #[test]
+    fn around_is_the_next_last() {
+        check(10, &[], &[]);
+        check(10, &[9], &[0, 3, 8]);
+        check(10, &[0, 1, 4, 5, 9], &[2, 6]);
+        check(200, &[63, 64, 127, 128, 199], &[62, 65, 129]);
+        check(200, &[130], &[0]);
+        check(200, &[199], &[]);
+        check(300, &[255], &[64, 260]);
+        // Blocks of every length over words' ends.
+        let mut random = model::random::random(7);
+        for _ in 0..200 {
+            let (part, some) = (1 + random(90), 1 + random(20));
+            let (mut last, mut inside) = (Vec::new(), Vec::new());
+            for doc in 0..1000 {
+                if random(part) == 0 {
+                    last.push(doc);
+                } else if random(some) == 0 {
+                    inside.push(doc);
+                }
+            }
+            check(1000, &last, &inside);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What searches see: the one value of the process that holds every index's readers and live documents.
+//!
+//! A [`Searchable`] is immutable; publishing stores another. No view shows half of a record
+//! (write-path.md 1.7), and all readers of an [`IndexView`] were opened under its one schema (1.8).
+//!
+//! Not here: how segments come to be (`index`), when they are published (`engine`).
+
+use crate::cache::DocumentCache;
+use crate::derived::{Derived, Footprint};
+use crate::error::broken;
+use crate::filter_cache::Filters;
+use crate::schema::IndexSchema;
+use crate::segment_view::SegmentView;
+use crate::stored::each_value;
+use mapping::Mapping;
+use model::{IndexName, Result};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use tantivy::DocId;
+use tantivy::directory::OwnedBytes;
+use tantivy::schema::Field;
+
+/// Every index as searches see it.
+#[derive(Debug, Default)]
+pub struct Searchable {
+    /// By number.
+    pub indices: HashMap<u32, Arc<IndexView>>,
+    /// Everything durable up to here that is not held back by `refresh_interval: -1` is in it.
+    pub position: u64,
+}
+
+/// One index at one moment.
+pub struct IndexView {
+    /// Its number, never used twice.
+    pub no: u32,
+    /// Its name.
+    pub name: IndexName,
+    /// Identity is (type, id).
+    pub typed: bool,
+    /// The types of a typed index.
+    pub types: Vec<String>,
+    /// Of typed indices: each type that has a parent, and the parent's type.
+    pub parents: Vec<(String, String)>,
+    /// Of typed indices: all types together.
+    pub mapping: Mapping,
+    /// Its analyzers.
+    pub registry: mapping::Registry,
+    /// Flat, with `index.`.
+    pub settings: Arc<Map<String, Value>>,
+    /// Where paths lie.
+    pub schema: Arc<IndexSchema>,
+    /// Oldest first.
+    pub segments: Vec<Arc<SegmentView>>,
+    /// Position up to which the log's records on this index are in it.
+    pub position: u64,
+    /// What readers work out once.
+    pub derived: Derived,
+    /// Stored documents that were read lately, of all indices.
+    pub documents: Arc<DocumentCache>,
+    /// Sets of terms that filters ask for often, of all indices.
+    pub filters: Arc<Filters>,
+    /// As they are written: a typed index has one for each type.
+    pub mappings: mapping::Mappings,
+}
+
+impl fmt::Debug for IndexView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "IndexView({} at {}, {} segments)",
+            self.name,
+            self.position,
+            self.segments.len()
+        )
+    }
+}
+
+impl IndexView {
+    /// The types of a typed index.
+    pub fn type_names(&self) -> Vec<String> {
+        self.types.clone()
+    }
+    /// Anything that a reader of all segments works out once, under a name of its own.
+    ///
+    /// # Errors
+    /// What `build` says.
+    pub fn once<T: Footprint>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+        self.derived.once(name, build)
+    }
+    /// Shows every stored value of a document of one of its segments.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn each_stored(&self, segment: &SegmentView, doc: DocId, f: impl FnMut(Field, &[u8])) -> Result<()> {
+        each_value(&self.stored(segment, doc)?, doc, f)
+    }
+    /// The bytes of a stored document of one of its segments.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn stored(&self, segment: &SegmentView, doc: DocId) -> Result<Arc<[u8]>> {
+        let key = (segment.id, doc);
+        if let Some(bytes) = self.documents.get(&key) {
+            return Ok(bytes);
+        }
+        let bytes: Arc<[u8]> = packed(segment, doc)?.as_slice().into();
+        self.documents.put(key, bytes.len(), || bytes.clone());
+        Ok(bytes)
+    }
+    /// As [`IndexView::each_stored`], for who keeps what he reads.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn each_stored_once(&self, segment: &SegmentView, doc: DocId, f: impl FnMut(Field, &[u8])) -> Result<()> {
+        match self.documents.get(&(segment.id, doc)) {
+            Some(bytes) => each_value(&bytes, doc, f),
+            None => each_value(packed(segment, doc)?.as_slice(), doc, f),
+        }
+    }
+    /// The mapping of a document's type.
+    pub fn mapping_of(&self, doc_type: Option<&str>) -> &Mapping {
+        match (&self.mappings, doc_type) {
+            (mapping::Mappings::Typed(types), Some(name)) => types.get(name).unwrap_or(&self.mapping),
+            _ => &self.mapping,
+        }
+    }
+    /// A setting that is a whole number, given or by default.
+    pub fn number(&self, name: &str) -> Option<usize> {
+        model::settings::text(&self.settings, *model::settings::find(name)?)
+            .parse()
+            .ok()
+    }
+}
+
+/// The bytes of a stored document, as the segment has them.
+fn packed(segment: &SegmentView, doc: DocId) -> Result<OwnedBytes> {
+    segment.core.stored(&segment.reader)?.get_document_bytes(doc).map_err(broken)
+}

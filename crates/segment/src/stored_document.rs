@@ -1,0 +1,95 @@
+//! Documents by their ids: where one lies in the segments of an index, and how it is read from there.
+//!
+//! Not here: documents that no segment has yet (the write path), caches.
+
+use crate::error::broken;
+use crate::hidden_mark::read_mark;
+use crate::searchable::IndexView;
+use crate::segment_view::SegmentView;
+use engine::{Document, Source};
+use model::{DocAddress, Result, Stamp};
+use std::sync::Arc;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet, TERMINATED, Term};
+
+/// Where a live document lies.
+#[derive(Clone, Debug)]
+pub struct Location {
+    /// Its segment.
+    pub segment: Arc<SegmentView>,
+    /// Every document of its block, root last.
+    pub block: Vec<u32>,
+}
+
+impl Location {
+    /// The root.
+    pub fn root(&self) -> u32 {
+        self.block.last().copied().unwrap_or(0)
+    }
+    /// Its stamp.
+    pub fn stamp(&self) -> Stamp {
+        self.segment.core.stamp(self.root())
+    }
+}
+
+/// The live block of a uid in a set.
+///
+/// # Errors
+/// Unreadable files.
+pub fn locate(view: &IndexView, uid: &str) -> Result<Option<Location>> {
+    let term = Term::from_field_text(view.schema.id, uid);
+    for segment in view.segments.iter().rev() {
+        let index = segment.reader.inverted_index(view.schema.id).map_err(broken)?;
+        let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)? else {
+            continue;
+        };
+        let mut block = Vec::new();
+        while postings.doc() != TERMINATED {
+            if segment.is_alive(postings.doc()) {
+                block.push(postings.doc());
+            }
+            postings.advance();
+        }
+        if let Some(root) = block.last() {
+            debug_assert!(segment.is_root(*root), "the root is the last of its block");
+            return Ok(Some(Location {
+                segment: segment.clone(),
+                block,
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// A document out of a segment.
+///
+/// # Errors
+/// Unreadable files.
+pub fn stored(view: &IndexView, location: &Location, at: &DocAddress) -> Result<Document> {
+    let schema = &view.schema;
+    let mut document = Document {
+        at: at.clone(),
+        stamp: location.stamp(),
+        source: Source(Arc::from([])),
+        stored_fields: None,
+        routing: None,
+        parent: None,
+        times: crate::times::times_of(view, &location.segment, location.root())?,
+        hidden: None,
+    };
+    view.each_stored_once(&location.segment, location.root(), |field, value| {
+        if field == schema.source {
+            match crate::stored_source::stored_fields(value) {
+                Some(fields) => document.stored_fields = Some(Source(fields.into())),
+                None => document.source = Source(value.into()),
+            }
+        } else if field == schema.routing {
+            document.routing = Some(String::from_utf8_lossy(value).into_owned());
+        } else if field == schema.parent {
+            document.parent = Some(String::from_utf8_lossy(value).into_owned());
+        } else if field == schema.hidden {
+            document.hidden = read_mark(value);
+        }
+    })?;
+    Ok(document)
+}
