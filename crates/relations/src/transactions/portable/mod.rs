@@ -310,11 +310,17 @@ impl Relations {
             see: See::Everything,
             ..Read::whole(at)
         };
-        let reads = done.items.iter().map(|item| item.written.at.clone()).chain([key.at()]);
-        let mut found = self.engine.read(reads.map(marked).collect()).await?;
         let token = |document: &Option<Document>| Ok(Mark::of(document.as_ref().and_then(|d| d.hidden.as_ref()))?.token);
-        let Some(own) = token(&found.pop().flatten())? else {
-            return Ok(done);
+        let until = self.clock.monotonic() + TIMEOUT;
+        let (found, own) = loop {
+            let reads = done.items.iter().map(|item| item.written.at.clone()).chain([key.at()]);
+            let mut found = self.engine.read(reads.map(marked).collect()).await?;
+            match token(&found.pop().flatten())? {
+                Some(own) => break (found, own),
+                // The outcome was there a moment ago, so this is a stale read.
+                None if self.clock.monotonic() < until => self.breathe().await,
+                None => return Ok(done),
+            }
         };
         done.commit_seq = own.commit_seq();
         for document in found.iter().flatten() {
