@@ -56,7 +56,16 @@ impl Relations {
     /// Changes by the portable path: compare-and-set of single documents, on any engine. Waiting comes from outside.
     #[must_use]
     pub fn by_portable_path(self, pause: Arc<dyn changes::Pause>) -> Relations {
-        let portable = transactions::portable::Portable::new(&self.engine, &self.clock, pause, self.kept_time.clone());
+        let session = Arc::from(format!("n1.{:013x}", self.clock.random() >> 12));
+        self.by_portable_path_in(pause, session, changes::Room::default())
+    }
+
+    /// The same for a server with a session of this name, and with this much room in a record. [`Relations::recover`] opens
+    /// the session.
+    #[must_use]
+    pub fn by_portable_path_in(self, pause: Arc<dyn changes::Pause>, session: Arc<str>, room: changes::Room) -> Relations {
+        let kept_time = self.kept_time.clone();
+        let portable = transactions::portable::Portable::new(&self.engine, &self.clock, pause, kept_time, session, room);
         Relations {
             portable: Some(Arc::new(portable)),
             ..self

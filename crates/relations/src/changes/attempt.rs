@@ -1,14 +1,12 @@
-//! A change as it is asked for, an attempt at it, and what comes of both: plain data, and the two traits by which the runner
-//! is planned and made to wait from outside.
+//! An attempt at a change and how it ends: plain data, and the two traits by which the caller gives the runner its plan and
+//! its waiting.
 //!
-//! Not here: running (`runner`).
+//! Not here: running (`runner`), what the operations of a change come to (`transactions`).
 
-use super::plan::{Before, Failure};
 use super::record::{Effects, Token};
-use crate::locks::{Age, Blocker, LockKey, Owner};
-use crate::sessions::SessionState;
+use crate::locks::{Age, Owner};
 use async_trait::async_trait;
-use engine::{Conflict, Effect, Expect, Write};
+use engine::Document;
 use model::{DocAddress, Error, Result, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,48 +20,15 @@ pub trait Pause: fmt::Debug + Send + Sync + 'static {
     async fn pause(&self, duration: Duration);
 }
 
-/// A change as asked for. Addresses name concrete indices that exist.
-#[derive(Clone, Debug)]
-pub struct Change {
-    /// Never used before; a retry has another.
-    pub id: Owner,
-    /// Of the first attempt; `None` for a first attempt.
-    pub age: Option<Age>,
-    /// All must hold at the commit.
-    pub conditions: Vec<(DocAddress, Expect)>,
-    /// In order.
-    pub operations: Vec<Write>,
-    /// The operations if a condition does not hold; empty: the change fails then.
-    pub otherwise: Vec<Write>,
-    /// Locks under which it is made: their leases name it, and they are not in its way.
-    pub locks: Vec<Owner>,
-    /// Of the request.
-    pub digest: String,
-    /// Waiting for others ends here, by the monotonic clock.
-    pub deadline: Duration,
-}
-
-/// What came of it. Everything but `Committed` has changed nothing.
-#[derive(Debug)]
-pub enum Verdict {
-    /// It happened, and every document shows it.
-    Committed {
-        token: Token,
-        items: Vec<Effect>,
-        otherwise: bool,
-    },
-    /// An operation failed: per operation, what it would have done or why not.
-    Failed(Vec<Result<Effect, Failure>>),
-    /// This condition does not hold, and there is no `otherwise`.
-    Unmet { condition: usize, conflict: Conflict },
-    /// Foreign locks are in the way.
-    Locked(Vec<(LockKey, Vec<Blocker>)>),
-    /// A lock that it was to be made under has ended, or is not there.
-    LockEnded { lock: Owner, state: Option<SessionState> },
-    /// Wounded by an older change, or taken for dead: to be tried again with this age.
-    Aborted { age: Age },
-    /// It waited too long for others.
-    TimedOut,
+/// A document before the change, as plain readers see it. The stamp is the one that clients saw.
+#[derive(Clone, Debug, Default)]
+pub struct Before {
+    /// The document, if there is one.
+    pub document: Option<Document>,
+    /// Its stamp, or that of its deletion where that is known.
+    pub stamp: Option<Stamp>,
+    /// The stamp that it had before marks of changes went over it and left it as it was.
+    pub since: Option<Stamp>,
 }
 
 /// One attempt at a change, whatever plans it.
@@ -75,9 +40,7 @@ pub struct Attempt {
     pub age: Option<Age>,
     /// Every document that the plan reads or writes; in indices that exist, by their own names.
     pub addresses: BTreeSet<DocAddress>,
-    /// Locks whose leases name it.
-    pub locks: Vec<Owner>,
-    /// Leases under which it is made where those do not name it: its record does.
+    /// Leases under which it is made. The record names them.
     pub under: Vec<Arc<str>>,
     /// Of the request.
     pub digest: String,
@@ -119,8 +82,6 @@ pub enum Ended {
     Stopped,
     /// It could not be planned, or the engine refused a mark on this document. Nothing is marked any more.
     Refused { at: Option<DocAddress>, error: Error },
-    /// A lock that it was to be made under has ended, or is not there.
-    LockEnded { lock: Owner, state: Option<SessionState> },
     /// Wounded by an older change, or taken for dead: to be tried again with this age.
     Aborted { age: Age },
     /// It waited too long for others.

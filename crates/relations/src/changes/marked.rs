@@ -2,7 +2,7 @@
 //!
 //! Not here: sending them (`runner`, `apply`, `resolve`).
 
-use super::plan::Before;
+use super::attempt::Before;
 use super::record::{Effects, Mark, Since, Token};
 use engine::{Document, Expect, Hide, Judge, Source, Write, WriteOp};
 use mapping::{Times, Timing};

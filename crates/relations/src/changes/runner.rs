@@ -10,19 +10,17 @@
 //! acted on only when it is an acknowledgement; a conflict or silence is followed by another look.
 //!
 //! Here are W1, R, W4, W5 and what every step needs. `chunks` has W3, `apply` W6 and W7, `resolve` what becomes of others' changes,
-//! `sweep` their search and garbage, `folding` the plan of a plain list of operations.
+//! `sweep` their search and garbage.
 //!
-//! Not here: what to do next (`decide`), what operations come to (`plan`), time (the clock and the `Pause`).
+//! Not here: what to do next (`decide`), what operations come to (`transactions`), time (the clock and the `Pause`).
 
-use super::attempt::{Attempt, Ended, Pause, Planned, Planning, Resolved};
+use super::attempt::{Attempt, Before, Ended, Pause, Planned, Planning, Resolved};
 use super::chunks::Room;
 use super::decide::RecordState;
 use super::marked::{Marked, rewrite_as, unchanged};
-use super::plan::Before;
 use super::record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, Uuids, record_address};
 use crate::kept_time::KeptTime;
-use crate::locks::{Age, LockKey, Owner};
-use crate::sessions::{Session, SessionState};
+use crate::locks::{Age, Owner};
 use engine::catalog::closed;
 use engine::{Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp, Target};
@@ -63,18 +61,9 @@ pub(super) struct Places {
 
 /// Where the document of a session or lease is.
 pub fn session_address(session: &str) -> DocAddress {
-    control(&format!("s:{session}"))
-}
-
-/// Where a lock document is.
-pub fn lock_address(key: &LockKey) -> DocAddress {
-    control(&key.document_id())
-}
-
-fn control(id: &str) -> DocAddress {
     DocAddress {
         index: IndexName::new(CONTROL_INDEX),
-        id: DocId::plain(id),
+        id: DocId::plain(format!("s:{session}")),
     }
 }
 
@@ -104,7 +93,7 @@ impl Runner {
     /// Runs one attempt, planned by the caller.
     ///
     /// # Errors
-    /// As for [`Runner::run`].
+    /// The engine's. The change is then undecided or decided; whoever resolves it learns which.
     pub async fn attempt(&self, attempt: &Attempt, planning: &mut dyn Planning) -> Result<Ended> {
         let addresses = &attempt.addresses;
         let uuids = match self.uuids(addresses).await {
@@ -137,15 +126,6 @@ impl Runner {
             let age = attempt.age.unwrap_or_default();
             return Ok(Ended::Aborted { age });
         };
-        for lock in &attempt.locks {
-            if let Some(state) = self.guard(lock, &attempt.id).await? {
-                self.abort(&attempt.id).await?;
-                return Ok(Ended::LockEnded {
-                    lock: lock.clone(),
-                    state,
-                });
-            }
-        }
         self.decided(attempt, record, age, planning).await
     }
 
@@ -363,33 +343,6 @@ impl Runner {
                     let documents = committed.documents;
                     return Ok(Some((Record { documents, ..next }, token)));
                 }
-            }
-            self.rest(turn).await;
-            turn += 1;
-        }
-    }
-
-    /// Names the change in the lease that it is made under, before it leaves a mark. `Some` tells why it must not be
-    /// made: the lease has ended so, or was never there.
-    async fn guard(&self, lock: &Owner, change: &Owner) -> Result<Option<Option<SessionState>>> {
-        let at = session_address(lock.as_str());
-        let mut turn = 1;
-        loop {
-            let Some(document) = self.engine.read_one(at.clone()).await? else {
-                return Ok(Some(None));
-            };
-            let lease = Session::parse(&document.source.parse()?)?;
-            let named = match lease.guarding(change, self.nonce()) {
-                Ok(named) => named,
-                Err(ended) => return Ok(Some(Some(ended.0))),
-            };
-            let write = Write {
-                expect: unchanged(document.stamp),
-                hide: Hide::Drop,
-                ..Write::new(at.clone(), WriteOp::Put(Source::from_value(&named.render())))
-            };
-            if matches!(self.engine.write_one(write, Refresh::No).await?, Outcome::Written(_)) {
-                return Ok(None);
             }
             self.rest(turn).await;
             turn += 1;

@@ -93,7 +93,6 @@ pub(crate) fn asking(owner: Owner, age: Age, wait: bool) -> Request {
         session: Arc::from(owner.as_str()),
         owner,
         age,
-        nonce: Arc::default(),
         action: Action::Acquire {
             mode: Mode::Exclusive,
             wait,

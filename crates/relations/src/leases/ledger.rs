@@ -246,7 +246,6 @@ impl<'a> Ledger<'a> {
                     owner: Owner::new(lease.id.clone()),
                     session: lease.id.clone(),
                     age: LAST,
-                    nonce: Arc::from(""),
                     action: Action::Acquire {
                         mode: claim.mode,
                         wait: false,
@@ -254,7 +253,7 @@ impl<'a> Ledger<'a> {
                 };
                 let table = self.table;
                 let lock = self.lock(&claim.key);
-                let (next, answer) = step(lock.clone(), &request, &[]);
+                let (next, answer) = step(lock.clone(), &request);
                 match answer {
                     Answer::Granted { .. } => *lock = next,
                     Answer::Busy { blockers } => {

@@ -246,12 +246,10 @@ impl Table {
                 .locks
                 .entry(claim.key.clone())
                 .or_insert_with(|| Lock::new(claim.key.clone()));
-            lock.n += 1;
             let holder = Holder {
                 mode: claim.mode,
                 session: lease.id.clone(),
                 age,
-                grant: lock.n,
             };
             lock.holders.insert(Owner::new(lease.id.clone()), holder);
             assert!(lock.is_sound(), "a lock was granted beside what excludes it: {lock:?}");
@@ -440,7 +438,7 @@ impl Table {
     /// What it claims is granted to this lease, as a look has found it free. Who waits may have left since.
     pub(crate) fn grant(&mut self, lease: Lease, request: &Request) {
         self.waiting.remove(&request.owner);
-        let (locks, answer) = acquire_all(self.taken(&lease.claims), request, &[]);
+        let (locks, answer) = acquire_all(self.taken(&lease.claims), request);
         self.put_back(locks);
         assert!(answer == AllAnswer::Granted, "a lock was found free and is not: {answer:?}");
         self.insert(lease);

@@ -4,7 +4,6 @@
 //! Not here: aliases and patterns; a target names a concrete index, existing or not.
 
 use super::{LockPath, Mode};
-use crate::digest;
 use model::text::quote;
 use model::{DocAddress, DocId, Error, IndexName, Result, settings};
 use serde_json::{Map, Value};
@@ -29,9 +28,6 @@ pub fn check_text(what: &str, text: &str) -> Result<()> {
     let reason = format!("{what} has {} bytes, more than [{name}] = {most}", text.len());
     Err(Error::illegal(reason).with("setting", name))
 }
-
-/// Ids of documents of the control index are at most 512 bytes; longer keys are hashed well before.
-const ID_BYTES_MAX: usize = 400;
 
 /// What a client may lock.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -311,17 +307,6 @@ impl LockKey {
             }
             _ => false,
         }
-    }
-
-    /// The id of its lock document: `l:` and the key, or a hash of keys that are too long for an id. The document
-    /// holds the whole key, and who reads it compares.
-    pub fn document_id(&self) -> String {
-        let key = self.to_string();
-        if key.len() + 2 <= ID_BYTES_MAX {
-            return format!("l:{key}");
-        }
-        let hash = blake3::hash(key.as_bytes());
-        format!("l:h:{}", digest::short(&hash))
     }
 
     /// The inverse of its text form.
@@ -613,19 +598,10 @@ mod tests {
     }
 
     #[test]
-    fn long_keys_are_hashed() {
-        let long = LockKey::Document {
-            index: IndexName::new("i"),
-            uid: "é".repeat(250),
-        };
-        assert_eq!(long.document_id().len(), 4 + 32);
-        assert_ne!(
-            long.document_id(),
-            LockKey::Name("é".repeat(250)).document_id(),
-            "the kind is part of the key"
-        );
-        assert_eq!(LockKey::All.document_id(), "l:all:");
-        assert_eq!(LockKey::parse("dir:7"), None);
+    fn what_is_no_key() {
+        for text in ["dir:7", "all:x", "path:fs/", "doc:fs", ""] {
+            assert_eq!(LockKey::parse(text), None, "{text}");
+        }
     }
 
     #[test]

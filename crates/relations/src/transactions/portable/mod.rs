@@ -22,7 +22,7 @@ use super::fold::Folded;
 use super::run::items;
 use super::{Change, Committed, Failures, NotDone, Verdict};
 use crate::Relations;
-use crate::changes::{Attempt, Ended, Mark, Pause, Record, RecordState, Resolved, Runner, Token};
+use crate::changes::{Attempt, Ended, Mark, Pause, Record, RecordState, Resolved, Room, Runner, Token};
 use crate::kept_time::KeptTime;
 use crate::leases::Place;
 use crate::leases::ledger::Alone;
@@ -59,10 +59,12 @@ impl Portable {
         clock: &Arc<dyn Clock>,
         pause: Arc<dyn Pause>,
         kept_time: Arc<KeptTime>,
+        session: Arc<str>,
+        room: Room,
     ) -> Portable {
-        let session: Arc<str> = Arc::from(format!("n1.{:013x}", clock.random() >> 12));
+        let runner = Runner::new(engine.clone(), clock.clone(), pause.clone(), session.clone());
         Portable {
-            runner: Runner::new(engine.clone(), clock.clone(), pause.clone(), session.clone()).with_kept_time(kept_time),
+            runner: runner.with_kept_time(kept_time).with_room(room),
             pause,
             session,
             unfinished: Mutex::default(),
@@ -155,7 +157,6 @@ impl Relations {
                 id: id.clone(),
                 age,
                 addresses: addresses.clone(),
-                locks: Vec::new(),
                 under: change.guards.iter().map(|lease| Arc::from(lease.as_str())).collect(),
                 digest: String::new(),
                 deadline,

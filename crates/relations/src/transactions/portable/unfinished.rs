@@ -11,7 +11,7 @@ use crate::changes::{Effects, NotApplied, Record, RecordState, Resolved, Token, 
 use crate::leases::place_fields;
 use crate::leases::table::{After, Running};
 use crate::locks::{Claim, Owner, plan as together, write_claims};
-use crate::sessions::{Session, SessionKind, SessionState};
+use crate::sessions::{Session, SessionState};
 use crate::{Relations, schema};
 use engine::{Decision, Document, EngineExt as _, Expect, Gate, Hide, Newest, Outcome, Plan, Read, Refresh, See, TxnOptions};
 use engine::{Source, Write, WriteOp};
@@ -297,7 +297,7 @@ impl Relations {
         for document in self.control_documents(&["server"]).await?.unwrap_or_default() {
             let session = Session::parse(&document.source.parse()?)?;
             if session.state == SessionState::Open {
-                let ended = session.ended(SessionState::Expired, Some(portable.session.clone()), nonce(&*self.clock));
+                let ended = session.expire(portable.session.clone(), nonce(&*self.clock));
                 writes.push(Write {
                     expect: unchanged(document.stamp),
                     hide: Hide::Drop,
@@ -305,7 +305,7 @@ impl Relations {
                 });
             }
         }
-        let own = Session::open(SessionKind::Server, SESSION_TTL, nonce(&*self.clock));
+        let own = Session::open(SESSION_TTL, nonce(&*self.clock));
         writes.push(Write {
             expect: Expect::Absent,
             hide: Hide::Drop,
