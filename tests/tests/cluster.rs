@@ -16,7 +16,7 @@ use engine::{
 use futures::StreamExt as _;
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
-use relations::changes::{CONTROL_INDEX, Effects, Mark, Pause, Record, RecordState, Room, Runner, session_address};
+use relations::intents::{CONTROL_INDEX, Effects, Mark, Pause, Record, RecordState, Room, Runner, session_address};
 use relations::sessions::Session;
 use relations::transactions::{Change, Condition, Operation, Verdict};
 use remote::{Options, RemoteEngine};

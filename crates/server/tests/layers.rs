@@ -142,7 +142,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "value",
         ],
     ),
-    ("relations", &["leases", "transactions"]),
     ("script", &["api", "ast", "run", "value"]),
 ];
 

@@ -5,12 +5,12 @@
 //! start is changed at most once, and exactly once if nobody else writes it, wherever the server is stopped: what has
 //! been changed has another sequence number than the job looks for, and what is counted has been written.
 //!
-//! `plan` says what becomes of one document, `batch` commits some of them, `portable` does where changes are made by the
+//! `plan` says what becomes of one document, `batch` commits some of them, `by_intents` does where changes are made by the
 //! portable path, `record` is what a restarted server finds, `run` goes from the beginning to the end. Not here: threads, waiting, the words of requests and answers.
 
 mod batch;
+mod by_intents;
 mod plan;
-mod portable;
 mod record;
 mod run;
 

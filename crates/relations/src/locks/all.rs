@@ -73,7 +73,7 @@ pub fn look_all<'a>(asked: impl Iterator<Item = (&'a Lock, Mode)> + Clone, reque
 pub fn acquire_all(asked: Vec<(Lock, Mode)>, request: &Request) -> (Vec<Lock>, AllAnswer) {
     let answer = look_all(asked.iter().map(|(lock, mode)| (lock, *mode)), request, &[]);
     let locks = match &answer {
-        AllAnswer::Granted => asked.into_iter().map(|(lock, mode)| granted(lock, mode, request)).collect(),
+        AllAnswer::Granted => asked.into_iter().map(|(lock, mode)| grant(lock, mode, request)).collect(),
         AllAnswer::Queued(_) => queue_all(asked, request),
         AllAnswer::Busy(_) | AllAnswer::Full(_) => asked.into_iter().map(|(lock, _)| lock).collect(),
         AllAnswer::Deadlock { .. } => {
@@ -84,7 +84,7 @@ pub fn acquire_all(asked: Vec<(Lock, Mode)>, request: &Request) -> (Vec<Lock>, A
     (locks, answer)
 }
 
-fn granted(lock: Lock, mode: Mode, request: &Request) -> Lock {
+fn grant(lock: Lock, mode: Mode, request: &Request) -> Lock {
     let (next, answer) = step(lock, &with(request, Action::Acquire { mode, wait: false }));
     assert!(
         matches!(answer, Answer::Granted { .. }),

@@ -75,7 +75,7 @@ pub struct Blocker {
 /// An owner that holds already converts: it gets the join of the modes, and does not queue behind those who wait.
 /// Nobody else passes an older waiter that it does not go with.
 pub fn step(mut lock: Lock, request: &Request) -> (Lock, Answer) {
-    assert!(lock.is_orderly(), "a step from an unsound lock: {lock:?}");
+    assert!(lock.is_orderly(), "T13, T14: a step from an unsound lock: {lock:?}");
     debug_assert!(lock.is_sound(), "a step from an unsound lock: {lock:?}");
     let answer = match request.action {
         Action::Acquire { mode, wait } => acquire(&mut lock, request, mode, wait),
@@ -88,7 +88,7 @@ pub fn step(mut lock: Lock, request: &Request) -> (Lock, Answer) {
             Answer::Released { was: waited || held }
         }
     };
-    assert!(lock.is_orderly(), "a step to an unsound lock: {lock:?}");
+    assert!(lock.is_orderly(), "T13, T14: a step to an unsound lock: {lock:?}");
     debug_assert!(lock.is_sound(), "a step to an unsound lock: {lock:?}");
     (lock, answer)
 }

@@ -115,7 +115,7 @@ impl LockTarget {
                         path,
                     }));
                 }
-                above.extend(untyped(at));
+                above.extend(untyped_key(at));
             }
         }
         let intentions = above.into_iter().map(|key| Claim {
@@ -255,7 +255,7 @@ impl LockTarget {
 
 /// The key of the same id without a type: who locks one type of it intends to there, so that locks taken before the index
 /// was made meet those taken after it, whether it came to have types or not.
-fn untyped(at: &DocAddress) -> Option<LockKey> {
+fn untyped_key(at: &DocAddress) -> Option<LockKey> {
     at.id.doc_type.as_ref()?;
     Some(LockKey::Document {
         index: at.index.clone(),
@@ -274,7 +274,7 @@ fn goes_with(own: &DocAddress, at: &DocAddress) -> bool {
 
 /// Do these targets cover the document? One covers it wherever it is, or each of its places is inside one of them. What is
 /// nowhere is in no path.
-pub fn covered_by<'a>(targets: impl Iterator<Item = &'a LockTarget> + Clone, at: &DocAddress, places: &[LockPath]) -> bool {
+pub fn do_cover<'a>(targets: impl Iterator<Item = &'a LockTarget> + Clone, at: &DocAddress, places: &[LockPath]) -> bool {
     let inside = |place: &LockPath| targets.clone().any(|target| target.covers_place(at, place));
     targets.clone().any(|target| target.covers(at)) || (!places.is_empty() && places.iter().all(inside))
 }
@@ -519,7 +519,7 @@ mod tests {
         ] {
             let places: Vec<LockPath> = places.iter().map(|p| path(p)).collect();
             let target = target(&asked).expect("a target");
-            let covered = covered_by([target].iter(), &at("fs", "1"), &places);
+            let covered = do_cover([target].iter(), &at("fs", "1"), &places);
             assert_eq!(covered, covers, "{asked} {places:?}");
         }
     }
@@ -538,9 +538,9 @@ mod tests {
             (&[], false),
         ] {
             let places: Vec<LockPath> = places.iter().map(|p| path(p)).collect();
-            assert_eq!(covered_by(targets.iter(), &at("fs", "1"), &places), covers, "{places:?}");
+            assert_eq!(do_cover(targets.iter(), &at("fs", "1"), &places), covers, "{places:?}");
         }
-        assert!(!covered_by(targets.iter(), &at("other", "1"), &[path("/a/x")]));
+        assert!(!do_cover(targets.iter(), &at("other", "1"), &[path("/a/x")]));
     }
 
     /// A lock taken without a type meets those of every type, and is met by them; types do not meet each other.
@@ -584,7 +584,7 @@ mod tests {
         ] {
             let target = target(&asked).expect("a target");
             assert!(
-                covered_by([target.clone()].iter(), &at("fs", "1"), std::slice::from_ref(&place)),
+                do_cover([target.clone()].iter(), &at("fs", "1"), std::slice::from_ref(&place)),
                 "{asked}"
             );
             for mode in [Mode::Exclusive, Mode::Shared] {

@@ -6,7 +6,7 @@
 
 use crate::explore::Protocol;
 use model::IndexName;
-use relations::changes::{Meet, RecordState, meet};
+use relations::intents::{Meet, RecordState, meet};
 use relations::locks::{Action, Age, Answer, Blocker, Lock, LockKey, LockPath, LockTarget, Mode, Owner, Request, step};
 use std::sync::Arc;
 

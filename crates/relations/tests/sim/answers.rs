@@ -5,7 +5,7 @@ use crate::store::{Lies, SimStore};
 use crate::world::{Scheduler, SimClock, World};
 use engine::{Engine as _, EngineExt as _, Expect, Hide, Outcome, Refresh, Source, Write, WriteOp};
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Stamp};
-use relations::changes::{CONTROL_INDEX, Mark, Record, RecordState, Resolved, origin, record_address};
+use relations::intents::{CONTROL_INDEX, Mark, Record, RecordState, Resolved, origin, record_address};
 use relations::locks::Owner;
 use relations::transactions::{Change, Condition, Digest, Key, NotDone, Operation, Verdict};
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use engine::{Alteration, Engine, EngineExt as _, Expect, Hide, Outcome, Refresh,
 use futures::FutureExt as _;
 use model::{DocAddress, DocId, ErrorKind, IndexName, Stamp};
 use relations::Relations;
-use relations::changes::{CONTROL_INDEX, Mark, Record, RecordState, Resolved, Room, Runner, Token, session_address};
+use relations::intents::{CONTROL_INDEX, Mark, Record, RecordState, Resolved, Room, Runner, Token, session_address};
 use relations::locks::Owner;
 use relations::sessions::Session;
 use relations::transactions::{Change, Condition, Digest, Key, Operation, Verdict};
@@ -175,8 +175,13 @@ fn session_write(session: &Session, name: &str, expect: Expect) -> Write {
 
 /// The reference engine with the control index and two others.
 pub(crate) fn indices(clock: Arc<SimClock>) -> Result<MemoryEngine, String> {
+    engine_with(clock, &[CONTROL_INDEX, "a", "b"])
+}
+
+/// The reference engine with these indices.
+pub(crate) fn engine_with(clock: Arc<SimClock>, names: &[&str]) -> Result<MemoryEngine, String> {
     let engine = MemoryEngine::new(clock);
-    for name in [CONTROL_INDEX, "a", "b"] {
+    for name in names.iter().copied() {
         let create = Alteration::CreateIndex {
             name: name.to_owned(),
             settings: Map::new(),

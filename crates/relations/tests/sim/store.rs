@@ -24,7 +24,7 @@ use engine::memory::MemoryEngine;
 use engine::{Around, Document, Engine, Expect, Hide, Outcome, Read, Refresh, See, Write, WriteOp};
 use futures::FutureExt as _;
 use model::{DocAddress, Error, Result};
-use relations::changes::CONTROL_INDEX;
+use relations::intents::CONTROL_INDEX;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use engine::Clock;
-use relations::changes::Pause;
+use relations::intents::Pause;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
