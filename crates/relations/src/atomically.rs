@@ -19,7 +19,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 /// Made inside the section once the record has its place: it may alter the memory that the record stands for.
 pub(crate) type Answer<T> = Box<dyn FnOnce(&Decision<'_>) -> T + Send>;
 
-/// What comes next, at the end of a run.
+/// The end of one run: it says what comes next.
 pub(crate) enum Step<T> {
     /// Write this. The answer holds once all of it is durable.
     Commit(Plan, T),
@@ -39,7 +39,7 @@ pub(crate) enum Step<T> {
     Busy(Error),
 }
 
-/// What comes next after the engine took not all of the writes, and so none.
+/// The next step after the engine refused a write, and so wrote none.
 pub(crate) enum Refused<T> {
     /// Run again.
     Again,
@@ -49,9 +49,9 @@ pub(crate) enum Refused<T> {
 
 /// A transaction on the critical section.
 pub(crate) trait Transaction: Send {
-    /// What it comes to.
+    /// Its result.
     type Answer: Send + 'static;
-    /// What it is expected to touch, and beside whom it may run. Asked before each run.
+    /// The documents that it may touch, and its gate. Asked before each run.
     fn options(&self) -> TxnOptions;
     /// Reads, and says what comes next. It may run several times; the last run counts.
     ///
@@ -76,7 +76,7 @@ pub(crate) trait Transaction: Send {
     }
 }
 
-/// What a transaction came to.
+/// The result of a transaction.
 #[derive(Debug)]
 pub(crate) struct Done<T> {
     /// Of its last run.
@@ -87,7 +87,7 @@ pub(crate) struct Done<T> {
     pub(crate) stamps: Vec<Stamp>,
 }
 
-/// What the last run came to, while the engine carries it out.
+/// The last run, while the engine carries it out.
 enum Ran<T> {
     Commit(T),
     CommitWith,

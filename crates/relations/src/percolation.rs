@@ -52,7 +52,7 @@ pub struct Match {
     pub highlight: Map<String, Value>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, Default)]
 pub struct Percolated {
     /// In the order of the search over queries.

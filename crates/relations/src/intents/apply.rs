@@ -29,7 +29,7 @@ pub(crate) fn is_of_an_index(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::IndexClosed | ErrorKind::ClusterBlock)
 }
 
-/// What came of bringing the outcomes of a change to their documents.
+/// The result of bringing the outcomes of a change to their documents.
 enum Brought {
     /// Each is there.
     All,

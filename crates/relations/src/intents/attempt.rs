@@ -57,7 +57,7 @@ pub trait Planning: Send {
     fn waits(&mut self) {}
 }
 
-/// What a plan comes to.
+/// The result of a plan.
 #[derive(Debug)]
 pub enum Planned {
     /// The outcome of every document that is written; others were only read.

@@ -1,4 +1,4 @@
-//! What comes next for a change that somebody met: the decisions of recovery, apart from the calls that carry them out.
+//! The decisions of recovery for a change that somebody met, apart from the calls that carry them out.
 //!
 //! **Acknowledge before acting.** Whatever was read is a hint: it may be stale, or a write of an isolated primary that
 //! never becomes durable. So every decision here is a *write*, of the version that was read, and only what has been

@@ -382,7 +382,7 @@ impl Record {
     /// The inverse of [`Record::render`].
     ///
     /// # Errors
-    /// What is no record.
+    /// The source is no record.
     pub fn parse(source: &Value) -> Result<Record> {
         read(source).ok_or_else(|| Error::new(ErrorKind::Corruption, format!("no record of a change: {source}")))
     }

@@ -1,4 +1,4 @@
-//! What becomes of a change that somebody met: decided, finished, its marks taken off; and plain writes that meet one.
+//! Resolves a change that somebody met: decides it, finishes it, takes its marks off (T9). Plain writes that meet one.
 //!
 //! Not here: what is to be done (`decide`), finding changes that nobody meets (`sweep`).
 

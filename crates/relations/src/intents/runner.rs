@@ -40,7 +40,7 @@ pub struct Runner {
     pub(super) room: Room,
 }
 
-/// What came of marking the documents of a change.
+/// The result of marking the documents of a change.
 enum Marking {
     /// Each, as it is now.
     Done(BTreeMap<DocAddress, Marked>),

@@ -55,7 +55,7 @@ pub(super) fn indices_of(items: &[Item]) -> BTreeSet<(&str, &str)> {
     read.chain(written).collect()
 }
 
-/// What came of one.
+/// The result of one item.
 #[derive(Clone, Debug)]
 pub(super) enum Done {
     Wrote(Effect),
@@ -64,7 +64,7 @@ pub(super) enum Done {
     Failed(Error),
 }
 
-/// What came of a batch.
+/// The result of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settled {
     /// It is written, but for what could not be.
@@ -124,7 +124,7 @@ impl crate::Relations {
     }
 }
 
-/// What a batch came to.
+/// The result of a batch.
 enum Came {
     /// The job was cancelled before it.
     Stopped,

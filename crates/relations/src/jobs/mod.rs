@@ -31,7 +31,7 @@ pub const BATCH_MAX: usize = 1_000;
 /// Warnings that are kept of a job.
 const WARNINGS_MAX: usize = 16;
 
-/// What a job does with each document.
+/// The action of a job on each document.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// It goes.
@@ -92,7 +92,7 @@ pub struct Whole {
     pub bytes_max: u64,
 }
 
-/// What a job counts.
+/// The counters of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     pub total: u64,

@@ -1,4 +1,4 @@
-//! What becomes of one document: a write, or nothing. Pure; scripts run here, outside every critical section, for the
+//! The write that a job makes of one document, or none. Pure; scripts run here, outside every critical section, for the
 //! write is on condition that the document has not changed.
 
 use super::Action;

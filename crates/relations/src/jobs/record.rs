@@ -1,4 +1,4 @@
-//! What a restarted server finds of a job, in documents of the control index.
+//! The record of a job in the control index, from which a restarted server goes on.
 //!
 //! `t:N` says what task N is and was asked; `t:N:at` how far it is, written with each batch; `t:N:stop` that it was
 //! cancelled. When it has ended, `t:N` has its outcome for a day, if anybody may ask for it, and the others are gone.
@@ -64,7 +64,7 @@ pub enum State {
     },
 }
 
-/// What is kept of a job that has not ended.
+/// The record of a job that has not ended.
 #[derive(Clone, Debug)]
 pub struct Kept {
     pub(super) reaches: Vec<Reach>,
@@ -171,7 +171,7 @@ impl Reached {
     }
 }
 
-/// What came of writing a job down.
+/// The result of writing a job down.
 pub(super) enum Written {
     /// It is.
     New,

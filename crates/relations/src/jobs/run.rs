@@ -21,7 +21,7 @@ const BATCH_TIME: Duration = Duration::from_millis(250);
 /// How long a view lives that nobody reads.
 const VIEW_ALIVE: Duration = Duration::from_secs(300);
 
-/// What came of beginning.
+/// The result of beginning.
 #[derive(Debug)]
 pub enum Begun {
     /// A job to be run.
@@ -30,7 +30,7 @@ pub enum Begun {
     Known(u64),
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// There is more to do.
@@ -73,14 +73,14 @@ pub(super) struct Cursor {
 #[derive(Debug)]
 pub struct Run {
     pub(super) job: Job,
-    /// What it has counted.
+    /// Its counters.
     pub counts: Counts,
     /// As it is remembered; `None`: it is one batch.
     pub(super) record: Option<Record>,
     query: dsl::query::Query,
     view: String,
     reaches: Vec<Reach>,
-    /// What is committed.
+    /// The place up to which it is committed.
     pub(super) at: Cursor,
     /// What has been read, and where reading goes on.
     ahead: VecDeque<(usize, Document)>,

@@ -284,7 +284,7 @@ fn type_missing(at: &DocAddress) -> Error {
     Error::new(ErrorKind::LockTarget, reason).with("index", index.as_str())
 }
 
-/// What those targets take.
+/// The claims of those targets.
 pub(crate) fn claims_of(targets: &[(Wanted, Vec<LockPath>)]) -> Vec<Claim> {
     let each = targets
         .iter()

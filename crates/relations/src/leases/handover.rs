@@ -7,7 +7,7 @@
 //! A grant is told once its record is durable, by whoever made the record. If nobody tells (the request that released
 //! was cut off), who waits asks again, and finds that it holds.
 //!
-//! Not here: the record of the end itself (`sweep`), waiting.
+//! Not here: the record of the end itself (`lease_ends`), waiting.
 
 use super::acquire::{join_lease, resolve_targets, touches};
 use super::lease::{Ending, Lease};
@@ -87,7 +87,7 @@ fn lease_of(newest: &mut dyn Newest, ask: &Ask, owner: &Owner, keys: &[LockKey],
     same.then_some(lease)
 }
 
-/// What a lock asks for.
+/// The request for the locks of one lease.
 pub(crate) fn asking(owner: Owner, age: Age, wait: bool) -> Request {
     Request {
         session: Arc::from(owner.as_str()),

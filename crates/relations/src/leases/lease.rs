@@ -59,9 +59,9 @@ pub struct Lease {
     pub id: Arc<str>,
     /// A label for people.
     pub owner: String,
-    /// What was asked for.
+    /// The targets that were asked for.
     pub targets: Vec<Wanted>,
-    /// What that takes, intentions too.
+    /// The claims of these targets, intentions too.
     pub claims: Vec<Claim>,
     /// Grows with every grant of the store.
     pub token: u64,
@@ -104,7 +104,7 @@ impl Lease {
     pub fn is_endless(&self) -> bool {
         self.keep_alive == NEVER
     }
-    /// What is left of it.
+    /// The time that it has left.
     pub fn remaining(&self, now: Duration) -> Duration {
         self.deadline.saturating_sub(now)
     }
@@ -189,7 +189,7 @@ impl Lease {
     /// From its document, with a fresh keep alive; the ending if it has ended.
     ///
     /// # Errors
-    /// What is no such document.
+    /// The source is no such document.
     pub(crate) fn read(source: &Source, stamp: Stamp, now: Duration) -> Result<(Lease, Option<Ending>)> {
         let value = source.parse()?;
         let corrupt = || Error::new(ErrorKind::Corruption, format!("no sound lease: {value}"));

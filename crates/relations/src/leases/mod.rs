@@ -59,7 +59,7 @@ pub struct Place {
     pub(crate) age: Age,
 }
 
-/// What came of asking.
+/// The result of asking.
 #[derive(Debug)]
 pub enum Asked {
     /// It is held.
@@ -68,12 +68,12 @@ pub enum Asked {
     Queued(Turn, Place),
 }
 
-/// What somebody who waits is told.
+/// News for somebody who waits.
 #[derive(Debug)]
 pub enum Told {
     /// It is worth asking again.
     Again,
-    /// What it asked for is held.
+    /// The lock is held.
     Granted(Box<Lease>),
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Table {
     reads: u64,
 }
 
-/// What one read watches.
+/// The indices that one read watches.
 #[derive(Debug)]
 struct Watched {
     indices: BTreeSet<String>,
@@ -65,7 +65,7 @@ struct Watched {
 /// A change by the portable path, from the check of its locks until it is decided and finished.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// What it writes, and its own targets.
+    /// The claims of its writes and of its own targets.
     pub(crate) claims: Vec<Claim>,
     /// Its own targets alone.
     pub(crate) own: Vec<Claim>,

@@ -1,4 +1,4 @@
-//! What becomes of lock documents when their leases end other than by a write of the document.
+//! The writes of lock documents whose leases end other than by a write of the document.
 //!
 //! Not here: writes of lock documents (`apply`), when leases end (`lease_ends`).
 

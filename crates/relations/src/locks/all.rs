@@ -10,7 +10,7 @@ use super::lock::{Lock, Owner};
 use super::step::{Action, Answer, Blocker, Request, step, waiters_max};
 use super::{LockKey, Mode};
 
-/// What came of it.
+/// The result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AllAnswer {
     /// Every target is held.

@@ -56,7 +56,7 @@ pub struct Holder {
 pub struct Waiter {
     /// Who.
     pub owner: Owner,
-    /// What it wants to hold in the end: for an owner that holds already, the join.
+    /// The mode that it wants to hold in the end: for an owner that holds already, the join.
     pub mode: Mode,
     /// The session or lease that keeps it alive.
     pub session: Arc<str>,
@@ -81,7 +81,7 @@ impl Holders {
             self.counts[before.mode as usize] -= 1;
         }
     }
-    /// What the owner held.
+    /// The entry of the owner, if there was one.
     pub fn remove(&mut self, owner: &Owner) -> Option<Holder> {
         let gone = self.by_owner.remove(owner)?;
         self.counts[gone.mode as usize] -= 1;
@@ -142,7 +142,7 @@ impl FromIterator<(Owner, Holder)> for Holders {
 /// A lock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Lock {
-    /// What it is about.
+    /// Its target.
     pub key: LockKey,
     /// Owners and how they hold. **Invariant:** pairwise compatible.
     pub holders: Holders,

@@ -1,4 +1,4 @@
-//! LockDocument paths of locks: components, what lies above, what covers what, and where a document says it is.
+//! Literal paths of locks: components, what lies above, what covers what, and where a document says it is.
 //!
 //! Not here: the mapping's idea of a path; a lock reads the source alone.
 

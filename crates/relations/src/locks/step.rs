@@ -23,11 +23,11 @@ pub struct Request {
     pub session: Arc<str>,
     /// Its age, kept across retries.
     pub age: Age,
-    /// What is asked.
+    /// The action.
     pub action: Action,
 }
 
-/// What can be asked.
+/// The actions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Hold at least `mode`; where that is not possible, wait in the queue or be told why.
@@ -38,7 +38,7 @@ pub enum Action {
     Release,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// The owner holds `mode`, which is at least what it asked for.
@@ -60,9 +60,9 @@ pub enum Answer {
 pub struct Blocker {
     /// The change or lock.
     pub owner: Owner,
-    /// What it holds, or wants.
+    /// The mode that it holds or wants.
     pub mode: Mode,
-    /// What keeps it alive.
+    /// The lease that keeps it alive.
     pub session: Arc<str>,
     /// Its age: an older asker may wound it.
     pub age: Age,

@@ -1,4 +1,4 @@
-//! What can be locked, and which lock documents a target takes in which mode: its own, and an intention on everything
+//! Lock targets, and the locks that a target takes in which mode: its own, and an intention on everything
 //! that lies above it.
 //!
 //! Not here: aliases and patterns; a target names a concrete index, existing or not.
@@ -29,7 +29,7 @@ pub fn check_text(what: &str, text: &str) -> Result<()> {
     Err(Error::illegal(reason).with("setting", name))
 }
 
-/// What a client may lock.
+/// A lock target, as clients name it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LockTarget {
     /// The whole store: `{"name": "_all"}`.

@@ -71,7 +71,7 @@ impl Session {
     /// The inverse of [`Session::render`].
     ///
     /// # Errors
-    /// What is no session document.
+    /// The source is no session document.
     pub fn parse(source: &Value) -> Result<Session> {
         let read = || {
             let state = match source["state"].as_str()? {

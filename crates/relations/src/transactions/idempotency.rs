@@ -90,7 +90,7 @@ impl Key {
     /// Where such a document leads.
     ///
     /// # Errors
-    /// What is no JSON.
+    /// The source is no JSON.
     pub(super) fn reference_of(kept: &Source) -> Result<Option<DocAddress>> {
         Ok(kept.parse()?["as"].as_str().map(|id| DocAddress {
             index: IndexName::new(crate::schema::CONTROL),
@@ -133,7 +133,7 @@ impl Key {
     /// its key all the same.
     ///
     /// # Errors
-    /// What is no JSON.
+    /// The source is no JSON.
     pub(crate) fn task_named(source: &Source) -> Result<Option<u64>> {
         Ok(source.parse()?["task"].as_u64())
     }

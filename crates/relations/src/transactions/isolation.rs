@@ -1,4 +1,4 @@
-//! What reads see of changes by the portable path while these are applied document by document.
+//! Isolation levels of reads beside changes by intents, which are applied document by document.
 //!
 //! Between the decision of a change and its end a read may find some of its documents new and some old. A plain read is
 //! told which changes it may have met so; a settled one finishes them first; a snapshot is made while none is running,

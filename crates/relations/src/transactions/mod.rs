@@ -25,7 +25,7 @@ use crate::leases::{Place, Turn};
 use engine::{Conflict, Outcome, Written};
 use model::{CommitSeq, Error, ErrorKind};
 
-/// What came of a change.
+/// The result of a change.
 #[derive(Debug)]
 pub enum Verdict {
     /// Its targets are not free: wait, then ask again with the place.

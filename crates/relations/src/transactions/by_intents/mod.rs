@@ -8,7 +8,7 @@
 //! there is the change. Its stamps are known only when everything is applied: they are written then, and worked out by
 //! whoever is answered from it if nobody came to that.
 //!
-//! Not here: marks, the record, applying (`changes`), what operations come to (`fold`), changes that their coordinator could
+//! Not here: marks, the record, applying (`intents`), what operations come to (`evaluate`), changes that their coordinator could
 //! not finish (`unfinished`).
 
 mod names;
@@ -108,7 +108,7 @@ pub(crate) struct Beside<'a> {
     pub(crate) source: &'a (dyn Fn(Option<&Document>, &Committed) -> Result<Source> + Sync),
 }
 
-/// What came of asking for a change.
+/// The result of asking for a change.
 pub(crate) enum Asked {
     Verdict(Verdict),
     /// Committed, and what was written beside it has this stamp.

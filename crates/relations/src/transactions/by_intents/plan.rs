@@ -155,7 +155,7 @@ impl Planning for IntentPlan<'_> {
     }
 }
 
-/// What the check in the section came to.
+/// The result of the check in the section.
 enum Checked {
     /// It runs from here on: no grant and no end of a lock passes it.
     Runs {

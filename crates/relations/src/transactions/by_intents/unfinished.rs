@@ -4,7 +4,7 @@
 //! it is left until somebody resolves it (`_resolve`). Until then both stand among the table's *running*: no lock passes over
 //! what they write, and reads name them.
 //!
-//! Not here: what is written to do so (`changes`).
+//! Not here: what is written to do so (`intents`).
 
 use super::{Portable, SESSION_TTL, expect_unchanged, nonce};
 use crate::atomically::Step;

@@ -1,4 +1,4 @@
-//! What the operations of a change come to: each sees what the earlier ones left, each document is written once.
+//! Folds the operations of a change: each sees the effect of the earlier ones, each document is written once (T2).
 //!
 //! Pure but for reading: run inside the engine's critical section, on the newest state. Expectations of versions
 //! mean the state before the change; `create`, updates and deletes see the state inside it.
@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// What came of folding.
+/// The result of folding.
 #[derive(Clone, Debug, Default)]
 pub(in crate::transactions) struct Folded {
     /// Indices to make.

@@ -1,4 +1,4 @@
-//! What the updates of a change come to, kept between the runs of its plan, so that scripts run while nothing is locked.
+//! The results of a change's updates, kept between the runs of its plan, so that scripts run while nothing is locked.
 //!
 //! A plan runs inside the critical section first, where updates may take little: few of them, few steps each, small sources.
 //! If that is not enough, nothing is decided: the same plan runs where nothing is locked, without any bound but the scripts' own,
@@ -6,7 +6,7 @@
 //! is still the same; what has changed meanwhile is evaluated again outside. After [`ATTEMPTS_MAX`] rounds, writers of the
 //! same documents have always been faster: then it is evaluated inside, with the documents held.
 //!
-//! Not here: which operations there are and what they see (`fold`), the rounds (`run`).
+//! Not here: which operations there are and what they see (`fold`), the rounds (`serial`).
 
 use engine::{Applied, Source, Update};
 use mapping::{Times, Timing};
@@ -49,7 +49,7 @@ pub(in crate::transactions) struct UpdateId {
     pub(in crate::transactions) before: Option<(u64, u64)>,
 }
 
-/// What an update comes to.
+/// The result of an update.
 #[derive(Clone, Debug)]
 pub(in crate::transactions) enum UpdateEffect {
     Put(Source),
@@ -67,7 +67,7 @@ pub(in crate::transactions) struct Subject<'a> {
     pub(in crate::transactions) timing: Timing,
 }
 
-/// What came of evaluating.
+/// The result of evaluating.
 pub(in crate::transactions) enum UpdateOutcome {
     /// The effect, and what is to be said of the times of the document.
     Done(Result<(UpdateEffect, Timing)>),

@@ -19,7 +19,7 @@ pub enum ByQuery {
     Update(Option<(Program, Params)>),
 }
 
-/// What it came to.
+/// Its result.
 #[derive(Clone, Debug, Default)]
 pub struct ByQueryCounts {
     /// Documents that were found.

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What came of a commit.
+/// The result of a commit.
 #[derive(Debug)]
 pub enum Finished {
     /// All of it is done and durable: one item for each document that was written.

@@ -3,7 +3,7 @@
 //! Optimistic: nothing is locked. What was written or read by id must be at the commit as it was at the beginning; searches
 //! are of the moment and are not compared. Everything but a committed outcome lives in this process: a restart aborts.
 //!
-//! `registry` knows which are open and how others ended, `using` begins, reads, stages and ends them, `by_query` stages
+//! `registry` knows which are open and how others ended, `session` begins, reads, stages and ends them, `by_query` stages
 //! what a query finds, `commit` decides.
 //!
 //! Not here: views and what is staged in them (the engine), HTTP.

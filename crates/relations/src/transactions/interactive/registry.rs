@@ -73,7 +73,7 @@ pub(super) struct Wrote {
     pub(super) locks: Vec<String>,
 }
 
-/// What became of a transaction.
+/// Where a transaction stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// Its client uses it.
@@ -129,7 +129,7 @@ impl State {
 pub struct Shown {
     /// Names its server.
     pub id: String,
-    /// What became of it.
+    /// How it ended, if it did.
     pub state: State,
     /// Of those that are open.
     pub open: Option<ShownOpen>,
@@ -156,7 +156,7 @@ pub struct ShownOpen {
     pub age: Duration,
     /// How long it lives after its last use.
     pub keep_alive: Duration,
-    /// What is left of that.
+    /// The time that it has left.
     pub remaining: Duration,
 }
 
