@@ -8,15 +8,17 @@ use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::SearchRequest;
 use engine::clock::SystemClock;
+use engine::tasks::Tasks;
 use engine::{
     Alteration, Around, Barrier, Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source,
     Update, Write, WriteOp,
 };
 use futures::StreamExt as _;
-use model::{DocAddress, DocId, IndexName, Result, Target};
-use relations::changes::{CONTROL_INDEX, Change, Mark, Pause, Record, RecordState, Runner, Verdict, session_address};
-use relations::locks::{Age, Owner};
-use relations::sessions::{Session, SessionKind, SessionState};
+use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
+use relations::Relations;
+use relations::intents::{CONTROL_INDEX, Effects, Mark, Pause, Record, RecordState, Room, Runner, session_address};
+use relations::sessions::Session;
+use relations::transactions::{Change, Condition, Operation, Verdict};
 use remote::{Options, RemoteEngine};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -114,15 +116,23 @@ impl Bank {
         }
     }
 
-    /// A coordinator with a session of its own.
-    async fn runner(&self, engine: Arc<dyn Engine>) -> (Runner, String) {
+    /// A server with a session of its own.
+    async fn server(&self, engine: Arc<dyn Engine>) -> (Relations, String) {
         let session = format!("n{:x}", self.clock.random());
-        let open = Session::open(SessionKind::Server, Duration::from_secs(5), Arc::from("n"));
+        let open = Session::open(Duration::from_secs(5), Arc::from("n"));
         let write = put(session_address(&session), &open.render());
         let outcome = self.engine.write_one(write, Refresh::No).await.expect("a session");
         assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
-        let runner = Runner::new(engine, self.clock.clone(), Arc::new(Sleep), Arc::from(session.as_str()));
-        (runner, session)
+        let relations = Relations::new(engine, self.clock.clone(), Arc::new(Tasks::new(1)));
+        let name = Arc::from(session.as_str());
+        (relations.by_portable_path_in(Arc::new(Sleep), name, Room::default()), session)
+    }
+
+    /// Finishes what ended sessions have left.
+    async fn sweep(&self) {
+        let session = Arc::from("sweeper");
+        let sweeper = Runner::new(self.engine.clone(), self.clock.clone(), Arc::new(Sleep), session);
+        sweeper.sweep().await.expect("a sweep");
     }
 
     /// Ends it, as an observer does that has not seen it beat.
@@ -130,7 +140,7 @@ impl Bank {
         let at = session_address(session);
         let document = self.engine.read_one(at.clone()).await.expect("a read").expect("a session");
         let found = Session::parse(&document.source.parse().expect("JSON")).expect("a session");
-        let ended = found.ended(SessionState::Expired, Some(Arc::from("test")), Arc::from("m"));
+        let ended = found.expire(Arc::from("test"), Arc::from("m"));
         let outcome = self
             .engine
             .write_one(put(at, &ended.render()), Refresh::No)
@@ -166,34 +176,24 @@ impl Bank {
             };
             Write::new(account(bank, n), WriteOp::Update(Box::new(update)))
         };
+        let there = Condition {
+            at: account(bank, from),
+            exists: Some(true),
+            expect: Expect::Anything,
+        };
         Change {
-            id: Owner::new(format!("{name}.0")),
-            age: None,
-            conditions: vec![(account(bank, from), Expect::Present)],
-            operations: vec![booked(from, -amount), booked(to, amount)],
-            otherwise: Vec::new(),
-            locks: Vec::new(),
-            digest: String::new(),
-            deadline: self.clock.monotonic() + Duration::from_secs(60),
+            conditions: vec![there],
+            ..Change::of(vec![operation(booked(from, -amount)), operation(booked(to, amount))])
         }
     }
 
-    /// Until it is committed or cannot be; true if it was.
-    async fn insist(&self, runner: &Runner, mut change: Change) -> bool {
-        for attempt in 1..50 {
-            match runner.run(&change).await.expect("the cluster answers") {
-                Verdict::Committed { .. } => return true,
-                Verdict::Aborted { age } => {
-                    let name = change.id.as_str().rsplit_once('.').expect("a name").0.to_owned();
-                    change.id = Owner::new(format!("{name}.{attempt}"));
-                    change.age = Some(age).filter(|age| *age != Age::default());
-                    change.deadline = self.clock.monotonic() + Duration::from_secs(60);
-                }
-                Verdict::TimedOut => return false,
-                other => panic!("a transfer is always possible: {other:?}"),
-            }
+    /// True if it was committed, false if others were in its way for too long.
+    async fn insist(&self, relations: &Relations, change: &Change) -> bool {
+        match relations.change(change).await {
+            Ok(Verdict::Committed(_)) => true,
+            Err(error) if error.kind() == ErrorKind::Timeout => false,
+            other => panic!("a transfer is always possible: {other:?}"),
         }
-        false
     }
 
     /// All records are decided and finished, no mark is left, and the accounts hold what the committed changes make.
@@ -211,12 +211,20 @@ impl Bank {
             let document = document.expect("a document");
             let source = document.source.parse().expect("JSON");
             let id = &*document.at.id.id;
-            if source["kind"] != "change" || !id.starts_with(&format!("c-{bank}-")) {
+            if source["kind"] != "change" {
                 continue;
             }
             let record = Record::parse(&source).expect("a record");
+            let own = format!("{bank}-");
+            if !record
+                .documents
+                .iter()
+                .any(|touched| touched.at.index.as_str().starts_with(&own))
+            {
+                continue;
+            }
             match record.state {
-                RecordState::Done => done.push(id.rsplit_once('.').expect("a name").0.to_owned()),
+                RecordState::Done => done.extend(name_of(&record)),
                 RecordState::Aborted => {}
                 other => panic!("{id} is {other:?}"),
             }
@@ -260,6 +268,27 @@ impl Bank {
     }
 }
 
+/// The name that a committed transfer has written into its accounts.
+fn name_of(record: &Record) -> Option<String> {
+    record.documents.iter().find_map(|touched| match &touched.effect {
+        Some(Effects::Put { source, .. }) => {
+            let source = source.parse().expect("JSON");
+            source["log"].as_array()?.last()?.as_str().map(str::to_owned)
+        }
+        _ => None,
+    })
+}
+
+fn operation(write: Write) -> Operation {
+    Operation {
+        label: "index",
+        write,
+        creates: None,
+        wants_source: false,
+        error: None,
+    }
+}
+
 /// Coordinators beside each other, on few accounts; some are cut off in the middle and never come back.
 async fn transfers(engine: Arc<dyn Engine>) {
     let bank = Arc::new(Bank::open(engine.clone(), "transfers").await);
@@ -267,7 +296,7 @@ async fn transfers(engine: Arc<dyn Engine>) {
     for worker in 0..6_usize {
         let (bank, engine) = (bank.clone(), engine.clone());
         tasks.push(tokio::spawn(async move {
-            let (runner, session) = bank.runner(engine.clone()).await;
+            let (relations, session) = bank.server(engine.clone()).await;
             let mut committed = 0_usize;
             for n in 0..15_usize {
                 let (from, to) = ((worker + n) % ACCOUNTS, (worker + 2 * n + 1 + (n % 2)) % ACCOUNTS);
@@ -282,11 +311,11 @@ async fn transfers(engine: Arc<dyn Engine>) {
                         left: AtomicI64::new(1 + ((worker * 3 + n) % 5) as i64),
                         after: n % 2 == 0,
                     };
-                    let (other, other_session) = bank.runner(Arc::new(stopping)).await;
-                    drop(tokio::time::timeout(Duration::from_millis(700), other.run(&change)).await);
+                    let (other, other_session) = bank.server(Arc::new(stopping)).await;
+                    drop(tokio::time::timeout(Duration::from_millis(700), other.change(&change)).await);
                     bank.expire(&other_session).await;
                 } else {
-                    committed += usize::from(bank.insist(&runner, change).await);
+                    committed += usize::from(bank.insist(&relations, &change).await);
                 }
             }
             bank.expire(&session).await;
@@ -297,8 +326,7 @@ async fn transfers(engine: Arc<dyn Engine>) {
     for task in tasks {
         told += task.await.expect("a worker ends");
     }
-    let (sweeper, _) = bank.runner(engine.clone()).await;
-    sweeper.sweep().await.expect("a sweep");
+    bank.sweep().await;
     let committed = bank.audit("transfers").await;
     eprintln!("transfers: {told} told committed, {committed} committed");
     assert!(committed >= told && told > 40, "{told} of 90 were told");
@@ -316,13 +344,12 @@ async fn stops(engine: Arc<dyn Engine>) {
                 left: AtomicI64::new(call),
                 after,
             };
-            let (runner, session) = bank.runner(Arc::new(stopping)).await;
-            let ran = tokio::time::timeout(Duration::from_secs(2), runner.run(&change)).await;
+            let (relations, session) = bank.server(Arc::new(stopping)).await;
+            let ran = tokio::time::timeout(Duration::from_secs(2), relations.change(&change)).await;
             // W1 record, W4 marks, W5 record, W6 documents, W7 record.
             assert_eq!(ran.is_err(), call <= 5, "call {call} is one of five: {ran:?}");
             bank.expire(&session).await;
-            let (sweeper, _) = bank.runner(engine.clone()).await;
-            sweeper.sweep().await.expect("a sweep");
+            bank.sweep().await;
             let now = bank.audit("stops").await;
             // The commit is the third write; what reached the cluster counts, not what was seen of it.
             let decided = call > 3 || call == 3 && after;
@@ -340,8 +367,12 @@ async fn stops(engine: Arc<dyn Engine>) {
 async fn plain_writers(engine: Arc<dyn Engine>) {
     let bank = Bank::open(engine.clone(), "plain").await;
     let at = account("plain", 0);
-    let (runner, _) = bank.runner(engine.clone()).await;
-    assert!(bank.insist(&runner, bank.transfer("plain", 0, 1, 5)).await);
+    let (relations, _) = bank.server(engine.clone()).await;
+    assert!(bank.insist(&relations, &bank.transfer("plain", 0, 1, 5)).await);
+    let plain = async |write: Write| {
+        let outcomes = relations.write(vec![write], Refresh::No).await;
+        outcomes.expect("a write").remove(0)
+    };
     // A mark of a change that is finished stays through a plain write, and through a plain delete as a tombstone.
     let token = |document: Option<Document>| {
         Mark::of(document.as_ref().and_then(|d| d.hidden.as_ref()))
@@ -355,17 +386,10 @@ async fn plain_writers(engine: Arc<dyn Engine>) {
     let read = async || engine.read(vec![whole()]).await.expect("a read").remove(0);
     let before = token(read().await);
     assert!(before.is_some());
-    let deadline = bank.clock.monotonic() + Duration::from_secs(20);
-    let outcome = runner
-        .write(put(at.clone(), &json!({ "n": 1, "log": [] })), Refresh::No, deadline)
-        .await
-        .expect("a write");
+    let outcome = plain(put(at.clone(), &json!({ "n": 1, "log": [] }))).await;
     assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
     assert_eq!(token(read().await), before);
-    let outcome = runner
-        .write(Write::new(at.clone(), WriteOp::Delete), Refresh::No, deadline)
-        .await
-        .expect("a delete");
+    let outcome = plain(Write::new(at.clone(), WriteOp::Delete)).await;
     assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
     assert!(engine.read_one(at.clone()).await.expect("a read").is_none());
     assert_eq!(token(read().await), before, "a tombstone");
@@ -376,9 +400,9 @@ async fn plain_writers(engine: Arc<dyn Engine>) {
         left: AtomicI64::new(3),
         after: true,
     };
-    let (dying, session) = bank.runner(Arc::new(stopping)).await;
+    let (dying, session) = bank.server(Arc::new(stopping)).await;
     let change = bank.transfer("plain", 2, 3, 5);
-    drop(tokio::time::timeout(Duration::from_secs(2), dying.run(&change)).await);
+    drop(tokio::time::timeout(Duration::from_secs(2), dying.change(&change)).await);
     bank.expire(&session).await;
     let held = engine
         .write_one(put(other.clone(), &json!({})), Refresh::No)
@@ -386,7 +410,7 @@ async fn plain_writers(engine: Arc<dyn Engine>) {
         .expect("an answer");
     assert!(matches!(held, Outcome::Held(_)), "{held:?}");
     let add = put(other.clone(), &json!({ "n": 0, "log": ["plain"] }));
-    let outcome = runner.write(add, Refresh::No, deadline).await.expect("a write");
+    let outcome = plain(add).await;
     assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
     let partner = engine
         .read_one(account("plain", 3))
@@ -400,18 +424,14 @@ async fn plain_writers(engine: Arc<dyn Engine>) {
     );
     // An absent document of a change is a stub: plain readers and searches do not see it, plain creators wait.
     let fresh = account("plain", 8);
-    let create = Change {
-        operations: vec![put(fresh.clone(), &json!({ "n": 1 }))],
-        conditions: Vec::new(),
-        ..bank.transfer("plain", 4, 5, 1)
-    };
+    let create = Change::of(vec![operation(put(fresh.clone(), &json!({ "n": 1 })))]);
     let stopping = Stopping {
         inner: engine.clone(),
         left: AtomicI64::new(2),
         after: true,
     };
-    let (dying, session) = bank.runner(Arc::new(stopping)).await;
-    drop(tokio::time::timeout(Duration::from_secs(2), dying.run(&create)).await);
+    let (dying, session) = bank.server(Arc::new(stopping)).await;
+    drop(tokio::time::timeout(Duration::from_secs(2), dying.change(&create)).await);
     assert!(engine.read_one(fresh.clone()).await.expect("a read").is_none());
     let index = Target::index(fresh.index.as_str());
     engine.refresh(&index, None).await.expect("a refresh");
@@ -425,7 +445,7 @@ async fn plain_writers(engine: Arc<dyn Engine>) {
         expect: Expect::Absent,
         ..put(fresh.clone(), &json!({ "n": 2 }))
     };
-    let outcome = runner.write(absent, Refresh::No, deadline).await.expect("a write");
+    let outcome = plain(absent).await;
     assert!(
         matches!(outcome, Outcome::Written(_)),
         "the aborted stub is out of the way: {outcome:?}"

@@ -1,7 +1,7 @@
 //! The two ways to make a change beside each other: what a client is told and what is there afterwards is the same, but for
 //! the numbers of versions (`changes.path: portable` writes a document more than once).
 //!
-//! Not here: what a stopped change shows (`server/tests/levels.rs`), kills (`fencing.rs`).
+//! Not here: what a stopped change shows (`server/tests/read_levels.rs`), kills (`fencing.rs`).
 
 #![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 

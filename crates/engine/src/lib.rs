@@ -447,7 +447,7 @@ pub enum Judge {
     Fully,
     /// It was judged and decided before: a mapping that has become strict since is no reason any more; what that does not know
     /// is kept in the source only.
-    TxnResult,
+    Decided,
     /// Nothing that plain readers see is altered: neither is a block of writes.
     Unseen,
 }

@@ -54,7 +54,7 @@ impl Control {
         self.endings().as_ref().is_none_or(|failing| now >= failing.next)
     }
     /// Some could be written, or could not. `now` is monotonic.
-    pub(crate) fn ended(&self, done: &Result<()>, now: Duration, wall_ms: i64) {
+    pub(crate) fn note_ending(&self, done: &Result<()>, now: Duration, wall_ms: i64) {
         let mut endings = self.endings();
         let Err(error) = done else {
             *endings = None;
@@ -115,7 +115,7 @@ mod tests {
         let mut now = Duration::from_secs(10);
         for millis in [100, 200, 400, 800, 1600, 2000, 2000] {
             assert!(control.may_end(now));
-            control.ended(&refused(), now, 5);
+            control.note_ending(&refused(), now, 5);
             let wait = Duration::from_millis(millis);
             assert!(!control.may_end(now + wait - Duration::from_millis(1)), "{millis}");
             now += wait;
@@ -124,7 +124,7 @@ mod tests {
             control.endings().as_ref().map(|failing| (failing.failures, failing.since_ms)),
             Some((7, 5))
         );
-        control.ended(&Ok(()), now, 6);
+        control.note_ending(&Ok(()), now, 6);
         assert!(control.may_end(Duration::ZERO));
     }
 }

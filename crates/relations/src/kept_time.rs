@@ -4,11 +4,14 @@
 //! a restart. So the time goes on from the newest outcome that is kept, by the monotonic clock alone. While no server runs it
 //! stands still: what is kept is kept longer, never shorter.
 //!
-//! Not here: what is kept, for how long (`transactions::record`).
+//! Not here: what is kept (`transactions::idempotency`, `intents`).
 
 use engine::Clock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
+
+/// How long an outcome is kept.
+pub(crate) const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Milliseconds that only grow, about as many as a wall clock had when the first outcome of the folder was kept.
 #[derive(Debug)]

@@ -8,14 +8,17 @@ use engine::{Clock, Document, Engine, Read, See};
 use model::{Result, Target};
 use std::sync::Arc;
 
-pub mod changes;
+mod atomically;
 mod control;
 mod digest;
 pub mod expiry;
+pub mod intents;
 pub mod jobs;
 mod joins;
 mod kept_time;
+mod lease_ends;
 pub mod leases;
+pub mod lock_documents;
 pub mod locks;
 mod outcomes;
 pub mod percolation;
@@ -32,8 +35,8 @@ pub struct Relations {
     clock: Arc<dyn Clock>,
     tasks: Arc<Tasks>,
     locks: leases::Locks,
-    portable: Option<Arc<transactions::portable::Portable>>,
-    held: transactions::held::Registry,
+    portable: Option<Arc<transactions::by_intents::Portable>>,
+    held: transactions::interactive::Registry,
     kept_time: Arc<kept_time::KeptTime>,
     control: control::Control,
 }
@@ -47,7 +50,7 @@ impl Relations {
             clock,
             tasks,
             locks: leases::Locks::default(),
-            held: transactions::held::Registry::default(),
+            held: transactions::interactive::Registry::default(),
             control: control::Control::default(),
             portable: None,
         }
@@ -55,8 +58,17 @@ impl Relations {
 
     /// Changes by the portable path: compare-and-set of single documents, on any engine. Waiting comes from outside.
     #[must_use]
-    pub fn by_portable_path(self, pause: Arc<dyn changes::Pause>) -> Relations {
-        let portable = transactions::portable::Portable::new(&self.engine, &self.clock, pause, self.kept_time.clone());
+    pub fn by_portable_path(self, pause: Arc<dyn intents::Pause>) -> Relations {
+        let session = Arc::from(format!("n1.{:013x}", self.clock.random() >> 12));
+        self.by_portable_path_in(pause, session, intents::Room::default())
+    }
+
+    /// The same for a server with a session of this name, and with this much room in a record. [`Relations::recover`] opens
+    /// the session.
+    #[must_use]
+    pub fn by_portable_path_in(self, pause: Arc<dyn intents::Pause>, session: Arc<str>, room: intents::Room) -> Relations {
+        let kept_time = self.kept_time.clone();
+        let portable = transactions::by_intents::Portable::new(&self.engine, &self.clock, pause, kept_time, session, room);
         Relations {
             portable: Some(Arc::new(portable)),
             ..self
@@ -112,22 +124,22 @@ impl Relations {
             return self.engine.search(target, request, See::Plain).await;
         };
         if request.view.is_some() {
-            return Box::pin(self.joined(target, request)).await;
+            return Box::pin(self.search_in_view(target, request)).await;
         }
-        others.extend(self.looked_up(joins::lookups(target, &mut request)).await?);
+        others.extend(self.refresh_lookups(joins::lookups(target, &mut request)).await?);
         let moment = self.moment(target, others).await?;
         let request = SearchRequest {
             view: Some(moment.clone()),
             ..request
         };
-        let answer = Box::pin(self.joined(target, request)).await;
+        let answer = Box::pin(self.search_in_view(target, request)).await;
         self.engine.close_view(&moment).await?;
         answer
     }
 
     /// Makes documents that are looked up searchable as they are now, so that a moment shows them so. Where they are, to be
     /// in that moment.
-    pub(crate) async fn looked_up(&self, reads: Vec<Read>) -> Result<Vec<Target>> {
+    pub(crate) async fn refresh_lookups(&self, reads: Vec<Read>) -> Result<Vec<Target>> {
         let mut targets = Vec::with_capacity(reads.len());
         for read in reads {
             let newest = Read { counted: false, ..read };
@@ -142,10 +154,10 @@ impl Relations {
             ) {
                 let stamp = |found: Vec<Option<Document>>| found.into_iter().flatten().next().map(|document| document.stamp);
                 if stamp(found) != stamp(shown) {
-                    self.engine.refresh(&joins::looked_up_in(&newest), None).await?;
+                    self.engine.refresh(&joins::lookup_target(&newest), None).await?;
                 }
             }
-            targets.push(joins::looked_up_in(&newest));
+            targets.push(joins::lookup_target(&newest));
         }
         Ok(targets)
     }
@@ -157,7 +169,7 @@ impl Relations {
     }
 
     /// A search with joins, in the view that it names.
-    async fn joined(&self, target: &Target, request: SearchRequest) -> Result<SearchResponse> {
+    async fn search_in_view(&self, target: &Target, request: SearchRequest) -> Result<SearchResponse> {
         let view = request.view.clone();
         let profile = request.profile;
         let mut resolver = joins::Resolver::new(self.engine.as_ref(), self.clock.as_ref(), view.as_deref()).await?;
@@ -180,11 +192,11 @@ impl Relations {
         if joins::targets_of(&query).is_none() {
             return Ok(query);
         }
-        self.resolved(target, query, None).await
+        self.resolve_in_view(target, query, None).await
     }
 
     /// As [`Relations::query`], read in a view.
-    pub(crate) async fn resolved(
+    pub(crate) async fn resolve_in_view(
         &self,
         target: &Target,
         query: dsl::query::Query,
@@ -206,7 +218,7 @@ impl Relations {
     ) -> Result<engine::View> {
         let mut request = request.clone();
         let mut others = joins::targets(&mut request).unwrap_or_default();
-        others.extend(self.looked_up(joins::lookups(target, &mut request)).await?);
+        others.extend(self.refresh_lookups(joins::lookups(target, &mut request)).await?);
         if others.is_empty() {
             return self.engine.open_view(target, keep_alive).await;
         }

@@ -1,4 +1,4 @@
-//! What the outcomes of a decision come to where nothing but success was provided for.
+//! The outcomes of a decision that provides for nothing but success.
 
 use engine::Outcome;
 use model::{Error, ErrorKind, Result};

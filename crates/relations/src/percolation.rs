@@ -52,7 +52,7 @@ pub struct Match {
     pub highlight: Map<String, Value>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, Default)]
 pub struct Percolated {
     /// In the order of the search over queries.
@@ -191,7 +191,7 @@ impl Relations {
     /// A search in a view, joins and lookups in it too.
     async fn found_in_view(&self, target: &Target, request: SearchRequest) -> Result<SearchResponse> {
         match &request.query {
-            Some(query) if crate::joins::targets_of(query).is_some() => self.joined(target, request).await,
+            Some(query) if crate::joins::targets_of(query).is_some() => self.search_in_view(target, request).await,
             _ => self.engine.search(target, request, See::Plain).await,
         }
     }

@@ -77,11 +77,11 @@ impl crate::Relations {
                     return Ok(());
                 }
                 let request = asking(Owner::new(lease.id.clone()), table.next_age(), false);
-                let literal = lease.literal.is_some();
+                let lock_document = lease.lock_document.is_some();
                 if table.look(&lease.claims, &request, &[]) == AllAnswer::Granted {
                     contents.locks += 1;
                     table.grant(lease, &request);
-                } else if !literal {
+                } else if !lock_document {
                     let reason = format!("lock [{}] is not compatible with the others that are stored", lease.id);
                     return Err(Error::new(ErrorKind::Corruption, reason));
                 }

@@ -139,7 +139,7 @@ impl Rest {
 
     /// Changes by the portable path. Before anything is answered.
     #[must_use]
-    pub fn by_portable_path(self, pause: Arc<dyn relations::changes::Pause>) -> Rest {
+    pub fn by_portable_path(self, pause: Arc<dyn relations::intents::Pause>) -> Rest {
         Rest {
             relations: self.relations.by_portable_path(pause),
             ..self

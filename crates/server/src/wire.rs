@@ -76,7 +76,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
 struct Sleep(tokio::runtime::Handle);
 
 #[async_trait::async_trait]
-impl relations::changes::Pause for Sleep {
+impl relations::intents::Pause for Sleep {
     async fn pause(&self, duration: std::time::Duration) {
         // It ends early only with the runtime.
         let _ = self.0.spawn(tokio::time::sleep(duration)).await;

@@ -13,7 +13,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-mod pieces;
+mod fixtures;
 
 use async_trait::async_trait;
 use disk::FaultyDisk;
@@ -25,8 +25,8 @@ use engine::{
     Alteration, Around, AtomicWrites, Clock, Engine, EngineExt as _, Gate, Looker, Newest, Outcome, Refresh, See, Source,
     TxnBody, TxnOptions, TxnResult, Update, Write, WriteOp, address,
 };
+use fixtures::{Sleep, commits};
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
-use pieces::{Sleep, commits};
 use relations::Relations;
 use relations::jobs::{Action, Begun, Counts, Job, Order, Run, State, Step, Whole};
 use relations::leases::{Ask, Asked, OnExpire, Wanted};
@@ -375,7 +375,7 @@ fn give(id: &str) -> Operation {
 /// The documents of locks that are held, as the table has them; each has one lease.
 fn held(relations: &Relations) -> Vec<String> {
     let leases = relations.leases().into_iter();
-    let ids = leases.map(|(lease, _)| lease.literal.as_ref().unwrap().at.id.id.to_string());
+    let ids = leases.map(|(lease, _)| lease.lock_document.as_ref().unwrap().at.id.id.to_string());
     let mut ids: Vec<String> = ids.collect();
     ids.sort_unstable();
     ids

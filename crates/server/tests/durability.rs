@@ -14,7 +14,7 @@ use engine::{Alteration, Clock, Engine, EngineExt as _, Source, Update, Write, W
 use futures::StreamExt as _;
 use model::{DocId, ErrorKind, Target};
 use relations::Relations;
-use relations::changes::Pause;
+use relations::intents::Pause;
 use relations::jobs::{Action, Begun, Job, Order, Step};
 use relations::leases::{Ask, Asked, Caller, OnExpire, Wanted};
 use relations::locks::{LockTarget, Mode};

@@ -1,12 +1,12 @@
 //! Clients that hang up at every step of a request: whatever the server was doing is carried through, and nothing is left that
 //! only this process could end.
 //!
-//! Not here: servers that stop (`crash`), what a change that is stopped shows (`levels`).
+//! Not here: servers that stop (`crash`), what a change that is stopped shows (`read_levels`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-mod halfway;
-mod pieces;
+mod fixtures;
+mod stopping_engine;
 
 use async_trait::async_trait;
 use disk::FaultyDisk;
@@ -15,7 +15,6 @@ use engine::clock::SystemClock;
 use engine::{
     Around, AtomicWrites, Clock, Document, Engine, Looker, Outcome, Read, Refresh, Staging, TxnBody, TxnOptions, TxnResult, Write,
 };
-use halfway::serving;
 use model::Result;
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
@@ -24,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
+use stopping_engine::serving;
 
 /// No request of these takes so many steps.
 const STEPS_MAX: i64 = 80;

@@ -6,18 +6,18 @@
 use super::record::Record;
 use super::run::{Cursor, Destinations, Run};
 use super::{Action, Counts, Job, WARNINGS_MAX};
+use crate::atomically::{Refused, Step, Transaction};
 use crate::leases::guard::Guard;
-use crate::leases::ledger::{Alone, Ledger};
-use crate::leases::literal::LockWrite;
-use crate::leases::{Locks, place_fields};
+use crate::leases::place_fields;
+use crate::lock_documents::apply::{PreparedLocks, TableChanges};
+use crate::lock_documents::format::LockWrite;
 use crate::schema;
-use crate::transactions::portable::TIMEOUT;
 use engine::{
-    Alteration, Clock, Conflict, Document, Effect, Expect, Found, Gate, Newest, Outcome, Plan, See, TxnOptions, Write,
-    WriteIndex, WriteOp,
+    Alteration, Conflict, Document, Effect, Expect, Found, Gate, Newest, Outcome, Plan, See, TxnOptions, Write, WriteIndex,
+    WriteOp,
 };
 use model::lock_index::LockIndex;
-use model::{DocAddress, Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(super) fn indices_of(items: &[Item]) -> BTreeSet<(&str, &str)> {
     read.chain(written).collect()
 }
 
-/// What came of one.
+/// The result of one item.
 #[derive(Clone, Debug)]
 pub(super) enum Done {
     Wrote(Effect),
@@ -64,7 +64,7 @@ pub(super) enum Done {
     Failed(Error),
 }
 
-/// What came of a batch.
+/// The result of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settled {
     /// It is written, but for what could not be.
@@ -87,143 +87,135 @@ impl crate::Relations {
         if let Some(settled) = self.commit_portably(run, items, to).await? {
             return Ok(settled);
         }
-        let mut alone = None;
-        let until = self.clock.monotonic() + TIMEOUT;
-        loop {
-            let mut planned = None;
-            let decided = {
-                let batch = Batch {
-                    job: &run.job,
-                    record: run.record.as_ref(),
-                    counts: &run.counts,
-                    destinations: &run.destinations,
-                    to,
-                    items,
-                    locks: &self.locks,
-                    clock: &self.clock,
-                    alone: alone.as_ref(),
-                    now_ms: self.clock.wall_ms(),
-                };
-                let how = TxnOptions {
-                    touches: batch.touches(),
-                    gate: if alone.is_some() { Gate::Exclusive } else { Gate::Shared },
-                    makes_room: matches!(run.job.action, Action::Delete),
-                    ..TxnOptions::default()
-                };
-                let mut plan = |newest: &mut dyn Newest| {
-                    let (what, plan) = batch.plan(newest)?;
-                    planned = Some(what);
-                    Ok(plan)
-                };
-                self.atomic()?.decide(&mut plan, how).await?
-            };
-            let planned = planned.ok_or_else(|| Error::new(ErrorKind::Internal, "who decides has planned"))?;
-            let planned = match planned {
-                Planned::Possible(planned) => planned,
-                Planned::Stopped => return Ok(Settled::Stopped),
-                Planned::Gone(error) => {
-                    run.counts.fail(&error);
-                    return Ok(Settled::Written { ended: true });
+        let mut batch = Batch {
+            relations: self,
+            job: &run.job,
+            record: run.record.as_ref(),
+            counts: &run.counts,
+            destinations: &run.destinations,
+            to,
+            items,
+            prepared: None,
+            writers: Vec::new(),
+            now_ms: self.clock.wall_ms(),
+        };
+        let done = self.atomically(&mut batch).await?;
+        match done.answer {
+            Came::Stopped => Ok(Settled::Stopped),
+            Came::Gone(error) => {
+                run.counts.fail(&error);
+                Ok(Settled::Written { ended: true })
+            }
+            Came::Undone(counts) => {
+                run.counts = *counts;
+                Ok(Settled::Written { ended: true })
+            }
+            Came::Written { counts, ended } => {
+                if let (Some(record), Some(stamp)) = (&mut run.record, done.stamps.last()) {
+                    record.at = Some(*stamp);
                 }
-                Planned::Alone(writes) => {
-                    alone = Some(self.alone(&writes));
-                    continue;
+                run.counts = *counts;
+                if run.job.whole.is_some() {
+                    run.counts.commit_seq = Some(done.commit_seq);
                 }
-            };
-            if planned.undone {
-                run.counts = planned.counts;
-                return Ok(Settled::Written { ended: true });
+                Ok(Settled::Written { ended })
             }
-            let held = || decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Held(_)));
-            if self.portable.is_some() && held() && self.clock.monotonic() < until {
-                self.breathe().await;
-                continue;
-            }
-            let mut again = false;
-            for (outcome, writer) in decided.outcomes.iter().zip(&planned.writers) {
-                let fate = match outcome {
-                    Outcome::Written(_) | Outcome::Unknown => continue,
-                    Outcome::Conflict(conflict) => Done::Conflict(conflict_error(conflict)),
-                    Outcome::Refused(error) => Done::Failed(error.clone()),
-                    Outcome::Held(_) => Done::Conflict(Error::new(
-                        ErrorKind::VersionConflict,
-                        "the document is held by a change that is not finished",
-                    )),
-                };
-                let Some(n) = *writer else {
-                    let reason = format!("the record of the task could not be written: {fate:?}");
-                    return Err(Error::new(ErrorKind::Internal, reason));
-                };
-                items[n].fate = Some(fate);
-                again = true;
-            }
-            if again {
-                continue;
-            }
-            if decided.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown)) {
-                let reason = "the outcome of a batch is unknown: the log failed; the task goes on after a restart";
-                return Err(Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown"));
-            }
-            if let (Some(record), Some(Outcome::Written(written))) = (&mut run.record, decided.outcomes.last()) {
-                record.at = Some(written.stamp);
-            }
-            run.counts = planned.counts;
-            if run.job.whole.is_some() {
-                run.counts.commit_seq = Some(decided.commit_seq);
-            }
-            return Ok(Settled::Written { ended: planned.ended });
         }
     }
 }
 
-enum Planned {
+/// The result of a batch.
+enum Came {
+    /// The job was cancelled before it.
     Stopped,
     /// An index of the batch is gone: nothing is written.
     Gone(Error),
-    Possible(Possible),
-    /// It writes these lock documents: it is to be planned again with no other decision beside it.
-    Alone(Vec<LockWrite>),
-}
-
-struct Possible {
-    /// After this batch.
-    counts: Counts,
-    /// For each write of the plan its item; `None`: the record of the job.
-    writers: Vec<Option<usize>>,
-    ended: bool,
     /// One change, of which something cannot be: nothing is written.
-    undone: bool,
+    Undone(Box<Counts>),
+    Written {
+        /// After this batch.
+        counts: Box<Counts>,
+        /// The job ends by it.
+        ended: bool,
+    },
 }
 
+/// A batch as a transaction on the critical section.
 struct Batch<'a> {
+    relations: &'a crate::Relations,
     job: &'a Job,
     record: Option<&'a Record>,
     counts: &'a Counts,
     destinations: &'a Destinations,
     to: Cursor,
-    items: &'a [Item],
-    locks: &'a Locks,
-    clock: &'a Arc<dyn Clock>,
-    alone: Option<&'a Alone>,
+    items: &'a mut [Item],
+    /// It writes lock documents: no other decision is made beside it.
+    prepared: Option<PreparedLocks>,
+    /// For each write of the last plan its item; `None`: the record of the job.
+    writers: Vec<Option<usize>>,
     now_ms: i64,
 }
 
 /// Indices by the name that was used; `None`: missing.
 type Known = HashMap<String, Option<(WriteIndex, LockIndex)>>;
 
-impl Batch<'_> {
-    fn touches(&self) -> Vec<DocAddress> {
+impl Transaction for Batch<'_> {
+    type Answer = Came;
+
+    fn options(&self) -> TxnOptions {
         let written = self.items.iter().filter_map(|item| Some(item.write.as_ref()?.at.clone()));
         let kept = self.record.into_iter().flat_map(Record::touches);
-        let leases = self.alone.into_iter().flat_map(Alone::touches);
-        written.chain(kept).chain(leases).collect()
+        let leases = self.prepared.iter().flat_map(PreparedLocks::touches);
+        TxnOptions {
+            touches: written.chain(kept).chain(leases).collect(),
+            gate: if self.prepared.is_some() {
+                Gate::Exclusive
+            } else {
+                Gate::Shared
+            },
+            makes_room: matches!(self.job.action, Action::Delete),
+            ..TxnOptions::default()
+        }
     }
 
-    fn plan(&self, newest: &mut dyn Newest) -> Result<(Planned, Plan)> {
+    fn run(&mut self, newest: &mut dyn Newest) -> Result<Step<Came>> {
+        self.now_ms = self.relations.clock.wall_ms();
+        self.plan(newest)
+    }
+
+    /// What was refused is left out and counted, and the rest is decided again.
+    fn on_refusal(&mut self, outcomes: &[Outcome]) -> Result<Refused<Came>> {
+        for (outcome, writer) in outcomes.iter().zip(&self.writers) {
+            let fate = match outcome {
+                Outcome::Written(_) | Outcome::Unknown => continue,
+                Outcome::Conflict(conflict) => Done::Conflict(conflict_error(conflict)),
+                Outcome::Refused(error) => Done::Failed(error.clone()),
+                Outcome::Held(_) => Done::Conflict(Error::new(
+                    ErrorKind::VersionConflict,
+                    "the document is held by a change that is not finished",
+                )),
+            };
+            let Some(n) = *writer else {
+                let reason = format!("the record of the task could not be written: {fate:?}");
+                return Err(Error::new(ErrorKind::Internal, reason));
+            };
+            self.items[n].fate = Some(fate);
+        }
+        Ok(Refused::Again)
+    }
+
+    fn unknown(&self) -> Error {
+        let reason = "the outcome of a batch is unknown: the log failed; the task goes on after a restart";
+        Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown")
+    }
+}
+
+impl Batch<'_> {
+    fn plan(&mut self, newest: &mut dyn Newest) -> Result<Step<Came>> {
         if let Some(record) = self.record
             && newest.read(&record.stop(), See::Everything)?.is_some()
         {
-            return Ok((Planned::Stopped, Plan::default()));
+            return Ok(Step::Reply(Came::Stopped));
         }
         for (name, uuid) in indices_of(self.items) {
             let there = match newest.index(name) {
@@ -233,10 +225,11 @@ impl Batch<'_> {
             };
             if !there {
                 let error = engine::catalog::replaced(name, uuid);
-                return Ok((Planned::Gone(error), Plan::default()));
+                return Ok(Step::Reply(Came::Gone(error)));
             }
         }
-        let mut guard = Guard::new(self.locks, self.clock, &self.job.guards, self.job.whole.is_some())?.of(&self.job.caller);
+        let (locks, clock) = (&self.relations.locks, &self.relations.clock);
+        let mut guard = Guard::new(locks, clock, &self.job.guards, self.job.whole.is_some())?.of(&self.job.caller);
         let mut lock_writes = Vec::new();
         let mut known = Known::new();
         let mut all = Vec::with_capacity(self.items.len());
@@ -251,16 +244,17 @@ impl Batch<'_> {
             }
             all.push(done);
         }
-        if self.alone.is_none() && !lock_writes.is_empty() {
-            return Ok((Planned::Alone(lock_writes), Plan::default()));
+        if self.prepared.is_none() && !lock_writes.is_empty() {
+            self.prepared = Some(self.relations.prepare_locks(&lock_writes));
+            return Ok(Step::Exclusive);
         }
         // The table is held only where there are lock documents: no other decision is made then.
-        let table = self.alone.map(|alone| (self.locks.now(self.clock).0, alone));
-        let mut ledger = table
+        let table = self.prepared.as_ref().map(|prepared| (locks.now(clock).0, prepared));
+        let mut table_changes = table
             .as_ref()
-            .map(|(table, alone)| Ledger::new(table, &self.job.caller, alone, self.now_ms));
+            .map(|(table, prepared)| TableChanges::new(table, &self.job.caller, prepared, self.now_ms));
         for lock in &lock_writes {
-            let Some(Err(error)) = ledger.as_mut().map(|ledger| ledger.turn(lock)) else {
+            let Some(Err(error)) = table_changes.as_mut().map(|table_changes| table_changes.apply(lock)) else {
                 continue;
             };
             all[lock.operation] = match error.kind() {
@@ -292,31 +286,21 @@ impl Batch<'_> {
                 failures: counts.failures,
                 ..self.counts.clone()
             };
-            let possible = Possible {
-                counts: kept,
-                writers: Vec::new(),
-                ended: true,
-                undone: true,
-            };
-            return Ok((Planned::Possible(possible), Plan::default()));
+            return Ok(Step::Reply(Came::Undone(Box::new(kept))));
         }
         // One change as a whole has a number of its own, also if it changes nothing.
         plan.numbered = self.job.whole.is_some();
-        if let Some(ledger) = ledger {
-            ledger.into_plan(newest, &mut plan, self.locks, self.clock)?;
+        if let Some(table_changes) = table_changes {
+            table_changes.into_plan(newest, &mut plan, locks, clock)?;
         }
         writers.resize(plan.writes.len(), None);
         if let Some(record) = self.record {
             plan.writes.push(record.progress(self.to, &counts, self.destinations, failed));
             writers.push(None);
         }
-        let possible = Possible {
-            counts,
-            writers,
-            ended: failed,
-            undone: false,
-        };
-        Ok((Planned::Possible(possible), plan))
+        self.writers = writers;
+        let counts = Box::new(counts);
+        Ok(Step::Commit(plan, Came::Written { counts, ended: failed }))
     }
 
     /// What a write comes to, as far as it can be told before the engine judges it.

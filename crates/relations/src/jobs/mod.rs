@@ -5,12 +5,12 @@
 //! start is changed at most once, and exactly once if nobody else writes it, wherever the server is stopped: what has
 //! been changed has another sequence number than the job looks for, and what is counted has been written.
 //!
-//! `plan` says what becomes of one document, `batch` commits some of them, `portable` does where changes are made by the
+//! `plan` says what becomes of one document, `batch` commits some of them, `by_intents` does where changes are made by the
 //! portable path, `record` is what a restarted server finds, `run` goes from the beginning to the end. Not here: threads, waiting, the words of requests and answers.
 
 mod batch;
+mod by_intents;
 mod plan;
-mod portable;
 mod record;
 mod run;
 
@@ -31,7 +31,7 @@ pub const BATCH_MAX: usize = 1_000;
 /// Warnings that are kept of a job.
 const WARNINGS_MAX: usize = 16;
 
-/// What a job does with each document.
+/// The action of a job on each document.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// It goes.
@@ -92,7 +92,7 @@ pub struct Whole {
     pub bytes_max: u64,
 }
 
-/// What a job counts.
+/// The counters of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     pub total: u64,

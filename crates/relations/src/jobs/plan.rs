@@ -1,4 +1,4 @@
-//! What becomes of one document: a write, or nothing. Pure; scripts run here, outside every critical section, for the
+//! The write that a job makes of one document, or none. Pure; scripts run here, outside every critical section, for the
 //! write is on condition that the document has not changed.
 
 use super::Action;
@@ -23,7 +23,7 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
     };
     match action {
         Action::Delete => {}
-        Action::Update { script: None, source } => write.op = WriteOp::Put(taken(document, source.as_ref())?),
+        Action::Update { script: None, source } => write.op = WriteOp::Put(filter_source(document, source.as_ref())?),
         Action::Update {
             script: Some(script), ..
         } if document.at.id.doc_type.is_some() => match updated_in_2015(script, document, now_ms)? {
@@ -35,7 +35,7 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
             source,
         } => {
             let given = meta_of(document, document.at.index.as_str(), write.routing.as_deref());
-            let left = Left::of(script, taken(document, source.as_ref())?.parse()?, &given, now_ms)?;
+            let left = Left::of(script, filter_source(document, source.as_ref())?.parse()?, &given, now_ms)?;
             left.is_same(&given)?;
             match left.op {
                 Op::Index => write.op = WriteOp::Put(Source::from_value(&left.source)),
@@ -57,11 +57,11 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
                 index: index.clone(),
                 id: document.at.id.id.to_string(),
                 routing: write.routing.take(),
-                source: taken(document, source.as_ref())?,
+                source: filter_source(document, source.as_ref())?,
                 delete: false,
             };
             if let Some(script) = script
-                && !copy.scripted(script, document, now_ms)?
+                && !copy.run_script(script, document, now_ms)?
             {
                 return Ok(None);
             }
@@ -96,7 +96,7 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
     Ok(Some(write))
 }
 
-fn taken(document: &Document, filter: Option<&SourceFilter>) -> Result<Source> {
+fn filter_source(document: &Document, filter: Option<&SourceFilter>) -> Result<Source> {
     match filter {
         None => Ok(document.source.clone()),
         Some(filter) => Ok(Source::from_value(&filter.apply(&document.source.parse()?))),
@@ -216,7 +216,7 @@ struct Copy {
 
 impl Copy {
     /// Runs the script over it; false: it is not copied.
-    fn scripted(&mut self, script: &(Program, Params), document: &Document, now_ms: i64) -> Result<bool> {
+    fn run_script(&mut self, script: &(Program, Params), document: &Document, now_ms: i64) -> Result<bool> {
         let given = meta_of(document, &self.index, self.routing.as_deref());
         let left = Left::of(script, self.source.parse()?, &given, now_ms)?;
         match left.op {

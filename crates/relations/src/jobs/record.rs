@@ -1,4 +1,4 @@
-//! What a restarted server finds of a job, in documents of the control index.
+//! The record of a job in the control index, from which a restarted server goes on.
 //!
 //! `t:N` says what task N is and was asked; `t:N:at` how far it is, written with each batch; `t:N:stop` that it was
 //! cancelled. When it has ended, `t:N` has its outcome for a day, if anybody may ask for it, and the others are gone.
@@ -6,7 +6,7 @@
 
 use super::Counts;
 use super::run::{Cursor, Destinations, Reach};
-use crate::outcomes::all_written;
+use crate::atomically::Step;
 use crate::schema;
 use crate::transactions::Key;
 use engine::tasks::Task;
@@ -14,9 +14,6 @@ use engine::{Expect, Hide, Newest, Plan, See, Source, TxnOptions, Write, WriteOp
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-
-/// What a conflict over a record means: one server alone writes them.
-const CHANGED: &str = "the record of a task was changed by another";
 
 /// How a job is remembered.
 #[derive(Clone, Debug)]
@@ -67,7 +64,7 @@ pub enum State {
     },
 }
 
-/// What is kept of a job that has not ended.
+/// The record of a job that has not ended.
 #[derive(Clone, Debug)]
 pub struct Kept {
     pub(super) reaches: Vec<Reach>,
@@ -101,7 +98,7 @@ impl Record {
     fn task(&self) -> DocAddress {
         at(self.number, "")
     }
-    pub(super) fn reached(&self) -> DocAddress {
+    pub(super) fn progress_at(&self) -> DocAddress {
         at(self.number, ":at")
     }
     pub(super) fn stop(&self) -> DocAddress {
@@ -109,12 +106,12 @@ impl Record {
     }
     /// Documents that each batch reads or writes.
     pub(super) fn touches(&self) -> Vec<DocAddress> {
-        vec![self.reached(), self.stop()]
+        vec![self.progress_at(), self.stop()]
     }
     /// How far the job is after a batch, on condition that nobody else has run one.
     pub(super) fn progress(&self, to: Cursor, counts: &Counts, destinations: &Destinations, ended: bool) -> Write {
         let source = self.reached_at(to, counts, destinations, ended);
-        let mut write = Write::new(self.reached(), WriteOp::Put(source));
+        let mut write = Write::new(self.progress_at(), WriteOp::Put(source));
         write.expect = self.at.map_or(Expect::Absent, |stamp| Expect::Unchanged {
             seq_no: stamp.seq_no,
             primary_term: stamp.primary_term,
@@ -174,7 +171,7 @@ impl Reached {
     }
 }
 
-/// What came of writing a job down.
+/// The result of writing a job down.
 pub(super) enum Written {
     /// It is.
     New,
@@ -232,8 +229,7 @@ impl crate::Relations {
             "reaches": reaches.iter().map(Reach::render).collect::<Vec<_>>(),
             "destinations": render_destinations(destinations),
         }));
-        let mut known = None;
-        let mut plan = |newest: &mut dyn Newest| {
+        let body = |newest: &mut dyn Newest| {
             let mut plan = Plan::default();
             let mut missing = false;
             if let Some(key) = &order.key {
@@ -243,17 +239,17 @@ impl crate::Relations {
                             Some(number) => newest.read(&Record::new(number).task(), See::Everything)?.is_some(),
                             None => false,
                         };
-                        known = match there {
+                        let known = match there {
                             true => key.running_task(&document.source)?,
                             false => key.task(&document.source, kept_now)?,
                         };
+                        if let Some(number) = known {
+                            return Ok(Step::Reply(Written::Known(number)));
+                        }
                     }
                     Ok(None) => {}
                     Err(e) if e.kind() == ErrorKind::IndexNotFound => missing = true,
                     Err(e) => return Err(e),
-                }
-                if known.is_some() {
-                    return Ok(plan);
                 }
                 let write = Write::new(key.at(), WriteOp::Put(key.keep_task(task.id, kept_now)));
                 plan.writes.push(write);
@@ -262,16 +258,14 @@ impl crate::Relations {
                 plan.alterations.push(schema::make_control());
             }
             plan.writes.push(Write::new(record.task(), WriteOp::Put(source.clone())));
-            Ok(plan)
+            Ok(Step::Commit(plan, Written::New))
         };
         let how = TxnOptions {
             touches: order.key.iter().map(Key::at).chain([record.task()]).collect(),
             makes_room: deletes,
             ..TxnOptions::default()
         };
-        let decided = self.atomic()?.decide(&mut plan, how).await?;
-        all_written(&decided.outcomes, CHANGED)?;
-        Ok(known.map_or(Written::New, Written::Known))
+        self.atomically_once(how, body).await
     }
 
     /// Tells a job to stop before its next batch, for good. False if it is not written down.
@@ -281,19 +275,19 @@ impl crate::Relations {
     pub async fn stop(&self, number: u64) -> Result<bool> {
         let record = Record::new(number);
         let now_ms = self.clock.wall_ms();
-        let mut found = false;
-        let mut plan = |newest: &mut dyn Newest| {
-            found = match newest.read(&record.task(), See::Everything) {
+        let body = |newest: &mut dyn Newest| {
+            let found = match newest.read(&record.task(), See::Everything) {
                 Ok(Some(document)) => document.source.parse()?["kind"] == "task",
                 Ok(None) => false,
                 Err(e) if e.kind() == ErrorKind::IndexNotFound => false,
                 Err(e) => return Err(e),
             };
             if !found {
-                return Ok(Plan::default());
+                return Ok(Step::Reply(false));
             }
             let source = Source::from_value(&json!({ "kind": "task_stop", "at": now_ms, "n": number }));
-            Ok(Plan::of(vec![Write::new(record.stop(), WriteOp::Put(source))]))
+            let stop = Write::new(record.stop(), WriteOp::Put(source));
+            Ok(Step::Commit(Plan::of(vec![stop]), true))
         };
         let how = TxnOptions {
             touches: vec![record.task(), record.stop()],
@@ -301,9 +295,7 @@ impl crate::Relations {
             makes_room: true,
             ..TxnOptions::default()
         };
-        let decided = self.atomic()?.decide(&mut plan, how).await?;
-        all_written(&decided.outcomes, CHANGED)?;
-        Ok(found)
+        self.atomically_once(how, body).await
     }
 
     /// A job that is written down has ended.
@@ -325,10 +317,10 @@ impl crate::Relations {
             "kind": "task_done", "at": now_ms, "kept": self.kept_now(), "n": task.id, "action": task.action, "description": task.description,
             "start": task.start_ms, "status": task.status(), name: content,
         }));
-        let mut plan = |newest: &mut dyn Newest| {
+        let body = |newest: &mut dyn Newest| {
             let mut writes = Vec::new();
             let mut known = false;
-            for (n, at) in [record.task(), record.reached(), record.stop()].into_iter().enumerate() {
+            for (n, at) in [record.task(), record.progress_at(), record.stop()].into_iter().enumerate() {
                 let there = match newest.read(&at, See::Everything) {
                     Ok(found) => found.is_some(),
                     Err(e) if e.kind() == ErrorKind::IndexNotFound => false,
@@ -345,16 +337,15 @@ impl crate::Relations {
                     (false, _) => {}
                 }
             }
-            Ok(Plan::of(writes))
+            Ok(Step::Commit(Plan::of(writes), ()))
         };
         let how = TxnOptions {
-            touches: vec![record.task(), record.reached(), record.stop()],
+            touches: vec![record.task(), record.progress_at(), record.stop()],
             // It ends a job, and with it what the job keeps.
             makes_room: true,
             ..TxnOptions::default()
         };
-        let decided = self.atomic()?.decide(&mut plan, how).await?;
-        all_written(&decided.outcomes, CHANGED)
+        self.atomically_once(how, body).await
     }
 
     /// After a start: every task that is written down, by number.

@@ -4,7 +4,7 @@ use super::batch::{Item, Settled};
 use super::plan::work;
 use super::record::{Kept, Order, Reached, Record, Written};
 use super::{Action, BATCH_MAX, Counts, Job, Whole};
-use crate::changes::origin;
+use crate::intents::origin;
 use crate::schema;
 use engine::tasks::Task;
 use engine::{Document, EngineExt as _, IndexInfo, Part, WriteOp};
@@ -21,7 +21,7 @@ const BATCH_TIME: Duration = Duration::from_millis(250);
 /// How long a view lives that nobody reads.
 const VIEW_ALIVE: Duration = Duration::from_secs(300);
 
-/// What came of beginning.
+/// The result of beginning.
 #[derive(Debug)]
 pub enum Begun {
     /// A job to be run.
@@ -30,7 +30,7 @@ pub enum Begun {
     Known(u64),
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// There is more to do.
@@ -73,14 +73,14 @@ pub(super) struct Cursor {
 #[derive(Debug)]
 pub struct Run {
     pub(super) job: Job,
-    /// What it has counted.
+    /// Its counters.
     pub counts: Counts,
     /// As it is remembered; `None`: it is one batch.
     pub(super) record: Option<Record>,
     query: dsl::query::Query,
     view: String,
     reaches: Vec<Reach>,
-    /// What is committed.
+    /// The place up to which it is committed.
     pub(super) at: Cursor,
     /// What has been read, and where reading goes on.
     ahead: VecDeque<(usize, Document)>,
@@ -128,14 +128,14 @@ impl crate::Relations {
         }
         let started_ms = self.clock.wall_ms();
         let (view, query) = self.scope(&job).await?;
-        let begun = self.begun(job, task, order, started_ms, &view, query).await;
+        let begun = self.begin_run(job, task, order, started_ms, &view, query).await;
         if !matches!(begun, Ok(Begun::Run(_))) {
             self.engine.close_view(&view).await?;
         }
         begun
     }
 
-    async fn begun(
+    async fn begin_run(
         &self,
         job: Job,
         task: &Task,
@@ -268,12 +268,15 @@ impl crate::Relations {
         let others = crate::joins::targets_of(&job.query);
         let joins = others.is_some();
         let mut others = others.unwrap_or_default();
-        others.extend(self.looked_up(crate::joins::lookups_of(&job.target, &job.query)).await?);
+        others.extend(
+            self.refresh_lookups(crate::joins::lookups_of(&job.target, &job.query))
+                .await?,
+        );
         let view = self.moment(&job.target, others).await?;
         if !joins {
             return Ok((view, job.query.clone()));
         }
-        match self.resolved(&job.target, job.query.clone(), Some(&view)).await {
+        match self.resolve_in_view(&job.target, job.query.clone(), Some(&view)).await {
             Ok(query) => Ok((view, query)),
             Err(error) => {
                 self.engine.close_view(&view).await?;
@@ -314,7 +317,7 @@ impl crate::Relations {
             run.ended = true;
             return Ok(Step::Ended);
         }
-        let done = self.worked(run, task, documents).await;
+        let done = self.work_batch(run, task, documents).await;
         if done.is_err() {
             // Once more from the same place, should the caller try.
             run.ahead.clear();
@@ -323,7 +326,7 @@ impl crate::Relations {
         done
     }
 
-    async fn worked(&self, run: &mut Run, task: &Task, mut left: VecDeque<(usize, Document)>) -> Result<Step> {
+    async fn work_batch(&self, run: &mut Run, task: &Task, mut left: VecDeque<(usize, Document)>) -> Result<Step> {
         let begun = self.clock.monotonic();
         let mut items: Vec<Item> = Vec::with_capacity(left.len());
         let mut to = run.at;

@@ -151,7 +151,7 @@ fn own_index(target: &Target) -> Option<String> {
 }
 
 /// The index of a looked up document, to be in a moment if it is there: a missing one is refused where the query names it.
-pub(crate) fn looked_up_in(read: &Read) -> Target {
+pub(crate) fn lookup_target(read: &Read) -> Target {
     Target {
         ignore_unavailable: true,
         allow_no_indices: true,
@@ -340,7 +340,7 @@ impl<'a> Resolver<'a> {
             };
             return Ok(self.join(target, join, depth).await?.0);
         };
-        let found = self.looked_up(read).await?;
+        let found = self.look_up(read).await?;
         let values = match found {
             Some(document) => values_at(&document.source.parse()?, &lookup.path),
             None => Vec::new(),
@@ -354,7 +354,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// A document as the moment of the request shows it; without a moment, or where its index is not in it, the newest.
-    async fn looked_up(&self, read: Read) -> Result<Option<Document>> {
+    async fn look_up(&self, read: Read) -> Result<Option<Document>> {
         if let Some((view, staging)) = self.view.filter(|view| is_staging(view)).zip(self.engine.staging()) {
             // What a transaction has written is found as well.
             let seen = staging.read(view, vec![read]).await?.pop().transpose()?;
@@ -370,7 +370,7 @@ impl<'a> Resolver<'a> {
         };
         let mut shown = self
             .engine
-            .scan_view(&looked_up_in(&Read::whole(at.clone())), by_id.into(), view)
+            .scan_view(&lookup_target(&Read::whole(at.clone())), by_id.into(), view)
             .await?;
         if let Some(shown) = shown.next().await {
             return shown.map(Some);

@@ -4,19 +4,17 @@ use super::handover::asking;
 use super::lease::{KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, Wanted, token};
 use super::table::{Table, text_bytes};
 use super::{Ask, Asked, Place};
+use crate::atomically::Step;
 use crate::locks::{
-    AllAnswer, Blocker, Claim, LockKey, LockPath, LockTarget, Owner, PlaceFields, cycle, plan, queue_all, targets_max,
+    AllAnswer, Blocker, Claim, LockKey, LockPath, LockTarget, Owner, PlaceFields, Request, cycle, plan, queue_all, targets_max,
     waiters_max, waits,
 };
-use crate::outcomes::log_failed;
 use crate::schema;
-use crate::transactions::portable::TIMEOUT;
 use engine::{Decision, Gate, Newest, Plan, See, TxnOptions, Write, WriteIndex, WriteOp};
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, IndexName, Result, settings};
 use serde_json::Value;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 impl crate::Relations {
     /// Asks for a lock, or for more of one.
@@ -38,147 +36,136 @@ impl crate::Relations {
                 ask.targets.len()
             )));
         }
-        let until = self.clock.monotonic() + TIMEOUT;
-        loop {
-            let met = AtomicBool::new(false);
-            match self.acquire_once(ask, &met).await {
-                // A change that writes there is not finished yet; it has begun before.
-                Err(_) if met.load(Ordering::Relaxed) && self.clock.monotonic() < until => self.breathe().await,
-                other => return other,
-            }
-        }
-    }
-
-    async fn acquire_once(&self, ask: &Ask, met: &AtomicBool) -> Result<Asked> {
         self.check_control()?;
-        let (most, locks_max) = (targets_max(), settings::node_count(settings::LOCKS_MAX));
         self.sweep().await?;
-        let place = match &ask.place {
-            Some(place) => place.clone(),
-            None => match &ask.lock {
-                None => self.new_place(""),
-                Some(id) => Place {
-                    owner: Owner::new(id.as_str()),
-                    age: self.locks.table().next_age(),
-                },
+        let place = match (&ask.place, &ask.lock) {
+            (Some(place), _) => place.clone(),
+            (None, None) => self.new_place(""),
+            (None, Some(id)) => Place {
+                owner: Owner::new(id.as_str()),
+                age: self.locks.table().next_age(),
             },
         };
         let id: Arc<str> = Arc::from(place.owner.as_str());
-        let how = TxnOptions {
+        let options = TxnOptions {
             touches: touches(&id, &ask.targets),
             gate: Gate::Exclusive,
             ..TxnOptions::default()
         };
-        let result = Arc::new(Mutex::new(None));
-        let mut planner = |newest: &mut dyn Newest| {
-            let targets = resolved(newest, &ask.targets)?;
-            let control = newest.index(schema::CONTROL);
-            let (table, _) = self.locks.now(&self.clock);
-            let held = match &ask.lock {
-                Some(id) => Some(table.alive(id)?.clone()),
-                // Who was granted while it waited, and was not told, holds already.
-                None if table.count() >= locks_max && table.lease(&id).is_none() => {
-                    let reason = format!("there are [{locks_max}] locks already; the limit is the setting [locks.max]");
-                    return Err(Error::new(ErrorKind::RejectedExecution, reason));
-                }
-                None => None,
-            };
-            if held.as_ref().is_some_and(|lease| lease.literal.is_some()) {
-                let reason = format!("lock [{id}] is that of a lock document, which has no other targets; open one of your own");
-                return Err(Error::new(ErrorKind::LockTarget, reason).with("lock", &*id));
-            }
-            let lease = joined(held.as_ref(), &id, ask, targets);
-            if lease.targets.len() > most {
-                return Err(Error::illegal(format!(
-                    "lock [{id}] would have [{}] targets; the limit of [{most}] is the setting [locks.max_targets]",
-                    lease.targets.len()
-                )));
-            }
-            let texts = (table.text_bytes() + text_bytes(&lease)).saturating_sub(held.as_ref().map_or(0, text_bytes));
-            let texts_max = settings::node(settings::LOCKS_MAX_BYTES);
-            if texts > texts_max {
-                let reason = format!(
-                    "the targets of all locks would have [{texts}] bytes; the limit of [{texts_max}] is the setting [locks.max_bytes]"
-                );
-                return Err(Error::new(ErrorKind::RejectedExecution, reason));
-            }
-            let running = table.running_on(&lease.claims);
-            if !running.is_empty() {
-                if let Some(why) = self.held_up(&running) {
-                    let error = Error::new(ErrorKind::LockConflict, why.reason());
-                    return Err(why
-                        .details()
-                        .iter()
-                        .fold(error, |error, (name, value)| error.with(name, value.clone())));
-                }
-                met.store(true, Ordering::Relaxed);
-                return Err(Error::new(
-                    ErrorKind::LockConflict,
-                    "a change that is not finished writes there",
-                ));
-            }
-            let request = asking(place.owner.clone(), place.age, ask.wait);
-            let answer = table.look(&lease.claims, &request, &[]);
-            let (shared, kept) = (self.locks.clone(), result.clone());
-            let tell = move |asked: Asked| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
-            match answer {
-                AllAnswer::Granted => {
-                    let mut lease = Lease {
-                        opened_ms: self.clock.wall_ms(),
-                        ..lease
-                    };
-                    let clock = self.clock.clone();
-                    let mut out = Plan::of(vec![Write::new(Lease::at(&id), WriteOp::Put(lease.document(None)))]);
-                    if let Err(e) = control {
-                        match e.kind() {
-                            ErrorKind::IndexNotFound => out.alterations.push(schema::make_control()),
-                            _ => return Err(e),
-                        }
-                    }
-                    out.then = Some(Box::new(move |decision: &Decision<'_>| {
-                        lease.token = decision.stamps.first().map_or(0, |stamp| token(*stamp));
-                        lease.deadline = clock.monotonic() + lease.keep_alive;
-                        shared.table().grant(lease.clone(), &request);
-                        tell(Asked::Granted(Box::new(lease)));
-                    }));
-                    Ok(out)
-                }
-                AllAnswer::Queued(_) => {
-                    if held.is_some() {
-                        // Who holds nothing yet closes no circle.
-                        let asked = table.asked(&lease.claims).into_iter();
-                        let locks = queue_all(asked.map(|(lock, mode)| (lock.into_owned(), mode)).collect(), &request);
-                        let now_waiting: Vec<&LockKey> = locks.iter().map(|lock| &lock.key).collect();
-                        let others = table.waited_for().filter(|lock| !now_waiting.contains(&&lock.key));
-                        if cycle(&waits(locks.iter().chain(others)), &place.owner).is_some() {
-                            return Err(deadlock(&id, None));
-                        }
-                    }
-                    let (place, claims) = (place.clone(), lease.claims);
-                    let alone = held.is_none().then(|| Arc::new(ask.clone()));
-                    Ok(Plan {
-                        then: Some(Box::new(move |_: &Decision<'_>| {
-                            let told = shared.table().queued(&claims, &request, alone);
-                            let turn = shared.turn(&place.owner, told);
-                            tell(Asked::Queued(turn, place));
-                        })),
-                        reveals_nothing: true,
-                        ..Plan::default()
-                    })
-                }
-                AllAnswer::Busy(blocked) => Err(in_the_way(&table, &blocked)),
-                AllAnswer::Full(key) => Err(full(&key)),
-                AllAnswer::Deadlock { with, .. } => Err(deadlock(&id, Some(&with))),
-            }
+        let body = |newest: &mut dyn Newest| self.grant_or_queue(ask, &place, &id, newest);
+        self.atomically_once(options, body).await
+    }
+
+    /// One run inside the section.
+    fn grant_or_queue(&self, ask: &Ask, place: &Place, id: &Arc<str>, newest: &mut dyn Newest) -> Result<Step<Asked>> {
+        let targets = resolve_targets(newest, &ask.targets)?;
+        let control = newest.index(schema::CONTROL);
+        let (table, _) = self.locks.now(&self.clock);
+        let held = match &ask.lock {
+            Some(id) => Some(table.alive(id)?.clone()),
+            None => None,
         };
-        let decided = self.atomic()?.decide(&mut planner, how).await?;
-        let asked = result.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match decided.outcomes.into_iter().next() {
-            Some(engine::Outcome::Refused(error)) => Err(error),
-            // In memory it is held, so nobody else is told that he has it; nothing can be written any more.
-            Some(engine::Outcome::Unknown) => Err(log_failed()),
-            _ => asked.ok_or_else(log_failed),
+        let lease = join_lease(held.as_ref(), id, ask, targets);
+        check_limits(&table, held.as_ref(), &lease)?;
+        let running = table.running_on(&lease.claims);
+        if !running.is_empty() {
+            if let Some(why) = self.held_up(&running) {
+                let error = Error::new(ErrorKind::LockConflict, why.reason());
+                let details = why.details().iter();
+                return Err(details.fold(error, |error, (name, value)| error.with(name, value.clone())));
+            }
+            let reason = "a transaction that is not finished writes there";
+            return Ok(Step::Busy(Error::new(ErrorKind::LockConflict, reason)));
         }
+        let request = asking(place.owner.clone(), place.age, ask.wait);
+        let shared = self.locks.clone();
+        match table.look(&lease.claims, &request, &[]) {
+            AllAnswer::Granted => {
+                let mut lease = Lease {
+                    opened_ms: self.clock.wall_ms(),
+                    ..lease
+                };
+                let clock = self.clock.clone();
+                let mut plan = Plan::of(vec![Write::new(Lease::at(id), WriteOp::Put(lease.document(None)))]);
+                if let Err(e) = control {
+                    match e.kind() {
+                        ErrorKind::IndexNotFound => plan.alterations.push(schema::make_control()),
+                        _ => return Err(e),
+                    }
+                }
+                let grant = move |decision: &Decision<'_>| {
+                    lease.token = decision.stamps.first().map_or(0, |stamp| token(*stamp));
+                    lease.deadline = clock.monotonic() + lease.keep_alive;
+                    let mut table = shared.table();
+                    debug_assert!(!table.runs_on(&lease.claims), "T22: a lock is granted over what runs");
+                    table.grant(lease.clone(), &request);
+                    Asked::Granted(Box::new(lease))
+                };
+                Ok(Step::CommitWith(plan, Box::new(grant)))
+            }
+            AllAnswer::Queued(_) => {
+                if held.is_some() {
+                    check_no_circle(&table, &lease.claims, &request)?;
+                }
+                let (place, claims) = (place.clone(), lease.claims);
+                // Who holds something already asks again: its lock grows, and is not made anew.
+                let whole = held.is_none().then(|| Arc::new(ask.clone()));
+                let plan = Plan {
+                    reveals_nothing: true,
+                    ..Plan::default()
+                };
+                let queue = move |_: &Decision<'_>| {
+                    let told = shared.table().enqueue(&claims, &request, whole);
+                    let turn = shared.turn(&place.owner, told);
+                    Asked::Queued(turn, place)
+                };
+                Ok(Step::CommitWith(plan, Box::new(queue)))
+            }
+            AllAnswer::Busy(blocked) => Err(in_the_way(&table, &blocked)),
+            AllAnswer::Full(key) => Err(full(&key)),
+            AllAnswer::Deadlock { with, .. } => Err(deadlock(id, Some(&with))),
+        }
+    }
+}
+
+/// Refuses a lock that the table has no room for.
+fn check_limits(table: &Table, held: Option<&Lease>, lease: &Lease) -> Result<()> {
+    let (id, locks_max, most) = (&lease.id, settings::node_count(settings::LOCKS_MAX), targets_max());
+    // Who was granted while it waited, and was not told, holds already.
+    if held.is_none() && table.count() >= locks_max && table.lease(id).is_none() {
+        let reason = format!("there are [{locks_max}] locks already; the limit is the setting [locks.max]");
+        return Err(Error::new(ErrorKind::RejectedExecution, reason));
+    }
+    if held.is_some_and(|lease| lease.lock_document.is_some()) {
+        let reason = format!("lock [{id}] is that of a lock document, which has no other targets; open one of your own");
+        return Err(Error::new(ErrorKind::LockTarget, reason).with("lock", &**id));
+    }
+    if lease.targets.len() > most {
+        return Err(Error::illegal(format!(
+            "lock [{id}] would have [{}] targets; the limit of [{most}] is the setting [locks.max_targets]",
+            lease.targets.len()
+        )));
+    }
+    let texts = (table.text_bytes() + text_bytes(lease)).saturating_sub(held.map_or(0, text_bytes));
+    let texts_max = settings::node(settings::LOCKS_MAX_BYTES);
+    if texts > texts_max {
+        let reason = format!(
+            "the targets of all locks would have [{texts}] bytes; the limit of [{texts_max}] is the setting [locks.max_bytes]"
+        );
+        return Err(Error::new(ErrorKind::RejectedExecution, reason));
+    }
+    Ok(())
+}
+
+/// Refuses a request whose waiting would close a circle.
+fn check_no_circle(table: &Table, claims: &[Claim], request: &Request) -> Result<()> {
+    let asked = table.locks_of(claims).into_iter();
+    let locks = queue_all(asked.map(|(lock, mode)| (lock.into_owned(), mode)).collect(), request);
+    let now_waiting: Vec<&LockKey> = locks.iter().map(|lock| &lock.key).collect();
+    let others = table.waited_for().filter(|lock| !now_waiting.contains(&&lock.key));
+    match cycle(&waits(locks.iter().chain(others)), &request.owner) {
+        Some(_) => Err(deadlock(request.owner.as_str(), None)),
+        None => Ok(()),
     }
 }
 
@@ -215,7 +202,7 @@ fn deadlock(id: &str, with: Option<&Owner>) -> Error {
     }
 }
 
-pub(super) fn touches(id: &str, targets: &[Wanted]) -> Vec<DocAddress> {
+pub(crate) fn touches(id: &str, targets: &[Wanted]) -> Vec<DocAddress> {
     let documents = targets.iter().filter_map(|wanted| match &wanted.target {
         LockTarget::Document(at) => Some(at.clone()),
         _ => None,
@@ -228,18 +215,18 @@ pub(super) fn touches(id: &str, targets: &[Wanted]) -> Vec<DocAddress> {
 ///
 /// # Errors
 /// A path in an index that does not say where its documents are; a document without a type where there are several.
-pub(crate) fn resolved(newest: &mut dyn Newest, targets: &[Wanted]) -> Result<Vec<(Wanted, Vec<LockPath>)>> {
-    targets.iter().map(|wanted| resolved_one(newest, wanted)).collect()
+pub(crate) fn resolve_targets(newest: &mut dyn Newest, targets: &[Wanted]) -> Result<Vec<(Wanted, Vec<LockPath>)>> {
+    targets.iter().map(|wanted| resolve_target(newest, wanted)).collect()
 }
 
-fn resolved_one(newest: &mut dyn Newest, wanted: &Wanted) -> Result<(Wanted, Vec<LockPath>)> {
+fn resolve_target(newest: &mut dyn Newest, wanted: &Wanted) -> Result<(Wanted, Vec<LockPath>)> {
     let mode = wanted.mode;
     let name = match &wanted.target {
         LockTarget::All | LockTarget::Name(_) => return Ok((wanted.clone(), Vec::new())),
         LockTarget::Index(index) | LockTarget::Path { index, .. } => index,
         LockTarget::Document(at) => &at.index,
     };
-    let found = known(newest, name.as_str())?;
+    let found = write_index_of(newest, name.as_str())?;
     if let LockTarget::Path { index, path } = &wanted.target
         && !path.is_root()
     {
@@ -297,7 +284,7 @@ fn type_missing(at: &DocAddress) -> Error {
     Error::new(ErrorKind::LockTarget, reason).with("index", index.as_str())
 }
 
-/// What those targets take.
+/// The claims of those targets.
 pub(crate) fn claims_of(targets: &[(Wanted, Vec<LockPath>)]) -> Vec<Claim> {
     let each = targets
         .iter()
@@ -325,7 +312,7 @@ pub(crate) fn fields_of(settings: &serde_json::Map<String, Value>) -> Result<Pla
     PlaceFields::parse(settings.get("index.pleach.lock_path").unwrap_or(&Value::Null))
 }
 
-fn known(newest: &mut dyn Newest, name: &str) -> Result<Option<WriteIndex>> {
+fn write_index_of(newest: &mut dyn Newest, name: &str) -> Result<Option<WriteIndex>> {
     match newest.index(name) {
         Ok(found) => Ok(Some(found)),
         Err(e) if e.kind() == ErrorKind::IndexNotFound => Ok(None),
@@ -334,7 +321,7 @@ fn known(newest: &mut dyn Newest, name: &str) -> Result<Option<WriteIndex>> {
 }
 
 /// The lease as it will be: what is held joined with what is asked.
-pub(super) fn joined(held: Option<&Lease>, id: &Arc<str>, ask: &Ask, targets: Vec<(Wanted, Vec<LockPath>)>) -> Lease {
+pub(crate) fn join_lease(held: Option<&Lease>, id: &Arc<str>, ask: &Ask, targets: Vec<(Wanted, Vec<LockPath>)>) -> Lease {
     let new = claims_of(&targets);
     let mut wanted: Vec<Wanted> = held.map(|lease| lease.targets.clone()).unwrap_or_default();
     for (target, _) in targets {
@@ -365,6 +352,6 @@ pub(super) fn joined(held: Option<&Lease>, id: &Arc<str>, ask: &Ask, targets: Ve
         ending: false,
         over_is_written: false,
         opened_ms: 0,
-        literal: None,
+        lock_document: None,
     }
 }

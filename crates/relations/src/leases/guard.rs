@@ -7,7 +7,7 @@ use super::Locks;
 use super::acquire::{Respect, mode_of};
 use super::caller::Caller;
 use super::lease::Lease;
-use crate::locks::{Blocker, LockPath, LockTarget, Mode, Owner, covered_by};
+use crate::locks::{Blocker, LockPath, LockTarget, Mode, Owner, do_cover};
 use engine::{Clock, Source};
 use model::{DocAddress, Error, ErrorKind, IndexName, Result};
 use serde_json::{Map, Value};
@@ -54,10 +54,10 @@ impl<'a> Guard<'a> {
         }
     }
     fn is_own(&self, lease: &Lease) -> bool {
-        let literal = lease.literal.as_ref();
-        literal
-            .zip(self.caller)
-            .is_some_and(|(literal, caller)| caller.agreements(&literal.caller) > 0 && caller.differs(&literal.caller).is_none())
+        let lock_document = lease.lock_document.as_ref();
+        lock_document.zip(self.caller).is_some_and(|(lock_document, caller)| {
+            caller.agreements(&lock_document.caller) > 0 && caller.differs(&lock_document.caller).is_none()
+        })
     }
     /// Nothing can be refused.
     pub(crate) fn is_open(&self) -> bool {
@@ -74,7 +74,7 @@ impl<'a> Guard<'a> {
     /// `lock_target_exception`: no lock of the request covers it in exclusive mode; `lock_conflict_exception`.
     pub(crate) fn check(&mut self, settings: Option<&Map<String, Value>>, at: &DocAddress, places: &[LockPath]) -> Result<()> {
         if !self.leases.is_empty() {
-            self.covered(at, places, true)?;
+            self.check_covered(at, places, true)?;
         }
         self.respects(settings, at, places)
     }
@@ -111,15 +111,15 @@ impl<'a> Guard<'a> {
     ///
     /// # Errors
     /// `lock_target_exception`
-    pub(crate) fn covered(&self, at: &DocAddress, places: &[LockPath], to_write: bool) -> Result<()> {
+    pub(crate) fn check_covered(&self, at: &DocAddress, places: &[LockPath], to_write: bool) -> Result<()> {
         let wanted = || self.leases.iter().flat_map(|lease| &lease.targets);
         let exclusive = wanted().filter(|wanted| !to_write || wanted.mode == Mode::Exclusive);
-        if covered_by(exclusive.map(|wanted| &wanted.target), at, places) {
+        if do_cover(exclusive.map(|wanted| &wanted.target), at, places) {
             return Ok(());
         }
         let ids: Vec<&str> = self.leases.iter().map(|lease| &*lease.id).collect();
         let (ids, name) = (ids.join(", "), format!("[{}][{}]", at.index, at.id.id));
-        let reason = if covered_by(wanted().map(|wanted| &wanted.target), at, places) {
+        let reason = if do_cover(wanted().map(|wanted| &wanted.target), at, places) {
             format!("lock [{ids}] covers {name} in [shared] mode; a write needs [exclusive]")
         } else {
             let outside = |place: &&LockPath| !wanted().any(|wanted| wanted.target.covers_place(at, place));
@@ -153,7 +153,7 @@ impl crate::Relations {
             Some(source) => fields.places(&source.parse()?)?,
             None => Vec::new(),
         };
-        Guard::new(&self.locks, &self.clock, ids, false)?.covered(at, &places, false)
+        Guard::new(&self.locks, &self.clock, ids, false)?.check_covered(at, &places, false)
     }
 
     /// Deleting, closing or renaming an index that enforces locks, under these.

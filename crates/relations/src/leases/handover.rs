@@ -7,9 +7,9 @@
 //! A grant is told once its record is durable, by whoever made the record. If nobody tells (the request that released
 //! was cut off), who waits asks again, and finds that it holds.
 //!
-//! Not here: the record of the end itself (`sweep`), waiting.
+//! Not here: the record of the end itself (`lease_ends`), waiting.
 
-use super::acquire::{joined, resolved, touches};
+use super::acquire::{join_lease, resolve_targets, touches};
 use super::lease::{Ending, Lease};
 use super::table::Table;
 use super::{Ask, Locks, Told};
@@ -18,7 +18,7 @@ use engine::{Newest, Write, WriteOp};
 use futures::channel::oneshot;
 use model::{DocAddress, Stamp, settings};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(crate) struct Heir {
 }
 
 /// Documents that granting what this lease leaves is expected to touch.
-pub(super) fn expected(table: &Table, ending: &Lease) -> Vec<DocAddress> {
+pub(crate) fn expected_touches(table: &Table, ending: &Lease) -> Vec<DocAddress> {
     let asked = candidates(table, ending).filter_map(|(_, owner)| {
         let (ask, _) = table.asked_by(&owner)?;
         Some(touches(&Arc::from(owner.as_str()), &ask.targets))
@@ -55,7 +55,7 @@ fn candidates(table: &Table, ending: &Lease) -> impl Iterator<Item = (Age, Owner
 }
 
 /// Whose locks begin with the end of this one.
-pub(super) fn heirs(table: &Table, newest: &mut dyn Newest, ending: &Lease, now_ms: i64) -> Vec<Heir> {
+pub(crate) fn heirs(table: &Table, newest: &mut dyn Newest, ending: &Lease, now_ms: i64) -> Vec<Heir> {
     let own = [Owner::new(ending.id.clone())];
     let room = (settings::node_count(settings::LOCKS_MAX) + 1).saturating_sub(table.count());
     let mut out: Vec<Heir> = Vec::new();
@@ -80,20 +80,19 @@ pub(super) fn heirs(table: &Table, newest: &mut dyn Newest, ending: &Lease, now_
 
 /// What it asked for, if that still means the locks it waits for.
 fn lease_of(newest: &mut dyn Newest, ask: &Ask, owner: &Owner, keys: &[LockKey], now_ms: i64) -> Option<Lease> {
-    let targets = resolved(newest, &ask.targets).ok()?;
-    let mut lease = joined(None, &Arc::from(owner.as_str()), ask, targets);
+    let targets = resolve_targets(newest, &ask.targets).ok()?;
+    let mut lease = join_lease(None, &Arc::from(owner.as_str()), ask, targets);
     lease.opened_ms = now_ms;
     let same = lease.claims.iter().map(|claim| &claim.key).eq(keys);
     same.then_some(lease)
 }
 
-/// What a lock asks for.
+/// The request for the locks of one lease.
 pub(crate) fn asking(owner: Owner, age: Age, wait: bool) -> Request {
     Request {
         session: Arc::from(owner.as_str()),
         owner,
         age,
-        nonce: Arc::default(),
         action: Action::Acquire {
             mode: Mode::Exclusive,
             wait,
@@ -101,48 +100,36 @@ pub(crate) fn asking(owner: Owner, age: Age, wait: bool) -> Request {
     }
 }
 
-/// Grants that are to be told once their record is durable. Dropped before, those who wait ask again.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Untold(Arc<Mutex<Vec<(oneshot::Sender<Told>, Lease)>>>);
+/// A grant to somebody who waits, to be told once its record is durable. Dropped before, the waiter asks again and finds that
+/// it holds.
+pub(crate) type Grant = (oneshot::Sender<Told>, Lease);
 
-impl Untold {
-    /// The record is durable.
-    pub(super) fn tell(&self) {
-        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for (turn, lease) in all {
-            // Who is gone gives its lock up by being dropped.
-            drop(turn.send(Told::Granted(Box::new(lease))));
-        }
+/// What happens to the table once the record has its place: the lease ends, and those of the heirs begin.
+pub(crate) fn hand_over(
+    locks: &Locks,
+    id: &str,
+    how: Option<(Ending, Option<Duration>)>,
+    now: Duration,
+    mut heirs: Vec<Heir>,
+    stamps: &[Stamp],
+) -> Vec<Grant> {
+    for (n, heir) in heirs.iter_mut().enumerate() {
+        heir.lease.token = super::lease::token_of(stamps.get(n));
+        heir.lease.deadline = now + heir.lease.keep_alive;
     }
-
-    /// Anybody is told by it.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
-    /// What happens to the table once the record has its place.
-    pub(super) fn settle(&self, locks: &Locks, end: End<'_>, mut heirs: Vec<Heir>, stamps: &[Stamp]) {
-        for (n, heir) in heirs.iter_mut().enumerate() {
-            heir.lease.token = super::literal::token_of(stamps.get(n));
-            heir.lease.deadline = end.now + heir.lease.keep_alive;
-        }
-        let told = locks.table().hand_over(end.id, end.how, heirs);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(told);
-    }
+    locks.table().hand_over(id, how, heirs)
 }
 
-/// The end of a lease that heirs follow.
-pub(super) struct End<'a> {
-    /// Which.
-    pub(super) id: &'a str,
-    /// Remembered for its owner, who did not end it himself.
-    pub(super) how: Option<(Ending, Option<Duration>)>,
-    /// When their time begins.
-    pub(super) now: Duration,
+/// The record is durable.
+pub(crate) fn announce(grants: Vec<Grant>) {
+    for (turn, lease) in grants {
+        // Who is gone gives its lock up by being dropped.
+        drop(turn.send(Told::Granted(Box::new(lease))));
+    }
 }
 
 /// Lets others go first: those who were told have somebody waiting for an answer.
-pub(super) async fn step_back() {
+pub(crate) async fn step_back() {
     let mut stepped = false;
     std::future::poll_fn(|cx| {
         if std::mem::replace(&mut stepped, true) {
@@ -155,7 +142,7 @@ pub(super) async fn step_back() {
 }
 
 /// How the leases of heirs are written.
-pub(super) fn documents(heirs: &[Heir]) -> impl Iterator<Item = Write> {
+pub(crate) fn documents(heirs: &[Heir]) -> impl Iterator<Item = Write> {
     heirs
         .iter()
         .map(|heir| Write::new(Lease::at(&heir.lease.id), WriteOp::Put(heir.lease.document(None))))

@@ -3,8 +3,7 @@
 //! Not here: who may hold what (`locks`), the table of all of them (`table`).
 
 use super::caller::Caller;
-use super::literal::Literal;
-use crate::changes::Token;
+use crate::intents::Token;
 use crate::locks::{Claim, LockTarget, Mode};
 use crate::schema;
 use engine::Source;
@@ -21,7 +20,7 @@ pub const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::
 pub const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(30);
 
 /// The keep alive of what ends only by a request: lock documents, unless their index says otherwise.
-pub(super) const NEVER: Duration = Duration::from_millis(u64::MAX);
+pub(crate) const NEVER: Duration = Duration::from_millis(u64::MAX);
 
 /// What its end does to a transaction that runs under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -42,6 +41,17 @@ pub struct Wanted {
     pub mode: Mode,
 }
 
+/// The lock document that a lease belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockDocument {
+    /// Its document.
+    pub at: DocAddress,
+    /// The index that the document is in: not one of the same name made later.
+    pub uuid: String,
+    /// Who took it.
+    pub caller: Caller,
+}
+
 /// One lock of a client.
 #[derive(Clone, Debug)]
 pub struct Lease {
@@ -49,9 +59,9 @@ pub struct Lease {
     pub id: Arc<str>,
     /// A label for people.
     pub owner: String,
-    /// What was asked for.
+    /// The targets that were asked for.
     pub targets: Vec<Wanted>,
-    /// What that takes, intentions too.
+    /// The claims of these targets, intentions too.
     pub claims: Vec<Claim>,
     /// Grows with every grant of the store.
     pub token: u64,
@@ -66,14 +76,14 @@ pub struct Lease {
     /// Monotonic; of this process.
     pub deadline: Duration,
     /// Its end is being written: it guards nothing and is renewed no more.
-    pub(super) ending: bool,
+    pub(crate) ending: bool,
     /// Its document says that its time is over: a start gives it no fresh keep alive. Its end waits for a change under it
     /// that cannot be finished.
-    pub(super) over_is_written: bool,
+    pub(crate) over_is_written: bool,
     /// For people.
     pub opened_ms: i64,
     /// Of a lock document: see there.
-    pub literal: Option<Arc<Literal>>,
+    pub lock_document: Option<Arc<LockDocument>>,
 }
 
 /// How a lease ended, other than by its owner.
@@ -94,11 +104,11 @@ impl Lease {
     pub fn is_endless(&self) -> bool {
         self.keep_alive == NEVER
     }
-    /// What is left of it.
+    /// The time that it has left.
     pub fn remaining(&self, now: Duration) -> Duration {
         self.deadline.saturating_sub(now)
     }
-    pub(super) fn is_over(&self, now: Duration) -> bool {
+    pub(crate) fn is_over(&self, now: Duration) -> bool {
         self.ending || now >= self.deadline
     }
     /// Its targets as answers show them, as the text of JSON: those asked for, then the paths above them that it holds
@@ -123,14 +133,14 @@ impl Lease {
     }
 
     /// Where its document is.
-    pub(super) fn at(id: &str) -> DocAddress {
+    pub(crate) fn at(id: &str) -> DocAddress {
         DocAddress {
             index: IndexName::new(schema::CONTROL),
             id: DocId::plain(format!("s:{id}")),
         }
     }
     /// Its document; `ended` says how and when (for people) it ended.
-    pub(super) fn document(&self, ended: Option<(Ending, i64)>) -> Source {
+    pub(crate) fn document(&self, ended: Option<(Ending, i64)>) -> Source {
         let (kind, at) = match ended {
             None => ("lease", self.opened_ms),
             Some((Ending::Expired, at)) => ("lease_expired", at),
@@ -166,12 +176,12 @@ impl Lease {
         if self.over_is_written {
             out.push_str(",\"over\":true");
         }
-        if let Some(literal) = &self.literal {
-            let literal = json!({
-                "index": literal.at.index.as_str(), "type": literal.at.id.doc_type.as_deref(), "id": &*literal.at.id.id,
-                "uuid": literal.uuid, "caller": literal.caller.to_json(),
+        if let Some(lock_document) = &self.lock_document {
+            let lock_document = json!({
+                "index": lock_document.at.index.as_str(), "type": lock_document.at.id.doc_type.as_deref(), "id": &*lock_document.at.id.id,
+                "uuid": lock_document.uuid, "caller": lock_document.caller.to_json(),
             });
-            let _ = write!(out, ",\"literal\":{literal}");
+            let _ = write!(out, ",\"literal\":{lock_document}");
         }
         out.push('}');
         Source(Arc::from(out.into_bytes()))
@@ -179,7 +189,7 @@ impl Lease {
     /// From its document, with a fresh keep alive; the ending if it has ended.
     ///
     /// # Errors
-    /// What is no such document.
+    /// The source is no such document.
     pub(crate) fn read(source: &Source, stamp: Stamp, now: Duration) -> Result<(Lease, Option<Ending>)> {
         let value = source.parse()?;
         let corrupt = || Error::new(ErrorKind::Corruption, format!("no sound lease: {value}"));
@@ -207,21 +217,21 @@ impl Lease {
                 implied: claim[2].as_bool().ok_or_else(corrupt)?,
             });
         }
-        let literal = match &value["literal"] {
+        let lock_document = match &value["literal"] {
             Value::Null => None,
-            literal => {
-                let word = |name: &str| literal[name].as_str().ok_or_else(corrupt);
+            lock_document => {
+                let word = |name: &str| lock_document[name].as_str().ok_or_else(corrupt);
                 let id = word("id")?;
-                Some(Arc::new(Literal {
+                Some(Arc::new(LockDocument {
                     at: DocAddress {
                         index: IndexName::new(word("index")?),
-                        id: match literal["type"].as_str() {
+                        id: match lock_document["type"].as_str() {
                             Some(doc_type) => DocId::typed(doc_type, id),
                             None => DocId::plain(id),
                         },
                     },
                     uuid: word("uuid")?.to_owned(),
-                    caller: Caller::from_json(&literal["caller"]),
+                    caller: Caller::from_json(&lock_document["caller"]),
                 }))
             }
         };
@@ -245,15 +255,20 @@ impl Lease {
             ending: false,
             over_is_written,
             opened_ms: value["opened"].as_i64().unwrap_or(0),
-            literal,
+            lock_document,
         };
         Ok((lease, ending))
     }
 }
 
 /// One number below 2^53 from the stamp of a grant: terms and sequence numbers of the control index only grow.
-pub(super) fn token(stamp: Stamp) -> u64 {
+pub(crate) fn token(stamp: Stamp) -> u64 {
     Token::of(stamp).commit_seq()
+}
+
+/// The token of the lease that was written with this stamp.
+pub(crate) fn token_of(stamp: Option<&Stamp>) -> u64 {
+    stamp.map_or(0, |stamp| token(*stamp))
 }
 
 #[cfg(test)]
@@ -286,7 +301,7 @@ mod tests {
             ending: false,
             over_is_written: false,
             opened_ms: 12,
-            literal: None,
+            lock_document: None,
         };
         let stamp = Stamp {
             seq_no: 3,

@@ -6,21 +6,17 @@
 //! Not here: who may hold what (`locks`), checking writes (`guard`), HTTP.
 
 mod acquire;
-mod caller;
-mod ending;
+pub(crate) mod caller;
 pub(crate) mod guard;
 pub(crate) mod handover;
-mod lease;
-pub(crate) mod ledger;
-pub(crate) mod literal;
-mod sweep;
+pub(crate) mod lease;
+mod renew;
 pub(crate) mod table;
 
-pub(crate) use acquire::{claims_of, fields_of as place_fields, full, in_the_way, resolved};
+pub(crate) use acquire::{claims_of, fields_of as place_fields, full, in_the_way, resolve_targets};
 pub use caller::Caller;
 pub(crate) use handover::asking;
-pub use lease::{Ending, KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, OnExpire, Wanted};
-pub use literal::{Literal, not_staged};
+pub use lease::{Ending, KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, LockDocument, OnExpire, Wanted};
 pub use table::millis_of;
 
 use crate::locks::{Age, Owner};
@@ -63,7 +59,7 @@ pub struct Place {
     pub(crate) age: Age,
 }
 
-/// What came of asking.
+/// The result of asking.
 #[derive(Debug)]
 pub enum Asked {
     /// It is held.
@@ -72,12 +68,12 @@ pub enum Asked {
     Queued(Turn, Place),
 }
 
-/// What somebody who waits is told.
+/// News for somebody who waits.
 #[derive(Debug)]
 pub enum Told {
     /// It is worth asking again.
     Again,
-    /// What it asked for is held.
+    /// The lock is held.
     Granted(Box<Lease>),
 }
 
@@ -94,7 +90,7 @@ impl Turn {
     /// The place is kept for the next attempt, which gives it up if it fails; or what was granted is taken.
     pub fn keep(mut self) {
         self.kept = true;
-        locked(&self.table).told(&self.owner);
+        locked(&self.table).note_told(&self.owner);
     }
 }
 impl Future for Turn {

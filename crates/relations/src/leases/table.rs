@@ -38,7 +38,7 @@ pub(crate) struct Table {
     /// Granted while they waited, and not told yet.
     untold: HashSet<Arc<str>>,
     /// The leases of each lock document, oldest first.
-    literal: HashMap<DocAddress, Vec<Arc<str>>>,
+    lock_document: HashMap<DocAddress, Vec<Arc<str>>>,
     waiting: HashMap<Owner, Waiting>,
     ended: HashMap<Arc<str>, (Ending, Option<Duration>)>,
     ended_order: VecDeque<Arc<str>>,
@@ -47,14 +47,14 @@ pub(crate) struct Table {
     looked: Option<Duration>,
     running: BTreeMap<Owner, Running>,
     /// Reads that want one moment of what they claim: no change begins there.
-    quiet: BTreeMap<u64, Vec<Claim>>,
+    barriers: BTreeMap<u64, Vec<Claim>>,
     /// Reads that are told of every change that runs in their indices while they look.
     watches: BTreeMap<u64, Watched>,
     /// Numbers of both.
     reads: u64,
 }
 
-/// What one read watches.
+/// The indices that one read watches.
 #[derive(Debug)]
 struct Watched {
     indices: BTreeSet<String>,
@@ -65,7 +65,7 @@ struct Watched {
 /// A change by the portable path, from the check of its locks until it is decided and finished.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// What it writes, and its own targets.
+    /// The claims of its writes and of its own targets.
     pub(crate) claims: Vec<Claim>,
     /// Its own targets alone.
     pub(crate) own: Vec<Claim>,
@@ -118,7 +118,7 @@ impl Table {
             .running
             .values()
             .all(|other| !exclude(&running.own, &other.claims) && !exclude(&running.claims, &other.own));
-        let free = free && self.quiet.values().all(|claims| !exclude(&running.claims, claims));
+        let free = free && self.barriers.values().all(|claims| !exclude(&running.claims, claims));
         if free {
             for watched in self.watches.values_mut() {
                 if running.writes_in(&watched.indices) {
@@ -130,11 +130,11 @@ impl Table {
         free
     }
     /// It is decided and finished, or did not begin.
-    pub(crate) fn stopped(&mut self, change: &Owner) {
+    pub(crate) fn stop_running(&mut self, change: &Owner) {
         self.running.remove(change);
     }
     /// It is committed and finished; what is still to be done about it, by who asks first.
-    pub(crate) fn concluded(&mut self, change: &Owner) -> Option<After> {
+    pub(crate) fn conclude(&mut self, change: &Owner) -> Option<After> {
         self.running.remove(change)?.after
     }
     /// The documents of leases that begin with it, and the first of its lease documents among all that it writes; `None`: it
@@ -179,15 +179,15 @@ impl Table {
     pub(crate) fn unwatch(&mut self, number: u64) -> BTreeSet<Owner> {
         self.watches.remove(&number).map(|watched| watched.met).unwrap_or_default()
     }
-    /// From here on no change begins on what these claims exclude; until `loud` with the number.
-    pub(crate) fn quiet(&mut self, claims: Vec<Claim>) -> u64 {
+    /// From here on no change begins on what these claims exclude; until `lift_barrier` with the number.
+    pub(crate) fn raise_barrier(&mut self, claims: Vec<Claim>) -> u64 {
         self.reads += 1;
-        self.quiet.insert(self.reads, claims);
+        self.barriers.insert(self.reads, claims);
         self.reads
     }
-    /// The read is over.
-    pub(crate) fn loud(&mut self, number: u64) {
-        self.quiet.remove(&number);
+    /// The read has its moment.
+    pub(crate) fn lift_barrier(&mut self, number: u64) {
+        self.barriers.remove(&number);
     }
     /// Every one.
     pub(crate) fn running(&self) -> Vec<Owner> {
@@ -221,8 +221,8 @@ impl Table {
         self.leases.values()
     }
     /// Those of a lock document.
-    pub(crate) fn literal(&self, at: &DocAddress) -> impl Iterator<Item = &Lease> {
-        let ids = self.literal.get(at).map_or(&[][..], Vec::as_slice);
+    pub(crate) fn leases_of_document(&self, at: &DocAddress) -> impl Iterator<Item = &Lease> {
+        let ids = self.lock_document.get(at).map_or(&[][..], Vec::as_slice);
         ids.iter().filter_map(|id| self.leases.get(id))
     }
     pub(crate) fn lease(&self, id: &str) -> Option<&Lease> {
@@ -230,14 +230,14 @@ impl Table {
     }
     /// A connection is closed; what was taken by it stays.
     pub(crate) fn hung_up(&mut self, connection: u64) {
-        let literal = self.leases.values_mut().filter(|lease| lease.literal.is_some());
-        for lease in literal.filter(|lease| lease.connection == Some(connection)) {
+        let lock_document = self.leases.values_mut().filter(|lease| lease.lock_document.is_some());
+        for lease in lock_document.filter(|lease| lease.connection == Some(connection)) {
             lease.connection = None;
         }
     }
     /// Any lock document has leases.
-    pub(crate) fn has_literal(&self) -> bool {
-        !self.literal.is_empty()
+    pub(crate) fn has_lock_documents(&self) -> bool {
+        !self.lock_document.is_empty()
     }
     /// A lease that nothing is in the way of holds what it claims.
     pub(crate) fn hold(&mut self, lease: Lease, age: Age) {
@@ -246,15 +246,13 @@ impl Table {
                 .locks
                 .entry(claim.key.clone())
                 .or_insert_with(|| Lock::new(claim.key.clone()));
-            lock.n += 1;
             let holder = Holder {
                 mode: claim.mode,
                 session: lease.id.clone(),
                 age,
-                grant: lock.n,
             };
             lock.holders.insert(Owner::new(lease.id.clone()), holder);
-            assert!(lock.is_sound(), "a lock was granted beside what excludes it: {lock:?}");
+            assert!(lock.is_sound(), "T13: a lock was granted beside what excludes it: {lock:?}");
         }
         self.insert(lease);
     }
@@ -294,8 +292,11 @@ impl Table {
     }
     fn insert(&mut self, lease: Lease) {
         let known = self.leases.contains_key(&lease.id);
-        if let (Some(literal), false) = (&lease.literal, known) {
-            self.literal.entry(literal.at.clone()).or_default().push(lease.id.clone());
+        if let (Some(lock_document), false) = (&lease.lock_document, known) {
+            self.lock_document
+                .entry(lock_document.at.clone())
+                .or_default()
+                .push(lease.id.clone());
         }
         self.due(lease.deadline);
         self.text_bytes += text_bytes(&lease);
@@ -316,6 +317,7 @@ impl Table {
         connection: Option<u64>,
     ) -> Option<&Lease> {
         let lease = self.leases.get_mut(id)?;
+        debug_assert!(!lease.ending, "T17: a lease that is over is renewed");
         lease.keep_alive = keep_alive.unwrap_or(lease.keep_alive);
         lease.deadline = now + lease.keep_alive;
         lease.connection = connection.or(lease.connection);
@@ -416,11 +418,11 @@ impl Table {
 
     /// What asking for these claims would be answered. What the owners of `own` hold is in nobody's way.
     pub(crate) fn look(&self, claims: &[Claim], request: &Request, own: &[Owner]) -> AllAnswer {
-        let asked = self.asked(claims);
+        let asked = self.locks_of(claims);
         look_all(asked.iter().map(|(lock, mode)| (&**lock, *mode)), request, own)
     }
     /// The locks of some claims; those that nobody holds are free.
-    pub(crate) fn asked<'a>(&'a self, claims: &[Claim]) -> Vec<(Cow<'a, Lock>, Mode)> {
+    pub(crate) fn locks_of<'a>(&'a self, claims: &[Claim]) -> Vec<(Cow<'a, Lock>, Mode)> {
         let lock = |key: &LockKey| match self.locks.get(key) {
             Some(lock) => Cow::Borrowed(lock),
             None => Cow::Owned(Lock::new(key.clone())),
@@ -428,7 +430,7 @@ impl Table {
         claims.iter().map(|claim| (lock(&claim.key), claim.mode)).collect()
     }
     /// The same, to be altered and put back.
-    fn taken(&mut self, claims: &[Claim]) -> Vec<(Lock, Mode)> {
+    fn take_locks(&mut self, claims: &[Claim]) -> Vec<(Lock, Mode)> {
         let mut taken = |key: &LockKey| self.locks.remove(key).unwrap_or_else(|| Lock::new(key.clone()));
         claims.iter().map(|claim| (taken(&claim.key), claim.mode)).collect()
     }
@@ -440,16 +442,19 @@ impl Table {
     /// What it claims is granted to this lease, as a look has found it free. Who waits may have left since.
     pub(crate) fn grant(&mut self, lease: Lease, request: &Request) {
         self.waiting.remove(&request.owner);
-        let (locks, answer) = acquire_all(self.taken(&lease.claims), request, &[]);
+        let (locks, answer) = acquire_all(self.take_locks(&lease.claims), request);
         self.put_back(locks);
-        assert!(answer == AllAnswer::Granted, "a lock was found free and is not: {answer:?}");
+        assert!(
+            answer == AllAnswer::Granted,
+            "T16: a lock was found free and is not: {answer:?}"
+        );
         self.insert(lease);
     }
     /// They are waited for; `ask`: for a new lock, which is granted with the end of another if nothing else is in the
     /// way. The receiver is told when it may be worth asking again.
-    pub(crate) fn queued(&mut self, claims: &[Claim], request: &Request, ask: Option<Arc<Ask>>) -> oneshot::Receiver<Told> {
+    pub(crate) fn enqueue(&mut self, claims: &[Claim], request: &Request, ask: Option<Arc<Ask>>) -> oneshot::Receiver<Told> {
         let (turn, told) = oneshot::channel();
-        let locks = queue_all(self.taken(claims), request);
+        let locks = queue_all(self.take_locks(claims), request);
         self.put_back(locks);
         let waiting = Waiting {
             keys: claims.iter().map(|claim| claim.key.clone()).collect(),
@@ -474,6 +479,11 @@ impl Table {
         how: Option<(Ending, Option<Duration>)>,
         heirs: Vec<Heir>,
     ) -> Vec<(oneshot::Sender<Told>, Lease)> {
+        let under = [Arc::from(id)];
+        debug_assert!(
+            self.runs_under(&under).is_empty(),
+            "T18: a lease ends before what runs under it"
+        );
         // They stay in their queues meanwhile, so that nobody is woken who would have to wait for them.
         let turns: Vec<_> = heirs.iter().map(|heir| self.waiting.remove(&heir.request.owner)).collect();
         self.end(id, how);
@@ -493,7 +503,7 @@ impl Table {
         out
     }
     /// Somebody has heard of the grant.
-    pub(crate) fn told(&mut self, owner: &Owner) {
+    pub(crate) fn note_told(&mut self, owner: &Owner) {
         self.untold.remove(owner.as_str());
     }
     /// Somebody waits no more.
@@ -524,12 +534,12 @@ impl Table {
         let Some(lease) = self.leases.remove(id) else { return };
         self.text_bytes -= text_bytes(&lease);
         self.untold.remove(id);
-        if let Some(literal) = &lease.literal
-            && let Some(ids) = self.literal.get_mut(&literal.at)
+        if let Some(lock_document) = &lease.lock_document
+            && let Some(ids) = self.lock_document.get_mut(&lock_document.at)
         {
             ids.retain(|known| **known != *id);
             if ids.is_empty() {
-                self.literal.remove(&literal.at);
+                self.lock_document.remove(&lock_document.at);
             }
         }
         if let Some(how) = how {

@@ -1,18 +1,16 @@
 //! The step over all targets of a request at once: all are granted, or none.
 //!
-//! For a critical section that has all the lock documents in its hands. Who waits holds none of them, but stands in
-//! every queue, so that nobody younger passes at a target that happens to be free.
+//! For a critical section that has all the locks in its hands. Who waits holds none of them, but stands in every queue, so
+//! that nobody younger passes at a target that happens to be free.
 //!
 //! Looking ([`look_all`]) and doing ([`acquire_all`], [`queue_all`]) are apart: a decision is made by looking at locks
 //! where they are, and what was decided is done to them, in place, once it has its record. Nothing is copied for it.
-//!
-//! Not here: the portable form, which takes one lock document after the other in the order of acquisition.
 
 use super::lock::{Lock, Owner};
 use super::step::{Action, Answer, Blocker, Request, step, waiters_max};
 use super::{LockKey, Mode};
 
-/// What came of it.
+/// The result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AllAnswer {
     /// Every target is held.
@@ -72,34 +70,22 @@ pub fn look_all<'a>(asked: impl Iterator<Item = (&'a Lock, Mode)> + Clone, reque
 ///
 /// # Panics
 /// If the action of the request is not [`Action::Acquire`].
-pub fn acquire_all(asked: Vec<(Lock, Mode)>, request: &Request, dead: &[Owner]) -> (Vec<Lock>, AllAnswer) {
-    let (asked, answer) = if dead.is_empty() {
-        let answer = look_all(asked.iter().map(|(lock, mode)| (lock, *mode)), request, &[]);
-        (asked, answer)
-    } else {
-        let nobody = with(request, Action::Withdraw);
-        let purged: Vec<(Lock, Mode)> = asked
-            .iter()
-            .map(|(lock, mode)| (step(lock.clone(), &nobody, dead).0, *mode))
-            .collect();
-        let answer = look_all(purged.iter().map(|(lock, mode)| (lock, *mode)), request, &[]);
-        let changes = matches!(answer, AllAnswer::Granted | AllAnswer::Queued(_) | AllAnswer::Deadlock { .. });
-        (if changes { purged } else { asked }, answer)
-    };
+pub fn acquire_all(asked: Vec<(Lock, Mode)>, request: &Request) -> (Vec<Lock>, AllAnswer) {
+    let answer = look_all(asked.iter().map(|(lock, mode)| (lock, *mode)), request, &[]);
     let locks = match &answer {
-        AllAnswer::Granted => asked.into_iter().map(|(lock, mode)| granted(lock, mode, request)).collect(),
+        AllAnswer::Granted => asked.into_iter().map(|(lock, mode)| grant(lock, mode, request)).collect(),
         AllAnswer::Queued(_) => queue_all(asked, request),
         AllAnswer::Busy(_) | AllAnswer::Full(_) => asked.into_iter().map(|(lock, _)| lock).collect(),
         AllAnswer::Deadlock { .. } => {
             let withdraw = with(request, Action::Withdraw);
-            asked.into_iter().map(|(lock, _)| step(lock, &withdraw, &[]).0).collect()
+            asked.into_iter().map(|(lock, _)| step(lock, &withdraw).0).collect()
         }
     };
     (locks, answer)
 }
 
-fn granted(lock: Lock, mode: Mode, request: &Request) -> Lock {
-    let (next, answer) = step(lock, &with(request, Action::Acquire { mode, wait: false }), &[]);
+fn grant(lock: Lock, mode: Mode, request: &Request) -> Lock {
+    let (next, answer) = step(lock, &with(request, Action::Acquire { mode, wait: false }));
     assert!(
         matches!(answer, Answer::Granted { .. }),
         "what is free is granted, but was answered {answer:?}"
@@ -112,8 +98,8 @@ fn granted(lock: Lock, mode: Mode, request: &Request) -> Lock {
 pub fn queue_all(asked: Vec<(Lock, Mode)>, request: &Request) -> Vec<Lock> {
     let withdraw = with(request, Action::Withdraw);
     let queued = |(lock, mode): (Lock, Mode)| {
-        // A withdrawal marks the write; the entry is then made anew.
-        let (mut next, _) = step(lock, &withdraw, &[]);
+        // An entry that it has already is made anew.
+        let (mut next, _) = step(lock, &withdraw);
         let want = next.want(&request.owner, mode);
         next.line_up(request, want);
         next
@@ -139,7 +125,6 @@ mod tests {
             owner: Owner::new(owner),
             session: Arc::from("s"),
             age: Age { term: 1, seq },
-            nonce: Arc::from("n"),
             action: Action::Acquire {
                 mode: Mode::Exclusive,
                 wait,
@@ -158,15 +143,15 @@ mod tests {
 
     #[test]
     fn all_or_none() {
-        let (a, _) = step(name("a"), &request("one", 1, false), &[]);
-        let (locks, answer) = acquire_all(pair(a.clone(), name("b")), &request("two", 2, false), &[]);
+        let (a, _) = step(name("a"), &request("one", 1, false));
+        let (locks, answer) = acquire_all(pair(a.clone(), name("b")), &request("two", 2, false));
         assert!(
             matches!(&answer, AllAnswer::Busy(at) if at.len() == 1 && at[0].0 == a.key),
             "{answer:?}"
         );
         assert_eq!(two(locks), [a.clone(), name("b")], "a refusal leaves nothing behind");
 
-        let (locks, answer) = acquire_all(pair(a, name("b")), &request("two", 2, true), &[]);
+        let (locks, answer) = acquire_all(pair(a, name("b")), &request("two", 2, true));
         assert!(matches!(answer, AllAnswer::Queued(_)));
         let [a, b] = two(locks);
         assert!(
@@ -175,32 +160,33 @@ mod tests {
         );
 
         // The younger third does not pass at b, which is free.
-        let (_, answer) = step(b.clone(), &request("three", 3, true), &[]);
+        let (_, answer) = step(b.clone(), &request("three", 3, true));
         assert!(matches!(&answer, Answer::Queued { position: 1, blockers } if blockers[0].owner.as_str() == "two"));
-        // The death of the first lets the second in.
-        let (locks, answer) = acquire_all(pair(a, b), &request("two", 2, true), &[Owner::new("one")]);
+        // The end of the first lets the second in.
+        let (a, _) = step(a, &with(&request("one", 1, false), Action::Release));
+        let (locks, answer) = acquire_all(pair(a, b), &request("two", 2, true));
         assert_eq!(answer, AllAnswer::Granted);
         assert!(locks.iter().all(|lock| lock.waiters.is_empty() && lock.holders.len() == 1));
     }
 
     #[test]
     fn a_circle_of_waits_is_found() {
-        let (a, _) = step(name("a"), &request("one", 1, false), &[]);
-        let (b, _) = step(name("b"), &request("two", 2, false), &[]);
-        let (a, _) = step(a, &request("two", 2, true), &[]);
+        let (a, _) = step(name("a"), &request("one", 1, false));
+        let (b, _) = step(name("b"), &request("two", 2, false));
+        let (a, _) = step(a, &request("two", 2, true));
         assert_eq!(super::super::cycle(&waits([&a, &b]), &Owner::new("two")), None);
-        let (b, _) = step(b, &request("one", 1, true), &[]);
+        let (b, _) = step(b, &request("one", 1, true));
         let found = super::super::cycle(&waits([&a, &b]), &Owner::new("one")).expect("a circle");
         assert_eq!(found, [Owner::new("one"), Owner::new("two")]);
     }
 
     #[test]
     fn a_full_queue_refuses_all() {
-        let (mut full, _) = step(name("a"), &request("holder", 0, false), &[]);
+        let (mut full, _) = step(name("a"), &request("holder", 0, false));
         for n in 0..256u64 {
-            full = step(full, &request(&format!("w{n}"), n + 1, true), &[]).0;
+            full = step(full, &request(&format!("w{n}"), n + 1, true)).0;
         }
-        let (locks, answer) = acquire_all(pair(name("b"), full.clone()), &request("late", 999, true), &[]);
+        let (locks, answer) = acquire_all(pair(name("b"), full.clone()), &request("late", 999, true));
         assert_eq!(answer, AllAnswer::Full(full.key.clone()));
         assert_eq!(two(locks), [name("b"), full]);
     }

@@ -1,8 +1,6 @@
-//! One lock document: who holds it, who waits, and its JSON form.
+//! One lock: who holds it and who waits for it.
 
 use super::{LockKey, Mode};
-use model::{Error, ErrorKind, Result};
-use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -42,7 +40,7 @@ pub struct Age {
     pub seq: u64,
 }
 
-/// An entry of `h`.
+/// One holder of a lock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Holder {
     /// How it is held.
@@ -51,16 +49,14 @@ pub struct Holder {
     pub session: Arc<str>,
     /// Its age, for those who come to wait.
     pub age: Age,
-    /// The document's `n` at the grant: tells a repeated grant from a new one.
-    pub grant: u64,
 }
 
-/// An entry of `q`.
+/// One waiter of a lock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Waiter {
     /// Who.
     pub owner: Owner,
-    /// What it wants to hold in the end: for an owner that holds already, the join.
+    /// The mode that it wants to hold in the end: for an owner that holds already, the join.
     pub mode: Mode,
     /// The session or lease that keeps it alive.
     pub session: Arc<str>,
@@ -85,7 +81,7 @@ impl Holders {
             self.counts[before.mode as usize] -= 1;
         }
     }
-    /// What the owner held.
+    /// The entry of the owner, if there was one.
     pub fn remove(&mut self, owner: &Owner) -> Option<Holder> {
         let gone = self.by_owner.remove(owner)?;
         self.counts[gone.mode as usize] -= 1;
@@ -143,19 +139,15 @@ impl FromIterator<(Owner, Holder)> for Holders {
     }
 }
 
-/// A lock document.
+/// A lock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Lock {
-    /// What it is about.
+    /// Its target.
     pub key: LockKey,
     /// Owners and how they hold. **Invariant:** pairwise compatible.
     pub holders: Holders,
     /// **Invariant:** oldest first, each owner once.
     pub waiters: Vec<Waiter>,
-    /// Steps so far.
-    pub n: u64,
-    /// Of the last writer: tells one's own write from another's after a lost answer.
-    pub nonce: Arc<str>,
 }
 
 impl Lock {
@@ -165,12 +157,10 @@ impl Lock {
             key,
             holders: Holders::default(),
             waiters: Vec::new(),
-            n: 0,
-            nonce: Arc::from(""),
         }
     }
 
-    /// Nobody holds it, nobody waits: the document may go.
+    /// Nobody holds it and nobody waits.
     pub fn is_free(&self) -> bool {
         self.holders.is_empty() && self.waiters.is_empty()
     }
@@ -191,112 +181,5 @@ impl Lock {
     /// queue would mostly be out of order.
     pub(super) fn is_orderly(&self) -> bool {
         self.holders.is_sound() && self.waiters.is_sorted_by(|a, b| (a.age, &a.owner) < (b.age, &b.owner))
-    }
-
-    /// The document's source, with a mirror for those who read lock documents literally: `lock_type` is `exclusive`
-    /// if somebody holds S, SIX or X, and `lock_count` is the number of holders.
-    pub fn render(&self) -> Value {
-        assert!(self.is_sound(), "an unsound lock was about to be written: {self:?}");
-        let holders: Map<String, Value> = self
-            .holders
-            .iter()
-            .map(|(owner, h)| {
-                let entry = json!({"m": h.mode.render(), "s": &*h.session, "g": h.grant, "age": [h.age.term, h.age.seq]});
-                (owner.to_string(), entry)
-            })
-            .collect();
-        let waiters: Vec<Value> = self
-            .waiters
-            .iter()
-            .map(|w| json!({"o": w.owner.as_str(), "m": w.mode.render(), "s": &*w.session, "age": [w.age.term, w.age.seq]}))
-            .collect();
-        let exclusive = self.holders.values().any(|holder| !holder.mode.is_intention());
-        json!({
-            "kind": "lock",
-            "key": self.key.to_string(),
-            "v": 2,
-            "h": holders,
-            "q": waiters,
-            "n": self.n,
-            "nonce": &*self.nonce,
-            "lock_type": if exclusive { "exclusive" } else { "shared" },
-            "lock_count": self.holders.len(),
-            "process_id": null,
-        })
-    }
-
-    /// The inverse of [`Lock::render`].
-    ///
-    /// # Errors
-    /// What is no lock document, or an unsound one: over a cluster, others could have written it.
-    pub fn parse(source: &Value) -> Result<Lock> {
-        read(source)
-            .filter(Lock::is_sound)
-            .ok_or_else(|| Error::new(ErrorKind::Corruption, format!("no sound lock document: {source}")))
-    }
-}
-
-fn read(source: &Value) -> Option<Lock> {
-    let age = |value: &Value| {
-        let [term, seq] = value.as_array()?.as_slice() else {
-            return None;
-        };
-        Some(Age {
-            term: term.as_u64()?,
-            seq: seq.as_u64()?,
-        })
-    };
-    let text = |value: &Value| value.as_str().map(Arc::<str>::from);
-    if source["v"] != 2 {
-        return None;
-    }
-    let holders = source["h"].as_object()?.iter().map(|(owner, h)| {
-        let holder = Holder {
-            mode: Mode::parse(h["m"].as_str()?)?,
-            session: text(&h["s"])?,
-            age: age(&h["age"])?,
-            grant: h["g"].as_u64()?,
-        };
-        Some((Owner::new(owner.as_str()), holder))
-    });
-    let waiters = source["q"].as_array()?.iter().map(|q| {
-        Some(Waiter {
-            owner: Owner(text(&q["o"])?),
-            mode: Mode::parse(q["m"].as_str()?)?,
-            session: text(&q["s"])?,
-            age: age(&q["age"])?,
-        })
-    });
-    Some(Lock {
-        key: LockKey::parse(source["key"].as_str()?)?,
-        holders: holders.collect::<Option<_>>()?,
-        waiters: waiters.collect::<Option<_>>()?,
-        n: source["n"].as_u64()?,
-        nonce: text(&source["nonce"])?,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_lock() {
-        let good = Lock::new(LockKey::All).render();
-        assert_eq!(Lock::parse(&good).expect("a lock"), Lock::new(LockKey::All));
-        let two = json!({"a": {"m": "X", "s": "", "g": 1, "age": [0, 1]}, "b": {"m": "IS", "s": "", "g": 1, "age": [0, 1]}});
-        for (member, value) in [
-            ("v", json!(1)),
-            ("key", json!("what")),
-            ("n", json!(-1)),
-            ("h", json!({"a": {"m": "Z"}})),
-            ("h", two),
-            ("q", json!([{"o": "a"}])),
-            ("nonce", json!(null)),
-        ] {
-            let mut bad = good.clone();
-            bad[member] = value;
-            assert!(Lock::parse(&bad).is_err(), "{bad}");
-        }
     }
 }

@@ -22,5 +22,5 @@ pub use lock::{Age, Holder, Holders, Lock, Owner, Waiter};
 pub use mode::Mode;
 pub use path::{LockPath, PlaceFields, path_depth_max};
 pub use step::{Action, Answer, Blocker, Request, step, waiters_max};
-pub use target::{Claim, LockKey, LockTarget, check_text, covered_by, plan, targets_max, write_claims};
+pub use target::{Claim, LockKey, LockTarget, check_text, do_cover, plan, targets_max, write_claims};
 pub use waits::{cycle, waits};

@@ -1,7 +1,6 @@
-//! One step of one lock document: a request in, the next document and an answer out. Pure; there is no time in it.
+//! One step of one lock: a request in, the next state and an answer out. Pure; there is no time in it.
 //!
-//! Run as read → `step` → compare-and-set, or inside a critical section. An answer is a fact only when the write of
-//! the document it came with has been acknowledged.
+//! The table of locks runs it inside a critical section. An answer is a fact once the record of the decision is durable.
 //!
 //! Not here: requests for several targets (`acquire_all`).
 
@@ -10,7 +9,7 @@ use super::mode::Mode;
 use model::settings;
 use std::sync::Arc;
 
-/// Waiters of one lock document.
+/// Waiters of one lock.
 pub fn waiters_max() -> usize {
     settings::node_count(settings::LOCKS_MAX_WAITERS)
 }
@@ -24,13 +23,11 @@ pub struct Request {
     pub session: Arc<str>,
     /// Its age, kept across retries.
     pub age: Age,
-    /// Marks the write, so that its author knows it again.
-    pub nonce: Arc<str>,
-    /// What is asked.
+    /// The action.
     pub action: Action,
 }
 
-/// What can be asked.
+/// The actions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Hold at least `mode`; where that is not possible, wait in the queue or be told why.
@@ -41,11 +38,11 @@ pub enum Action {
     Release,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// The owner holds `mode`, which is at least what it asked for. `grant` grows with every grant of this document.
-    Granted { grant: u64, mode: Mode },
+    /// The owner holds `mode`, which is at least what it asked for.
+    Granted { mode: Mode },
     /// In the queue, with `position` older or earlier waiters before it.
     Queued { position: usize, blockers: Vec<Blocker> },
     /// Not possible now, and it did not want to wait.
@@ -63,9 +60,9 @@ pub enum Answer {
 pub struct Blocker {
     /// The change or lock.
     pub owner: Owner,
-    /// What it holds, or wants.
+    /// The mode that it holds or wants.
     pub mode: Mode,
-    /// What keeps it alive.
+    /// The lease that keeps it alive.
     pub session: Arc<str>,
     /// Its age: an older asker may wound it.
     pub age: Age,
@@ -73,16 +70,13 @@ pub struct Blocker {
     pub waiting: bool,
 }
 
-/// One step. `dead` are owners whose death is a confirmed fact; their entries go, whoever asks.
+/// One step.
 ///
 /// An owner that holds already converts: it gets the join of the modes, and does not queue behind those who wait.
 /// Nobody else passes an older waiter that it does not go with.
-pub fn step(mut lock: Lock, request: &Request, dead: &[Owner]) -> (Lock, Answer) {
-    assert!(lock.is_orderly(), "a step from an unsound lock: {lock:?}");
+pub fn step(mut lock: Lock, request: &Request) -> (Lock, Answer) {
+    assert!(lock.is_orderly(), "T13, T14: a step from an unsound lock: {lock:?}");
     debug_assert!(lock.is_sound(), "a step from an unsound lock: {lock:?}");
-    purge(&mut lock, dead);
-    lock.n += 1;
-    lock.nonce = request.nonce.clone();
     let answer = match request.action {
         Action::Acquire { mode, wait } => acquire(&mut lock, request, mode, wait),
         Action::Withdraw => Answer::Released {
@@ -94,7 +88,7 @@ pub fn step(mut lock: Lock, request: &Request, dead: &[Owner]) -> (Lock, Answer)
             Answer::Released { was: waited || held }
         }
     };
-    assert!(lock.is_orderly(), "a step to an unsound lock: {lock:?}");
+    assert!(lock.is_orderly(), "T13, T14: a step to an unsound lock: {lock:?}");
     debug_assert!(lock.is_sound(), "a step to an unsound lock: {lock:?}");
     (lock, answer)
 }
@@ -206,13 +200,9 @@ fn acquire(lock: &mut Lock, request: &Request, mode: Mode, wait: bool) -> Answer
             mode: want,
             session: request.session.clone(),
             age: request.age,
-            grant: lock.n,
         };
         lock.holders.insert(owner.clone(), holder);
-        return Answer::Granted {
-            grant: lock.n,
-            mode: want,
-        };
+        return Answer::Granted { mode: want };
     }
     if let Some(with) = lock.crossing(owner, want, request.age) {
         leave(lock, owner);
@@ -227,14 +217,6 @@ fn acquire(lock: &mut Lock, request: &Request, mode: Mode, wait: bool) -> Answer
     }
     let position = lock.waiters.iter().position(|w| w.owner == *owner).unwrap_or(0);
     Answer::Queued { position, blockers }
-}
-
-fn purge(lock: &mut Lock, dead: &[Owner]) {
-    if dead.is_empty() {
-        return;
-    }
-    lock.holders.retain(|owner, _| !dead.contains(owner));
-    lock.waiters.retain(|waiter| !dead.contains(&waiter.owner));
 }
 
 fn leave(lock: &mut Lock, owner: &Owner) -> bool {

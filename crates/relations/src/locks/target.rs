@@ -1,10 +1,9 @@
-//! What can be locked, and which lock documents a target takes in which mode: its own, and an intention on everything
+//! Lock targets, and the locks that a target takes in which mode: its own, and an intention on everything
 //! that lies above it.
 //!
 //! Not here: aliases and patterns; a target names a concrete index, existing or not.
 
 use super::{LockPath, Mode};
-use crate::digest;
 use model::text::quote;
 use model::{DocAddress, DocId, Error, IndexName, Result, settings};
 use serde_json::{Map, Value};
@@ -30,10 +29,7 @@ pub fn check_text(what: &str, text: &str) -> Result<()> {
     Err(Error::illegal(reason).with("setting", name))
 }
 
-/// Ids of documents of the control index are at most 512 bytes; longer keys are hashed well before.
-const ID_BYTES_MAX: usize = 400;
-
-/// What a client may lock.
+/// A lock target, as clients name it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LockTarget {
     /// The whole store: `{"name": "_all"}`.
@@ -119,7 +115,7 @@ impl LockTarget {
                         path,
                     }));
                 }
-                above.extend(untyped(at));
+                above.extend(untyped_key(at));
             }
         }
         let intentions = above.into_iter().map(|key| Claim {
@@ -259,7 +255,7 @@ impl LockTarget {
 
 /// The key of the same id without a type: who locks one type of it intends to there, so that locks taken before the index
 /// was made meet those taken after it, whether it came to have types or not.
-fn untyped(at: &DocAddress) -> Option<LockKey> {
+fn untyped_key(at: &DocAddress) -> Option<LockKey> {
     at.id.doc_type.as_ref()?;
     Some(LockKey::Document {
         index: at.index.clone(),
@@ -278,7 +274,7 @@ fn goes_with(own: &DocAddress, at: &DocAddress) -> bool {
 
 /// Do these targets cover the document? One covers it wherever it is, or each of its places is inside one of them. What is
 /// nowhere is in no path.
-pub fn covered_by<'a>(targets: impl Iterator<Item = &'a LockTarget> + Clone, at: &DocAddress, places: &[LockPath]) -> bool {
+pub fn do_cover<'a>(targets: impl Iterator<Item = &'a LockTarget> + Clone, at: &DocAddress, places: &[LockPath]) -> bool {
     let inside = |place: &LockPath| targets.clone().any(|target| target.covers_place(at, place));
     targets.clone().any(|target| target.covers(at)) || (!places.is_empty() && places.iter().all(inside))
 }
@@ -311,17 +307,6 @@ impl LockKey {
             }
             _ => false,
         }
-    }
-
-    /// The id of its lock document: `l:` and the key, or a hash of keys that are too long for an id. The document
-    /// holds the whole key, and who reads it compares.
-    pub fn document_id(&self) -> String {
-        let key = self.to_string();
-        if key.len() + 2 <= ID_BYTES_MAX {
-            return format!("l:{key}");
-        }
-        let hash = blake3::hash(key.as_bytes());
-        format!("l:h:{}", digest::short(&hash))
     }
 
     /// The inverse of its text form.
@@ -534,7 +519,7 @@ mod tests {
         ] {
             let places: Vec<LockPath> = places.iter().map(|p| path(p)).collect();
             let target = target(&asked).expect("a target");
-            let covered = covered_by([target].iter(), &at("fs", "1"), &places);
+            let covered = do_cover([target].iter(), &at("fs", "1"), &places);
             assert_eq!(covered, covers, "{asked} {places:?}");
         }
     }
@@ -553,9 +538,9 @@ mod tests {
             (&[], false),
         ] {
             let places: Vec<LockPath> = places.iter().map(|p| path(p)).collect();
-            assert_eq!(covered_by(targets.iter(), &at("fs", "1"), &places), covers, "{places:?}");
+            assert_eq!(do_cover(targets.iter(), &at("fs", "1"), &places), covers, "{places:?}");
         }
-        assert!(!covered_by(targets.iter(), &at("other", "1"), &[path("/a/x")]));
+        assert!(!do_cover(targets.iter(), &at("other", "1"), &[path("/a/x")]));
     }
 
     /// A lock taken without a type meets those of every type, and is met by them; types do not meet each other.
@@ -599,7 +584,7 @@ mod tests {
         ] {
             let target = target(&asked).expect("a target");
             assert!(
-                covered_by([target.clone()].iter(), &at("fs", "1"), std::slice::from_ref(&place)),
+                do_cover([target.clone()].iter(), &at("fs", "1"), std::slice::from_ref(&place)),
                 "{asked}"
             );
             for mode in [Mode::Exclusive, Mode::Shared] {
@@ -613,19 +598,10 @@ mod tests {
     }
 
     #[test]
-    fn long_keys_are_hashed() {
-        let long = LockKey::Document {
-            index: IndexName::new("i"),
-            uid: "é".repeat(250),
-        };
-        assert_eq!(long.document_id().len(), 4 + 32);
-        assert_ne!(
-            long.document_id(),
-            LockKey::Name("é".repeat(250)).document_id(),
-            "the kind is part of the key"
-        );
-        assert_eq!(LockKey::All.document_id(), "l:all:");
-        assert_eq!(LockKey::parse("dir:7"), None);
+    fn what_is_no_key() {
+        for text in ["dir:7", "all:x", "path:fs/", "doc:fs", ""] {
+            assert_eq!(LockKey::parse(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -1,87 +1,31 @@
-//! Changes: several operations on any documents, all of them or none, decided in one critical section of the engine.
+//! Transactions: several operations on any documents, all of them or none (docs/internals/transactions.md).
 //!
-//! `fold` works out what the operations come to, each document once; `record` keeps outcomes under the client's
-//! keys; `run` decides; `held` has those that are held open over many requests. Every outcome is a value; a refusal of
-//! the whole request is an error.
+//! `request` is what a client asks for. `evaluate` works out what it comes to, each document once. `serial` commits it in one
+//! critical section of the engine, `by_intents` by compare-and-set of single documents, where `changes.path` says so.
+//! `interactive` has transactions that are held open over many requests, `isolation` the levels at which reads see those by
+//! intents, `idempotency` the outcomes kept under clients' keys. Every outcome is a value; a refusal of the whole request is
+//! an error.
 //!
-//! `portable` does the same without a critical section over the documents, where `changes.path` says so.
-//!
-//! Not here: marks and records of the portable path (`changes`), reading request bodies, wording answers.
+//! Not here: intents and records (`intents`), reading request bodies, wording answers.
 
-mod evaluation;
-mod fold;
-pub mod held;
-mod levels;
-pub(crate) mod portable;
-mod record;
-mod run;
+pub(crate) mod by_intents;
+mod evaluate;
+mod idempotency;
+pub mod interactive;
+mod isolation;
+mod request;
+mod serial;
 
-pub use fold::{Condition, Operation};
-pub use levels::{Look, ReadLevel};
-pub use portable::{Resolution, ShownChange};
-pub(crate) use record::KEPT_MS;
-pub use record::{Digest, Key};
+pub use by_intents::{Resolution, ShownChange};
+pub use idempotency::{Digest, Key};
+pub use isolation::{ReadLevel, ReadScope};
+pub use request::{Change, Condition, Kind, Operation};
 
-use crate::leases::{Caller, Place, Turn, Wanted};
-use engine::{Conflict, Outcome, Refresh, Written};
+use crate::leases::{Place, Turn};
+use engine::{Conflict, Outcome, Written};
 use model::{CommitSeq, Error, ErrorKind};
 
-/// A change as it is asked for.
-#[derive(Clone, Debug)]
-pub struct Change {
-    /// All of them hold when it commits, else `otherwise` is the change.
-    pub conditions: Vec<Condition>,
-    /// What is done, in order.
-    pub operations: Vec<Operation>,
-    /// What is done if a condition does not hold; empty: the change is refused.
-    pub otherwise: Vec<Operation>,
-    /// Locks that the client holds: one of them covers each document that is written.
-    pub guards: Vec<String>,
-    /// Targets that are locked for this change alone.
-    pub locks: Vec<Wanted>,
-    /// What it is to foreign locks.
-    pub kind: Kind,
-    /// Under which a repetition is answered with the first outcome.
-    pub key: Option<Key>,
-    /// Wait if its own targets are not free.
-    pub wait: bool,
-    /// Given by the first attempt, kept by the next ones.
-    pub place: Option<Place>,
-    /// When searches see it.
-    pub refresh: Refresh,
-    /// Who asks: whose lock documents are.
-    pub caller: Caller,
-}
-
-impl Change {
-    /// These operations, nothing else.
-    pub fn of(operations: Vec<Operation>) -> Change {
-        Change {
-            conditions: Vec::new(),
-            operations,
-            otherwise: Vec::new(),
-            guards: Vec::new(),
-            locks: Vec::new(),
-            kind: Kind::Change,
-            key: None,
-            wait: false,
-            place: None,
-            refresh: Refresh::No,
-            caller: Caller::default(),
-        }
-    }
-}
-
-/// A change of several documents, or one plain write on its way through the locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Foreign locks are respected; no external versions.
-    Change,
-    /// Foreign locks are what the index's `index.pleach.locks` makes of them.
-    Plain,
-}
-
-/// What came of a change.
+/// The result of a change.
 #[derive(Debug)]
 pub enum Verdict {
     /// Its targets are not free: wait, then ask again with the place.

@@ -10,12 +10,10 @@
 
 mod explore;
 mod intents;
-mod lock_form;
 mod queue;
 
 use explore::{Protocol, explore, stuck};
 use intents::{Intents, Kind};
-use lock_form::LockForm;
 use queue::{Queue, paths};
 use relations::locks::Mode;
 
@@ -139,59 +137,6 @@ fn seeded_mistakes_of_the_intent_form_are_found() {
         };
         is_broken(&format!("{mutant:?}"), &model);
     }
-}
-
-#[test]
-fn the_lock_form_holds() {
-    holds("updates", &LockForm::updates(), 100_000);
-    let lies = LockForm {
-        lost: 1,
-        ghost_records: 1,
-        ghost_docs: 1,
-        ..LockForm::creates()
-    };
-    holds("create and delete, every lie once", &lies, 100_000);
-    let plain = LockForm {
-        plain: true,
-        ..LockForm::updates()
-    };
-    holds("updates beside a plain writer", &plain, 100_000);
-}
-
-#[test]
-fn seeded_mistakes_of_the_lock_form_are_found() {
-    use lock_form::Mutant::{
-        DirtyDone, DirtySkip, ForgetRecord, HardDelete, NoConfirm, NoLock, NoStub, NoToken, NoTouch, PurgeFirst,
-    };
-    let (updates, creates) = (LockForm::updates(), LockForm::creates());
-    let rows: [(&[lock_form::Mutant], &LockForm, u8, u8); 10] = [
-        (&[NoConfirm], &updates, 1, 0),
-        (&[PurgeFirst], &updates, 0, 0),
-        (&[NoToken, NoTouch], &updates, 0, 0),
-        (&[DirtySkip], &updates, 0, 1),
-        (&[DirtyDone, NoToken], &creates, 1, 0),
-        (&[NoStub], &creates, 0, 0),
-        (&[NoStub, NoTouch], &creates, 0, 0),
-        (&[HardDelete], &creates, 0, 0),
-        (&[NoLock], &updates, 0, 0),
-        (&[ForgetRecord], &updates, 0, 0),
-    ];
-    for (mutants, scenario, ghost_records, ghost_docs) in rows {
-        let model = LockForm {
-            ghost_records,
-            ghost_docs,
-            mutants: mutants.to_vec(),
-            ..scenario.clone()
-        };
-        is_broken(&format!("{mutants:?}"), &model);
-    }
-    // M1: a plain write keeps the token of the last change, or a recoverer applies it again.
-    let plain = LockForm {
-        plain: true,
-        mutants: vec![lock_form::Mutant::PlainDropsToken],
-        ..LockForm::updates()
-    };
-    is_broken("PlainDropsToken", &plain);
 }
 
 const X: Mode = Mode::Exclusive;

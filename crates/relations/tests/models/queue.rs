@@ -6,7 +6,7 @@
 
 use crate::explore::Protocol;
 use model::IndexName;
-use relations::changes::{Meet, RecordState, meet};
+use relations::intents::{Meet, RecordState, meet};
 use relations::locks::{Action, Age, Answer, Blocker, Lock, LockKey, LockPath, LockTarget, Mode, Owner, Request, step};
 use std::sync::Arc;
 
@@ -162,7 +162,6 @@ impl Queue {
             owner: owner(n, client.attempts, twin),
             session: Arc::from(""),
             age: Age { term: 1, seq },
-            nonce: Arc::from(""),
             action,
         }
     }
@@ -179,9 +178,8 @@ fn parts(owner: &Owner) -> (usize, u8) {
 
 /// What grows without end and means nothing to the protocol.
 fn settle(mut lock: Lock) -> Lock {
-    lock.n = 0;
     lock.holders.retain(|_, holder| {
-        (holder.grant, holder.age) = (0, Age::default());
+        holder.age = Age::default();
         true
     });
     lock
@@ -222,7 +220,7 @@ impl Queue {
                 if self.is(Mutant::SharedIsNothing) {
                     lock.holders.retain(|_, holder| holder.mode != Mode::Shared);
                 }
-                let (lock, answer) = step(lock, &self.request(&before, n, Action::Acquire { mode, wait: true }), &[]);
+                let (lock, answer) = step(lock, &self.request(&before, n, Action::Acquire { mode, wait: true }));
                 let lock = settle(lock);
                 if self.lost > 0 && s.lost > 0 {
                     // Applied, and nobody tells.
@@ -304,7 +302,7 @@ impl Queue {
                         }
                     });
                 };
-                let (mut lock, _) = step(s.locks[key].clone(), &self.request(s, n, Action::Release), &[]);
+                let (mut lock, _) = step(s.locks[key].clone(), &self.request(s, n, Action::Release));
                 if self.is(Mutant::ReleaseAll) {
                     lock.holders.clear();
                 }
@@ -334,14 +332,13 @@ impl Queue {
             blocker.state
         };
         let purged = |state: &mut State| {
-            let nobody = Request {
-                owner: owner(99, 0, 0),
+            let released = Request {
+                owner: other.clone(),
                 session: Arc::from(""),
                 age: Age::default(),
-                nonce: Arc::from(""),
-                action: Action::Withdraw,
+                action: Action::Release,
             };
-            state.locks[key] = settle(step(lock.clone(), &nobody, std::slice::from_ref(other)).0);
+            state.locks[key] = settle(step(lock.clone(), &released).0);
             state.clients[n].pc = Pc::Queued;
         };
         let mut emit = |change: &dyn Fn(&mut State)| {

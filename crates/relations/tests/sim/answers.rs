@@ -1,19 +1,15 @@
 //! What a change is answered when it cannot be, and that nothing is left behind: on a store that tells the truth.
 
-use crate::runs::{indices, runner};
+use crate::runs::{indices, runner, server};
 use crate::store::{Lies, SimStore};
 use crate::world::{Scheduler, SimClock, World};
 use engine::{Engine as _, EngineExt as _, Expect, Hide, Outcome, Refresh, Source, Write, WriteOp};
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Stamp};
-use relations::changes::{
-    CONTROL_INDEX, Change, Mark, OPERATIONS_MAX, Record, RecordState, Resolved, Room, Verdict, lock_address, origin,
-    record_address, session_address,
-};
-use relations::locks::{Action, Age, Lock, LockKey, Mode, Owner, Request, step};
-use relations::sessions::{Session, SessionKind, SessionState};
+use relations::intents::{CONTROL_INDEX, Mark, Record, RecordState, Resolved, origin, record_address};
+use relations::locks::Owner;
+use relations::transactions::{Change, Condition, Digest, Key, NotDone, Operation, Verdict};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 fn at(index: &str, id: &str) -> DocAddress {
     DocAddress {
@@ -26,40 +22,26 @@ fn put(at: DocAddress, source: &Value) -> Write {
     Write::new(at, WriteOp::Put(Source::from_value(source)))
 }
 
-fn change(operations: Vec<Write>) -> Change {
-    Change {
-        id: Owner::new("c-1"),
-        age: None,
-        conditions: Vec::new(),
-        operations,
-        otherwise: Vec::new(),
-        locks: Vec::new(),
-        digest: String::new(),
-        deadline: Duration::from_secs(2_000),
+fn change(writes: Vec<Write>) -> Change {
+    Change::of(writes.into_iter().map(operation).collect())
+}
+
+fn operation(write: Write) -> Operation {
+    Operation {
+        label: "index",
+        write,
+        creates: None,
+        wants_source: false,
+        error: None,
     }
 }
 
-/// Somebody's lock on index `a`.
-fn locked(by: &str, mode: Mode) -> Write {
-    let key = LockKey::Index(IndexName::new("a"));
-    let request = Request {
-        owner: Owner::new(by),
-        session: Arc::from(by),
-        age: Age::default(),
-        nonce: Arc::from("n"),
-        action: Action::Acquire { mode, wait: false },
-    };
-    let (lock, _) = step(Lock::new(key.clone()), &request, &[]);
-    put(lock_address(&key), &lock.render())
-}
-
-fn lease(id: &str, state: SessionState) -> Write {
-    let open = Session::open(SessionKind::Client, Duration::from_secs(30), Arc::from("n"));
-    let lease = match state {
-        SessionState::Open => open,
-        ended => open.ended(ended, None, Arc::from("n")),
-    };
-    put(session_address(id), &lease.render())
+fn exists(at: DocAddress, exists: bool) -> Condition {
+    Condition {
+        at,
+        exists: Some(exists),
+        expect: Expect::Anything,
+    }
 }
 
 /// Runs a test in a world of its own, on a store that tells the truth.
@@ -72,18 +54,17 @@ fn simulated<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(Arc<Worl
     scheduler.run(100_000).expect("it ends");
 }
 
-/// Runs a change on index `a` with document 1, after `first`. Unless it is committed, every document is as it was.
-fn answer(first: Vec<Write>, change: Change) -> (Result<Verdict>, Vec<String>) {
-    let answered: Arc<Mutex<Option<(Result<Verdict>, Vec<String>)>>> = Arc::default();
+/// Runs a change on index `a` with document 1. Unless it is committed, every document is as it was.
+fn answer(change: Change) -> Result<Verdict> {
+    let answered: Arc<Mutex<Option<Result<Verdict>>>> = Arc::default();
     let out = answered.clone();
     simulated(|world, store| async move {
-        let writes = [vec![put(at("a", "1"), &json!({"n": 1}))], first].concat();
-        let outcomes = store.write(writes, Refresh::No).await.expect("the beginning is written");
+        let first = vec![put(at("a", "1"), &json!({"n": 1}))];
+        let outcomes = store.write(first, Refresh::No).await.expect("the beginning is written");
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_))));
         let before = store.truth();
-        let locks = change.locks.clone();
-        let verdict = runner(&world, &store, "n1").run(&change).await;
-        let changed = !matches!(verdict, Ok(Verdict::Committed { .. }));
+        let verdict = server(&world, &store, "n1", 1_000).change(&change).await;
+        let changed = !matches!(verdict, Ok(Verdict::Committed(_)));
         for (at, document) in store.truth() {
             if changed && at.index.as_str() != CONTROL_INDEX {
                 let old = before.get(&at).expect("nothing new is there");
@@ -98,16 +79,21 @@ fn answer(first: Vec<Write>, change: Change) -> (Result<Verdict>, Vec<String>) {
                 assert_eq!(origin(&document).expect("a mark"), old.stamp, "{at:?}");
             }
         }
-        let mut guards = Vec::new();
-        for lock in locks {
-            if let Some(lease) = store.read_one(session_address(lock.as_str())).await.expect("a read") {
-                let lease = Session::parse(&lease.source.parse().expect("JSON")).expect("a lease");
-                guards.extend(lease.guards.iter().map(Owner::to_string));
-            }
-        }
-        *out.lock().expect("one thread") = Some((verdict, guards));
+        *out.lock().expect("one thread") = Some(verdict);
     });
     answered.lock().expect("one thread").take().expect("an answer")
+}
+
+/// Of each operation of a change that failed: is it the one that could not be?
+fn failed(verdict: Result<Verdict>) -> Vec<bool> {
+    match verdict {
+        Ok(Verdict::Failed(failures)) => failures
+            .operations
+            .iter()
+            .map(|one| !matches!(one, NotDone::NotApplied))
+            .collect(),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// An attempt that came to nothing raises the stamps of its documents and leaves them as they were: who found them before may
@@ -115,7 +101,7 @@ fn answer(first: Vec<Write>, change: Change) -> (Result<Verdict>, Vec<String>) {
 #[test]
 fn marks_alone_are_no_change() {
     simulated(|world, store| async move {
-        let runner = runner(&world, &store, "n1");
+        let relations = server(&world, &store, "n1", 1_000);
         let there = || async { store.read_one(at("a", "1")).await.expect("a read").expect("a document") };
         let outcomes = store
             .write(vec![put(at("a", "1"), &json!({"n": 1}))], Refresh::No)
@@ -123,9 +109,8 @@ fn marks_alone_are_no_change() {
             .expect("a write");
         assert!(matches!(outcomes[0], Outcome::Written(_)));
         let found = there().await.stamp;
-        let expecting = |id: &str, stamp: Stamp| Change {
-            id: Owner::new(id),
-            ..change(vec![Write {
+        let expecting = |stamp: Stamp| {
+            change(vec![Write {
                 expect: Expect::Unchanged {
                     seq_no: stamp.seq_no,
                     primary_term: stamp.primary_term,
@@ -133,31 +118,28 @@ fn marks_alone_are_no_change() {
                 ..put(at("a", "1"), &json!({"n": 2}))
             }])
         };
-        for id in ["c-bad1", "c-bad2"] {
+        for _ in 0..2 {
             let bad = Change {
-                id: Owner::new(id),
-                conditions: vec![(at("a", "2"), Expect::Present)],
+                conditions: vec![exists(at("a", "2"), true)],
                 ..change(vec![put(at("a", "1"), &json!({"n": 9}))])
             };
-            let verdict = runner.run(&bad).await.expect("no failure");
-            assert!(matches!(verdict, Verdict::Unmet { .. }), "{verdict:?}");
+            let error = relations.change(&bad).await.expect_err("there is no such document");
+            assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
         }
         let lifted = there().await;
         assert!(lifted.stamp.seq_no > found.seq_no, "marks went over it");
         assert_eq!(origin(&lifted).expect("a mark"), found);
         // The same words by a plain writer are a write: the mark holds for its own version alone.
-        let plain = runner
-            .write(put(at("a", "1"), &json!({"n": 1})), Refresh::No, Duration::MAX)
-            .await;
-        assert!(matches!(plain, Ok(Outcome::Written(_))), "{plain:?}");
-        let verdict = runner.run(&expecting("c-late", found)).await.expect("no failure");
+        let plain = relations.write(vec![put(at("a", "1"), &json!({"n": 1}))], Refresh::No).await;
+        assert!(matches!(plain.as_deref(), Ok([Outcome::Written(_)])), "{plain:?}");
+        let verdict = relations.change(&expecting(found)).await.expect("no failure");
         assert!(matches!(verdict, Verdict::Failed(_)), "{verdict:?}");
         let written = origin(&there().await).expect("a mark");
         assert!(written.seq_no > lifted.stamp.seq_no);
         // That attempt left it as it was, too.
-        let verdict = runner.run(&expecting("c-good", written)).await.expect("no failure");
-        assert!(matches!(verdict, Verdict::Committed { .. }), "{verdict:?}");
-        let verdict = runner.run(&expecting("c-again", written)).await.expect("no failure");
+        let verdict = relations.change(&expecting(written)).await.expect("no failure");
+        assert!(matches!(verdict, Verdict::Committed(_)), "{verdict:?}");
+        let verdict = relations.change(&expecting(written)).await.expect("no failure");
         assert!(matches!(verdict, Verdict::Failed(_)), "once: {verdict:?}");
     });
 }
@@ -165,25 +147,26 @@ fn marks_alone_are_no_change() {
 #[test]
 fn refusals() {
     let ops = || vec![put(at("a", "1"), &json!({"n": 2}))];
-    let (verdict, _) = answer(Vec::new(), change(ops()));
+    let verdict = answer(change(ops()));
     assert!(
-        matches!(verdict, Ok(Verdict::Committed { otherwise: false, .. })),
+        matches!(&verdict, Ok(Verdict::Committed(done)) if !done.otherwise),
         "{verdict:?}"
     );
 
     let absent = Change {
-        conditions: vec![(at("a", "2"), Expect::Absent), (at("a", "1"), Expect::Absent)],
+        conditions: vec![exists(at("a", "2"), false), exists(at("a", "1"), false)],
         ..change(ops())
     };
-    let (verdict, _) = answer(Vec::new(), absent.clone());
-    assert!(matches!(verdict, Ok(Verdict::Unmet { condition: 1, .. })), "{verdict:?}");
+    let error = answer(absent.clone()).expect_err("the second condition does not hold");
+    assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
+    assert!(error.reason().contains("if[1]"), "{error}");
     let or_else = Change {
-        otherwise: vec![put(at("b", "1"), &json!({"n": 3}))],
+        otherwise: vec![operation(put(at("b", "1"), &json!({"n": 3})))],
         ..absent
     };
-    let (verdict, _) = answer(Vec::new(), or_else);
+    let verdict = answer(or_else);
     assert!(
-        matches!(verdict, Ok(Verdict::Committed { otherwise: true, .. })),
+        matches!(&verdict, Ok(Verdict::Committed(done)) if done.otherwise),
         "{verdict:?}"
     );
 
@@ -194,65 +177,15 @@ fn refusals() {
         },
         ..ops().remove(0)
     };
-    let (verdict, _) = answer(Vec::new(), change(vec![put(at("b", "1"), &json!({"n": 1})), stale]));
-    let Ok(Verdict::Failed(items)) = verdict else {
-        panic!("{verdict:?}")
-    };
-    assert_eq!(items.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false]);
+    let verdict = answer(change(vec![put(at("b", "1"), &json!({"n": 1})), stale]));
+    assert_eq!(failed(verdict), [false, true]);
 
     // What could never be applied is refused while planning.
-    let (verdict, _) = answer(
-        Vec::new(),
-        change(vec![ops().remove(0), put(at("a", "3"), &json!({"n": {"x": 1}}))]),
-    );
-    let Ok(Verdict::Failed(items)) = verdict else {
-        panic!("{verdict:?}")
-    };
-    assert_eq!(items.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false]);
+    let verdict = answer(change(vec![ops().remove(0), put(at("a", "3"), &json!({"n": {"x": 1}}))]));
+    assert_eq!(failed(verdict), [false, true]);
 
-    let missing = answer(Vec::new(), change(vec![put(at("none", "1"), &json!({}))])).0;
-    assert_eq!(missing.expect_err("no such index").kind(), ErrorKind::IndexNotFound);
-    let many = answer(Vec::new(), change(vec![ops().remove(0); OPERATIONS_MAX + 1])).0;
-    let error = many.expect_err("too many");
-    assert!(error.reason().contains("changes.max_operations"), "{error}");
-}
-
-#[test]
-fn locks_are_respected() {
-    let ops = || vec![put(at("a", "1"), &json!({"n": 2}))];
-    let under = |lock: &str| Change {
-        locks: vec![Owner::new(lock)],
-        ..change(ops())
-    };
-    for mode in [Mode::Exclusive, Mode::Shared] {
-        let (verdict, _) = answer(vec![locked("l-1", mode)], change(ops()));
-        let Ok(Verdict::Locked(blocked)) = verdict else {
-            panic!("{verdict:?}")
-        };
-        assert_eq!(blocked[0].1[0].owner.as_str(), "l-1");
-    }
-    let (verdict, _) = answer(vec![locked("l-1", Mode::IntentExclusive)], change(ops()));
-    assert!(
-        matches!(verdict, Ok(Verdict::Committed { .. })),
-        "an intention is in nobody's way: {verdict:?}"
-    );
-
-    let (verdict, guards) = answer(
-        vec![locked("l-1", Mode::Exclusive), lease("l-1", SessionState::Open)],
-        under("l-1"),
-    );
-    assert!(matches!(verdict, Ok(Verdict::Committed { .. })), "{verdict:?}");
-    assert_eq!(guards, ["c-1"], "the lease names the change before it leaves a mark");
-    for state in [SessionState::Expired, SessionState::Broken, SessionState::Closed] {
-        let (verdict, guards) = answer(vec![locked("l-1", Mode::Exclusive), lease("l-1", state)], under("l-1"));
-        assert!(
-            matches!(verdict, Ok(Verdict::LockEnded { state: Some(found), .. }) if found == state),
-            "{verdict:?}"
-        );
-        assert!(guards.is_empty());
-    }
-    let (verdict, _) = answer(Vec::new(), under("l-9"));
-    assert!(matches!(verdict, Ok(Verdict::LockEnded { state: None, .. })), "{verdict:?}");
+    let verdict = answer(change(vec![ops().remove(0), put(at("none", "1"), &json!({}))]));
+    assert_eq!(failed(verdict), [false, true], "no such index");
 }
 
 /// What has no room in a record lies beside it, is found there by whoever finishes the change, and goes with the record,
@@ -260,40 +193,33 @@ fn locks_are_respected() {
 #[test]
 fn chunks_are_found_and_forgotten() {
     simulated(|world, store| async move {
-        let room = Room {
-            operations: 2,
-            ..Room::default()
-        };
-        let runner = runner(&world, &store, "n1").with_room(room);
+        let (relations, runner) = (server(&world, &store, "n1", 2), runner(&world, &store, "n1"));
         let control = || {
             let all = store.truth().into_keys();
             let ours = all.filter(|at| at.index.as_str() == CONTROL_INDEX);
             ours.map(|at| at.id.id.to_string()).collect::<Vec<String>>()
         };
         let operations = (0..5).map(|n| put(at("a", &n.to_string()), &json!({"n": n}))).collect();
-        let verdict = runner.run(&change(operations)).await.expect("no failure");
-        assert!(matches!(verdict, Verdict::Committed { .. }), "{verdict:?}");
-        let chunks = control().iter().filter(|id| id.starts_with("k:c-1:")).count();
+        let verdict = relations.change(&change(operations)).await.expect("no failure");
+        assert!(matches!(verdict, Verdict::Committed(_)), "{verdict:?}");
+        let id = control().into_iter().find(|id| id.starts_with("c-")).expect("a record");
+        let id = Owner::new(id);
+        let chunks = control()
+            .iter()
+            .filter(|chunk| chunk.starts_with(&format!("k:{id}:")))
+            .count();
         assert_eq!(chunks, 3, "five operations, two a chunk: {:?}", control());
 
         // As if it had stopped at the commit: another finishes it by the chunks.
-        let (record, _) = {
-            let found = store
-                .read_one(record_address(&Owner::new("c-1")))
-                .await
-                .expect("a read")
-                .expect("a record");
-            let record = Record::parse(&found.source.parse().expect("JSON")).expect("a record");
-            (record.clone(), found.stamp)
-        };
+        let found = store.read_one(record_address(&id)).await.expect("a read").expect("a record");
         let again = Record {
             state: RecordState::Committed,
-            ..record
+            ..Record::parse(&found.source.parse().expect("JSON")).expect("a record")
         };
         let unapplied = |n: usize| Write {
             hide: Hide::Set(
                 Mark {
-                    intent: Some(Owner::new("c-1")),
+                    intent: Some(id.clone()),
                     ..Mark::default()
                 }
                 .hidden(),
@@ -301,14 +227,14 @@ fn chunks_are_found_and_forgotten() {
             ..put(at("a", &n.to_string()), &json!({"n": "before"}))
         };
         let mut writes: Vec<Write> = (0..5).map(unapplied).collect();
-        writes.push(put(record_address(&Owner::new("c-1")), &again.render()));
+        writes.push(put(record_address(&id), &again.render()));
         // And chunks of a change that nobody knows.
         writes.push(put(
             at(CONTROL_INDEX, "k:c-9:x.0"),
             &json!({"kind": "chunk", "change": "c-9", "at": 0, "docs": []}),
         ));
         store.write(writes, Refresh::No).await.expect("a write");
-        assert_eq!(runner.resolve(&Owner::new("c-1")).await.expect("no failure"), Resolved::Done);
+        assert_eq!(runner.resolve(&id).await.expect("no failure"), Resolved::Done);
         for n in 0..5 {
             let found = store
                 .read_one(at("a", &n.to_string()))
@@ -326,29 +252,36 @@ fn chunks_are_found_and_forgotten() {
     });
 }
 
-/// A document that the server keeps for a change, and that is deleted when the change is long forgotten, leaves nothing:
-/// a lease of a lock document that was held for more than a day. What a change that is remembered deleted stays as long as it does.
+/// A document that the server keeps for a change, and that is deleted when the change is long forgotten, leaves nothing: a
+/// kept outcome. What a change that is remembered made stays as a tombstone as long as its record does.
 #[test]
 fn tombstones_of_forgotten_changes_go() {
     simulated(|world, store| async move {
-        let runner = runner(&world, &store, "n1");
-        let there = || {
-            let all = store.truth().into_keys().map(|at| at.id.id.to_string());
-            all.filter(|id| id.starts_with("s:lease")).collect::<Vec<String>>()
+        let (relations, runner) = (server(&world, &store, "n1", 1_000), runner(&world, &store, "n1"));
+        let there = |prefix: &str| {
+            let all = store.truth().into_keys().filter(|at| at.index.as_str() == CONTROL_INDEX);
+            let all = all.map(|at| at.id.id.to_string());
+            all.filter(|id| id.starts_with(prefix)).collect::<Vec<String>>()
         };
-        let lease = at(CONTROL_INDEX, "s:lease-1");
-        let verdict = runner.run(&change(vec![put(lease.clone(), &json!({"kind": "lease"}))])).await;
-        assert!(matches!(verdict, Ok(Verdict::Committed { .. })), "{verdict:?}");
-        let deletion = Write::new(lease, WriteOp::Delete);
+        let keyed = Change {
+            key: Some(Key::new("", "k", Digest::of(&[])).expect("a short key")),
+            ..change(vec![put(at("a", "1"), &json!({"n": 1}))])
+        };
+        let verdict = relations.change(&keyed).await;
+        assert!(matches!(verdict, Ok(Verdict::Committed(_))), "{verdict:?}");
+        let kept = there("k:");
+        assert_eq!(kept.len(), 1);
+        let deletion = Write::new(at(CONTROL_INDEX, &kept[0]), WriteOp::Delete);
         let deleted = store.write(vec![deletion], Refresh::No).await.expect("a write");
         assert!(matches!(deleted.as_slice(), [Outcome::Written(_)]), "{deleted:?}");
-        assert_eq!(there(), ["s:lease-1"], "a late write of the change must not bring it back");
+        assert_eq!(there("k:"), kept, "a late write of the change must not bring it back");
         // Kept for as long as anything can be.
         assert_eq!(runner.collect(i64::MAX / 4).await.expect("no failure"), 0);
-        assert_eq!(there(), ["s:lease-1"]);
-        let record = Write::new(record_address(&Owner::new("c-1")), WriteOp::Delete);
+        assert_eq!(there("k:"), kept);
+        let record = there("c-").remove(0);
+        let record = Write::new(record_address(&Owner::new(record)), WriteOp::Delete);
         store.write(vec![record], Refresh::No).await.expect("a write");
         runner.collect(i64::MAX / 4).await.expect("no failure");
-        assert_eq!(there(), Vec::<String>::new());
+        assert_eq!(there("k:"), Vec::<String>::new());
     });
 }

@@ -1,10 +1,12 @@
-//! Changes by the portable path over a store that lies, run by a seeded scheduler: the crash matrix, and random runs.
+//! Changes by the portable path over a store that lies, run by a seeded scheduler: the crash matrix, and random runs; leases
+//! and the default path over a critical section whose decisions overlap (`section`).
 //!
 //! A failure names its seed; `PLEACH_SIM_SEED=n cargo test -p relations --test sim one_seed -- --ignored --nocapture`
 //! plays it again. `PLEACH_SIM_RUNS` is the number of random runs, `PLEACH_SIM_CELL` that of seeds a cell.
 
 mod answers;
 mod runs;
+mod section;
 mod store;
 mod world;
 
@@ -88,10 +90,11 @@ fn random_runs() {
 #[test]
 fn seeds_that_failed_once() {
     let seeds = [
-        // An acknowledgement of the commit was lost, and an isolated primary showed an abort that never was.
-        28_279,
-        // An isolated primary had no record yet, and who applied the change took that for its being done and collected.
-        671_638,
+        // The number of a kept outcome was read from an isolated primary that had no mark of it yet: a repetition was told 0.
+        4_593,
+        // Two that failed before requests went through the product's entry point. Their runs are others now; the holes were:
+        // a lost acknowledgement of the commit beside an abort that never was, and a record that an isolated primary lacked.
+        28_279, 671_638,
     ];
     for seed in seeds {
         run(&random(seed)).unwrap_or_else(|why| panic!("seed {seed}: {why}"));

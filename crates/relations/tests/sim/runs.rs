@@ -1,16 +1,19 @@
-//! One run: changes, a plain writer, recoverers and a reaper of sessions over one store; then what must hold.
+//! One run: changes by the product's own entry point (`Relations::change`), each client on a server of its own, a plain
+//! writer, recoverers and a reaper of sessions over one store; then what must hold.
+//!
+//! Every change has an idempotency key. Some requests are sent a second time, to another server.
 
 use crate::store::{Lies, Planned, SimStore};
 use crate::world::{Scheduler, SimClock, SimPause, World};
 use engine::memory::MemoryEngine;
 use engine::{Alteration, Engine, EngineExt as _, Expect, Hide, Outcome, Refresh, Source, Update, Write, WriteOp};
 use futures::FutureExt as _;
-use model::{DocAddress, DocId, IndexName, Stamp};
-use relations::changes::{
-    CONTROL_INDEX, Change, Mark, Record, RecordState, Resolved, Room, Runner, Token, Verdict, session_address,
-};
-use relations::locks::{Age, Owner};
-use relations::sessions::{Session, SessionKind, SessionState};
+use model::{DocAddress, DocId, ErrorKind, IndexName, Stamp};
+use relations::Relations;
+use relations::intents::{CONTROL_INDEX, Mark, Record, RecordState, Resolved, Room, Runner, Token, session_address};
+use relations::locks::Owner;
+use relations::sessions::Session;
+use relations::transactions::{Change, Condition, Digest, Key, Operation, Verdict};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -75,13 +78,42 @@ struct Plan {
     present: Option<usize>,
 }
 
-/// What a client was told, between which turns.
+/// A request: when it was sent, and what it was answered.
 #[derive(Debug)]
-struct Told {
-    attempt: Owner,
+struct Asked {
+    plan: String,
     began: u64,
+    /// `None`: its server stopped.
+    answer: Option<Answer>,
+}
+
+#[derive(Debug)]
+struct Answer {
     ended: u64,
-    verdict: Verdict,
+    /// `None`: nothing was changed.
+    commit_seq: Option<u64>,
+}
+
+/// The request of a plan: the same each time that it is sent.
+fn request_of(plan: &Plan) -> Change {
+    let operation = |(doc, op): &(usize, Op)| Operation {
+        label: "index",
+        write: write_of(plan, *doc, *op),
+        creates: None,
+        wants_source: false,
+        error: None,
+    };
+    let present = |doc: &usize| Condition {
+        at: at(*doc),
+        exists: Some(true),
+        expect: Expect::Anything,
+    };
+    let digest = Digest::of(&[plan.name.as_bytes()]);
+    Change {
+        conditions: plan.present.iter().map(present).collect(),
+        key: Some(Key::new("", &plan.name, digest).expect("a short key")),
+        ..Change::of(plan.ops.iter().map(operation).collect())
+    }
 }
 
 fn write_of(plan: &Plan, doc: usize, op: Op) -> Write {
@@ -134,20 +166,22 @@ fn plan(world: &World, n: usize) -> Plan {
     }
 }
 
-fn session_write(session: &Session, n: usize, expect: Expect) -> Write {
+fn session_write(session: &Session, name: &str, expect: Expect) -> Write {
     Write {
         expect,
-        ..Write::new(
-            session_address(&format!("n{n}")),
-            WriteOp::Put(Source::from_value(&session.render())),
-        )
+        ..Write::new(session_address(name), WriteOp::Put(Source::from_value(&session.render())))
     }
 }
 
 /// The reference engine with the control index and two others.
 pub(crate) fn indices(clock: Arc<SimClock>) -> Result<MemoryEngine, String> {
+    engine_with(clock, &[CONTROL_INDEX, "a", "b"])
+}
+
+/// The reference engine with these indices.
+pub(crate) fn engine_with(clock: Arc<SimClock>, names: &[&str]) -> Result<MemoryEngine, String> {
     let engine = MemoryEngine::new(clock);
-    for name in [CONTROL_INDEX, "a", "b"] {
+    for name in names.iter().copied() {
         let create = Alteration::CreateIndex {
             name: name.to_owned(),
             settings: Map::new(),
@@ -181,16 +215,25 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Outcomes, String> {
     let mut scheduler = Scheduler::new(world.clone());
     let plans: Vec<Plan> = (0..scenario.changes).map(|n| plan(&world, n)).collect();
 
+    // Some requests come twice: their clients believe that the first was lost.
+    let mut requests: Vec<(String, &Plan, Duration)> = Vec::new();
+    for (n, plan) in plans.iter().enumerate() {
+        requests.push((format!("n{n}"), plan, Duration::ZERO));
+        if world.once_in(3) {
+            let later = Duration::from_millis(world.below(40_000) as u64);
+            requests.push((format!("m{n}"), plan, later));
+        }
+    }
+    let sessions: Vec<String> = requests.iter().map(|(session, ..)| session.clone()).collect();
+
     // The beginning is true: two documents and everybody's session.
     {
-        let store = store.clone();
-        let sessions = scenario.changes;
+        let (store, sessions) = (store.clone(), sessions.clone());
         scheduler.spawn(async move {
             let first = (0..2).map(|doc| Write::new(at(doc), WriteOp::Put(Source::from_value(&json!({"l": []})))));
-            let open = Session::open(SessionKind::Server, Duration::from_secs(5), Arc::from("n"));
-            let writes = first
-                .chain((0..sessions).map(|n| session_write(&open, n, Expect::Absent)))
-                .collect();
+            let open = Session::open(Duration::from_secs(5), Arc::from("n"));
+            let opened = sessions.iter().map(|name| session_write(&open, name, Expect::Absent));
+            let writes = first.chain(opened).collect();
             let outcomes = store.write(writes, Refresh::No).await.expect("the beginning is written");
             assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_))));
         });
@@ -199,20 +242,14 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Outcomes, String> {
 
     store.begin(scenario.lies, scenario.mutant);
     let mut scheduler = Scheduler::new(world.clone());
-    let told: Arc<Mutex<Vec<Told>>> = Arc::default();
-    for (n, plan) in plans.iter().enumerate() {
-        scheduler.spawn(client(
-            world.clone(),
-            store.clone(),
-            n,
-            plan.clone(),
-            scenario.room,
-            told.clone(),
-        ));
+    let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+    for (session, plan, later) in &requests {
+        let relations = server(&world, &store, session, scenario.room);
+        scheduler.spawn(client(world.clone(), relations, (*plan).clone(), *later, asked.clone()));
     }
     // Suspects, rightly or wrongly: everybody's session ends some time.
-    for n in 0..scenario.changes {
-        scheduler.spawn(reaper(world.clone(), store.clone(), n));
+    for session in sessions {
+        scheduler.spawn(reaper(world.clone(), store.clone(), session));
     }
     for n in 0..2 {
         scheduler.spawn(recoverer(world.clone(), store.clone(), n, false));
@@ -229,8 +266,8 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Outcomes, String> {
     scheduler.spawn(recoverer(world.clone(), store.clone(), 9, true));
     scheduler.run(TURNS_MAX).map_err(|why| format!("L1: {why}"))?;
 
-    let told = std::mem::take(&mut *told.lock().map_err(|e| e.to_string())?);
-    let committed = check(scenario, &plans, &store.truth(), &told)?;
+    let asked = std::mem::take(&mut *asked.lock().map_err(|e| e.to_string())?);
+    let committed = check(scenario, &plans, &store.truth(), &asked)?;
     Ok(Outcomes { committed, struck })
 }
 
@@ -239,59 +276,58 @@ pub(crate) fn runner(world: &Arc<World>, store: &Arc<SimStore>, session: &str) -
     Runner::new(store.clone(), clock, pause, Arc::from(session))
 }
 
-async fn client(world: Arc<World>, store: Arc<SimStore>, n: usize, plan: Plan, room: usize, told: Arc<Mutex<Vec<Told>>>) {
+/// A server with a session of this name, which changes go through by the portable path.
+pub(crate) fn server(world: &Arc<World>, store: &Arc<SimStore>, session: &str, room: usize) -> Relations {
+    let (clock, pause) = (Arc::new(SimClock(world.clone())), Arc::new(SimPause(world.clone())));
     let room = Room {
         operations: room,
         ..Room::default()
     };
-    let runner = runner(&world, &store, &format!("n{n}")).with_room(room);
-    let mut age: Option<Age> = None;
-    for attempt in 0..4 {
-        let began = world.get().turns;
-        let id = Owner::new(format!("c-{}.{attempt}", plan.name));
-        let change = Change {
-            id: id.clone(),
-            age,
-            conditions: plan.present.iter().map(|doc| (at(*doc), Expect::Present)).collect(),
-            operations: plan.ops.iter().map(|(doc, op)| write_of(&plan, *doc, *op)).collect(),
-            otherwise: Vec::new(),
-            locks: Vec::new(),
-            digest: plan.name.clone(),
-            deadline: world.get().now + Duration::from_secs(30),
-        };
-        let verdict = runner.run(&change).await.expect("the store lies, but does not fail");
-        let ended = world.get().turns;
-        if let Verdict::Aborted { age: kept } = &verdict {
-            age = Some(*kept).filter(|age| *age != Age::default());
-        }
-        let again = matches!(verdict, Verdict::Aborted { .. });
-        told.lock().expect("one thread").push(Told {
-            attempt: id,
-            began,
-            ended,
-            verdict,
-        });
-        if !again {
-            return;
-        }
-    }
+    Relations::new(store.clone(), clock, Arc::new(engine::tasks::Tasks::new(1))).by_portable_path_in(
+        pause,
+        Arc::from(session),
+        room,
+    )
 }
 
-async fn reaper(world: Arc<World>, store: Arc<SimStore>, n: usize) {
+async fn client(world: Arc<World>, relations: Relations, plan: Plan, later: Duration, asked: Arc<Mutex<Vec<Asked>>>) {
+    world.sleep(later).await;
+    let place = {
+        let began = world.get().turns;
+        let mut asked = asked.lock().expect("one thread");
+        asked.push(Asked {
+            plan: plan.name.clone(),
+            began,
+            answer: None,
+        });
+        asked.len() - 1
+    };
+    let commit_seq = match relations.change(&request_of(&plan)).await {
+        Ok(Verdict::Committed(committed)) => Some(committed.commit_seq),
+        Ok(Verdict::Failed(_)) => None,
+        Ok(Verdict::Waits(..)) => unreachable!("it asks for no locks"),
+        Err(error) if matches!(error.kind(), ErrorKind::PreconditionFailed | ErrorKind::Timeout) => None,
+        Err(error) => panic!("the store lies, but does not fail: {error}"),
+    };
+    let ended = world.get().turns;
+    asked.lock().expect("one thread")[place].answer = Some(Answer { ended, commit_seq });
+}
+
+async fn reaper(world: Arc<World>, store: Arc<SimStore>, name: String) {
     let wait = 200 + world.below(60_000) as u64;
     world.sleep(Duration::from_millis(wait)).await;
     for _ in 0..50 {
-        let Ok(Some(document)) = store.read_one(session_address(&format!("n{n}"))).await else {
+        let Ok(Some(document)) = store.read_one(session_address(&name)).await else {
             continue;
         };
         let Ok(session) = document.source.parse().and_then(|source| Session::parse(&source)) else {
             return;
         };
-        let ended = session.ended(SessionState::Expired, Some(Arc::from("reaper")), Arc::from("r"));
+        let ended = session.expire(Arc::from("reaper"), Arc::from("r"));
         let Stamp {
             seq_no, primary_term, ..
         } = document.stamp;
-        let write = session_write(&ended, n, Expect::Unchanged { seq_no, primary_term });
+        let write = session_write(&ended, &name, Expect::Unchanged { seq_no, primary_term });
         if let Ok(Outcome::Written(_)) = store.write_one(write, Refresh::No).await {
             return;
         }
@@ -319,7 +355,7 @@ async fn recoverer(world: Arc<World>, store: Arc<SimStore>, n: usize, thorough: 
 
 /// Appends by read and compare-and-set, as any client does.
 async fn plain_writer(world: Arc<World>, store: Arc<SimStore>) {
-    let runner = runner(&world, &store, "plain");
+    let relations = server(&world, &store, "plain", 1_000);
     for n in 0..6 {
         let doc = world.below(DOCS.len());
         let Ok(Some(document)) = store.read_one(at(doc)).await else {
@@ -341,9 +377,8 @@ async fn plain_writer(world: Arc<World>, store: Arc<SimStore>) {
                 ..Write::new(at(doc), WriteOp::Put(Source::from_value(&source)))
             }
         };
-        let deadline = world.get().now + Duration::from_secs(200);
         // A conflict, a held document for too long: the next one then.
-        let _ = runner.write(write, Refresh::No, deadline).await;
+        let _ = relations.write(vec![write], Refresh::No).await;
     }
 }
 
@@ -359,25 +394,28 @@ fn records(truth: &BTreeMap<DocAddress, engine::Document>) -> BTreeMap<Owner, (R
         .collect()
 }
 
+/// The plan of a record, by the document that keeps the outcome under the key of the request.
+fn plan_of<'p>(plans: &'p [Plan], record: &Record, truth: &BTreeMap<DocAddress, engine::Document>) -> Option<&'p Plan> {
+    let kept = record.documents.iter().find(|touched| touched.at.id.id.starts_with("k:"))?;
+    let kept = truth.get(&kept.at)?.source.parse().ok()?;
+    plans.iter().find(|plan| kept["key"] == plan.name.as_str())
+}
+
 fn check(
     scenario: &Scenario,
     plans: &[Plan],
     truth: &BTreeMap<DocAddress, engine::Document>,
-    told: &[Told],
+    asked: &[Asked],
 ) -> Result<u64, String> {
     let records = records(truth);
-    let plan_of = |change: &Owner| {
-        plans
-            .iter()
-            .find(|plan| change.as_str().starts_with(&format!("c-{}.", plan.name)))
-    };
     let mut done: Vec<(Token, &Plan)> = Vec::new();
     for (change, (record, _)) in &records {
         match record.state {
             RecordState::Aborted => {}
             RecordState::Done => {
                 let token = record.token.ok_or(format!("{change} is done without a token"))?;
-                done.push((token, plan_of(change).ok_or("a record of nobody's")?));
+                let plan = plan_of(plans, record, truth).ok_or(format!("S14: {change} is done and kept no outcome"))?;
+                done.push((token, plan));
             }
             other => return Err(format!("L1: {change} is {other:?}")),
         }
@@ -387,35 +425,46 @@ fn check(
         if pair[0].0 == pair[1].0 {
             return Err(format!("S10: a token twice: {pair:?}"));
         }
-        if pair.iter().all(|(_, plan)| plan.name == pair[0].1.name) {
-            return Err(format!("S14: two attempts of one change committed: {pair:?}"));
+    }
+    for (n, (_, plan)) in done.iter().enumerate() {
+        if done[..n].iter().any(|(_, other)| other.name == plan.name) {
+            return Err(format!("S14: two attempts of one change committed: {done:?}"));
         }
     }
 
     // What clients were told is what happened, in its order in real time.
-    let mut acknowledged: Vec<(&Told, Token)> = Vec::new();
-    for told in told {
-        let state = records.get(&told.attempt).map(|(record, _)| (record.state, record.token));
-        match (&told.verdict, state) {
-            (Verdict::Committed { token, .. }, Some((RecordState::Done, found))) => {
-                if found != Some(*token) {
-                    return Err(format!("{} was told {token:?}, its record says {found:?}", told.attempt));
-                }
-                acknowledged.push((told, *token));
+    let mut acknowledged: Vec<(&Plan, u64, Token)> = Vec::new();
+    for plan in plans {
+        let token = done
+            .iter()
+            .find(|(_, other)| other.name == plan.name)
+            .map(|(token, _)| *token);
+        let all = || asked.iter().filter(|asked| asked.plan == plan.name);
+        for answer in all().filter_map(|asked| asked.answer.as_ref()) {
+            match (answer.commit_seq, token) {
+                (Some(seq), Some(token)) if seq == token.commit_seq() => acknowledged.push((plan, answer.ended, token)),
+                (None, _) => {}
+                other => return Err(format!("S14: {} was told and happened: {other:?}", plan.name)),
             }
-            (Verdict::Committed { .. }, other) => return Err(format!("{} was told committed, it is {other:?}", told.attempt)),
-            (_, Some((RecordState::Done, _))) => {
-                return Err(format!("{} happened, but was told {:?}", told.attempt, told.verdict));
-            }
-            _ => {}
+        }
+        let refused = |asked: &Asked| asked.answer.as_ref().is_some_and(|answer| answer.commit_seq.is_none());
+        if all().all(refused) && token.is_some() {
+            return Err(format!("{} happened, but was told otherwise", plan.name));
         }
     }
-    for (first, a) in &acknowledged {
-        for (second, b) in &acknowledged {
-            if first.ended < second.began && a >= b {
+    let began = |plan: &Plan| {
+        asked
+            .iter()
+            .filter(|asked| asked.plan == plan.name)
+            .map(|asked| asked.began)
+            .min()
+    };
+    for (first, ended, token) in &acknowledged {
+        for (other, later) in done.iter().map(|(token, plan)| (*plan, token)) {
+            if first.name != other.name && began(other).is_some_and(|began| began > *ended) && token >= later {
                 return Err(format!(
-                    "S10: {} ended before {} began, but has the later token",
-                    first.attempt, second.attempt
+                    "S10: {} was answered before {} began, but has the later token",
+                    first.name, other.name
                 ));
             }
         }
@@ -438,12 +487,10 @@ fn check(
                 .collect(),
         )
     };
-    for doc in 0..DOCS.len() {
-        if let Some(document) = truth.get(&at(doc)) {
-            let mark = Mark::of(document.hidden.as_ref()).map_err(|e| e.to_string())?;
-            if mark.intent.is_some() || mark.stub {
-                return Err(format!("L2: {:?} still carries {mark:?}", at(doc)));
-            }
+    for (at, document) in truth {
+        let mark = Mark::of(document.hidden.as_ref()).map_err(|e| e.to_string())?;
+        if mark.intent.is_some() || mark.stub {
+            return Err(format!("L2: {at:?} still carries {mark:?}"));
         }
     }
 

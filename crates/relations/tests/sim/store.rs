@@ -24,7 +24,7 @@ use engine::memory::MemoryEngine;
 use engine::{Around, Document, Engine, Expect, Hide, Outcome, Read, Refresh, See, Write, WriteOp};
 use futures::FutureExt as _;
 use model::{DocAddress, Error, Result};
-use relations::changes::CONTROL_INDEX;
+use relations::intents::CONTROL_INDEX;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -107,7 +107,7 @@ pub(crate) struct SimStore {
 pub(crate) fn step_of(write: &Write) -> Step {
     let control = write.at.index.as_str() == CONTROL_INDEX;
     match (&write.op, &write.hide) {
-        (WriteOp::Put(source), _) if control => match source.parse() {
+        (WriteOp::Put(source), Hide::Drop) if control => match source.parse() {
             Ok(body) if body["kind"] == "chunk" => Step::Chunk,
             Ok(body) if body["kind"] != "change" => Step::Other,
             Ok(body) => match body["state"].as_str() {
@@ -119,6 +119,7 @@ pub(crate) fn step_of(write: &Write) -> Step {
             },
             Err(_) => Step::Other,
         },
+        // Kept outcomes are documents of the control index that carry marks, as the documents of clients do.
         (_, Hide::Set(mark)) if mark.held => Step::Mark,
         (_, Hide::Set(_)) => Step::Apply,
         _ => Step::Other,

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use engine::Clock;
-use relations::changes::Pause;
+use relations::intents::Pause;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -89,9 +89,9 @@ impl Clock for SimClock {
     fn monotonic(&self) -> Duration {
         self.0.get().now
     }
-    /// Of no meaning, and wildly wrong, on purpose.
+    /// It jumps by up to twelve hours, on purpose: no more, since kept outcomes are forgotten after a day.
     fn wall_ms(&self) -> i64 {
-        (self.0.chance() >> 20) as i64
+        1_700_000_000_000 + self.0.below(12 * 3_600_000) as i64
     }
     fn random(&self) -> u64 {
         self.0.chance()

@@ -18,7 +18,7 @@ use model::path::SourceFilter;
 use model::{Error, ErrorKind, Result, Target};
 use relations::jobs::{Action, Job, Order};
 use relations::transactions::Digest;
-use relations::transactions::held::ByQuery;
+use relations::transactions::interactive::ByQuery;
 use script::{Params as ScriptParams, Program};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

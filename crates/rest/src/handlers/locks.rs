@@ -113,16 +113,16 @@ fn written(rest: &Rest, lease: &Lease) -> String {
     }
     out.push_str(",\"targets\":");
     lease.write_targets(&mut out);
-    if let Some(literal) = &lease.literal {
+    if let Some(lock_document) = &lease.lock_document {
         out.push_str(",\"document\":{\"_index\":");
-        quote(&mut out, literal.at.index.as_str());
-        if let Some(doc_type) = &literal.at.id.doc_type {
+        quote(&mut out, lock_document.at.index.as_str());
+        if let Some(doc_type) = &lock_document.at.id.doc_type {
             out.push_str(",\"_type\":");
             quote(&mut out, doc_type);
         }
         out.push_str(",\"_id\":");
-        quote(&mut out, &literal.at.id.id);
-        let caller = Value::Object(literal.caller.to_json());
+        quote(&mut out, &lock_document.at.id.id);
+        let caller = Value::Object(lock_document.caller.to_json());
         let age = (rest.clock.wall_ms() - lease.opened_ms).max(0);
         let connected = lease.connection.is_some();
         let _ = write!(

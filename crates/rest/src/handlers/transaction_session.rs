@@ -3,7 +3,7 @@
 //! What is read and written in one goes through the document APIs, with `transaction=ID`: see [`stage`], which they send
 //! their writes to, and `visibility`, which has their reads.
 //!
-//! Not here: what a transaction is (`relations::transactions::held`), changes of one request (`transaction`).
+//! Not here: what a transaction is (`relations::transactions::interactive`), changes of one request (`transaction`).
 
 use super::transaction::Options;
 use super::writes::{Guarded, Sent, answer, conflict_error, creates, dialect_of, head, status};
@@ -18,10 +18,10 @@ use dsl::json::Node;
 use dsl::query::Query;
 use engine::{Expect, Outcome, WriteOp};
 use model::{Dialect, Error, ErrorKind, Result, Stamp, Target, settings, units};
-use relations::changes::{NotApplied, RecordState};
+use relations::intents::{NotApplied, RecordState};
 use relations::leases::millis_of;
-use relations::leases::not_staged;
-use relations::transactions::held::{Begin, ByQuery, Finished, HeldWrite, Moved, Shown};
+use relations::lock_documents::not_staged;
+use relations::transactions::interactive::{Begin, ByQuery, Finished, HeldWrite, Moved, Shown};
 use relations::transactions::{Committed, Digest, NotDone, Resolution, ShownChange};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -263,7 +263,7 @@ fn change_described(shown: &ShownChange, dialect: Dialect) -> Map<String, Value>
 }
 
 fn described(shown: &Shown) -> Map<String, Value> {
-    use relations::transactions::held::State;
+    use relations::transactions::interactive::State;
     let mut out = Map::new();
     out.insert("id".into(), shown.id.as_str().into());
     out.insert("state".into(), shown.state.word().into());

@@ -9,7 +9,7 @@ use crate::respond::{Answer, Body};
 use dsl::search::SearchRequest;
 use engine::{Document, Read};
 use model::{CommitSeq, Error, Result, Target};
-use relations::transactions::{Look, ReadLevel};
+use relations::transactions::{ReadLevel, ReadScope};
 use serde_json::{Value, json};
 
 /// What a read asks for.
@@ -88,7 +88,7 @@ impl Visibility {
         if self.transaction.is_some() || search.is_some_and(|request| request.pit.is_some()) {
             return Ok(Looking(None));
         }
-        call.rest.relations.look(target, self.level, search).await.map(Looking)
+        call.rest.relations.begin_read(target, self.level, search).await.map(Looking)
     }
 
     /// Reads a document, in the transaction if there is one.
@@ -105,7 +105,7 @@ impl Visibility {
 
 /// A read at its level, from its beginning until its answer has been made.
 #[derive(Debug)]
-pub(super) struct Looking(Option<Look>);
+pub(super) struct Looking(Option<ReadScope>);
 
 impl Looking {
     /// The moment that a search searches, if it is bound to one.
@@ -115,7 +115,7 @@ impl Looking {
     /// The answer, or the refusal; with the changes that it may show half applied.
     pub(super) async fn over(self, call: &Call, answer: Result<Answer>) -> Result<Answer> {
         let Some(look) = self.0 else { return answer };
-        let met = call.rest.relations.looked(look).await;
+        let met = call.rest.relations.end_read(look).await;
         let (mut answer, met) = (answer?, met?);
         if met.is_empty() {
             return Ok(answer);

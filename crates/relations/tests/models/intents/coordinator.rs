@@ -5,7 +5,7 @@
 use super::mutants::Mutant;
 use super::state::{Body, Carried, Form, MOST, Op, Pc, Process, Read, push, visible};
 use super::store::{Go, Step, read_record};
-use relations::changes::RecordState;
+use relations::intents::RecordState;
 
 impl Step<'_> {
     /// W1: the record, pending.

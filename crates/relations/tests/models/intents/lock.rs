@@ -3,7 +3,7 @@
 use super::mutants::Mutant;
 use super::state::{Back, Pc, Process, resolving, visible};
 use super::store::{Step, read_record};
-use relations::changes::RecordState;
+use relations::intents::RecordState;
 
 impl Step<'_> {
     /// The lock is free: it is written.

@@ -25,7 +25,7 @@ use self::state::{Body, Carried, Form, MOST, Op, Pc, Process, Record, State, cou
 use self::store::{Step, outdate};
 use crate::explore::Protocol;
 pub(crate) use mutants::Mutant;
-use relations::changes::RecordState;
+use relations::intents::RecordState;
 pub(crate) use state::Kind;
 use std::array::from_fn;
 

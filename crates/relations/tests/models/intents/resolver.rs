@@ -3,7 +3,7 @@
 use super::mutants::Mutant;
 use super::state::{Body, Carried, Form, Pc, Process, Read, finished};
 use super::store::{Step, read_record};
-use relations::changes::{self, Apply, Purge, RecordState, Then};
+use relations::intents::{Apply, Purge, RecordState, Then, apply, decide, purge};
 
 impl Step<'_> {
     /// Whoever met a change decides it: `decide`.
@@ -24,9 +24,9 @@ impl Step<'_> {
                 }
                 continue;
             };
-            let mut decided = changes::decide(Some(state));
+            let mut decided = decide(Some(state));
             if is(Mutant::AbortCommitted) && state == RecordState::Committed {
-                decided = changes::decide(None);
+                decided = decide(None);
             }
             if is(Mutant::PurgeCommitted) && state == RecordState::Committed {
                 decided.then = Then::Purge;
@@ -108,7 +108,7 @@ impl Step<'_> {
         };
         let mark = body.and_then(|body| body.mark);
         let fresh = fresh || m.is(Mutant::BlindApply);
-        let mut decision = changes::apply(body.map(|_| mark.as_ref()), &p.at);
+        let mut decision = apply(body.map(|_| mark.as_ref()), &p.at);
         if m.is(Mutant::AnyMarkIsMine) && mark.is_some() {
             decision = Apply::Write;
         }
@@ -169,7 +169,7 @@ impl Step<'_> {
             };
             let mark = body.and_then(|body| body.mark);
             let stub = body.is_some_and(|body| body.form == Form::Stub);
-            let clean = match changes::purge(mark.as_ref(), stub, &p.at) {
+            let clean = match purge(mark.as_ref(), stub, &p.at) {
                 Purge::Leave => {
                     self.go(&next);
                     continue;

@@ -1,6 +1,6 @@
 //! What the store holds and what processes carry.
 
-use relations::changes::RecordState;
+use relations::intents::RecordState;
 
 pub(crate) const MOST: usize = 3;
 pub(super) type Content = u32;

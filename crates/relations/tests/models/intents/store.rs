@@ -3,7 +3,7 @@
 use super::Intents;
 use super::mutants::Mutant;
 use super::state::{Body, Carried, Content, Form, Kind, MOST, Pc, Process, Read, Record, State, resolving, visible};
-use relations::changes::RecordState;
+use relations::intents::RecordState;
 
 impl Intents {
     /// What a read of a document may show.

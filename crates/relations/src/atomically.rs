@@ -1,0 +1,238 @@
+//! The driver of everything that is decided in the engine's critical section: it runs a transaction, runs it again where that
+//! is needed, waits, and gives up in time.
+//!
+//! A [`Transaction`] reads and says what comes next ([`Step`]). The driver alone calls `AtomicWrites::decide`, and keeps what a
+//! run came to, so that no caller needs a loop, an enum of its own or a variable that its closure captures.
+//!
+//! Not here: what transactions do, changes by intents (`transactions::by_intents`).
+
+use crate::Relations;
+use crate::outcomes::{all_written, log_failed};
+use engine::{Alteration, Decision, Newest, Outcome, Plan, TxnOptions, TxnResult};
+use model::{CommitSeq, Error, ErrorKind, Result, Stamp};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Waiting for other transactions, all attempts together.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Made inside the section once the record has its place: it may alter the memory that the record stands for.
+pub(crate) type Answer<T> = Box<dyn FnOnce(&Decision<'_>) -> T + Send>;
+
+/// The end of one run: it says what comes next.
+pub(crate) enum Step<T> {
+    /// Write this. The answer holds once all of it is durable.
+    Commit(Plan, T),
+    /// Write this, and make the answer inside the section.
+    CommitWith(Plan, Answer<T>),
+    /// Write nothing.
+    Reply(T),
+    /// Run again as the options say now: with no other decision beside it, for one.
+    Exclusive,
+    /// Make these indices, then run again.
+    CreateFirst(Vec<Alteration>),
+    /// Evaluate what takes long where nothing is locked, then run again.
+    EvaluateFirst,
+    /// Finish the transactions under these leases, then run again.
+    FinishFirst(Vec<Arc<str>>),
+    /// Somebody is in the way for a moment: wait, then run again. The error is for who has waited too long.
+    Busy(Error),
+}
+
+/// The next step after the engine refused a write, and so wrote none.
+pub(crate) enum Refused<T> {
+    /// Run again.
+    Again,
+    /// Answer this.
+    Reply(T),
+}
+
+/// A transaction on the critical section.
+pub(crate) trait Transaction: Send {
+    /// Its result.
+    type Answer: Send + 'static;
+    /// The documents that it may touch, and its gate. Asked before each run.
+    fn options(&self) -> TxnOptions;
+    /// Reads, and says what comes next. It may run several times; the last run counts.
+    ///
+    /// # Errors
+    /// Nothing is written.
+    fn run(&mut self, newest: &mut dyn Newest) -> Result<Step<Self::Answer>>;
+    /// Runs where nothing is locked, after [`Step::EvaluateFirst`].
+    fn evaluate(&mut self, newest: &mut dyn Newest) {
+        let _ = newest;
+    }
+    /// The engine did not write. By default that is an error.
+    ///
+    /// # Errors
+    /// The first refusal; a conflict where nothing was expected.
+    fn on_refusal(&mut self, outcomes: &[Outcome]) -> Result<Refused<Self::Answer>> {
+        all_written(outcomes, "a document that nothing was expected of was in conflict")?;
+        Err(Error::new(ErrorKind::Internal, "a decision was refused without a refusal"))
+    }
+    /// The error if the log failed: whether it is written nobody knows before a restart.
+    fn unknown(&self) -> Error {
+        log_failed()
+    }
+}
+
+/// The result of a transaction.
+#[derive(Debug)]
+pub(crate) struct Done<T> {
+    /// Of its last run.
+    pub(crate) answer: T,
+    /// Its place among all records of the store.
+    pub(crate) commit_seq: CommitSeq,
+    /// For each write of the plan the stamp it got; none if nothing was to be written.
+    pub(crate) stamps: Vec<Stamp>,
+}
+
+/// The last run, while the engine carries it out.
+enum Ran<T> {
+    Commit(T),
+    CommitWith,
+    Reply(T),
+    Exclusive,
+    CreateFirst(Vec<Alteration>),
+    EvaluateFirst,
+    FinishFirst(Vec<Arc<str>>),
+    Busy(Error),
+}
+
+impl<T: Send + 'static> Step<T> {
+    /// The plan for the engine, and what is kept here meanwhile.
+    fn split(self, made: &Arc<Mutex<Option<T>>>) -> (Plan, Ran<T>) {
+        // Nobody is answered by a run that is followed by another.
+        let nothing = || Plan {
+            reveals_nothing: true,
+            ..Plan::default()
+        };
+        match self {
+            Step::Commit(plan, answer) => (plan, Ran::Commit(answer)),
+            Step::CommitWith(mut plan, answer) => {
+                assert!(plan.then.is_none(), "T15: a plan alters memory in one place");
+                let made = made.clone();
+                plan.then = Some(Box::new(move |decision: &Decision<'_>| {
+                    *made.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer(decision));
+                }));
+                (plan, Ran::CommitWith)
+            }
+            Step::Reply(answer) => (Plan::default(), Ran::Reply(answer)),
+            Step::Exclusive => (nothing(), Ran::Exclusive),
+            Step::CreateFirst(indices) => (nothing(), Ran::CreateFirst(indices)),
+            Step::EvaluateFirst => (nothing(), Ran::EvaluateFirst),
+            Step::FinishFirst(leases) => (nothing(), Ran::FinishFirst(leases)),
+            Step::Busy(error) => (nothing(), Ran::Busy(error)),
+        }
+    }
+}
+
+impl Relations {
+    /// Runs a transaction to its end.
+    ///
+    /// # Errors
+    /// Those of its runs; what the engine refused; a log that failed; an engine without a critical section; others that were
+    /// in the way for longer than [`TIMEOUT`].
+    pub(crate) async fn atomically<T: Transaction>(&self, transaction: &mut T) -> Result<Done<T::Answer>> {
+        let until = self.clock.monotonic() + TIMEOUT;
+        loop {
+            let made: Arc<Mutex<Option<T::Answer>>> = Arc::default();
+            let mut ran = None;
+            let options = transaction.options();
+            let result = {
+                let mut body = |newest: &mut dyn Newest| {
+                    let (plan, last) = transaction.run(newest)?.split(&made);
+                    ran = Some(last);
+                    Ok(plan)
+                };
+                self.atomic()?.decide(&mut body, options).await?
+            };
+            let ran = ran.ok_or_else(|| Error::new(ErrorKind::Internal, "a decision did not run its body"))?;
+            let late = self.clock.monotonic() >= until;
+            match ran {
+                Ran::Commit(_) | Ran::CommitWith if !is_written(&result) => {
+                    // A change by intents has not finished with a document.
+                    if self.portable.is_some() && !late && is_held(&result) {
+                        self.breathe().await;
+                    } else if let Refused::Reply(answer) = transaction.on_refusal(&result.outcomes)? {
+                        return Ok(done(answer, &result));
+                    }
+                }
+                Ran::Commit(_) | Ran::CommitWith if is_unknown(&result) => return Err(transaction.unknown()),
+                Ran::Commit(answer) | Ran::Reply(answer) => return Ok(done(answer, &result)),
+                Ran::CommitWith => {
+                    let answer = made.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    let answer = answer.ok_or_else(|| transaction.unknown())?;
+                    return Ok(done(answer, &result));
+                }
+                Ran::Exclusive => {}
+                Ran::CreateFirst(indices) => {
+                    for index in indices {
+                        self.engine.alter(index).await?;
+                    }
+                }
+                Ran::EvaluateFirst => self.atomic()?.look(&mut |newest| transaction.evaluate(newest)).await,
+                Ran::FinishFirst(leases) => self.finish_under(&leases).await?,
+                Ran::Busy(error) if late => return Err(error),
+                Ran::Busy(_) => {
+                    self.finish_what_was_left().await;
+                    self.breathe().await;
+                }
+            }
+        }
+    }
+
+    /// Runs a transaction that is one closure and takes the default for everything else.
+    ///
+    /// # Errors
+    /// As [`Relations::atomically`].
+    pub(crate) async fn atomically_once<T: Send + 'static>(
+        &self,
+        options: TxnOptions,
+        body: impl FnMut(&mut dyn Newest) -> Result<Step<T>> + Send,
+    ) -> Result<T> {
+        let mut once = Once { options, body };
+        Ok(self.atomically(&mut once).await?.answer)
+    }
+}
+
+struct Once<F> {
+    options: TxnOptions,
+    body: F,
+}
+
+impl<T: Send + 'static, F: FnMut(&mut dyn Newest) -> Result<Step<T>> + Send> Transaction for Once<F> {
+    type Answer = T;
+    fn options(&self) -> TxnOptions {
+        self.options.clone()
+    }
+    fn run(&mut self, newest: &mut dyn Newest) -> Result<Step<T>> {
+        (self.body)(newest)
+    }
+}
+
+fn done<T>(answer: T, result: &TxnResult) -> Done<T> {
+    let stamp = |outcome: &Outcome| match outcome {
+        Outcome::Written(written) => written.stamp,
+        _ => Stamp::default(),
+    };
+    Done {
+        answer,
+        commit_seq: result.commit_seq,
+        stamps: result.outcomes.iter().map(stamp).collect(),
+    }
+}
+
+/// Did the engine refuse nothing?
+fn is_written(result: &TxnResult) -> bool {
+    let mut outcomes = result.outcomes.iter();
+    outcomes.all(|outcome| matches!(outcome, Outcome::Written(_) | Outcome::Unknown))
+}
+
+fn is_held(result: &TxnResult) -> bool {
+    result.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Held(_)))
+}
+
+fn is_unknown(result: &TxnResult) -> bool {
+    result.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown))
+}

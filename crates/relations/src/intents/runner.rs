@@ -1,0 +1,459 @@
+//! The portable way of a change: per-document compare-and-set and nothing else, on any engine.
+//!
+//! ```text
+//! W1 record   create {pending, documents}          R  read, plan        W3 chunks of outcomes, if they are many
+//! W4 a mark on every document, at the version read
+//! W5 record   pending → committed {outcomes}       W6 apply by the marks        W7 record   committed → done
+//! ```
+//!
+//! Anybody may stop at any step, and anybody else finishes or undoes the rest with [`Runner::resolve`]. An answer is
+//! acted on only when it is an acknowledgement; a conflict or silence is followed by another look.
+//!
+//! Here are W1, R, W4, W5 and what every step needs. `chunks` has W3, `apply` W6 and W7, `resolve` what becomes of others' changes,
+//! `sweep` their search and garbage.
+//!
+//! Not here: what to do next (`decide`), what operations come to (`transactions`), time (the clock and the `Pause`).
+
+use super::attempt::{Attempt, Before, Ended, Pause, Planned, Planning, Resolved};
+use super::chunks::Room;
+use super::decide::RecordState;
+use super::intent::{Marked, expect_unchanged, rewrite_as};
+use super::record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, Uuids, record_address};
+use crate::kept_time::KeptTime;
+use crate::locks::{Age, Owner};
+use engine::catalog::closed;
+use engine::{Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source, Write, WriteOp};
+use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp, Target};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Runs changes and finishes those of others.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// By which records grow old.
+    pub(super) kept_time: Arc<KeptTime>,
+    pause: Arc<dyn Pause>,
+    session: Arc<str>,
+    pub(super) room: Room,
+}
+
+/// The result of marking the documents of a change.
+enum Marking {
+    /// Each, as it is now.
+    Done(BTreeMap<DocAddress, Marked>),
+    /// One was not acknowledged.
+    Moved,
+    /// One cannot be.
+    Refused(DocAddress, Error),
+}
+
+/// How the indices of a change stand.
+#[derive(Default)]
+pub(super) struct Places {
+    /// Those that are not the ones the change was made for.
+    pub(super) gone: BTreeSet<String>,
+    /// Those that are closed.
+    pub(super) shut: BTreeMap<String, Error>,
+}
+
+/// Where the document of a session or lease is.
+pub fn session_address(session: &str) -> DocAddress {
+    DocAddress {
+        index: IndexName::new(CONTROL_INDEX),
+        id: DocId::plain(format!("s:{session}")),
+    }
+}
+
+impl Runner {
+    /// Of one server, whose session keeps its changes alive.
+    pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, pause: Arc<dyn Pause>, session: Arc<str>) -> Runner {
+        Runner {
+            engine,
+            kept_time: Arc::new(KeptTime::new(clock.as_ref())),
+            clock,
+            pause,
+            session,
+            room: Room::default(),
+        }
+    }
+
+    /// The same where records grow old with what else is kept.
+    pub(crate) fn with_kept_time(self, kept_time: Arc<KeptTime>) -> Runner {
+        Runner { kept_time, ..self }
+    }
+
+    /// The same with other room in records and chunks.
+    pub fn with_room(self, room: Room) -> Runner {
+        Runner { room, ..self }
+    }
+
+    /// Runs one attempt, planned by the caller.
+    ///
+    /// # Errors
+    /// The engine's. The change is then undecided or decided; whoever resolves it learns which.
+    pub async fn attempt(&self, attempt: &Attempt, planning: &mut dyn Planning) -> Result<Ended> {
+        let addresses = &attempt.addresses;
+        let uuids = match self.uuids(addresses).await {
+            Ok(uuids) => uuids,
+            Err(error) => return Ok(Ended::Refused { at: None, error }),
+        };
+        let record = Record {
+            state: RecordState::Pending,
+            session: self.session.clone(),
+            age: attempt.age,
+            documents: addresses
+                .iter()
+                .map(|at| Touched {
+                    at: at.clone(),
+                    index_uuid: uuids[at.index.as_str()].clone(),
+                    effect: None,
+                })
+                .collect(),
+            chunks: None,
+            digest: attempt.digest.clone(),
+            token: None,
+            nonce: self.nonce(),
+            written_ms: self.clock.wall_ms(),
+            kept_ms: self.kept_time.now_ms(self.clock.as_ref()),
+            under: attempt.under.clone(),
+            refused: Vec::new(),
+            skipped: Vec::new(),
+        };
+        let Some((record, age)) = self.open(attempt, record).await? else {
+            let age = attempt.age.unwrap_or_default();
+            return Ok(Ended::Aborted { age });
+        };
+        self.run_attempt(attempt, record, age, planning).await
+    }
+
+    /// W1. `None` if somebody has aborted it before it could begin.
+    async fn open(&self, change: &Attempt, record: Record) -> Result<Option<(Record, Age)>> {
+        let mut expect = Expect::Absent;
+        let mut record = record;
+        loop {
+            if let Some(stamp) = self.write_record(&change.id, &record, expect).await? {
+                let age = record.age_at(stamp);
+                return Ok(Some((record, age)));
+            }
+            // A conflict or silence may be one's own success; what an isolated primary showed may be gone again.
+            match self.read_record(&change.id).await? {
+                None => expect = Expect::Absent,
+                Some((found, _)) if found.state == RecordState::Aborted => {
+                    // An isolated primary may show that too: then it is ours to abort, or it would be pending as long as we live.
+                    self.abort(&change.id).await?;
+                    return Ok(None);
+                }
+                Some((found, _)) if found.state != RecordState::Pending || found.session != self.session => return Ok(None),
+                Some((found, stamp)) => {
+                    expect = expect_unchanged(stamp);
+                    record = found.touch(stamp, RecordState::Pending, self.nonce());
+                }
+            }
+            self.rest(1).await;
+        }
+    }
+
+    /// R, W4, W5 and what follows.
+    async fn run_attempt(&self, change: &Attempt, record: Record, age: Age, planning: &mut dyn Planning) -> Result<Ended> {
+        let mut patience = 1;
+        loop {
+            if self.clock.monotonic() > change.deadline {
+                return match self.abort(&change.id).await? {
+                    Resolved::Aborted => Ok(Ended::TimedOut),
+                    other => unreachable!("nobody but us commits our change, and it is {other:?}"),
+                };
+            }
+            // The record is looked at first: who has been aborted must not go on leaving marks.
+            match self.read_record(&change.id).await? {
+                Some((found, _)) if found.state == RecordState::Pending => {}
+                Some((found, _)) if found.state == RecordState::Aborted => {
+                    self.abort(&change.id).await?;
+                    return Ok(Ended::Aborted { age });
+                }
+                // A stale read.
+                _ => {
+                    self.rest(patience).await;
+                    patience += 1;
+                    continue;
+                }
+            }
+            let read = self.read_marked(&change.addresses).await?;
+            let mut foreign: BTreeMap<Owner, BTreeSet<DocAddress>> = BTreeMap::new();
+            for (at, marked) in &read {
+                if let Some(owner) = marked.mark.intent.as_ref().filter(|owner| **owner != change.id) {
+                    foreign.entry(owner.clone()).or_default().insert(at.clone());
+                }
+            }
+            if !foreign.is_empty() {
+                planning.waits();
+                let mut waits = false;
+                for (other, at) in &foreign {
+                    waits |= !self.meet(Some(age), other, at).await?;
+                }
+                if waits {
+                    self.rest(patience).await;
+                    patience += 1;
+                }
+                continue;
+            }
+            let before: BTreeMap<DocAddress, Before> = read.iter().map(|(at, marked)| (at.clone(), marked.before())).collect();
+            let planned = match planning.plan(&before).await {
+                Ok(planned) => planned,
+                Err(error) => {
+                    self.abort(&change.id).await?;
+                    return Ok(Ended::Refused { at: None, error });
+                }
+            };
+            let outcomes = match planned {
+                Planned::Stop => {
+                    self.abort(&change.id).await?;
+                    return Ok(Ended::Stopped);
+                }
+                Planned::Later => {
+                    self.rest(patience).await;
+                    patience += 1;
+                    continue;
+                }
+                Planned::Commit(outcomes) => Some(outcomes),
+                Planned::Impossible => None,
+            };
+            let committed = match &outcomes {
+                Some(outcomes) => Some(self.with_outcomes(&change.id, &record, age, outcomes).await?),
+                None => None,
+            };
+            // Marks prove what was read, for failures as well as for success.
+            let stamps = match self.mark(&change.id, &read, &record.uuids()).await? {
+                Marking::Done(stamps) => stamps,
+                Marking::Moved => {
+                    self.rest(patience).await;
+                    patience += 1;
+                    continue;
+                }
+                Marking::Refused(at, error) => {
+                    self.abort(&change.id).await?;
+                    return Ok(Ended::Refused { at: Some(at), error });
+                }
+            };
+            debug_assert_eq!(stamps.len(), read.len(), "T7: an intent is missing before the commit");
+            let Some(committed) = committed else {
+                self.abort(&change.id).await?;
+                return Ok(Ended::Stopped);
+            };
+            let Some((committed, token)) = self.commit(&change.id, committed).await? else {
+                self.abort(&change.id).await?;
+                return Ok(Ended::Aborted { age });
+            };
+            let mut stamped = BTreeMap::new();
+            let state = self.apply_all(&change.id, &committed, token, stamps, &mut stamped).await?;
+            assert!(state != Resolved::Aborted, "T6: what is committed goes forward");
+            if state == Resolved::Stuck {
+                return Err(self.why_stuck(&change.id).await?);
+            }
+            return Ok(Ended::Committed { token, stamps: stamped });
+        }
+    }
+
+    /// W4: a mark on every document at the version that was read, in the index that the record names.
+    async fn mark(&self, change: &Owner, read: &BTreeMap<DocAddress, Marked>, uuids: &Uuids) -> Result<Marking> {
+        let mut writes = Vec::with_capacity(read.len());
+        let mut marks = Vec::with_capacity(read.len());
+        for (at, marked) in read {
+            let mine = marked.mark.intent.is_some();
+            let mark = Mark {
+                intent: Some(change.clone()),
+                stub: marked.document.is_none() || marked.mark.stub,
+                before: if mine {
+                    marked.mark.before
+                } else {
+                    marked.document.as_ref().map(|d| d.stamp)
+                },
+                since: marked.since(),
+                ..marked.mark.clone()
+            };
+            writes.push(uuids.address(rewrite_as(at, marked, &mark)));
+            marks.push((at, marked, mark));
+        }
+        let outcomes = self.engine.write(writes, Refresh::No).await?;
+        let mut stamped = BTreeMap::new();
+        for ((at, marked, mark), outcome) in marks.into_iter().zip(outcomes) {
+            let written = match outcome {
+                Outcome::Written(written) => written,
+                Outcome::Refused(error) => return Ok(Marking::Refused(at.clone(), error)),
+                Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => return Ok(Marking::Moved),
+            };
+            let mut document = marked.document.clone().unwrap_or_else(|| Document {
+                at: at.clone(),
+                stamp: written.stamp,
+                source: Source((*b"{}").into()),
+                stored_fields: None,
+                routing: None,
+                parent: None,
+                times: mapping::Times::default(),
+                hidden: None,
+            });
+            document.stamp = written.stamp;
+            let document = Some(document);
+            stamped.insert(at.clone(), Marked { document, mark });
+        }
+        Ok(Marking::Done(stamped))
+    }
+
+    /// W3, and the record as W5 writes it.
+    async fn with_outcomes(
+        &self,
+        change: &Owner,
+        opened: &Record,
+        age: Age,
+        outcomes: &BTreeMap<DocAddress, Effects>,
+    ) -> Result<Record> {
+        let named = opened.documents.iter().map(|touched| Touched {
+            effect: Some(outcomes.get(&touched.at).cloned().unwrap_or(Effects::Check)),
+            ..touched.clone()
+        });
+        let documents: Vec<Touched> = named.collect();
+        Ok(Record {
+            state: RecordState::Committed,
+            age: Some(age),
+            chunks: self.write_chunks(change, &documents).await?,
+            documents,
+            nonce: self.nonce(),
+            ..opened.clone()
+        })
+    }
+
+    /// W5. `None` if somebody has aborted it. Nobody else commits it: what is found committed has these outcomes.
+    async fn commit(&self, change: &Owner, committed: Record) -> Result<Option<(Record, Token)>> {
+        let mut turn = 1;
+        loop {
+            if let Some((found, stamp)) = self.read_record(change).await? {
+                let next = match found.state {
+                    RecordState::Pending => committed.clone(),
+                    // Also where it is found aborted: an isolated primary may show an abort that is gone again, after a commit
+                    // of ours whose acknowledgement was lost. What is written over it, and acknowledged, is what it is.
+                    state => found.touch(stamp, state, self.nonce()),
+                };
+                if let Some(written) = self.write_record(change, &next, expect_unchanged(stamp)).await? {
+                    if next.state == RecordState::Aborted {
+                        return Ok(None);
+                    }
+                    let token = next.token.unwrap_or(Token::of(written));
+                    debug_assert_eq!(next.chunks, committed.chunks, "T1: a commit with other outcomes");
+                    let documents = committed.documents;
+                    return Ok(Some((Record { documents, ..next }, token)));
+                }
+            }
+            self.rest(turn).await;
+            turn += 1;
+        }
+    }
+
+    /// The uuid of every index named.
+    pub(super) async fn uuids(&self, addresses: &BTreeSet<DocAddress>) -> Result<BTreeMap<String, String>> {
+        let names: BTreeSet<&str> = addresses.iter().map(|at| at.index.as_str()).collect();
+        let mut uuids = BTreeMap::new();
+        for name in names {
+            let found = self.engine.indices(&Target::index(name)).await?;
+            let Some(info) = found.first() else {
+                let reason = format!("no such index [{name}]");
+                return Err(Error::new(ErrorKind::IndexNotFound, reason).with("index", name));
+            };
+            uuids.insert(name.to_owned(), info.uuid.clone());
+        }
+        Ok(uuids)
+    }
+
+    /// Names of indices that are not the ones the change was made for: its operations there count as done.
+    pub(super) async fn gone(&self, touched: &[&Touched]) -> Result<BTreeSet<String>> {
+        Ok(self.places(touched).await?.gone)
+    }
+
+    /// How the indices of these documents stand.
+    pub(super) async fn places(&self, touched: &[&Touched]) -> Result<Places> {
+        let mut places = Places::default();
+        let named: BTreeMap<&str, &str> = touched.iter().map(|t| (t.at.index.as_str(), t.index_uuid.as_str())).collect();
+        for (name, uuid) in named {
+            let target = Target {
+                ignore_unavailable: true,
+                // One that is closed may be opened again.
+                forbid_closed: false,
+                ..Target::index(name)
+            };
+            let found = self.engine.indices(&target).await?;
+            match found.first().filter(|info| info.uuid == uuid) {
+                None => drop(places.gone.insert(name.to_owned())),
+                Some(info) if !info.open => drop(places.shut.insert(name.to_owned(), closed(&info.name, &info.uuid))),
+                Some(_) => {}
+            }
+        }
+        Ok(places)
+    }
+
+    pub(super) async fn read_marked(&self, addresses: &BTreeSet<DocAddress>) -> Result<BTreeMap<DocAddress, Marked>> {
+        let reads = addresses.iter().map(|at| Read {
+            see: See::Everything,
+            ..Read::whole(at.clone())
+        });
+        let found = self.engine.read(reads.collect()).await?;
+        addresses
+            .iter()
+            .cloned()
+            .zip(found)
+            .map(|(at, document)| Ok((at, Marked::of(document)?)))
+            .collect()
+    }
+
+    pub(crate) async fn read_record(&self, change: &Owner) -> Result<Option<(Record, Stamp)>> {
+        let Some(document) = self.engine.read_one(record_address(change)).await? else {
+            return Ok(None);
+        };
+        Ok(Some((Record::parse(&document.source.parse()?)?, document.stamp)))
+    }
+
+    /// The stamp, if the write was acknowledged. Anything else is no answer.
+    pub(super) async fn write_record(&self, change: &Owner, record: &Record, expect: Expect) -> Result<Option<Stamp>> {
+        // No change marks a record: the engine need not look for what to keep.
+        let write = Write {
+            expect,
+            hide: Hide::Drop,
+            ..Write::new(record_address(change), WriteOp::Put(Source::from_value(&record.render())))
+        };
+        match self.engine.write_one(write, Refresh::No).await? {
+            Outcome::Written(written) => Ok(Some(written.stamp)),
+            Outcome::Refused(error) => Err(error),
+            Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => Ok(None),
+        }
+    }
+
+    /// What stands where no record was: a late creation fails on it.
+    pub(super) fn negation(&self) -> Record {
+        Record {
+            state: RecordState::Aborted,
+            session: self.session.clone(),
+            age: None,
+            documents: Vec::new(),
+            chunks: None,
+            digest: String::new(),
+            token: None,
+            nonce: self.nonce(),
+            written_ms: self.clock.wall_ms(),
+            kept_ms: self.kept_time.now_ms(self.clock.as_ref()),
+            under: Vec::new(),
+            refused: Vec::new(),
+            skipped: Vec::new(),
+        }
+    }
+
+    pub(super) fn nonce(&self) -> Arc<str> {
+        Arc::from(format!("{:016x}", self.clock.random()))
+    }
+
+    /// Back-off with jitter: 5 ms at first, a quarter of a second at most.
+    pub(super) async fn rest(&self, turn: u32) {
+        let bound = 5u64 << turn.min(6);
+        let jitter = self.clock.random() % bound.max(1);
+        self.pause.pause(Duration::from_millis((bound / 2 + jitter).min(250))).await;
+    }
+}

@@ -1,0 +1,201 @@
+//! A batch as a change by the portable path: its documents under marks, and how far the job is as one more document.
+//!
+//! Each operation expects its document as it was found, by the stamp under which it came to be so: marks of changes that came
+//! to nothing, also of earlier attempts at the same batch, raise stamps and change nothing. The batch is committed if and
+//! only if the record of the job says so, whatever happens to whoever commits it; so no document is worked on twice.
+//!
+//! Not here: copies by external versions, which no mark can keep, and lock documents: one decision each (`batch`).
+
+use super::batch::{Done, Item, Settled, conflict_error, indices_of, tally};
+use super::record::Reached;
+use super::run::{Cursor, Run};
+use super::{Action, Counts, Job, WARNINGS_MAX};
+use crate::intents::origin;
+use crate::transactions::by_intents::{Asked, Beside};
+use crate::transactions::{Change, Committed, Kind, NotDone, Operation, Verdict};
+use engine::{Document, Effect, EngineExt as _, Expect, Source, WriteOp};
+use model::{Error, ErrorKind, Result};
+use std::sync::{Mutex, PoisonError};
+
+impl crate::Relations {
+    /// Commits a batch where changes go by the portable path; `None`: it is to be one decision.
+    ///
+    /// # Errors
+    /// A lock of the job that is over; the engine's.
+    pub(super) async fn commit_portably(&self, run: &mut Run, items: &mut [Item], to: Cursor) -> Result<Option<Settled>> {
+        let Some(portable) = &self.portable else { return Ok(None) };
+        let (external, whole) = (
+            matches!(run.job.action, Action::Reindex { external: Some(_), .. }),
+            run.job.whole.is_some(),
+        );
+        let Some(record) = run.record.clone().filter(|_| !external) else {
+            return Ok(None);
+        };
+        loop {
+            if self.engine.read_one(record.stop()).await?.is_some() {
+                return Ok(Some(Settled::Stopped));
+            }
+            if let Some(error) = self.gone_of(items).await? {
+                run.counts.fail(&error);
+                return Ok(Some(Settled::Written { ended: true }));
+            }
+            let (change, places) = change_of(&run.job, items)?;
+            let elsewhere: Mutex<Option<Reached>> = Mutex::default();
+            let source = |there: Option<&Document>, came: &Committed| -> Result<Source> {
+                let found = there
+                    .map(|document| Reached::of(&document.source.parse()?, run.job.batch))
+                    .transpose()?;
+                if let Some(found) = found.filter(|found| found.at != run.at || found.ended) {
+                    *elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+                    let reason = "the job is elsewhere: an attempt whose outcome was not known has been committed";
+                    return Err(Error::new(ErrorKind::IllegalState, reason));
+                }
+                let (counts, ended) = count_batch(&run.counts, &run.job, items, &places, Some(came));
+                Ok(record.reached_at(to, &counts, &run.destinations, ended))
+            };
+            let beside = Beside {
+                at: record.progress_at(),
+                source: &source,
+            };
+            let asked = self
+                .change_portably(portable, &change, &self.new_place("c"), Some(&beside))
+                .await;
+            if let Some(found) = elsewhere.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                (run.at, run.counts) = (found.at, found.counts);
+                run.ended = found.ended || whole;
+                return Ok(Some(Settled::Elsewhere));
+            }
+            let failures = match asked {
+                // Others are in its way: a job has time.
+                Err(error) if error.kind() == ErrorKind::Timeout => return Ok(Some(Settled::Elsewhere)),
+                // Since it was looked for.
+                Err(error) if error.kind() == ErrorKind::IndexNotFound && self.gone_of(items).await?.is_some() => continue,
+                Err(error) => return Err(error),
+                Ok(Asked::Exclusive) => return Ok(None),
+                Ok(Asked::Beside(committed, stamp)) => {
+                    let (counts, ended) = count_batch(&run.counts, &run.job, items, &places, Some(&committed));
+                    run.counts = Counts {
+                        commit_seq: whole.then_some(committed.commit_seq),
+                        ..counts
+                    };
+                    if let Some(record) = &mut run.record {
+                        record.at = Some(stamp);
+                    }
+                    return Ok(Some(Settled::Written { ended }));
+                }
+                Ok(Asked::Verdict(Verdict::Failed(failures))) => failures.operations,
+                Ok(Asked::Verdict(verdict)) => {
+                    let reason = format!("a batch without locks and keys of its own came to {verdict:?}");
+                    return Err(Error::new(ErrorKind::Internal, reason));
+                }
+            };
+            let is_gone = |failure: &NotDone| matches!(failure, NotDone::Refused(e) if e.kind() == ErrorKind::IndexNotFound);
+            if failures.iter().any(is_gone) && self.gone_of(items).await?.is_some() {
+                continue;
+            }
+            for (failure, n) in failures.into_iter().zip(&places) {
+                items[*n].fate = fate(&items[*n], failure).or(items[*n].fate.take());
+            }
+            if whole && let Some(counts) = counts_if_undone(&run.counts, &run.job, items) {
+                run.counts = counts;
+                return Ok(Some(Settled::Written { ended: true }));
+            }
+        }
+    }
+}
+
+impl crate::Relations {
+    /// The refusal of a batch one of whose indices is not the one that the job met first.
+    async fn gone_of(&self, items: &[Item]) -> Result<Option<Error>> {
+        for (name, uuid) in indices_of(items) {
+            if !self.is_there(name, uuid).await? {
+                return Ok(Some(engine::catalog::replaced(name, uuid)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The change of what is not left out, and for each operation its item.
+fn change_of(job: &Job, items: &[Item]) -> Result<(Change, Vec<usize>)> {
+    let creates = match &job.action {
+        Action::Reindex { makes: true, typed, .. } => Some(*typed),
+        _ => None,
+    };
+    let mut operations = Vec::with_capacity(items.len());
+    let mut places = Vec::with_capacity(items.len());
+    for (n, item) in items.iter().enumerate() {
+        let Some(write) = item.write.as_ref().filter(|_| item.fate.is_none()) else {
+            continue;
+        };
+        let mut write = write.clone();
+        if matches!(write.expect, Expect::Unchanged { .. }) {
+            let origin = origin(&item.document)?;
+            write.expect = Expect::Unchanged {
+                seq_no: origin.seq_no,
+                primary_term: origin.primary_term,
+            };
+        }
+        let label = match (&write.op, write.expect) {
+            (WriteOp::Delete, _) => "delete",
+            (_, Expect::Absent) => "create",
+            _ => "index",
+        };
+        operations.push(Operation {
+            label,
+            write,
+            creates,
+            wants_source: false,
+            error: None,
+        });
+        places.push(n);
+    }
+    let change = Change {
+        guards: job.guards.clone(),
+        kind: if job.whole.is_some() { Kind::Change } else { Kind::Plain },
+        caller: job.caller.clone(),
+        ..Change::of(operations)
+    };
+    Ok((change, places))
+}
+
+/// What the job has counted after a batch that came to this, and whether it ends by it.
+fn count_batch(before: &Counts, job: &Job, items: &[Item], places: &[usize], came: Option<&Committed>) -> (Counts, bool) {
+    let mut all: Vec<Done> = items.iter().map(|item| item.fate.clone().unwrap_or(Done::Noop)).collect();
+    let done = came.into_iter().flat_map(|came| &came.items);
+    for (n, came) in places.iter().zip(done) {
+        all[*n] = match came.written.effect {
+            Effect::NotFound | Effect::Noop => Done::Noop,
+            effect => Done::Wrote(effect),
+        };
+    }
+    let mut counts = before.clone();
+    let ended = tally(&mut counts, items, &all, job);
+    let room = WARNINGS_MAX.saturating_sub(counts.warnings.len());
+    let warnings = came.into_iter().flat_map(|came| &came.warnings);
+    counts.warnings.extend(warnings.take(room).cloned());
+    (counts, ended)
+}
+
+/// Why an item is left out; `None`: it is not.
+fn fate(item: &Item, failure: NotDone) -> Option<Done> {
+    Some(match failure {
+        NotDone::NotApplied => return None,
+        // It was copied before a restart, and written again at its source.
+        NotDone::Conflict(conflict) if item.later && conflict.expect == Expect::Absent => Done::Noop,
+        NotDone::Conflict(conflict) => Done::Conflict(conflict_error(&conflict)),
+        NotDone::Refused(error) if error.kind() == ErrorKind::LockConflict => Done::Conflict(error),
+        NotDone::Refused(error) => Done::Failed(error),
+    })
+}
+
+/// One change, of which something cannot be: what is told of it.
+fn counts_if_undone(before: &Counts, job: &Job, items: &[Item]) -> Option<Counts> {
+    let (counts, failed) = count_batch(before, job, items, &[], None);
+    failed.then(|| Counts {
+        total: counts.total,
+        conflicts: counts.conflicts,
+        failures: counts.failures,
+        ..before.clone()
+    })
+}

@@ -1,0 +1,254 @@
+//! Evaluation: what a transaction comes to on the newest state, as a plan for the engine.
+//!
+//! The same code runs in the engine's critical section (`serial`) and over documents that were read before (`by_intents`):
+//! the kept outcome, the transaction's own locks, conditions, operations, lock documents, in this order.
+//!
+//! `fold` folds operations into one write a document, `updates` bounds what updates may take inside the section. Not here:
+//! writing the plan.
+
+mod fold;
+mod updates;
+
+pub(super) use fold::{Folded, refusals};
+pub(super) use updates::{ATTEMPTS_MAX, Place as Where, Updates};
+
+use self::fold::{Step, fold, unmet};
+use super::idempotency::Key;
+use super::request::{Change, Kind};
+use super::{Committed, Failures, Item, NotDone};
+use crate::leases::guard::Guard;
+use crate::leases::handover::asking;
+use crate::leases::{Locks, Place, Wanted, claims_of, full, in_the_way, resolve_targets};
+use crate::lock_documents::apply::{PreparedLocks, TableChanges};
+use crate::lock_documents::format::LockWrite;
+use crate::locks::{AllAnswer, Claim, LockPath, Request};
+use crate::schema;
+use engine::{Alteration, Clock, Decision, Newest, Plan, See, Source, Write, WriteOp, Written};
+use model::{DocAddress, Error, ErrorKind, Result, Stamp};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What planning came to; the plan of the engine holds the rest.
+pub(in crate::transactions) enum Evaluated {
+    /// These operations, unless the engine refuses one.
+    Possible {
+        folded: Folded,
+        otherwise: bool,
+        warnings: Vec<String>,
+    },
+    /// Nothing is done.
+    Failed(Failures),
+    /// It was done before.
+    Done(Committed),
+    /// Its own targets are not free; this is what it is to wait for, and as whom.
+    Waits(Vec<Claim>, Box<Request>),
+    /// It makes these indices, some for lock documents, and is to be planned again when they are there.
+    Makes(Vec<Alteration>),
+    /// It writes these lock documents: it is to be planned again with no other decision beside it.
+    Exclusive(Vec<LockWrite>),
+    /// Its updates take too long here: they are to be evaluated where nothing is locked.
+    TooLong,
+}
+
+pub(in crate::transactions) struct Evaluator<'a> {
+    pub(in crate::transactions) change: &'a Change,
+    pub(in crate::transactions) locks: &'a Locks,
+    pub(in crate::transactions) place: &'a Place,
+    pub(in crate::transactions) clock: &'a Arc<dyn Clock>,
+    /// No other decision is made beside this one: it may write lock documents.
+    pub(in crate::transactions) prepared: Option<&'a PreparedLocks>,
+    pub(in crate::transactions) now_ms: i64,
+    /// By the time of kept outcomes.
+    pub(in crate::transactions) kept_now: i64,
+}
+
+impl Evaluator<'_> {
+    /// What is possible has its writes in the plan, before all others.
+    pub(in crate::transactions) fn evaluate(&self, newest: &mut dyn Newest, updates: &mut Updates) -> Result<(Evaluated, Plan)> {
+        let change = self.change;
+        updates.begin_plan();
+        let mut control_is_missing = false;
+        if let Some(key) = &change.key {
+            match newest.read(&key.at(), See::Everything) {
+                Ok(None) => {}
+                Ok(Some(document)) => {
+                    if let Some(done) = key.recall(&document.source, self.kept_now)? {
+                        return Ok((Evaluated::Done(done), Plan::default()));
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::IndexNotFound => control_is_missing = true,
+                Err(e) => return Err(e),
+            }
+        }
+        let targets = if change.locks.is_empty() {
+            Vec::new()
+        } else {
+            resolve_targets(newest, &change.locks)?
+        };
+        let mut guard = Guard::new(self.locks, self.clock, &change.guards, change.kind == Kind::Change)
+            .map_err(|e| self.expect_unchanged(e))?
+            .of(&change.caller);
+        if let Some(waits) = self.own_targets(&targets, &guard)? {
+            return Ok((waits, Plan::default()));
+        }
+        let otherwise = match unmet(newest, &change.conditions)? {
+            None => false,
+            Some(reason) if change.otherwise.is_empty() => return Err(Error::new(ErrorKind::PreconditionFailed, reason)),
+            Some(_) => true,
+        };
+        let operations = if otherwise { &change.otherwise } else { &change.operations };
+        let mut folded = fold(newest, (operations, otherwise), change, &mut guard, updates)?;
+        if folded.too_long {
+            // Nobody is told anything by it.
+            let reveals_nothing = Plan {
+                reveals_nothing: true,
+                ..Plan::default()
+            };
+            return Ok((Evaluated::TooLong, reveals_nothing));
+        }
+        let failed = |operations| Ok((Evaluated::Failed(Failures { otherwise, operations }), Plan::default()));
+        if !folded.failures.is_empty() {
+            return failed(folded.failures);
+        }
+        if folded.locks_to_be {
+            return Ok((Evaluated::Makes(std::mem::take(&mut folded.alterations)), Plan::default()));
+        }
+        // Alone, nobody else asks for the table for long; without lock documents it is not taken at all.
+        let table = (!folded.locks.is_empty() && self.prepared.is_some()).then(|| self.locks.now(self.clock).0);
+        let table_changes = match (table.as_deref(), self.prepared) {
+            _ if folded.locks.is_empty() => None,
+            (_, None) | (None, _) => return Ok((Evaluated::Exclusive(folded.locks), Plan::default())),
+            // It goes another way than when this was made ready.
+            (_, Some(prepared)) if !prepared.suffices(&folded.locks) => {
+                return Ok((Evaluated::Exclusive(folded.locks), Plan::default()));
+            }
+            (Some(table), Some(prepared)) => {
+                let mut table_changes = TableChanges::new(table, &change.caller, prepared, self.now_ms);
+                let mut failures: Vec<NotDone> = folded.steps.iter().map(|_| NotDone::NotApplied).collect();
+                let mut refused = false;
+                for write in &folded.locks {
+                    if let Err(error) = table_changes.apply(write) {
+                        failures[write.operation] = NotDone::Refused(error);
+                        refused = true;
+                    }
+                }
+                if refused {
+                    return failed(failures);
+                }
+                Some(table_changes)
+            }
+        };
+        debug_assert!(
+            is_each_written_once(&folded.writes),
+            "T2: a transaction writes a document twice: {:?}",
+            folded.writes
+        );
+        let mut plan = Plan {
+            alterations: folded.alterations.clone(),
+            writes: std::mem::take(&mut folded.writes),
+            numbered: change.kind == Kind::Change,
+            ..Plan::default()
+        };
+        if let Some(key) = &change.key {
+            if control_is_missing {
+                plan.alterations.push(schema::make_control());
+            }
+            self.keep(key.clone(), folded.clone(), otherwise, &mut plan);
+        }
+        let warnings = guard.warnings;
+        if let Some(table_changes) = table_changes {
+            table_changes.into_plan(newest, &mut plan, self.locks, self.clock)?;
+        }
+        Ok((
+            Evaluated::Possible {
+                folded,
+                otherwise,
+                warnings,
+            },
+            plan,
+        ))
+    }
+
+    /// Looks for the change's own targets; what it is to wait for, if they are not free. Nothing of them is kept: the change
+    /// begins and ends in this very section. What its own client holds is not in its way.
+    fn own_targets(&self, targets: &[(Wanted, Vec<LockPath>)], guard: &Guard<'_>) -> Result<Option<Evaluated>> {
+        if targets.is_empty() {
+            return Ok(None);
+        }
+        let (table, _) = self.locks.now(self.clock);
+        let claims = claims_of(targets);
+        let request = asking(self.place.owner.clone(), self.place.age, false);
+        let impossible = |what: &str| Err(Error::new(ErrorKind::Internal, what));
+        match table.look(&claims, &request, guard.own()) {
+            AllAnswer::Granted => Ok(None),
+            AllAnswer::Busy(_) if self.change.wait => {
+                let waiting = asking(self.place.owner.clone(), self.place.age, true);
+                match table.look(&claims, &waiting, &[]) {
+                    AllAnswer::Queued(_) => Ok(Some(Evaluated::Waits(claims, Box::new(waiting)))),
+                    AllAnswer::Full(key) => Err(full(&key)),
+                    _ => impossible("a lock that was busy cannot be waited for"),
+                }
+            }
+            AllAnswer::Busy(blocked) => Err(in_the_way(&table, &blocked)),
+            AllAnswer::Full(key) => Err(full(&key)),
+            AllAnswer::Queued(_) | AllAnswer::Deadlock { .. } => {
+                impossible("who holds nothing and does not wait is granted or refused")
+            }
+        }
+    }
+
+    /// Adds the document that keeps the outcome; what is in it is known with the stamps.
+    fn keep(&self, key: Key, folded: Folded, otherwise: bool, plan: &mut Plan) {
+        let now_ms = self.kept_now;
+        let place = Source::from_value(&json!({ "kind": "key", "at": now_ms }));
+        let write = Write::new(key.at(), WriteOp::Put(place));
+        let seal = move |decision: &Decision<'_>| {
+            let outcome = Committed {
+                commit_seq: decision.commit_seq,
+                otherwise,
+                items: items(&folded, decision.stamps),
+                replayed: false,
+                warnings: Vec::new(),
+            };
+            key.keep(&outcome, now_ms)
+        };
+        plan.seal = Some((plan.writes.len(), Box::new(seal)));
+        plan.writes.push(write);
+    }
+
+    /// The refusal of a lock that is not alive says what became of the request.
+    fn expect_unchanged(&self, error: Error) -> Error {
+        let all: Vec<&DocAddress> = self.change.operations.iter().map(|o| &o.write.at).collect();
+        let what = match all.as_slice() {
+            [one] => format!("[{}][{}] is unchanged", one.index, one.id.id),
+            _ => "nothing was changed".to_owned(),
+        };
+        let mut out = Error::new(error.kind(), format!("{}; {what}", error.reason()));
+        for (name, value) in error.details() {
+            out = out.with(name, value.clone());
+        }
+        out
+    }
+}
+
+/// T2.
+fn is_each_written_once(writes: &[Write]) -> bool {
+    let addresses: BTreeSet<&DocAddress> = writes.iter().map(|write| &write.at).collect();
+    addresses.len() == writes.len()
+}
+
+/// One for each operation; the stamps are those of the writes.
+pub(in crate::transactions) fn items(folded: &Folded, stamps: &[Stamp]) -> Vec<Item> {
+    let item = |step: &Step| Item {
+        label: step.label,
+        written: Written {
+            effect: step.effect,
+            at: step.at.clone(),
+            stamp: step.place.map_or(step.stamp, |place| stamps[place]),
+            source: step.source.clone(),
+            forced_refresh: false,
+        },
+    };
+    folded.steps.iter().map(item).collect()
+}

@@ -1,0 +1,220 @@
+//! Commits a transaction in one critical section of the engine, as one record of the log (T1).
+//!
+//! Not here: what it comes to (`evaluate`), the path by intents (`by_intents`).
+
+use super::by_intents::Asked;
+use super::evaluate::{ATTEMPTS_MAX, Evaluated, Evaluator, Folded, Updates, Where, items, refusals};
+use super::idempotency::Key;
+use super::request::{Change, Kind};
+use super::{Committed, Failures, Verdict};
+use crate::Relations;
+use crate::atomically::{Refused, Step, TIMEOUT, Transaction};
+use crate::leases::Place;
+use crate::lock_documents::apply::PreparedLocks;
+use engine::{Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, TxnOptions};
+use model::lock_index::LockIndex;
+use model::{DocAddress, Error, ErrorKind, Result, Target};
+
+impl Relations {
+    /// Decides a change.
+    ///
+    /// # Errors
+    /// A condition that does not hold, a lock that is not alive, a key used for another request, an engine that cannot.
+    pub async fn change(&self, change: &Change) -> Result<Verdict> {
+        self.check_control()?;
+        let place = match &change.place {
+            Some(place) => place.clone(),
+            None => self.new_place("c"),
+        };
+        if let Some(portable) = &self.portable
+            && !Box::pin(self.is_decided_at_once(change)).await?
+        {
+            return match Box::pin(self.change_portably(portable, change, &place, None)).await? {
+                Asked::Verdict(verdict) => Ok(verdict),
+                Asked::Beside(..) | Asked::Exclusive => unreachable!("nothing is written beside it"),
+            };
+        }
+        let mut serial = Serial {
+            relations: self,
+            change,
+            place: &place,
+            prepared: None,
+            updates: Updates::default(),
+            rounds: 0,
+            possible: None,
+        };
+        let done = self.atomically(&mut serial).await?;
+        let (folded, otherwise, warnings) = match (done.answer, serial.possible) {
+            (Some(verdict), _) => return Ok(verdict),
+            (None, Some(possible)) => possible,
+            (None, None) => return Err(Error::new(ErrorKind::Internal, "a decision without an outcome")),
+        };
+        let mut items = items(&folded, &done.stamps);
+        if change.refresh == Refresh::Now {
+            for item in items.iter_mut().filter(|item| item.written.effect != Effect::Noop) {
+                item.written.forced_refresh = true;
+            }
+        }
+        Ok(Verdict::Committed(Committed {
+            commit_seq: done.commit_seq,
+            otherwise,
+            items,
+            replayed: false,
+            warnings,
+        }))
+    }
+
+    /// A plain write of one lock document, or with an external version, which a mark would take for its own: one decision
+    /// by either path.
+    async fn is_decided_at_once(&self, change: &Change) -> Result<bool> {
+        let (Kind::Plain, [one]) = (change.kind, change.operations.as_slice()) else {
+            return Ok(false);
+        };
+        if matches!(
+            one.write.expect,
+            Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
+        ) {
+            return Ok(true);
+        }
+        let target = Target {
+            ignore_unavailable: true,
+            forbid_closed: false,
+            ..Target::index(one.write.at.index.as_str())
+        };
+        let types = LockIndex::of(match self.engine.indices(&target).await?.first() {
+            Some(info) => &info.settings,
+            None => return Ok(false),
+        })?;
+        Ok(types.has(one.write.at.id.doc_type.as_deref()))
+    }
+}
+
+/// A change as a transaction on the critical section.
+struct Serial<'a> {
+    relations: &'a Relations,
+    change: &'a Change,
+    place: &'a Place,
+    /// It writes lock documents: no other decision is made beside it.
+    prepared: Option<PreparedLocks>,
+    updates: Updates,
+    /// How often updates were evaluated outside.
+    rounds: usize,
+    /// What the last run came to, if the engine takes it.
+    possible: Option<(Folded, bool, Vec<String>)>,
+}
+
+impl Serial<'_> {
+    fn evaluator(&self) -> Evaluator<'_> {
+        Evaluator {
+            change: self.change,
+            locks: &self.relations.locks,
+            place: self.place,
+            clock: &self.relations.clock,
+            prepared: self.prepared.as_ref(),
+            now_ms: self.relations.clock.wall_ms(),
+            kept_now: self.relations.kept_now(),
+        }
+    }
+    fn evaluate_once(&mut self, newest: &mut dyn Newest) -> Result<(Evaluated, Plan)> {
+        let mut updates = std::mem::take(&mut self.updates);
+        let evaluated = self.evaluator().evaluate(newest, &mut updates);
+        self.updates = updates;
+        evaluated
+    }
+}
+
+impl Transaction for Serial<'_> {
+    /// `None`: it is done as [`Serial::possible`] says.
+    type Answer = Option<Verdict>;
+
+    fn options(&self) -> TxnOptions {
+        let leases = self.prepared.iter().flat_map(PreparedLocks::touches);
+        TxnOptions {
+            touches: touches(self.change).into_iter().chain(leases).collect(),
+            gate: if self.prepared.is_some() {
+                Gate::Exclusive
+            } else {
+                Gate::Shared
+            },
+            refresh: self.change.refresh,
+            plain: self.change.kind == Kind::Plain && self.prepared.is_none(),
+            makes_room: false,
+        }
+    }
+
+    fn run(&mut self, newest: &mut dyn Newest) -> Result<Step<Option<Verdict>>> {
+        let (evaluated, mut plan) = self.evaluate_once(newest)?;
+        Ok(match evaluated {
+            Evaluated::Possible {
+                folded,
+                otherwise,
+                warnings,
+            } => {
+                self.possible = Some((folded, otherwise, warnings));
+                Step::Commit(plan, None)
+            }
+            Evaluated::Failed(failures) => Step::Reply(Some(Verdict::Failed(failures))),
+            Evaluated::Done(committed) => Step::Reply(Some(Verdict::Committed(committed))),
+            Evaluated::Makes(indices) => Step::CreateFirst(indices),
+            Evaluated::TooLong => Step::EvaluateFirst,
+            Evaluated::Exclusive(locks) => {
+                self.prepared = Some(self.relations.prepare_locks(&locks));
+                Step::Exclusive
+            }
+            Evaluated::Waits(claims, request) => {
+                plan.reveals_nothing = true;
+                let (shared, place) = (self.relations.locks.clone(), self.place.clone());
+                let queue = move |_: &Decision<'_>| {
+                    let told = shared.table().enqueue(&claims, &request, None);
+                    Some(Verdict::Waits(shared.turn(&request.owner, told), place))
+                };
+                Step::CommitWith(plan, Box::new(queue))
+            }
+        })
+    }
+
+    /// The updates of the change, on what is there now. What else comes of it is not looked at: the next run finds it again.
+    fn evaluate(&mut self, newest: &mut dyn Newest) {
+        self.rounds += 1;
+        if self.rounds > ATTEMPTS_MAX {
+            self.updates.begin(Where::InsideUnbounded);
+            return;
+        }
+        self.updates.begin(Where::Outside);
+        drop(self.evaluate_once(newest));
+        self.updates.begin(Where::Inside);
+    }
+
+    fn on_refusal(&mut self, outcomes: &[Outcome]) -> Result<Refused<Option<Verdict>>> {
+        if self.relations.portable.is_some() && outcomes.iter().any(|outcome| matches!(outcome, Outcome::Held(_))) {
+            let reason = format!("a change of the same document did not end within {TIMEOUT:?}; nothing was changed");
+            return Err(Error::new(ErrorKind::Timeout, reason));
+        }
+        if let Some((folded, otherwise, _)) = &self.possible
+            && let Some(operations) = refusals(folded, outcomes)
+        {
+            let otherwise = *otherwise;
+            return Ok(Refused::Reply(Some(Verdict::Failed(Failures { otherwise, operations }))));
+        }
+        // What is written beside the documents: leases, the kept outcome.
+        for outcome in outcomes {
+            if let Outcome::Refused(error) = outcome {
+                return Err(error.clone());
+            }
+        }
+        Err(self.unknown())
+    }
+
+    fn unknown(&self) -> Error {
+        let reason = "the outcome of the change is unknown: the log failed; repeat it with its idempotency key";
+        Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown")
+    }
+}
+
+/// Everything that the plan reads or writes, whichever way it goes.
+fn touches(change: &Change) -> Vec<DocAddress> {
+    let written = change.operations.iter().chain(&change.otherwise).map(|o| o.write.at.clone());
+    let compared = change.conditions.iter().map(|condition| condition.at.clone());
+    let kept = change.key.iter().map(Key::at);
+    written.chain(compared).chain(kept).collect()
+}
